@@ -1,0 +1,51 @@
+# cockpit: `make help` lists what there is.
+SHELL := /bin/sh
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+# LAB=0 leaves the real servers out of `make test`.
+LAB ?= 1
+
+.PHONY: help setup demo test check lab lab-down bench screenshots clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(BIN)/cockpit ## build .venv with .venv/bin/cockpit
+
+$(BIN)/cockpit: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "cockpit needs Python 3.11 or newer; found $$($(PYTHON) --version). Set PYTHON=/path/to/python3.11"; exit 2; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "setting up $(VENV) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $(BIN)/cockpit
+
+demo: setup ## open the cockpit on an embedded web server and SSH host
+	@$(BIN)/cockpit demo
+
+test: check ## set up and run all tests (as root on Debian with the lab's real servers; LAB=0 leaves them out)
+	@if [ "$(LAB)" != 0 ]; then sh tests/lab/install; fi
+	@LAB=$(LAB) $(BIN)/python -m pytest
+
+check: setup ## lint, types and import contracts
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
+
+lab: setup ## bring the lab up to play with; prints the profile and options to use
+	@sh tests/lab/install
+	@$(BIN)/python -m tests.lab up
+
+lab-down: setup ## take the lab down, leaving nothing
+	@$(BIN)/python -m tests.lab down
+
+bench: setup ## generator cost beside wrk, ab and hey; screen cost
+	@$(BIN)/python -m tests.bench
+
+screenshots: setup ## write screenshots/ from a recording
+	@$(BIN)/python -m tests.screenshots
+
+clean: ## remove what setup and tests made
+	@rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

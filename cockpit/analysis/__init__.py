@@ -1,0 +1,1 @@
+"""What figures mean: thresholds now; windows, steady state and verdicts later. Pure."""

@@ -1,0 +1,81 @@
+"""What a reader must know before believing figures. The same sentences in text, JSON and on the screen."""
+
+from __future__ import annotations
+
+from cockpit.model.figures import RunResult
+from cockpit.model.state import Segment
+from cockpit.model.text import neutral
+
+# Fewer replies than this and a p99 is made of less than ten of them.
+ENOUGH_FOR_P99 = 1000
+
+# More than this share of what was sent left unfinished is worth a word.
+UNFINISHED = 0.01
+
+# A row shorter than this (s) says little: servers are still spawning and a second's noise is as large as the effect.
+SHORT = 5.0
+
+# A share of its time, or seconds of it, in which the generator set the pace, from which a row is not to be trusted.
+BOUND = 0.1
+
+
+def generator_bound(seconds: float, saturated: float) -> bool:
+    """Whether the generator, not the server, was the bottleneck for more than a tenth of the time."""
+    return seconds > 0 and saturated > BOUND * seconds
+
+
+def doubts(result: RunResult) -> tuple[str, ...]:
+    """Reasons not to trust a run as it stands, the gravest first, then what was known before it began."""
+    said = []
+    if generator_bound(result.seconds, result.saturated):
+        said.append(_bound(result.seconds, result.saturated))
+    said += [full for _, full in _not_whole(result)]
+    if result.counts.held_back:
+        said.append(_held_back(result.counts.held_back, result.counts.sent))
+    if result.altered:
+        said.append("the load was altered while the run went on: compare its rows, not the whole")
+    errors = sum(result.counts.errors.values())
+    if errors:
+        said.append(
+            f"{errors} of {result.counts.sent} requests got no whole reply: rate and latency tell of the others"
+        )
+    if result.counts.completed < ENOUGH_FOR_P99:
+        said.append(f"few samples (replies: {result.counts.completed}): percentiles above p90 are uncertain")
+    if result.counts.abandoned > UNFINISHED * result.counts.sent:
+        said.append(f"{result.counts.abandoned} requests were in flight at the end and count nowhere")
+    return (*said, *(neutral(warning) for warning in result.warnings))
+
+
+def row_doubts(row: Segment) -> list[tuple[str, str]]:
+    """What speaks against a row's figures, the gravest first: a short word and the reason in full."""
+    found = []
+    if generator_bound(row.seconds, row.saturated):
+        found.append(("gen!", _bound(row.seconds, row.saturated)))
+    found += _not_whole(row)
+    if row.counts.held_back:
+        found.append(("held", _held_back(row.counts.held_back, row.counts.sent)))
+    if row.altered:
+        found.append(("load±", "the load was altered while it was counted"))
+    if row.end is not None and row.seconds < SHORT and not row.warmup:
+        found.append(("short", f"short: {row.seconds:.1f} s, says little below {SHORT:.0f} s"))
+    return found
+
+
+def _not_whole(of: RunResult | Segment) -> list[tuple[str, str]]:
+    found = []
+    if of.reason == "failed":
+        found.append(("failed", f"the run failed: {neutral(of.detail)}"))
+    if of.partial:
+        found.append(("part", f"figures are partial: {neutral(of.partial)}"))
+    if of.reason == "stopped":
+        found.append(("stop", "the run was stopped before its plan was carried out"))
+    return found
+
+
+def _bound(seconds: float, saturated: float) -> str:
+    share = min(100.0, 100 * saturated / seconds)
+    return f"generator saturated for {share:.0f} % of the time: the server may be faster than these figures"
+
+
+def _held_back(held: int, sent: int) -> str:
+    return f"{100 * held / (held + sent):.1f} % of the arrivals were held back: too many were under way"

@@ -1,0 +1,120 @@
+"""`cockpit ab`: ab's own flags and ab's own report, from cockpit's engine."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from argparse import Namespace
+from collections.abc import Iterable
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from cockpit.analysis.doubt import doubts
+from cockpit.cli.live import Outcome, headless
+from cockpit.cli.load_options import FLAGS, flagged, given_headers
+from cockpit.cli.terminal import tell
+from cockpit.load.preflight import preflight
+from cockpit.model.errors import EXIT_GOOD, EXIT_INTERRUPTED, TargetError, UsageError
+from cockpit.model.events import AnyEvent, Tick
+from cockpit.model.figures import RunResult, run_result
+from cockpit.model.load import LoadPlan
+from cockpit.profiles.plan import Wrong, body_of, check_plan, checked_url, headers_of
+from cockpit.profiles.profile import Profile
+from cockpit.report.ab import Document, gnuplot_tsv, percentages_csv, report
+
+# With -t and without -n, ab sends at most so many.
+TIMED_REQUESTS = 50_000
+_FLAGS = FLAGS | {"load.auth": "-A", "load.body_file": "-p"}
+
+
+def ab(options: Namespace) -> int:
+    """Runs it; the report on stdout, what ab would not have said on stderr."""
+    plan = _plan(options)
+    document = asyncio.run(_ask(plan))
+    ticks: list[Tick] = []
+    outcome = headless(
+        Profile(name="ab", plan=plan),
+        None,
+        None,
+        limit=options.timelimit,
+        quiet=options.quiet,
+        listen=lambda events: _keep(ticks, events),
+    )
+    result = run_result(outcome.state, outcome.state.runs)
+    if result is None:
+        return EXIT_INTERRUPTED
+    tell(report(result, document))
+    _write_files(options, outcome, result, ticks)
+    if options.timelimit and not outcome.interrupted:
+        # Its end by the limit is what was asked for.
+        result = replace(result, reason="completed")
+    _say_more(result, options)
+    return EXIT_INTERRUPTED if outcome.interrupted else EXIT_GOOD
+
+
+def _plan(options: Namespace) -> LoadPlan:
+    requests = options.requests or (TIMED_REQUESTS if options.timelimit else 1)
+    try:
+        body = body_of("load", None, str(options.post), Path()) if options.post else None
+        headers = given_headers(options.header, options.content_type if body is not None else None)
+        if options.cookie:
+            headers.append(("Cookie", "; ".join(options.cookie)))
+        plan = LoadPlan(
+            url=checked_url(options.url),
+            method=options.method or ("GET" if body is None else "POST"),
+            headers=headers_of("load", headers, options.auth),
+            body=body,
+            concurrency=options.concurrency,
+            requests=requests,
+            keepalive=options.keepalive,
+            timeout=options.timeout,
+        )
+        check_plan(plan)
+    except Wrong as error:
+        raise flagged(error, _FLAGS) from None
+    return plan
+
+
+async def _ask(plan: LoadPlan) -> Document:
+    """The Server header and the length of one reply, which ab reads off its first.
+
+    Where asking could change something (POST and its like) nobody asks: no Server, and a length of 0.
+    Raises UsageError, TargetError.
+    """
+    await preflight(plan)
+    if plan.method not in ("GET", "HEAD"):
+        return Document(server="", length=0)
+    import httpx
+
+    headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in plan.headers]
+    try:
+        async with httpx.AsyncClient(timeout=plan.timeout, trust_env=False) as client:
+            answer = await client.request(plan.method, plan.url, headers=headers, content=plan.body)
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise TargetError(f"{plan.without_secrets().url}: {error or type(error).__name__}") from None
+    return Document(server=answer.headers.get("server", ""), length=len(answer.content))
+
+
+def _keep(ticks: list[Tick], events: Iterable[AnyEvent]) -> None:
+    ticks += [event for event in events if isinstance(event, Tick)]
+
+
+def _write_files(options: Namespace, outcome: Outcome, result: RunResult, ticks: list[Tick]) -> None:
+    started = outcome.state.started
+    try:
+        if options.csv:
+            options.csv.write_text(percentages_csv(result.counts.service))
+        if options.gnuplot:
+            with options.gnuplot.open("w") as file:
+                file.writelines(gnuplot_tsv(ticks, started.wall if started else 0.0))
+    except OSError as error:
+        raise UsageError(f"{error.filename}: cannot be written: {error.strerror}") from None
+
+
+def _say_more(result: RunResult, options: Namespace) -> None:
+    if result.counts.varied and not options.any_length:
+        varied = result.counts.varied
+        print(f"cockpit: {varied} replies had another length than the first; ab calls that failed", file=sys.stderr)
+    for doubt in doubts(result):
+        print(f"cockpit: {doubt}", file=sys.stderr)

@@ -1,0 +1,225 @@
+"""Flags. They mean what ab, wrk, hey and oha users expect wherever those agree."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NoReturn
+
+from cockpit import __version__
+from cockpit.model.errors import EXIT_USAGE
+from cockpit.model.text import neutral
+from cockpit.model.units import parse_count, parse_duration, parse_rate
+
+EPILOG = """\
+exit codes: 0 good · 1 a bug · 2 usage or profile · 3 target or host out of reach · 5 change undone ·
+99 threshold broken · 130 interrupted
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Its commands are parsers of the same kind. Flags are written in full; what is wrong is one line."""
+
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        super().__init__(*args, **{"allow_abbrev": False, **settings})
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(EXIT_USAGE, f"cockpit: {neutral(message)}; see {self.prog} --help\n")
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The whole command line; `options.command(options)` carries the chosen command out."""
+    parser = _Parser(
+        prog="cockpit",
+        description="Load, servers and tuning on one screen.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"cockpit {__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+
+    run = commands.add_parser("run", help="load a URL or a profile's target, with the screen on a terminal")
+    _add_load(run)
+    run.add_argument("--no-tui", action="store_true", help="no screen: progress on stderr, a summary on stdout")
+    run.set_defaults(command=_lazy("cockpit.cli.run", "run"))
+
+    check = commands.add_parser("check", help="one run without a screen, held against thresholds")
+    _add_load(check)
+    check.add_argument(
+        "--threshold", metavar="EXPR", action="append", default=[], help="such as 'p99 < 50ms'; may be repeated"
+    )
+    check.set_defaults(command=_lazy("cockpit.cli.check", "check"))
+
+    ab = commands.add_parser("ab", help="ab's flags and ab's report, from cockpit's engine")
+    _add_ab(ab)
+    ab.set_defaults(command=_lazy("cockpit.cli.ab", "ab"))
+
+    replay = commands.add_parser("replay", help="show a recording on the same screen")
+    replay.add_argument("file", type=Path, metavar="FILE")
+    replay.add_argument("--at", default="0", metavar="T", help="begin at 90s, +2m or a time of day as 14:05")
+    replay.add_argument("--paused", action="store_true", help="begin paused")
+    replay.set_defaults(command=_lazy("cockpit.cli.replay", "replay"))
+
+    report = commands.add_parser("report", help="the summary of every run in a recording")
+    report.add_argument("file", type=Path, metavar="FILE")
+    report.add_argument("--json", action="store_true", help="a JSON list on stdout")
+    report.set_defaults(command=_lazy("cockpit.cli.replay", "report"))
+
+    schema = commands.add_parser("schema", help="JSON Schema of --json, or of a profile")
+    schema.add_argument("of", choices=("run", "profile"))
+    schema.set_defaults(command=_lazy("cockpit.cli.schema", "schema"))
+
+    demo = commands.add_parser("demo", help="the cockpit on an embedded web server and SSH host")
+    demo.add_argument("--record", type=Path, metavar="FILE", help="record the session")
+    demo.set_defaults(command=_lazy("cockpit.cli.demo", "demo"))
+    return parser
+
+
+def _add_load(parser: argparse.ArgumentParser) -> None:
+    """What `run` and `check` share. A flag that is not given leaves the profile's value."""
+    parser.add_argument("target", metavar="PROFILE|URL", help="a profile (path, or name in profiles/) or http://…")
+    _add_amount(parser.add_argument_group("how much"))
+    _add_request(parser.add_argument_group("what"))
+    _add_way(parser.add_argument_group("from where to where"))
+    _add_tls(parser.add_argument_group("TLS"))
+    add = parser.add_argument
+    add("--ssh-config", type=Path, metavar="FILE", help="as ssh -F: read this in place of ~/.ssh/config")
+    add("--record", type=Path, metavar="FILE", help="record the session to a new file")
+    add("--hlog", type=Path, metavar="FILE", help="write an HdrHistogram log, an interval a second")
+    add("--json", action="store_true", help="the result as JSON on stdout, no screen")
+
+
+def _add_amount(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
+    add("-c", "--concurrency", type=_positive, metavar="N", help="closed load: connections, one request in flight each")
+    add("-q", "--rate", type=_rate, metavar="R", help="open load: arrivals a second, whatever the server does")
+    add("--poisson", action="store_true", help="open load: arrivals at random intervals, not even ones")
+    add(
+        "--max-in-flight",
+        type=_positive,
+        metavar="N",
+        help="open load: hold back what comes on top of N (default 8192)",
+    )
+    add("-n", "--requests", type=_positive, metavar="N", help="exactly so many requests: 200, 10k, 1m")
+    add("-z", "--duration", type=_seconds, metavar="T", help="for so long: 10s, 3m, 1h (default 10s)")
+    add("--ladder", metavar="LIST:T", help="one rung after the other, each for T: 1,2,4:30s or 500/s,1k/s:30s")
+    add("--warmup", type=_seconds, metavar="T", help="load for so long first, and leave it out of the figures")
+    add("--timeout", type=_seconds, metavar="T", help="for a whole request (default 30s)")
+    add("--disable-keepalive", action="store_true", help="a new connection for each request")
+    add("-w", "--workers", type=_workers, metavar="N|auto", help="load processes; auto is one a CPU (default 1)")
+    add("--cpus", metavar="LIST", type=_cpus, help="pin load processes to these CPUs: 1 or 1,2")
+
+
+def _add_request(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
+    add("--target", dest="url", metavar="URL", help="load this URL in place of the profile's")
+    add("-H", "--header", action="append", default=[], metavar="'K: V'", help="a request header; may be repeated")
+    add("-m", "--method", metavar="M", help="request method")
+    add("-d", "--data", metavar="TEXT", help="request body")
+    add("-D", "--data-file", type=Path, metavar="FILE", help="request body from a file")
+    add("-T", "--content-type", metavar="TYPE", help="Content-Type of the body")
+    add("-a", "--auth", metavar="USER:PASSWORD", help="basic authorization")
+    add("--urls", metavar="PATTERN|FILE", help="many paths: /img/{00001..15000}.jpg, or a file with one a line")
+    add("--order", choices=("sequence", "shuffle", "once"), default="sequence", help="of --urls (default sequence)")
+    add("--seed", type=_seed, default=1, metavar="N", help="of a shuffle and of random arrivals")
+    add("--expect-status", type=_statuses, metavar="LIST", help="other statuses are failures: 200 or 200,204")
+    add("--expect-body", metavar="TEXT", help="a reply without this text is a failure")
+
+
+def _add_way(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
+    add("--connect-to", metavar="HOST:PORT", help="connect there, whatever the URL says")
+    add("--unix-socket", metavar="PATH", help="connect to this socket")
+    add("--local-address", action="append", default=[], metavar="IP", help="connect from here; may be repeated")
+
+
+def _add_tls(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
+    add("--insecure", action="store_true", help="do not verify the server's certificate")
+    add("--cacert", type=Path, metavar="FILE", help="trust this authority in place of the system's")
+    add("--cert", type=Path, metavar="FILE", help="client certificate (PEM)")
+    add("--key", type=Path, metavar="FILE", help="its key, where the certificate's file has none")
+    add("--sni", metavar="NAME", help="server name to ask for, where it is not the URL's")
+
+
+def _add_ab(parser: argparse.ArgumentParser) -> None:
+    """ab's flags, by ab's names."""
+    add = parser.add_argument
+    add("url", metavar="http[s]://host[:port]/path")
+    add("-n", dest="requests", type=_positive, metavar="N", help="requests (default 1)")
+    add("-c", dest="concurrency", type=_positive, default=1, metavar="N", help="requests at a time (default 1)")
+    add("-t", dest="timelimit", type=_seconds, metavar="SECONDS", help="at most so long, and 50000 requests without -n")
+    add("-s", dest="timeout", type=_seconds, default=30.0, metavar="SECONDS", help="for each reply (default 30)")
+    add("-k", dest="keepalive", action="store_true", help="keep connections alive")
+    add("-m", dest="method", metavar="METHOD", help="request method")
+    add("-H", dest="header", action="append", default=[], metavar="'K: V'", help="a header; may be repeated")
+    add("-C", dest="cookie", action="append", default=[], metavar="K=V", help="a cookie; may be repeated")
+    add("-A", dest="auth", metavar="USER:PASSWORD", help="basic authorization")
+    add("-p", dest="post", type=Path, metavar="FILE", help="POST this file")
+    add("-T", dest="content_type", default="text/plain", metavar="TYPE", help="Content-Type of the body")
+    add("-l", dest="any_length", action="store_true", help="accept any length (cockpit always does)")
+    add("-q", dest="quiet", action="store_true", help="no progress on stderr")
+    add("-r", dest="resist", action="store_true", help="go on after socket errors (cockpit always does)")
+    add("-e", dest="csv", type=Path, metavar="FILE", help="write percentages as CSV")
+    add("-g", dest="gnuplot", type=Path, metavar="FILE", help="write a row a request as TSV")
+
+
+def _lazy(module: str, name: str) -> Callable[[argparse.Namespace], int]:
+    """A command is imported when it is chosen, so that none pays for another."""
+
+    def command(options: argparse.Namespace) -> int:
+        function: Callable[[argparse.Namespace], int] = getattr(import_module(module), name)
+        return function(options)
+
+    return command
+
+
+def _typed(parse: Callable[[str], Any], text: str) -> Any:
+    try:
+        value = parse(text.removeprefix("-"))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    if value <= 0 or text.startswith("-"):
+        raise argparse.ArgumentTypeError(f"{text!r}: must be more than 0")
+    return value
+
+
+def _positive(text: str) -> int:
+    return int(_typed(parse_count, text))
+
+
+def _workers(text: str) -> int | str:
+    return text if text == "auto" else _positive(text)
+
+
+def _seed(text: str) -> int:
+    try:
+        if int(text) >= 0:
+            return int(text)
+    except ValueError:
+        pass
+    raise argparse.ArgumentTypeError(f"{text!r}: must be a whole number, 0 or more")
+
+
+def _rate(text: str) -> float:
+    return float(_typed(parse_rate, text))
+
+
+def _statuses(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(status) for status in text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r}: write statuses as 200 or 200,204") from None
+
+
+def _seconds(text: str) -> float:
+    return float(_typed(parse_duration, text))
+
+
+def _cpus(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(cpu) for cpu in text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r}: write CPU numbers as 1 or 1,2") from None

@@ -1,0 +1,36 @@
+"""`cockpit demo`: everything embedded, nothing installed, nothing left."""
+
+from __future__ import annotations
+
+import asyncio
+from argparse import Namespace
+from pathlib import Path
+
+from cockpit.cli.live import open_recorder, say_trouble
+from cockpit.cli.terminal import on_terminal
+from cockpit.demo.world import DemoWorld
+from cockpit.model.clock import Clock
+from cockpit.model.errors import EXIT_GOOD, EXIT_INTERRUPTED, UsageError
+from cockpit.profiles.reader import parse_profile
+from cockpit.session.live import LiveSource
+from cockpit.session.loop import Session
+
+
+def demo(options: Namespace) -> int:
+    """Opens the screen on a prefork web server reached through an SSH host, both on loopback."""
+    if not on_terminal():
+        raise UsageError("demo needs a terminal")
+    return EXIT_INTERRUPTED if asyncio.run(_show(options.record)) else EXIT_GOOD
+
+
+async def _show(record: Path | None) -> bool:
+    """Until the screen is closed; whether it was interrupted. The recording begins once the world is there."""
+    from cockpit.tui.app import CockpitApp
+
+    async with DemoWorld() as world:
+        profile = parse_profile(world.profile_toml(), "demo", "demo")
+        recorder = open_recorder(record)
+        app = CockpitApp(Session(LiveSource(profile, Clock(), ssh_config=world.ssh_config), recorder))
+        await app.run_async()
+    say_trouble(recorder)
+    return app.interrupted

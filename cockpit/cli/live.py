@@ -1,0 +1,157 @@
+"""A live session from beginning to end, without the screen or with it. Shared by run, check and demo."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from cockpit.cli.progress import show_progress
+from cockpit.model.clock import Clock
+from cockpit.model.errors import CockpitError
+from cockpit.model.events import AnyEvent
+from cockpit.model.state import State
+from cockpit.profiles.profile import Profile
+from cockpit.session.headless import run_once
+from cockpit.session.live import LiveSource
+from cockpit.session.loop import Recorder, Session
+from cockpit.session.recording.writer import RecordingWriter
+
+Listener = Callable[[Sequence[AnyEvent]], None]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The last state, and whether somebody interrupted."""
+
+    state: State
+    interrupted: bool
+
+
+def open_recorder(path: Path | None) -> RecordingWriter | None:
+    """Raises RecordingError before any load starts when the file cannot be written."""
+    return RecordingWriter(path) if path else None
+
+
+def headless(
+    profile: Profile,
+    ssh_config: Path | None,
+    record: Path | None,
+    *,
+    limit: float | None = None,
+    quiet: bool = False,
+    listen: Listener | None = None,
+) -> Outcome:
+    """One run without a screen. Ctrl-C and SIGTERM stop the run; what was measured until then is the result.
+
+    `limit` seconds of load at the most; `listen` is given every event as it comes.
+    """
+    return asyncio.run(_headless(profile, ssh_config, open_recorder(record), limit, quiet, listen))
+
+
+async def _headless(
+    profile: Profile,
+    ssh_config: Path | None,
+    recorder: RecordingWriter | None,
+    limit: float | None,
+    quiet: bool,
+    listen: Listener | None,
+) -> Outcome:
+    source = LiveSource(profile, Clock(), ssh_config=ssh_config)
+    session = Session(source, recorder, listen)
+    taking = asyncio.create_task(session.run())
+    showing = asyncio.create_task(_nothing() if quiet else show_progress(session, profile))
+    interrupted, unused = False, False
+    try:
+        with _terminated_like_interrupted():
+            await run_once(session, source, limit)
+    except asyncio.CancelledError:
+        interrupted = True
+    except CockpitError:
+        unused = session.state.runs == 0
+        raise
+    finally:
+        showing.cancel()
+        await asyncio.gather(showing, return_exceptions=True)
+        await source.close()
+        await taking
+        if recorder and unused:
+            _remove(recorder)
+    say_trouble(recorder)
+    return Outcome(session.state, interrupted)
+
+
+def _remove(recorder: RecordingWriter) -> None:
+    """A closed recording that holds no run makes way, so that the next attempt can have its name."""
+    Path(recorder.path).unlink(missing_ok=True)
+
+
+async def _nothing() -> None:
+    """No progress is shown."""
+
+
+def on_screen(
+    profile: Profile,
+    ssh_config: Path | None,
+    record: Path | None,
+    *,
+    autostart: str = "",
+    listen: Listener | None = None,
+) -> Outcome:
+    """The cockpit's screen until it is closed."""
+    from cockpit.tui.app import CockpitApp
+
+    async def show() -> Outcome:
+        session = Session(LiveSource(profile, Clock(), ssh_config=ssh_config), recorder, listen)
+        app = CockpitApp(session, autostart=autostart)
+        await app.run_async()
+        return Outcome(session.state, app.interrupted)
+
+    recorder = open_recorder(record)
+    outcome = asyncio.run(show())
+    say_trouble(recorder)
+    return outcome
+
+
+@contextmanager
+def hlog_into(path: Path | None) -> Iterator[Listener | None]:
+    """A listener that writes an HdrHistogram log, where one is wanted. What fails before any load leaves no file."""
+    if path is None:
+        yield None
+        return
+    from cockpit.report.hlog import HlogWriter
+
+    writer = HlogWriter(path)
+    try:
+        yield writer.take
+    except CockpitError:
+        if writer.empty:
+            path.unlink(missing_ok=True)
+        raise
+    finally:
+        writer.close()
+        if writer.trouble:
+            print(f"cockpit: {writer.trouble}", file=sys.stderr)
+
+
+def say_trouble(recorder: Recorder | None) -> None:
+    """A recording that is not whole must not pass in silence."""
+    if recorder and recorder.trouble:
+        print(f"cockpit: recording: {recorder.trouble}", file=sys.stderr)
+
+
+@contextmanager
+def _terminated_like_interrupted() -> Iterator[None]:
+    """SIGTERM cancels the current task, as SIGINT does under asyncio.run."""
+    task = asyncio.current_task()
+    loop = asyncio.get_running_loop()
+    if task is not None:
+        loop.add_signal_handler(signal.SIGTERM, task.cancel)
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(signal.SIGTERM)

@@ -1,0 +1,216 @@
+"""From flags and a profile to what is to be run."""
+
+from __future__ import annotations
+
+import os
+from argparse import Namespace
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from msgspec.structs import replace
+
+from cockpit.analysis.thresholds import Threshold, parse_threshold
+from cockpit.model.errors import ProfileError, UsageError
+from cockpit.model.figures import HOST_FIGURES
+from cockpit.model.load import Expect, LoadPlan, Stage
+from cockpit.model.units import parse_count, parse_duration, parse_rate
+from cockpit.profiles.plan import Wrong, check_plan, checked_url, headers_of, make_plan, paths_of, without_credentials
+from cockpit.profiles.profile import Profile
+from cockpit.profiles.reader import read_profile
+from cockpit.profiles.sections import Load, Target
+
+# Flags by the key of the profile that they stand in for, so that an error names what the user wrote.
+FLAGS = {
+    "load": "-n and -z",
+    "load.auth": "-a",
+    "load.headers": "-H",
+    "load.method": "-m",
+    "load.requests": "-n",
+    "load.stages": "--ladder",
+    "load.workers": "-w",
+    "target.url": "URL",
+    "target.urls": "--urls",
+    "tls.key": "--key",
+}
+
+
+def chosen_profile(options: Namespace) -> Profile:
+    """The profile, or one made of a URL, with the flags applied. Raises UsageError, ProfileError."""
+    try:
+        profile = _named(options.target)
+        thresholds_of(profile, [])
+        plan = with_flags(profile.plan, options)
+        check_plan(plan)
+    except Wrong as error:
+        raise flagged(error, FLAGS) from None
+    return replace(profile, plan=plan)
+
+
+def flagged(error: Wrong, flags: Mapping[str, str]) -> UsageError:
+    """The error with the flag in place of the profile's key."""
+    key, _, problem = str(error).partition(": ")
+    return UsageError(f"{flags.get(key, key)}: {problem}")
+
+
+def thresholds_of(profile: Profile, more: list[str]) -> tuple[Threshold, ...]:
+    """The profile's thresholds and those of the command line, parsed. Raises ProfileError, UsageError."""
+    hosts = [host.name for host in profile.hosts]
+    try:
+        own = [_threshold(text, hosts) for text in profile.thresholds]
+    except UsageError as error:
+        raise ProfileError(f"{profile.name}: check.thresholds: {error}") from None
+    return (*own, *(_threshold(text, hosts) for text in more))
+
+
+def _threshold(text: str, hosts: list[str]) -> Threshold:
+    threshold = parse_threshold(text)
+    host, _, rest = threshold.name.partition(".")
+    if rest in HOST_FIGURES and host not in hosts:
+        raise UsageError(f"{text!r}: no host {host!r} is watched; hosts of this profile: {', '.join(hosts) or 'none'}")
+    return threshold
+
+
+def with_flags(plan: LoadPlan, options: Namespace) -> LoadPlan:
+    """The plan with every flag that was given in place of what it said. Raises Wrong, UsageError."""
+    return replace(plan, **_amount(plan, options), **_request(plan, options), **_way(plan, options))
+
+
+def _amount(plan: LoadPlan, options: Namespace) -> dict[str, Any]:
+    names = ("concurrency", "rate", "max_in_flight", "warmup", "timeout", "workers", "cpus")
+    changes = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
+    if options.concurrency is not None and options.rate is not None:
+        raise UsageError("-c and -q: closed load or open load, one of the two")
+    if options.concurrency is not None:
+        changes["rate"] = None
+    if options.poisson:
+        changes |= {"arrivals": "poisson", "seed": options.seed}
+    if options.ladder:
+        changes |= {"stages": _ladder(options), "requests": None, "duration": None, "rate": None}
+    if options.requests is not None or options.duration is not None:
+        changes |= {"requests": options.requests, "duration": options.duration, "stages": ()}
+    if options.ladder and (options.requests or options.duration):
+        raise UsageError("--ladder has its own duration; leave -n and -z out")
+    if options.ladder and options.rate:
+        raise UsageError("--ladder has its own rates; leave -q out")
+    if options.disable_keepalive:
+        changes["keepalive"] = False
+    if options.workers == "auto":
+        changes["workers"] = _one_a_cpu(replace(plan, **(changes | {"workers": 1})))
+    return changes
+
+
+def _one_a_cpu(plan: LoadPlan) -> int:
+    """As many workers as this process may use CPUs, and no more than there is load to share."""
+    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    rungs = [stage.concurrency for stage in plan.stages if stage.concurrency]
+    most = plan.max_in_flight if plan.open else min(rungs, default=plan.concurrency)
+    return max(1, min(cpus, most))
+
+
+def _ladder(options: Namespace) -> tuple[Stage, ...]:
+    rungs, colon, duration = options.ladder.rpartition(":")
+    try:
+        if not colon:
+            raise ValueError("it has no duration")
+        seconds = parse_duration(duration)
+        return tuple(_rung(rung, seconds) for rung in rungs.split(","))
+    except ValueError as error:
+        raise UsageError(f"--ladder {options.ladder!r}: {error}; write it as 1,2,4:30s or 500/s,1k/s:30s") from None
+
+
+def _rung(text: str, seconds: float) -> Stage:
+    if text.endswith("/s"):
+        return Stage(duration=seconds, rate=parse_rate(text))
+    return Stage(duration=seconds, concurrency=parse_count(text))
+
+
+def _request(plan: LoadPlan, options: Namespace) -> dict[str, Any]:
+    changes: dict[str, Any] = {}
+    if options.url:
+        changes["url"] = checked_url(options.url)
+        changes["mix"] = tuple(replace(one, url=_moved(one.url, changes["url"])) for one in plan.mix)
+    if options.method:
+        changes["method"] = options.method
+    body = _body(options)
+    if body is not None:
+        changes |= {"body": body, "method": options.method or "POST"}
+    given = headers_of("load", given_headers(options.header, options.content_type), options.auth)
+    if given:
+        names = {name.lower() for name, _ in given}
+        changes["headers"] = (*(own for own in plan.headers if own[0].lower() not in names), *given)
+    if options.urls:
+        changes["paths"] = paths_of(options.urls, options.order, options.seed, Path())
+        if options.order == "once" and options.requests is None and options.duration is None:
+            changes |= {"requests": None, "duration": None}
+    if options.expect_status or options.expect_body is not None:
+        changes["expect"] = Expect(statuses=options.expect_status or (), contains=options.expect_body)
+    return changes
+
+
+def given_headers(texts: list[str], content_type: str | None) -> list[tuple[str, str]]:
+    """Every -H as name and value, and the type of -T where no -H gives one. Raises UsageError."""
+    headers = [_header(text) for text in texts]
+    if content_type and not any(name.lower() == "content-type" for name, _ in headers):
+        headers.append(("Content-Type", content_type))
+    return headers
+
+
+def _moved(url: str, target: str) -> str:
+    """`url` at the scheme and authority of `target`."""
+    to = urlsplit(target)
+    return urlsplit(url)._replace(scheme=to.scheme, netloc=to.netloc).geturl()
+
+
+def _way(plan: LoadPlan, options: Namespace) -> dict[str, Any]:
+    changes: dict[str, Any] = {}
+    for flag, name in (("connect_to", "connect_to"), ("unix_socket", "unix")):
+        if getattr(options, flag):
+            changes[name] = getattr(options, flag)
+    if options.local_address:
+        changes["local_addresses"] = tuple(options.local_address)
+    tls = {"ca": options.cacert, "cert": options.cert, "key": options.key, "sni": options.sni}
+    for name in ("ca", "cert", "key"):
+        if tls[name] and not tls[name].is_file():
+            raise UsageError(f"{tls[name]}: no such file")
+    given = {name: str(value) for name, value in tls.items() if value}
+    if given or options.insecure:
+        changes["tls"] = replace(plan.tls, verify=plan.tls.verify and not options.insecure, **given)
+    return changes
+
+
+def _named(target: str) -> Profile:
+    if "://" in target:
+        return Profile(name="url", plan=make_plan(Target(url=target), Load()))
+    path = Path(target)
+    shipped = Path("profiles") / f"{target}.toml"
+    if target and path.exists():
+        return read_profile(path)
+    if target and shipped.exists():
+        return read_profile(shipped)
+    here = ", ".join(sorted(file.stem for file in Path("profiles").glob("*.toml"))) or "none"
+    shown = without_credentials(target) or "''"
+    raise UsageError(f"{shown}: no such profile; a URL begins with http://; profiles here: {here}")
+
+
+def _body(options: Namespace) -> str | None:
+    if options.data is not None and options.data_file is not None:
+        raise UsageError("-d and -D: one of the two")
+    if options.data_file is None:
+        data: str | None = options.data
+        return data
+    try:
+        text: str = options.data_file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"-D {options.data_file}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"-D {options.data_file}: is not UTF-8 text") from None
+    return text
+
+
+def _header(text: str) -> tuple[str, str]:
+    name, colon, value = text.partition(":")
+    if not colon:
+        raise UsageError(f"-H {text!r}: write it as 'Name: value'")
+    return name.strip(), value.strip(" \t")

@@ -1,0 +1,71 @@
+"""A progress bar on stderr while a run goes on without the screen."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+from cockpit.load.paths import count_of
+from cockpit.model.figures import RunResult, run_result
+from cockpit.model.load import LoadPlan
+from cockpit.model.state import State
+from cockpit.model.text import milliseconds, si
+from cockpit.profiles.profile import Profile
+from cockpit.report.summary import plan_words
+from cockpit.session.loop import Session
+
+REFRESH = 0.25
+
+
+async def show_progress(session: Session, profile: Profile) -> None:
+    """Until cancelled. Not a terminal: one line that says what is being run."""
+    print(plan_words(profile.plan.without_secrets()), file=sys.stderr)
+    if sys.stderr.isatty():
+        await _bar(session, profile.plan)
+
+
+async def _bar(session: Session, plan: LoadPlan) -> None:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}"),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False) as progress:
+        task = progress.add_task(_waiting(session.state), total=1.0)
+        while True:
+            done, words = _so_far(session.state, plan)
+            progress.update(task, completed=done, description=words, refresh=True)
+            await asyncio.sleep(REFRESH)
+
+
+def _so_far(state: State, plan: LoadPlan) -> tuple[float, str]:
+    result = run_result(state, state.runs) if state.runs else None
+    if result is None:
+        return 0.0, _waiting(state)
+    counts = result.counts
+    warming = "warm-up  " if result.segments[0].warmup else ""
+    p99 = milliseconds(counts.latency.percentile(99))
+    words = f"{warming}{si(result.rate)} req/s  p99 {p99} ms  {counts.failed} failed"
+    return min(1.0, _share(state, plan, result)), words
+
+
+def _share(state: State, plan: LoadPlan, result: RunResult) -> float:
+    """How much of the run is done: by time where its length is known, the warm-up included, else by requests."""
+    seconds = plan.duration or sum(stage.duration for stage in plan.stages)
+    if seconds:
+        began = next(segment.start for segment in state.segments if segment.run == result.run)
+        return (state.t - began) / (plan.warmup + seconds)
+    if result.segments[0].warmup:
+        return 0.0
+    requests = plan.requests or (count_of(plan.paths) if plan.paths else 0)
+    done = result.counts.completed + sum(result.counts.errors.values())
+    return done / requests if requests else 0.0
+
+
+def _waiting(state: State) -> str:
+    waiting = [name for name, host in state.hosts.items() if not host.points]
+    return f"connecting to {', '.join(waiting)}" if waiting else "starting"

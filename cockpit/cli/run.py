@@ -1,0 +1,62 @@
+"""`cockpit run`."""
+
+from __future__ import annotations
+
+import asyncio
+from argparse import Namespace
+from pathlib import Path
+
+from cockpit.cli.live import Outcome, headless, hlog_into, on_screen
+from cockpit.cli.load_options import chosen_profile
+from cockpit.cli.terminal import on_terminal, tell
+from cockpit.hosts.feed import check_host
+from cockpit.load.preflight import preflight
+from cockpit.model.errors import (
+    EXIT_BUG,
+    EXIT_GOOD,
+    EXIT_INTERRUPTED,
+    AuthRefused,
+    HostError,
+    HostKeyChanged,
+    HostKeyUnknown,
+)
+from cockpit.model.figures import run_result
+from cockpit.profiles.profile import Profile
+from cockpit.report.machine import as_json, run_json
+from cockpit.report.summary import summary
+
+
+def run(options: Namespace) -> int:
+    """The screen where stdout is a terminal; else, or when asked, one run and its summary."""
+    profile = chosen_profile(options)
+    with hlog_into(options.hlog) as listen:
+        if options.no_tui or options.json or not on_terminal():
+            outcome = headless(profile, options.ssh_config, options.record, listen=listen)
+        else:
+            asyncio.run(_look_first(profile, options.ssh_config))
+            outcome = on_screen(profile, options.ssh_config, options.record, autostart="toggle", listen=listen)
+    return _tell(outcome, as_data=options.json)
+
+
+async def _look_first(profile: Profile, ssh_config: Path | None) -> None:
+    """What would only fail on the screen is said before it opens. Raises TargetError, HostError.
+
+    A host that is merely away is no reason: the screen shows it as lost and takes it in when it comes back.
+    """
+    await preflight(profile.plan)
+    found = await asyncio.gather(*(check_host(config, ssh_config) for config in profile.hosts), return_exceptions=True)
+    for problem in found:
+        if isinstance(problem, BaseException) and (
+            not isinstance(problem, HostError) or isinstance(problem, HostKeyUnknown | HostKeyChanged | AuthRefused)
+        ):
+            raise problem
+
+
+def _tell(outcome: Outcome, as_data: bool) -> int:
+    """Prints the result of every run and returns the exit code."""
+    results = [run_result(outcome.state, number) for number in range(1, outcome.state.runs + 1)]
+    for result in filter(None, results):
+        tell(as_json(run_json(result)) if as_data else summary(result))
+    if outcome.interrupted:
+        return EXIT_INTERRUPTED
+    return EXIT_BUG if any(result and result.reason == "failed" for result in results) else EXIT_GOOD

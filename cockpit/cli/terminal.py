@@ -1,0 +1,41 @@
+"""The three standard streams: whether the screen can be shown on them, and results that go out whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from cockpit.model.errors import UsageError
+
+
+def on_terminal() -> bool:
+    """Whether the screen can be shown: it is drawn on stderr and its keys come from stdin."""
+    return sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty()
+
+
+def tell(text: str) -> None:
+    """Writes a result to stdout at once. Raises UsageError when it cannot be written, BrokenPipeError."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        drop_output()
+        raise
+    except OSError as error:
+        drop_output()
+        raise UsageError(f"the result cannot be written to stdout: {error.strerror}") from None
+
+
+def drop_output() -> None:
+    """Lets what stdout still holds, and what comes after, go nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def open_closed_streams() -> None:
+    """A standard stream that was closed (`>&-`) becomes the null device, before another file takes its number."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            # As long as the process lives, for it and for those that it starts.
+            stream = Path(os.devnull).open("w" if number else "r", encoding="utf-8")  # noqa: SIM115
+            os.set_inheritable(stream.fileno(), True)
+            setattr(sys, name, stream)

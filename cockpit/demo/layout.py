@@ -1,0 +1,82 @@
+"""Where things stand in the demo's private directory, and the first content of its files."""
+
+import os
+import time
+from pathlib import Path
+
+# Pages a second that the demo's server is to be good for, whatever the machine: few enough that children which
+# leave after 100 requests are missed about as fast as a prefork server can make new ones.
+_PAGES_PER_SECOND = 3000
+# The demo's load has 20 connections open, so more processors than that serve no more pages.
+_MOST_USED_CPUS = 20
+
+_CONFIG = """\
+# The demo's web server: a small part of Apache's language. Port 0 is any free one.
+Listen 127.0.0.1:0
+DocumentRoot {document_root}
+PidFile {pid_file}
+ErrorLog {error_log}
+KeepAlive On
+KeepAliveTimeout 5
+# Kilobytes of text compressed for each page: the work that a script would do for it.
+PageCost {page_cost}
+
+<IfModule prefork>
+    StartServers          5
+    MinSpareServers       5
+    MaxSpareServers      10
+    MaxClients          150
+    MaxRequestsPerChild 100
+</IfModule>
+"""
+
+
+class Layout:
+    """The paths of a demo that lives in `directory`."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.config_file = directory / "httpd.conf"
+        self.document_root = directory / "htdocs"
+        self.error_log = directory / "error.log"
+        self.pid_file = directory / "httpd.pid"
+        self.host_key = directory / "host_key"
+        self.client_key = directory / "client_key"
+        self.authorized_keys = directory / "authorized_keys"
+        self.known_hosts = directory / "known_hosts"
+        self.ssh_config = directory / "ssh_config"
+
+    def write_site(self) -> None:
+        """Write the web server's configuration and its one page of 92 bytes."""
+        from cockpit.demo.webchild import PAGE
+
+        self.document_root.mkdir()
+        (self.document_root / "hello.html").write_bytes(PAGE)
+        self.config_file.write_text(
+            _CONFIG.format(
+                document_root=_quoted(self.document_root),
+                pid_file=_quoted(self.pid_file),
+                error_log=_quoted(self.error_log),
+                page_cost=_fitting_page_cost(),
+            )
+        )
+
+
+def _quoted(path: Path) -> str:
+    return f'"{path}"'
+
+
+def _fitting_page_cost() -> int:
+    """Kilobytes a page such that all of this machine's processors together serve _PAGES_PER_SECOND."""
+    from cockpit.demo.webchild import work
+
+    kilobytes = 10
+    seconds = []
+    for _ in range(100):  # many short ones: the quickest of them is hardly one that something else slowed down
+        begin = time.process_time()
+        work(kilobytes)
+        seconds.append(time.process_time() - begin)
+    cpus = min(
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, _MOST_USED_CPUS
+    )
+    return max(1, round(cpus / _PAGES_PER_SECOND / (min(seconds) / kilobytes)))

@@ -1,0 +1,198 @@
+"""The demo's SSH host: runs the commands it is asked for on this machine, for the one key that may log in.
+
+    python -m cockpit.demo.sshhost DIRECTORY
+
+It makes its keys in DIRECTORY, with a known_hosts and an ssh_config (Host demo) that lead to it, prints `ready PORT`
+once it takes connections, and ends with its standard input or at SIGTERM.
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+import site
+import sys
+from asyncio.subprocess import PIPE, Process, SubprocessStreamProtocol
+from pathlib import Path
+from typing import Any
+
+import asyncssh
+
+from cockpit.demo import kernel
+from cockpit.demo.layout import Layout
+
+NAME = "demo-sshd"
+HOST = "demo"  # what the ssh_config calls it
+
+_CHUNK = 65536
+_GRACE = 2.0  # seconds that a command has to end after a hang-up before it is killed
+
+_SSH_CONFIG = """\
+Host {host}
+    HostName 127.0.0.1
+    Port {port}
+    User demo
+    IdentityFile "{identity}"
+    IdentitiesOnly yes
+    IdentityAgent none
+    UserKnownHostsFile "{known_hosts}"
+    GlobalKnownHostsFile /dev/null
+    StrictHostKeyChecking yes
+"""
+
+
+async def serve(directory: Path) -> None:
+    """Run the host until its standard input ends or SIGTERM comes; commands still running then are hung up."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        loop.add_signal_handler(number, stop.set)
+    loop.add_reader(sys.stdin, _read_leash, stop)
+    layout = Layout(directory)
+    host_key = _make_keys(layout)
+    commands: set[asyncio.Task[None]] = set()
+
+    async def run(session: asyncssh.SSHServerProcess[bytes]) -> None:
+        task = asyncio.ensure_future(_run(session, layout.directory))
+        commands.add(task)
+        task.add_done_callback(commands.discard)
+        await task
+
+    listener = await asyncssh.listen(
+        "127.0.0.1",
+        0,
+        server_host_keys=[host_key],
+        authorized_client_keys=str(layout.authorized_keys),
+        process_factory=run,
+        encoding=None,
+        allow_pty=False,
+        agent_forwarding=False,
+    )
+    port = listener.get_port()
+    _write_ways_in(layout, port, host_key)
+    print(f"ready {port}", flush=True)
+    await stop.wait()
+    listener.close()
+    for task in commands:
+        task.cancel()
+    await asyncio.gather(*commands, return_exceptions=True)
+
+
+def _read_leash(stop: asyncio.Event) -> None:
+    if not os.read(sys.stdin.fileno(), _CHUNK):
+        stop.set()
+
+
+def _make_keys(layout: Layout) -> asyncssh.SSHKey:
+    """Make the host's key, and the client's: the one that it lets in."""
+    client_key = asyncssh.generate_private_key("ssh-ed25519", comment="cockpit demo")
+    layout.client_key.touch(0o600)
+    client_key.write_private_key(layout.client_key)
+    client_key.write_public_key(layout.authorized_keys)
+    return asyncssh.generate_private_key("ssh-ed25519")
+
+
+def _write_ways_in(layout: Layout, port: int, host_key: asyncssh.SSHKey) -> None:
+    public = host_key.export_public_key().decode().strip()
+    layout.known_hosts.write_text(f"[127.0.0.1]:{port} {public}\n")
+    layout.ssh_config.write_text(
+        _SSH_CONFIG.format(host=HOST, port=port, identity=layout.client_key, known_hosts=layout.known_hosts)
+    )
+
+
+async def _run(session: asyncssh.SSHServerProcess[bytes], directory: Path) -> None:
+    """Run what one channel asks for, its streams tied to the channel's, until the command or the channel ends."""
+    argv = ["/bin/sh", "-c", session.command] if session.command else ["/bin/sh"]
+    loop = asyncio.get_running_loop()
+    transport, protocol = await loop.subprocess_exec(
+        lambda: SubprocessStreamProtocol(limit=_CHUNK, loop=loop),
+        *argv,
+        stdin=PIPE,
+        stdout=PIPE,
+        stderr=PIPE,
+        cwd=directory,
+        env=_environment(directory),
+        start_new_session=True,
+    )
+    command = Process(transport, protocol, loop)
+    assert command.stdin and command.stdout and command.stderr
+    feeding = asyncio.ensure_future(_feed(session, command))
+    ending = asyncio.gather(
+        _pump(command.stdout, session.stdout), _pump(command.stderr, session.stderr), command.wait()
+    )
+    closing = asyncio.ensure_future(session.wait_closed())
+    tasks: list[asyncio.Future[Any]] = [feeding, ending, closing]
+    try:
+        await asyncio.wait(tasks[1:], return_when=asyncio.FIRST_COMPLETED)
+        if command.returncode is not None and not closing.done():
+            _tell_ending(session, command.returncode)
+    finally:
+        if command.returncode is None:
+            await _hang_up(command)
+        transport.close()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _environment(home: Path) -> dict[str, str]:
+    """What a command finds: a home in the demo's directory, so that what it keeps there goes with the demo."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("XDG_")}
+    # Python looks below the home for what was installed for one user, and this package may be there.
+    return {"PYTHONUSERBASE": site.getuserbase(), **kept, "HOME": str(home)}
+
+
+async def _feed(session: asyncssh.SSHServerProcess[bytes], command: Process) -> None:
+    """Pass the channel's input, its end and its signals on to the command."""
+    assert command.stdin
+    with contextlib.suppress(asyncssh.Error, OSError):
+        while True:
+            try:
+                data = await session.stdin.read(_CHUNK)
+            except asyncssh.SignalReceived as received:
+                _signal_group(command.pid, getattr(signal, f"SIG{received.signal}", signal.SIGTERM))
+                continue
+            if not data:
+                break
+            command.stdin.write(data)
+            await command.stdin.drain()
+    command.stdin.close()
+
+
+async def _pump(source: asyncio.StreamReader, target: asyncssh.SSHWriter[bytes]) -> None:
+    with contextlib.suppress(asyncssh.Error, OSError):
+        while data := await source.read(_CHUNK):
+            target.write(data)
+            await target.drain()
+
+
+def _tell_ending(session: asyncssh.SSHServerProcess[bytes], code: int) -> None:
+    if code >= 0:
+        session.exit(code)
+    else:
+        session.exit_with_signal(signal.Signals(-code).name.removeprefix("SIG"))
+
+
+async def _hang_up(command: Process) -> None:
+    """Treat a command whose channel is gone as a terminal that hangs up would: `nohup` is heeded, the command ends."""
+    _signal_group(command.pid, signal.SIGHUP)
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(command.wait(), _GRACE)
+
+
+def _signal_group(leader: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(leader, number)
+
+
+def main(arguments: list[str]) -> int:
+    if len(arguments) != 1:
+        print("usage: python -m cockpit.demo.sshhost DIRECTORY", file=sys.stderr)
+        return 2
+    kernel.set_name(NAME)
+    asyncio.run(serve(Path(arguments[0])))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

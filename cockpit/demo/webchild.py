@@ -1,0 +1,243 @@
+"""One child of the demo web server: it takes one connection at a time and answers the requests on it."""
+
+import os
+import signal
+import socket
+import sys
+import time
+import zlib
+from pathlib import Path
+from threading import Thread
+from typing import NamedTuple
+
+from cockpit.demo import kernel
+from cockpit.demo.scoreboard import BUSY, FINISHING, IDLE, KEEPALIVE, Scoreboard
+from cockpit.demo.webconfig import Settings
+
+# The page that is served when the configuration names no DocumentRoot: 92 bytes, as in the study it comes from.
+PAGE = b"<html><head><title>hi</title></head>\n<body><p>Hello from a prefork child.</p></body></html>\n"
+
+# What a page costs is the compression of this much text, time and again, as a page put together by a script would.
+_KILOBYTE = b" ".join(b"%d" % (number * 7919 % 65521) for number in range(200))[:1024]
+
+_REQUEST_TIMEOUT = 10.0  # seconds for a request to arrive, or a reply to be taken
+_LINGER_TIMEOUT = 2.0  # seconds to read on after a refused request, so that the client gets to see the reply
+_HEAD_LIMIT = 16384  # bytes
+_TYPES = {".html": "text/html", ".txt": "text/plain", ".css": "text/css", ".jpg": "image/jpeg", ".png": "image/png"}
+_REASONS = {200: "OK", 400: "Bad Request", 403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed"}
+
+
+class _Request(NamedTuple):
+    method: bytes
+    path: str
+    keep_alive: bool
+
+
+class _BadRequest(Exception):
+    pass
+
+
+class Child:
+    """Serves until it has taken its share of connections or SIGUSR1 asks it to leave after the present one."""
+
+    def __init__(self, listener: socket.socket, board: Scoreboard, slot: int, settings: Settings, status: str) -> None:
+        self._listener = listener
+        self._board = board
+        self._slot = slot
+        self._settings = settings
+        self._status = status  # what the status page says beside the scoreboard
+        self._leaving = False
+        self._pid = 0
+        self._date = (0, "")  # the second, and its text
+
+    def run(self, parent: int, alive: tuple[int, int]) -> None:
+        """The whole life of the child, from the fork on; `alive` is a pipe that only process `parent` keeps open."""
+        self._pid = os.getpid()
+        os.close(alive[1])
+        if not kernel.die_with_parent(parent):
+            Thread(target=_end_with, args=(alive[0],), daemon=True).start()
+        signal.signal(signal.SIGUSR1, self._leave)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.set_wakeup_fd(-1)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        connections = 0
+        share = self._settings.max_requests_per_child
+        while not self._is_leaving() and (share == 0 or connections < share):
+            self._board.states[self._slot] = IDLE
+            try:
+                connection, _ = self._listener.accept()
+            except ConnectionAbortedError:
+                continue
+            except OSError:
+                if self._is_leaving():
+                    break
+                raise
+            self._board.states[self._slot] = BUSY
+            connections += 1
+            with connection:
+                self._serve(connection)
+        self._board.states[self._slot] = FINISHING
+
+    def _is_leaving(self) -> bool:
+        return self._leaving
+
+    def _leave(self, _signal: int, _frame: object) -> None:
+        """Make a blocked accept fail, and lose no connection that it has already taken.
+
+        The listening socket's number is given to something that cannot accept: an accept that a signal interrupted
+        is tried again on it and fails. A signal that falls just before the accept blocks is sent again by the parent.
+        """
+        self._leaving = True
+        if self._listener.fileno() >= 0:
+            nothing = os.open(os.devnull, os.O_RDONLY)
+            os.dup2(nothing, self._listener.fileno(), inheritable=False)
+            os.close(nothing)
+
+    def _serve(self, connection: socket.socket) -> None:
+        """Answer requests on `connection` until either side is done with it."""
+        connection.settimeout(_REQUEST_TIMEOUT)
+        pending = b""
+        try:
+            while True:
+                head, pending = _read_head(connection, pending)
+                if not head:
+                    return
+                self._board.states[self._slot] = BUSY
+                try:
+                    request = _parse(head)
+                except _BadRequest:
+                    self._refuse(connection, 400)
+                    return
+                if request.method not in (b"GET", b"HEAD"):
+                    self._refuse(connection, 405)
+                    return
+                keep = request.keep_alive and self._settings.keep_alive and not self._leaving
+                self._answer(connection, request, keep)
+                if not keep:
+                    return
+                self._board.states[self._slot] = KEEPALIVE
+                connection.settimeout(self._settings.keep_alive_timeout)
+        except OSError:
+            return  # the client went away, or was silent for too long
+
+    def _answer(self, connection: socket.socket, request: _Request, keep: bool) -> None:
+        status, kind, body = self._content(request.path)
+        self._board.served[self._slot] += 1
+        head = self._head(status, kind, len(body), keep)
+        connection.sendall(head if request.method == b"HEAD" else head + body)
+
+    def _content(self, path: str) -> tuple[int, str, bytes]:
+        if path == "/server-status":
+            return 200, "text/plain", (self._board.report() + self._status).encode()
+        work(self._settings.page_cost)
+        root = self._settings.document_root
+        if root is None:
+            found = PAGE if path in ("/", "/hello.html") else None
+            return (200, "text/html", found) if found is not None else _error(404)
+        return _file(root, path)
+
+    def _refuse(self, connection: socket.socket, status: int) -> None:
+        """Answer what cannot be served, and close without a reset that would overtake the answer."""
+        self._board.served[self._slot] += 1
+        _, kind, body = _error(status)
+        connection.sendall(self._head(status, kind, len(body), False) + body)
+        connection.shutdown(socket.SHUT_WR)
+        end = time.monotonic() + _LINGER_TIMEOUT
+        while (left := end - time.monotonic()) > 0:
+            connection.settimeout(left)
+            if not connection.recv(65536):
+                return
+
+    def _head(self, status: int, kind: str, length: int, keep: bool) -> bytes:
+        now = int(time.time())
+        if self._date[0] != now:
+            self._date = (now, time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime(now)))
+        allow = "Allow: GET, HEAD\r\n" if status == 405 else ""
+        return (
+            f"HTTP/1.1 {status} {_REASONS[status]}\r\nDate: {self._date[1]}\r\nServer: demo-httpd\r\n"
+            f"X-Pid: {self._pid}\r\nContent-Length: {length}\r\nContent-Type: {kind}\r\n{allow}"
+            f"Connection: {'keep-alive' if keep else 'close'}\r\n\r\n"
+        ).encode()
+
+
+def work(kilobytes: int) -> None:
+    """Spend the processor time that a page of this cost takes."""
+    for _ in range(kilobytes):
+        zlib.compress(_KILOBYTE)
+
+
+def _end_with(alive: int) -> None:
+    """Where the kernel does not end a child with its parent: end this process once `alive` reads as ended."""
+    while os.read(alive, 1):
+        pass
+    os._exit(0)
+
+
+def _read_head(connection: socket.socket, pending: bytes) -> tuple[bytes, bytes]:
+    """The next request's head and the bytes after it; an empty head when the client has closed."""
+    while b"\r\n\r\n" not in pending and len(pending) <= _HEAD_LIMIT:
+        received = connection.recv(_HEAD_LIMIT)
+        if not received:
+            break
+        pending += received
+    if b"\r\n\r\n" not in pending:
+        return pending, b""  # cut short or too long: not a request, as _parse will find
+    head, _, rest = pending.partition(b"\r\n\r\n")
+    return head + b"\r\n\r\n", rest
+
+
+def _parse(head: bytes) -> _Request:
+    """Raises _BadRequest for what RFC 9112 has a server refuse, and for what this one does not read."""
+    if not head.endswith(b"\r\n\r\n"):
+        raise _BadRequest
+    line, *fields = head[:-4].split(b"\r\n")
+    words = line.split(b" ")
+    if len(words) != 3 or not words[0].isalpha() or words[2] not in (b"HTTP/1.0", b"HTTP/1.1"):
+        raise _BadRequest
+    headers: dict[bytes, bytes] = {}
+    for field in fields:
+        name, colon, value = field.partition(b":")
+        if not colon or not name or name != name.strip():
+            raise _BadRequest
+        headers[name.lower()] = value.strip()
+    if words[2] == b"HTTP/1.1" and b"host" not in headers:
+        raise _BadRequest
+    target = words[1].removeprefix(b"http://" + headers.get(b"host", b"")) or b"/"
+    if not target.startswith(b"/") or b"\0" in target:
+        raise _BadRequest
+    body = headers.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in headers
+    if body and words[0] in (b"GET", b"HEAD"):
+        raise _BadRequest
+    tokens = [token.strip() for token in headers.get(b"connection", b"").lower().split(b",")]
+    wanted = b"close" not in tokens if words[2] == b"HTTP/1.1" else b"keep-alive" in tokens
+    return _Request(words[0], target.partition(b"?")[0].decode("latin-1"), wanted)
+
+
+def _file(root: Path, path: str) -> tuple[int, str, bytes]:
+    if ".." in path.split("/"):
+        return _error(403)
+    name = f"{root}{path}hello.html" if path.endswith("/") else f"{root}{path}"
+    try:
+        with open(name, "rb", buffering=0) as file:  # noqa: PTH123  # once a request: the cheap way
+            return 200, _TYPES.get(os.path.splitext(name)[1], "application/octet-stream"), file.readall()  # noqa: PTH122
+    except PermissionError:
+        return _error(403)
+    except OSError:
+        return _error(404)
+
+
+def _error(status: int) -> tuple[int, str, bytes]:
+    return status, "text/html", f"<html><body><h1>{status} {_REASONS[status]}</h1></body></html>\n".encode()
+
+
+def run_child(child: Child, parent: int, alive: tuple[int, int]) -> None:
+    """Run `child` and end the process, whatever happens. Never returns."""
+    code = 1
+    try:
+        child.run(parent, alive)
+        code = 0
+    except Exception as error:
+        print(f"child {os.getpid()}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+    finally:
+        os._exit(code)

@@ -1,0 +1,159 @@
+"""The demo web server's configuration: a small part of Apache's language, read as Apache reads it."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+# Apache's ServerLimit: the most children there can be, whatever MaxClients says.
+SERVER_LIMIT = 256
+
+# The names `<IfModule>` knows this server's process model by.
+_MODULES = ("prefork", "prefork.c", "mpm_prefork_module")
+
+
+class ConfigError(Exception):
+    """One line: file, line where there is one, what was found, what is allowed."""
+
+
+class Settings(NamedTuple):
+    """What a configuration file says. Times in seconds; paths absolute; no `document_root` is the built-in page."""
+
+    listen: tuple[str, int]
+    document_root: Path | None = None
+    pid_file: Path | None = None
+    error_log: Path | None = None
+    page_cost: int = 0  # kilobytes of text compressed for each page
+    keep_alive: bool = True
+    keep_alive_timeout: int = 5
+    start_servers: int = 5
+    min_spare: int = 5
+    max_spare: int = 10
+    max_clients: int = 150
+    max_requests_per_child: int = 0
+
+
+class _Directive(NamedTuple):
+    field: str
+    read: Callable[[str, Path], object]
+
+
+def _number(low: int, high: int | None = None) -> Callable[[str, Path], int]:
+    allowed = f"from {low} to {high}" if high is not None else f"of at least {low}"
+
+    def read(text: str, _base: Path) -> int:
+        if not (text.isascii() and text.isdigit()) or int(text) < low or (high is not None and int(text) > high):
+            raise ValueError(f"takes a whole number {allowed}")
+        return int(text)
+
+    return read
+
+
+def _on_off(text: str, _base: Path) -> bool:
+    if text.lower() not in ("on", "off"):
+        raise ValueError("takes On or Off")
+    return text.lower() == "on"
+
+
+def _path(text: str, base: Path) -> Path:
+    return base / text
+
+
+def _directory(text: str, base: Path) -> Path:
+    path = base / text
+    if not path.is_dir():
+        raise ValueError("takes a directory that exists")
+    return path
+
+
+def _address(text: str, _base: Path) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    if not (port.isascii() and port.isdigit()) or int(port) > 65535:
+        raise ValueError("takes a port or address:port, the port from 0 (any free one) to 65535")
+    return host or "127.0.0.1", int(port)
+
+
+_DIRECTIVES = {
+    "listen": _Directive("listen", _address),
+    "documentroot": _Directive("document_root", _directory),
+    "pidfile": _Directive("pid_file", _path),
+    "errorlog": _Directive("error_log", _path),
+    "pagecost": _Directive("page_cost", _number(0, 100_000)),
+    "keepalive": _Directive("keep_alive", _on_off),
+    "keepalivetimeout": _Directive("keep_alive_timeout", _number(1, 3600)),
+    "startservers": _Directive("start_servers", _number(1, SERVER_LIMIT)),
+    "minspareservers": _Directive("min_spare", _number(1, SERVER_LIMIT)),
+    "maxspareservers": _Directive("max_spare", _number(1)),
+    "maxclients": _Directive("max_clients", _number(1, SERVER_LIMIT)),
+    "maxrequestsperchild": _Directive("max_requests_per_child", _number(0)),
+    # The names that Apache 2.4 gave the last two.
+    "maxrequestworkers": _Directive("max_clients", _number(1, SERVER_LIMIT)),
+    "maxconnectionsperchild": _Directive("max_requests_per_child", _number(0)),
+}
+
+
+def load(file: Path) -> Settings:
+    """Read `file`. Later lines win; paths in it are taken from its directory.
+
+    `MaxSpareServers` is raised to one above `MinSpareServers` where it is not, as Apache does. Raises ConfigError.
+    """
+    try:
+        text = file.read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError as error:
+        raise ConfigError(f"{file}: cannot be read: {error.strerror}") from None
+    values = _values(file, text.splitlines())
+    if "listen" not in values:
+        raise ConfigError(f"{file}: has no Listen directive; one such as `Listen 127.0.0.1:8080` is needed")
+    settings = Settings(**values)  # type: ignore[arg-type]  # each value went through its directive's reader
+    return settings._replace(max_spare=max(settings.max_spare, settings.min_spare + 1))
+
+
+def _values(file: Path, lines: list[str]) -> dict[str, object]:
+    values: dict[str, object] = {}
+    sections: list[tuple[int, bool]] = []  # of each open section: its line, whether its content counts
+    for number, raw in enumerate(lines, 1):
+        line = raw.strip()
+        if not line or line.startswith("#"):
+            continue
+        where = f"{file}:{number}"
+        if line.startswith("</"):
+            _close(where, line, sections)
+        elif line.startswith("<"):
+            counts = _open(where, line)
+            sections.append((number, counts and all(inner for _, inner in sections)))
+        elif all(counts for _, counts in sections):
+            field, value = _directive(where, line, file.absolute().parent)
+            values[field] = value
+    if sections:
+        raise ConfigError(f"{file}:{sections[-1][0]}: <IfModule> is never closed; </IfModule> is missing")
+    return values
+
+
+def _open(where: str, line: str) -> bool:
+    """Whether what stands in the section that `line` opens counts."""
+    words = line[1:].rstrip("> \t").split()
+    if not line.endswith(">") or len(words) != 2 or words[0].lower() != "ifmodule":
+        raise ConfigError(f"{where}: found {line}; the one section known here is <IfModule NAME>")
+    name = words[1].lower()
+    return (name.lstrip("!") in _MODULES) != name.startswith("!")
+
+
+def _close(where: str, line: str, sections: list[tuple[int, bool]]) -> None:
+    if line.lower().replace(" ", "") != "</ifmodule>" or not sections:
+        raise ConfigError(f"{where}: found {line} with no such section open")
+    sections.pop()
+
+
+def _directive(where: str, line: str, base: Path) -> tuple[str, object]:
+    name, *rest = line.split(None, 1)
+    directive = _DIRECTIVES.get(name.lower())
+    if directive is None:
+        raise ConfigError(f"{where}: unknown directive {name}, perhaps misspelled")
+    found = rest[0] if rest else ""
+    quoted = len(found) >= 2 and found[0] in "\"'" and found[-1] == found[0]
+    argument = found[1:-1] if quoted else found
+    if not argument or (not quoted and len(argument.split()) > 1):
+        raise ConfigError(f"{where}: {name} takes one value, found {found or 'none'}")
+    try:
+        return directive.field, directive.read(argument, base)
+    except ValueError as error:
+        raise ConfigError(f"{where}: {name} {error}, found {found}") from None

@@ -1,0 +1,57 @@
+"""The demo's web server: a real prefork server, small enough to read, for tuning as Apache is tuned.
+
+    python -m cockpit.demo.webserver [--leash] CONFIG    serve
+    python -m cockpit.demo.webserver -t CONFIG           test the configuration
+
+Once it takes connections it prints `ready http://ADDRESS:PORT` and nothing more. With --leash it ends when its
+standard input does, so that it cannot outlive what started it. SIGUSR1 reloads, SIGTERM ends.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+from cockpit.demo.webconfig import ConfigError, load
+
+_USAGE = "usage: python -m cockpit.demo.webserver [-t | --leash] CONFIG"
+
+
+def main(arguments: list[str]) -> int:
+    """0 when all went well; 1 for a bad configuration or an address that cannot be had; 2 for bad usage."""
+    options, files = arguments[:-1], arguments[-1:]
+    if not files or files[0].startswith("-") or options not in ([], ["-t"], ["--leash"]):
+        print(_USAGE, file=sys.stderr)
+        return 2
+    config = Path(files[0]).absolute()
+    try:
+        if options == ["-t"]:
+            load(config)
+            print("Syntax OK")
+        else:
+            _serve(config, sys.stdin.fileno() if options else None)
+    except ConfigError as error:
+        print(f"Syntax error: {error}" if options == ["-t"] else error, file=sys.stderr)
+        return 1
+    return 0
+
+
+def _serve(config: Path, leash: int | None) -> None:
+    from cockpit.demo.prefork import Prefork
+
+    try:
+        server = Prefork(config, leash)
+    except OSError as error:
+        raise ConfigError(f"{config}: cannot start: {error.strerror}: {error.filename or 'Listen address'}") from None
+
+    def ready() -> None:
+        host, port = server.address
+        print(f"ready http://{host}:{port}", flush=True)
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+
+    server.run(ready)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,164 @@
+"""The world that `cockpit demo` opens on: a prefork web server and an SSH host on loopback, with nothing installed."""
+
+import asyncio
+import contextlib
+import json
+import os
+import shlex
+import shutil
+import sys
+from asyncio.subprocess import PIPE, Process
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from cockpit.demo.layout import Layout
+from cockpit.model.errors import OutOfReach
+
+_START_WITHIN = 30.0  # seconds
+_END_WITHIN = 15.0  # seconds; the keeper itself gives the servers less
+
+_KNOBS = ("MinSpareServers", "MaxSpareServers", "MaxRequestsPerChild", "MaxClients")
+
+
+class DemoError(OutOfReach):
+    """The demo's servers could not be started."""
+
+
+class DemoWorld:
+    """`async with DemoWorld() as world:` both servers run inside, and nothing of them is left outside.
+
+    A process of its own, the keeper, holds them (see keeper.py); it outlives this one just long enough to clean up,
+    however this one ends. Entering raises DemoError. The attributes can be read once entered.
+    """
+
+    url: str  # of the page to load
+    directory: Path  # private, and gone afterwards
+    ssh_config: Path  # with a Host demo
+    config_file: Path
+    error_log: Path
+
+    def __init__(self) -> None:
+        self._keeper: Process | None = None
+
+    async def __aenter__(self) -> Self:
+        self._keeper = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "cockpit.demo.keeper",
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=PIPE,
+            cwd="/",
+            env=_environment(),
+            start_new_session=True,  # Ctrl-C is for the cockpit; it ends the demo when it is done itself
+        )
+        try:
+            said = await self._first_line(self._keeper)
+        except BaseException:
+            await self._end()
+            raise
+        self._layout = Layout(Path(said["directory"]))
+        self.url = said["url"]
+        self.directory = self._layout.directory
+        self.ssh_config = self._layout.ssh_config
+        self.config_file = self._layout.config_file
+        self.error_log = self._layout.error_log
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._end()
+
+    def profile_toml(self) -> str:
+        """A profile of this world: its load, its host, its knobs, and what counts as good."""
+        file = str(self.config_file)
+        test = f"{shlex.quote(sys.executable)} -m cockpit.demo.webserver -t {shlex.quote(file)}"
+        reload = f'kill -USR1 "$(cat {shlex.quote(str(self._layout.pid_file))})"'
+        parts = [_PROFILE.format(url=_text(self.url))]
+        parts += [
+            _KNOB.format(name=_text(name), file=_text(file), test=_text(test), reload=_text(reload)) for name in _KNOBS
+        ]
+        return "\n".join([*parts, _CHECK])
+
+    async def _first_line(self, keeper: Process) -> dict[str, str]:
+        assert keeper.stdout and keeper.stderr
+        try:
+            async with asyncio.timeout(_START_WITHIN):
+                line = await keeper.stdout.readline()
+        except TimeoutError:
+            raise DemoError(f"the demo's servers were not ready within {_START_WITHIN:.0f} s; try again") from None
+        if not line:
+            lines = (await keeper.stderr.read()).decode(errors="replace").strip().splitlines()
+            raise DemoError(f"the demo could not be started: {lines[-1] if lines else 'its keeper ended at once'}")
+        said: dict[str, str] = json.loads(line)
+        if "error" in said:
+            raise DemoError(f"the demo could not be started: {said['error']}")
+        return said
+
+    async def _end(self) -> None:
+        """Let go of the keeper and wait until it has cleaned up."""
+        keeper, self._keeper = self._keeper, None
+        if keeper is None:
+            return
+        assert keeper.stdin and keeper.stdout
+        keeper.stdin.close()
+        try:
+            async with asyncio.timeout(_END_WITHIN):
+                await keeper.wait()
+        except TimeoutError:
+            with contextlib.suppress(ProcessLookupError):
+                keeper.kill()  # both servers end with it
+            await keeper.wait()
+        if hasattr(self, "directory"):  # where the keeper did not come to it
+            shutil.rmtree(self.directory, ignore_errors=True)
+
+
+def _environment() -> dict[str, str]:
+    """This process's environment, with this package found by it wherever it runs, unless it is installed."""
+    root = Path(__file__).resolve().parents[2]
+    if root.name in ("site-packages", "dist-packages"):
+        return dict(os.environ)
+    path = os.environ.get("PYTHONPATH")
+    return {**os.environ, "PYTHONPATH": f"{root}{os.pathsep}{path}" if path else str(root)}
+
+
+def _text(value: str) -> str:
+    """`value` as a TOML string."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+_PROFILE = """\
+question = "Do children that live longer, and more spare ones, make this server steadier?"
+
+[target]
+url = {url}
+
+[load]
+concurrency = 20
+duration = "20s"
+keepalive = false
+
+[[host]]
+name = "demo"
+ssh = "demo"
+processes = "demo-httpd"
+"""
+
+_KNOB = """\
+[[knob]]
+name = {name}
+host = "demo"
+kind = "apache"
+file = {file}
+section = "IfModule prefork"
+directive = {name}
+test = {test}
+reload = {reload}
+"""
+
+_CHECK = """\
+[check]
+thresholds = ["p99 < 200ms", "failed == 0"]
+"""

@@ -1,0 +1,114 @@
+"""A way to run commands on a host: what tuning and the probe need of it, whatever the way is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple, Protocol
+
+# A longer line is cut here, so that no server can fill the cockpit's memory with one line.
+LINE_LIMIT = 65536
+CHUNK = 65536
+
+
+class Completed(NamedTuple):
+    """A command that has ended; `exit_status` is negative where a signal ended it."""
+
+    exit_status: int
+    stdout: bytes
+    stderr: bytes
+
+
+class Channel(Protocol):
+    """A command that runs on, with its standard input and output."""
+
+    async def write(self, data: bytes) -> None:
+        """Sends to its input. Raises HostError when it has ended or the connection is gone."""
+
+    async def readline(self) -> bytes:
+        """One line of its output with its end, cut at LINE_LIMIT bytes; b"" at the end of the output.
+
+        Raises HostError when the connection is lost.
+        """
+
+    @property
+    def stderr(self) -> bytes:
+        """The last few KiB it wrote to its standard error."""
+
+    def close(self) -> None:
+        """Ends it: its input and output are closed."""
+
+
+class Shell(Protocol):
+    """A host's shell. All methods raise HostError when the host cannot be talked to."""
+
+    async def run(self, command: str, *, input: bytes = b"", timeout: float = 30) -> Completed:  # noqa: ASYNC109
+        """Runs a shell command to its end. Raises HostError when it takes longer than `timeout` (s)."""
+
+    async def open(self, command: str) -> Channel:
+        """Starts a shell command that is talked to while it runs."""
+
+    async def wait_closed(self) -> None:
+        """Returns once the connection is gone, however that came about."""
+
+    async def close(self) -> None:
+        """Ends what still runs and lets the connection go."""
+
+
+class LineReader:
+    """Lines out of a stream of bytes, in bounded memory."""
+
+    def __init__(self, read: Callable[[int], Awaitable[bytes]], limit: int = LINE_LIMIT) -> None:
+        self._read = read
+        self._limit = limit
+        self._lines: deque[bytes] = deque()
+        self._rest = bytearray()
+
+    async def readline(self) -> bytes:
+        """The next line with its end, cut at the limit; the rest of the stream at its end, then b""."""
+        while not self._lines:
+            data = await self._read(CHUNK)
+            if not data:
+                rest = bytes(self._rest)
+                self._rest.clear()
+                return rest
+            self._take(data)
+        return self._lines.popleft()
+
+    def _take(self, data: bytes) -> None:
+        *whole, rest = data.split(b"\n")
+        for part in whole:
+            self._extend(part)
+            self._lines.append(bytes(self._rest) + b"\n")
+            self._rest.clear()
+        self._extend(rest)
+
+    def _extend(self, part: bytes) -> None:
+        room = self._limit - len(self._rest)
+        if room > 0:
+            self._rest += part[:room]
+
+
+class Tail:
+    """Reads a stream to its end by itself and keeps the last bytes: enough to say why a command failed."""
+
+    SIZE = 4096
+    # Seconds that the end of the stream may come after the end of the command's output.
+    LAG = 0.5
+
+    def __init__(self, read: Callable[[int], Awaitable[bytes]]) -> None:
+        self.kept = b""
+        self._read = read
+        self._reading = asyncio.ensure_future(self._drain())
+
+    async def settle(self) -> None:
+        """Returns when all of it has come, or is not worth waiting for."""
+        await asyncio.wait([self._reading], timeout=self.LAG)
+
+    def cancel(self) -> None:
+        self._reading.cancel()
+
+    async def _drain(self) -> None:
+        while data := await self._read(CHUNK):
+            self.kept = (self.kept + data)[-self.SIZE :]

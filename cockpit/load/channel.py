@@ -1,0 +1,158 @@
+"""A socket of the load: how it is connected, secured and closed. What goes over it is for `connection`."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from errno import EINPROGRESS
+from math import inf
+from time import monotonic
+from typing import Any, Protocol
+
+from cockpit.load.dial import Dial
+from cockpit.load.failures import connect_failure, transfer_failure
+from cockpit.load.poller import TROUBLE, WRITABLE, Poller
+from cockpit.load.tally import Tally
+from cockpit.model.load import ErrorKind
+
+Handler = Callable[[int, float], None]
+
+# Beside what a poller says: nothing tells when more of what was decrypted is there, so read until nothing is left.
+DRAIN = 0x10000
+
+
+class Load(Protocol):
+    """What a connection needs from the engine that owns it."""
+
+    handlers: dict[int, Handler]
+    poller: Poller
+    tally: Tally
+    dial: Dial
+    connections: int
+    exhausted: bool
+
+    def next(self, connection: Any) -> None:
+        """The connection is free: let it begin another request, or none."""
+
+    def not_connected(self, connection: Any) -> None:
+        """As `next`, after a connect that failed."""
+
+    def lingers(self, connection: Any) -> None:
+        """Its request is over, and it waits for the server to close; `next` comes later."""
+
+
+class Channel:
+    """`started` is when its request began (s of time.monotonic()), infinite while it has none."""
+
+    __slots__ = (
+        "_drain",
+        "_fd",
+        "_handlers",
+        "_load",
+        "_on_connected",
+        "_opened",
+        "_reused",
+        "_socket",
+        "_stands",
+        "_tally",
+        "started",
+    )
+
+    def __init__(self, load: Load) -> None:
+        self._load = load
+        self._handlers = load.handlers
+        self._tally = load.tally
+        self._drain = DRAIN if load.dial.tls is not None else 0
+        self.started = inf
+        self._opened = 0.0
+        self._fd = -1
+        self._socket: Any = None
+        self._stands = self._reused = False
+        self._on_connected: Handler = self.on_connected
+
+    def _connect(self, now: float) -> None:
+        self._opened = now
+        self._reused = False
+        load = self._load
+        try:
+            self._socket, code = load.dial.open()
+        except OSError as error:
+            self._unconnected(connect_failure(error.errno))
+            return
+        if code and code != EINPROGRESS:
+            self._socket.close()
+            self._unconnected(connect_failure(code))
+            return
+        self._fd = fd = self._socket.fileno()
+        self._handlers[fd] = self._on_connected
+        poller = load.poller
+        poller.register(fd, poller.connecting)
+
+    def on_connected(self, mask: int, now: float) -> None:
+        """The connect was decided."""
+        if mask & TROUBLE:
+            code = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+            if code:
+                self.close()
+                self._unconnected(connect_failure(code))
+                return
+        if not mask & WRITABLE:
+            return
+        self._tally.connects.append(now - self._opened)
+        self._load.connections += 1
+        self._stands = True
+        self._load.poller.watch_replies(self._fd)
+        if self._drain:
+            self._secure(mask, now)
+        else:
+            self._ready(mask, now)
+
+    def _secure(self, mask: int, now: float) -> None:
+        """Begin the TLS handshake."""
+        self._opened = now
+        tls = self._load.dial.tls
+        assert tls is not None
+        try:
+            self._socket = tls.wrap(self._socket)
+        except OSError as error:
+            self._fail(transfer_failure(error.errno))
+            return
+        self._handlers[self._fd] = self.on_handshake
+        self.on_handshake(mask, now)
+
+    def on_handshake(self, mask: int, now: float) -> None:
+        """The other end of the handshake has its turn, or it is done."""
+        try:
+            self._socket.shake_hands()
+        except BlockingIOError:
+            return
+        except OSError as error:
+            self._fail(transfer_failure(error.errno))
+            return
+        now = monotonic()
+        self._tally.handshakes.append(now - self._opened)
+        self._ready(mask, now)
+
+    def _ready(self, mask: int, now: float) -> None:
+        """A new connection is ready for its request."""
+        raise NotImplementedError
+
+    def _unconnected(self, kind: ErrorKind) -> None:
+        """There will be no connection."""
+        raise NotImplementedError
+
+    def _fail(self, kind: ErrorKind) -> None:
+        """The request is lost, and the connection with it."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Close the socket, if there is one."""
+        fd = self._fd
+        if fd < 0:
+            return
+        self._fd = -1
+        if self._stands:
+            self._stands = False
+            self._load.connections -= 1
+        self._load.poller.forget(fd)
+        self._socket.close()

@@ -1,0 +1,163 @@
+"""Closed load: every place begins its next request as soon as the last is over."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from math import inf
+from time import monotonic
+
+from cockpit.load.connection import Connection
+from cockpit.load.engine import Engine, grain
+from cockpit.load.lane import Lane
+from cockpit.load.poller import Poller
+from cockpit.load.protocol import Assignment
+from cockpit.load.schedule import Leg
+
+# Connections are opened this far apart (s), so that a server's backlog holds them.
+_STAGGER = 0.000125
+# How long a connection waits after a connect that failed (s): a server that is away is not to be hammered,
+# and how many errors that makes is not to depend on how fast this loop is.
+_PAUSE = 0.02
+# Less than any count of requests begun.
+_NONE = -1
+
+
+class Closed(Engine):
+    """`places` are connections in use; the spare ones wait until there are to be more of them again."""
+
+    def __init__(
+        self,
+        assignment: Assignment,
+        poller: Poller,
+        on_tick: Callable[[], None],
+        on_cut: Callable[[], None] | None = None,
+    ) -> None:
+        super().__init__(assignment, poller, on_tick, on_cut)
+        self._places: dict[Connection, None] = {}
+        self._spare: list[Connection] = []
+        self._several = self.deck.only is None
+        # Requests may begin without another thought until so many have been begun.
+        self._freely = self._limit
+        # Places that are to go as soon as their request is over, and those still busy with what is not counted.
+        self._surplus = 0
+        self._stale = 0
+        self._last: set[Connection] = set()
+        self._waiting: list[tuple[float, int, Connection]] = []
+
+    def adjust(self, concurrency: int | None, rate: float | None) -> None:
+        if concurrency is not None:
+            self._set_places(concurrency, monotonic())
+            self._due = 0.0
+
+    def _set_load(self, leg: Leg) -> None:
+        self._set_places(self.assignment.own(leg.concurrency), leg.start)
+
+    def _set_places(self, wanted: int, now: float) -> None:
+        more = min(wanted, self._limit) - (len(self._places) - self._surplus)
+        kept = min(more, self._surplus)
+        self._surplus -= kept
+        for number in range(more - kept):
+            place = self._spare.pop() if self._spare else Connection(self, *self._first_card())
+            place.carry(*self._first_card())
+            self._places[place] = None
+            heapq.heappush(self._waiting, (now + number * _STAGGER, id(place), place))
+        self._bound()
+
+    def _first_card(self) -> tuple[Lane, bytes]:
+        """The only request of a plan and its lane; where there are several, they are dealt one by one."""
+        only = self.deck.only
+        return self.tally.lanes[0], only.request if only else b""
+
+    def _bound(self) -> None:
+        """Whether requests may begin without another thought."""
+        self._freely = _NONE if self._surplus or self._stale else self._limit
+
+    # --- what connections call ---
+
+    def next(self, connection: Connection) -> None:
+        if self._issued < self._freely:
+            self._issued += 1
+            if self._several:
+                self._deal(connection)
+            connection.begin()
+        elif not connection.lane.live:
+            self._recall(connection)
+            self.next(connection)
+        elif self._issued >= self._limit:
+            self._end_place(connection)
+        elif self._surplus:
+            self._retire(connection)
+        else:
+            # Others are held up, this one is not.
+            self._issued += 1
+            if self._several:
+                self._deal(connection)
+            connection.begin()
+
+    def not_connected(self, connection: Connection) -> None:
+        """It waits a moment before its next connect, unless there is nothing more to send."""
+        if self._issued >= self._limit:
+            self.next(connection)
+            return
+        due = monotonic() + _PAUSE
+        heapq.heappush(self._waiting, (due, id(connection), connection))
+        self._due = min(self._due, due)
+
+    def _recall(self, connection: Connection) -> None:
+        """What it did so far was not counted; what it does from now on is."""
+        self._stale -= 1
+        self._bound()
+        connection.carry(*self._first_card())
+
+    def _retire(self, connection: Connection) -> None:
+        """One place fewer."""
+        self._surplus -= 1
+        self._bound()
+        connection.close()
+        connection.started = inf
+        del self._places[connection]
+        self._spare.append(connection)
+
+    def _end_place(self, connection: Connection) -> None:
+        """There is nothing more to send; the run is over with the last of those in flight."""
+        if not self.exhausted:
+            self.exhausted = True
+            self._last = {place for place in self._places if place.started < inf}
+        connection.close()
+        connection.started = inf
+        self._last.discard(connection)
+        if not self._last:
+            self._over = True
+
+    # --- what is done by the clock ---
+
+    def _work(self, now: float) -> float:
+        while self._waiting and self._waiting[0][0] <= now:
+            self.next(heapq.heappop(self._waiting)[2])
+        return self._waiting[0][0] if self._waiting else inf
+
+    def _in_flight(self) -> int:
+        return sum(place.started < inf for place in self._places)
+
+    def _count_anew(self) -> None:
+        # Each comes by here with its next request, and is told then.
+        self._stale = sum(not place.lane.live for place in self._places)
+        self._bound()
+
+    def _expire(self, now: float) -> float:
+        """Nothing is noted down per request: this looks at all connections at the earliest instant at which one of
+        them can be late, and with every tick for those that linger."""
+        timeout = self.assignment.plan.timeout
+        earliest = now + timeout
+        for place in list(self._places):
+            limit = min(place.started + timeout, place.lingers_until)
+            if limit <= now:
+                place.expire(now)
+            else:
+                earliest = min(earliest, limit)
+        return max(earliest, now + grain(len(self._places)))
+
+    def _give_up(self) -> None:
+        for place in self._places:
+            self._abandon(place)

@@ -1,0 +1,333 @@
+"""One place in the load: carries one request at a time, over a socket that it keeps or opens anew.
+
+A socket is served by one handler at a time, called with what the poller saw and the instant it woke. That instant is
+when a reply is taken to have arrived: it had, and the time this process spent on other replies is not the server's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf
+from time import monotonic
+
+from cockpit.load.channel import DRAIN, Channel, Handler, Load
+from cockpit.load.failures import transfer_failure
+from cockpit.load.lane import Lane
+from cockpit.load.poller import HANGUP, READABLE, TROUBLE, WRITABLE
+from cockpit.load.replies import Head, Malformed, Reply
+from cockpit.model.load import ErrorKind
+
+# A small reply comes in one read of this size; the rest of a larger one is read into a shared buffer.
+_FIRST_READ = 16 * 1024
+_SCRATCH = bytearray(256 * 1024)
+# Reads in one go before other connections get their turn.
+_READS = 8
+# How long a server may take to close after its last reply before the client does (s).
+LINGER = 0.1
+
+
+class Connection(Channel):
+    """`lane` counts its requests.
+
+    `lingers_until` is finite while a finished connection waits for the server to close it first, so that the
+    port's TIME_WAIT is the server's, as it is with browsers and with ab.
+    """
+
+    __slots__ = (
+        "_cut_off",
+        "_end",
+        "_first",
+        "_known",
+        "_like_last",
+        "_on_reply",
+        "_reply",
+        "_request",
+        "_size",
+        "_unsent",
+        "_whole",
+        "lane",
+        "lingers_until",
+    )
+
+    def __init__(self, load: Load, lane: Lane, request: bytes) -> None:
+        super().__init__(load)
+        self.lingers_until = inf
+        # Made once: a bound method is an object each time it is asked for.
+        self._on_reply: Handler = self.on_reply
+        self._reply = Reply(lane.heads)
+        self._first = inf
+        self._bind(lane)
+        self.carry(lane, request)
+        self._fresh()
+
+    def carry(self, lane: Lane, request: bytes) -> None:
+        """The requests it begins from now on, and the lane that counts them."""
+        self._request = request
+        self._size = len(request)
+        if lane is not self.lane:
+            self._bind(lane)
+
+    def _bind(self, lane: Lane) -> None:
+        self.lane = lane
+        self._known = lane.heads.known
+        self._like_last = lane.heads.like_last
+        self._reply.take_up(lane.heads)
+        self._whole: Callable[[float], None] = lane.whole.append
+        self._end: Callable[[float], None] = lane.ends.append
+
+    def _fresh(self) -> None:
+        """No byte of a reply has come yet."""
+        if self._first != inf:
+            self.lane.body += self._reply.size
+        self._first = inf
+        self._unsent: memoryview | None = None
+        self._cut_off: ErrorKind = "closed_early"
+        self._reply.reset()
+
+    # --- sending ---
+
+    def begin(self) -> None:
+        """Start a request: on the open socket, or on a new one."""
+        self.started = monotonic()
+        if self._fd < 0:
+            self._connect(self.started)
+            return
+        self._reused = True
+        try:
+            sent = self._socket.send(self._request)
+        except BlockingIOError:
+            sent = 0
+        except OSError as error:
+            self._broken(error)
+            return
+        if sent == self._size:
+            self.lane.sent_bytes += sent
+        else:
+            self._send_rest(sent, WRITABLE, self.started)
+
+    def _unconnected(self, kind: ErrorKind) -> None:
+        self.lane.failed(kind)
+        self.started = inf
+        self._fresh()
+        self._load.not_connected(self)
+
+    def _ready(self, mask: int, now: float) -> None:
+        """A new connection is ready for its request."""
+        self._handlers[self._fd] = self._on_reply
+        try:
+            sent = self._socket.send(self._request)
+        except BlockingIOError:
+            sent = 0
+        except OSError as error:
+            self._broken(error)
+            return
+        if sent != self._size:
+            self._send_rest(sent, mask, now)
+            return
+        self.lane.sent_bytes += sent
+        if mask & (READABLE | HANGUP):
+            # Edge-triggered: this wake is the only one for what came before the request.
+            self.on_reply(mask, now)
+
+    def _send_rest(self, sent: int, mask: int, now: float) -> None:
+        """The request did not fit into the socket's buffer: go on when there is room, reading all the while."""
+        self.lane.sent_bytes += sent
+        self._unsent = memoryview(self._request)[sent:]
+        self._handlers[self._fd] = self.on_both
+        self._load.poller.watch_both(self._fd)
+        self.on_both(mask | WRITABLE, now)
+
+    def on_both(self, mask: int, now: float) -> None:
+        """Room to send the rest of the request, or a reply that comes before it was sent."""
+        while mask & WRITABLE and self._unsent:
+            try:
+                sent = self._socket.send(self._unsent)
+            except BlockingIOError:
+                break
+            except OSError as error:
+                # A server may refuse a body and close; its reply, if there is one, tells more than the error does.
+                if not mask & READABLE:
+                    self._broken(error)
+                    return
+                self._cut_off = transfer_failure(error.errno)
+                break
+            self.lane.sent_bytes += sent
+            self._unsent = self._unsent[sent:]
+        if not self._unsent:
+            self._unsent = None
+            self._handlers[self._fd] = self.on_more
+            self._load.poller.watch_replies(self._fd)
+        if mask & (READABLE | HANGUP | TROUBLE):
+            self.on_more(mask, now)
+
+    # --- receiving ---
+
+    def on_reply(self, mask: int, now: float) -> None:
+        """The beginning of a reply; nearly always all of it, with a head seen before."""
+        try:
+            data = self._socket.recv(_FIRST_READ)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            self._broken(error)
+            return
+        lines = data[: data.find(b"\r\n\r\n") + 4]
+        head = self._known(lines) or self._like_last(lines)
+        if head is None or len(data) != head.total:
+            self._read_on(data, mask | self._drain, now)
+            return
+        head.hits += 1
+        self._whole(now - self.started)
+        # What the server closes together with its reply would never answer again.
+        if head.reuse and not mask & HANGUP:
+            self._load.next(self)
+        else:
+            self._part(head, mask, now)
+
+    def _read_on(self, data: bytes, mask: int, now: float) -> None:
+        if not data:
+            self._ended_early()
+            return
+        self.lane.received += len(data)
+        self._first = now
+        self._handlers[self._fd] = self.on_more
+        # Edge-triggered: there is no second wake for an end that came together with the data.
+        if not self._feed(data, mask, now) and (len(data) == _FIRST_READ or mask & (HANGUP | DRAIN)):
+            self.on_more(mask, now)
+
+    def on_more(self, mask: int, now: float) -> None:
+        """Any further piece of a reply: read until the socket is empty or the reply is whole."""
+        mask |= self._drain
+        for _ in range(_READS):
+            try:
+                size = self._socket.recv_into(_SCRATCH)
+            except BlockingIOError:
+                return
+            except OSError as error:
+                self._broken(error)
+                return
+            if not size:
+                self._at_close(mask, now)
+                return
+            self.lane.received += size
+            if self._first == inf:
+                self._first = now
+            if self._feed(memoryview(_SCRATCH)[:size], mask, now):
+                return
+            if size < len(_SCRATCH) and not mask & (HANGUP | DRAIN):
+                return
+            now = monotonic()
+        self._load.poller.again(self._fd)
+
+    def _feed(self, data: bytes | memoryview, mask: int, now: float) -> bool:
+        """A piece of the reply; whether the request is over with it, well or badly."""
+        try:
+            if not self._reply.feed(data):
+                return False
+        except Malformed:
+            self._fail("malformed")
+            return True
+        self._complete(mask, now)
+        return True
+
+    # --- the end of a request ---
+
+    def _complete(self, mask: int, now: float) -> None:
+        """The reply is whole."""
+        head = self._reply.head
+        assert head is not None
+        lane = self.lane
+        lane.firsts.append(self._first - self.started)
+        self._end(now - self.started)
+        lane.replied(head.status, self._reply.size, self._reply.verdict())
+        # With bytes in it that belong to no reply, or half a request, the connection is good for nothing more.
+        spoilt = self._reply.excess or self._unsent is not None
+        self._fresh()
+        if spoilt:
+            self._leave()
+        elif head.reuse and not mask & HANGUP:
+            self._handlers[self._fd] = self._on_reply
+            self._load.next(self)
+        else:
+            self._part(head, mask, now)
+
+    def _part(self, head: Head, mask: int, now: float) -> None:
+        """Close a socket that is not used again; the server first, if it means to."""
+        if head.keeps or mask & HANGUP or self._load.exhausted:
+            self.close()
+            self._load.next(self)
+            return
+        self.started = inf
+        self.lingers_until = now + LINGER
+        self._handlers[self._fd] = self.on_lingering
+        self._load.lingers(self)
+
+    def on_lingering(self, mask: int, now: float) -> None:
+        """The server closes, as it said, or sends what nobody wants."""
+        try:
+            if not mask & HANGUP and self._socket.recv(_FIRST_READ):
+                return
+        except BlockingIOError:
+            return
+        except OSError:
+            pass
+        self._leave()
+
+    def _leave(self) -> None:
+        self.lingers_until = inf
+        self.close()
+        self._load.next(self)
+
+    def _at_close(self, mask: int, now: float) -> None:
+        if self._reply.closed():
+            self._complete(mask | HANGUP, now)
+        else:
+            self._ended_early()
+
+    def _ended_early(self) -> None:
+        if not self._again():
+            self._fail(self._cut_off)
+
+    def _broken(self, error: OSError) -> None:
+        if not self._again():
+            self._fail(transfer_failure(error.errno))
+
+    def _again(self) -> bool:
+        """Send the request once more if a kept connection was closed before it: no failure, but a reconnect."""
+        if not self._reused or self._first != inf:
+            return False
+        self.close()
+        self._connect(monotonic())
+        return True
+
+    def _fail(self, kind: ErrorKind) -> None:
+        self.lane.failed(kind)
+        self.started = inf
+        self.close()
+        self._load.next(self)
+
+    def expire(self, now: float) -> None:
+        """The time for the request, or for the server to close, is up."""
+        if self.started == inf:
+            self._leave()
+            return
+        kind: ErrorKind = "timeout" if self._stands else "connect_timeout"
+        # It stays among the latencies with the time at which it was given up.
+        self._end(now - self.started)
+        if self._first != inf:
+            self.lane.firsts.append(self._first - self.started)
+        self._fail(kind)
+
+    def give_up(self) -> bool:
+        """End whatever goes on, at the end of the run; whether a request was in flight."""
+        in_flight = self.started != inf
+        self.started = self.lingers_until = inf
+        self.close()
+        return in_flight
+
+    def close(self) -> None:
+        if self._fd < 0:
+            return
+        Channel.close(self)
+        if self._first != inf or self._unsent is not None:
+            self._fresh()

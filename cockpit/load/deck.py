@@ -1,0 +1,110 @@
+"""Which request comes next, where a plan has more than one."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from cockpit.load.expect import Expectation
+from cockpit.load.lane import Lane
+from cockpit.load.paths import Paths, count_of
+from cockpit.load.replies import Heads
+from cockpit.load.request import request_parts, requests_of
+from cockpit.model.errors import UsageError
+from cockpit.model.load import LoadPlan
+
+# The longest rotation that weights may make.
+_ROTATION = 100_000
+
+
+class Card(NamedTuple):
+    """A request as it goes out, and the number of the lane that counts it."""
+
+    lane: int
+    request: bytes
+
+
+def check(plan: LoadPlan) -> None:
+    """Raises UsageError for requests that cannot be made as the plan says."""
+    requests = requests_of(plan)
+    for request in requests:
+        request_parts(request, keepalive=plan.keepalive)
+        Expectation(request.expect)
+    rotation([request.weight for request in requests])
+    if plan.paths is None:
+        return
+    paths = count_of(plan.paths)
+    if plan.paths.order != "once":
+        return
+    if plan.requests is not None and plan.requests > paths:
+        raise UsageError(f"{plan.requests} requests, each for a path of its own, and only {paths} paths: ask for fewer")
+    if plan.warmup:
+        raise UsageError("paths that are taken once leave none for a warm-up: leave one of the two out")
+
+
+def lanes_of(plan: LoadPlan) -> list[Lane]:
+    """A lane for each request of a plan, by their order."""
+    return [
+        Lane(
+            request.name,
+            Heads(
+                bodiless=request.method == "HEAD",
+                keepalive=plan.keepalive,
+                expectation=Expectation(request.expect),
+                one_length=plan.paths is None,
+            ),
+        )
+        for request in requests_of(plan)
+    ]
+
+
+def rotation(weights: list[int]) -> list[int]:
+    """Indices of `weights`, each as often as its weight says, spread as evenly as can be (as nginx does upstreams).
+
+    Raises UsageError when that takes too long a rotation.
+    """
+    divisor = math.gcd(*weights)
+    shares = [weight // divisor for weight in weights]
+    total = sum(shares)
+    if total > _ROTATION:
+        raise UsageError(
+            f"weights {', '.join(map(str, weights))}: they repeat after {total} requests; give rounder ones"
+        )
+    credit = [0] * len(shares)
+    turns = []
+    for _ in range(total):
+        credit = [have + share for have, share in zip(credit, shares, strict=True)]
+        chosen = credit.index(max(credit))
+        credit[chosen] -= total
+        turns.append(chosen)
+    return turns
+
+
+class Deck:
+    """One worker's requests, one after the other; `largest` is the size of the largest (bytes).
+
+    `only` is the request of a plan that has just one, and None otherwise. `limit` is how many there are to send, where
+    a list of paths sets that.
+    """
+
+    def __init__(self, plan: LoadPlan, worker: int, workers: int) -> None:
+        parts = [request_parts(request, keepalive=plan.keepalive) for request in requests_of(plan)]
+        self._cards = [Card(lane, b"".join(pieces)) for lane, pieces in enumerate(parts)]
+        self.largest = max(len(card.request) for card in self._cards)
+        self._before, _, self._after = parts[0]
+        self._paths = None if plan.paths is None else Paths(plan.paths, worker, workers)
+        self.limit = self._paths.own if self._paths and plan.paths and plan.paths.order == "once" else None
+        turns = rotation([request.weight for request in requests_of(plan)])
+        # Workers begin at different points of the rotation, so that they do not all send the same at a time.
+        start = worker * len(turns) // workers
+        self._turns = turns[start:] + turns[:start]
+        self._turn = 0
+        self.only = self._cards[0] if len(self._cards) == 1 and self._paths is None else None
+
+    def deal(self) -> Card:
+        """The next request."""
+        if self._paths is not None:
+            return Card(0, self._before + self._paths.next() + self._after)
+        turn = self._turn
+        self._turn = turn + 1 if turn + 1 < len(self._turns) else 0
+        return self._cards[self._turns[turn]]

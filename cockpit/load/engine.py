@@ -1,0 +1,215 @@
+"""One worker's loop: connections, the time-outs, the ticks. By which rule requests are begun is for its subclasses."""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from math import inf
+from time import monotonic
+from typing import Literal
+
+from cockpit.load.channel import Handler
+from cockpit.load.connection import Connection
+from cockpit.load.deck import Deck, lanes_of
+from cockpit.load.dial import Dial
+from cockpit.load.poller import Poll, Poller
+from cockpit.load.protocol import Assignment
+from cockpit.load.schedule import Leg, legs_of
+from cockpit.load.tally import Tally
+from cockpit.model.events import Tick
+
+# Time-outs are kept to within this (s), and a bit more with very many connections.
+_GRAIN = 0.001
+
+
+class Engine:
+    """Carries out one worker's share of a plan, on its own and in one thread.
+
+    `on_tick` is called once per tick; it may leave the figures where they are, and they go into the next. `on_cut` is
+    called where a stage or the warm-up ends, and has to take them.
+    """
+
+    def __init__(
+        self,
+        assignment: Assignment,
+        poller: Poller,
+        on_tick: Callable[[], None],
+        on_cut: Callable[[], None] | None = None,
+    ) -> None:
+        plan = assignment.plan
+        self.assignment = assignment
+        self.poller = poller
+        self.handlers: dict[int, Handler] = {}
+        self.deck = Deck(plan, assignment.worker, assignment.workers)
+        self.dial = Dial(assignment, self.deck.largest)
+        self.tally = Tally(partial(lanes_of, plan), grouped=bool(plan.mix))
+        self.connections = 0
+        self.exhausted = False
+        self.reason: Literal["completed", "stopped"] = "completed"
+        self._on_tick = on_tick
+        self._on_cut = on_cut or on_tick
+        self._issued = 0
+        self._quota = sys.maxsize if assignment.requests is None else assignment.requests
+        # How many requests may have been begun: nobody counts them during the warm-up.
+        self._limit = sys.maxsize if plan.warmup > 0 else self._quota
+        self._legs: deque[Leg] = deque()
+        self._leg = Leg(0.0, 0, False, 0, 0.0)
+        self._over = self._quota == 0
+        self._started = self._next_leg = self._next_tick = self._ends = self._next_expiry = self._due = 0.0
+
+    def run(self, at: float) -> None:
+        """Send everything. `at` is the run's beginning in time.monotonic(); ends when the plan is carried out."""
+        plan = self.assignment.plan
+        legs, self._ends = legs_of(plan, at)
+        self._legs.extend(legs)
+        self._started = at
+        self._next_tick = at + plan.tick
+        self._next_expiry = at + plan.timeout
+        self._enter(self._legs.popleft())
+        self._due = now = monotonic()
+        poll, handlers, tally = self._poll(), self.handlers, self.tally
+        while not self._over:
+            wait = self._due - now
+            if wait < 0:
+                wait = 0.0
+            events = poll(wait)
+            before, now = now, monotonic()
+            if now - before - wait > tally.pause:
+                tally.pause = now - before - wait
+            for fd, mask in events:
+                handlers[fd](mask, now)
+            if now >= self._due:
+                self._housekeep(now)
+        self._give_up()
+        tally.close_interval()
+
+    def stop(self) -> None:
+        """End the run before its time, once the events at hand are through."""
+        self.reason = "stopped"
+        self._legs.clear()
+        self._ends = self._due = 0.0
+        self._next_leg = inf
+
+    def adjust(self, concurrency: int | None, rate: float | None) -> None:
+        """Go on with this many connections of this worker's own, or with this rate of all workers together."""
+        raise NotImplementedError
+
+    def take(self, start: float, now: float) -> Tick:
+        """What was counted since the last taking, as a tick from `start` to `now`."""
+        return self.tally.take(
+            run=self.assignment.run,
+            worker=self.assignment.worker,
+            start=start,
+            now=now,
+            sent=self._issued,
+            connections=self.connections,
+            stage=self._leg.stage,
+            warmup=self._leg.warmup,
+        )
+
+    # --- what connections call ---
+
+    def next(self, connection: Connection) -> None:
+        """The connection is free: let it begin another request, or none."""
+        raise NotImplementedError
+
+    def not_connected(self, connection: Connection) -> None:
+        """As `next`, after a connect that failed."""
+        raise NotImplementedError
+
+    def lingers(self, connection: Connection) -> None:
+        """Its request is over, and it waits for the server to close; `next` comes later."""
+
+    def _deal(self, connection: Connection) -> None:
+        """Give a connection the next request of a plan that has several."""
+        number, request = self.deck.deal()
+        lane = self.tally.lanes[number]
+        lane.sent += 1
+        connection.carry(lane, request)
+
+    # --- what is done by the clock ---
+
+    def _housekeep(self, now: float) -> None:
+        while now >= self._next_leg:
+            self._turn(self._legs.popleft())
+        if now >= self._ends:
+            self._catch_up(self._ends)
+            self._over = True
+            return
+        due = self._work(now)
+        tick_due = now >= self._next_tick
+        if tick_due or now >= self._next_expiry:
+            self._next_expiry = self._expire(now)
+        if tick_due:
+            self.tally.lags.append(now - self._next_tick)
+            self.tally.close_interval()
+            self._on_tick()
+            interval = self.assignment.plan.tick
+            self._next_tick += interval * max(1.0, (now - self._next_tick) // interval + 1)
+        self._due = min(self._next_tick, self._next_expiry, self._next_leg, self._ends, due)
+
+    def _turn(self, leg: Leg) -> None:
+        """One leg ends and the next begins; figures go to the one or the other."""
+        self._catch_up(leg.start)
+        counting_begins = self._leg.warmup and not leg.warmup
+        if counting_begins:
+            self.tally.abandoned += self._in_flight()
+        self.tally.close_interval()
+        self._on_cut()
+        if counting_begins:
+            self.tally.renew()
+            self._limit = self._quota + self._issued if self._quota < sys.maxsize else sys.maxsize
+        self._enter(leg)
+        if counting_begins:
+            self._count_anew()
+
+    def _enter(self, leg: Leg) -> None:
+        # The end of the warm-up leaves the load as it is, which may have been altered meanwhile.
+        anew = leg.warmup or not self._leg.warmup
+        self._leg = leg
+        self._next_leg = self._legs[0].start if self._legs else inf
+        if anew:
+            self._set_load(leg)
+
+    # --- what the rules fill in ---
+
+    def _poll(self) -> Poll:
+        return self.poller.poll
+
+    def _set_load(self, leg: Leg) -> None:
+        """The load is to be that of this leg."""
+        raise NotImplementedError
+
+    def _work(self, now: float) -> float:
+        """Begin what is due by now; when the next is."""
+        raise NotImplementedError
+
+    def _catch_up(self, until: float) -> None:
+        """Begin what was due before this instant, which has passed."""
+
+    def _in_flight(self) -> int:
+        """How many requests have been begun and are not over."""
+        raise NotImplementedError
+
+    def _count_anew(self) -> None:
+        """What is begun from now on counts."""
+        raise NotImplementedError
+
+    def _expire(self, now: float) -> float:
+        """Give up requests whose time is up; when to look again."""
+        raise NotImplementedError
+
+    def _give_up(self) -> None:
+        """Close everything; what is still in flight is abandoned: neither completed nor failed."""
+        raise NotImplementedError
+
+    def _abandon(self, connection: Connection) -> None:
+        if connection.give_up() and connection.lane.live:
+            self.tally.abandoned += 1
+
+
+def grain(connections: int) -> float:
+    """How closely time-outs are kept to with so many connections (s)."""
+    return _GRAIN * (1 + connections / 1000)

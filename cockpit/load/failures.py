@@ -1,0 +1,43 @@
+"""Which kind of failure an operating system error is. The names are those of `cockpit.model.load.ErrorKind`."""
+
+from __future__ import annotations
+
+import errno
+
+from cockpit.model.load import ErrorKind
+
+# In place of an errno, for what goes wrong with TLS itself.
+TLS_TROUBLE = -1
+
+_ANYWHERE: dict[int, ErrorKind] = {
+    TLS_TROUBLE: "tls",
+    errno.EMFILE: "no_file_descriptors",
+    errno.ENFILE: "no_file_descriptors",
+    errno.EADDRNOTAVAIL: "no_local_ports",
+    # connect() says so too when every local port is taken.
+    errno.EADDRINUSE: "no_local_ports",
+    errno.EHOSTUNREACH: "unreachable",
+    errno.ENETUNREACH: "unreachable",
+    errno.EHOSTDOWN: "unreachable",
+    errno.ENETDOWN: "unreachable",
+}
+_CONNECTING: dict[int, ErrorKind] = {
+    **_ANYWHERE,
+    errno.ECONNREFUSED: "refused",
+    # A Unix socket whose backlog is full.
+    errno.EAGAIN: "refused",
+    errno.ECONNRESET: "reset",
+    errno.ECONNABORTED: "reset",
+    errno.ETIMEDOUT: "connect_timeout",
+}
+_CONNECTED: dict[int, ErrorKind] = {**_ANYWHERE, errno.ETIMEDOUT: "timeout"}
+
+
+def connect_failure(code: int | None) -> ErrorKind:
+    """Kind for the errno of a connect; what has no name of its own kept the host from being reached."""
+    return _CONNECTING.get(code or 0, "unreachable")
+
+
+def transfer_failure(code: int | None) -> ErrorKind:
+    """Kind for the errno of a send or receive on a connection that stood."""
+    return _CONNECTED.get(code or 0, "reset")

@@ -1,0 +1,111 @@
+"""The figures of one request of a plan. A plan with one request has one lane; a mix has one for each of its names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cockpit.load.replies import Heads
+from cockpit.model.events import Group
+from cockpit.model.histogram import EMPTY, Histogram
+
+
+def histogram(seconds: list[float]) -> Histogram:
+    """Histogram of the latencies in a list (s), which is empty afterwards."""
+    if not seconds:
+        return EMPTY
+    nanoseconds = np.rint(np.array(seconds) * 1e9).astype(np.int64)
+    seconds.clear()
+    return Histogram.of(nanoseconds)
+
+
+class Lane:
+    """What connections count for one kind of request.
+
+    `whole`: first byte and end came in one piece, so one number serves both histograms; `firsts` and `ends` are for
+    all other requests. `responses` are from the intended send, under open load. Replies that came whole are counted
+    in `heads`; `received`, `body` and `statuses` count the others. `live` ends with the warm-up: what was begun in
+    it and ends after it is counted nowhere.
+    """
+
+    __slots__ = (
+        "body",
+        "ends",
+        "errors",
+        "first_byte",
+        "firsts",
+        "heads",
+        "live",
+        "name",
+        "received",
+        "response",
+        "responses",
+        "sent",
+        "sent_bytes",
+        "service",
+        "statuses",
+        "unexpected",
+        "varied",
+        "whole",
+    )
+
+    def __init__(self, name: str, heads: Heads) -> None:
+        self.name = name
+        self.heads = heads
+        self.live = True
+        self.whole: list[float] = []
+        self.firsts: list[float] = []
+        self.ends: list[float] = []
+        self.responses: list[float] = []
+        self.clear()
+
+    def clear(self) -> None:
+        """Begin to count anew."""
+        self.sent = self.sent_bytes = self.received = self.body = self.varied = 0
+        self.statuses: dict[int, int] = {}
+        self.errors: dict[str, int] = {}
+        self.unexpected: dict[str, int] = {}
+        self.first_byte = self.service = self.response = EMPTY
+
+    def replied(self, status: int, size: int, verdict: str) -> None:
+        """A reply was read whole in more than one piece: its body's size, and what was unexpected about it if any."""
+        self.statuses[status] = self.statuses.get(status, 0) + 1
+        self.varied += self.heads.varies(size)
+        if verdict:
+            self.unexpected[verdict] = self.unexpected.get(verdict, 0) + 1
+
+    def failed(self, kind: str) -> None:
+        """A request got no whole reply."""
+        self.errors[kind] = self.errors.get(kind, 0) + 1
+
+    def settle(self) -> None:
+        """Turn the lists into histograms, added to those there are: memory stays bounded if nobody takes them."""
+        whole, firsts, ends = histogram(self.whole), histogram(self.firsts), histogram(self.ends)
+        self.first_byte = Histogram.merged((self.first_byte, whole, firsts))
+        self.service = Histogram.merged((self.service, whole, ends))
+        self.response += histogram(self.responses)
+        harvest = self.heads.harvest()
+        add_counts(self.statuses, harvest.statuses)
+        add_counts(self.unexpected, harvest.unexpected)
+        self.received += harvest.received
+        self.body += harvest.body
+        self.varied += harvest.varied
+
+    def group(self) -> Group:
+        """What was settled, as an event carries it."""
+        return Group(
+            sent=self.sent,
+            completed=sum(self.statuses.values()),
+            statuses=self.statuses,
+            errors=self.errors,
+            unexpected=self.unexpected,
+            service=self.service,
+            response=self.response,
+        )
+
+
+def add_counts(into: dict[Any, int], more: dict[Any, int]) -> None:
+    """Add `more` to `into`, key by key."""
+    for key, count in more.items():
+        into[key] = into.get(key, 0) + count

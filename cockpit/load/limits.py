@@ -1,0 +1,174 @@
+"""What this machine has to give to load: file descriptors, CPUs and local ports; and plans that make no sense."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from math import inf, isfinite
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from cockpit.load import deck
+from cockpit.load.dial import bind
+from cockpit.load.files import OWN_FILES, most_connections_here
+from cockpit.load.protocol import assignments, most_connections
+from cockpit.load.request import target_of_plan
+from cockpit.model.errors import UsageError
+from cockpit.model.load import LoadPlan
+
+_PORT_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
+# Seconds a closed connection keeps its port: TIME_WAIT on Linux.
+_TIME_WAIT = 60
+_POSITIVE = ("concurrency", "rate", "max_in_flight", "requests", "duration", "timeout", "workers", "tick")
+
+
+def check(plan: LoadPlan) -> None:
+    """Raises UsageError for a plan without sense, or when this machine cannot give its workers what they need."""
+    _check_numbers(plan)
+    _check_stages(plan)
+    deck.check(plan)
+    _check_addresses(plan)
+    if target_of_plan(plan).secure:
+        from cockpit.load.tls import context_of
+
+        context_of(plan.tls)
+    if not plan.open:
+        _check_files(plan)
+    if plan.cpus and sys.platform == "linux":
+        allowed = os.sched_getaffinity(0)
+        missing = [cpu for cpu in plan.cpus if cpu not in allowed]
+        if missing:
+            names = ", ".join(str(cpu) for cpu in sorted(allowed))
+            raise UsageError(f"CPU {missing[0]} is not one this process may use; it may use {names}")
+
+
+def check_concurrency(wanted: int, workers: int) -> None:
+    """Raises UsageError when the workers of this machine cannot have so many connections."""
+    most = most_connections_here()
+    share = -(-wanted // workers)
+    if most is not None and share > most:
+        needed = share + OWN_FILES
+        raise UsageError(
+            f"{wanted} connections need {needed} open files in a worker and this machine allows {most + OWN_FILES}:"
+            f" raise the hard limit (ulimit -Hn {needed}), ask for more workers or fewer connections"
+        )
+
+
+def fitted(plan: LoadPlan) -> tuple[LoadPlan, tuple[str, ...]]:
+    """The plan with as many requests in flight as this machine has file descriptors for; a line where that is fewer.
+
+    Closed plans stay as they are: for those `check` says what is missing.
+    """
+    most = most_connections_here()
+    if not plan.open or most is None:
+        return plan, ()
+    workers = assignments(plan, 0, ())[0].workers
+    if plan.max_in_flight <= most * workers:
+        return plan, ()
+    lowered = replace(plan, max_in_flight=max(1, most * workers))
+    files = most + OWN_FILES
+    return lowered, (
+        f"at most {lowered.max_in_flight} requests in flight, not {plan.max_in_flight}: a process here may have"
+        f" {files} files open (ulimit -Hn)",
+    )
+
+
+def warnings(plan: LoadPlan) -> tuple[str, ...]:
+    """What may spoil a run and can be known before it, a line each."""
+    lines: list[str] = []
+    if plan.cpus and sys.platform != "linux":
+        lines.append("workers cannot be pinned to CPUs on this system; they run where it puts them")
+    ports = local_ports() * max(1, len(set(plan.local_addresses)))
+    if plan.keepalive or plan.unix or not ports:
+        return tuple(lines)
+    way_out = "where the server leaves closing to the client, ports run out (counted as no_local_ports)"
+    if plan.requests is not None and plan.requests > ports:
+        lines.append(
+            f"{plan.requests} new connections from {ports} local ports, each of which rests"
+            f" {_TIME_WAIT} s after the client closes it: {way_out}"
+        )
+    length = _length(plan)
+    if plan.open:
+        rate = max([plan.rate or 0.0, *(stage.rate or 0.0 for stage in plan.stages)])
+        if rate * min(_TIME_WAIT, length) > ports:
+            lines.append(
+                f"{rate:g} new connections a second use up {ports} local ports in {ports / rate:.0f} s, and each rests"
+                f" {_TIME_WAIT} s after the client closes it: {way_out}; more local addresses help"
+            )
+    elif isfinite(length):
+        rate = ports / min(_TIME_WAIT, length)
+        lines.append(f"{ports} local ports allow {rate:.0f} new connections a second for this run: {way_out}")
+    return tuple(lines)
+
+
+def local_ports() -> int:
+    """How many local ports this machine deals out to connections; 0 when that cannot be known."""
+    try:
+        if sys.platform == "darwin":
+            names = ["net.inet.ip.portrange.first", "net.inet.ip.portrange.last"]
+            text = subprocess.run(["sysctl", "-n", *names], capture_output=True, text=True, check=True).stdout
+        else:
+            text = _PORT_RANGE.read_text()
+        low, high = (int(word) for word in text.split())
+    except (OSError, ValueError, subprocess.CalledProcessError):
+        return 0
+    return high - low + 1
+
+
+def _length(plan: LoadPlan) -> float:
+    """How long the plan lasts by the clock (s); infinite when its requests end it."""
+    if plan.stages:
+        return plan.warmup + sum(stage.duration for stage in plan.stages)
+    if plan.duration is not None:
+        return plan.warmup + plan.duration
+    if plan.rate and plan.requests:
+        return plan.warmup + plan.requests / plan.rate
+    return inf
+
+
+def _check_numbers(plan: LoadPlan) -> None:
+    for name in _POSITIVE:
+        value = getattr(plan, name)
+        if value is not None and not 0 < value < inf:
+            raise UsageError(f"{name} is {value}; it must be more than 0")
+    if not 0 <= plan.warmup < inf:
+        raise UsageError(f"warmup is {plan.warmup}; it must be 0 or more seconds")
+
+
+def _check_stages(plan: LoadPlan) -> None:
+    if not plan.stages:
+        return
+    if plan.requests is not None or plan.duration is not None:
+        raise UsageError("stages have durations of their own: leave out the number of requests and the duration")
+    for number, stage in enumerate(plan.stages, 1):
+        value = stage.rate if plan.open else stage.concurrency
+        kind = "rate" if plan.open else "concurrency"
+        other = stage.concurrency if plan.open else stage.rate
+        if value is None or other is not None:
+            raise UsageError(f"stage {number}: the stages of a run have each a {kind}, and no other")
+        if not 0 < value < inf or not 0 < stage.duration < inf:
+            raise UsageError(f"stage {number}: {kind} {value:g} for {stage.duration:g} s; both must be more than 0")
+
+
+def _check_addresses(plan: LoadPlan) -> None:
+    if plan.unix and (plan.connect_to or plan.local_addresses):
+        raise UsageError("a Unix socket has no addresses: leave out where to connect to and where from")
+    for address in plan.local_addresses:
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        try:
+            socket.inet_pton(family, address)
+        except OSError:
+            raise UsageError(f"local address {address!r}: not an IP address") from None
+        with socket.socket(family, socket.SOCK_STREAM) as sock:
+            try:
+                bind(sock, address)
+            except OSError as error:
+                raise UsageError(f"local address {address}: {(error.strerror or str(error)).lower()}") from None
+
+
+def _check_files(plan: LoadPlan) -> None:
+    shares = assignments(plan, 0, ())
+    check_concurrency(most_connections(plan), len(shares))

@@ -1,0 +1,264 @@
+"""A run of load: worker processes, what they say as events, and the end of it all."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from collections import deque
+from collections.abc import Callable, Sequence
+from math import inf
+from typing import Any
+
+import msgspec
+
+from cockpit.load import limits, preflight, protocol
+from cockpit.load.protocol import Adjust, Assignment, Done, Ready, Start, Stop
+from cockpit.model import events
+from cockpit.model.clock import Clock
+from cockpit.model.errors import CockpitError, UsageError
+from cockpit.model.events import AnyEvent, LoadAdjusted, RunEnded, RunStarted, Tick, WorkerLost
+from cockpit.model.load import LoadPlan
+
+Emit = Callable[[AnyEvent], None]
+
+# A tick of a run with every latency there is stays far below this.
+_LINE_LIMIT = 32 * 1024 * 1024
+# Seconds until a worker that was told to stop, or to start up, is taken for stuck.
+_STOPPING = 3.0
+_STARTING = 30.0
+
+
+class Worker:
+    """One worker process and the two pipes to it."""
+
+    def __init__(self, assignment: Assignment, process: asyncio.subprocess.Process) -> None:
+        self.assignment = assignment
+        self.process = process
+        self.done: Done | None = None
+        self._last_words: deque[str] = deque(maxlen=1)
+        self._errors = asyncio.create_task(self._read_errors())
+
+    @classmethod
+    async def spawn(cls, assignment: Assignment) -> Worker:
+        process = await asyncio.create_subprocess_exec(
+            # -P: the directory the cockpit was started in is no place to find modules in.
+            *(sys.executable, "-P", "-m", "cockpit.load.worker"),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            limit=_LINE_LIMIT,
+            # Ctrl-C in the terminal is for the cockpit alone.
+            start_new_session=True,
+        )
+        worker = cls(assignment, process)
+        worker.tell(assignment)
+        return worker
+
+    async def _read_errors(self) -> None:
+        assert self.process.stderr is not None
+        async for line in self.process.stderr:
+            if line.strip():
+                self._last_words.append(line.decode(errors="replace").strip())
+
+    def tell(self, message: Assignment | Start | Adjust | Stop) -> None:
+        """Send a line, if anybody is still there to read it."""
+        assert self.process.stdin is not None
+        if not self.process.stdin.is_closing():
+            self.process.stdin.write(protocol.encode(message) + b"\n")
+
+    async def line(self) -> bytes:
+        """The next line; empty when the worker is gone."""
+        assert self.process.stdout is not None
+        return await self.process.stdout.readline()
+
+    async def ready(self) -> None:
+        """Wait until it can begin. Raises CockpitError when it never will."""
+        try:
+            async with asyncio.timeout(_STARTING):
+                line = await self.line()
+        except TimeoutError:
+            raise CockpitError(f"a load worker did not start within {_STARTING:.0f} s") from None
+        if not line or not isinstance(protocol.decode_saying.decode(line), Ready):
+            raise CockpitError(f"a load worker did not start: {await self.death()}")
+
+    async def death(self) -> str:
+        """How it ended, once it has."""
+        code = await self.process.wait()
+        await self._errors
+        words = f": {self._last_words[-1]}" if self._last_words else ""
+        if code < 0:
+            with contextlib.suppress(ValueError):
+                return f"killed by {signal.Signals(-code).name}{words}"
+        return f"exit status {code}{words}"
+
+    def kill(self) -> None:
+        """End it at once. By os.kill: Popen's would collect the exit status that asyncio's watcher waits for."""
+        if self.process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.process.pid, signal.SIGKILL)
+
+    async def bury(self) -> None:
+        """See that it is gone and nothing of it is left open."""
+        self.kill()
+        await self.process.wait()
+        await self._errors
+        if self.process.stdin is not None:
+            self.process.stdin.close()
+            with contextlib.suppress(OSError):
+                await self.process.stdin.wait_closed()
+
+
+class LoadRun:
+    """A run that has begun. Its events go to the `emit` given to `launch`; RunEnded is the last of them."""
+
+    def __init__(self, plan: LoadPlan, run: int, clock: Clock, emit: Emit, workers: Sequence[Worker]) -> None:
+        self.plan = plan
+        self.run = run
+        self._clock = clock
+        self._emit = emit
+        self._workers = workers
+        self._stopping = False
+        self._lost: list[str] = []
+        self._over = asyncio.create_task(self._supervise())
+
+    @property
+    def running(self) -> bool:
+        """Whether RunEnded is still to come."""
+        return not self._over.done()
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """Process ids of the workers, by worker number."""
+        return tuple(worker.process.pid for worker in self._workers)
+
+    async def wait(self) -> None:
+        """Until RunEnded was emitted and all workers are gone. Being cancelled here does not stop the run."""
+        await asyncio.shield(self._over)
+
+    def stop(self) -> None:
+        """End it now: requests in flight are given up, the last ticks and RunEnded still come. Twice does no harm."""
+        if self._stopping or not self.running:
+            return
+        self._stopping = True
+        for worker in self._workers:
+            worker.tell(Stop())
+        asyncio.get_running_loop().call_later(_STOPPING, self._kill_stuck)
+
+    def adjust(self, *, concurrency: int | None = None, rate: float | None = None) -> None:
+        """Alter the load in flight: `concurrency` of a closed run, `rate` (arrivals/s) of an open one.
+
+        Workers follow at once; places that go finish their request first. Emits LoadAdjusted. Of a ladder, the next
+        stage sets its own load again. After the end it does nothing. Raises UsageError for what this run cannot be
+        altered to, and then nothing has changed.
+        """
+        self._check_adjustment(concurrency, rate)
+        if self._stopping or not self.running:
+            return
+        workers = len(self._workers)
+        shares: list[int] | list[None] = [None] * workers
+        if concurrency is not None:
+            shares = protocol.share(concurrency, [1] * workers)
+        for worker, own in zip(self._workers, shares, strict=True):
+            worker.tell(Adjust(own, rate))
+        self._emit(LoadAdjusted(t=self._clock.now(), run=self.run, concurrency=concurrency, rate=rate))
+
+    def _check_adjustment(self, concurrency: int | None, rate: float | None) -> None:
+        asked, other, name = (rate, concurrency, "rate") if self.plan.open else (concurrency, rate, "concurrency")
+        if asked is None or other is not None:
+            raise UsageError(f"this run goes by its {name}: only that can be altered while it runs")
+        if not 0 < asked < inf:
+            raise UsageError(f"{name} is {asked}; it must be more than 0")
+        if concurrency is None:
+            return
+        workers = len(self._workers)
+        counted = self.plan.requests is not None or (self.plan.paths is not None and self.plan.paths.order == "once")
+        if counted and concurrency < workers:
+            raise UsageError(f"concurrency is {concurrency}; each of the {workers} workers has requests left for one")
+        limits.check_concurrency(concurrency, workers)
+
+    def _kill_stuck(self) -> None:
+        for worker in self._workers:
+            worker.kill()
+
+    async def _supervise(self) -> None:
+        await asyncio.gather(*(self._follow(worker) for worker in self._workers))
+        await asyncio.gather(*(worker.bury() for worker in self._workers))
+        self._emit(self._ending())
+
+    async def _follow(self, worker: Worker) -> None:
+        """Turn one worker's lines into events until there are no more."""
+        number = worker.assignment.worker
+        while line := await worker.line():
+            try:
+                if line.startswith(protocol.SAYING):
+                    said = protocol.decode_saying.decode(line)
+                    worker.done = said if isinstance(said, Done) else worker.done
+                else:
+                    self._tick(events.decode(line))
+            except msgspec.MsgspecError:
+                # Half a line is what a worker that was killed leaves behind.
+                break
+        if worker.done is None:
+            detail = await worker.death()
+            self._lost.append(detail)
+            self._emit(WorkerLost(t=self._clock.now(), run=self.run, worker=number, detail=detail))
+
+    def _tick(self, event: AnyEvent) -> None:
+        if isinstance(event, Tick):
+            at = self._clock.at
+            self._emit(msgspec.structs.replace(event, t=at(event.t), start=at(event.start)))
+
+    def _ending(self) -> RunEnded:
+        t, total = self._clock.now(), len(self._workers)
+        lost = f"{len(self._lost)} of {total} load workers died ({self._lost[0]})" if self._lost else ""
+        if len(self._lost) == total:
+            return RunEnded(t=t, run=self.run, reason="failed", detail=lost)
+        stopped = any(worker.done and worker.done.reason == "stopped" for worker in self._workers)
+        partial = f"figures are partial: {lost}" if lost else ""
+        return RunEnded(t=t, run=self.run, reason="stopped" if stopped else "completed", detail=partial)
+
+
+async def launch(
+    plan: LoadPlan,
+    run: int,
+    clock: Clock,
+    emit: Emit,
+    found: preflight.Preflight | None = None,
+) -> LoadRun:
+    """Start the workers and, once all are ready, the run. Emits RunStarted before it returns.
+
+    `found` is what a preflight said; without it the name is resolved here and nothing is asked of the target.
+    Raises UsageError, TargetError, or CockpitError when a worker does not come up.
+    """
+    limits.check(plan)
+    plan, lowered = limits.fitted(plan)
+    if found is None:
+        addresses = await preflight.resolve(plan)
+        names = tuple(dict.fromkeys(str(address[0]) for address in addresses))
+        found = preflight.Preflight(address=addresses[0], addresses=names, warnings=(*lowered, *limits.warnings(plan)))
+    workers = await _raise_workers(protocol.assignments(plan, run, found.address))
+    now = clock.now()
+    emit(RunStarted(t=now, run=run, plan=plan.without_secrets(), addresses=found.addresses, warnings=found.warnings))
+    for worker in workers:
+        worker.tell(Start(clock.origin + now))
+    return LoadRun(plan, run, clock, emit, workers)
+
+
+async def _raise_workers(assignments: list[Assignment]) -> list[Worker]:
+    """All workers, ready; or none, and the error of the first that failed."""
+    workers: list[Any] = await asyncio.gather(*map(Worker.spawn, assignments), return_exceptions=True)
+    raised = [worker for worker in workers if isinstance(worker, Worker)]
+    try:
+        for worker in workers:
+            if isinstance(worker, OSError):
+                raise CockpitError(f"a load worker did not start: {worker.strerror or worker}")
+            if isinstance(worker, BaseException):
+                raise worker
+        await asyncio.gather(*(worker.ready() for worker in raised))
+    except BaseException:
+        await asyncio.gather(*(worker.bury() for worker in raised))
+        raise
+    return raised

@@ -1,0 +1,179 @@
+"""Before load: is the target there, what does it answer, and what on this machine may spoil the run?
+
+Names are resolved here, once; workers are given the address.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+
+from cockpit.load import limits
+from cockpit.load.deck import Deck
+from cockpit.load.expect import Expectation
+from cockpit.load.replies import HEAD_LIMIT, Head, Heads, Malformed
+from cockpit.load.request import destination, requests_of, target_of_plan
+from cockpit.model.errors import TargetError
+from cockpit.model.load import LoadPlan, Request, url_without_password
+
+# A person waits for this; a server that needs longer is out of reach (s).
+_PATIENCE = 10.0
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+class Preflight(msgspec.Struct, frozen=True, kw_only=True):
+    """What was found out. `address` is what workers connect to, as the socket functions take it.
+
+    `addresses` are all that the name resolved to, the one in use first. `status` is that of one reply, and None where
+    asking could have changed something (POST and its like) and a connect had to do. `warnings` are a line each.
+    """
+
+    address: tuple[Any, ...]
+    addresses: tuple[str, ...]
+    status: int | None = None
+    warnings: tuple[str, ...] = ()
+
+
+async def resolve(plan: LoadPlan) -> list[tuple[Any, ...]]:
+    """Socket addresses of the plan's target, in the resolver's order; (path,) for a Unix socket.
+
+    Raises UsageError, TargetError.
+    """
+    host, port = destination(plan)
+    if plan.unix:
+        return [(plan.unix,)]
+    loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except TimeoutError:
+        raise TargetError(f"{host}: its name was not resolved within {_PATIENCE:.0f} s") from None
+    except (OSError, UnicodeError) as error:
+        reason = error.strerror if isinstance(error, socket.gaierror) else error
+        raise TargetError(f"{host}: no such host: {reason}") from None
+    return list(dict.fromkeys(entry[4] for entry in found))
+
+
+async def preflight(plan: LoadPlan) -> Preflight:
+    """Look before the run.
+
+    Raises UsageError for a plan that cannot be carried out here, TargetError for a target that cannot be reached,
+    whose certificate is not trusted, or that does not answer as HTTP.
+    """
+    limits.check(plan)
+    asked = requests_of(plan)[0]
+    request = Deck(plan, 0, 1).deal().request
+    addresses = await resolve(plan)
+    patience = min(_PATIENCE, plan.timeout)
+    reader, writer, address = await _connect(plan, addresses, patience)
+    status = None
+    try:
+        if asked.method in _SAFE:
+            head = await _first_answer(plan, asked, request, reader, writer, patience)
+            status = head.status
+    finally:
+        # Nobody waits for the rest of the reply, nor for the other end's farewell.
+        writer.transport.abort()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
+    notes = [*limits.fitted(plan)[1], *limits.warnings(plan)]
+    if status is not None and status >= 400 and not Expectation(asked.expect).allows(status):
+        notes.append(f"{url_without_password(asked.url)} answers {status}: its replies will count as failed")
+    names = dict.fromkeys([str(address[0]), *(str(other[0]) for other in addresses)])
+    return Preflight(address=address, addresses=tuple(names), status=status, warnings=tuple(notes))
+
+
+_Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+async def _connect(
+    plan: LoadPlan, addresses: list[tuple[Any, ...]], patience: float
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter, tuple[Any, ...]]:
+    """The first address that takes a connection."""
+    open_streams = _opener(plan)
+    took = "finish a TLS handshake" if target_of_plan(plan).secure else "take a connection"
+    reasons = []
+    for address in addresses:
+        try:
+            async with asyncio.timeout(patience):
+                return *await open_streams(address), address
+        except TimeoutError:
+            reasons.append(f"{address[0]} did not {took} within {patience:g} s")
+        except OSError as error:
+            _raise_if_tls(plan, error)
+            reason = os.strerror(error.errno).lower() if error.errno else str(error)
+            reasons.append(f"{address[0]}: {reason}")
+    host, port = destination(plan)
+    where = f"socket {plan.unix}" if plan.unix else f"{host} port {port}"
+    raise TargetError(f"{where} is out of reach: {'; '.join(reasons)}")
+
+
+def _opener(plan: LoadPlan) -> Callable[[tuple[Any, ...]], Awaitable[_Streams]]:
+    """What opens a connection as the run will: with TLS, from a local address, or to a Unix socket."""
+    options: dict[str, Any] = {"limit": HEAD_LIMIT}
+    target = target_of_plan(plan)
+    if target.secure:
+        from cockpit.load.tls import context_of
+
+        options |= {"ssl": context_of(plan.tls), "server_hostname": plan.tls.sni or target.host}
+
+    async def to_socket(address: tuple[Any, ...]) -> _Streams:
+        return await asyncio.open_unix_connection(address[0], **options)
+
+    async def to_port(address: tuple[Any, ...]) -> _Streams:
+        return await asyncio.open_connection(address[0], address[1], **options)
+
+    if plan.unix:
+        return to_socket
+    if plan.local_addresses:
+        options["local_addr"] = (plan.local_addresses[0], 0)
+    return to_port
+
+
+def _raise_if_tls(plan: LoadPlan, error: OSError) -> None:
+    """Raises TargetError for what TLS did not like; the other addresses of a name would be no better."""
+    target = target_of_plan(plan)
+    if not target.secure:
+        return
+    import ssl
+
+    if isinstance(error, ssl.SSLError | ConnectionResetError):
+        from cockpit.load.tls import trouble
+
+        raise TargetError(f"https://{target.authority}: {trouble(error)}") from None
+
+
+async def _first_answer(
+    plan: LoadPlan,
+    asked: Request,
+    request: bytes,
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    patience: float,
+) -> Head:
+    """The head of one reply, asked for as the run will ask."""
+    heads = Heads(bodiless=asked.method == "HEAD", keepalive=plan.keepalive)
+    shown = url_without_password(asked.url)
+    try:
+        async with asyncio.timeout(patience):
+            writer.write(request)
+            while True:
+                head = heads.parse(await reader.readuntil(b"\r\n\r\n"))
+                if head.status >= 200:
+                    return head
+    except TimeoutError:
+        raise TargetError(f"{shown}: no answer within {patience:g} s, though it took a connection") from None
+    except asyncio.IncompleteReadError as error:
+        if error.partial:
+            raise TargetError(f"{shown}: what answers there does not speak HTTP/1.1") from None
+        raise TargetError(f"{shown}: closed the connection without an answer") from None
+    except (Malformed, asyncio.LimitOverrunError):
+        raise TargetError(f"{shown}: what answers there does not speak HTTP/1.1") from None
+    except OSError as error:
+        raise TargetError(f"{shown}: broke the connection off: {error.strerror or error}") from None

@@ -1,0 +1,386 @@
+"""Where a reply ends: the head as llhttp reads it, and how its body is framed. HTTP/1.1, RFC 9112 section 6.
+
+A server sends the same head again and again, but for the second in `Date`. So a head that is byte for byte one
+already parsed is looked up, not parsed again; only that makes Python as cheap per request as a program in C. And one
+that differs from the last only in values that frame nothing is compared with it line by line.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+import httptools
+
+from cockpit.load.expect import Expectation
+
+# Lengths that are no lengths.
+CHUNKED = -1
+UNTIL_CLOSE = -2
+
+# A head longer than this is no head.
+HEAD_LIMIT = 128 * 1024
+
+# Every reply begins so; empty lines before it are nothing to mind.
+_BEGIN = b"HTTP/1."
+
+# How many heads are remembered, and how long they may be.
+_REMEMBERED = 128
+_WORTH = 4096
+_SWITCHING_PROTOCOLS = 101
+# Fields that llhttp or this module draws conclusions from.
+_FRAMING = frozenset({b"transfer-encoding", b"connection", b"proxy-connection", b"upgrade"})
+# What a field's value may be made of (RFC 9110 section 5.5), and a length short enough to be one.
+_VALUE = re.compile(rb"[\t\x20-\x7e\x80-\xff]*")
+# A header that goes on in the next line, which is the same as a space (RFC 9112 section 5.2).
+_FOLD = re.compile(rb"[ \t]*\r\n[ \t]+")
+_DIGITS = re.compile(rb"[ \t]*([0-9]{1,18})[ \t]*")
+
+
+class Malformed(Exception):
+    """What came is not an HTTP/1.x reply."""
+
+
+class Head:
+    """A parsed head. `length` is of the body, or CHUNKED or UNTIL_CLOSE.
+
+    `keeps`: the server keeps the connection open; `reuse`: and the plan wants it to. `total` is the size of head
+    and body where that is known and the body need not be looked at, -1 otherwise. `hits` counts replies that came in
+    one piece, for the lane to collect; `varied` and `verdict` are what each of them is counted as.
+    """
+
+    __slots__ = ("hits", "keeps", "length", "reuse", "size", "status", "total", "varied", "verdict")
+
+    def __init__(self, status: int, size: int, length: int, keeps: bool, reuse: bool) -> None:
+        self.status = status
+        self.size = size
+        self.length = length
+        self.keeps = keeps
+        self.reuse = reuse
+        self.total = size + length if length >= 0 and status >= 200 else -1
+        self.hits = 0
+        self.varied = False
+        self.verdict = ""
+
+
+class Harvest(NamedTuple):
+    """Replies that came whole: by status, their bytes and those of their bodies, how many had another length than the
+    first, and how many were not as expected, by kind."""
+
+    statuses: dict[int, int]
+    received: int
+    body: int
+    varied: int
+    unexpected: dict[str, int]
+
+
+class _Fields:
+    """Collects from llhttp the few fields that frame a reply."""
+
+    def __init__(self) -> None:
+        self.complete = False
+        self.length: int | None = None
+        self.encoding = b""
+        self.connection = b""
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        key = name.lower()
+        if key == b"content-length":
+            self.length = int(value)
+        elif key == b"transfer-encoding":
+            self.encoding += b"," + value.lower()
+        elif key == b"connection":
+            self.connection += b"," + value.lower()
+
+    def on_headers_complete(self) -> None:
+        self.complete = True
+
+
+class Heads:
+    """Heads seen so far, by their bytes. `known` is the look-up: `known(bytes) -> Head | None`."""
+
+    def __init__(
+        self, *, bodiless: bool, keepalive: bool, expectation: Expectation | None = None, one_length: bool = True
+    ) -> None:
+        """`bodiless`: replies carry no body whatever they say (HEAD). `keepalive`: the plan wants connections kept.
+
+        `one_length`: all replies are for the same thing, so that one of another length than the first has varied.
+        """
+        self._bodiless = bodiless
+        self._keepalive = keepalive
+        self.expectation = expectation or Expectation(None)
+        self._one_length = one_length
+        self._first_length: int | None = None
+        self._heads: dict[bytes, Head] = {}
+        self._clear()
+        self.known = self._heads.get
+        self._last: tuple[list[bytes], _Fields, Head] | None = None
+
+    def like_last(self, raw: bytes) -> Head | None:
+        """The head in `raw` if it has the same fields as the last one parsed; None when it needs parsing."""
+        if self._last is None:
+            return None
+        last_lines, fields, last = self._last
+        lines = raw.split(b"\r\n")
+        if len(lines) != len(last_lines) or lines[0] != last_lines[0]:
+            return None
+        length = last.length
+        for line, last_line in zip(lines, last_lines, strict=True):
+            if line == last_line:
+                continue
+            name, colon, value = line.partition(b":")
+            if name[:1] in (b" ", b"\t"):
+                return None
+            key = name.lower()
+            if not last_line.startswith(name + b":") or key in _FRAMING or not (colon and _VALUE.fullmatch(value)):
+                return None
+            if key == b"content-length":
+                digits = _DIGITS.fullmatch(value)
+                if digits is None:
+                    return None
+                fields.length = int(digits[1])
+                length = self._length(fields, last.status)
+        head = Head(last.status, len(raw), length, last.keeps, last.reuse)
+        self._remember(raw, head)
+        return head
+
+    def parse(self, raw: bytes) -> Head:
+        """The head in `raw`, which ends with its empty line. Raises Malformed."""
+        fields = _Fields()
+        parser = httptools.HttpResponseParser(fields)
+        try:
+            parser.feed_data(_unfolded(raw))
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
+            raise Malformed(str(error)) from None
+        if not fields.complete or b"HTTP/1." not in raw[:16]:
+            raise Malformed("no HTTP/1.x status line")
+        status = parser.get_status_code()
+        if status == _SWITCHING_PROTOCOLS:
+            raise Malformed("switches protocols unasked")
+        keeps = self._keeps(fields, minor=raw[raw.find(b"HTTP/1.") + 7 :][:1])
+        length = self._length(fields, status)
+        head = Head(status, len(raw), length, keeps, keeps and self._keepalive and length != UNTIL_CLOSE)
+        self._last = (raw.split(b"\r\n"), fields, head)
+        self._remember(raw, head)
+        return head
+
+    def varies(self, length: int) -> bool:
+        """Whether a body of this length differs from the first."""
+        if self._first_length is None and self._one_length:
+            self._first_length = length
+        return self._one_length and length != self._first_length
+
+    def _remember(self, raw: bytes, head: Head) -> None:
+        if head.total >= 0:
+            head.varied = self.varies(head.length)
+            head.verdict = self.expectation.of_head(head.status, head.length)
+        if self.expectation.needs_body and not head.verdict:
+            head.total = -1
+        if len(raw) > _WORTH:
+            head.total = -1
+            return
+        if len(self._heads) >= _REMEMBERED:
+            self._collect()
+            self._heads.clear()
+        self._heads[raw] = head
+
+    def _length(self, fields: _Fields, status: int) -> int:
+        if self._bodiless or status < 200 or status in (204, 304):
+            return 0
+        if fields.encoding:
+            return CHUNKED if _tokens(fields.encoding)[-1] == b"chunked" else UNTIL_CLOSE
+        return UNTIL_CLOSE if fields.length is None else fields.length
+
+    @staticmethod
+    def _keeps(fields: _Fields, minor: bytes) -> bool:
+        options = _tokens(fields.connection)
+        if b"close" in options:
+            return False
+        return minor != b"0" or b"keep-alive" in options
+
+    def _clear(self) -> None:
+        self._statuses: dict[int, int] = {}
+        self._unexpected: dict[str, int] = {}
+        self._received = self._body = self._varied = 0
+
+    def _collect(self) -> None:
+        for head in self._heads.values():
+            hits = head.hits
+            if not hits:
+                continue
+            self._statuses[head.status] = self._statuses.get(head.status, 0) + hits
+            self._received += hits * head.total
+            self._body += hits * head.length
+            self._varied += hits * head.varied
+            if head.verdict:
+                self._unexpected[head.verdict] = self._unexpected.get(head.verdict, 0) + hits
+            head.hits = 0
+
+    def harvest(self) -> Harvest:
+        """What was counted as hits since the last harvest."""
+        self._collect()
+        harvest = Harvest(self._statuses, self._received, self._body, self._varied, self._unexpected)
+        self._clear()
+        return harvest
+
+
+def _unfolded(head: bytes) -> bytes:
+    return _FOLD.sub(b" ", head) if b"\r\n " in head or b"\r\n\t" in head else head
+
+
+def _tokens(value: bytes) -> list[bytes]:
+    return [token.strip() for token in value.split(b",")]
+
+
+class _Chunks:
+    """The end of a chunked reply, found by llhttp; reused for reply after reply. `size` is of the body so far;
+    `pieces` are the body itself, where it is kept."""
+
+    def __init__(self, keeps_body: bool) -> None:
+        self._keeps_body = keeps_body
+        self.size = 0
+        self.pieces: list[bytes] = []
+        self.ended = False
+        self.excess = False
+        self._parser = httptools.HttpResponseParser(self)
+
+    def on_message_begin(self) -> None:
+        self.excess = self.ended
+
+    def on_message_complete(self) -> None:
+        self.ended = True
+
+    def on_body(self, piece: bytes) -> None:
+        if self.ended:
+            return
+        self.size += len(piece)
+        if self._keeps_body:
+            self.pieces.append(piece)
+
+    def begin(self, head: bytes) -> None:
+        """A new reply with this head, which has been parsed before."""
+        self.ended = self.excess = False
+        self.size = 0
+        self.pieces = []
+        try:
+            self._parser.feed_data(head)
+        except httptools.HttpParserError:
+            # It holds that nothing can follow the reply before: that one came over another connection.
+            self._parser = httptools.HttpResponseParser(self)
+            self.ended = self.excess = False
+            self._parser.feed_data(head)
+
+    def feed(self, data: bytes | memoryview) -> bool:
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserError as error:
+            if not self.ended:
+                raise Malformed(str(error)) from None
+            self.excess = True
+        return self.ended
+
+
+class Reply:
+    """Finds the end of one reply after another, from pieces of any size.
+
+    `head` is None until it is complete; `size` is of the body as far as it has come; `body` is the body itself, if an
+    expectation asks for it. `excess`, after the end: bytes nobody asked for came behind it.
+    """
+
+    __slots__ = ("_chunks", "_heads", "_keeps_body", "_left", "_partial", "_pieces", "_read", "excess", "head")
+
+    def __init__(self, heads: Heads) -> None:
+        self._chunks: _Chunks | None = None
+        self.take_up(heads)
+
+    def take_up(self, heads: Heads) -> None:
+        """The next replies are to another kind of request."""
+        self._heads = heads
+        self._keeps_body = heads.expectation.needs_body
+        self._chunks = None
+        self.reset()
+
+    def reset(self) -> None:
+        """Be ready for another reply."""
+        self.head: Head | None = None
+        self.excess = False
+        self._partial = b""
+        self._left = self._read = 0
+        self._pieces: list[bytes] = []
+        if self._chunks is not None and (self._chunks.excess or not self._chunks.ended):
+            # It stands in the middle of something.
+            self._chunks = None
+
+    @property
+    def size(self) -> int:
+        head = self.head
+        if head is None:
+            return 0
+        if head.length >= 0:
+            return head.length - max(self._left, 0)
+        if head.length == CHUNKED:
+            return self._chunks.size if self._chunks is not None else 0
+        return self._read
+
+    @property
+    def body(self) -> bytes:
+        chunked = self.head is not None and self.head.length == CHUNKED and self._chunks is not None
+        return b"".join(self._chunks.pieces if chunked and self._chunks is not None else self._pieces)
+
+    def verdict(self) -> str:
+        """What is unexpected about the reply, now that it is whole; empty when nothing is."""
+        assert self.head is not None
+        body = self.body if self._keeps_body else b""
+        return self._heads.expectation.of_reply(self.head.status, self.size, body)
+
+    def feed(self, data: bytes | memoryview) -> bool:
+        """Take the next piece; whether the reply is whole with it. Raises Malformed."""
+        head = self.head
+        if head is None:
+            return self._feed_head(self._partial + data)
+        if head.length >= 0:
+            if self._keeps_body and self._left > 0:
+                self._pieces.append(bytes(data[: self._left]))
+            self._left -= len(data)
+            self.excess = self._left < 0
+            return self._left <= 0
+        if head.length == UNTIL_CLOSE or self._chunks is None:
+            self._read += len(data)
+            if self._keeps_body:
+                self._pieces.append(bytes(data))
+            return False
+        ended = self._chunks.feed(data)
+        self.excess = self._chunks.excess
+        return ended
+
+    def _feed_head(self, raw: bytes) -> bool:
+        start = 0
+        while True:
+            end = raw.find(b"\r\n\r\n", start) + 4
+            if end < 4:
+                # A head is plain lines: an empty one that ends otherwise means that it will never be complete.
+                if len(raw) - start > HEAD_LIMIT or b"\n\n" in raw:
+                    raise Malformed("no end of its head")
+                begun = raw[start : start + 16].lstrip(b"\r\n")[: len(_BEGIN)]
+                if not _BEGIN.startswith(begun):
+                    raise Malformed("no HTTP/1.x status line")
+                self._partial = raw[start:]
+                return False
+            if end - start > HEAD_LIMIT:
+                raise Malformed("a head too long")
+            lines = raw[start:end]
+            head = self._heads.known(lines) or self._heads.like_last(lines) or self._heads.parse(lines)
+            if head.status >= 200:
+                break
+            start = end
+        self.head = head
+        self._partial = b""
+        self._left = head.length
+        if head.length == CHUNKED:
+            self._chunks = self._chunks or _Chunks(self._keeps_body)
+            self._chunks.begin(_unfolded(lines))
+        return self.feed(raw[end:]) if len(raw) > end or head.length == 0 else False
+
+    def closed(self) -> bool:
+        """The server closed; whether that is how this reply ends."""
+        return self.head is not None and self.head.length == UNTIL_CLOSE

@@ -1,0 +1,163 @@
+"""A load plan's URL, headers and body as the bytes that go over the wire. HTTP/1.1, RFC 9112."""
+
+from __future__ import annotations
+
+import base64
+import re
+from typing import NamedTuple
+from urllib.parse import quote, unquote_to_bytes, urlsplit
+
+from cockpit import __version__
+from cockpit.load.paths import PLAIN
+from cockpit.model.errors import UsageError
+from cockpit.model.load import LoadPlan, Request, url_without_password
+
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_BODILESS = frozenset({"GET", "HEAD", "DELETE", "OPTIONS", "TRACE"})
+_PORTS = {"http": 80, "https": 443}
+
+
+class Target(NamedTuple):
+    """Where requests go: `host` and `port` to connect to, `authority` and `path` (with query) to ask for."""
+
+    host: str
+    port: int
+    authority: str
+    path: str
+    credentials: str
+    secure: bool = False
+
+
+def target_of(url: str) -> Target:
+    """The parts of an http or https URL. Raises UsageError with one line that says what is wrong with it."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError as error:
+        raise UsageError(f"{url.rpartition('@')[2]}: not a URL: {error}") from None
+    shown = url_without_password(url)
+    if parts.scheme not in _PORTS:
+        raise UsageError(f"{shown}: not a URL to load; it must begin with http://, as in http://localhost:8080/")
+    if not host or port == 0:
+        raise UsageError(f"{shown}: names no host and port to connect to, as in http://localhost:8080/")
+    name = _ascii_name(host, shown)
+    path = quote(parts.path or "/", safe=PLAIN)
+    if parts.query:
+        path += "?" + quote(parts.query, safe=PLAIN)
+    usual = _PORTS[parts.scheme]
+    bracketed = f"[{name}]" if ":" in name else name
+    authority = bracketed if port in (None, usual) else f"{bracketed}:{port}"
+    userinfo = parts.netloc.rpartition("@")[0]
+    return Target(name, port or usual, authority, path, userinfo, parts.scheme == "https")
+
+
+def _ascii_name(host: str, shown: str) -> str:
+    try:
+        name = host if host.isascii() else host.encode("idna").decode("ascii")
+    except UnicodeError:
+        raise UsageError(f"{shown}: {host} is not a host name") from None
+    if any(char.isspace() for char in name):
+        raise UsageError(f"{shown}: {host!r} is not a host name")
+    return name
+
+
+def requests_of(plan: LoadPlan) -> tuple[Request, ...]:
+    """The requests of a plan: those of its mix, or its only one, which has no name.
+
+    Raises UsageError for names that are no names, and for requests that go to more than one target.
+    """
+    if not plan.mix:
+        return (
+            Request(
+                name="", url=plan.url, method=plan.method, headers=plan.headers, body=plan.body, expect=plan.expect
+            ),
+        )
+    if plan.paths is not None:
+        raise UsageError("a mix of requests names its own paths: give either a mix or paths")
+    first, names = target_of(plan.mix[0].url), set[str]()
+    for request in plan.mix:
+        if not request.name or request.name in names:
+            raise UsageError(f"request {request.name!r}: each request of a mix needs a name of its own")
+        names.add(request.name)
+        target = target_of(request.url)
+        if (target.host, target.port, target.secure) != (first.host, first.port, first.secure):
+            raise UsageError(
+                f"request {request.name!r} goes to {target.authority} and {plan.mix[0].name!r} to {first.authority}:"
+                " all requests of a run go to one target"
+            )
+        if request.weight < 1:
+            raise UsageError(f"request {request.name!r}: weight is {request.weight}; it must be 1 or more")
+    return plan.mix
+
+
+def target_of_plan(plan: LoadPlan) -> Target:
+    """The target of all requests of a plan. Raises UsageError."""
+    return target_of(requests_of(plan)[0].url)
+
+
+def destination(plan: LoadPlan) -> tuple[str, int]:
+    """Host and port to connect to: the target's own, or those of `connect_to`. Raises UsageError."""
+    target = target_of_plan(plan)
+    if not plan.connect_to:
+        return target.host, target.port
+    try:
+        parts = urlsplit(f"//{plan.connect_to}")
+        host, port = parts.hostname, parts.port
+        sound = bool(host) and port != 0 and not (parts.path or parts.query or "@" in parts.netloc)
+    except ValueError:
+        host, port, sound = None, None, False
+    if not host or not sound:
+        raise UsageError(f"connect to {plan.connect_to!r}: not a host and a port, as in localhost:8080 or [::1]:8080")
+    return _ascii_name(host, plan.connect_to), port or target.port
+
+
+def request_bytes(plan: LoadPlan) -> bytes:
+    """The first request of a plan. Raises UsageError for what cannot be sent as it is."""
+    return b"".join(request_parts(requests_of(plan)[0], keepalive=plan.keepalive))
+
+
+def request_parts(request: Request, *, keepalive: bool) -> tuple[bytes, bytes, bytes]:
+    """What goes over the wire before the path, the path, and what follows it. Raises UsageError."""
+    target = target_of(request.url)
+    if not _TOKEN.fullmatch(request.method):
+        raise UsageError(f"{request.method!r} is not a request method, as GET or POST are")
+    body = (request.body or "").encode()
+    given = {_checked(name, value).lower(): (name, value) for name, value in request.headers}
+    defaults = {
+        "Host": target.authority,
+        "User-Agent": f"cockpit/{__version__}",
+        "Accept": "*/*",
+    }
+    if target.credentials:
+        secret = base64.b64encode(unquote_to_bytes(target.credentials)).decode("ascii")
+        defaults["Authorization"] = f"Basic {secret}"
+    if not keepalive:
+        defaults["Connection"] = "close"
+    if body or request.method not in _BODILESS:
+        _check_length(given, len(body))
+        defaults["Content-Length"] = str(len(body))
+    lines = [" HTTP/1.1"]
+    lines += [f"{name}: {value}" for name, value in defaults.items() if name.lower() not in given]
+    lines += [f"{name}: {value}" for name, value in request.headers]
+    rest = "\r\n".join([*lines, "", ""]).encode("latin-1") + body
+    return f"{request.method} ".encode("ascii"), target.path.encode("ascii"), rest
+
+
+def _checked(name: str, value: str) -> str:
+    if not _TOKEN.fullmatch(name):
+        raise UsageError(f"header {name!r}: not a header name; give it as 'Name: value'")
+    if name.lower() == "transfer-encoding":
+        raise UsageError("header Transfer-Encoding: a body is sent with its length, never in chunks; leave it out")
+    if any(char in value for char in "\r\n\0"):
+        raise UsageError(f"header {name}: its value holds a line break; give each header its own -H")
+    try:
+        value.encode("latin-1")
+    except UnicodeError:
+        raise UsageError(f"header {name}: its value holds characters that HTTP headers cannot carry") from None
+    return name
+
+
+def _check_length(given: dict[str, tuple[str, str]], length: int) -> None:
+    if "content-length" in given and given["content-length"][1].strip() != str(length):
+        name, value = given["content-length"]
+        raise UsageError(f"header {name}: {value} does not fit a body of {length} bytes; leave it out")

@@ -1,0 +1,85 @@
+"""When things are due: the arrivals of open load, and the legs of a run. All instants are of time.monotonic()."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from math import inf
+from typing import NamedTuple
+
+import numpy as np
+
+from cockpit.model.load import LoadPlan
+
+# Gaps drawn at a time.
+_DRAWN = 1024
+
+
+class Arrivals:
+    """One worker's arrivals, on a schedule that nothing shifts. `due` is the instant of the next one.
+
+    The schedule counts in arrivals and is laid over time at the rate in force, so that a new rate goes on from where
+    the old one had come to. Even: of W workers, worker w has every W-th arrival from the w-th on. Poisson: each worker
+    draws gaps of its own, which together are Poisson arrivals at the whole rate.
+    """
+
+    def __init__(self, plan: LoadPlan, worker: int, workers: int) -> None:
+        self._workers = workers
+        self._units = _poisson(plan.seed, worker) if plan.arrivals == "poisson" else _even(worker / workers)
+        self._unit = next(self._units)
+        self._from = self._origin = 0.0
+        self._pace = 0.0
+        self.due = inf
+
+    def set_rate(self, at: float, rate: float) -> None:
+        """From `at` on, `rate` arrivals a second over all workers."""
+        if self._pace:
+            self._origin += (at - self._from) * self._pace
+        self._from, self._pace = at, rate / self._workers
+        self._lay()
+
+    def advance(self) -> None:
+        """The next arrival was dealt with."""
+        self._unit = next(self._units)
+        self._lay()
+
+    def _lay(self) -> None:
+        self.due = self._from + (self._unit - self._origin) / self._pace
+
+
+def _even(phase: float) -> Iterator[float]:
+    return (number + phase for number in itertools.count())
+
+
+def _poisson(seed: int, worker: int) -> Iterator[float]:
+    draw = np.random.default_rng([abs(seed), worker])
+    last = 0.0
+    while True:
+        units = last + np.cumsum(draw.standard_exponential(_DRAWN))
+        last = float(units[-1])
+        yield from units.tolist()
+
+
+class Leg(NamedTuple):
+    """A part of a run in which the load stays as it is: `concurrency` or `rate` over all workers."""
+
+    start: float
+    stage: int
+    warmup: bool
+    concurrency: int
+    rate: float
+
+
+def legs_of(plan: LoadPlan, at: float) -> tuple[list[Leg], float]:
+    """The legs of a run that begins at `at`, and its end; infinite when it ends with its requests."""
+    loads = [(stage.duration, stage.concurrency, stage.rate) for stage in plan.stages]
+    loads = loads or [(inf if plan.duration is None else plan.duration, plan.concurrency, plan.rate)]
+    legs, start = [], at
+    if plan.warmup > 0:
+        legs.append(Leg(at, 0, True, loads[0][1] or 0, loads[0][2] or 0.0))
+        start += plan.warmup
+    begin, past = start, 0.0
+    for stage, (duration, concurrency, rate) in enumerate(loads):
+        legs.append(Leg(begin + past, stage, False, concurrency or 0, rate or 0.0))
+        past += duration
+    return legs, begin + past

@@ -1,0 +1,105 @@
+"""What happened since the last tick, counted so cheaply that counting does not slow the load.
+
+Latencies (seconds) are appended to plain lists and turned into histograms once a tick.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from cockpit.load.lane import Lane, add_counts, histogram
+from cockpit.model.events import Tick
+from cockpit.model.histogram import EMPTY, Histogram
+
+
+class Tally:
+    """What one worker counts: in its lanes what belongs to requests, here what does not.
+
+    `close_interval` settles the lists, `take` makes a tick of them.
+    """
+
+    def __init__(self, make_lanes: Callable[[], list[Lane]], *, grouped: bool) -> None:
+        """`grouped`: ticks name the figures of each lane beside those of all together."""
+        self._make_lanes = make_lanes
+        self._grouped = grouped
+        self.lanes = make_lanes()
+        self.connects: list[float] = []
+        self.handshakes: list[float] = []
+        self.lags: list[float] = []
+        self.pause = 0.0
+        self.abandoned = 0
+        self.held_back = 0
+        self._cpu = time.process_time()
+        self._sent = 0
+        self._connect = self._tls = self._lag = EMPTY
+
+    def renew(self) -> None:
+        """Count what is begun from now on; what was begun before is counted no more."""
+        for lane in self.lanes:
+            lane.live = False
+        self.lanes = self._make_lanes()
+
+    def close_interval(self) -> None:
+        """Turn the lists into histograms, added to those not yet taken."""
+        for lane in self.lanes:
+            lane.settle()
+        self._connect += histogram(self.connects)
+        self._tls += histogram(self.handshakes)
+        self._lag += histogram(self.lags)
+
+    def take(
+        self, *, run: int, worker: int, start: float, now: float, sent: int, connections: int, stage: int, warmup: bool
+    ) -> Tick:
+        """All closed intervals as one tick, from `start` to `now` (s of time.monotonic()); counting begins anew.
+
+        `sent` is how many requests were begun since the worker began; `connections` how many are open now.
+        """
+        cpu = time.process_time()
+        lanes = self.lanes
+        if len(lanes) == 1:
+            # All that was begun is its own; connections count per lane only where there are several.
+            lanes[0].sent = sent - self._sent
+        statuses: dict[int, int] = {}
+        errors: dict[str, int] = {}
+        unexpected: dict[str, int] = {}
+        for lane in lanes:
+            add_counts(statuses, lane.statuses)
+            add_counts(errors, lane.errors)
+            add_counts(unexpected, lane.unexpected)
+        tick = Tick(
+            t=now,
+            run=run,
+            worker=worker,
+            start=start,
+            sent=sent - self._sent,
+            completed=sum(statuses.values()),
+            abandoned=self.abandoned,
+            statuses=statuses,
+            errors=errors,
+            bytes_received=sum(lane.received for lane in lanes),
+            bytes_sent=sum(lane.sent_bytes for lane in lanes),
+            body_bytes=sum(lane.body for lane in lanes),
+            connections=connections,
+            cpu=cpu - self._cpu,
+            pause=self.pause,
+            held_back=self.held_back,
+            varied=sum(lane.varied for lane in lanes),
+            unexpected=unexpected,
+            groups={lane.name: lane.group() for lane in lanes} if self._grouped else {},
+            stage=stage,
+            warmup=warmup,
+            connect=self._connect,
+            tls=self._tls,
+            first_byte=Histogram.merged(lane.first_byte for lane in lanes),
+            service=Histogram.merged(lane.service for lane in lanes),
+            response=Histogram.merged(lane.response for lane in lanes),
+            lag=self._lag,
+        )
+        self._sent, self._cpu = sent, cpu
+        self.abandoned = self.held_back = 0
+        self.pause = 0.0
+        self._connect = self._tls = self._lag = EMPTY
+        for lane in lanes:
+            lane.clear()
+        return tick

@@ -1,0 +1,131 @@
+"""TLS on sockets that never wait. Imported only where a target is https."""
+
+from __future__ import annotations
+
+import errno
+import os
+import ssl
+from pathlib import Path
+from typing import Any
+
+from cockpit.load.failures import TLS_TROUBLE
+from cockpit.model import load
+from cockpit.model.errors import UsageError
+
+
+def context_of(tls: load.Tls) -> ssl.SSLContext:
+    """What the plan says about TLS, as the ssl module takes it. Raises UsageError for files that do not serve."""
+    for path in (tls.ca, tls.cert, tls.key):
+        if path and not Path(path).is_file():
+            raise UsageError(f"{path}: no such file; TLS needs its certificates and keys as PEM files")
+    if tls.key and not tls.cert:
+        raise UsageError(f"{tls.key}: a client key needs its certificate beside it")
+    try:
+        context = ssl.create_default_context(cafile=tls.ca or None)
+    except (ssl.SSLError, OSError) as error:
+        raise UsageError(f"{tls.ca}: holds no certificates in PEM form: {_reason(error)}") from None
+    if not tls.verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    context.set_alpn_protocols(["http/1.1"])
+    if tls.cert:
+        try:
+            # An empty password, so that nobody is asked for one at the terminal.
+            context.load_cert_chain(tls.cert, tls.key or None, password="")
+        except (ssl.SSLError, OSError) as error:
+            names = f"{tls.cert} and {tls.key}" if tls.key else tls.cert
+            raise UsageError(f"{names}: no certificate with its key, without a password: {_reason(error)}") from None
+    return context
+
+
+def trouble(error: OSError) -> str:
+    """What an error of a handshake says, in a few words."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is not trusted: {error.verify_message}; name its CA's file, or do not verify"
+    if isinstance(error, ssl.SSLEOFError | ConnectionResetError):
+        return "it broke the TLS handshake off"
+    return f"the TLS handshake failed: {_reason(error)}"
+
+
+def _reason(error: OSError) -> str:
+    if isinstance(error, ssl.SSLError) and error.reason:
+        return error.reason.replace("_", " ").lower()
+    return str(error.strerror or error).lower()
+
+
+class Tls:
+    """Wraps sockets that are connected."""
+
+    def __init__(self, tls: load.Tls, host: str) -> None:
+        self._context = context_of(tls)
+        self._name = tls.sni or host
+
+    def wrap(self, sock: Any) -> TlsSocket:
+        """The socket with TLS, whose handshake is still to be done. Raises OSError."""
+        try:
+            wrapped = self._context.wrap_socket(
+                sock, server_hostname=self._name, do_handshake_on_connect=False, suppress_ragged_eofs=False
+            )
+        except (OSError, ValueError) as error:
+            raise OSError(TLS_TROUBLE, str(error)) from None
+        return TlsSocket(wrapped)
+
+
+class TlsSocket:
+    """A socket with TLS that says what a plain one would: BlockingIOError where it would have to wait, and OSError
+    with TLS_TROUBLE for what goes wrong with TLS itself."""
+
+    __slots__ = ("_socket", "fileno")
+
+    def __init__(self, wrapped: ssl.SSLSocket) -> None:
+        self._socket = wrapped
+        self.fileno = wrapped.fileno
+
+    def shake_hands(self) -> None:
+        """Go on with the handshake; it is done when this returns."""
+        try:
+            self._translated(self._socket.do_handshake)
+        except ssl.SSLEOFError as error:
+            raise OSError(TLS_TROUBLE, _reason(error)) from None
+
+    def send(self, data: bytes | memoryview) -> int:
+        try:
+            return int(self._translated(self._socket.send, data))
+        except ssl.SSLEOFError:
+            raise ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET)) from None
+
+    def recv(self, size: int) -> bytes:
+        try:
+            data: bytes = self._translated(self._socket.recv, size)
+        except ssl.SSLEOFError:
+            self._raise_if_reset()
+            return b""
+        return data
+
+    def recv_into(self, buffer: bytearray) -> int:
+        try:
+            return int(self._translated(self._socket.recv_into, buffer))
+        except ssl.SSLEOFError:
+            self._raise_if_reset()
+            return 0
+
+    def _raise_if_reset(self) -> None:
+        """The ssl module takes a reset for an end; a socket that was reset has no peer any more, one that ended has."""
+        try:
+            self._socket.getpeername()
+        except OSError:
+            raise ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET)) from None
+
+    def close(self) -> None:
+        self._socket.close()
+
+    @staticmethod
+    def _translated(function: Any, *arguments: Any) -> Any:
+        try:
+            return function(*arguments)
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            raise BlockingIOError from None
+        except ssl.SSLEOFError:
+            raise
+        except ssl.SSLError as error:
+            raise OSError(TLS_TROUBLE, _reason(error)) from None

@@ -1,0 +1,170 @@
+"""A load worker: `python -m cockpit.load.worker`. Its plan, commands and ticks are described in `protocol`.
+
+It takes no part in anything but load, so that nothing else in the cockpit can disturb the measurement.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import signal
+import sys
+from time import monotonic
+
+import msgspec
+
+from cockpit.load.files import raise_file_limit
+from cockpit.load.poller import best_poller
+from cockpit.load.protocol import (
+    Adjust,
+    Assignment,
+    Command,
+    Done,
+    Ready,
+    Start,
+    Stop,
+    connections_of,
+    decode_assignment,
+    decode_command,
+    encode,
+)
+from cockpit.load.rules import engine_for
+from cockpit.model import events
+
+
+class Outbox:
+    """Lines on their way to stdout. Never waits for the reader while load runs."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._left = b""
+        os.set_blocking(fd, False)
+
+    def flushed(self) -> bool:
+        """Write what can be written now; whether all of it was."""
+        try:
+            while self._left:
+                self._left = self._left[os.write(self._fd, self._left) :]
+        except BlockingIOError:
+            return False
+        return True
+
+    def put(self, line: bytes) -> None:
+        self._left += line + b"\n"
+        self.flushed()
+
+    def finish(self) -> None:
+        """Write the rest, however long the reader takes."""
+        os.set_blocking(self._fd, True)
+        self.flushed()
+
+
+class Worker:
+    """Ties an engine to the two pipes. Ticks that the reader has no time for are merged into the next."""
+
+    def __init__(self, assignment: Assignment, commands: Commands, outbox: Outbox) -> None:
+        self._commands = commands
+        self._outbox = outbox
+        poller = best_poller()
+        self._engine = engine_for(assignment, poller, self._tick, self._cut)
+        self._engine.handlers[commands.fd] = self._on_command
+        poller.watch_control(commands.fd)
+        self._since = 0.0
+
+    def run(self, at: float) -> None:
+        """Load from `at` on, then the last tick and Done."""
+        self._since = at
+        self._engine.run(at)
+        self._outbox.flushed()
+        self._send(monotonic())
+        self._outbox.put(encode(Done(self._engine.reason)))
+        self._outbox.finish()
+
+    def _tick(self) -> None:
+        if self._outbox.flushed():
+            self._send(monotonic())
+
+    def _cut(self) -> None:
+        self._send(monotonic())
+
+    def _send(self, now: float) -> None:
+        self._outbox.put(events.encode(self._engine.take(self._since, now)))
+        self._since = now
+
+    def _on_command(self, mask: int, now: float) -> None:
+        for command in self._commands.read():
+            if command is None or isinstance(command, Stop):
+                self._engine.stop()
+            elif isinstance(command, Adjust):
+                raise_file_limit(command.concurrency or 0)
+                self._engine.adjust(command.concurrency, command.rate)
+
+
+class Commands:
+    """Lines from stdin. The end of stdin means that nobody wants this load any more."""
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+        self._partial = b""
+
+    def line(self, at_a_time: int) -> bytes:
+        """The next line; empty at the end. Waits for it, and is for the time before load only.
+
+        Read one byte `at_a_time`, what follows it stays in the pipe, where the poller sees it.
+        """
+        pieces = [self._partial]
+        while b"\n" not in pieces[-1]:
+            pieces.append(os.read(self.fd, at_a_time))
+            if not pieces[-1]:
+                return b""
+        line, _, self._partial = b"".join(pieces).partition(b"\n")
+        return line
+
+    def read(self) -> list[Command | None]:
+        """Commands that have come; None for the end."""
+        data = os.read(self.fd, 65536)
+        *lines, self._partial = (self._partial + data).split(b"\n")
+        commands: list[Command | None] = [decode_command.decode(line) for line in lines]
+        return commands if data else [*commands, None]
+
+
+def _settle(assignment: Assignment) -> None:
+    """Take the CPU and the file descriptors this share needs, and stop the garbage collector.
+
+    The loop makes no garbage that only the collector could free, and its pauses would be measured as the server's.
+    """
+    if assignment.cpu is not None and sys.platform == "linux":
+        os.sched_setaffinity(0, {assignment.cpu})
+    raise_file_limit(connections_of(assignment))
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+
+
+def main() -> None:
+    # Ctrl-C is the cockpit's to handle; it tells this process in its own time.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    commands = Commands(sys.stdin.fileno())
+    line = commands.line(1 << 20)
+    if not line:
+        return
+    try:
+        assignment = decode_assignment(line)
+    except msgspec.MsgspecError as error:
+        sys.exit(f"not an assignment: {error}")
+    # A reader that has gone away wants no figures.
+    with contextlib.suppress(BrokenPipeError):
+        _settle(assignment)
+        outbox = Outbox(sys.stdout.fileno())
+        worker = Worker(assignment, commands, outbox)
+        outbox.put(encode(Ready()))
+        line = commands.line(1)
+        if not line:
+            return
+        command = decode_command.decode(line)
+        worker.run(command.at if isinstance(command, Start) else monotonic())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Frozen types and pure functions: what happened (events) and what it means (state, fold). No I/O."""

@@ -1,0 +1,228 @@
+"""Everything that can happen in a session. `t` is seconds on the cockpit's monotonic clock since it began.
+
+Events carry raw deltas and counters; rates, percentages and percentiles are made by `fold` alone.
+A new field gets a default, so that an older recording still opens.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from cockpit.model.histogram import EMPTY, Histogram
+from cockpit.model.hosts import HostConfig, HostFacts, HostReading
+from cockpit.model.knobs import Knob, Setting
+from cockpit.model.load import LoadPlan
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="event"):
+    """What all events have: the instant `t` (s)."""
+
+    t: float
+
+
+class SessionStarted(Event, frozen=True, tag="session_started"):
+    """First of all. `wall` is the only wall-clock time (epoch seconds) a session takes from the cockpit's machine."""
+
+    wall: float
+    version: str
+    name: str
+    question: str = ""
+    target: str = ""
+    hosts: tuple[HostConfig, ...] = ()
+    knobs: tuple[Knob, ...] = ()
+    thresholds: tuple[str, ...] = ()
+    environment: dict[str, str] = {}
+
+
+class SessionEnded(Event, frozen=True, tag="session_ended"):
+    """Last of all; a recording without it was cut short."""
+
+
+class RunStarted(Event, frozen=True, tag="run_started"):
+    """Load begins. `run` counts from 1; `addresses` are what the target's name resolved to."""
+
+    run: int
+    plan: LoadPlan
+    addresses: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+class Group(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a tick saw of one named request of a mix; the fields are as in Tick."""
+
+    sent: int = 0
+    completed: int = 0
+    statuses: dict[int, int] = {}
+    errors: dict[str, int] = {}
+    unexpected: dict[str, int] = {}
+    service: Histogram = EMPTY
+    response: Histogram = EMPTY
+
+
+class Tick(Event, frozen=True, tag="tick"):
+    """What one worker did between `start` and `t`. All counts are for this interval alone.
+
+    `sent` requests begun; `completed` replies read whole; `errors` by kind (a timeout is one); `abandoned` were in
+    flight when the run was told to end and count neither as completed nor as errors. `connections` is how many are
+    open at `t`. `connect` per connection made, `first_byte`, `service` per request: from its first byte
+    sent (or its connect begun) to its last byte read; a timeout stands in `service` and `response` with the time at
+    which it was given up. `response` is from the intended send; empty under closed load, where it is the service time.
+    `lag` is how late the worker came to what was due; `cpu` its own CPU seconds; `pause` the longest time (s) it
+    did not come round to look. `held_back` arrivals found `max_in_flight` requests under way and were not sent.
+    `unexpected` replies were whole and not what was expected, by kind; `varied` ones had another length than the first
+    of their kind, which is no failure. `body_bytes` leaves out heads and framing. `tls` is handshakes.
+    `stage` is the rung of a ladder; a tick lies in one. `warmup` ticks are shown and not counted.
+    """
+
+    run: int
+    worker: int
+    start: float
+    sent: int = 0
+    completed: int = 0
+    abandoned: int = 0
+    statuses: dict[int, int] = {}
+    errors: dict[str, int] = {}
+    bytes_received: int = 0
+    bytes_sent: int = 0
+    connections: int = 0
+    cpu: float = 0.0
+    pause: float = 0.0
+    body_bytes: int = 0
+    held_back: int = 0
+    varied: int = 0
+    unexpected: dict[str, int] = {}
+    groups: dict[str, Group] = {}
+    stage: int = 0
+    warmup: bool = False
+    connect: Histogram = EMPTY
+    tls: Histogram = EMPTY
+    first_byte: Histogram = EMPTY
+    service: Histogram = EMPTY
+    response: Histogram = EMPTY
+    lag: Histogram = EMPTY
+
+
+class LoadAdjusted(Event, frozen=True, tag="load_adjusted"):
+    """Somebody altered the load of a run in flight; the workers follow within a tick or two."""
+
+    run: int
+    concurrency: int | None = None
+    rate: float | None = None
+
+
+class WorkerLost(Event, frozen=True, tag="worker_lost"):
+    """A load worker died; the figures of its run are partial."""
+
+    run: int
+    worker: int
+    detail: str
+
+
+class RunEnded(Event, frozen=True, tag="run_ended"):
+    """Load is over. `completed`: the plan was carried out; `stopped`: somebody stopped it; `failed`: see detail."""
+
+    run: int
+    reason: Literal["completed", "stopped", "failed"]
+    detail: str = ""
+
+
+HostCondition = Literal["connecting", "up", "lost", "refused"]
+
+
+class HostChanged(Event, frozen=True, tag="host_changed"):
+    """A host's condition. `lost` is soon tried again, `refused` (key, permission) now and then."""
+
+    host: str
+    condition: HostCondition
+    detail: str = ""
+    facts: HostFacts | None = None
+
+
+class HostSample(Event, frozen=True, tag="host_sample"):
+    """A reading, placed at the instant the host took it: half a `round_trip` (s) before it arrived."""
+
+    host: str
+    round_trip: float
+    reading: HostReading
+
+
+class KnobRead(Event, frozen=True, tag="knob_read"):
+    """A knob's value as the host has it; None is: not set there. `detail` says why it could not be read."""
+
+    knob: str
+    host: str
+    value: str | None
+    detail: str = ""
+
+
+class ChangeBegun(Event, frozen=True, tag="change_begun"):
+    """Somebody asked for a change. `change` is its letter; `undoes` the letter of the change it takes back."""
+
+    change: str
+    host: str
+    settings: tuple[Setting, ...]
+    undoes: str = ""
+
+
+class ChangeEnded(Event, frozen=True, tag="change_ended"):
+    """`applied`: in force from `t` on; `restored`: it failed and the host is as before; `failed`: look at the host."""
+
+    change: str
+    outcome: Literal["applied", "restored", "failed"]
+    detail: str = ""
+
+
+class Note(Event, frozen=True, tag="note"):
+    """A person's remark at an instant."""
+
+    text: str
+
+
+AnyEvent = (
+    SessionStarted
+    | SessionEnded
+    | RunStarted
+    | Tick
+    | LoadAdjusted
+    | WorkerLost
+    | RunEnded
+    | HostChanged
+    | HostSample
+    | KnobRead
+    | ChangeBegun
+    | ChangeEnded
+    | Note
+)
+
+
+def _to_wire(value: Any) -> Any:
+    if isinstance(value, Histogram):
+        return value.to_wire()
+    raise NotImplementedError(f"no wire form for {type(value)}")
+
+
+def _from_wire(kind: type, value: Any) -> Any:
+    if kind is Histogram:
+        return Histogram.from_wire(value)
+    raise NotImplementedError(f"no wire form for {kind}")
+
+
+_encoder = msgspec.json.Encoder(enc_hook=_to_wire)
+_decoder: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent, dec_hook=_from_wire)
+
+
+def encode(event: AnyEvent) -> bytes:
+    """One event as one line of JSON, without the line's end."""
+    return _encoder.encode(event)
+
+
+def decode(line: bytes | str) -> AnyEvent:
+    """The inverse of `encode`. Raises msgspec.MsgspecError when it is not an event."""
+    return _decoder.decode(line)
+
+
+def kind(event: AnyEvent) -> str:
+    """The event's name on the wire, as in `tick`."""
+    return str(event.__struct_config__.tag)

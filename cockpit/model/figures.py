@@ -1,0 +1,190 @@
+"""A run as one result, and its figures by the names that thresholds, tables and JSON use."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+
+import msgspec
+
+from cockpit.model.fold_hosts import cpu_share, io_rates, memory_use
+from cockpit.model.fold_load import add
+from cockpit.model.histogram import Histogram
+from cockpit.model.load import LoadPlan
+from cockpit.model.state import Counts, HostWindow, Segment, State
+
+LATENCIES = ("service", "response", "connect", "first_byte")
+_PERCENTILE = re.compile(r"p(\d{1,2}(?:[._]\d{1,3})?|100)")
+
+
+class RunResult(msgspec.Struct, frozen=True, kw_only=True):
+    """All rows of one run together, its warm-up left out. `saturated` is seconds in which the generator was the
+    bottleneck, `warmup` seconds that are not in the figures."""
+
+    run: int
+    plan: LoadPlan
+    counts: Counts
+    seconds: float
+    hosts: Mapping[str, HostWindow]
+    segments: tuple[Segment, ...] = ()
+    warmup: float = 0.0
+    altered: bool = False
+    warnings: tuple[str, ...] = ()
+    addresses: tuple[str, ...] = ()
+    worker_cpu: Mapping[int, float] = {}
+    saturated: float
+    partial: str
+    reason: str
+    detail: str
+
+    @property
+    def rate(self) -> float:
+        """Replies a second; 0 when nothing was measured."""
+        return self.counts.completed / self.seconds if self.seconds > 0 else 0.0
+
+    @property
+    def generator(self) -> tuple[float, ...]:
+        """CPU of each worker by number, 1.0 is a whole core."""
+        return tuple(cpu / self.seconds for cpu in self.worker_cpu.values()) if self.seconds > 0 else ()
+
+    @property
+    def generator_cpu(self) -> float:
+        """CPU of the busiest worker, 1.0 is a whole core."""
+        return max(self.generator, default=0.0)
+
+
+def run_result(state: State, run: int) -> RunResult | None:
+    """The result of a run, finished or not; None when there is no such run."""
+    of_run = [segment for segment in state.segments if segment.run == run]
+    if not of_run:
+        return None
+    # A run that ended in its warm-up has nothing else to show.
+    segments = [segment for segment in of_run if not segment.warmup] or of_run
+    counts = Counts()
+    for segment in segments:
+        counts = add(counts, segment.counts)
+    return RunResult(
+        run=run,
+        plan=state.plans[run],
+        counts=counts,
+        seconds=segments[-1].last - segments[0].start,
+        hosts=_merged_windows(segments),
+        segments=tuple(segments),
+        warmup=sum(segment.seconds for segment in of_run if segment.warmup and segment not in segments),
+        altered=any(segment.altered for segment in segments),
+        warnings=of_run[0].warnings,
+        addresses=of_run[0].addresses,
+        worker_cpu=_summed(segment.worker_cpu for segment in segments),
+        saturated=sum(segment.saturated for segment in segments),
+        partial="; ".join(sorted({segment.partial for segment in segments if segment.partial})),
+        reason=segments[-1].reason,
+        detail=segments[-1].detail,
+    )
+
+
+def _summed(tables: Iterable[Mapping[int, float]]) -> dict[int, float]:
+    total: dict[int, float] = {}
+    for table in tables:
+        for key, value in table.items():
+            total[key] = total.get(key, 0.0) + value
+    return dict(sorted(total.items()))
+
+
+def _merged_windows(segments: list[Segment]) -> dict[str, HostWindow]:
+    merged: dict[str, HostWindow] = {}
+    for segment in segments:
+        for name, window in segment.hosts.items():
+            before = merged.get(name)
+            merged[name] = _join(before, window) if before else window
+    return merged
+
+
+def _join(before: HostWindow, after: HostWindow) -> HostWindow:
+    return HostWindow(
+        first=before.first,
+        last=after.last,
+        births=before.births + after.births,
+        deaths=before.deaths + after.deaths,
+        most_defunct=max(before.most_defunct, after.most_defunct),
+    )
+
+
+def latency(counts: Counts, name: str) -> Histogram:
+    """The histogram of that name; response time under closed load is the service time."""
+    histogram: Histogram = getattr(counts, name)
+    return counts.service if name == "response" and not histogram.count else histogram
+
+
+def figure(result: RunResult, name: str) -> float | None:
+    """One figure by name: `rate`, `p99.9`, `connect.p50`, `web1.cpu.idle`. None when there is no data for it.
+
+    Latencies in seconds, rates per second, CPU per cent, memory bytes. Raises KeyError for a name nobody knows.
+    """
+    head, _, rest = name.partition(".")
+    if name in _PLAIN:
+        return _PLAIN[name](result)
+    if head in LATENCIES and is_latency(rest):
+        return _latency_figure(latency(result.counts, head), rest)
+    if is_latency(name):
+        return _latency_figure(latency(result.counts, "response"), name)
+    if rest in HOST_FIGURES:
+        window = result.hosts.get(head)
+        return host_figures(window).get(rest) if window and window.seconds > 0 else None
+    raise KeyError(name)
+
+
+def is_latency(name: str) -> bool:
+    """Whether the name is one of a latency's figures: p50, p99.9, mean, max, min."""
+    return name in ("mean", "max", "min") or _PERCENTILE.fullmatch(name) is not None
+
+
+def _latency_figure(histogram: Histogram, name: str) -> float | None:
+    if not histogram.count:
+        return None
+    match = _PERCENTILE.fullmatch(name)
+    if match:
+        return histogram.percentile(float(match[1].replace("_", ".")))
+    return {"mean": histogram.mean, "max": histogram.max, "min": histogram.min}[name]
+
+
+_PLAIN: dict[str, Callable[[RunResult], float]] = {
+    "rate": lambda result: result.rate,
+    "completed": lambda result: result.counts.completed,
+    "sent": lambda result: result.counts.sent,
+    "failed": lambda result: result.counts.failed,
+    "errors": lambda result: sum(result.counts.errors.values()),
+    "duration": lambda result: result.seconds,
+    "bytes": lambda result: result.counts.bytes_received,
+    "generator.cpu": lambda result: 100 * result.generator_cpu,
+    "generator.lag_p99": lambda result: result.counts.lag.percentile(99),
+}
+
+HOST_FIGURES = (
+    *(f"cpu.{name}" for name in ("user", "nice", "system", "iowait", "steal", "idle")),
+    *(f"io.{name}" for name in ("tps", "rtps", "wtps", "bread", "bwrtn")),
+    *(f"memory.{name}" for name in ("total", "used", "free", "shared", "buff_cache", "available")),
+    *(f"processes.{name}" for name in ("count", "births", "deaths", "births_per_s", "deaths_per_s", "defunct")),
+)
+
+
+def host_figures(window: HostWindow) -> dict[str, float]:
+    """A host's averages over a window, and its memory and processes at the end; what has no data is left out.
+
+    `processes.births` and `deaths` are counts over the window, `defunct` the most seen at once.
+    """
+    first, last = window.first.reading, window.last.reading
+    figures: dict[str, float] = {}
+    for group, struct in (
+        ("cpu", cpu_share(first, last)),
+        ("io", io_rates(first, last)),
+        ("memory", memory_use(last)),
+    ):
+        if struct is not None:
+            figures |= {f"{group}.{name}": float(getattr(struct, name)) for name in struct.__struct_fields__}
+    figures["processes.count"] = len(last.processes)
+    figures["processes.births"] = window.births
+    figures["processes.deaths"] = window.deaths
+    figures["processes.births_per_s"] = window.births / window.seconds
+    figures["processes.deaths_per_s"] = window.deaths / window.seconds
+    figures["processes.defunct"] = window.most_defunct
+    return figures

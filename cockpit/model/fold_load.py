@@ -1,0 +1,299 @@
+"""The part of fold that turns ticks into seconds and rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from cockpit.model import events as ev
+from cockpit.model.load import LoadPlan
+from cockpit.model.markers import mark
+from cockpit.model.state import Change, Counts, Filling, HostWindow, LoadSecond, Marker, Segment, State
+
+# A worker that uses this much of a core, or comes this late (s, p99), was itself the bottleneck.
+SATURATED_CPU = 0.95
+SATURATED_LAG = 0.010
+
+# Bucket edges (ns) of LoadSecond.density: eight a decade from 1 µs to 100 s, as a heat map needs them.
+LATENCY_EDGES = tuple(round(1000 * 10 ** (step / 8)) for step in range(8 * 8 + 1))
+
+# Ticks of a second may arrive until two later ones have begun.
+_FILLING = 3
+
+
+def run_started(state: State, event: ev.RunStarted) -> State:
+    changes = _changes_since(state, state.segments[-1].changes_until if state.segments else 0)
+    base = _base(state, changes)
+    warmup = event.plan.warmup > 0
+    segment = Segment(
+        number=len(state.segments) + 1,
+        run=event.run,
+        plan=_plan_of(event.plan, 0),
+        label="warm-up" if warmup else _label(base, event.plan, 0),
+        base=base,
+        changes=tuple(change.letter for change in changes),
+        changes_until=len(state.changes),
+        warmup=warmup,
+        warnings=event.warnings,
+        addresses=event.addresses,
+        start=event.t,
+        last=event.t,
+        hosts=_open_windows(state),
+    )
+    return replace(
+        state,
+        running=event.run,
+        runs=max(state.runs, event.run),
+        plans={**state.plans, event.run: event.plan},
+        segments=(*state.segments, segment),
+    )
+
+
+def load_adjusted(state: State, event: ev.LoadAdjusted) -> State:
+    """A marker, and the row says that its load was altered."""
+    current = state.segment
+    if current is None or current.run != event.run:
+        return state
+    altered = {"concurrency": event.concurrency or current.plan.concurrency, "rate": event.rate or current.plan.rate}
+    segment = replace(current, altered=True, plan=replace(current.plan, **altered))
+    text = f"load {load_words(current.plan)} → {load_words(segment.plan)}"
+    altered_state = replace(state, segments=(*state.segments[:-1], segment))
+    return mark(altered_state, Marker(t=event.t, kind="load", sign="±", text=text))
+
+
+def tick(state: State, event: ev.Tick) -> State:
+    counts = _counts(event, state.plans.get(event.run))
+    state = _count_into_segment(_climb(state, event), event, counts)
+    return _count_into_second(state, event, counts)
+
+
+def run_ended(state: State, event: ev.RunEnded) -> State:
+    segments = tuple(
+        replace(segment, end=segment.end or event.t, reason=event.reason, detail=event.detail)
+        if segment.run == event.run
+        else segment
+        for segment in state.segments
+    )
+    return replace(state, running=None, segments=segments)
+
+
+def worker_lost(state: State, event: ev.WorkerLost) -> State:
+    loss = f"worker {event.worker} lost: {event.detail}"
+    segments = tuple(
+        replace(segment, partial="; ".join(filter(None, (segment.partial, loss))))
+        if segment.run == event.run
+        else segment
+        for segment in state.segments
+    )
+    return replace(state, segments=segments)
+
+
+def split_segment(state: State, change: Change) -> State:
+    """A change in force during a run closes the row being counted and begins the next."""
+    current = state.segment
+    if state.running is None or current is None or change.ended is None:
+        return state
+    following = Segment(
+        number=current.number + 1,
+        run=current.run,
+        plan=current.plan,
+        label=_label(change.label, state.plans[current.run], current.stage),
+        base=change.label,
+        changes=(change.letter,),
+        changes_until=len(state.changes),
+        stage=current.stage,
+        warmup=current.warmup,
+        start=change.ended,
+        last=change.ended,
+        hosts=_open_windows(state),
+    )
+    closed = replace(current, end=change.ended)
+    return replace(state, segments=(*state.segments[:-1], closed, following))
+
+
+def saturated(tick: ev.Tick) -> bool:
+    """Whether the generator, not the server, set the pace in this tick."""
+    span = tick.t - tick.start
+    return span > 0 and (tick.cpu / span >= SATURATED_CPU or tick.lag.percentile(99) >= SATURATED_LAG)
+
+
+def _open_windows(state: State) -> dict[str, HostWindow]:
+    """A window for every host that has been read, beginning at its latest sample."""
+    return {
+        name: HostWindow(first=host.sample, last=host.sample)
+        for name, host in state.hosts.items()
+        if host.sample is not None and host.condition == "up"
+    }
+
+
+def _changes_since(state: State, known: int) -> tuple[Change, ...]:
+    return tuple(change for change in state.changes[known:] if change.outcome == "applied")
+
+
+def _base(state: State, changes: tuple[Change, ...]) -> str:
+    if changes:
+        return "; ".join(change.label for change in changes)
+    return "again" if state.segments else "baseline"
+
+
+def _label(base: str, plan: LoadPlan, stage: int) -> str:
+    return f"{base} · {load_words(_plan_of(plan, stage))}" if plan.stages else base
+
+
+def load_words(plan: LoadPlan) -> str:
+    """`c=20`, or `2000/s` for open load."""
+    return f"c={plan.concurrency}" if plan.rate is None else f"{plan.rate:g}/s"
+
+
+def _plan_of(plan: LoadPlan, stage: int) -> LoadPlan:
+    """The plan as it is on a rung of its ladder."""
+    if not plan.stages:
+        return plan
+    rung = plan.stages[min(stage, len(plan.stages) - 1)]
+    return replace(plan, concurrency=rung.concurrency or plan.concurrency, rate=rung.rate, duration=rung.duration)
+
+
+def _counts(tick: ev.Tick, plan: LoadPlan | None) -> Counts:
+    shared = [name for name in Counts.__struct_fields__ if name != "refused"]
+    return Counts(refused=_refused(tick, plan), **{name: getattr(tick, name) for name in shared})
+
+
+def _refused(tick: ev.Tick, plan: LoadPlan | None) -> int:
+    """Replies of 400 and above to requests of which the plan does not say what it expects."""
+    if plan is None or not plan.mix:
+        told = plan is not None and plan.expect is not None
+        return 0 if told else _from_400(tick.statuses)
+    silent = [request.name for request in plan.mix if request.expect is None]
+    return sum(_from_400(tick.groups[name].statuses) for name in silent if name in tick.groups)
+
+
+def _from_400(statuses: dict[int, int]) -> int:
+    return sum(count for status, count in statuses.items() if status >= 400)
+
+
+def add(left: Counts, right: Counts) -> Counts:
+    """Both added up, field by field."""
+    return Counts(**_sums(left, right))
+
+
+def _sums(left: Any, right: Any) -> dict[str, Any]:
+    return {name: _sum(getattr(left, name), getattr(right, name)) for name in left.__struct_fields__}
+
+
+def _sum(left: Any, right: Any) -> Any:
+    if isinstance(left, dict):
+        return {
+            key: _sum(left[key], right[key]) if key in left and key in right else (left | right)[key]
+            for key in {**left, **right}
+        }
+    return ev.Group(**_sums(left, right)) if isinstance(left, ev.Group) else left + right
+
+
+def _climb(state: State, tick: ev.Tick) -> State:
+    """Begins the next row where a tick is the first of its rung, or the first after the warm-up."""
+    last = state.segment
+    if last is None or last.run != tick.run or _rung(tick) <= _rung(last):
+        return state
+    following = replace(
+        last,
+        number=last.number + 1,
+        plan=_plan_of(state.plans[tick.run], tick.stage),
+        label=_label(last.base, state.plans[tick.run], tick.stage),
+        changes=last.changes if last.warmup else (),
+        stage=tick.stage,
+        warmup=tick.warmup,
+        altered=False,
+        start=tick.start,
+        last=tick.start,
+        counts=Counts(),
+        hosts=_open_windows(state),
+        saturated=0.0,
+        worker_cpu={},
+    )
+    closed = replace(last, end=tick.start)
+    return replace(state, segments=(*state.segments[:-1], closed, following))
+
+
+def _rung(where: ev.Tick | Segment) -> tuple[bool, int]:
+    return not where.warmup, where.stage
+
+
+def _count_into_segment(state: State, tick: ev.Tick, counts: Counts) -> State:
+    """A tick belongs to the row in which it began, so that a change splits no tick."""
+    rows = [
+        at for at, segment in enumerate(state.segments) if segment.run == tick.run and _rung(segment) == _rung(tick)
+    ]
+    if not rows:
+        return state
+    at = next((at for at in reversed(rows) if state.segments[at].start <= tick.start), rows[0])
+    segment = state.segments[at]
+    lost = tick.t - tick.start if saturated(tick) else 0.0
+    counted = replace(
+        segment,
+        counts=add(segment.counts, counts),
+        last=max(segment.last, tick.t),
+        saturated=segment.saturated + lost / segment.plan.workers,
+        worker_cpu={**segment.worker_cpu, tick.worker: segment.worker_cpu.get(tick.worker, 0.0) + tick.cpu},
+    )
+    return replace(state, segments=(*state.segments[:at], counted, *state.segments[at + 1 :]))
+
+
+def _count_into_second(state: State, tick: ev.Tick, counts: Counts) -> State:
+    """Ticks are placed by the middle of their interval; late ones still find their second open."""
+    second = int((tick.start + tick.t) / 2)
+    open_seconds = {filling.second: filling for filling in state.filling}
+    if open_seconds and second < min(open_seconds):
+        second = min(open_seconds)
+    open_seconds[second] = _fill(open_seconds.get(second), second, tick, counts)
+    filling = tuple(open_seconds[key] for key in sorted(open_seconds))[-_FILLING:]
+    seconds = _put_second(state.seconds, load_second(open_seconds[second]))
+    return replace(state, filling=filling, seconds=seconds)
+
+
+def _fill(filling: Filling | None, second: int, tick: ev.Tick, counts: Counts) -> Filling:
+    span = tick.t - tick.start
+    lost = span if saturated(tick) else 0.0
+    before = filling or Filling(second=second, start=tick.start, end=tick.t, counts=Counts(), connections={}, spent={})
+    cpu, known = before.spent.get(tick.worker, (0.0, 0.0))
+    return Filling(
+        second=second,
+        start=min(before.start, tick.start),
+        end=max(before.end, tick.t),
+        counts=add(before.counts, counts),
+        connections={**before.connections, tick.worker: tick.connections},
+        spent={**before.spent, tick.worker: (cpu + tick.cpu, known + span)},
+        span=before.span + span,
+        saturated=before.saturated + lost,
+        pause=max(before.pause, tick.pause),
+    )
+
+
+def load_second(filling: Filling) -> LoadSecond:
+    """The figures of a second, as far as its ticks have come."""
+    counts = filling.counts
+    return LoadSecond(
+        second=filling.second,
+        start=filling.start,
+        end=filling.end,
+        completed=counts.completed,
+        failed=counts.failed,
+        held_back=counts.held_back,
+        p50=counts.latency.percentile(50),
+        p99=counts.latency.percentile(99),
+        max=counts.latency.max,
+        density=tuple(counts.latency.between(LATENCY_EDGES)),
+        connections=sum(filling.connections.values()),
+        workers=tuple(cpu / span if span else 0.0 for _, (cpu, span) in sorted(filling.spent.items())),
+        lag_p99=counts.lag.percentile(99),
+        pause=filling.pause,
+        saturated=filling.saturated > filling.span / 2,
+    )
+
+
+def _put_second(seconds: tuple[LoadSecond, ...], new: LoadSecond) -> tuple[LoadSecond, ...]:
+    keep = len(seconds)
+    while keep and seconds[keep - 1].second > new.second:
+        keep -= 1
+    same = keep > 0 and seconds[keep - 1].second == new.second
+    return (*seconds[: keep - 1 if same else keep], new, *seconds[keep:])

@@ -1,0 +1,180 @@
+"""HDR histogram: 3 significant digits, nanoseconds, kept sparse so that a tick carries only what it saw.
+
+The bucket layout is that of HdrHistogram with a lowest value of 1 and three digits, so that indices can be
+handed to its other implementations unchanged: https://hdrhistogram.github.io/HdrHistogram/
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+
+# 2048 sub-buckets give three digits; every further power of two reuses its upper half.
+_HALF_BITS = 10
+_LARGEST = (1 << 53) - 1
+
+
+def indices_of(values: Ints) -> Ints:
+    """Bucket index of each value (ns, below 2**53: 104 days)."""
+    clipped = np.clip(values, 0, _LARGEST)
+    # frexp gives the exponent e with 2**(e-1) <= v < 2**e, exact for integers below 2**53.
+    exponents = np.frexp(clipped.astype(np.float64))[1].astype(np.int64)
+    shifts = np.maximum(exponents - (_HALF_BITS + 1), 0)
+    return (shifts << _HALF_BITS) + (clipped >> shifts)
+
+
+def upper_bound(index: int) -> int:
+    """Largest value (ns) that falls into the bucket."""
+    shift = max(0, (index >> _HALF_BITS) - 1)
+    return ((index - (shift << _HALF_BITS) + 1) << shift) - 1
+
+
+def lower_bound(index: int) -> int:
+    """Smallest value (ns) that falls into the bucket."""
+    shift = max(0, (index >> _HALF_BITS) - 1)
+    return (index - (shift << _HALF_BITS)) << shift
+
+
+class Histogram:
+    """Immutable counts of values in nanoseconds. `+` and `Histogram.merged` add them without loss.
+
+    `indices` ascending, `counts` beside it, both int64; `total_ns`, `min_ns`, `max_ns` are exact.
+    """
+
+    __slots__ = ("count", "counts", "indices", "max_ns", "min_ns", "total_ns")
+
+    def __init__(self, indices: Ints, counts: Ints, total_ns: int, min_ns: int, max_ns: int) -> None:
+        self.indices = indices
+        self.counts = counts
+        self.count = int(counts.sum())
+        self.total_ns = total_ns
+        self.min_ns = min_ns
+        self.max_ns = max_ns
+
+    @classmethod
+    def of(cls, values_ns: Sequence[int] | Ints) -> Histogram:
+        """Histogram of values in nanoseconds."""
+        values = np.asarray(values_ns, dtype=np.int64)
+        if values.size == 0:
+            return EMPTY
+        indices, counts = np.unique(indices_of(values), return_counts=True)
+        return cls(indices, counts.astype(np.int64), int(values.sum()), max(0, int(values.min())), int(values.max()))
+
+    @classmethod
+    def merged(cls, parts: Iterable[Histogram]) -> Histogram:
+        """All parts as one; the same as having recorded everything into one."""
+        filled = [part for part in parts if part.count]
+        if not filled:
+            return EMPTY
+        if len(filled) == 1:
+            return filled[0]
+        indices, inverse = np.unique(np.concatenate([part.indices for part in filled]), return_inverse=True)
+        counts = np.zeros(len(indices), dtype=np.int64)
+        np.add.at(counts, inverse, np.concatenate([part.counts for part in filled]))
+        return cls(
+            indices,
+            counts,
+            sum(part.total_ns for part in filled),
+            min(part.min_ns for part in filled),
+            max(part.max_ns for part in filled),
+        )
+
+    def __add__(self, other: Histogram) -> Histogram:
+        return Histogram.merged((self, other))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Histogram):
+            return NotImplemented
+        return (
+            (self.total_ns, self.min_ns, self.max_ns) == (other.total_ns, other.min_ns, other.max_ns)
+            and np.array_equal(self.indices, other.indices)
+            and np.array_equal(self.counts, other.counts)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Histogram(count={self.count}, max={self.max_ns} ns)"
+
+    @property
+    def mean(self) -> float:
+        """Arithmetic mean, seconds; 0 when empty."""
+        return self.total_ns / self.count / 1e9 if self.count else 0.0
+
+    @property
+    def max(self) -> float:
+        """Largest value, seconds; 0 when empty."""
+        return self.max_ns / 1e9
+
+    @property
+    def min(self) -> float:
+        """Smallest value, seconds; 0 when empty."""
+        return self.min_ns / 1e9
+
+    def percentile(self, percent: float) -> float:
+        """Value (seconds) at or below which `percent` % of the values lie; 0 when empty.
+
+        The upper bound of its bucket, as HdrHistogram reports it, and never above the exact maximum.
+        """
+        if not self.count:
+            return 0.0
+        rank = max(1, int(np.ceil(self.count * percent / 100 - 1e-9)))
+        at = int(np.searchsorted(np.cumsum(self.counts), rank))
+        return min(upper_bound(int(self.indices[at])), self.max_ns) / 1e9
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of the values as far as their buckets tell, seconds; 0 when empty."""
+        if not self.count:
+            return 0.0
+        middles = self._middles() / 1e9
+        return float(np.sqrt(np.average((middles - self.mean) ** 2, weights=self.counts)))
+
+    def values(self) -> list[tuple[float, int]]:
+        """(nanoseconds, count) of every bucket that holds something, ascending; the middle of the bucket."""
+        return list(zip(self._middles().tolist(), self.counts.tolist(), strict=True))
+
+    def _middles(self) -> npt.NDArray[np.float64]:
+        shifts = np.maximum((self.indices >> _HALF_BITS) - 1, 0)
+        middles: npt.NDArray[np.float64] = self._lower_bounds() + ((1 << shifts) - 1) / 2
+        return np.clip(middles, self.min_ns, self.max_ns)
+
+    def between(self, edges_ns: Sequence[int]) -> list[int]:
+        """Counts per half-open range edges[i] <= lower bound < edges[i+1]; values outside are not counted."""
+        if not self.count:
+            return [0] * (len(edges_ns) - 1)
+        lower = self._lower_bounds()
+        places = np.searchsorted(lower, np.asarray(edges_ns, dtype=np.int64))
+        running = np.concatenate(([0], np.cumsum(self.counts)))
+        return [int(n) for n in np.diff(running[places])]
+
+    def _lower_bounds(self) -> Ints:
+        shifts = np.maximum((self.indices >> _HALF_BITS) - 1, 0)
+        bounds: Ints = (self.indices - (shifts << _HALF_BITS)) << shifts
+        return bounds
+
+    def to_wire(self) -> list[Any]:
+        """[total, min, max, gap, count, gap, count, …]: small in JSON, and smaller still compressed."""
+        pairs = np.empty(2 * len(self.indices), dtype=np.int64)
+        pairs[0::2] = np.diff(self.indices, prepend=0)
+        pairs[1::2] = self.counts
+        return [self.total_ns, self.min_ns, self.max_ns, *pairs.tolist()]
+
+    @classmethod
+    def from_wire(cls, wire: Sequence[int]) -> Histogram:
+        """The inverse of `to_wire`. Raises ValueError when it is not one."""
+        if len(wire) < 3 or len(wire) % 2 == 0:
+            raise ValueError("a histogram is [total, min, max] and pairs of gap and count")
+        if len(wire) == 3:
+            return EMPTY
+        pairs = np.asarray(wire[3:], dtype=np.int64)
+        return cls(np.cumsum(pairs[0::2]), pairs[1::2], wire[0], wire[1], wire[2])
+
+
+_NONE = np.empty(0, dtype=np.int64)
+EMPTY = Histogram(_NONE, _NONE, 0, 0, 0)

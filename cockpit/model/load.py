@@ -1,0 +1,168 @@
+"""What to send, and the names under which failures are counted."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Literal
+from urllib.parse import urlsplit, urlunsplit
+
+import msgspec
+
+ErrorKind = Literal[
+    "refused",
+    "reset",
+    "connect_timeout",
+    "timeout",
+    "unreachable",
+    "name_not_found",
+    "tls",
+    "malformed",
+    "closed_early",
+    "no_local_ports",
+    "no_file_descriptors",
+]
+
+# Headers whose values may be recorded; any other may hold a secret, whatever it is called.
+OPEN_HEADERS = frozenset(
+    (
+        *("accept", "accept-encoding", "accept-language", "cache-control", "connection", "content-type", "expect"),
+        *("host", "if-modified-since", "if-none-match", "origin", "pragma", "range", "soapaction", "user-agent"),
+    )
+)
+REDACTED = "(not recorded)"
+
+
+class Expect(msgspec.Struct, frozen=True, kw_only=True):
+    """What a whole reply must be. A reply that is not is `unexpected`, counted once under the first kind that is off:
+    status, contains, matches, length, digest. What is left out is not looked at, but for `statuses`: left out, any
+    below 400 will do."""
+
+    statuses: tuple[int, ...] = ()
+    contains: str | None = None
+    matches: str | None = None
+    length: int | None = None
+    sha256: str | None = None
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """One of several requests of a plan. `url` is absolute; `name` is the group that its figures are kept under."""
+
+    name: str
+    url: str
+    method: str = "GET"
+    headers: tuple[tuple[str, str], ...] = ()
+    body: str | None = None
+    weight: int = 1
+    expect: Expect | None = None
+
+
+class PathList(msgspec.Struct, frozen=True, kw_only=True):
+    """Many paths in place of the plan URL's one: `pattern` (`/img/{00001..15000}.jpg`) or `listed`.
+
+    `order`: sequence and shuffle go round for ever; once takes each at most once over all workers, shuffled by `seed`
+    where that is not 0, and the run is over when none is left. Worker w of W takes every W-th from the w-th on.
+    """
+
+    pattern: str = ""
+    listed: tuple[str, ...] = ()
+    order: Literal["sequence", "shuffle", "once"] = "sequence"
+    seed: int = 0
+
+
+class Stage(msgspec.Struct, frozen=True, kw_only=True):
+    """A rung of a ladder: `concurrency` (closed) or `rate` (open) for `duration` seconds."""
+
+    duration: float
+    concurrency: int | None = None
+    rate: float | None = None
+
+
+class Tls(msgspec.Struct, frozen=True, kw_only=True):
+    """How an https target is met: verified by the system's authorities, or by the file `ca`; `cert` and `key` are
+    files of the client's own; `sni` is the name asked for where it is not the URL's."""
+
+    verify: bool = True
+    ca: str = ""
+    cert: str = ""
+    key: str = ""
+    sni: str = ""
+
+
+class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """What to send.
+
+    Closed (`rate` None): `concurrency` places, each with one request in flight. Open: `rate` arrivals a second on an
+    absolute schedule, even or Poisson by `seed`, whatever the server does; at most `max_in_flight` are under way and
+    what that held back is counted. It ends after exactly `requests` requests or `duration` seconds, or with the last
+    of `stages`; one of these is set. The first `warmup` seconds are sent and not counted.
+    `timeout` (s) is for a whole request, connect included. `workers` processes share it exactly;
+    worker i is pinned to `cpus[i % len(cpus)]` where cpus is not empty.
+    `mix` in rotation by weight replaces url, method, headers, body and `expect`; `paths` replaces the URL's path.
+    `connect_to` (host:port), `unix` (a socket's path) say where to connect instead; `local_addresses` from where.
+    """
+
+    url: str
+    method: str = "GET"
+    headers: tuple[tuple[str, str], ...] = ()
+    body: str | None = None
+    expect: Expect | None = None
+    mix: tuple[Request, ...] = ()
+    paths: PathList | None = None
+    concurrency: int = 1
+    rate: float | None = None
+    arrivals: Literal["even", "poisson"] = "even"
+    seed: int = 1
+    max_in_flight: int = 8192
+    requests: int | None = None
+    duration: float | None = None
+    stages: tuple[Stage, ...] = ()
+    warmup: float = 0.0
+    keepalive: bool = True
+    timeout: float = 30.0
+    tls: Tls = Tls()
+    connect_to: str = ""
+    unix: str = ""
+    local_addresses: tuple[str, ...] = ()
+    workers: int = 1
+    cpus: tuple[int, ...] = ()
+    tick: float = 0.1
+
+    @property
+    def open(self) -> bool:
+        """Whether arrivals follow a schedule of their own."""
+        return self.rate is not None or any(stage.rate is not None for stage in self.stages)
+
+    def without_secrets(self) -> LoadPlan:
+        """The plan as it may be recorded and shown: no password, no header that could be one, bodies as a digest."""
+        mix = tuple(
+            msgspec.structs.replace(
+                one, url=url_without_password(one.url), headers=_redacted(one.headers), body=_digest(one.body)
+            )
+            for one in self.mix
+        )
+        return msgspec.structs.replace(
+            self,
+            url=url_without_password(self.url),
+            headers=_redacted(self.headers),
+            body=_digest(self.body),
+            mix=mix,
+        )
+
+
+def _redacted(headers: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+    return tuple((name, value if name.lower() in OPEN_HEADERS else REDACTED) for name, value in headers)
+
+
+def _digest(body: str | None) -> str | None:
+    if body is None or body.startswith("sha256:"):
+        return body
+    raw = body.encode()
+    return f"sha256:{hashlib.sha256(raw).hexdigest()} ({len(raw)} bytes)"
+
+
+def url_without_password(url: str) -> str:
+    """The URL without `user:password@`."""
+    parts = urlsplit(url)
+    if "@" not in parts.netloc:
+        return url
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))

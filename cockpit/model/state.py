@@ -1,0 +1,317 @@
+"""What the events so far add up to. Frozen: a fold makes a new state, so any state can be kept and shown later.
+
+Screen, check, replay and report read this and nothing else. Times are session seconds, latencies seconds,
+rates per second, memory bytes unless a name says otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import msgspec
+
+from cockpit.model.events import Group, HostCondition, HostSample, SessionStarted
+from cockpit.model.histogram import EMPTY, Histogram
+from cockpit.model.hosts import HostConfig, HostFacts, ProcessCounters
+from cockpit.model.knobs import Knob, Setting
+from cockpit.model.load import LoadPlan
+
+
+class Counts(msgspec.Struct, frozen=True, kw_only=True):
+    """Ticks added up: the same fields, merged over workers and time.
+
+    `refused` are replies of 400 and above where the plan does not say what it expects.
+    """
+
+    sent: int = 0
+    completed: int = 0
+    abandoned: int = 0
+    statuses: dict[int, int] = {}
+    errors: dict[str, int] = {}
+    bytes_received: int = 0
+    bytes_sent: int = 0
+    cpu: float = 0.0
+    body_bytes: int = 0
+    held_back: int = 0
+    varied: int = 0
+    unexpected: dict[str, int] = {}
+    refused: int = 0
+    groups: dict[str, Group] = {}
+    connect: Histogram = EMPTY
+    tls: Histogram = EMPTY
+    first_byte: Histogram = EMPTY
+    service: Histogram = EMPTY
+    response: Histogram = EMPTY
+    lag: Histogram = EMPTY
+
+    @property
+    def failed(self) -> int:
+        """Requests that got no whole reply, and replies that were not what was expected."""
+        return sum(self.errors.values()) + sum(self.unexpected.values()) + self.refused
+
+    @property
+    def latency(self) -> Histogram:
+        """Response time: from the intended send; under closed load that is the service time."""
+        return self.response if self.response.count else self.service
+
+    @property
+    def latency_name(self) -> str:
+        """Which of the two `latency` is."""
+        return "response" if self.response.count else "service"
+
+
+class LoadSecond(msgspec.Struct, frozen=True, kw_only=True):
+    """One second of load: `second` is session time rounded down; `start` to `end` is the part that ticks cover.
+
+    `p50`, `p99` and `max` are of response time (under closed load the service time); `density` counts it by
+    `LATENCY_EDGES`. `saturated`: the generator was the bottleneck for most of it, do not trust. `workers` is CPU of
+    each worker by number, 1.0 is a whole core; `pause` the longest time (s) that one was away.
+    """
+
+    second: int
+    start: float
+    end: float
+    completed: int = 0
+    failed: int = 0
+    held_back: int = 0
+    p50: float = 0.0
+    p99: float = 0.0
+    max: float = 0.0
+    density: tuple[int, ...] = ()
+    connections: int = 0
+    workers: tuple[float, ...] = ()
+    lag_p99: float = 0.0
+    pause: float = 0.0
+    saturated: bool = False
+
+    @property
+    def generator(self) -> float:
+        """CPU of the busiest worker."""
+        return max(self.workers, default=0.0)
+
+    @property
+    def rate(self) -> float:
+        """Replies a second over the part of the second that ticks cover."""
+        return self.completed / (self.end - self.start) if self.end > self.start else 0.0
+
+
+class Filling(msgspec.Struct, frozen=True, kw_only=True):
+    """A second whose ticks still arrive; `span` and `saturated` are worker-seconds, `spent` CPU and span by worker."""
+
+    second: int
+    start: float
+    end: float
+    counts: Counts
+    connections: Mapping[int, int]
+    spent: Mapping[int, tuple[float, float]]
+    span: float = 0.0
+    saturated: float = 0.0
+    pause: float = 0.0
+
+
+class HostWindow(msgspec.Struct, frozen=True, kw_only=True):
+    """A host over a stretch of time: `first` and `last` hold the counters whose difference is the truth.
+
+    Births and deaths count processes that lived past a sample; `most_defunct` is the most seen at once.
+    """
+
+    first: HostSample
+    last: HostSample
+    births: int = 0
+    deaths: int = 0
+    most_defunct: int = 0
+
+    @property
+    def seconds(self) -> float:
+        """Length on the host's own clock."""
+        return self.last.reading.uptime - self.first.reading.uptime
+
+
+class Segment(msgspec.Struct, frozen=True, kw_only=True):
+    """A stretch of one run with the settings unchanged: a row of the runs table.
+
+    `label` is `base`, which tells the settings, and the rung of a ladder where there is one.
+    `changes` are the letters of the changes made since the row before (`changes_until` says how many the session
+    had by then); `end` is None while it goes on. `saturated` seconds of it the generator was the bottleneck.
+    `partial` says why its figures are not whole. `warmup` is not counted into the run's result; `stage` is its rung;
+    `altered`: somebody changed the load while it went on. `warnings` and the target's `addresses` were
+    known before the run; `worker_cpu` is CPU seconds by worker.
+    """
+
+    number: int
+    run: int
+    plan: LoadPlan
+    label: str
+    base: str = ""
+    changes: tuple[str, ...] = ()
+    changes_until: int = 0
+    start: float
+    last: float
+    end: float | None = None
+    counts: Counts = Counts()
+    hosts: Mapping[str, HostWindow] = MappingProxyType({})
+    stage: int = 0
+    warmup: bool = False
+    altered: bool = False
+    warnings: tuple[str, ...] = ()
+    addresses: tuple[str, ...] = ()
+    worker_cpu: Mapping[int, float] = MappingProxyType({})
+    saturated: float = 0.0
+    partial: str = ""
+    reason: str = ""
+    detail: str = ""
+
+    @property
+    def seconds(self) -> float:
+        """Length of the part that ticks cover."""
+        return self.last - self.start
+
+    @property
+    def rate(self) -> float:
+        """Replies a second, failed statuses included; 0 before the first tick."""
+        return self.counts.completed / self.seconds if self.seconds > 0 else 0.0
+
+
+class CpuShare(msgspec.Struct, frozen=True):
+    """Per cent of all cores, as `sar -u` names and counts them."""
+
+    user: float
+    nice: float
+    system: float
+    iowait: float
+    steal: float
+    idle: float
+
+
+class IoRates(msgspec.Struct, frozen=True):
+    """As `sar -b`: transfers and 512-byte blocks a second."""
+
+    tps: float
+    rtps: float
+    wtps: float
+    bread: float
+    bwrtn: float
+
+
+class MemoryUse(msgspec.Struct, frozen=True):
+    """As `free`, in bytes."""
+
+    total: int
+    used: int
+    free: int
+    shared: int
+    buff_cache: int
+    available: int
+
+
+class ProcessRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A process as `ps aux` shows it, but `cpu` (per cent of one core) is of the last interval.
+
+    `started` is epoch seconds on the host's clock, `age` seconds. `new`: not there one sample ago.
+    """
+
+    process: ProcessCounters
+    cpu: float
+    started: float
+    age: float
+    new: bool
+
+
+class HostPoint(msgspec.Struct, frozen=True, kw_only=True):
+    """A host's figures at one sample, for its charts and for looking back. None where nothing can be said yet."""
+
+    t: float
+    cpu: CpuShare | None = None
+    io: IoRates | None = None
+    memory: MemoryUse
+    load: tuple[float, float, float]
+    count: int = 0
+    births: float | None = None
+    deaths: float | None = None
+    defunct: int = 0
+    rss: int = 0
+    unshared: int = 0
+    probe_cpu: float = 0.0
+    round_trip: float = 0.0
+
+
+class HostState(msgspec.Struct, frozen=True, kw_only=True):
+    """All that is known of one host. `seen` is when the last sample was taken, `since` when `condition` began."""
+
+    config: HostConfig
+    condition: HostCondition = "connecting"
+    since: float = 0.0
+    detail: str = ""
+    facts: HostFacts | None = None
+    seen: float | None = None
+    sample: HostSample | None = None
+    points: tuple[HostPoint, ...] = ()
+    processes: tuple[ProcessRow, ...] = ()
+    births: int = 0
+    deaths: int = 0
+
+    @property
+    def point(self) -> HostPoint | None:
+        """The newest figures."""
+        return self.points[-1] if self.points else None
+
+
+class KnobState(msgspec.Struct, frozen=True, kw_only=True):
+    """A knob and its value in force, as last read. `known` is False before the first reading."""
+
+    knob: Knob
+    value: str | None = None
+    known: bool = False
+    detail: str = ""
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """A change from its request on. `outcome` is empty while it is under way; `ended` is when it came into force."""
+
+    letter: str
+    host: str
+    settings: tuple[Setting, ...]
+    begun: float
+    undoes: str = ""
+    ended: float | None = None
+    outcome: str = ""
+    detail: str = ""
+
+    @property
+    def label(self) -> str:
+        """What was changed, as in `A MaxSpareServers 10 → 30`."""
+        what = ", ".join(f"{s.knob} {s.old or 'unset'} → {s.new or 'unset'}" for s in self.settings)
+        return f"{self.letter} {'undo ' + self.undoes + ': ' if self.undoes else ''}{what}"
+
+
+class Marker(msgspec.Struct, frozen=True, kw_only=True):
+    """A point on the timeline. `kind` is change, note, gap or worker; `sign` is its letter on the charts."""
+
+    t: float
+    kind: str
+    sign: str
+    text: str
+
+
+class State(msgspec.Struct, frozen=True, kw_only=True):
+    """A session at the instant `t`. The empty State() is before anything happened."""
+
+    t: float = 0.0
+    started: SessionStarted | None = None
+    ended: bool = False
+    running: int | None = None
+    runs: int = 0
+    plans: Mapping[int, LoadPlan] = MappingProxyType({})
+    segments: tuple[Segment, ...] = ()
+    seconds: tuple[LoadSecond, ...] = ()
+    hosts: Mapping[str, HostState] = MappingProxyType({})
+    knobs: Mapping[str, KnobState] = MappingProxyType({})
+    changes: tuple[Change, ...] = ()
+    markers: tuple[Marker, ...] = ()
+    filling: tuple[Filling, ...] = ()
+
+    @property
+    def segment(self) -> Segment | None:
+        """The row that load is being counted into, or the last one."""
+        return self.segments[-1] if self.segments else None

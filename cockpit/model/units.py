@@ -1,0 +1,36 @@
+"""Durations and counts as people write them: 10s 3m 1h 500ms, 10k 1m."""
+
+from __future__ import annotations
+
+import re
+
+_NUMBER = r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
+_DURATION = re.compile(_NUMBER + r"\s*(us|µs|ms|s|m|min|h)?")
+_COUNT = re.compile(_NUMBER + r"\s*([kKmM]?)")
+_SECONDS = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+_FACTORS = {"": 1, "k": 1_000, "m": 1_000_000}
+
+
+def parse_duration(text: str) -> float:
+    """Seconds; a bare number is seconds. Raises ValueError with what is allowed."""
+    match = _DURATION.fullmatch(text.strip())
+    if not match:
+        raise ValueError(f"{text!r} is not a duration; write it as 10s, 500ms, 3m or 1h")
+    return float(match[1]) * _SECONDS[match[2] or "s"]
+
+
+def parse_count(text: str) -> int:
+    """A whole number; k is a thousand, m a million. Raises ValueError with what is allowed."""
+    match = _COUNT.fullmatch(text.strip())
+    value = float(match[1]) * _FACTORS[match[2].lower()] if match else 0.5
+    if not value.is_integer():
+        raise ValueError(f"{text!r} is not a whole number; write it as 200, 10k or 1m")
+    return int(value)
+
+
+def parse_rate(text: str) -> float:
+    """A number a second; k and m as in counts. Raises ValueError with what is allowed."""
+    match = _COUNT.fullmatch(text.strip().removesuffix("/s"))
+    if not match:
+        raise ValueError(f"{text!r} is not a rate; write it as 500, 2.5 or 2k")
+    return float(match[1]) * _FACTORS[match[2].lower()]

@@ -1,0 +1,254 @@
+"""From the sections of a file, or from flags, to a load plan that can be carried out."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+from cockpit.model.load import Expect, LoadPlan, PathList, Request, Stage, Tls
+from cockpit.model.units import parse_count, parse_duration
+from cockpit.profiles.sections import ExpectSection, Load, RequestSection, Rung, Target, TlsSection
+
+# A sanity run of a URL, when nobody says how long.
+DEFAULT_DURATION = 10.0
+_LONGEST = 7 * 86400.0
+SYSTEM_TLS = TlsSection()
+# A header's name and a method are made of these (RFC 9110, token).
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_RANGE = re.compile(r"\{\d+\.\.\d+\}")
+
+
+class Wrong(ValueError):
+    """A value that has the right type and is impossible all the same: `key` and what is wrong with it."""
+
+    def __init__(self, key: str, problem: str) -> None:
+        super().__init__(f"{key}: {problem}")
+
+
+def make_plan(
+    target: Target,
+    load: Load,
+    tls: TlsSection = SYSTEM_TLS,
+    mix: tuple[RequestSection, ...] = (),
+    folder: Path = Path(),
+) -> LoadPlan:
+    """`folder` is what file names in the sections are relative to. Raises Wrong."""
+    url = checked_url(target.url)
+    requests = _count("load.requests", load.requests)
+    duration = _seconds("load.duration", load.duration)
+    stages = tuple(_stage(rung) for rung in load.stages)
+    endless = requests is None and duration is None and not stages and target.order != "once"
+    plan = LoadPlan(
+        url=url,
+        method=load.method,
+        headers=headers_of("load", load.headers.items(), load.auth),
+        body=body_of("load", load.body, load.body_file, folder),
+        expect=_expect("target.expect", target.expect),
+        mix=tuple(_request(url, one, folder) for one in mix),
+        paths=paths_of(target.urls, target.order, target.seed, folder) if target.urls else None,
+        concurrency=load.concurrency,
+        rate=load.rate,
+        arrivals=load.arrivals,
+        seed=load.seed,
+        max_in_flight=load.max_in_flight,
+        requests=requests,
+        duration=DEFAULT_DURATION if endless else duration,
+        stages=stages,
+        warmup=_seconds("load.warmup", load.warmup, least=0.0) or 0.0,
+        keepalive=load.keepalive,
+        timeout=_seconds("load.timeout", load.timeout) or 30.0,
+        tls=Tls(
+            verify=tls.verify,
+            sni=tls.sni,
+            ca=_file("tls.ca", tls.ca, folder),
+            cert=_file("tls.cert", tls.cert, folder),
+            key=_file("tls.key", tls.key, folder),
+        ),
+        connect_to=target.connect_to,
+        unix=target.unix,
+        local_addresses=load.local_addresses,
+        workers=load.workers,
+        cpus=load.cpus,
+    )
+    check_plan(plan)
+    return plan
+
+
+def check_plan(plan: LoadPlan) -> None:
+    """Raises Wrong for a load that cannot be."""
+    ends = [name for name in ("requests", "duration", "stages") if getattr(plan, name)]
+    if len(ends) > 1:
+        raise Wrong("load", f"found {' and '.join(ends)}; allowed: one of them")
+    if plan.requests is not None and plan.rate is None and plan.requests < plan.concurrency:
+        raise Wrong("load.requests", f"found {plan.requests}; allowed: at least the concurrency, {plan.concurrency}")
+    least = plan.concurrency if plan.rate is None else plan.max_in_flight
+    if plan.workers > least and not plan.stages:
+        raise Wrong("load.workers", f"found {plan.workers}; allowed: at most the concurrency, {least}")
+    if len({rung.rate is None for rung in plan.stages}) > 1:
+        raise Wrong("load.stages", "found rungs with concurrency and rungs with rate; allowed: all of one kind")
+    if not _TOKEN.fullmatch(plan.method):
+        raise Wrong("load.method", f"found {plan.method!r}; allowed: one word, as GET or POST")
+    names = [request.name for request in plan.mix]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise Wrong("request.name", f"found {twice[0]!r} twice; allowed: each name once")
+    if plan.mix and plan.paths:
+        raise Wrong("target.urls", "found beside [[request]] blocks; allowed: one of the two")
+    if plan.tls.key and not plan.tls.cert:
+        raise Wrong("tls.key", "found without a cert; allowed: both, or a cert that holds its key")
+
+
+def checked_url(url: str) -> str:
+    """An absolute http URL, a path added where there is none. Raises Wrong."""
+    found = f"found {without_credentials(url)!r}"
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        # The reason may quote a part of the password.
+        reason = "" if "@" in url else f" ({error})"
+        raise Wrong("target.url", f"{found}{reason}; allowed: http://host[:port]/path") from None
+    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0 or any(c.isspace() for c in url):
+        raise Wrong("target.url", f"{found}; allowed: http://host[:port]/path")
+    return url if parts.path else parts._replace(path="/").geturl()
+
+
+def without_credentials(text: str) -> str:
+    """What was given for a URL, and may be none, as an error may show it: nothing up to the last `@`."""
+    return re.sub(r"^(.*?//)?.*@", r"\1…@", text, flags=re.DOTALL)
+
+
+def headers_of(key: str, headers: Iterable[tuple[str, str]], auth: str | None) -> tuple[tuple[str, str], ...]:
+    """Checked headers; `auth` (user:password) becomes basic authorization. Raises Wrong."""
+    checked = tuple(headers)
+    for name, value in checked:
+        if not _TOKEN.fullmatch(name) or any(c in value for c in "\r\n\0"):
+            raise Wrong(f"{key}.headers", f"found {name!r}; allowed: a header name and a value on one line")
+        try:
+            value.encode("latin-1")
+        except UnicodeError:
+            raise Wrong(f"{key}.headers", f"found {name!r} with a value that is not Latin-1 text") from None
+    if auth is None:
+        return checked
+    if ":" not in auth:
+        raise Wrong(f"{key}.auth", "found no colon; allowed: user:password")
+    return (*checked, ("Authorization", "Basic " + base64.b64encode(auth.encode()).decode()))
+
+
+def body_of(key: str, body: str | None, file: str | None, folder: Path) -> str | None:
+    """The body given, or that of the file. Raises Wrong."""
+    if file is None:
+        return body
+    if body is not None:
+        raise Wrong(key, "found body and body_file; allowed: one of the two")
+    return _text(f"{key}.body_file", folder / file)
+
+
+def paths_of(urls: str, order: Any, seed: int, folder: Path) -> PathList:
+    """A pattern holds `{`; anything else names a file with a path a line. Raises Wrong."""
+    if "{" in urls:
+        if not urls.startswith("/") or set("{}") & set(_RANGE.sub("", urls)):
+            raise Wrong("target.urls", f"found {urls!r}; allowed: a pattern as /img/{{001..200}}.jpg, or a file's name")
+        return PathList(pattern=urls, order=order, seed=seed)
+    lines = [line.strip() for line in _text("target.urls", folder / urls).splitlines()]
+    listed = tuple(_path(line) for line in lines if line and not line.startswith("#"))
+    if not listed:
+        raise Wrong("target.urls", f"{urls}: holds no path; allowed: one a line, as /img/1.jpg")
+    return PathList(listed=listed, order=order, seed=seed)
+
+
+def _path(line: str) -> str:
+    parts = urlsplit(line)
+    path = parts._replace(scheme="", netloc="").geturl() or "/"
+    if not path.startswith("/") or any(c.isspace() for c in path):
+        raise Wrong("target.urls", f"found the line {line!r}; allowed: a path or URL a line, as /img/1.jpg")
+    return path
+
+
+def _request(url: str, one: RequestSection, folder: Path) -> Request:
+    key = f"request {one.name}"
+    body = body_of(key, one.body, one.body_file, folder)
+    return Request(
+        name=one.name,
+        url=checked_url(urljoin(url, one.path)) if one.path else url,
+        method="POST" if body is not None and one.method == "GET" else one.method,
+        headers=headers_of(key, one.headers.items(), one.auth),
+        body=body,
+        weight=one.weight,
+        expect=_expect(f"{key}.expect", one.expect),
+    )
+
+
+def _expect(key: str, expect: ExpectSection | None) -> Expect | None:
+    if expect is None:
+        return None
+    if expect.matches is not None:
+        try:
+            re.compile(expect.matches)
+        except re.error as error:
+            raise Wrong(
+                f"{key}.matches", f"found {expect.matches!r} ({error}); allowed: a regular expression"
+            ) from None
+    statuses = (expect.status,) if isinstance(expect.status, int) else expect.status or ()
+    return Expect(
+        statuses=statuses,
+        contains=expect.contains,
+        matches=expect.matches,
+        length=expect.length,
+        sha256=expect.sha256.lower() if expect.sha256 else None,
+    )
+
+
+def _stage(rung: Rung) -> Stage:
+    if (rung.concurrency is None) == (rung.rate is None):
+        raise Wrong("load.stages", "found a rung without exactly one of concurrency and rate; allowed: one of the two")
+    seconds = _seconds("load.stages.duration", rung.duration) or 0.0
+    return Stage(duration=seconds, concurrency=rung.concurrency, rate=rung.rate)
+
+
+def _file(key: str, name: str, folder: Path) -> str:
+    if not name:
+        return ""
+    path = folder / name
+    if not path.is_file():
+        raise Wrong(key, f"{path}: no such file")
+    return str(path)
+
+
+def _text(key: str, path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise Wrong(key, f"{path}: no such file") from None
+    except OSError as error:
+        raise Wrong(key, f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise Wrong(key, f"{path}: is not UTF-8 text") from None
+
+
+def _count(key: str, value: Any) -> int | None:
+    if value is None:
+        return None
+    try:
+        count = parse_count(value) if isinstance(value, str) else int(value)
+    except ValueError as error:
+        raise Wrong(key, str(error)) from None
+    if count < 1:
+        raise Wrong(key, f"found {value}; allowed: 1 or more")
+    return count
+
+
+def _seconds(key: str, value: Any, least: float | None = None) -> float | None:
+    if value is None:
+        return None
+    try:
+        seconds = parse_duration(value) if isinstance(value, str) else float(value)
+    except ValueError as error:
+        raise Wrong(key, str(error)) from None
+    if not (0 < seconds < _LONGEST or seconds == least):
+        raise Wrong(key, f"found {value!r}; allowed: more than 0, at most 7 days")
+    return seconds

@@ -1,0 +1,101 @@
+"""Reads a profile file and says in one line what is wrong with it."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+import msgspec
+
+from cockpit.model.errors import ProfileError
+from cockpit.profiles.plan import Wrong
+from cockpit.profiles.profile import Profile, to_profile
+from cockpit.profiles.sections import ProfileFile, Section
+
+_AT = re.compile(r"(?P<problem>.*?)(?: - at `(?P<path>\$.*)`)?", re.DOTALL)
+_NAMED = re.compile(r"Object (contains unknown|missing required) field `(.*)`")
+_STEP = re.compile(r"\.([A-Za-z0-9_-]+)|\[(\d+)\]|\[(\.\.\.)\]")
+
+_TYPES = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "a text",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a table",
+}
+
+
+def read_profile(path: Path) -> Profile:
+    """Raises ProfileError."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise ProfileError(f"{path}: no such profile") from None
+    except OSError as error:
+        raise ProfileError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ProfileError(f"{path}: is not UTF-8 text; a profile is a TOML file") from None
+    return parse_profile(text, path.stem, str(path), path.parent)
+
+
+def parse_profile(text: str, name: str, file: str, folder: Path = Path()) -> Profile:
+    """`file` is the name to say in errors, `folder` what file names are relative to. Raises ProfileError."""
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ProfileError(f"{file}: is not TOML: {error}") from None
+    try:
+        return to_profile(name, msgspec.convert(data, ProfileFile), folder)
+    except msgspec.ValidationError as error:
+        raise ProfileError(f"{file}: {_explain(str(error), data)}") from None
+    except Wrong as error:
+        raise ProfileError(f"{file}: {error}") from None
+
+
+def _explain(message: str, data: dict[str, Any]) -> str:
+    """Key, what was found and what is allowed, from msgspec's message and the data that it was about."""
+    match = _AT.fullmatch(message)
+    problem, path = (match["problem"], match["path"] or "$") if match else (message, "$")
+    steps = _STEP.findall(path)
+    key = ".".join(name or index for name, index, _ in steps)
+    named = _NAMED.fullmatch(problem)
+    if named:
+        what = "unknown key" if named[1] == "contains unknown" else "missing key"
+        allowed = ", ".join(_section_at(steps).__struct_fields__)
+        return f"{key + ': ' if key else ''}{what} {named[2]!r}; allowed: {allowed}"
+    return f"{key}: found {_value_at(steps, data)!r}; allowed: {_allowed(problem, steps)}"
+
+
+def _allowed(problem: str, steps: list[tuple[str, str, str]]) -> str:
+    if problem.startswith("Invalid enum value"):
+        hint = get_type_hints(_section_at(steps[:-1]))[steps[-1][0]]
+        return ", ".join(str(value) for value in get_args(hint))
+    wanted = re.sub(r"^Expected ", "", re.sub(r", got .*$", "", problem))
+    for name, words in _TYPES.items():
+        wanted = wanted.replace(f"`{name}`", words)
+    return wanted.replace(" | ", " or ").replace("matching regex", "matching")
+
+
+def _value_at(steps: list[tuple[str, str, str]], data: Any) -> Any:
+    for name, index, _ in steps:
+        try:
+            data = data[name] if name else data[int(index)]
+        except (KeyError, IndexError, TypeError, ValueError):
+            break
+    return data
+
+
+def _section_at(steps: list[tuple[str, str, str]]) -> type[Section]:
+    section: type[Section] = ProfileFile
+    for name, _, _ in steps:
+        if name:
+            hint = get_type_hints(section).get(name)
+            section = next((part for part in (hint, *get_args(hint)) if _is_section(part)), section)
+    return section
+
+
+def _is_section(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, Section)

@@ -1,0 +1,133 @@
+"""What a profile file may say. The structs are its schema: names, types and limits are checked against them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from cockpit.model.knobs import KnobKind
+
+Positive = Annotated[int, Meta(gt=0)]
+Seed = Annotated[int, Meta(ge=0)]
+Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
+Method = Annotated[str, Meta(pattern=r"^[A-Z]+$")]
+Duration = float | str
+Status = Annotated[int, Meta(ge=100, le=999)]
+
+
+class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A table of the file; a key it does not name is an error."""
+
+
+class ExpectSection(Section, frozen=True, kw_only=True):
+    """What a reply must be."""
+
+    status: Status | tuple[Status, ...] | None = None
+    contains: str | None = None
+    matches: str | None = None
+    length: Annotated[int, Meta(ge=0)] | None = None
+    sha256: Annotated[str, Meta(pattern=r"^[0-9a-fA-F]{64}$")] | None = None
+
+
+class Target(Section, frozen=True, kw_only=True):
+    """`urls` is a pattern of paths (`/img/{00001..15000}.jpg`) or a file with one a line, taken in `order`."""
+
+    url: str
+    urls: str | None = None
+    order: Literal["sequence", "shuffle", "once"] = "sequence"
+    seed: Seed = 0
+    connect_to: str = ""
+    unix: str = ""
+    expect: ExpectSection | None = None
+
+
+class RequestSection(Section, frozen=True, kw_only=True):
+    """One of several requests; `path` is taken on the target's URL."""
+
+    name: Name
+    path: str = ""
+    method: Method = "GET"
+    headers: dict[str, str] = {}
+    body: str | None = None
+    body_file: str | None = None
+    auth: str | None = None
+    weight: Positive = 1
+    expect: ExpectSection | None = None
+
+
+class Rung(Section, frozen=True, kw_only=True):
+    """A rung of a ladder: concurrency or rate, for so long."""
+
+    duration: Duration
+    concurrency: Positive | None = None
+    rate: Annotated[float, Meta(gt=0)] | None = None
+
+
+class Load(Section, frozen=True, kw_only=True):
+    """Closed (`concurrency`) or open (`rate`); `requests`, `duration` or `stages`; with none of them it lasts 10 s."""
+
+    concurrency: Positive = 1
+    rate: Annotated[float, Meta(gt=0)] | None = None
+    arrivals: Literal["even", "poisson"] = "even"
+    seed: Seed = 1
+    max_in_flight: Positive = 8192
+    requests: int | str | None = None
+    duration: Duration | None = None
+    stages: tuple[Rung, ...] = ()
+    warmup: Duration = 0.0
+    keepalive: bool = True
+    timeout: Duration = 30.0
+    method: Method = "GET"
+    headers: dict[str, str] = {}
+    body: str | None = None
+    body_file: str | None = None
+    auth: str | None = None
+    local_addresses: tuple[str, ...] = ()
+    workers: Positive = 1
+    cpus: tuple[Annotated[int, Meta(ge=0)], ...] = ()
+
+
+class TlsSection(Section, frozen=True, kw_only=True):
+    verify: bool = True
+    ca: str = ""
+    cert: str = ""
+    key: str = ""
+    sni: str = ""
+
+
+class Host(Section, frozen=True, kw_only=True):
+    name: Name
+    ssh: str | None = None
+    processes: str | None = None
+    interval: Annotated[float, Meta(ge=0.1, le=60)] = 1.0
+
+
+class KnobSection(Section, frozen=True, kw_only=True):
+    name: Name
+    host: str
+    kind: KnobKind = "apache"
+    file: str
+    section: str | None = None
+    directive: str
+    test: str
+    reload: str
+    values: tuple[str, ...] = ()
+
+
+class Check(Section, frozen=True, kw_only=True):
+    thresholds: tuple[str, ...] = ()
+
+
+class ProfileFile(Section, frozen=True, kw_only=True):
+    """The whole file."""
+
+    question: str = ""
+    target: Target
+    request: tuple[RequestSection, ...] = ()
+    load: Load = Load()
+    tls: TlsSection = TlsSection()
+    host: tuple[Host, ...] = ()
+    knob: tuple[KnobSection, ...] = ()
+    check: Check = Check()

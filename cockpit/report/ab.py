@@ -1,0 +1,148 @@
+"""A result in the words and columns of ab (ApacheBench 2.3), for the scripts that read them.
+
+Where ab keeps every request, cockpit keeps histograms of three digits: `Processing` is total less connect column by
+column, not request by request, and the rows of `-g` carry the times of their tick (100 ms).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from urllib.parse import urlsplit
+
+from cockpit.model.events import Tick
+from cockpit.model.figures import RunResult
+from cockpit.model.histogram import Histogram
+from cockpit.model.text import neutral
+
+PERCENTAGES = (50, 66, 75, 80, 90, 95, 98, 99)
+
+
+@dataclass(frozen=True)
+class Document:
+    """What one reply told before the run: the Server header and the body's length."""
+
+    server: str
+    length: int
+
+
+def report(result: RunResult, document: Document) -> str:
+    """ab's report, from `Server Software:` to the percentages; without a line end after the last."""
+    plan, counts = result.plan, result.counts
+    parts = urlsplit(plan.url)
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    done = _replies(result)
+    per_request = 1000 * result.seconds / done if done else 0.0
+    lines = [
+        f"Server Software:        {neutral(document.server)}",
+        f"Server Hostname:        {parts.hostname}",
+        f"Server Port:            {port}",
+        "",
+        f"Document Path:          {neutral(path)}",
+        f"Document Length:        {document.length} bytes",
+        "",
+        f"Concurrency Level:      {plan.concurrency}",
+        f"Time taken for tests:   {result.seconds:.3f} seconds",
+        f"Complete requests:      {done}",
+        *_failed(result),
+    ]
+    if plan.keepalive:
+        # A connection that the server closed had its last reply without keep-alive.
+        closed = max(0, counts.connect.count - plan.concurrency)
+        lines.append(f"Keep-Alive requests:    {max(0, counts.completed - closed)}")
+    lines += [
+        f"Total transferred:      {counts.bytes_received} bytes",
+        *([f"Total body sent:        {counts.bytes_sent}"] if plan.body is not None else []),
+        f"HTML transferred:       {counts.body_bytes} bytes",
+        f"Requests per second:    {done / result.seconds if result.seconds else 0:.2f} [#/sec] (mean)",
+        f"Time per request:       {per_request * plan.concurrency:.3f} [ms] (mean)",
+        f"Time per request:       {per_request:.3f} [ms] (mean, across all concurrent requests)",
+        f"Transfer rate:          {_kilobytes(result):.2f} [Kbytes/sec] received",
+        "",
+        *_connection_times(result),
+        "",
+        "Percentage of the requests served within a certain time (ms)",
+        *(f" {percent:>3}%  {_ms(counts.service.percentile(percent)):>5}" for percent in PERCENTAGES),
+        f" 100%  {_ms(counts.service.max):>5} (longest request)",
+    ]
+    return "\n".join(lines)
+
+
+def percentages_csv(service: Histogram) -> str:
+    """What `ab -e` writes: milliseconds for each whole percentage from 0 to 99."""
+    rows = (f"{percent},{1000 * service.percentile(percent):.3f}" for percent in range(100))
+    return "\n".join(("Percentage served,Time in ms", *rows)) + "\n"
+
+
+def gnuplot_tsv(ticks: Sequence[Tick], wall: float) -> Iterator[str]:
+    """What `ab -g` writes, a line at a time: a row a request, by total time. `wall` is the epoch of second 0."""
+    yield "starttime\tseconds\tctime\tdtime\tttime\twait\n"
+    rows = []
+    for tick in ticks:
+        seconds = int(wall + tick.start)
+        connect, wait = round(1000 * tick.connect.mean), round(1000 * tick.first_byte.mean)
+        rows += [(total, seconds, connect, wait) for total in _each(tick.service)]
+    for total, seconds, connect, wait in sorted(rows):
+        began = datetime.fromtimestamp(seconds, UTC).astimezone().strftime("%a %b %d %H:%M:%S %Y")
+        made = min(connect, total)
+        yield f"{began}\t{seconds}\t{made}\t{total - made}\t{total}\t{min(wait, total)}\n"
+
+
+def _each(histogram: Histogram) -> Iterator[int]:
+    """Milliseconds of every value, as far as its bucket tells."""
+    for nanoseconds, count in histogram.values():
+        yield from (round(nanoseconds / 1e6),) * count
+
+
+def _replies(result: RunResult) -> int:
+    """What ab calls complete: it counts a request that got no whole reply as complete and failed, but for refused
+    connections."""
+    return result.counts.completed
+
+
+def _failed(result: RunResult) -> list[str]:
+    counts = result.counts
+    errors, unexpected = counts.errors, sum(counts.unexpected.values())
+    connect = sum(errors.get(kind, 0) for kind in ("refused", "connect_timeout", "unreachable", "no_local_ports"))
+    receive = sum(errors.values()) - connect
+    failed = sum(errors.values()) + unexpected
+    lines = [f"Failed requests:        {failed}"]
+    if failed:
+        lines.append(f"   (Connect: {connect}, Receive: {receive}, Length: {unexpected}, Exceptions: 0)")
+    other = sum(count for status, count in counts.statuses.items() if not 200 <= status < 300)
+    return lines + ([f"Non-2xx responses:      {other}"] if other else [])
+
+
+def _kilobytes(result: RunResult) -> float:
+    return result.counts.bytes_received / 1024 / result.seconds if result.seconds else 0.0
+
+
+def _connection_times(result: RunResult) -> list[str]:
+    counts = result.counts
+    if not counts.service.count:
+        return []
+    connect, total = counts.connect, counts.service
+    # Requests on kept connections took no time to connect; ab counts them in with 0.
+    share = connect.count / total.count
+    rows = {
+        "Connect:": _columns(connect) if share > 0.5 else (0.0, connect.mean * share, 0.0, 0.0, connect.max),
+        "Waiting:": _columns(counts.first_byte),
+        "Total:": _columns(total),
+    }
+    pairs = zip(rows["Total:"], rows["Connect:"], strict=True)
+    rows["Processing:"] = tuple(max(0.0, whole - part) for whole, part in pairs)
+    lines = ["Connection Times (ms)", "              min  mean[+/-sd] median   max"]
+    for name in ("Connect:", "Processing:", "Waiting:", "Total:"):
+        least, mean, deviation, median, most = (1000 * seconds for seconds in rows[name])
+        lines.append(f"{name:<12}{least:>5.0f} {mean:>4.0f} {deviation:>5.1f} {median:>6.0f} {most:>7.0f}")
+    return lines
+
+
+def _columns(histogram: Histogram) -> tuple[float, ...]:
+    return (histogram.min, histogram.mean, histogram.deviation, histogram.percentile(50), histogram.max)
+
+
+def _ms(seconds: float) -> int:
+    return round(1000 * seconds)

@@ -1,0 +1,93 @@
+"""An HdrHistogram log: a histogram per second of load, for HistogramLogAnalyzer, hdr-plot and their like.
+
+Format: https://github.com/HdrHistogram/HdrHistogram, log version 1.3; values in nanoseconds, maxima in milliseconds.
+Lines without a tag hold response time (under closed load that is the service time); with `Tag=service`, service time
+where it differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TextIO
+
+from cockpit.model.errors import UsageError
+from cockpit.model.events import AnyEvent, SessionStarted, Tick
+from cockpit.model.histogram import Histogram
+
+_HIGHEST = 1 << 43
+# Ticks of a second may still come while the next two are under way.
+_LATE = 2
+
+
+class HlogWriter:
+    """Writes into a new file as the load goes on; `trouble` says what the disk refused, `empty` whether no load came.
+
+    Raises UsageError when it cannot begin.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.trouble = ""
+        self.empty = True
+        self._seconds: dict[int, list[Tick]] = {}
+        try:
+            self._file: TextIO = path.open("x", encoding="utf-8")
+        except FileExistsError:
+            raise UsageError(f"--hlog {path}: exists already; name another file") from None
+        except OSError as error:
+            raise UsageError(f"--hlog {path}: cannot be written: {error.strerror}") from None
+
+    def take(self, events: Sequence[AnyEvent]) -> None:
+        """Events of a session, in their order."""
+        for event in events:
+            if isinstance(event, SessionStarted):
+                self._write(_head(event.wall))
+            elif isinstance(event, Tick) and not event.warmup:
+                self.empty = False
+                self._seconds.setdefault(int(event.start), []).append(event)
+                self._flush(before=int(event.start) - _LATE)
+
+    def close(self) -> None:
+        """Writes the seconds that were still open."""
+        self._flush(before=None)
+        self._file.close()
+
+    def _flush(self, before: int | None) -> None:
+        for second in sorted(self._seconds):
+            if before is None or second < before:
+                self._write(_lines(self._seconds.pop(second)))
+
+    def _write(self, text: str) -> None:
+        try:
+            self._file.write(text)
+        except OSError as error:
+            self.trouble = f"--hlog {self.path}: {error.strerror}"
+
+
+def _head(wall: float) -> str:
+    began = datetime.fromtimestamp(wall, UTC).isoformat()
+    return (
+        "#[Histogram log format version 1.3]\n"
+        f"#[StartTime: {wall:.3f} (seconds since epoch), {began}]\n"
+        '"StartTimestamp","Interval_Length","Interval_Max","Interval_Compressed_Histogram"\n'
+    )
+
+
+def _lines(ticks: list[Tick]) -> str:
+    service = Histogram.merged(tick.service for tick in ticks)
+    response = Histogram.merged(tick.response for tick in ticks)
+    start, end = min(tick.start for tick in ticks), max(tick.t for tick in ticks)
+    if not response.count:
+        return _line("", service, start, end)
+    return _line("", response, start, end) + _line("Tag=service,", service, start, end)
+
+
+def _line(tag: str, histogram: Histogram, start: float, end: float) -> str:
+    from hdrh.histogram import HdrHistogram
+
+    theirs = HdrHistogram(1, _HIGHEST, 3)
+    for nanoseconds, count in histogram.values():
+        theirs.record_value(int(nanoseconds), count)
+    return f"{tag}{start:.3f},{end - start:.3f},{histogram.max_ns / 1e6:.3f},{theirs.encode().decode()}\n"

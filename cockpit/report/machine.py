@@ -1,0 +1,218 @@
+"""The JSON of a run. The structs are its schema; a name never changes meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from cockpit.analysis.doubt import doubts, generator_bound
+from cockpit.analysis.thresholds import Outcome
+from cockpit.model.events import Group
+from cockpit.model.figures import RunResult, host_figures, latency
+from cockpit.model.histogram import Histogram
+from cockpit.model.state import HostWindow, Segment
+
+
+class Latency(msgspec.Struct, frozen=True, kw_only=True):
+    """Seconds. All null when nothing was measured."""
+
+    p50: float | None
+    p90: float | None
+    p95: float | None
+    p99: float | None
+    p99_9: float | None
+    max: float | None
+    mean: float | None
+
+
+class Generator(msgspec.Struct, frozen=True, kw_only=True):
+    """`cpu` is of the busiest worker (1.0 is a whole core), `cpus` of each; `lag_p99` seconds; `saturated`: do not
+    trust the rate."""
+
+    cpu: float
+    cpus: list[float]
+    lag_p99: float
+    saturated: bool
+    saturated_seconds: float
+    workers: int
+
+
+class ThresholdOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """`found` is null where there was no data; then the threshold does not hold."""
+
+    threshold: str
+    found: float | None
+    holds: bool
+
+
+class RequestJson(msgspec.Struct, frozen=True, kw_only=True):
+    """One named request of a mix."""
+
+    completed: int
+    sent: int
+    errors: dict[str, int]
+    unexpected: dict[str, int]
+    statuses: dict[str, int]
+    service: Latency
+    response: Latency
+
+
+class RowJson(msgspec.Struct, frozen=True, kw_only=True):
+    """A stretch of the run with load and settings unchanged: a rung of a ladder, or what lies between two changes."""
+
+    label: str
+    concurrency: int | None
+    offered_rate: float | None
+    completed: int
+    failed: int
+    rate: float
+    duration: float
+    service: Latency
+    response: Latency
+    hosts: dict[str, dict[str, float]]
+
+
+class RunJson(msgspec.Struct, frozen=True, kw_only=True):
+    """A run. `duration` seconds, `rate` replies a second; `failed` is errors, unexpected replies, and, where nothing
+    was said of what to expect, statuses from 400 on.
+
+    `service` is from the connect (or, kept alive, the first byte sent) to the last byte read; `response` from the
+    intended send, which under closed load is the same instant. `held_back` arrivals were not sent, `varied` replies had
+    another length than the first (no failure), `unexpected` ones were not as expected, by kind. `hosts` are averages
+    over the run, by the names that thresholds use. `verdicts` compares with other runs; empty where nothing was
+    compared.
+    """
+
+    run: int
+    url: str
+    addresses: list[str]
+    completed: int
+    sent: int
+    failed: int
+    abandoned: int
+    rate: float
+    duration: float
+    bytes: int
+    body_bytes: int
+    held_back: int
+    varied: int
+    unexpected: dict[str, int]
+    statuses: dict[str, int]
+    errors: dict[str, int]
+    response: Latency
+    service: Latency
+    connect: Latency
+    tls: Latency
+    first_byte: Latency
+    requests: dict[str, RequestJson]
+    rows: list[RowJson]
+    generator: Generator
+    hosts: dict[str, dict[str, float]]
+    verdicts: list[dict[str, Any]]
+    thresholds: list[ThresholdOutcome]
+    doubts: list[str]
+    ended: str
+
+
+def run_json(result: RunResult, outcomes: tuple[Outcome, ...] = ()) -> RunJson:
+    """The result in the shape of the schema."""
+    counts = result.counts
+    return RunJson(
+        run=result.run,
+        url=result.plan.without_secrets().url,
+        addresses=list(result.addresses),
+        completed=counts.completed,
+        sent=counts.sent,
+        failed=counts.failed,
+        abandoned=counts.abandoned,
+        rate=result.rate,
+        duration=result.seconds,
+        bytes=counts.bytes_received,
+        body_bytes=counts.body_bytes,
+        held_back=counts.held_back,
+        varied=counts.varied,
+        unexpected=dict(counts.unexpected),
+        statuses={str(status): count for status, count in sorted(counts.statuses.items())},
+        errors=dict(counts.errors),
+        response=_latency(latency(counts, "response")),
+        service=_latency(counts.service),
+        connect=_latency(counts.connect),
+        tls=_latency(counts.tls),
+        first_byte=_latency(counts.first_byte),
+        requests={name: _request(group) for name, group in counts.groups.items()},
+        rows=[_row(segment) for segment in result.segments],
+        generator=Generator(
+            cpu=result.generator_cpu,
+            cpus=list(result.generator),
+            lag_p99=counts.lag.percentile(99),
+            saturated=generator_bound(result.seconds, result.saturated),
+            saturated_seconds=result.saturated,
+            workers=result.plan.workers,
+        ),
+        hosts=_hosts(result.hosts),
+        verdicts=[],
+        thresholds=[
+            ThresholdOutcome(threshold=outcome.threshold.text, found=outcome.found, holds=outcome.holds)
+            for outcome in outcomes
+        ],
+        doubts=list(doubts(result)),
+        ended=result.reason,
+    )
+
+
+def as_json(value: RunJson) -> str:
+    """Indented, UTF-8, no line end."""
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+
+
+def json_schema() -> dict[str, Any]:
+    """JSON Schema of `--json`."""
+    return msgspec.json.schema(RunJson)
+
+
+def _request(group: Group) -> RequestJson:
+    return RequestJson(
+        completed=group.completed,
+        sent=group.sent,
+        errors=dict(group.errors),
+        unexpected=dict(group.unexpected),
+        statuses={str(status): count for status, count in sorted(group.statuses.items())},
+        service=_latency(group.service),
+        response=_latency(group.response if group.response.count else group.service),
+    )
+
+
+def _row(segment: Segment) -> RowJson:
+    return RowJson(
+        label=segment.label,
+        concurrency=segment.plan.concurrency if segment.plan.rate is None else None,
+        offered_rate=segment.plan.rate,
+        completed=segment.counts.completed,
+        failed=segment.counts.failed,
+        rate=segment.rate,
+        duration=segment.seconds,
+        service=_latency(segment.counts.service),
+        response=_latency(segment.counts.latency),
+        hosts=_hosts(segment.hosts),
+    )
+
+
+def _hosts(windows: Mapping[str, HostWindow]) -> dict[str, dict[str, float]]:
+    return {name: host_figures(window) for name, window in windows.items() if window.seconds > 0}
+
+
+def _latency(histogram: Histogram) -> Latency:
+    if not histogram.count:
+        return Latency(p50=None, p90=None, p95=None, p99=None, p99_9=None, max=None, mean=None)
+    at = histogram.percentile
+    return Latency(
+        p50=at(50),
+        p90=at(90),
+        p95=at(95),
+        p99=at(99),
+        p99_9=at(99.9),
+        max=histogram.max,
+        mean=histogram.mean,
+    )

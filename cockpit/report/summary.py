@@ -1,0 +1,194 @@
+"""The summary of a run, for a terminal without the screen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+
+from cockpit.analysis.doubt import doubts
+from cockpit.analysis.thresholds import Outcome, is_time
+from cockpit.model.events import Group
+from cockpit.model.figures import RunResult, host_figures
+from cockpit.model.fold_load import load_words
+from cockpit.model.histogram import Histogram
+from cockpit.model.load import LoadPlan
+from cockpit.model.state import HostWindow, Segment
+from cockpit.model.text import milliseconds, neutral, si, size
+
+PERCENTILES = (50.0, 66.0, 75.0, 80.0, 90.0, 95.0, 98.0, 99.0, 99.9, 100.0)
+_SERVICE = "service time: from the connect, or the first byte sent, to the last byte read"
+_RESPONSE = "response time: from the instant it was due to be sent to the last byte read"
+
+
+def summary(result: RunResult) -> str:
+    """Several lines, without a line end after the last."""
+    lines = [f"run {result.run}  {plan_words(result.plan)}", "", *_totals(result), "", *_percentiles(result)]
+    lines += ["", *_parts(result)] if result.counts.service.count else []
+    lines += _rungs(result.segments) + _groups(result.counts.groups) + _hosts(result.hosts)
+    said = doubts(result)
+    if said:
+        lines += ["", *(f"  ! {doubt}" for doubt in said)]
+    return "\n".join(lines)
+
+
+def plan_words(plan: LoadPlan) -> str:
+    """The load in one line, as in `GET http://a/ · closed c=20 n=10000 · new connection each`."""
+    connections = "keep-alive" if plan.keepalive else "new connection each"
+    model = "open" if plan.open else "closed"
+    many = f" ({len(plan.mix)} requests)" if plan.mix else " (many paths)" if plan.paths else ""
+    warmup = f" after {plan.warmup:g} s of warm-up" if plan.warmup else ""
+    what = f"{plan.method} {neutral(plan.url)}{many}"
+    return f"{what} · {model} {_amount(plan)}{warmup} · {connections}"
+
+
+def _amount(plan: LoadPlan) -> str:
+    if plan.stages:
+        rungs = ", ".join(f"{stage.concurrency or f'{stage.rate:g}/s'}" for stage in plan.stages)
+        return f"rungs {rungs} of {plan.stages[0].duration:g} s"
+    end = "until all were taken" if plan.duration is None else f"{plan.duration:g} s"
+    return f"{load_words(plan)} {f'n={plan.requests}' if plan.requests is not None else end}"
+
+
+def errors_words(errors: Mapping[str, int]) -> str:
+    """`none`, or kinds with their counts, most first."""
+    ordered = sorted(errors.items(), key=lambda item: -item[1])
+    return ", ".join(f"{kind} {count}" for kind, count in ordered) or "none"
+
+
+def threshold_table(outcomes: tuple[Outcome, ...]) -> str:
+    """A line per threshold: whether it holds, what was asked, what was found."""
+    if not outcomes:
+        return "no thresholds"
+    width = max(len(outcome.threshold.text) for outcome in outcomes)
+    return "\n".join(
+        f"  {'ok    ' if outcome.holds else 'BROKEN'}  {outcome.threshold.text:<{width}}  {_found(outcome)}"
+        for outcome in outcomes
+    )
+
+
+def _found(outcome: Outcome) -> str:
+    if outcome.found is None:
+        return "no data"
+    if outcome.threshold.name == "duration":
+        return f"found {outcome.found:.3f} s"
+    if is_time(outcome.threshold.name):
+        return f"found {milliseconds(outcome.found)} ms"
+    return f"found {si(outcome.found, 5)}"
+
+
+def _totals(result: RunResult) -> list[str]:
+    counts = result.counts
+    speed = f", {size(counts.bytes_received / result.seconds)}B/s" if result.seconds else ""
+    lines = [
+        f"  target     {neutral(', '.join(result.addresses))}",
+        f"  rate       {result.rate:.1f} req/s over {result.seconds:.3f} s",
+        f"  completed  {counts.completed} of {counts.sent} sent, {counts.failed} failed{_unfinished(counts.abandoned)}",
+        f"  received   {counts.bytes_received} bytes, {counts.body_bytes} of them bodies{speed}",
+        f"  statuses   {_statuses(counts.statuses)}",
+        f"  errors     {errors_words(counts.errors)}",
+    ]
+    if counts.unexpected:
+        lines.append(f"  unexpected {errors_words(counts.unexpected)}")
+    if counts.varied:
+        lines.append(f"  varied     {counts.varied} replies had another length than the first, which is no failure")
+    if result.plan.open:
+        lines.append(f"  held back  {counts.held_back} arrivals found {result.plan.max_in_flight} under way")
+    lines.append(
+        f"  generator  CPU {' '.join(f'{100 * cpu:.0f}' for cpu in result.generator) or '-'} % of a core, "
+        f"lag p99 {milliseconds(counts.lag.percentile(99))} ms"
+    )
+    return lines
+
+
+def _unfinished(abandoned: int) -> str:
+    return f", {abandoned} still in flight at the end" if abandoned else ""
+
+
+def _statuses(statuses: Mapping[int, int]) -> str:
+    return ", ".join(f"{status}{_phrase(status)} {count}" for status, count in sorted(statuses.items())) or "none"
+
+
+def _phrase(status: int) -> str:
+    try:
+        return f" {HTTPStatus(status).phrase}"
+    except ValueError:
+        return ""
+
+
+def _percentiles(result: RunResult) -> list[str]:
+    """Both latencies where they differ: under open load."""
+    counts = result.counts
+    if not counts.service.count:
+        return ["  nothing was measured"]
+    if not counts.response.count:
+        told = [f"  {_SERVICE}", "      ms    service"]
+        return told + [f"   {p:>5g} %{milliseconds(counts.service.percentile(p)):>10}" for p in PERCENTILES]
+    told = [f"  {_RESPONSE}", f"  {_SERVICE}", "      ms   response   service"]
+    both = (counts.response, counts.service)
+    return told + [
+        f"   {p:>5g} %" + "".join(f"{milliseconds(histogram.percentile(p)):>10}" for histogram in both)
+        for p in PERCENTILES
+    ]
+
+
+def _parts(result: RunResult) -> list[str]:
+    counts = result.counts
+    parts = [("connect", counts.connect), ("TLS", counts.tls), ("first byte", counts.first_byte)]
+    parts += [("service", counts.service), ("response", counts.response)]
+    lines = [f"  {words:<10}{_row(histogram)}" for words, histogram in parts if histogram.count]
+    return ["  ms            mean      p50      p90      p99      max", *lines]
+
+
+def _row(histogram: Histogram) -> str:
+    percentiles = (histogram.percentile(percent) for percent in (50, 90, 99))
+    return "".join(f"{milliseconds(value):>9}" for value in (histogram.mean, *percentiles, histogram.max))
+
+
+def _rungs(segments: Sequence[Segment]) -> list[str]:
+    """A line for each rung of a ladder, and for each stretch between two changes."""
+    if len(segments) < 2:
+        return []
+    width = min(60, max(len(segment.label) for segment in segments))
+    lines = ["", f"  {'row':<{width}}     req/s      p50      p99      max   failed"]
+    for segment in segments:
+        counts = segment.counts
+        times = "".join(f"{milliseconds(counts.latency.percentile(p)):>9}" for p in (50, 99, 100))
+        lines.append(f"  {neutral(segment.label, width):<{width}}{segment.rate:>10.1f}{times}{counts.failed:>9}")
+    return lines
+
+
+def _groups(groups: Mapping[str, Group]) -> list[str]:
+    if not groups:
+        return []
+    width = max(len(name) for name in groups)
+    lines = ["", f"  {'request':<{max(7, width)}}  completed      p50      p99      max   errors  unexpected"]
+    for name, group in sorted(groups.items()):
+        latency = group.response if group.response.count else group.service
+        times = "".join(f"{milliseconds(latency.percentile(p)):>9}" for p in (50, 99, 100))
+        errors, unexpected = sum(group.errors.values()), sum(group.unexpected.values())
+        lines.append(f"  {neutral(name):<{max(7, width)}}{group.completed:>11}{times}{errors:>9}{unexpected:>12}")
+    return lines
+
+
+def _hosts(hosts: Mapping[str, HostWindow]) -> list[str]:
+    lines = []
+    for name, window in hosts.items():
+        if window.seconds <= 0:
+            lines.append(f"  {neutral(name)}  no reading during the run")
+            continue
+        found = host_figures(window)
+        lines += [
+            f"  {neutral(name)}  over {window.seconds:.1f} s",
+            "    cpu  " + _pick(found, "cpu", ("user", "nice", "system", "iowait", "steal", "idle"), " %"),
+            "    io   " + _pick(found, "io", ("tps", "rtps", "wtps", "bread", "bwrtn"), "/s"),
+            f"    mem  used {size(found['memory.used'])} available {size(found['memory.available'])} at the end",
+            f"    {found['processes.count']:.0f} processes, {found['processes.births']:.0f} born "
+            f"({found['processes.births_per_s']:.1f}/s), {found['processes.deaths']:.0f} died, "
+            f"at most {found['processes.defunct']:.0f} defunct",
+        ]
+    return ["", *lines] if lines else []
+
+
+def _pick(found: Mapping[str, float], group: str, names: tuple[str, ...], unit: str) -> str:
+    parts = [f"{name} {found[f'{group}.{name}']:.1f}" for name in names if f"{group}.{name}" in found]
+    return "  ".join(parts) + unit if parts else "no data"

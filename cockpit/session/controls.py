@@ -1,0 +1,63 @@
+"""What a person can do in a session. A live source and a replay each offer their own `Controls`; the screen binds
+whatever it is given and never asks which of the two it is."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True)
+class Action:
+    """One thing to do: `keys` as Textual names them, `label` for the footer, `run` with the prompt's answer.
+
+    `prompt` is the question to ask first; without one, `run` gets an empty text. `footer` is whether it is worth a
+    place in the footer; help lists all. Raises CockpitError, one line, when it cannot be done.
+    """
+
+    name: str
+    keys: tuple[str, ...]
+    label: str
+    run: Callable[[str], Awaitable[None]]
+    prompt: str = ""
+    footer: bool = True
+
+
+class Tuning(Protocol):
+    """Reading and changing knobs. The outcome arrives as events; the error, if any, is raised as well."""
+
+    async def refresh(self) -> None:
+        """Reads every knob's value anew."""
+
+    async def apply(self, values: Mapping[str, str]) -> None:
+        """Applies values (knob name -> value), one change per host. Raises ChangeUndone, ChangeRefused, HostError."""
+
+    async def undo(self) -> None:
+        """Takes back the last change that is in force."""
+
+
+class Controls(Protocol):
+    """What the session offers. `mode` is LIVE or REPLAY, in words."""
+
+    @property
+    def mode(self) -> str: ...
+
+    @property
+    def condition(self) -> str:
+        """A word or two beside the mode, as in `PAUSED` or `×4`; may be empty."""
+
+    @property
+    def extent(self) -> tuple[float, float] | None:
+        """First and last instant (s) that can be looked at, for a position bar; None where it still grows."""
+
+    @property
+    def position(self) -> float | None:
+        """The instant looked at (s), which the state's own time may lag; None where it is that."""
+
+    @property
+    def actions(self) -> tuple[Action, ...]: ...
+
+    @property
+    def tuning(self) -> Tuning | None:
+        """None where values can only be looked at."""

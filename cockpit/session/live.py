@@ -1,0 +1,169 @@
+"""The live source: load engine, host feeds and tuner, their events on one queue and one clock."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+from collections import deque
+from collections.abc import AsyncIterator, Coroutine
+from pathlib import Path
+from typing import Any
+
+from cockpit import __version__
+from cockpit.hosts.feed import HostFeed
+from cockpit.model.clock import Clock
+from cockpit.model.events import AnyEvent, HostChanged, Note, SessionEnded, SessionStarted
+from cockpit.model.fold_load import load_words
+from cockpit.model.load import url_without_password
+from cockpit.profiles.profile import Profile
+from cockpit.session.controls import Action
+from cockpit.session.live_load import LiveLoad
+from cockpit.session.live_tuning import LiveTuning
+from cockpit.session.loop import Batch
+
+
+class LiveSource:
+    """Events of a session as they happen. Hosts are watched from `batches()` on; load starts when somebody asks."""
+
+    def __init__(self, profile: Profile, clock: Clock, *, ssh_config: Path | None = None) -> None:
+        self.profile = profile
+        self._clock = clock
+        self._events: deque[AnyEvent] = deque()
+        self._woken = asyncio.Event()
+        self._closed = False
+        self._failure: BaseException | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._feeds = {
+            config.name: HostFeed(config, clock, self.emit, ssh_config=ssh_config) for config in profile.hosts
+        }
+        self.load = LiveLoad(profile.plan, clock, self.emit)
+        self.tuning = LiveTuning(profile.knobs, self._feeds, clock, self.emit)
+        self.controls = LiveControls(self)
+
+    def emit(self, event: AnyEvent) -> None:
+        """Takes an event in; called from the event loop's thread only."""
+        self._events.append(event)
+        self._woken.set()
+        if isinstance(event, HostChanged) and event.condition == "up":
+            self._spawn(self.tuning.read_host(event.host))
+
+    async def batches(self) -> AsyncIterator[Batch]:
+        self.emit(_session_started(self.profile, self._clock))
+        for feed in self._feeds.values():
+            self._spawn(feed.run())
+        while not (self._closed and not self._events):
+            await self._woken.wait()
+            self._woken.clear()
+            if self._failure is not None:
+                raise self._failure
+            events = tuple(self._events)
+            self._events.clear()
+            if events:
+                yield Batch(events)
+
+    def now(self) -> float:
+        """Session time."""
+        return self._clock.now()
+
+    def mark(self, text: str) -> None:
+        """Leaves a note on the timeline."""
+        self.emit(Note(t=self._clock.now(), text=text.strip() or "mark"))
+
+    async def close(self) -> None:
+        """Stops the run, waits for its last figures, lets the hosts go."""
+        if self._closed:
+            return
+        await self.load.stop()
+        await self.tuning.settled()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self.emit(SessionEnded(t=self._clock.now()))
+        self._closed = True
+        self._woken.set()
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """A task that failed by a fault of ours ends the session with it, rather than leave a pane frozen."""
+        self._tasks.discard(task)
+        if not task.cancelled() and (failure := task.exception()) is not None:
+            self._failure = failure
+            self._woken.set()
+
+
+class LiveControls:
+    """The Controls of a live session."""
+
+    mode = "LIVE"
+
+    def __init__(self, source: LiveSource) -> None:
+        self._source = source
+        self.tuning = source.tuning
+        self.actions = (
+            Action("toggle", ("space",), "start/stop", self._toggle),
+            Action("more", ("plus",), "load", self._more),
+            Action("less", ("minus",), "less load", self._less, footer=False),
+            Action("load", ("equals_sign",), "set load", self._load, prompt="Load: 40 (connections) or 2000/s"),
+            Action("mark", ("m",), "mark", self._mark, prompt="Note for the timeline"),
+            Action("undo", ("u",), "undo change", self._undo, footer=False),
+        )
+
+    @property
+    def condition(self) -> str:
+        load = self._source.load
+        words = load_words(load.plan)
+        return words if load.running else f"{'asking the target' if load.starting else 'idle'} {words}"
+
+    @property
+    def position(self) -> float | None:
+        return self._source.now()
+
+    @property
+    def extent(self) -> tuple[float, float] | None:
+        return None
+
+    async def _toggle(self, _: str) -> None:
+        load = self._source.load
+        if load.running or load.starting:
+            await load.stop()
+        else:
+            await load.start()
+
+    async def _more(self, _: str) -> None:
+        self._source.load.change(more=True)
+
+    async def _less(self, _: str) -> None:
+        self._source.load.change(more=False)
+
+    async def _load(self, answer: str) -> None:
+        self._source.load.set(answer)
+
+    async def _mark(self, text: str) -> None:
+        self._source.mark(text)
+
+    async def _undo(self, _: str) -> None:
+        await self.tuning.undo()
+
+
+def _session_started(profile: Profile, clock: Clock) -> SessionStarted:
+    return SessionStarted(
+        t=0.0,
+        wall=clock.wall,
+        version=__version__,
+        name=profile.name,
+        question=profile.question,
+        target=url_without_password(profile.plan.url),
+        hosts=profile.hosts,
+        knobs=profile.knobs,
+        thresholds=profile.thresholds,
+        environment={
+            "python": platform.python_version(),
+            "kernel": f"{platform.system()} {platform.release()}",
+            "cpus": str(os.cpu_count() or 1),
+        },
+    )

@@ -1,0 +1,122 @@
+"""The session loop: source -> recorder -> fold -> readers. The same for a live session and for a replay."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from cockpit.model.events import AnyEvent
+from cockpit.model.fold import fold
+from cockpit.model.state import State
+from cockpit.session.controls import Controls
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Events to fold in order, onto `base` where the source jumped, onto the present state where it is None."""
+
+    events: Sequence[AnyEvent]
+    base: State | None = None
+
+
+class Source(Protocol):
+    """Where a session's events come from."""
+
+    @property
+    def controls(self) -> Controls: ...
+
+    def batches(self) -> AsyncIterator[Batch]:
+        """Batches as they come; ends when the session does."""
+
+    async def close(self) -> None:
+        """Ends what the source began (a run, its connections); `batches` then gives the last ones and ends."""
+
+
+class Recorder(Protocol):
+    """Keeps events. Never raises once open and never waits for the disk: what went wrong is in `trouble`."""
+
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def trouble(self) -> str: ...
+
+    def record(self, events: Sequence[AnyEvent]) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class EndOfSession(Exception):
+    """The source ended while somebody still waited for something to happen."""
+
+
+class Session:
+    """Holds the newest state. Readers look at `state` when they like; `revision` grows with every batch.
+
+    `listen` is for a reader that needs the events themselves: it is given every one.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        recorder: Recorder | None = None,
+        listen: Callable[[Sequence[AnyEvent]], None] | None = None,
+    ) -> None:
+        self.source = source
+        self.recorder = recorder
+        self._listen = listen
+        self.state = State()
+        self.revision = 0
+        self._changed = asyncio.Event()
+        self._over = False
+
+    @property
+    def controls(self) -> Controls:
+        return self.source.controls
+
+    async def run(self) -> None:
+        """Until the source ends. When cancelled it closes the source, takes in its last events, then ends."""
+        taking = asyncio.create_task(self._take_all())
+        try:
+            await asyncio.shield(taking)
+        except asyncio.CancelledError:
+            await self.source.close()
+            await taking
+            raise
+        except BaseException:
+            await self.source.close()
+            raise
+        finally:
+            if self.recorder:
+                await asyncio.to_thread(self.recorder.close)
+
+    async def until(self, holds: Callable[[State], bool]) -> State:
+        """Waits for a state of which `holds` is true, and returns it. Raises EndOfSession when none can come."""
+        while not holds(self.state):
+            if self._over:
+                raise EndOfSession
+            self._changed.clear()
+            await self._changed.wait()
+        return self.state
+
+    async def _take_all(self) -> None:
+        try:
+            async for batch in self.source.batches():
+                self._take(batch)
+                self._changed.set()
+        finally:
+            self._over = True
+            self._changed.set()
+
+    def _take(self, batch: Batch) -> None:
+        if self.recorder:
+            self.recorder.record(batch.events)
+        if self._listen:
+            self._listen(batch.events)
+        state = self.state if batch.base is None else batch.base
+        for event in batch.events:
+            state = fold(state, event)
+        self.state = state
+        self.revision += 1

@@ -1,0 +1,1 @@
+"""A recording: one SQLite file, an event a row. README tells how to query it."""

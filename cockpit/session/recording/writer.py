@@ -1,0 +1,115 @@
+"""Writes events as they happen, in a thread of its own, so that a slow disk never delays the session."""
+
+from __future__ import annotations
+
+import os
+import queue
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from cockpit.model.errors import RecordingError
+from cockpit.model.events import AnyEvent
+from cockpit.session.recording.schema import TABLES, Row, to_row
+
+# A crash loses at most what came in since the last commit.
+COMMIT_EVERY = 0.3
+# While the disk refuses, this many rows wait in memory; what comes after is counted as lost.
+BACKLOG = 50_000
+
+
+class RecordingWriter:
+    """A Recorder into a new file at `path`, mode 0600. Raises RecordingError at once when that cannot be made."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._trouble = ""
+        self._lost = 0
+        self._queue: queue.SimpleQueue[list[AnyEvent] | None] = queue.SimpleQueue()
+        self._database = _create(path)
+        self._thread = threading.Thread(target=self._write_all, name="recorder", daemon=True)
+        self._thread.start()
+
+    @property
+    def path(self) -> str:
+        return str(self._path)
+
+    @property
+    def trouble(self) -> str:
+        return self._trouble
+
+    def record(self, events: Sequence[AnyEvent]) -> None:
+        self._queue.put(list(events))
+
+    def close(self) -> None:
+        """Writes what is left and makes it one file again, without a -wal beside it."""
+        if self._thread.is_alive():
+            self._queue.put(None)
+            self._thread.join()
+
+    def _write_all(self) -> None:
+        waiting: list[Row] = []
+        closing = False
+        due = time.monotonic() + COMMIT_EVERY
+        while not closing:
+            try:
+                events = self._queue.get(timeout=max(0.01, due - time.monotonic()))
+                closing = events is None
+                waiting.extend(self._rows(events or ()))
+            except queue.Empty:
+                pass
+            if closing or time.monotonic() >= due:
+                waiting = self._commit(waiting)
+                due = time.monotonic() + COMMIT_EVERY
+        self._finish()
+
+    def _rows(self, events: Sequence[AnyEvent]) -> Iterator[Row]:
+        """What cannot be written down (a text that is no Unicode) is counted as lost; the rest goes on."""
+        for event in events:
+            try:
+                yield to_row(event)
+            except (ValueError, TypeError) as error:
+                self._lost += 1
+                self._trouble = f"{self._path.name}: {self._lost} events lost: {error}"
+
+    def _commit(self, rows: list[Row]) -> list[Row]:
+        """Returns the rows that still wait: none, or as many as the backlog holds when the disk refused them."""
+        if not rows:
+            return rows
+        try:
+            with self._database:
+                self._database.executemany("INSERT INTO events (t, kind, body) VALUES (?, ?, ?)", rows)
+        except sqlite3.Error as error:
+            self._lost += max(0, len(rows) - BACKLOG)
+            lost = f", {self._lost} events lost" if self._lost else ", events wait in memory"
+            self._trouble = f"{self._path.name}: {error}{lost}"
+            return rows[:BACKLOG]
+        self._trouble = f"{self._path.name}: {self._lost} events lost" if self._lost else ""
+        return []
+
+    def _finish(self) -> None:
+        try:
+            self._database.execute("PRAGMA journal_mode = DELETE")
+        except sqlite3.Error as error:
+            self._trouble = f"{self._path.name}: {error}"
+        self._database.close()
+
+
+def _create(path: Path) -> sqlite3.Connection:
+    try:
+        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    except FileExistsError:
+        raise RecordingError(f"{path}: exists already; name another file for --record") from None
+    except OSError as error:
+        raise RecordingError(f"{path}: cannot record there: {error.strerror}") from None
+    os.close(descriptor)
+    try:
+        database = sqlite3.connect(path, check_same_thread=False)
+        database.executescript(TABLES)
+        database.execute("PRAGMA journal_mode = WAL")
+        database.execute("PRAGMA synchronous = NORMAL")
+    except sqlite3.Error as error:
+        raise RecordingError(f"{path}: cannot record there: {error}") from None
+    return database

@@ -1,0 +1,44 @@
+"""Logarithmic buckets with edges that people can read, as fine as the room allows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from cockpit.model.histogram import Histogram, lower_bound
+
+# Steps within a decade, finest first: preferred numbers (ISO 3), then 1-2-5, halves and whole decades.
+_SERIES: tuple[tuple[float, ...], ...] = (
+    (1, 1.12, 1.25, 1.4, 1.6, 1.8, 2, 2.24, 2.5, 2.8, 3.15, 3.55, 4, 4.5, 5, 5.6, 6.3, 7.1, 8, 9),
+    (1, 1.25, 1.6, 2, 2.5, 3.15, 4, 5, 6.3, 8),
+    (1, 1.6, 2.5, 4, 6.3),
+    (1, 2, 5),
+    (1, 3),
+    (1,),
+)
+
+
+def edges_for(histogram: Histogram, most: int) -> tuple[int, ...]:
+    """Edges (ns) of at most `most` buckets that hold every value; empty for an empty histogram.
+
+    Of the series of steps, the finest that fits. Where even decades do not fit, the last bucket is wider.
+    """
+    if not histogram.count or most < 1:
+        return ()
+    # Values count as the lower bound of their place in the histogram, which may lie just below the least value.
+    low, high = max(1, lower_bound(int(histogram.indices[0]))), max(1, histogram.max_ns)
+    edges: tuple[int, ...] = ()
+    for steps in _SERIES:
+        edges = _covering(steps, low, high)
+        if len(edges) - 1 <= most:
+            return edges
+    return (*edges[:most], edges[-1])
+
+
+def _covering(steps: Sequence[float], low: int, high: int) -> tuple[int, ...]:
+    decades = range(math.floor(math.log10(low)) - 1, math.floor(math.log10(high)) + 2)
+    every = sorted({round(step * 10.0**decade) for decade in decades for step in steps if step * 10.0**decade >= 1})
+    below = [edge for edge in every if edge <= low][-1:] or [0]
+    above = [edge for edge in every if edge > high][:1]
+    between = [edge for edge in every if below[0] < edge <= high]
+    return tuple(sorted({*below, *between, *above}))

@@ -1,0 +1,136 @@
+"""The base of all widgets that show figures: lines of text of which only those that changed are sent to the terminal.
+
+A line costs what it is long, over SSH as well; a whole widget drawn anew for one figure would cost ten times that.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+from textual.geometry import Region
+from textual.strip import Strip
+from textual.widget import Widget
+
+from cockpit.tui.cells import EMPTY, Line, clip
+from cockpit.tui.scene import Scene
+
+ROLES = ("text", "strong", "dim", "rule", "chart", "mark", "warn", "alarm", "key")
+
+
+class Lines(Widget):
+    """Draws `draw(scene, width, height)`, where every piece has one of ROLES or "" for plain text."""
+
+    ALLOW_SELECT = False
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"lines--{role}" for role in ROLES}
+    DEFAULT_CSS = """
+    Lines { color: $cockpit-text; }
+    Lines > .lines--text { color: $cockpit-text; }
+    Lines > .lines--strong { color: $cockpit-strong; text-style: bold; }
+    Lines > .lines--dim { color: $cockpit-dim; }
+    Lines > .lines--rule { color: $cockpit-rule; }
+    Lines > .lines--chart { color: $cockpit-chart; }
+    Lines > .lines--mark { color: $cockpit-mark; text-style: bold; }
+    Lines > .lines--warn { color: $cockpit-warn; }
+    Lines > .lines--alarm { color: $cockpit-alarm; text-style: bold reverse; }
+    Lines > .lines--key { color: $cockpit-strong; text-style: bold; }
+    """
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes)
+        self._scene: Scene | None = None
+        self._lines: list[Line] = []
+        self._strips: list[Strip] = []
+        self._styles: dict[str, Style] = {}
+
+    def draw(self, scene: Scene, width: int, height: int) -> list[Line]:
+        """The lines, at most `height` of them, each at most `width` cells: what is more is cut."""
+        raise NotImplementedError
+
+    def show(self, scene: Scene) -> None:
+        """Shows the scene; repaints the lines that differ from what is shown now."""
+        self._scene = scene
+        self._repaint()
+
+    def on_resize(self) -> None:
+        self._lines = []
+        self._repaint()
+
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        self._styles.clear()
+        self._lines = []
+        if self.is_mounted:
+            self._repaint()
+
+    def _repaint(self) -> None:
+        width, height = self.size
+        if self._scene is None or not width or not height:
+            return
+        lines = [clip(line, width) for line in self.draw(self._scene, width, height)[:height]]
+        lines += [EMPTY] * (height - len(lines))
+        whole = len(self._lines) != height
+        if whole:
+            self._strips = [Strip.blank(width)] * height
+        changed = []
+        for y, line in enumerate(lines):
+            if whole or line != self._lines[y]:
+                self._strips[y] = self._strip(line, width)
+                changed.append(Region(0, y, width if whole else _changed(self._lines[y], line, width), 1))
+        self._lines = lines
+        if whole:
+            self.refresh()
+        elif changed:
+            self.refresh(*changed)
+
+    def render_line(self, y: int) -> Strip:
+        if y < len(self._strips):
+            return self._strips[y]
+        return Strip.blank(self.size.width, self.rich_style)
+
+    def _strip(self, line: Line, width: int) -> Strip:
+        segments = []
+        filled = 0
+        for text, role in _joined(line):
+            segments.append(Segment(text, self._style(role)))
+            filled += cell_len(text)
+        if filled < width:
+            segments.append(Segment(" " * (width - filled), self._style("")))
+        return Strip(segments, width)
+
+    def _style(self, role: str) -> Style:
+        if role not in self._styles:
+            self._styles[role] = self.get_component_rich_style(f"lines--{role or 'text'}")
+        return self._styles[role]
+
+
+def _joined(line: Line) -> Line:
+    """Neighbours of one role as one piece, blanks with the piece before them: each piece costs some 40 bytes."""
+    pieces: list[tuple[str, str]] = []
+    for text, role in line:
+        if not text:
+            continue
+        if pieces and (pieces[-1][1] == role or (text.isspace() and pieces[-1][1] != "alarm")):
+            pieces[-1] = (pieces[-1][0] + text, pieces[-1][1])
+        else:
+            pieces.append((text, role))
+    return tuple(pieces)
+
+
+def _changed(old: Line, new: Line, width: int) -> int:
+    """Cells from the left up to the last one that differs."""
+    before = "".join(text for text, _ in old).rstrip()
+    after = "".join(text for text, _ in new).rstrip()
+    if cell_len(before) != len(before) or cell_len(after) != len(after) or _roles(old) != _roles(new):
+        return width
+    last = max(len(before), len(after))
+    before, after = before.ljust(last), after.ljust(last)
+    while last and before[last - 1] == after[last - 1]:
+        last -= 1
+    return max(1, last)
+
+
+def _roles(line: Line) -> list[tuple[str, int]]:
+    return [(role, len(text)) for text, role in line]

@@ -1,0 +1,251 @@
+"""The main screen: polls the session, draws what changed, and hands keys to what the session offers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.events import Key, Resize
+from textual.screen import Screen
+
+from cockpit.model.errors import CockpitError
+from cockpit.model.text import neutral
+from cockpit.session.controls import Action
+from cockpit.session.loop import Session
+from cockpit.tui.lines import Lines
+from cockpit.tui.scene import LATENCY_VIEWS, PROCESS_ORDERS, Scene, View
+from cockpit.tui.screens.help import HelpScreen
+from cockpit.tui.screens.prompt import PromptScreen
+from cockpit.tui.screens.tuning import TuningScreen
+from cockpit.tui.widgets.footer import Footer
+from cockpit.tui.widgets.hosts import HostLines, HostPanes
+from cockpit.tui.widgets.latency import Latency
+from cockpit.tui.widgets.numbers import Numbers
+from cockpit.tui.widgets.position import Position
+from cockpit.tui.widgets.runs import Runs
+from cockpit.tui.widgets.throughput import Throughput
+from cockpit.tui.widgets.topline import TopLine
+
+# Seconds between two frames. A terminal that is slower than this misses frames, never events.
+FRAME = 0.5
+
+LAYOUTS = ("wide", "narrow", "tiny")
+
+
+def layout_for(width: int, height: int) -> str:
+    """Two columns, the left column with a line a host, or the figures alone."""
+    if width >= 104 and height >= 28:
+        return "wide"
+    return "narrow" if width >= 72 and height >= 20 else "tiny"
+
+
+class MainScreen(Screen[None]):
+    """Everything at a glance."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("t", "tune", "tune"),
+        Binding("v", "view", "view"),
+        Binding("b", "baseline", "baseline"),
+        Binding("tab", "host(1)", "next host"),
+        Binding("shift+tab", "host(-1)", "host before"),
+        Binding("p", "host_alone", "processes"),
+        Binding("s", "order", "sort"),
+        Binding("up", "row(-1)", "row above"),
+        Binding("down", "row(1)", "row below"),
+        Binding("escape", "follow", "newest row"),
+        Binding("question_mark", "help", "help"),
+        Binding("q", "app.leave", "quit"),
+    ]
+    DEFAULT_CSS = """
+    MainScreen { layout: vertical; background: $background; }
+    MainScreen #body { height: 1fr; }
+    MainScreen #left { width: 57fr; padding: 0 1; }
+    MainScreen #right { width: 43fr; padding: 0 1; border-left: solid $cockpit-rule; }
+    MainScreen Throughput { height: 4fr; }
+    MainScreen Latency { height: 3fr; }
+    MainScreen Runs { height: 3fr; }
+    MainScreen HostPanes { height: 1fr; }
+    MainScreen HostLines { height: auto; max-height: 8; padding: 0 1; display: none; }
+    MainScreen Numbers { height: 1fr; display: none; }
+    MainScreen Position { display: none; }
+    MainScreen.-extent Position { display: block; }
+
+    MainScreen.-no-hosts #right { display: none; }
+    MainScreen.-narrow #right { display: none; }
+    MainScreen.-narrow HostLines { display: block; }
+    MainScreen.-narrow Throughput { height: 5fr; }
+    MainScreen.-narrow Latency { height: 4fr; }
+    MainScreen.-narrow Runs { height: 4fr; }
+    MainScreen.-tiny #body { display: none; }
+    MainScreen.-tiny TopLine { display: none; }
+    MainScreen.-tiny Numbers { display: block; }
+
+    MainScreen.-host-alone #body { display: block; }
+    MainScreen.-host-alone #left { display: none; }
+    MainScreen.-host-alone #right { display: block; width: 1fr; border-left: none; }
+    MainScreen.-host-alone HostLines { display: none; }
+    MainScreen.-host-alone Numbers { display: none; }
+    """
+
+    def __init__(self, session: Session, autostart: str = "") -> None:
+        super().__init__()
+        self.session = session
+        self.autostart = autostart
+        self.view = View()
+        self._drawn: tuple[object, ...] = ()
+
+    def compose(self) -> ComposeResult:
+        yield TopLine()
+        with Horizontal(id="body"):
+            with Vertical(id="left"):
+                yield Throughput()
+                yield Latency()
+                yield Runs()
+            with Vertical(id="right"):
+                yield HostPanes()
+        yield HostLines()
+        yield Numbers()
+        yield Position()
+        yield Footer()
+
+    def on_mount(self) -> None:
+        self.set_interval(FRAME, self.frame)
+        self.frame()
+        if self.autostart:
+            self.call_after_refresh(self._start)
+
+    def on_resize(self, event: Resize) -> None:
+        self._arrange()
+        self.frame()
+
+    def scene(self) -> Scene:
+        """What there is to draw now."""
+        controls, recorder = self.session.controls, self.session.recorder
+        return Scene(
+            state=self.session.state,
+            view=self.view,
+            mode=controls.mode,
+            condition=controls.condition,
+            position=controls.position,
+            extent=controls.extent,
+            actions=controls.actions,
+            recording=recorder.path if recorder else "",
+            trouble=recorder.trouble if recorder else "",
+        )
+
+    def frame(self) -> None:
+        """Draws the present state, if it is another than the one drawn last."""
+        scene = self.scene()
+        words = (scene.mode, scene.condition, scene.position, scene.extent, scene.trouble)
+        now = (self.session.revision, self.view, words, self.size)
+        if now == self._drawn:
+            return
+        self._drawn = now
+        self._arrange()
+        for lines in self.query(Lines):
+            lines.show(scene)
+
+    def _arrange(self) -> None:
+        layout = layout_for(*self.size)
+        hosts = self.session.state.hosts
+        for name in LAYOUTS:
+            self.set_class(name == layout, f"-{name}")
+        self.set_class(not hosts, "-no-hosts")
+        self.set_class(self.view.host_alone and bool(hosts), "-host-alone")
+        self.set_class(self.session.controls.extent is not None, "-extent")
+        lines = self.query_one(HostLines)
+        if lines.styles.height is None or lines.styles.height.value != len(hosts):
+            lines.styles.height = len(hosts)
+
+    def _look(self, view: View) -> None:
+        self.view = view
+        self.frame()
+
+    def action_view(self) -> None:
+        """The next way to show latency."""
+        at = LATENCY_VIEWS.index(self.view.latency)
+        self._look(replace(self.view, latency=LATENCY_VIEWS[(at + 1) % len(LATENCY_VIEWS)]))
+
+    def action_order(self) -> None:
+        """The next order of the processes."""
+        at = PROCESS_ORDERS.index(self.view.order)
+        self._look(replace(self.view, order=PROCESS_ORDERS[(at + 1) % len(PROCESS_ORDERS)]))
+
+    def action_baseline(self) -> None:
+        """Compares with the row looked at from now on."""
+        row = self.scene().row
+        if row is None:
+            self.app.notify("there is no row yet to compare with: start a run first")
+            return
+        self._look(replace(self.view, baseline=row.number))
+
+    def action_host(self, step: int) -> None:
+        """Looks at the next host."""
+        hosts = len(self.session.state.hosts)
+        if hosts:
+            self._look(replace(self.view, host=(self.view.host + step) % hosts))
+
+    def action_host_alone(self) -> None:
+        """The host looked at fills the screen, or no longer."""
+        if not self.session.state.hosts:
+            self.app.notify("no host is watched: [[host]] in a profile adds one", markup=False)
+            return
+        self._look(replace(self.view, host_alone=not self.view.host_alone))
+
+    def action_row(self, step: int) -> None:
+        """Looks at the row above or below; below the last one is: whichever is the newest."""
+        row = self.scene().row
+        if row is not None:
+            number = max(1, row.number + step)
+            last = len(self.session.state.segments)
+            self._look(replace(self.view, row=None if number > last else number))
+
+    def action_follow(self) -> None:
+        """Back to the newest row and the whole screen."""
+        self._look(replace(self.view, row=None, host_alone=False))
+
+    def action_help(self) -> None:
+        """All keys and how to read the figures."""
+        self.app.push_screen(HelpScreen(self.session.controls.actions))
+
+    def action_tune(self) -> None:
+        """The tuning panel."""
+        self.app.push_screen(TuningScreen(self.session))
+
+    def on_key(self, event: Key) -> None:
+        action = next((action for action in self.session.controls.actions if _pressed(event, action)), None)
+        if action is not None:
+            event.stop()
+            event.prevent_default()
+            self._begin(action)
+
+    def _start(self) -> None:
+        for action in self.session.controls.actions:
+            if action.name == self.autostart:
+                self._begin(action)
+
+    def _begin(self, action: Action) -> None:
+        if not action.prompt:
+            self.app.run_worker(self._carry_out(action, ""))
+            return
+
+        def answered(answer: str | None) -> None:
+            if answer is not None:
+                self.app.run_worker(self._carry_out(action, answer))
+
+        self.app.push_screen(PromptScreen(action.prompt), answered)
+
+    async def _carry_out(self, action: Action, answer: str) -> None:
+        try:
+            await action.run(answer)
+        except CockpitError as error:
+            self.app.notify(neutral(str(error)), severity="error", timeout=10, markup=False)
+        if self.is_attached:
+            self.frame()
+
+
+def _pressed(event: Key, action: Action) -> bool:
+    return event.key in action.keys or (event.character is not None and event.character in action.keys)

@@ -1,0 +1,89 @@
+"""Latency of one row of the runs table: a line of percentiles over a histogram or a table of percentiles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cockpit.model.histogram import Histogram
+from cockpit.model.state import Segment
+from cockpit.model.text import milliseconds, si
+from cockpit.tui.braille import bar
+from cockpit.tui.buckets import edges_for
+from cockpit.tui.cells import Line, centred, fit, right, rule
+from cockpit.tui.lines import Lines
+from cockpit.tui.scene import LatencyView, Scene
+
+# Those that matter most first: the room decides how many are shown.
+_PERCENTS = (50, 99, 100, 90, 95, 99.9, 75, 98, 80, 66)
+
+
+class Latency(Lines):
+    """`view.latency` names which of `_VIEWS` is drawn below the line of percentiles."""
+
+    def draw(self, scene: Scene, width: int, height: int) -> list[Line]:
+        row = scene.row
+        if row is None or not row.counts.latency.count:
+            waiting = "no replies in this row yet" if row else "latencies of the replies will stand here"
+            empty = centred([(waiting, "dim")], width, height - 1)
+            return [rule((("latency", "strong"),), (), width), *empty]
+        title: Line = (("latency", "strong"), (f" {row.counts.latency_name}, row {row.number}", "dim"))
+        return [
+            rule(title, percentile_line(row.counts.latency), width),
+            *_VIEWS[scene.view.latency](row, width, height - 1),
+        ]
+
+
+def percentile_line(latency: Histogram) -> Line:
+    """`p50 1.2 p90 2.1 p99 9.8 max 61 ms`."""
+    line: list[tuple[str, str]] = []
+    for name, seconds in (
+        ("p50", latency.percentile(50)),
+        ("p90", latency.percentile(90)),
+        ("p99", latency.percentile(99)),
+        ("max", latency.max),
+    ):
+        line += [(f"{name} ", "dim"), (f"{milliseconds(seconds)} ", "strong")]
+    return (*line, ("ms", "dim"))
+
+
+def _histogram(row: Segment, width: int, height: int) -> list[Line]:
+    """A bar per bucket. The scale is linear, so that lengths compare; counts tell of the rare ones."""
+    latency = row.counts.latency
+    edges = edges_for(latency, height)
+    counts = latency.between(edges)
+    most = max(counts)
+    room = max(4, width - 36)
+    lines: list[Line] = []
+    for low, high, count in zip(edges, edges[1:], counts, strict=False):
+        share = f"{100 * count / latency.count:5.1f} %" if count else ""
+        span = f"{right(milliseconds(low / 1e9), 6)} – {fit(milliseconds(high / 1e9) + ' ms', 9)}"
+        figures = f"{right(_count(count), 9)}{right(share, 9)}"
+        lines.append(((span, "text"), (fit(bar(count / most, room), room), "chart"), (figures, "text")))
+    return lines
+
+
+def _count(count: int) -> str:
+    if not count:
+        return "·"
+    return str(count) if count < 10_000_000 else si(count)
+
+
+def _percentiles(row: Segment, width: int, height: int) -> list[Line]:
+    """Response time under open load, service time, and its parts: until the first byte, and making the connection."""
+    counts = row.counts
+    parts = [("service", counts.service), ("first byte", counts.first_byte), ("connect", counts.connect)]
+    if counts.response.count:
+        parts.insert(0, ("response", counts.response))
+    header: Line = ((right("per cent", 10), "dim"), *((right(f"{name} ms", 16), "dim") for name, _ in parts))
+    lines: list[Line] = [header]
+    for percent in sorted(_PERCENTS[: max(1, height - 1)]):
+        figures = ((right(milliseconds(part.percentile(percent)) if part.count else "–", 16), "") for _, part in parts)
+        lines.append(((right(f"{percent:g}", 10), "dim"), *figures))
+    return lines
+
+
+# A further view, such as a heat map over time, is one more entry here and in LATENCY_VIEWS.
+_VIEWS: dict[LatencyView, Callable[[Segment, int, int], list[Line]]] = {
+    "histogram": _histogram,
+    "percentiles": _percentiles,
+}

@@ -1,0 +1,59 @@
+"""A terminal too small for charts: the figures alone."""
+
+from __future__ import annotations
+
+from cockpit.analysis.doubt import row_doubts
+from cockpit.model.text import milliseconds, neutral, si
+from cockpit.tui.cells import EMPTY, Line, clip
+from cockpit.tui.lines import Lines
+from cockpit.tui.scene import Scene
+from cockpit.tui.widgets.hosts import host_line
+from cockpit.tui.widgets.topline import generator, mode, recording
+from cockpit.tui.words import how_to_begin
+
+
+class Numbers(Lines):
+    """Mode and clock, then rate, percentiles and errors of the row looked at, then a line a host."""
+
+    def draw(self, scene: Scene, width: int, height: int) -> list[Line]:
+        lines: list[Line] = [clip((*mode(scene), *recording(scene)), width)]
+        lines += _row(scene)
+        second = scene.second
+        if second is not None:
+            lines.append(generator(second))
+        hosts = [host_line(host, scene, width) for host in scene.hosts]
+        room = max(1, height - len(lines))
+        if len(hosts) < room:
+            lines.append(EMPTY)
+        return lines + hosts[:room]
+
+
+def _row(scene: Scene) -> list[Line]:
+    row = scene.row
+    if row is None:
+        return [((text, role),) for text, role in how_to_begin(scene) if text]
+    latency = row.counts.latency
+    second = scene.second
+    now = si(second.rate) if second else "no load"
+    lines: list[Line] = [
+        (
+            ("rate     ", "dim"),
+            (now, "strong"),
+            (" now, row ", "dim"),
+            (si(row.rate), "strong"),
+            (" req/s", "dim"),
+        ),
+        (
+            (f"{row.counts.latency_name:<9}p50 ", "dim"),
+            (milliseconds(latency.percentile(50)), "strong"),
+            (" p99 ", "dim"),
+            (milliseconds(latency.percentile(99)), "strong"),
+            (" max ", "dim"),
+            (milliseconds(latency.max), "strong"),
+            (" ms", "dim"),
+        ),
+        (("errors   ", "dim"), (si(row.counts.failed), "warn" if row.counts.failed else "strong")),
+        (("row      ", "dim"), (f"{row.number} {neutral(row.label)}", "")),
+    ]
+    said = row_doubts(row)
+    return [*lines, (("doubt    ", "dim"), (said[0][1], "warn"))] if said else lines

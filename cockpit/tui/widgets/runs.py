@@ -1,0 +1,139 @@
+"""The runs table: every run, and every change within one, is a row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from textwrap import wrap
+from typing import NamedTuple
+
+from cockpit.analysis.doubt import row_doubts
+from cockpit.model.load import LoadPlan
+from cockpit.model.state import Segment
+from cockpit.model.text import milliseconds, neutral, si
+from cockpit.tui.cells import EMPTY, Line, Piece, centred, fit, right, rule
+from cockpit.tui.lines import Lines
+from cockpit.tui.scene import Scene
+
+# Cells for the mark and number on the left, and for a doubt on the right.
+_NUMBER = 5
+_DOUBT = 7
+
+
+class Column(NamedTuple):
+    """A column of figures right of the label; `need` is the width of the table from which it is shown."""
+
+    title: str
+    width: int
+    need: int
+    figure: Callable[[Segment, Scene], Piece]
+
+
+class Runs(Lines):
+    """The newest rows, or those around the chosen one; the last line says the chosen row in full."""
+
+    def draw(self, scene: Scene, width: int, height: int) -> list[Line]:
+        segments = scene.state.segments
+        title = rule(
+            (("runs", "strong"),),
+            ((f"times: {segments[-1].counts.latency_name}, ms", "dim"),) if segments else (),
+            width,
+        )
+        if not segments:
+            return [title, *centred([("every run and every change becomes a row here", "dim")], width, height - 1)]
+        columns = [column for column in COLUMNS if width >= column.need]
+        label = width - _NUMBER - sum(column.width for column in columns) - _DOUBT
+        head: list[Piece] = [(right("#", _NUMBER - 2) + "  " + fit("change", label), "dim")]
+        head += [(right(column.title, column.width), "dim") for column in columns]
+        told = in_full(scene.row, width)[: max(0, height - 4)] if scene.row else []
+        rows = _visible(segments, scene.row, max(1, height - 2 - len(told)))
+        lines = [title, tuple(head), *(_row(segment, scene, columns, label) for segment in rows)]
+        return lines + [EMPTY] * (height - len(told) - len(lines)) + told
+
+
+def _visible(segments: tuple[Segment, ...], looked_at: Segment | None, room: int) -> tuple[Segment, ...]:
+    """The last rows that fit, moved up where the chosen one would not be among them."""
+    last = len(segments)
+    if looked_at and looked_at.number <= last - room:
+        last = looked_at.number + room - 1
+    return segments[max(0, last - room) : last]
+
+
+def _row(segment: Segment, scene: Scene, columns: list[Column], label: int) -> Line:
+    chosen = segment is scene.row
+    mark = "▸" if chosen else " "
+    role = "strong" if chosen else ""
+    line: list[Piece] = [(f"{mark}{segment.number:>2}  {fit(neutral(segment.label), label)}", role)]
+    for column in columns:
+        figure, its_role = column.figure(segment, scene)
+        line.append((right(figure, column.width), its_role or role))
+    said = row_doubts(segment)
+    if said:
+        line.append((f" {said[0][0]}{'+' if len(said) > 1 else ''}", "warn"))
+    elif segment.end is None:
+        line.append((" now", "dim"))
+    return tuple(line)
+
+
+def in_full(segment: Segment, width: int) -> list[Line]:
+    """The row's label over as many lines as it takes, then what speaks against its figures, a line each."""
+    label = wrap(neutral(segment.label), max(10, width - _NUMBER))
+    lines = [(f"{segment.number if at == 0 else '':>3}  {part}", "dim") for at, part in enumerate(label)]
+    lines += [(f"     {reason}", "warn") for _, reason in row_doubts(segment)]
+    return [(line,) for line in lines]
+
+
+def births_per_second(segment: Segment) -> float | None:
+    """Processes born a second while the row was counted, all hosts together; None where no host was read twice."""
+    rates = [window.births / window.seconds for window in segment.hosts.values() if window.seconds > 0]
+    return sum(rates) if rates else None
+
+
+def same_load(one: LoadPlan, other: LoadPlan) -> bool:
+    """Whether two rows were put under the same load, however long it lasted."""
+    names = ("url", "method", "headers", "body", "mix", "paths", "concurrency", "rate", "arrivals", "keepalive")
+    return all(getattr(one, name) == getattr(other, name) for name in names)
+
+
+def _rate(segment: Segment, scene: Scene) -> Piece:
+    return (si(segment.rate) if segment.seconds > 0 else "–", "")
+
+
+def _percentile(percent: float) -> Callable[[Segment, Scene], Piece]:
+    def figure(segment: Segment, scene: Scene) -> Piece:
+        latency = segment.counts.latency
+        return (milliseconds(latency.percentile(percent)) if latency.count else "–", "")
+
+    return figure
+
+
+def _errors(segment: Segment, scene: Scene) -> Piece:
+    failed = segment.counts.failed
+    return (si(failed), "warn" if failed else "")
+
+
+def _births(segment: Segment, scene: Scene) -> Piece:
+    rate = births_per_second(segment)
+    return ("–" if rate is None else f"{rate:.1f}", "")
+
+
+def _against_base(segment: Segment, scene: Scene) -> Piece:
+    """The plain difference of the two rates. It claims nothing: no colour, no word of better or worse."""
+    base = scene.baseline
+    if base is None or segment.warmup or segment.seconds <= 0 or base.rate <= 0:
+        return ("–", "dim")
+    if segment.number == base.number:
+        return ("base", "dim")
+    if not same_load(segment.plan, base.plan):
+        return ("≠ load", "dim")
+    return (f"{100 * (segment.rate / base.rate - 1):+.0f} %", "")
+
+
+COLUMNS = (
+    Column("req/s", 6, 0, _rate),
+    Column("p50", 5, 52, _percentile(50)),
+    Column("p99", 5, 0, _percentile(99)),
+    Column("max", 5, 58, _percentile(100)),
+    Column("err", 5, 0, _errors),
+    Column("births/s", 9, 0, _births),
+    Column("vs base", 8, 0, _against_base),
+)

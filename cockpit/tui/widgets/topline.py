@@ -1,0 +1,62 @@
+"""The first line: what is done, in which mode, at what instant, whether it is recorded, how the generator fares."""
+
+from __future__ import annotations
+
+from cockpit.model.state import LoadSecond
+from cockpit.model.text import clock, milliseconds, neutral
+from cockpit.tui.cells import Line, clip, ends, length
+from cockpit.tui.lines import Lines
+from cockpit.tui.scene import Scene
+
+# A worker that was away for so long (s) may have coloured what it measured.
+PAUSE = 0.020
+
+
+class TopLine(Lines):
+    """One line high."""
+
+    DEFAULT_CSS = "TopLine { height: 1; background: $panel; padding: 0 1; }"
+
+    def draw(self, scene: Scene, width: int, height: int) -> list[Line]:
+        status = (*mode(scene), *recording(scene), *generator(scene.second))
+        if length(status) > width:
+            return [clip((*recording(scene), *mode(scene)), width)]
+        return [ends(_name(scene, width - length(status) - 1), status, width)]
+
+
+def _name(scene: Scene, room: int) -> Line:
+    """Profile, target and, where there is room for it, the address that its name was resolved to."""
+    state = scene.state
+    if state.started is None:
+        return (("cockpit", "strong"),)
+    target = neutral(state.started.target.removeprefix("http://"))
+    name = (("cockpit  ", "strong"), (neutral(state.started.name) + (f" · {target}" if target else ""), ""))
+    address = neutral(next(iter(state.segments[-1].addresses), "")) if state.segments else ""
+    at = ((f" at {address}", "dim"),) if address and address not in target else ()
+    return (*name, *at) if length((*name, *at)) <= room else name
+
+
+def mode(scene: Scene) -> Line:
+    """The mode's word, then the session's clock."""
+    words = " ".join(word for word in (scene.mode, scene.condition) if word)
+    return ((f"{words}  ", "strong"), (f"{clock(scene.now)}  ", "text"))
+
+
+def recording(scene: Scene) -> Line:
+    """Whether the session is kept."""
+    if scene.trouble:
+        return ((f" NOT RECORDING: {neutral(scene.trouble)} ", "alarm"), ("  ", ""))
+    return (("● rec  ", "text"),) if scene.recording else ()
+
+
+def generator(second: LoadSecond | None) -> Line:
+    """How busy and how late the generator is; saturated means that it, not the server, set the pace."""
+    if second is None:
+        return ()
+    shares = "/".join(f"{100 * share:.0f}" for share in second.workers)
+    figures = f"gen {shares:>2} % · lag {milliseconds(second.lag_p99)} ms"
+    if second.pause >= PAUSE:
+        figures += f" · pause {milliseconds(second.pause)} ms"
+    if second.saturated:
+        return ((figures + "  ", ""), (" GENERATOR SATURATED ", "alarm"))
+    return ((figures, ""),)

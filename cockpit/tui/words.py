@@ -1,0 +1,48 @@
+"""Words that several panes use: keys as they stand on a keyboard, what to press first."""
+
+from __future__ import annotations
+
+from cockpit.model.text import neutral
+from cockpit.tui.cells import Piece
+from cockpit.tui.scene import Scene
+
+_KEYS = {
+    "plus": "+",
+    "minus": "-",
+    "comma": ",",
+    "full_stop": ".",
+    "colon": ":",
+    "slash": "/",
+    "question_mark": "?",
+    "left_square_bracket": "[",
+    "right_square_bracket": "]",
+    "left": "←",
+    "right": "→",
+    "up": "↑",
+    "down": "↓",
+    "pageup": "PgUp",
+    "pagedown": "PgDn",
+    "home": "Home",
+    "end": "End",
+    "escape": "Esc",
+    "enter": "Enter",
+    "equals_sign": "=",
+}
+
+
+def key_name(key: str) -> str:
+    """`plus` as `+`, `ctrl+s` as `^S`."""
+    if key.startswith("ctrl+"):
+        return "^" + key.removeprefix("ctrl+").upper()
+    return _KEYS.get(key, key)
+
+
+def how_to_begin(scene: Scene) -> list[Piece]:
+    """What to press first, from what the session offers."""
+    first = [action for action in scene.actions if action.footer][:1]
+    lines: list[Piece] = [("", "")] if first else []
+    lines += [(f"press {key_name(action.keys[0])}: {action.label}", "key") for action in first]
+    question = scene.state.started.question if scene.state.started else ""
+    if question:
+        lines += [("", ""), (f"“{neutral(question)}”", "dim")]
+    return lines

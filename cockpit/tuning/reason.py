@@ -1,0 +1,32 @@
+"""The one line of a failed command's output that says why. Pure; what it gives is harmless to show."""
+
+from __future__ import annotations
+
+import re
+
+from cockpit.model.text import neutral
+
+# A word that a complaint holds; what only warns (Apache's AH00558 about its own name) holds none of them.
+_COMPLAINT = re.compile(
+    r"error|invalid|fail|emerg|fatal|denied|cannot|can't|could not|not allowed|unknown|no such|not found|must", re.I
+)
+_CHATTER = re.compile(r"AH00558|fully qualified domain name|Action '.*' failed|The Apache error log may|\bwarn", re.I)
+
+
+def useful_line(stderr: bytes, stdout: bytes = b"") -> str:
+    """The first complaint, with the line that it announces when it ends in a colon; else the first line; else ""."""
+    for output in (stderr, stdout):
+        lines = [line.strip() for line in output.decode("utf-8", "replace").splitlines() if line.strip()]
+        telling = [line for line in lines if not _CHATTER.search(line)]
+        for index, line in enumerate(telling):
+            if _COMPLAINT.search(line):
+                announced = telling[index + 1 : index + 2] if line.endswith(":") else []
+                return neutral(" ".join((line, *announced)), 400)
+        if telling or lines:
+            return neutral((telling or lines)[0], 400)
+    return ""
+
+
+def last_part(complaint: str) -> str:
+    """The reason alone: `cp: cannot stat 'x': No such file or directory` gives `No such file or directory`."""
+    return neutral(complaint.strip().rpartition(": ")[2], 400)

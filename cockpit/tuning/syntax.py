@@ -1,0 +1,143 @@
+"""How Apache reads a configuration text: logical lines, words and nested sections. Pure; bytes with their positions.
+
+It follows httpd's own reader: a backslash before a line's end joins the next line (in comments too), words may stand
+in quotes, `#` is a comment only as a line's first character, names of sections ignore case, their arguments do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+SPACE = b" \t\r\n\v\f"
+
+
+class ConfigError(Exception):
+    """A configuration text, or a value for it, that cannot be worked with; one line without the file's name."""
+
+
+class Line(NamedTuple):
+    """A logical line. `body` is what Apache sees of it; `start` and `end` (line end included) are bytes of the text.
+
+    `pieces` are (position in body, position in text), one for each physical line. `open` is: the text ends in the
+    middle of a continuation.
+    """
+
+    number: int
+    start: int
+    end: int
+    body: bytes
+    pieces: tuple[tuple[int, int], ...]
+    open: bool
+
+    def position(self, index: int) -> int:
+        """Where in the text `body[index]` stands."""
+        inside, outside = max(piece for piece in self.pieces if piece[0] <= index)
+        return outside + index - inside
+
+
+class Word(NamedTuple):
+    """A word of a line: its content, its span in the body with quotes; `quote` is b"" for a bare one."""
+
+    content: bytes
+    start: int
+    end: int
+    quote: bytes
+    closed: bool
+
+
+class Block(NamedTuple):
+    """A section's opening: `name` in lower case, `argument` as written."""
+
+    name: str
+    argument: str
+    header: str
+    line: Line
+
+
+class Item(NamedTuple):
+    """A directive, or a section's end (`closes`), and the sections it stands in, outermost first."""
+
+    line: Line
+    name: Word
+    within: tuple[Block, ...]
+    closes: Block | None = None
+
+
+def lines(text: bytes) -> Iterator[Line]:
+    """The logical lines of `text`, blank ones and comments too; their spans cover the text without a gap."""
+    start, number = 0, 1
+    while start < len(text):
+        at, first = start, number
+        body = b""
+        pieces: list[tuple[int, int]] = []
+        continued = True
+        while continued and at < len(text):
+            feed = text.find(b"\n", at)
+            end = feed + 1 if feed >= 0 else len(text)
+            pieces.append((len(body), at))
+            body += text[at:end]
+            if feed >= 0:
+                body = body[:-1].removesuffix(b"\r")
+            continued = feed >= 0 and body.endswith(b"\\")
+            if continued:
+                body = body[:-1]
+                pieces = [piece for piece in pieces if piece[0] <= len(body)]
+            at, number = end, number + 1
+        yield Line(first, start, at, body, tuple(pieces), continued)
+        start = at
+
+
+def word_at(body: bytes, at: int) -> Word | None:
+    """The next word of `body` from `at` on, or None at its end."""
+    while at < len(body) and body[at] in SPACE:
+        at += 1
+    if at == len(body):
+        return None
+    quote = body[at : at + 1] if body[at] in b"\"'" else b""
+    content = bytearray()
+    end = at + len(quote)
+    while end < len(body) and (body[end] not in quote if quote else body[end] not in SPACE):
+        if body[end] == 0x5C and end + 1 < len(body) and body[end + 1] in b"\\" + quote:
+            end += 1
+        content.append(body[end])
+        end += 1
+    closed = not quote or end < len(body)
+    return Word(bytes(content), at, end + 1 if quote and closed else end, quote, closed)
+
+
+def words(body: bytes, at: int = 0) -> Iterator[Word]:
+    """The words of `body` from `at` on."""
+    while word := word_at(body, at):
+        yield word
+        at = word.end
+
+
+def items(text: bytes) -> Iterator[Item]:
+    """Every directive and section end of `text` in order. Raises ConfigError where sections do not nest."""
+    if b"\0" in text:
+        raise ConfigError("it holds a NUL byte and is no configuration text")
+    within: tuple[Block, ...] = ()
+    for line in lines(text):
+        name = word_at(line.body, 0)
+        if name is None or line.body[name.start : name.start + 1] == b"#":
+            continue
+        if name.content.startswith(b"</"):
+            closing = name.content[2:].rstrip(b">").decode("utf-8", "replace")
+            if not within or within[-1].name != closing.lower():
+                raise ConfigError(f"line {line.number}: </{closing}> closes nothing that is open there")
+            yield Item(line, name, within[:-1], closes=within[-1])
+            within = within[:-1]
+        elif name.content.startswith(b"<"):
+            within = (*within, _block(line, name))
+        else:
+            yield Item(line, name, within)
+    if within:
+        raise ConfigError(f"line {within[-1].line.number}: <{within[-1].header}> is never closed")
+
+
+def _block(line: Line, name: Word) -> Block:
+    opening = line.body.rstrip(SPACE).removesuffix(b">")
+    kind = name.content[1:].rstrip(b">").decode("utf-8", "replace")
+    argument = opening[name.end :].strip(SPACE).decode("utf-8", "backslashreplace")
+    return Block(kind.lower(), argument, f"{kind} {argument}".strip(), line)

@@ -1,0 +1,61 @@
+import pytest
+
+from cockpit.analysis.thresholds import hold, parse_threshold
+from cockpit.model.errors import UsageError
+from cockpit.model.figures import RunResult
+from cockpit.model.histogram import Histogram
+from cockpit.model.load import LoadPlan
+from cockpit.model.state import Counts
+
+RESULT = RunResult(
+    run=1,
+    plan=LoadPlan(url="http://a/", requests=1000),
+    counts=Counts(
+        sent=1000,
+        completed=998,
+        statuses={200: 990, 503: 8},
+        refused=8,
+        errors={"reset": 2},
+        service=Histogram.of([n * 1_000_000 for n in range(1, 101)]),
+    ),
+    seconds=2.0,
+    hosts={},
+    saturated=0.0,
+    partial="",
+    reason="completed",
+    detail="",
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "holds"),
+    [
+        ("p99 < 100ms", True),
+        ("p99 < 99ms", False),
+        ("p99.9<=0.1001", True),
+        ("service.p50 < 51ms", True),
+        ("max == 100ms", True),
+        ("errors == 0", False),
+        ("errors == 2", True),
+        ("failed == 10", True),
+        ("rate > 400", True),
+        ("rate >= 0.5k", False),
+        ("duration < 3s", True),
+        ("connect.p99 < 1s", False),
+        ("web1.cpu.idle > 20", False),
+    ],
+)
+def test_thresholds(text: str, holds: bool) -> None:
+    (outcome,) = hold([parse_threshold(text)], RESULT)
+    assert outcome.holds is holds
+
+
+def test_no_data_does_not_hold() -> None:
+    (outcome,) = hold([parse_threshold("web1.cpu.idle > 20")], RESULT)
+    assert (outcome.found, outcome.holds) == (None, False)
+
+
+@pytest.mark.parametrize("text", ["", "p99", "p99 < ", "p99 < fast", "speed > 3", "rate > 3ms", "web1.cpu.heat > 3"])
+def test_what_makes_no_sense_is_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse_threshold(text)

@@ -1,0 +1,204 @@
+"""The commands as a user calls them: stdout is data, stderr progress, the exit code what became of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from cockpit.model.events import Tick
+from cockpit.session.recording.reader import Recording
+from tests.servers import http_server
+
+COCKPIT = (sys.executable, "-m", "cockpit")
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with http_server() as base:
+        yield base
+
+
+def cockpit(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*COCKPIT, *map(str, arguments)], capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_run_counts_exactly(url: str) -> None:
+    done = cockpit("run", url, "-c", "7", "-n", "1001", "--no-tui", "--json")
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert (result["completed"], result["sent"], result["failed"]) == (1001, 1001, 0)
+    assert result["statuses"] == {"200": 1001}
+    assert result["bytes"] > 1001 * 92
+    assert result["service"]["p50"] <= result["service"]["p99"] <= result["service"]["max"]
+    assert "closed c=7 n=1001" in done.stderr
+
+
+def test_run_prints_a_summary_where_stdout_is_no_terminal(url: str) -> None:
+    done = cockpit("run", url, "-n", "200", "--disable-keepalive")
+    assert done.returncode == 0, done.stderr
+    assert "200 of 200 sent, 0 failed" in done.stdout
+    assert "few samples" in done.stdout
+
+
+def test_a_run_is_recorded_and_reported(url: str, tmp_path: Path) -> None:
+    file = tmp_path / "s.cockpit"
+    secret = ("-H", "Authorization: Bearer sesame", "-H", "Cookie: sesame")
+    done = cockpit("run", url, "-n", "300", "--record", file, "--json", *secret)
+    assert done.returncode == 0, done.stderr
+    again = cockpit("report", file, "--json")
+    assert json.loads(again.stdout) == [json.loads(done.stdout)]
+    with Recording(file) as recording:
+        assert "sesame" not in repr(list(recording.events()))
+
+
+def test_check_holds_and_breaks(url: str) -> None:
+    good = cockpit("check", url, "-n", "200", "--threshold", "errors == 0", "--threshold", "p99 < 10s")
+    assert good.returncode == 0, good.stderr
+    assert good.stdout.count("ok ") == 2
+    broken = cockpit("check", url, "-n", "200", "--threshold", "rate > 100M", "--json")
+    assert broken.returncode == 99
+    assert [one["holds"] for one in json.loads(broken.stdout)["thresholds"]] == [False]
+
+
+def test_check_without_thresholds_takes_no_failure(url: str) -> None:
+    assert cockpit("check", url, "-n", "50").returncode == 0
+    refused = cockpit("check", f"{url}/status/503", "-n", "50")
+    assert refused.returncode == 99
+    assert "BROKEN  failed == 0  found 50" in refused.stdout
+
+
+def test_a_profile_is_checked(url: str, tmp_path: Path) -> None:
+    profile = tmp_path / "p.toml"
+    profile.write_text(f'[target]\nurl = "{url}"\n[load]\nrequests = 100\n[check]\nthresholds = ["completed == 100"]\n')
+    assert cockpit("check", profile).returncode == 0
+
+
+def test_this_machine_is_watched_without_ssh(url: str, tmp_path: Path) -> None:
+    profile = tmp_path / "p.toml"
+    profile.write_text(
+        f'[target]\nurl = "{url}"\n[load]\nduration = "2s"\n[[host]]\nname = "here"\nprocesses = "python*"\n'
+    )
+    done = cockpit("run", profile, "--json")
+    assert done.returncode == 0, done.stderr
+    here = json.loads(done.stdout)["hosts"]["here"]
+    assert 0 <= here["cpu.idle"] < 100
+    assert here["processes.count"] >= 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("run", "http://127.0.0.1:1/", "--no-tui"), 3, "127.0.0.1 port 1"),
+        (("run", "http://no-such-host.invalid/", "--no-tui"), 3, "no-such-host.invalid"),
+        (("run", "ftp://x/", "--no-tui"), 2, "found 'ftp://x/'"),
+        (("run", "none.toml", "--no-tui"), 2, "none.toml: no such profile"),
+        (
+            ("run", "http://127.0.0.1:1/", "-c", "20", "-n", "5"),
+            2,
+            "-n: found 5; allowed: at least the concurrency, 20",
+        ),
+        (("run", "http://127.0.0.1:1/", "-H", "broken"), 2, "write it as 'Name: value'"),
+        (("run", "http://127.0.0.1:1/", "-D", "none"), 2, "-D none: cannot be read"),
+        (("check", "http://127.0.0.1:1/", "--threshold", "speed > 3"), 2, "unknown figure 'speed'"),
+        (("replay", "none.cockpit"), 2, "none.cockpit: no such recording"),
+        (("report", "none.cockpit"), 2, "none.cockpit: no such recording"),
+    ],
+)
+def test_what_a_user_can_cause_is_one_line(arguments: tuple[str, ...], code: int, said: str) -> None:
+    done = cockpit(*arguments)
+    assert done.returncode == code
+    errors = [line for line in done.stderr.splitlines() if line.startswith("cockpit: ")]
+    assert len(errors) == 1
+    assert said in errors[0]
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_flags_that_make_no_sense_are_refused() -> None:
+    done = cockpit("run", "http://127.0.0.1:1/", "-c", "0")
+    assert done.returncode == 2
+    assert "must be more than 0" in done.stderr
+
+
+def test_an_unwritable_recording_is_said_before_load_starts(url: str, tmp_path: Path) -> None:
+    done = cockpit("run", url, "-n", "100", "--record", tmp_path / "none" / "s.cockpit")
+    assert done.returncode == 2
+    assert "cannot record there: No such file or directory" in done.stderr
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_stops_the_run_and_keeps_all(url: str, tmp_path: Path, sign: signal.Signals) -> None:
+    file = tmp_path / "s.cockpit"
+    command = [*COCKPIT, "run", url, "-z", "60s", "--record", str(file), "--json"]
+    # A shell that starts something in the background has it ignore SIGINT; a terminal does not.
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler) and None,
+    )
+    while not _has_replies(file):
+        assert process.poll() is None
+    os.kill(process.pid, sign)
+    stdout, stderr = process.communicate(timeout=30)
+    assert process.returncode == 130, stderr
+    result = json.loads(stdout)
+    assert result["ended"] == "stopped"
+    assert result["completed"] > 0
+    assert result["sent"] == result["completed"] + result["abandoned"]
+    with Recording(file) as recording:
+        kinds = [type(event).__name__ for event in recording.events()]
+    assert kinds[-2:] == ["RunEnded", "SessionEnded"]
+    assert not list(tmp_path.glob("*-wal"))
+
+
+def test_kill_9_in_the_middle_leaves_a_file_that_opens_and_nothing_running(url: str, tmp_path: Path) -> None:
+    file = tmp_path / "s.cockpit"
+    command = [*COCKPIT, "run", url, "-z", "60s", "--record", str(file), "--no-tui"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    begun = time.monotonic()
+    while not _has_replies(file) or time.monotonic() < begun + 2.5:
+        assert process.poll() is None
+    workers = psutil.Process(process.pid).children(recursive=True)
+    assert workers
+    lived = time.time()
+    process.kill()
+    process.wait()
+    with Recording(file) as recording:
+        assert recording.started.wall + recording.end > lived - 1.0
+    gone, alive = psutil.wait_procs(workers, timeout=20)
+    assert (len(gone), alive) == (len(workers), [])
+
+
+def _has_replies(file: Path) -> bool:
+    try:
+        with Recording(file) as recording:
+            return any(isinstance(event, Tick) and event.completed for event in recording.events())
+    except Exception:
+        return False
+
+
+@pytest.mark.parametrize("command", ["run", "check", "report"])
+def test_a_headless_command_imports_no_textual(url: str, tmp_path: Path, command: str) -> None:
+    file = tmp_path / "s.cockpit"
+    script = (
+        "import sys; from cockpit.cli import main\n"
+        f"code = main(['run', '{url}', '-n', '20', '--json', '--record', r'{file}'])\n"
+        "if sys.argv[1] == 'check': code = main(['check', '%s', '-n', '20'])\n"
+        "if sys.argv[1] == 'report': code = main(['report', r'%s'])\n"
+        "found = [name for name in sys.modules if name.split('.')[0] == 'textual']\n"
+        "sys.exit(f'imported {found[:3]}' if found else code)\n"
+    ) % (url, file)
+    done = subprocess.run([sys.executable, "-c", script, command], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,77 @@
+"""A host that cannot be watched ends a run without the screen in one line and exit code 3, before any load."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import asyncssh
+import pytest
+
+from tests.hosts.sshd import Sshd
+from tests.servers import http_server
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with http_server() as base:
+        yield base
+
+
+@pytest.fixture
+async def sshd(tmp_path: Path) -> AsyncIterator[Sshd]:
+    directory = tmp_path / "sshd"
+    directory.mkdir()
+    server = await Sshd(directory).start()
+    yield server
+    await server.stop()
+
+
+async def run(url: str, sshd: Sshd, tmp_path: Path) -> tuple[int, str]:
+    """Exit code and stderr of a short run that watches the host."""
+    profile = tmp_path / "p.toml"
+    profile.write_text(f'[target]\nurl = "{url}"\n[load]\nrequests = 50\n[[host]]\nname = "web1"\nssh = "web"\n')
+    command = (sys.executable, "-m", "cockpit", "run", profile, "--no-tui", "--ssh-config", sshd.ssh_config)
+    environment = {**os.environ, "HOME": str(tmp_path), "SSH_AUTH_SOCK": ""}
+    process = await asyncio.create_subprocess_exec(
+        *map(str, command), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, env=environment
+    )
+    stdout, stderr = await process.communicate()
+    assert process.returncode is not None
+    assert (b"rate" in stdout) == (process.returncode == 0)
+    return process.returncode, stderr.decode()
+
+
+async def test_a_known_host_is_watched(url: str, sshd: Sshd, tmp_path: Path) -> None:
+    code, said = await run(url, sshd, tmp_path)
+    assert code == 0, said
+
+
+@pytest.mark.parametrize("trusted", ["nobody", "another key"])
+async def test_host_keys_are_enforced(url: str, sshd: Sshd, tmp_path: Path, trusted: str) -> None:
+    sshd.trust(*([asyncssh.generate_private_key("ssh-ed25519")] if trusted == "another key" else []))
+    code, said = await run(url, sshd, tmp_path)
+    assert code == 3
+    (line,) = [line for line in said.splitlines() if line.startswith("cockpit: ")]
+    assert "web1" in line
+    assert ("changed" in line.lower()) == (trusted == "another key"), line
+    assert "SHA256:" in line
+
+
+async def test_a_refused_key(url: str, sshd: Sshd, tmp_path: Path) -> None:
+    sshd.client_key.unlink()
+    sshd.client_key.touch(0o600)
+    asyncssh.generate_private_key("ssh-ed25519").write_private_key(sshd.client_key)
+    code, said = await run(url, sshd, tmp_path)
+    assert code == 3
+    assert "refused" in said
+
+
+async def test_a_host_that_is_away(url: str, sshd: Sshd, tmp_path: Path) -> None:
+    await sshd.stop()
+    code, said = await run(url, sshd, tmp_path)
+    assert code == 3
+    assert "cockpit: web1" in said

@@ -1,0 +1,124 @@
+"""Open load, ladders, mixes and expectations as flags and profiles ask for them, through to the JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from cockpit.report.machine import RunJson
+from tests.cli.test_headless import cockpit
+from tests.servers import http_server
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with http_server() as base:
+        yield base
+
+
+def run_json(*arguments: str | Path) -> RunJson:
+    done = cockpit("run", *arguments, "--json")
+    assert done.returncode == 0, done.stderr
+    return msgspec.convert(json.loads(done.stdout), RunJson)
+
+
+def test_open_load_sends_all_that_is_due(url: str) -> None:
+    result = run_json(url, "-q", "200", "-z", "2s")
+    assert result.sent + result.held_back == 400
+    assert result.sent == result.completed + sum(result.errors.values()) + result.abandoned
+    assert result.response.p50 is not None and result.service.p50 is not None
+    assert result.response.max is not None and result.service.max is not None
+    assert result.response.max >= result.service.max
+
+
+def test_both_latencies_are_named(url: str) -> None:
+    done = cockpit("run", url, "-q", "100", "-n", "100", "--poisson", "--no-tui")
+    assert done.returncode == 0, done.stderr
+    for words in ("response time: from the instant it was due", "service time: from the connect", "held back  0"):
+        assert words in done.stdout
+
+
+def test_every_rung_is_a_row_and_the_warm_up_is_left_out(url: str) -> None:
+    result = run_json(url, "--ladder", "1,2,4:600ms", "--warmup", "300ms")
+    assert [row.label for row in result.rows] == ["baseline · c=1", "baseline · c=2", "baseline · c=4"]
+    assert [row.concurrency for row in result.rows] == [1, 2, 4]
+    assert sum(row.completed for row in result.rows) == result.completed
+    assert 1.5 < result.duration < 2.1
+
+
+def test_a_mix_is_told_by_name(url: str, tmp_path: Path) -> None:
+    profile = tmp_path / "p.toml"
+    profile.write_text(
+        f'[target]\nurl = "{url}"\n[load]\nrequests = 300\nconcurrency = 3\n'
+        '[[request]]\nname = "page"\npath = "/"\nweight = 2\nexpect = {status = 200, length = 92}\n'
+        '[[request]]\nname = "gone"\npath = "/status/404"\nexpect = {status = 404}\n'
+    )
+    result = run_json(profile)
+    assert (result.requests["page"].completed, result.requests["gone"].completed) == (200, 100)
+    assert (result.failed, result.statuses) == (0, {"200": 200, "404": 100})
+    assert result.body_bytes == 300 * 92
+
+
+def test_as_many_workers_as_there_are_cpus(url: str) -> None:
+    cpus = len(os.sched_getaffinity(0))
+    result = run_json(url, "-n", "200", "-c", "8", "-w", "auto")
+    assert (result.completed, result.generator.workers) == (200, min(8, cpus))
+    assert len(result.generator.cpus) == result.generator.workers
+    assert run_json(url, "-n", "20", "-c", "1", "-w", "auto").generator.workers == 1
+
+
+def test_an_unexpected_reply_fails(url: str) -> None:
+    result = run_json(url, "-n", "50", "--expect-body", "no such text")
+    assert (result.completed, result.failed, result.unexpected) == (50, 50, {"contains": 50})
+
+
+def test_each_path_at_most_once_over_all_workers(url: str) -> None:
+    result = run_json(url, "--urls", "/status/2{00..09}", "--order", "once", "-c", "4", "-w", "2")
+    assert result.statuses == {str(status): 1 for status in (200, 201, 202, 203, 205, 206, 207, 208, 209, 204)}
+
+
+def test_the_schema_is_that_of_the_output(url: str) -> None:
+    schema = json.loads(cockpit("schema", "run").stdout)
+    produced = json.loads(cockpit("run", url, "-n", "10", "--json").stdout)
+    assert set(schema["$defs"]["RunJson"]["properties"]) == set(produced)
+    assert "request" in json.loads(cockpit("schema", "profile").stdout)["$defs"]["ProfileFile"]["properties"]
+
+
+def ab(program: list[str], *arguments: str | Path) -> str:
+    command = [*program, "-q", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+
+
+def test_ab_is_read_by_the_scripts_that_read_ab(url: str, tmp_path: Path) -> None:
+    text = ab([sys.executable, "-m", "cockpit", "ab"], "-n", "200", "-c", "5", "-e", tmp_path / "e",
+              "-g", tmp_path / "g", f"{url}/")  # fmt: skip
+    fields = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
+    assert fields["Complete requests"].split() == ["200"]
+    assert fields["Failed requests"].split() == ["0"]
+    assert fields["HTML transferred"].split() == [str(200 * 92), "bytes"]
+    assert float(fields["Requests per second"].split()[0]) > 0
+    assert (tmp_path / "e").read_text().count("\n") == 101
+    assert (tmp_path / "g").read_text().count("\n") == 201
+    assert (tmp_path / "g").read_text().startswith("starttime\tseconds\tctime\tdtime\tttime\twait\n")
+    if shutil.which("ab"):
+        theirs = ab(["ab"], "-n", "200", "-c", "5", f"{url}/")
+        ignored = ("This is ApacheBench", "Copyright", "Licensed", "Benchmarking", "WARNING", "ERROR")
+        labels = [line.split(":")[0] for line in theirs.splitlines() if ":" in line and not line.startswith(ignored)]
+        ours = [line.split(":")[0] for line in text.splitlines() if ":" in line]
+        assert ours == labels
+
+
+def test_a_full_ab_call(url: str, tmp_path: Path) -> None:
+    (tmp_path / "body").write_text("a=1")
+    text = ab([sys.executable, "-m", "cockpit", "ab"], "-n", "20", "-c", "2", "-k", "-l", "-r", "-s", "5", "-t", "20",
+              "-H", "X-A: b", "-C", "c=d", "-A", "me:sesame", f"{url}/status/201")  # fmt: skip
+    assert "Keep-Alive requests:    20" in text
+    assert "Complete requests:      20" in text

@@ -1,0 +1,105 @@
+"""What is refused before any load, each in one line; and what a refusal leaves behind: nothing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_headless import COCKPIT, cockpit
+from tests.servers import http_server
+
+NOWHERE = "http://127.0.0.1:1/"
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with http_server() as base:
+        yield base
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("run", NOWHERE, "-c", "-3"), "must be more than 0; see cockpit run --help"),
+        (("run", NOWHERE, "--conc", "3"), "unrecognized arguments: --conc"),
+        (("run", NOWHERE, "--seed", "-1"), "must be a whole number, 0 or more"),
+        (("run", "127.0.0.1:8080/"), "no such profile; a URL begins with http://; profiles here: "),
+        (("run", ""), "'': no such profile"),
+        (("run", NOWHERE, "-m", "G T"), "-m: found 'G T'"),
+        (("run", NOWHERE, "--urls", "/a{1.."), "--urls: found '/a{1..'"),
+        (("run", NOWHERE, "--ladder", "1,2:1s", "-q", "5"), "leave -q out"),
+        (("check", NOWHERE, "--threshold", "web9.cpu.idle > 2"), "no host 'web9' is watched"),
+        (("ab", "-t", "-1", NOWHERE), "must be more than 0"),
+        (("ab", "-s", "soon", NOWHERE), "'soon' is not a duration"),
+        (("ab", "-H", "X: é☃", NOWHERE), "-H: found 'X'"),
+        (("ab", "-c", "10", "-n", "3", NOWHERE), "-n: found 3"),
+        (("ab", "-A", "me", NOWHERE), "-A: found no colon"),
+        (("ab", "-p", "none", NOWHERE), "-p: none: no such file"),
+        (("run", NOWHERE, "-H", os.fsdecode(b"X: \xff")), "is not text"),
+    ],
+)
+def test_one_line_and_exit_code_2(arguments: tuple[str, ...], said: str) -> None:
+    done = cockpit(*arguments)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("cockpit: ")
+    assert said in line
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize("url", ["http://me:sesame@h:0/", "http://me:ses/same@h/", "me:sesame@h/"])
+def test_no_password_is_echoed(url: str) -> None:
+    done = cockpit("run", url)
+    assert done.returncode == 2
+    assert "me" not in done.stderr.replace("name", "")
+    assert "ses" not in done.stderr
+
+
+@pytest.mark.parametrize("command", ["run", "ab"])
+def test_a_closed_port_is_said_alike(command: str) -> None:
+    done = cockpit(command, NOWHERE)
+    assert done.returncode == 3
+    assert "127.0.0.1 port 1 is out of reach: 127.0.0.1: connection refused" in done.stderr
+
+
+def test_a_first_attempt_that_fails_leaves_no_file(url: str, tmp_path: Path) -> None:
+    files = ("--record", tmp_path / "s.cockpit", "--hlog", tmp_path / "s.hlog")
+    assert cockpit("run", NOWHERE, "--no-tui", *files).returncode == 3
+    assert list(tmp_path.iterdir()) == []
+    done = cockpit("run", url, "-n", "20", "--no-tui", *files)
+    assert done.returncode == 0, done.stderr
+    assert cockpit("report", tmp_path / "s.cockpit").returncode == 0
+
+
+def test_output_that_cannot_be_written_loses_no_recording(url: str, tmp_path: Path) -> None:
+    for name, stdout, code in (("full", ">/dev/full", 2), ("closed", ">&-", 0)):
+        command = [*COCKPIT, "run", url, "-n", "50", "--record", str(tmp_path / name)]
+        shell = ["sh", "-c", f'exec "$@" {stdout}', "sh", *command]
+        done = subprocess.run(shell, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+        assert done.returncode == code, done.stderr
+        assert "Traceback" not in done.stderr
+        assert "50 of 50 sent" in cockpit("report", tmp_path / name).stdout
+
+
+def test_the_headline_counts_refusals(url: str) -> None:
+    done = cockpit("check", f"{url}/status/404", "-n", "20", "--threshold", "errors == 0")
+    assert done.returncode == 0, done.stderr
+    assert "20 failed  errors none" in done.stdout
+
+
+def test_a_ladder_of_connections_on_an_open_profile_is_closed(url: str, tmp_path: Path) -> None:
+    profile = tmp_path / "p.toml"
+    profile.write_text(f'[target]\nurl = "{url}"\n[load]\nrate = 50\n')
+    done = cockpit("run", profile, "--ladder", "1,2:300ms", "--no-tui")
+    assert done.returncode == 0, done.stderr
+    assert "closed rungs 1, 2 of 0.3 s" in done.stderr
+
+
+def test_a_list_of_paths_by_its_whole_name(url: str, tmp_path: Path) -> None:
+    (tmp_path / "paths").write_text("/status/201\n/status/202\n")
+    done = cockpit("run", url, "--urls", tmp_path / "paths", "-n", "10", "--json")
+    assert '"201": 5' in done.stdout, done.stderr

@@ -1,0 +1,77 @@
+"""What flags about the request come to, as a server sees it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_headless import cockpit
+
+Seen = list[tuple[str, list[tuple[str, str]]]]
+
+
+@pytest.fixture
+def server() -> Iterator[tuple[str, Seen]]:
+    """A server's URL, and the method and headers of every request that it was sent."""
+    seen: Seen = []
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            seen.append((self.command, [(name.lower(), value) for name, value in self.headers.items()]))
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        do_POST = do_GET
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Nothing: tests read stderr."""
+
+    listening = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    yield f"http://127.0.0.1:{listening.server_address[1]}/", seen
+    listening.shutdown()
+    thread.join()
+    listening.server_close()
+
+
+def values(seen: Seen, name: str) -> list[str]:
+    """Of the last request."""
+    return [value for key, value in seen[-1][1] if key == name]
+
+
+@pytest.mark.parametrize("command", [("run", "-d", "x", "--no-tui"), ("ab", "-q", "-p")])
+def test_every_header_is_sent_and_the_type_once(
+    server: tuple[str, Seen], tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    url, seen = server
+    (tmp_path / "body").write_text("x")
+    file = [tmp_path / "body"] if command[-1] == "-p" else []
+    headers = ("-H", "X-A: 1", "-H", "X-A: 2", "-T", "a/b", "-H", "content-type: c/d")
+    done = cockpit(*command, *file, "-n", "3", *headers, url)
+    assert done.returncode == 0, done.stderr
+    assert [method for method, _ in seen if method == "POST"] == ["POST"] * 3
+    assert (values(seen, "x-a"), values(seen, "content-type")) == (["1", "2"], ["c/d"])
+
+
+def test_a_flag_replaces_the_header_of_the_profile(server: tuple[str, Seen], tmp_path: Path) -> None:
+    url, seen = server
+    profile = tmp_path / "p.toml"
+    profile.write_text(f'[target]\nurl = "{url}"\n[load]\nrequests = 3\nheaders = {{X-A = "1", X-B = "2"}}\n')
+    done = cockpit("run", profile, "--no-tui", "-H", "x-a: 3")
+    assert done.returncode == 0, done.stderr
+    assert (values(seen, "x-a"), values(seen, "x-b")) == (["3"], ["2"])
+
+
+def test_a_limit_that_was_asked_for_is_no_doubt(server: tuple[str, Seen]) -> None:
+    done = cockpit("ab", "-q", "-t", "0.5", server[0])
+    assert done.returncode == 0, done.stderr
+    assert "stopped before its plan" not in done.stderr

@@ -1,0 +1,154 @@
+"""The demo's SSH host, talked to by asyncssh through the ssh_config that it writes."""
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import asyncssh
+import pytest
+
+from cockpit.demo.layout import Layout
+from tests.demo.support import DEADLINE, is_gone, wait_until
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Layout]:
+    directory = tmp_path_factory.mktemp("a host")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "cockpit.demo.sshhost", str(directory)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert process.stdin and process.stdout
+    try:
+        assert process.stdout.readline().startswith(b"ready ")
+        yield Layout(directory)
+    finally:
+        process.stdin.close()
+        assert process.wait(DEADLINE) == 0
+        process.stdout.close()
+
+
+def reach(host: Layout, **options: Any) -> Any:
+    return asyncssh.connect("demo", config=[str(host.ssh_config)], **options)
+
+
+async def line(process: "asyncssh.SSHClientProcess[str]") -> str:
+    return (await asyncio.wait_for(process.stdout.readline(), DEADLINE)).strip()
+
+
+async def test_a_command_has_streams_and_an_exit_status(host: Layout) -> None:
+    async with reach(host) as connection:
+        result = await connection.run("cat; echo no >&2; exit 3", input="yes")
+        assert (result.stdout, result.stderr, result.exit_status) == ("yes", "no\n", 3)
+        large = await connection.run("head -c 3000000 /dev/zero | tr '\\0' x; cat >&2", input="y" * 1_000_000)
+        assert (len(str(large.stdout)), len(str(large.stderr))) == (3_000_000, 1_000_000)
+        killed = await connection.run("kill -9 $$")
+        assert killed.exit_signal and killed.exit_signal[0] == "KILL"
+
+
+async def test_a_command_is_at_home_in_the_directory(host: Layout) -> None:
+    async with reach(host) as connection:
+        result = await connection.run("pwd; cd; pwd; echo ${XDG_STATE_HOME-unset}")
+        assert str(result.stdout).splitlines() == [str(host.directory), str(host.directory), "unset"]
+
+
+async def test_a_script_on_standard_input_is_ticked_line_by_line(host: Layout) -> None:
+    async with reach(host) as connection:
+        process = await connection.create_process("sh -s")
+        process.stdin.write("echo up; while read n; do echo frame $n; done; echo end\n")
+        assert await line(process) == "up"
+        for tick in range(5):
+            process.stdin.write(f"{tick}\n")
+            assert await line(process) == f"frame {tick}"
+        process.stdin.write_eof()
+        assert await process.stdout.read() in ("end\n", "")  # a shell may take the end of input for its own
+        assert (await process.wait()).exit_status == 0
+
+
+async def test_no_command_is_a_shell(host: Layout) -> None:
+    async with reach(host) as connection:
+        process = await connection.create_process()
+        process.stdin.write("echo hello; exit 4\n")
+        result = await process.wait()
+        assert (result.stdout, result.exit_status) == ("hello\n", 4)
+
+
+async def test_several_at_once_on_one_connection(host: Layout) -> None:
+    async with reach(host) as connection:
+        first = [await connection.create_process("read x; echo $x; read y; echo $y") for _ in range(8)]
+        for number, process in enumerate(first):
+            process.stdin.write(f"{number}\n")
+        assert [await line(process) for process in first] == [str(number) for number in range(8)]
+        assert (await connection.run("echo between")).stdout == "between\n"
+        for process in reversed(first):
+            process.stdin.write("last\n")
+        assert [(await process.wait()).stdout for process in first] == ["last\n"] * 8
+
+
+async def test_a_signal_reaches_the_command(host: Layout) -> None:
+    async with reach(host) as connection:
+        process = await connection.create_process("trap 'echo caught; exit 5' TERM; echo up; while :; do read x; done")
+        assert await line(process) == "up"
+        process.send_signal("TERM")
+        result = await asyncio.wait_for(process.wait(), DEADLINE)
+        assert (result.stdout, result.exit_status) == ("caught\n", 5)
+
+
+@pytest.mark.parametrize("stubborn", [False, True])
+@pytest.mark.parametrize("end", ["channel", "connection", "abort"])
+async def test_a_command_ends_with_its_channel(host: Layout, end: str, stubborn: bool) -> None:
+    connection = await reach(host)
+    trap = "trap '' HUP TERM; " if stubborn else ""
+    process = await connection.create_process(f"{trap}echo $$; while :; do sleep 0.05; done")
+    pid = int(await line(process))
+    assert not is_gone(pid)
+    if end == "channel":
+        process.close()
+    elif end == "connection":
+        connection.close()
+    else:
+        connection.abort()
+    await asyncio.to_thread(wait_until, lambda: is_gone(pid), "the command to end")
+    connection.close()
+    await connection.wait_closed()
+
+
+async def test_what_a_command_leaves_running_outlives_it(host: Layout) -> None:
+    async with reach(host) as connection:
+        left = await connection.run("sleep 300 >/dev/null 2>&1 </dev/null & echo $!")
+        pid = int(str(left.stdout))
+    async with reach(host) as connection:
+        assert (await connection.run(f"kill {pid}")).exit_status == 0
+
+
+async def test_another_key_or_a_password_is_refused(host: Layout) -> None:
+    other = asyncssh.generate_private_key("ssh-ed25519")
+    with pytest.raises(asyncssh.PermissionDenied):
+        await reach(host, client_keys=[other])
+    with pytest.raises(asyncssh.PermissionDenied):
+        await reach(host, client_keys=[], password="demo")
+    async with reach(host) as connection:
+        assert (await connection.run("true")).exit_status == 0
+
+
+async def test_the_host_key_is_checked(host: Layout, tmp_path: Path) -> None:
+    known = host.known_hosts.read_text()
+    address = known.split()[0]
+    other = asyncssh.generate_private_key("ssh-ed25519").export_public_key().decode()
+    changed = tmp_path / "changed"
+    changed.write_text(f"{address} {other}")
+    config = tmp_path / "ssh_config"
+    config.write_text(host.ssh_config.read_text().replace(str(host.known_hosts), str(changed)))
+    with pytest.raises(asyncssh.HostKeyNotVerifiable):
+        await asyncssh.connect("demo", config=[str(config)])
+    changed.write_text(known)
+    async with asyncssh.connect("demo", config=[str(config)]) as connection:
+        assert (await connection.run("true")).exit_status == 0
+
+
+def test_the_keys_are_private(host: Layout) -> None:
+    assert host.client_key.stat().st_mode & 0o077 == 0

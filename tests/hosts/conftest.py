@@ -1,0 +1,87 @@
+"""A server to watch over SSH, processes to watch, and waiting for what must come."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.hosts.sshd import Sshd
+
+DEADLINE = 30.0
+# Begins the names of the processes to watch: those of another test run on this machine are not ours. At most 8 bytes.
+TAG = f"c{os.getpid()}"
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Returns once the condition holds; fails when it does not within a generous time."""
+    deadline = time.monotonic() + DEADLINE
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        await asyncio.sleep(0.01)
+
+
+@pytest.fixture(autouse=True)
+def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keeps the tests away from the ssh files and the agent of whoever runs them."""
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
+
+
+@pytest.fixture
+async def sshd(tmp_path: Path) -> AsyncIterator[Sshd]:
+    """A running server whose ssh_config leads to it."""
+    directory = tmp_path / "sshd"
+    directory.mkdir()
+    server = await Sshd(directory).start()
+    yield server
+    await server.stop()
+
+
+class Crowd:
+    """Processes of a name of one's own, that do nothing until they are ended."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._running: list[subprocess.Popen[bytes]] = []
+
+    def start(self, name: str, *arguments: str | bytes) -> subprocess.Popen[bytes]:
+        """Starts one called `name` (its comm) and waits until it runs under that name."""
+        program = self._directory / name
+        if not program.exists():
+            program.symlink_to(os.path.realpath(sys.executable))
+        idle = "import sys; print(flush=True); sys.stdin.read()"
+        process = subprocess.Popen(
+            [program, "-ISc", idle, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+        )
+        self._running.append(process)
+        assert process.stdout
+        process.stdout.readline()
+        return process
+
+    def end(self, process: subprocess.Popen[bytes]) -> None:
+        """Ends one and reaps it."""
+        process.kill()
+        process.communicate()
+        self._running.remove(process)
+
+    def end_all(self) -> None:
+        for process in list(self._running):
+            self.end(process)
+
+
+@pytest.fixture
+def crowd(tmp_path: Path) -> Iterator[Crowd]:
+    directory = tmp_path / "crowd"
+    directory.mkdir()
+    crowd = Crowd(directory)
+    yield crowd
+    crowd.end_all()

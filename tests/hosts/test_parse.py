@@ -1,0 +1,192 @@
+"""Frames and parsers on text: what is not whole is dropped, what is hostile stays text."""
+
+from collections.abc import Iterable
+
+import pytest
+
+from cockpit.hosts import parse
+from cockpit.hosts.frames import FILE_LIMIT, Frame, FrameReader
+from cockpit.hosts.shell import LineReader
+from cockpit.model.hosts import HostFacts, IoCounters
+
+FACTS = HostFacts(hostname="web1", kernel="6.1", cpus=2, hz=100, page=4096)
+
+SYSTEM = b"""\
+/proc/uptime:1579.44 2800.16
+/proc/stat:cpu  100 1 50 3000 8 2 4 3 0 0
+/proc/stat:btime 1700000000
+/proc/stat:processes 18308
+/proc/loadavg:8.37 3.06 1.21 2/168 18307
+/proc/meminfo:MemTotal:       24684084 kB
+/proc/meminfo:MemFree:        24131660 kB
+/proc/meminfo:MemAvailable:   24201932 kB
+/proc/meminfo:Buffers:            2164 kB
+/proc/meminfo:Cached:           199652 kB
+/proc/meminfo:Shmem:              8880 kB
+/proc/meminfo:SReclaimable:     165812 kB
+/proc/meminfo:SwapTotal:             7 kB
+/proc/meminfo:SwapFree:              5 kB
+/proc/diskstats:   7       0 loop0 1 1 1 1 1 1 1 1 0 1 1 1 1 1 1 1 1
+/proc/diskstats:   8       0 sda 100 9 2000 9 30 9 400 9 0 9 9 7 9 500 9 9 9
+/proc/diskstats:   8       1 sda1 99 9 1999 9 29 9 399 9 0 9 9 6 9 500 9 9 9
+/proc/diskstats: 104       0 cciss/c0d0 1 0 10 0 2 0 20 0 0 0 0
+/proc/diskstats: 253       0 dm-0 99 9 1999 9 29 9 399 9 0 9 9 6 9 500 9 9 9
+/proc/./77/stat:77 (sh) S 1 77 77 0 -1 0 0 0 0 0 9 16 26 2 20 0 1 0 11 2654208 429 0
+"""
+
+
+def stat(pid: int, comm: str, state: str = "S", *, group: int = 1, session: int = 1, foreground: int = -1) -> bytes:
+    """A line of /proc/PID/stat: nice 0, one thread, 12 and 34 ticks, begun 5000 ticks after boot, 8 MiB."""
+    return (
+        f"{pid} ({comm}) {state} 1 {group} {session} 0 {foreground} 0 0 0 0 0 12 34 0 0 20 0 1 0 5000 8388608 300 1"
+    ).encode()
+
+
+def frame(*more: bytes) -> Frame:
+    done = read_frame([b"#cockpit begin 1", b"#cockpit disks sda cciss!c0d0", *SYSTEM.splitlines(), *more])
+    assert done is not None
+    return done
+
+
+def read_frame(lines: Iterable[bytes]) -> Frame | None:
+    reader = FrameReader()
+    assert all(reader.take(line + b"\n") is None for line in lines)
+    return reader.take(b"#cockpit end 1\n")
+
+
+def process(comm: bytes | str, state: str = "S", cmdline: bytes = b"", **fields: int) -> Frame:
+    name = comm if isinstance(comm, str) else comm.decode()
+    lines = [b"/proc/42/stat:" + line for line in stat(42, name, state, **fields).split(b"\n")]
+    return frame(*lines, b"/proc/42/statm:2048 300 200 1 0 100 0", b"/proc/42/cmdline:" + cmdline)
+
+
+def test_system_counters() -> None:
+    read = parse.reading(frame(), FACTS, probe_cpu=0.002)
+    assert (read.uptime, read.wall, read.forks) == (1579.44, 1700001579.44, 18308)
+    assert (read.cpu.user, read.cpu.steal, read.cpu.guest_nice) == (100, 3, 0)
+    assert read.load == (8.37, 3.06, 1.21)
+    memory = read.memory
+    assert (memory.total, memory.available, memory.reclaimable, memory.swap_free) == (24684084, 24201932, 165812, 5)
+    assert read.processes == ()
+    assert read.probe_cpu == 0.002
+
+
+def test_io_counts_whole_disks_and_nothing_twice() -> None:
+    assert parse.reading(frame(), FACTS).io == IoCounters(101, 32, 7, 2010, 420)
+
+
+def test_available_memory_of_an_old_kernel_is_what_is_free() -> None:
+    old = read_frame([b"#cockpit begin 1", *(line for line in SYSTEM.splitlines() if b"MemAvailable" not in line)])
+    assert old is not None
+    assert parse.reading(old, FACTS).memory.available == 24131660
+
+
+def test_probes_own_time_counts_its_children() -> None:
+    assert parse.probe_seconds(frame(), 100) == pytest.approx(0.53)
+
+
+def test_process_row() -> None:
+    [row] = parse.reading(process("apache2", cmdline=b"/usr/sbin/apache2\0-k\0start\0"), FACTS).processes
+    assert (row.pid, row.ppid, row.start, row.comm, row.threads) == (42, 1, 5000, "apache2", 1)
+    assert (row.utime, row.stime, row.vsz, row.rss, row.shared) == (12, 34, 8388608, 300 * 4096, 200 * 4096)
+    assert row.command == "/usr/sbin/apache2 -k start"
+
+
+@pytest.mark.parametrize("comm", ["a b", "x) S 1 (y", ")", "(", "new\nline", "42 (apache2) R 9"])
+def test_names_may_hold_anything(comm: str) -> None:
+    [row] = parse.reading(process(comm), FACTS).processes
+    assert (row.comm, row.stat, row.start) == (comm, "S", 5000)
+    assert row.command == f"[{comm}]"
+
+
+def test_defunct_is_shown_as_ps_does() -> None:
+    [row] = parse.reading(process("apache2", "Z"), FACTS).processes
+    assert (row.stat, row.command) == ("Z", "[apache2] <defunct>")
+
+
+@pytest.mark.parametrize(
+    ("ids", "flags"),
+    [
+        ({}, "S"),
+        ({"session": 42}, "Ss"),
+        ({"group": 7, "foreground": 7}, "S+"),
+        ({"session": 42, "group": 42, "foreground": 42}, "Ss+"),
+    ],
+)
+def test_stat_column(ids: dict[str, int], flags: str) -> None:
+    [row] = parse.reading(process("x", **ids), FACTS).processes
+    assert row.stat == flags
+
+
+@pytest.mark.parametrize(("nice", "threads", "flags"), [(-5, 1, "S<"), (5, 1, "SN"), (0, 3, "Sl"), (19, 3, "SNl")])
+def test_stat_column_niceness_and_threads(nice: int, threads: int, flags: str) -> None:
+    fields = stat(42, "x").replace(b"20 0 1 0 5000", b"20 %d %d 0 5000" % (nice, threads))
+    read = frame(b"/proc/42/stat:" + fields, b"/proc/42/statm:1 1 1 0 0 0 0")
+    assert parse.reading(read, FACTS).processes[0].stat == flags
+
+
+def test_a_process_that_went_while_it_was_read_is_left_out() -> None:
+    assert parse.reading(frame(b"/proc/42/stat:" + stat(42, "x")), FACTS).processes == ()
+
+
+def test_a_command_line_cannot_forge_anything() -> None:
+    title = [b"x\0\x1b[31m", b"#cockpit end 1", b"/proc/stat:cpu 9 9 9 9 9 9 9 9 9 9", b"/proc/43/stat:43 (evil) R"]
+    read = parse.reading(process("x", cmdline=b"\n/proc/42/cmdline:".join(title)), FACTS)
+    assert read.cpu.user == 100
+    assert [row.pid for row in read.processes] == [42]
+    assert read.processes[0].command.split("\n")[0] == "x \x1b[31m"
+
+
+def test_long_command_lines_are_cut() -> None:
+    read = process("x", cmdline=b"y" * 1_000_000)
+    assert len(read.files["/proc/42/cmdline"]) == FILE_LIMIT
+    assert len(parse.reading(read, FACTS).processes[0].command) == parse.COMMAND_LIMIT
+
+
+def test_bytes_that_are_no_text_become_text() -> None:
+    [row] = parse.reading(process("x", cmdline=b"caf\xe9\0\xff\0"), FACTS).processes
+    assert row.command == "caf\N{REPLACEMENT CHARACTER} \N{REPLACEMENT CHARACTER}"
+
+
+@pytest.mark.parametrize("lacking", [b"/proc/stat:cpu", b"/proc/stat:btime", b"/proc/uptime", b"/proc/meminfo"])
+def test_a_frame_that_lacks_something_says_what(lacking: bytes) -> None:
+    there = (line for line in SYSTEM.splitlines() if not line.startswith(lacking))
+    short = read_frame([b"#cockpit begin 1", *there])
+    assert short is not None
+    with pytest.raises(ValueError, match=lacking.partition(b":")[0].decode()):
+        parse.reading(short, FACTS)
+
+
+def test_what_is_not_whole_is_dropped() -> None:
+    reader = FrameReader()
+    lines = [
+        b"/proc/stat:cpu before any frame\n",
+        b"#cockpit end 1\n",
+        b"#cockpit begin 1\n",
+        b"/proc/uptime:1 1\n",
+        b"#cockpit begin 2\n",
+        b"Welcome to web1!\n",
+        b"/proc/uptime:2 2\n",
+        b"#cockpit end 1\n",
+        b"#cockpit end 2\n",
+        b"#cockpit begin x\n",
+        b"#cockpit end x\n",
+    ]
+    assert [reader.take(line) for line in lines] == [None] * len(lines)
+    reader.take(b"#cockpit begin 3\n")
+    reader.take(b"/proc/uptime:3 3\n")
+    reader.take(b"You have new mail.\n")
+    done = reader.take(b"#cockpit end 3\n")
+    assert done is not None
+    assert done.files == {"/proc/uptime": b"3 3\n"}
+
+
+async def test_lines_are_cut_not_gathered() -> None:
+    chunks = [b"on", b"e\ntwo\nthr", b"x" * 50, b"y" * 50, b"\n\nlast"]
+
+    async def read(_: int) -> bytes:
+        return chunks.pop(0) if chunks else b""
+
+    lines = LineReader(read, limit=10)
+    got = [await lines.readline() for _ in range(6)]
+    assert got == [b"one\n", b"two\n", b"thrxxxxxxx\n", b"\n", b"last", b""]

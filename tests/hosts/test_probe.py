@@ -1,0 +1,238 @@
+"""The probe on this machine under the shells that hosts have, held against psutil."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from cockpit.hosts.local import LocalShell
+from cockpit.hosts.probe import LINE_BYTES, Probe
+from cockpit.model.errors import HostError
+from cockpit.model.hosts import HostConfig, HostReading, ProcessCounters
+from tests.hosts.conftest import TAG, Crowd, until
+
+SHELLS = [name for name in ("dash", "bash", "busybox") if shutil.which(name)]
+MIB = 1024 * 1024
+
+
+def put_first(directory: Path, monkeypatch: pytest.MonkeyPatch, **programs: str) -> None:
+    """Has `sh -s` and what it calls find these programs first: name -> the script or the program it is."""
+    directory.mkdir(exist_ok=True)
+    for name, program in programs.items():
+        path = directory / name
+        if program.startswith("#!"):
+            path.write_text(program)
+            path.chmod(0o755)
+        else:
+            path.symlink_to(program)
+    monkeypatch.setenv("PATH", f"{directory}:{os.environ['PATH']}")
+
+
+@pytest.fixture(params=SHELLS)
+def host_shell(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Makes `sh` be each of the shells; with busybox its own grep, cut, head, tr and uname too."""
+    program = shutil.which(request.param)
+    assert program
+    names = ("sh", "grep", "cut", "head", "tr", "uname") if request.param == "busybox" else ("sh",)
+    put_first(tmp_path / "bin", monkeypatch, **dict.fromkeys(names, program))
+    return str(request.param)
+
+
+@asynccontextmanager
+async def running(processes: str | None) -> AsyncIterator[Probe]:
+    shell = LocalShell()
+    try:
+        yield await Probe.start(shell, HostConfig(name="here", processes=processes))
+    finally:
+        await shell.close()
+
+
+async def read_once(processes: str | None) -> HostReading:
+    async with running(processes) as probe:
+        return await probe.read()
+
+
+def row_of(reading: HostReading, pid: int) -> ProcessCounters:
+    return next(process for process in reading.processes if process.pid == pid)
+
+
+async def test_facts() -> None:
+    async with running(None) as probe:
+        facts = probe.facts
+    system = os.uname()
+    assert (facts.hostname, facts.kernel, facts.cpus) == (system.nodename, system.release, psutil.cpu_count())
+    assert (facts.hz, facts.page) == (os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE"))
+
+
+async def test_counters_are_what_psutil_reads(host_shell: str) -> None:
+    async with running(None) as probe:
+        before, disks_before = psutil.cpu_times(), whole_disks()
+        reading = await probe.read()
+        after, disks_after = psutil.cpu_times(), whole_disks()
+        hz = probe.facts.hz
+    for name in ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"):
+        spent = getattr(reading.cpu, name) / hz
+        assert getattr(before, name) - 0.011 <= spent <= getattr(after, name) + 0.011, name
+    assert disks_before[0] <= reading.io.reads <= disks_after[0]
+    assert disks_before[1] <= reading.io.writes <= disks_after[1]
+    assert disks_before[2] <= reading.io.sectors_read * 512 <= disks_after[2]
+    memory = psutil.virtual_memory()
+    assert reading.memory.total * 1024 == memory.total
+    for ours, theirs in (
+        (reading.memory.available, memory.available),
+        (reading.memory.free, memory.free),
+        (reading.memory.cached + reading.memory.reclaimable, memory.cached),
+        (reading.memory.shmem, memory.shared),
+    ):
+        assert abs(ours * 1024 - theirs) < 256 * MIB  # other processes come and go meanwhile
+    assert reading.wall - reading.uptime == psutil.boot_time()
+    assert len(reading.load) == 3
+    assert reading.forks > os.getpid()
+    assert reading.processes == ()
+
+
+def whole_disks() -> tuple[int, int, int]:
+    """Reads, writes and bytes read of the disks that have a device behind them, loops and partitions left out."""
+    counters = psutil.disk_io_counters(perdisk=True)
+    disks = [counters[path.parent.name] for path in Path("/sys/block").glob("*/device") if path.parent.name in counters]
+    return (
+        sum(disk.read_count for disk in disks),
+        sum(disk.write_count for disk in disks),
+        sum(disk.read_bytes for disk in disks),
+    )
+
+
+async def test_a_process_is_what_psutil_says(host_shell: str, crowd: Crowd) -> None:
+    child = crowd.start(f"{TAG} )b (c", "two words", "tab\there")
+    async with running(f"{TAG} )b (c") as probe:
+        reading = await probe.read()
+        facts = probe.facts
+    seen = psutil.Process(child.pid)
+    [row] = reading.processes
+    assert (row.pid, row.ppid, row.comm, row.threads) == (child.pid, os.getpid(), f"{TAG} )b (c", 1)
+    assert (row.vsz, row.rss) == (seen.memory_info().vms, seen.memory_info().rss)
+    assert row.shared == seen.memory_info().shared
+    assert row.command == " ".join(seen.cmdline())
+    assert abs(psutil.boot_time() + row.start / facts.hz - seen.create_time()) < 0.02
+    assert row.stat == "S"
+
+
+@pytest.mark.parametrize("pattern", [f"{TAG}-[ab]*", f"{TAG}-?-*", f"{TAG}*e"])
+async def test_a_pattern_picks_by_name(host_shell: str, crowd: Crowd, pattern: str) -> None:
+    wanted = {crowd.start(f"{TAG}-a-one").pid, crowd.start(f"{TAG}-b-e").pid}
+    crowd.start(f"x{TAG}-e")
+    reading = await read_once(pattern)
+    assert {row.pid for row in reading.processes} == wanted
+
+
+async def test_a_name_longer_than_the_kernel_keeps_is_found(crowd: Crowd) -> None:
+    child = crowd.start(f"{TAG}-longwinded-name")
+    [row] = (await read_once(f"{TAG}-longwinded-name")).processes
+    assert (row.pid, row.comm) == (child.pid, f"{TAG}-longwinded-name"[:15])
+
+
+async def test_a_name_that_looks_like_a_pattern_is_found(host_shell: str, crowd: Crowd) -> None:
+    child = crowd.start(f"[{TAG}]")
+    assert [row.pid for row in (await read_once(f"[{TAG}]")).processes] == [child.pid]
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "$(touch {0})",
+        "`touch {0}`",
+        "'; touch {0}; '",
+        '"; touch {0}; "',
+        "x) touch {0};; esac; case y in y",
+        "x\ntouch {0}\n",
+        "$(touch {0})*",
+        "*'`touch {0}`'*",
+        "\\",
+    ],
+)
+async def test_a_pattern_is_never_run(host_shell: str, tmp_path: Path, pattern: str) -> None:
+    trace = tmp_path / "trace"
+    reading = await read_once(pattern.replace("{0}", str(trace)))
+    assert reading.processes == ()
+    assert not trace.exists()
+
+
+async def test_a_hostile_title_of_a_megabyte_is_only_text(host_shell: str, crowd: Crowd) -> None:
+    hostile = "\x1b]0;pwned\x07\x1b[2J\n#cockpit end 1\n/proc/stat:cpu 1 1 1 1 1 1 1 1 1 1\n"
+    titled = crowd.start(f"{TAG}-title", hostile, *["x" * 100_000] * 10)
+    plain = crowd.start(f"{TAG}-plain", "last")
+    async with running(f"{TAG}-*") as probe:
+        readings = [await probe.read() for _ in range(3)]
+    for reading in readings:
+        assert {row.pid for row in reading.processes} == {titled.pid, plain.pid}
+        assert reading.cpu.user > 1
+        command = row_of(reading, titled.pid).command
+        assert "\x1b]0;pwned\x07\x1b[2J" in command
+        assert len(command) <= LINE_BYTES
+        assert row_of(reading, plain.pid).command.endswith(" last")
+
+
+async def test_command_lines_are_whole_where_grep_drops_nuls(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, crowd: Crowd
+) -> None:
+    real = shutil.which("grep")
+    put_first(tmp_path / "bin", monkeypatch, grep=f"#!/bin/sh\n{real} \"$@\" | sed 's/\\x00.*//'\n")
+    children = [crowd.start(f"{TAG}-nul", "one", "two\nlines", str(number)) for number in range(2)]
+    reading = await read_once(f"{TAG}-nul")
+    assert [row.pid for row in reading.processes] == [child.pid for child in children]
+    for number, row in enumerate(reading.processes):
+        assert row.command.endswith(f" one two lines {number}")
+
+
+async def test_a_defunct_process_is_seen(crowd: Crowd) -> None:
+    child = crowd.start(f"{TAG}-zombie")
+    child.kill()
+    await until(lambda: psutil.Process(child.pid).status() == psutil.STATUS_ZOMBIE)
+    [row] = (await read_once(f"{TAG}-zombie")).processes
+    assert (row.stat, row.command, row.vsz, row.rss) == ("Z", f"[{TAG}-zombie] <defunct>", 0, 0)
+
+
+async def test_the_probe_tells_its_own_cost(host_shell: str) -> None:
+    async with running("*") as probe:
+        readings = [await probe.read() for _ in range(40)]
+    assert 0 < readings[-1].probe_cpu < 0.25
+
+
+async def test_a_host_without_proc_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = """#!/bin/sh
+    sed -u 's#/proc/stat ]#/nowhere/stat ]#' | /bin/sh -s
+    """
+    put_first(tmp_path / "bin", monkeypatch, sh=script, uname="#!/bin/sh\necho Darwin\n")
+    with pytest.raises(HostError, match=r"here: no /proc there \(Darwin\)"):
+        await read_once(None)
+
+
+@pytest.mark.parametrize(
+    ("login", "says"),
+    [
+        ("echo This account is not available.; exit 1", "This account is not available"),
+        ("echo >&2 no such thing; exit 127", "no such thing"),
+        ("exit 0", "its shell ended before the probe began"),
+    ],
+)
+async def test_a_shell_that_is_none_says_what_it_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, login: str, says: str
+) -> None:
+    put_first(tmp_path / "bin", monkeypatch, sh=f"#!/bin/sh\n{login}\n")
+    with pytest.raises(HostError, match=says):
+        await read_once(None)
+
+
+async def test_nothing_is_left_when_the_shell_is_closed() -> None:
+    shell = LocalShell()
+    await Probe.start(shell, HostConfig(name="here"))
+    children = [child for child in psutil.Process().children(recursive=True) if child.cmdline() == ["sh", "-s"]]
+    assert children
+    await shell.close()
+    assert not any(child.is_running() for child in children)

@@ -1,0 +1,83 @@
+"""What a shell promises, held for both kinds: this machine's and the one over SSH."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from cockpit.hosts.local import LocalShell
+from cockpit.hosts.shell import LINE_LIMIT, Shell
+from cockpit.hosts.ssh import connect
+from cockpit.model.errors import HostError
+from cockpit.model.hosts import HostConfig
+from tests.hosts.sshd import Sshd
+
+
+@pytest.fixture(params=["local", "ssh"])
+async def shell(request: pytest.FixtureRequest, sshd: Sshd) -> AsyncIterator[Shell]:
+    kind: Shell = LocalShell() if request.param == "local" else await connect(web(), sshd.ssh_config)
+    yield kind
+    await kind.close()
+
+
+def web() -> HostConfig:
+    return HostConfig(name="web1", ssh="web")
+
+
+async def test_run_gives_status_and_both_outputs(shell: Shell) -> None:
+    done = await shell.run("cat; echo oops >&2; exit 3", input=b"in\0put\n")
+    assert done == (3, b"in\0put\n", b"oops\n")
+
+
+async def test_run_takes_large_input_and_output(shell: Shell) -> None:
+    data = b"0123456789abcdef" * 65536
+    assert (await shell.run("cat", input=data)).stdout == data
+
+
+async def test_run_that_takes_too_long_is_given_up(shell: Shell) -> None:
+    with pytest.raises(HostError, match=r"'sleep 1000' took longer than 0\.2 s"):
+        await shell.run("sleep 1000", timeout=0.2)
+
+
+async def test_commands_of_one_shell_run_side_by_side(shell: Shell) -> None:
+    first, second = await shell.open("cat"), await shell.open("exec sed -u s/a/b/")
+    await first.write(b"a 1\n")
+    await second.write(b"a 2\n")
+    assert (await second.readline(), await first.readline()) == (b"b 2\n", b"a 1\n")
+    first.close()
+    await second.write(b"a 3\n")
+    assert await second.readline() == b"b 3\n"
+
+
+async def test_channel_gives_long_lines_cut_and_then_its_end(shell: Shell) -> None:
+    channel = await shell.open("head -c 3000000 /dev/zero | tr '\\000' x; echo; printf last; echo gone >&2")
+    assert await channel.readline() == b"x" * LINE_LIMIT + b"\n"
+    assert await channel.readline() == b"last"
+    assert await channel.readline() == b""
+    assert channel.stderr == b"gone\n"
+
+
+async def test_much_standard_error_does_not_stop_a_channel(shell: Shell) -> None:
+    channel = await shell.open("head -c 5000000 /dev/zero >&2; echo done")
+    assert await channel.readline() == b"done\n"
+    assert len(channel.stderr) <= 4096
+
+
+async def test_a_closed_shell_says_so(shell: Shell) -> None:
+    await shell.close()
+    await shell.wait_closed()
+    with pytest.raises(HostError):
+        await shell.run("true")
+
+
+async def test_a_lost_connection_is_an_error_in_whatever_uses_it(sshd: Sshd) -> None:
+    shell = await connect(web(), sshd.ssh_config)
+    channel = await shell.open("cat")
+    await sshd.stop()
+    with pytest.raises(HostError, match="web1: connection lost"):
+        await channel.readline()
+    with pytest.raises(HostError, match="web1: connection lost"):
+        await shell.run("true")
+    await shell.wait_closed()
+    await shell.close()

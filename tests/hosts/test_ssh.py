@@ -1,0 +1,326 @@
+"""Who is let in and who is not: host keys, logins, names, ssh_config."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import socket
+from pathlib import Path
+
+import asyncssh
+import pytest
+
+from cockpit.hosts.feed import check_host
+from cockpit.hosts.ssh import connect
+from cockpit.hosts.ssh_settings import Destination
+from cockpit.model.errors import AuthRefused, HostError, HostKeyChanged, HostKeyUnknown, UsageError
+from cockpit.model.hosts import HostConfig
+from tests.hosts.sshd import Sshd, public
+
+# Keys are hashed, locked and held by OpenSSH's own tools where a test is about that.
+openssh = pytest.mark.skipif(not shutil.which("ssh-keygen"), reason="needs ssh-keygen and ssh-agent")
+
+WEB = HostConfig(name="web1", ssh="web")
+
+
+async def answer(sshd: Sshd, config: HostConfig = WEB) -> str:
+    """What `echo hello` says there."""
+    shell = await connect(config, sshd.ssh_config)
+    try:
+        return (await shell.run("echo hello")).stdout.decode().strip()
+    finally:
+        await shell.close()
+
+
+async def refusal(sshd: Sshd, kind: type[HostError], config: HostConfig = WEB) -> str:
+    """What the error says; it must be of just that kind, on one line, and name the host."""
+    with pytest.raises(HostError) as caught:
+        await answer(sshd, config)
+    assert caught.type is kind
+    assert caught.value.exit_code == 3
+    said = str(caught.value)
+    assert said.startswith("web1: ")
+    assert "\n" not in said
+    return said
+
+
+def new_key(kind: str = "ssh-ed25519") -> asyncssh.SSHKey:
+    return asyncssh.generate_private_key(kind)
+
+
+async def test_known_key_and_key_of_the_client(sshd: Sshd) -> None:
+    assert await answer(sshd) == "hello"
+
+
+async def test_check_gives_facts(sshd: Sshd) -> None:
+    facts = await check_host(HostConfig(name="web1", ssh="web", processes="sh"), sshd.ssh_config)
+    assert facts.hostname == socket.gethostname()
+
+
+async def test_check_gives_the_reason(sshd: Sshd) -> None:
+    sshd.known_hosts.write_text("")
+    with pytest.raises(HostKeyUnknown):
+        await check_host(WEB, sshd.ssh_config)
+
+
+@pytest.mark.parametrize("entries", ["none", "comment", "other host", "other port", "no port", "no file"])
+async def test_unknown_key(sshd: Sshd, entries: str) -> None:
+    other = public(new_key())
+    lines = {
+        "none": "",
+        "comment": f"# [127.0.0.1]:{sshd.port} {public(sshd.host_key)}\n",
+        "other host": f"[127.0.0.2]:{sshd.port} {public(sshd.host_key)}\n",
+        "other port": f"[127.0.0.1]:{sshd.port + 1} {public(sshd.host_key)}\n",
+        "no port": f"127.0.0.1 {other}\n",
+    }
+    if entries == "no file":
+        sshd.known_hosts.unlink()
+    else:
+        sshd.known_hosts.write_text(lines[entries])
+    said = await refusal(sshd, HostKeyUnknown)
+    assert sshd.host_key.get_fingerprint() in said
+    assert f"127.0.0.1:{sshd.port}" in said
+    assert said.endswith(f"accept it with: ssh -F {sshd.ssh_config} -o StrictHostKeyChecking=ask web true")
+
+
+async def test_the_command_that_accepts_a_key_names_user_and_port(sshd: Sshd) -> None:
+    sshd.known_hosts.write_text("")
+    said = await refusal(sshd, HostKeyUnknown, HostConfig(name="web1", ssh=f"root@web:{sshd.port}"))
+    assert said.endswith(f"ssh -F {sshd.ssh_config} -o StrictHostKeyChecking=ask -p {sshd.port} root@web true")
+
+
+@pytest.mark.parametrize("kind", ["ssh-ed25519", "ecdsa-sha2-nistp256", "ssh-rsa"])
+async def test_changed_key(sshd: Sshd, kind: str) -> None:
+    was = new_key(kind)
+    sshd.trust(was)
+    said = await refusal(sshd, HostKeyChanged)
+    assert "CHANGED" in said
+    assert sshd.host_key.get_fingerprint() in said
+    assert was.get_fingerprint() in said
+    assert f"ssh-keygen -R '[127.0.0.1]:{sshd.port}' -f {sshd.known_hosts}" in said
+
+
+@openssh
+async def test_changed_key_in_a_hashed_entry(sshd: Sshd) -> None:
+    sshd.trust(new_key())
+    await ssh_keygen("-H", "-f", str(sshd.known_hosts))
+    assert "127.0.0.1" not in sshd.known_hosts.read_text()
+    await refusal(sshd, HostKeyChanged)
+
+
+@openssh
+async def test_hashed_entry(sshd: Sshd) -> None:
+    await ssh_keygen("-H", "-f", str(sshd.known_hosts))
+    assert "127.0.0.1" not in sshd.known_hosts.read_text()
+    assert await answer(sshd) == "hello"
+
+
+@openssh
+async def test_the_way_out_of_a_changed_key_leads_out(sshd: Sshd) -> None:
+    sshd.trust(new_key())
+    said = await refusal(sshd, HostKeyChanged)
+    remedy = said.rpartition("forget the old key: ")[2]
+    process = await asyncio.create_subprocess_shell(f"{remedy} 2>/dev/null")
+    assert await process.wait() == 0
+    await refusal(sshd, HostKeyUnknown)
+
+
+async def test_revoked_key_is_refused_though_it_is_known(sshd: Sshd) -> None:
+    line = f"[127.0.0.1]:{sshd.port} {public(sshd.host_key)}\n"
+    sshd.known_hosts.write_text(f"{line}@revoked {line}")
+    assert "revoked" in await refusal(sshd, HostKeyChanged)
+
+
+async def test_one_of_several_known_keys_will_do(sshd: Sshd) -> None:
+    sshd.trust(new_key("ecdsa-sha2-nistp256"), new_key(), sshd.host_key)
+    assert await answer(sshd) == "hello"
+
+
+async def test_entry_without_port_will_do(sshd: Sshd) -> None:
+    sshd.trust(sshd.host_key, name="127.0.0.1")
+    assert await answer(sshd) == "hello"
+
+
+async def test_a_line_that_does_not_read_hides_no_other(sshd: Sshd) -> None:
+    sshd.known_hosts.write_text("nonsense\n@what is this\n|1|x|y z\n" + sshd.known_hosts.read_text())
+    assert await answer(sshd) == "hello"
+
+
+@pytest.mark.parametrize("value", ["none", "/dev/null"])
+async def test_no_known_hosts_is_no_leave_to_trust(sshd: Sshd, value: str) -> None:
+    sshd.write_config(UserKnownHostsFile=value, StrictHostKeyChecking="no")
+    await refusal(sshd, HostKeyUnknown)
+
+
+async def test_known_hosts_file_with_tokens(sshd: Sshd) -> None:
+    sshd.known_hosts.rename(sshd.directory / "known_web_127.0.0.1")
+    sshd.write_config(UserKnownHostsFile=f"{sshd.directory}/known_%n_%h")
+    assert await answer(sshd) == "hello"
+
+
+async def test_host_key_alias(sshd: Sshd) -> None:
+    sshd.write_config(HostKeyAlias="the-web")
+    sshd.trust(sshd.host_key, name=f"[the-web]:{sshd.port}")
+    assert await answer(sshd) == "hello"
+
+
+async def test_own_ssh_directory_is_used_without_a_file_given(sshd: Sshd) -> None:
+    home = Path(os.environ["HOME"]) / ".ssh"
+    home.mkdir()
+    (home / "config").write_text(f"Host web\n  HostName 127.0.0.1\n  Port {sshd.port}\n  User root\n")
+    sshd.client_key.rename(home / "id_ed25519")
+    sshd.known_hosts.rename(home / "known_hosts")
+    shell = await connect(WEB)
+    assert (await shell.run("echo hello")).stdout == b"hello\n"
+    await shell.close()
+
+
+async def test_wrong_key_of_the_client(sshd: Sshd) -> None:
+    sshd.client_key.unlink()
+    new_key().write_private_key(sshd.client_key)
+    said = await refusal(sshd, AuthRefused)
+    assert str(sshd.client_key) in said
+    assert "no ssh agent" in said
+    assert "root's authorized_keys" in said
+
+
+@openssh
+async def test_key_under_a_passphrase_is_said_to_need_one(sshd: Sshd) -> None:
+    await ssh_keygen("-p", "-N", "secret", "-f", str(sshd.client_key))
+    said = await refusal(sshd, AuthRefused)
+    assert f"not tried, for want of a passphrase (ssh-add it): {sshd.client_key}" in said
+
+
+@openssh
+async def test_agent_is_used_and_named(sshd: Sshd, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    sock = tmp_path / "agent"
+    agent = await asyncio.create_subprocess_exec("ssh-agent", "-D", "-a", str(sock), stdout=asyncio.subprocess.PIPE)
+    try:
+        assert agent.stdout
+        await agent.stdout.readline()
+        monkeypatch.setenv("SSH_AUTH_SOCK", str(sock))
+        key = sshd.client_key.rename(tmp_path / "elsewhere")
+        sshd.write_config(IdentitiesOnly="no")
+        assert "the ssh agent's 0 keys" in await refusal(sshd, AuthRefused)
+        adding = await asyncio.create_subprocess_exec("ssh-add", "-q", str(key))
+        assert await adding.wait() == 0
+        assert await answer(sshd) == "hello"
+    finally:
+        agent.terminate()
+        await agent.communicate()
+
+
+async def test_identity_files_that_are_not_there_are_passed_over(sshd: Sshd) -> None:
+    sshd.write_config(IdentityFile=f"{sshd.directory}/nowhere\n    IdentityFile {sshd.directory}/nor-here")
+    assert await answer(sshd) == "hello"
+
+
+async def test_closed_port(sshd: Sshd) -> None:
+    await sshd.stop()
+    assert f"127.0.0.1:{sshd.port}: connection refused" in await refusal(sshd, HostError)
+
+
+async def test_unknown_name(sshd: Sshd) -> None:
+    sshd.write_config(HostName="no-such-host.invalid")
+    assert "no-such-host.invalid" in await refusal(sshd, HostError)
+
+
+@pytest.mark.parametrize("name", ["x" * 80, "a..b"])
+async def test_impossible_name(sshd: Sshd, name: str) -> None:
+    assert name in await refusal(sshd, HostError, HostConfig(name="web1", ssh=name))
+
+
+async def test_something_else_listens_there(sshd: Sshd) -> None:
+    async def greet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(greet, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    await refusal(sshd, HostError, HostConfig(name="web1", ssh=f"web:{port}"))
+    server.close()
+    await server.wait_closed()
+
+
+async def test_silence_is_given_up(sshd: Sshd, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cockpit.hosts.ssh.CONNECT_TIMEOUT", 0.3)
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        config = HostConfig(name="web1", ssh=f"web:{deaf.getsockname()[1]}")
+        assert "does not answer within 0.3 s" in await refusal(sshd, HostError, config)
+
+
+async def test_jump_hosts_in_a_circle(sshd: Sshd) -> None:
+    sshd.ssh_config.write_text("Host web\n    ProxyJump other\nHost other\n    ProxyJump web\n")
+    with pytest.raises(UsageError, match="round in a circle"):
+        await answer(sshd)
+
+
+async def test_certificate_of_a_known_authority(sshd: Sshd) -> None:
+    authority = new_key()
+    await sshd.certify(authority)
+    sshd.known_hosts.write_text(f"@cert-authority [127.0.0.1]:{sshd.port} {public(authority)}\n")
+    assert await answer(sshd) == "hello"
+    other = new_key()
+    sshd.known_hosts.write_text(f"@cert-authority [127.0.0.1]:{sshd.port} {public(other)}\n")
+    assert authority.get_fingerprint() in await refusal(sshd, HostKeyUnknown)
+
+
+async def test_jump_host(sshd: Sshd, tmp_path: Path) -> None:
+    directory = tmp_path / "inner"
+    directory.mkdir()
+    inner = await Sshd(directory).start()
+    try:
+        sshd.ssh_config.write_text(
+            sshd.ssh_config.read_text()
+            + inner.ssh_config.read_text().replace("Host web\n", "Host inner\n    ProxyJump web\n")
+        )
+        config = HostConfig(name="web1", ssh="inner")
+        assert await answer(sshd, config) == "hello"
+        assert inner.commands
+        assert not sshd.commands
+        inner.trust(new_key())
+        await refusal(sshd, HostKeyChanged, config)
+        sshd.known_hosts.write_text("")
+        with pytest.raises(HostKeyUnknown, match="web1, jump host web: "):
+            await answer(sshd, config)
+    finally:
+        await inner.stop()
+
+
+@pytest.mark.parametrize("config", ["nowhere", "Host web\n    Port many\n"])
+async def test_ssh_config_that_does_not_read(sshd: Sshd, config: str) -> None:
+    if config == "nowhere":
+        sshd.ssh_config.unlink()
+    else:
+        sshd.ssh_config.write_text(config)
+    with pytest.raises(UsageError, match=f"ssh_config {sshd.ssh_config}: "):
+        await answer(sshd)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("web1", Destination("web1")),
+        ("root@web1", Destination("web1", "root")),
+        ("root@10.0.0.5:2222", Destination("10.0.0.5", "root", 2222)),
+        ("web1:22", Destination("web1", None, 22)),
+        ("[::1]:2222", Destination("::1", None, 2222)),
+        ("root@::1", Destination("::1", "root")),
+    ],
+)
+def test_destination(text: str, expected: Destination) -> None:
+    assert Destination.parse(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "-oProxyCommand=x", "web1 -p 22", "root@", "web1:0", "web1:99999", "web1:ssh"])
+def test_destination_that_is_none(text: str) -> None:
+    with pytest.raises(UsageError, match="write user@host"):
+        Destination.parse(text)
+
+
+async def ssh_keygen(*arguments: str) -> None:
+    process = await asyncio.create_subprocess_exec(
+        "ssh-keygen", *arguments, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL
+    )
+    assert await process.wait() == 0

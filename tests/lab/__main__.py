@@ -1,0 +1,83 @@
+"""The lab by hand: `python -m tests.lab up | down | status`."""
+
+import argparse
+import sys
+
+from tests.lab import state
+from tests.lab.cpus import generator_cpu, server_cpu
+from tests.lab.errors import LabError
+from tests.lab.hosts import HOSTS
+from tests.lab.lab import Lab
+from tests.lab.requirements import missing
+
+
+def describe(lab: Lab) -> str:
+    """What a person needs to use a lab: its hosts, and commands to copy."""
+    pin = f"taskset -c {generator_cpu()} "
+    cockpit = f"{pin}.venv/bin/cockpit run profiles/spare-servers.toml --ssh-config {lab.ssh_config}"
+    served = {spec.name: ", ".join(service.name for service in spec.services) for spec in HOSTS}
+    lines = [f"  {host.name}  {host.address}  {served[host.name]}, sshd" for host in lab.hosts.values()]
+    lines += ["", f"servers run on CPU {server_cpu()}, the generator belongs on CPU {generator_cpu()}:"]
+    lines += ["", f"  {cockpit} --target {lab.web1.url}", f"  {pin}ab -c 20 -n 10000 {lab.web1.url}"]
+    lines += [f"  ssh -F {lab.ssh_config} {name}" for name in lab.hosts]
+    return "\n".join([*lines, "", "take it down with: make lab-down"])
+
+
+def up() -> int:
+    lab = Lab.by_hand()
+    if lab is not None:
+        print(f"the lab is already up\n{describe(lab)}")
+        return 0
+    lacking = missing()
+    if lacking:
+        print(f"the lab cannot run here; missing: {', '.join(lacking)}", file=sys.stderr)
+        return 1
+    lab = Lab.start(stay=True)
+    print(f"the lab is up\n{describe(lab)}")
+    return 0
+
+
+def down() -> int:
+    """Takes down the lab that was brought up by hand, and sweeps what dead ones left; running tests keep theirs."""
+    numbers = state.known()
+    lab = Lab.by_hand()
+    if lab is not None:
+        lab.stop()
+        print("the lab is down; nothing of it is left")
+    for number in numbers:
+        if lab is not None and number == lab.number:
+            continue
+        if state.is_kept(number):
+            print(f"left alone: lab {number}, which a test run is using")
+            continue
+        state.clear(number)
+        print(f"cleared away what was left of lab {number}")
+    if not numbers:
+        print("no lab is up")
+    return 0
+
+
+def status() -> int:
+    """Exit status 0 when the lab is up by hand, 1 when not."""
+    lab = Lab.by_hand()
+    print("the lab is not up" if lab is None else f"the lab is up\n{describe(lab)}")
+    for number in state.known():
+        if lab is None or number != lab.number:
+            owner = "in use by a test run" if state.is_kept(number) else "dead; `down` clears it away"
+            print(f"lab {number}: {owner} ({', '.join(state.leftovers(number))})")
+    return int(lab is None)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.lab", description="The lab, by hand.")
+    parser.add_argument("action", choices=("up", "down", "status"))
+    action = {"up": up, "down": down, "status": status}[parser.parse_args().action]
+    try:
+        return action()
+    except LabError as error:
+        print(f"lab: {error}", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,38 @@
+"""The lab as test fixtures. `lab` is up once a test run, apart from one that a person has brought up."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from tests.lab.lab import Host, Lab
+from tests.lab.requirements import missing
+
+
+@pytest.fixture(scope="session")
+def lab_allowed() -> None:
+    """Skips what needs the lab where it cannot run; where CI=true that is a failure, unless LAB=0 leaves it out."""
+    if os.environ.get("LAB") == "0":
+        pytest.skip("left out by LAB=0")
+    lacking = missing()
+    if not lacking:
+        return
+    reason = f"the lab cannot run here; missing: {', '.join(lacking)}"
+    if os.environ.get("CI") == "true":
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def lab(lab_allowed: None) -> Iterator[Lab]:
+    """A running lab: `lab.web1.url`, `lab.web1.run("cmd")`, `lab.ssh_config`."""
+    with Lab.start() as running:
+        yield running
+
+
+@pytest.fixture
+def fresh_web1(lab: Lab) -> Iterator[Host]:
+    """web1 with Apache as it was when the lab came up: before the test, and again after it."""
+    lab.web1.restart("apache2")
+    yield lab.web1
+    lab.web1.restart("apache2")

@@ -1,0 +1,194 @@
+"""A lab as its users see it: real servers on hosts of their own, reached by SSH and HTTP.
+
+with Lab.start() as lab:
+    lab.web1.url, lab.ssh_config, lab.web1.run("ps ax").stdout
+"""
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from tests.lab import state
+from tests.lab.cpus import on_server_cpu
+from tests.lab.errors import LabError
+from tests.lab.hosts import HOSTS
+from tests.lab.keeper import REPOSITORY
+from tests.lab.requirements import SYSTEM_PATH
+from tests.lab.services import Service
+
+RUN_TIMEOUT = 30.0  # seconds
+
+
+class Host:
+    """A running host of a lab.
+
+    `name` is its ssh alias and its host name, `address` its IPv4 address, `url` a page of it (92 bytes on web1),
+    `pid` the machine's pid of its process 1, `ssh_config` the file for `ssh -F`.
+    """
+
+    def __init__(self, name: str, running: state.HostState, ssh_config: Path) -> None:
+        self.name = name
+        self.address = running.address
+        self.url = running.url
+        self.pid = running.pid
+        self.ssh_config = ssh_config
+
+    def run(
+        self, command: str, *, check: bool = True, timeout: float = RUN_TIMEOUT
+    ) -> subprocess.CompletedProcess[str]:
+        """Runs a shell command as root in the host, past its sshd: for checks, and for what a test prepares.
+
+        Raises LabError with its stderr when it fails (unless `check` is false), TimeoutExpired after `timeout` s.
+        """
+        enter = ["nsenter", "--target", str(self.pid), "--mount", "--uts", "--ipc", "--net", "--pid"]
+        clean = ["env", "-i", f"PATH={SYSTEM_PATH}", "HOME=/root", "LANG=C.UTF-8", "sh", "-c", command]
+        return self._finish(on_server_cpu([*enter, *clean]), command, check, timeout)
+
+    def ssh(
+        self, command: str, *, check: bool = True, timeout: float = RUN_TIMEOUT
+    ) -> subprocess.CompletedProcess[str]:
+        """The same through the real ssh client and the host's sshd."""
+        client = ["ssh", "-F", str(self.ssh_config), "-o", "BatchMode=yes", self.name, command]
+        return self._finish(client, command, check, timeout)
+
+    def _finish(self, argv: list[str], command: str, check: bool, timeout: float) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(argv, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=timeout)
+        if check and done.returncode != 0:
+            output = (done.stderr or done.stdout).strip()
+            raise LabError(f"{self.name}: {command!r} ended with {done.returncode}: {output}")
+        return done
+
+    def service(self, name: str) -> Service:
+        """What the host was told about one of its servers."""
+        spec = next(spec for spec in HOSTS if spec.name == self.name)
+        return next(service for service in spec.services if service.name == name)
+
+    def restart(self, name: str) -> None:
+        """Puts a server's files back as they were when the lab came up, and starts it anew."""
+        service = self.service(name)
+        for file in service.files:
+            self.run(f"printf %s {shlex.quote(file.content)} > {file.path} && chmod {file.mode:o} {file.path}")
+        self.run(f"timeout 10 sh -c {shlex.quote(service.stop)}")
+        self.run(f"{service.start} >/dev/null 2>&1")
+        answers = f"timeout 1 bash -c '</dev/tcp/{self.address}/{service.port}'"
+        if not state.wait_for(lambda: self.run(answers, check=False).returncode == 0):
+            raise LabError(f"{self.name}: {name} does not answer after its restart")
+
+    def processes(self, name: str) -> dict[int, int]:
+        """The host's processes called `name`, defunct ones too: its own pid of each -> that of its parent."""
+        rows = self.run("ps -e -o pid=,ppid=,comm=").stdout.splitlines()
+        parted = (row.split(maxsplit=2) for row in rows)
+        return {int(pid): int(parent) for pid, parent, command in parted if command.split()[0] == name}
+
+    @contextmanager
+    def unplugged(self) -> Iterator[None]:
+        """Pulls the host's network cable for a while."""
+        self.run("ip link set eth0 down")
+        try:
+            yield
+        finally:
+            self.run("ip link set eth0 up")
+
+
+class Lab:
+    """A running lab. Each host is an attribute (`lab.web1`), and in `hosts` by name.
+
+    `number` tells labs on one machine apart, `directory` holds `ssh_config`, the client's key and known_hosts,
+    `keeper_pid` is the process that holds it all.
+    """
+
+    def __init__(self, running: state.LabState, keeper: subprocess.Popen[str] | None = None) -> None:
+        self.number = running.number
+        self.stay = running.stay
+        self.directory = state.directory(running.number)
+        self.ssh_config = self.directory / "ssh_config"
+        self.hosts = {name: Host(name, host, self.ssh_config) for name, host in running.hosts.items()}
+        self.keeper_pid = running.keeper
+        self._keeper = keeper
+
+    def __getattr__(self, name: str) -> Host:
+        hosts: dict[str, Host] = self.__dict__.get("hosts", {})
+        if name not in hosts:
+            raise AttributeError(f"the lab has no host {name!r}")
+        return hosts[name]
+
+    @classmethod
+    def start(cls, *, stay: bool = False) -> Self:
+        """Brings a lab up; returns when every server answers. Raises LabError saying why it does not.
+
+        It goes away with this process, or with `stop`; one that is told to stay only with `stop`.
+        """
+        for number in state.known():
+            state.clear(number)  # those whose keeper is dead
+        keeper = subprocess.Popen(
+            [sys.executable, "-m", "tests.lab.keeper", *(["--stay"] if stay else [])],
+            stdin=subprocess.DEVNULL if stay else subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            cwd=REPOSITORY,
+            start_new_session=True,  # Ctrl-C is for the owner; the keeper follows when the owner has ended
+        )
+        try:
+            said = json.loads(_read_line(keeper))
+            if "failed" in said:
+                raise LabError(said["failed"])
+        except BaseException:
+            keeper.terminate()
+            _reap(keeper)
+            raise
+        running = state.read(said["number"])
+        if running is None:
+            raise LabError("the lab went away as soon as it stood")
+        return cls(running, keeper)
+
+    @classmethod
+    def by_hand(cls) -> Self | None:
+        """The lab that a person has brought up; None when there is none."""
+        for number in state.known():
+            running = state.read(number)
+            if running is not None and running.stay and state.is_kept(number):
+                return cls(running)
+        return None
+
+    def stop(self) -> None:
+        """Takes the lab down; raises LabError when anything of it stays."""
+        if self._keeper is None:
+            with suppress(ProcessLookupError):
+                os.kill(self.keeper_pid, signal.SIGTERM)
+            if not state.wait_for(lambda: not state.is_kept(self.number)):
+                raise LabError(f"the lab's keeper, process {self.keeper_pid}, does not end")
+        else:
+            self._keeper.terminate()
+            _reap(self._keeper)
+        state.clear(self.number)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+def _read_line(keeper: subprocess.Popen[str]) -> str:
+    assert keeper.stdout is not None
+    line = keeper.stdout.readline()
+    return line or json.dumps({"failed": f"the lab's keeper ended with status {keeper.wait()}"})
+
+
+def _reap(keeper: subprocess.Popen[str]) -> None:
+    """Waits for the keeper to end and lets go of its pipes."""
+    for pipe in (keeper.stdin, keeper.stdout):
+        if pipe is not None:
+            pipe.close()
+    keeper.wait(timeout=state.DEADLINE)

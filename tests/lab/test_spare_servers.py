@@ -1,0 +1,116 @@
+"""Study S1 through the real screen: load Apache, see the churn, change three knobs, see less of it, replay it all."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+from msgspec.structs import replace
+from textual.pilot import Pilot
+
+from cockpit.model.clock import Clock
+from cockpit.model.state import Segment, State
+from cockpit.profiles.profile import Profile
+from cockpit.profiles.reader import read_profile
+from cockpit.session.live import LiveSource
+from cockpit.session.loop import Session
+from cockpit.session.recording.reader import Recording
+from cockpit.session.recording.writer import RecordingWriter
+from cockpit.session.replay import ReplaySource
+from cockpit.tui.app import CockpitApp
+from cockpit.tui.widgets.runs import Runs
+from cockpit.tui.widgets.throughput import Throughput
+from tests.lab.cpus import generator_cpu
+from tests.lab.lab import Host
+
+PROFILE = Path(__file__).parents[2] / "profiles" / "spare-servers.toml"
+PATIENCE = 120.0
+
+
+def profile_for(web1: Host) -> Profile:
+    """The shipped profile, its target by address, its load on the generator's CPU."""
+    profile = read_profile(PROFILE)
+    return replace(profile, plan=replace(profile.plan, url=web1.url, cpus=(generator_cpu(),)))
+
+
+async def until(session: Session, holds: Callable[[State], bool]) -> State:
+    return await asyncio.wait_for(session.until(holds), PATIENCE)
+
+
+async def run_once(pilot: Pilot[None], session: Session) -> Segment:
+    """Starts a run by the key and waits until it is over and the host was read once more."""
+    before = session.state.runs
+    await pilot.press("space")
+    state = await until(session, lambda state: state.runs > before and state.running is None)
+    end = state.segments[-1].end or 0.0
+    state = await until(session, lambda state: (state.hosts["web1"].seen or 0.0) >= end)
+    return state.segments[-1]
+
+
+async def type_over(pilot: Pilot[None], value: str) -> None:
+    await pilot.press(*value)
+
+
+def births_per_second(segment: Segment) -> float:
+    window = segment.hosts["web1"]
+    return window.births / window.seconds
+
+
+def shown(app: CockpitApp, widget: type[Runs] | type[Throughput]) -> str:
+    """What a widget shows, as text."""
+    found = app.screen.query_one(widget)
+    return "\n".join(found.render_line(line).text for line in range(found.size.height))
+
+
+async def test_spare_servers_from_the_panel(fresh_web1: Host, tmp_path: Path) -> None:
+    file = tmp_path / "s1.cockpit"
+    source = LiveSource(profile_for(fresh_web1), Clock(), ssh_config=fresh_web1.ssh_config)
+    session = Session(source, RecordingWriter(file))
+    app = CockpitApp(session)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(session, lambda state: "web1" in state.hosts and state.hosts["web1"].point is not None)
+        await until(session, lambda state: all(knob.known for knob in state.knobs.values()))
+        assert {name: knob.value for name, knob in session.state.knobs.items()} == {
+            "MinSpareServers": "5",
+            "MaxSpareServers": "10",
+            "MaxConnectionsPerChild": "100",
+        }
+        before = await run_once(pilot, session)
+        assert (before.counts.completed, before.counts.failed) == (10_000, 0)
+        assert births_per_second(before) > 1
+
+        await pilot.press("t")
+        await pilot.pause()
+        for value in ("30", "60", "10000"):
+            await type_over(pilot, value)
+            await pilot.press("down")
+        await pilot.press("enter")
+        state = await until(session, lambda state: bool(state.changes and state.changes[-1].outcome))
+        assert state.changes[-1].outcome == "applied", state.changes[-1].detail
+        await pilot.press("escape")
+
+        after = await run_once(pilot, session)
+        await pilot.pause()
+        assert after.label.startswith("A MinSpareServers 5 → 30")
+        assert births_per_second(after) < births_per_second(before)
+        assert [marker.sign for marker in session.state.markers] == ["A"]
+        app.screen.frame()
+        assert "A" in shown(app, Throughput)
+        live_rows = shown(app, Runs)
+        assert "A MinSpareServers" in live_rows
+    said = fresh_web1.run("grep -v '#' /etc/apache2/mods-available/mpm_prefork.conf").stdout.split()
+    assert {"30", "60", "10000"} < set(said)
+    await replays_to(file, session.state, live_rows)
+
+
+async def replays_to(file: Path, live: State, live_rows: str) -> None:
+    with Recording(file) as recording:
+        session = Session(ReplaySource(recording, recording.end, playing=False))
+        app = CockpitApp(session)
+        async with app.run_test(size=(120, 40)) as pilot:
+            state = await until(session, lambda state: state.ended)
+            await pilot.pause()
+            assert state == live
+            app.screen.frame()
+            assert shown(app, Runs) == live_rows

@@ -1,0 +1,80 @@
+"""A certificate authority of a test's own, and certificates that it signed."""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+from pathlib import Path
+from typing import NamedTuple
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+_DAY = datetime.timedelta(days=1)
+
+
+class Pair(NamedTuple):
+    """A certificate and its key, as files."""
+
+    cert: Path
+    key: Path
+
+
+class Authority:
+    """Signs what it is asked to; `cert` is its own certificate's file."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._name = _named("a test's authority")
+        self.cert = directory / "ca.pem"
+        usage = x509.KeyUsage(
+            digital_signature=True,
+            key_cert_sign=True,
+            crl_sign=True,
+            content_commitment=False,
+            key_encipherment=False,
+            data_encipherment=False,
+            key_agreement=False,
+            encipher_only=False,
+            decipher_only=False,
+        )
+        own = self._begun(self._name, self._key).add_extension(x509.BasicConstraints(True, None), critical=True)
+        signed = own.add_extension(usage, critical=True).sign(self._key, hashes.SHA256())
+        self.cert.write_bytes(signed.public_bytes(serialization.Encoding.PEM))
+
+    def _begun(self, subject: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
+        now = datetime.datetime.now(datetime.UTC)
+        return (
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .issuer_name(self._name)
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - _DAY)
+            .not_valid_after(now + _DAY)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
+        )
+
+    def issue(self, name: str, *addresses: str) -> Pair:
+        """A certificate for a host name and IP addresses."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        names: list[x509.GeneralName] = [x509.DNSName(name)]
+        names += [x509.IPAddress(ipaddress.ip_address(address)) for address in addresses]
+        begun = self._begun(_named(name), key).add_extension(x509.SubjectAlternativeName(names), critical=False)
+        signed = begun.sign(self._key, hashes.SHA256())
+        pair = Pair(self._directory / f"{name}.pem", self._directory / f"{name}.key")
+        pair.cert.write_bytes(signed.public_bytes(serialization.Encoding.PEM))
+        pair.key.write_bytes(
+            key.private_bytes(
+                serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+            )
+        )
+        return pair
+
+
+def _named(name: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])

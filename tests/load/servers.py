@@ -1,0 +1,256 @@
+"""Servers that answer as a test wants them to, and what a run against them came to."""
+
+from __future__ import annotations
+
+import asyncio
+import selectors
+import socket
+import ssl
+import struct
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any
+
+from cockpit.load.poller import Poller, SelectorPoller, best_poller
+from cockpit.load.pool import LoadRun, launch
+from cockpit.load.protocol import assignments
+from cockpit.load.request import target_of
+from cockpit.load.rules import engine_for
+from cockpit.model.clock import Clock
+from cockpit.model.events import AnyEvent, Group, LoadAdjusted, RunEnded, RunStarted, Tick, WorkerLost
+from cockpit.model.histogram import Histogram
+from cockpit.model.load import LoadPlan
+
+DEADLINE = 20.0
+
+SMALL = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
+
+
+@dataclass
+class Conversation:
+    """One connection as the server sees it. `requests` came over it; `came` is set with each."""
+
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    came: asyncio.Event
+    requests: int = 0
+
+    async def request(self) -> bytes:
+        """The next request with its body. Raises EOFError when the client closes first."""
+        head = await self.reader.readuntil(b"\r\n\r\n")
+        length = 0
+        for line in head.lower().split(b"\r\n"):
+            if line.startswith(b"content-length:"):
+                length = int(line.split(b":")[1])
+        self.requests += 1
+        self.came.set()
+        return head + await self.reader.readexactly(length)
+
+    async def send(self, *pieces: bytes) -> None:
+        """Each piece as a write of its own."""
+        for piece in pieces:
+            self.writer.write(piece)
+            await self.writer.drain()
+            await asyncio.sleep(0)
+
+    def reset(self) -> None:
+        """Break off with RST in place of FIN."""
+        sock = self.writer.get_extra_info("socket")
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.writer.transport.abort()
+
+
+Behaviour = Callable[[Conversation], Awaitable[None]]
+
+
+@dataclass
+class Server:
+    """Where it listens, and how many connections and requests came."""
+
+    port: int
+    conversations: list[Conversation] = field(default_factory=list)
+    came: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/x"
+
+    @property
+    def requests(self) -> int:
+        return sum(talk.requests for talk in self.conversations)
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Look at the condition with every request that comes, until it holds."""
+        async with asyncio.timeout(DEADLINE):
+            while not condition():
+                self.came.clear()
+                await self.came.wait()
+
+
+@asynccontextmanager
+async def serving(behave: Behaviour, secure: ssl.SSLContext | None = None) -> AsyncIterator[Server]:
+    """A server on loopback that treats every connection with `behave`, and closes it afterwards; with TLS if
+    `secure`."""
+    running: set[asyncio.Task[Any]] = set()
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        running.add(task)
+        talk = Conversation(reader, writer, server.came)
+        server.conversations.append(talk)
+        try:
+            with suppress(EOFError, ConnectionError, ssl.SSLError, asyncio.CancelledError):
+                await behave(talk)
+        finally:
+            writer.close()
+            with suppress(ConnectionError, ssl.SSLError):
+                await writer.wait_closed()
+            running.discard(task)
+
+    listener = await asyncio.start_server(handle, "127.0.0.1", 0, backlog=1024, ssl=secure)
+    server = Server(listener.sockets[0].getsockname()[1])
+    try:
+        yield server
+    finally:
+        listener.close()
+        for task in list(running):
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+        await listener.wait_closed()
+
+
+def always(*pieces: bytes) -> Behaviour:
+    """Answers every request with these bytes, and keeps the connection."""
+
+    async def behave(talk: Conversation) -> None:
+        while True:
+            await talk.request()
+            await talk.send(*pieces)
+
+    return behave
+
+
+def once(*pieces: bytes) -> Behaviour:
+    """Answers one request with these bytes and closes."""
+
+    async def behave(talk: Conversation) -> None:
+        await talk.request()
+        await talk.send(*pieces)
+
+    return behave
+
+
+def plan(url: str, **values: Any) -> LoadPlan:
+    """A plan with a time-out that ends a test which hangs."""
+    return LoadPlan(**{"url": url, "concurrency": 4, "timeout": 5.0, **values})
+
+
+class Outcome:
+    """A run's events, and its ticks added up."""
+
+    def __init__(self) -> None:
+        self.events: list[AnyEvent] = []
+        self.changed = asyncio.Event()
+
+    def emit(self, event: AnyEvent) -> None:
+        self.events.append(event)
+        self.changed.set()
+
+    async def until(self, condition: Callable[[Outcome], bool]) -> None:
+        """Wait for events until the condition holds."""
+        async with asyncio.timeout(DEADLINE):
+            while not condition(self):
+                self.changed.clear()
+                await self.changed.wait()
+
+    @property
+    def ticks(self) -> list[Tick]:
+        return [event for event in self.events if isinstance(event, Tick)]
+
+    @property
+    def started(self) -> RunStarted:
+        return next(event for event in self.events if isinstance(event, RunStarted))
+
+    @property
+    def ended(self) -> RunEnded:
+        return next(event for event in self.events if isinstance(event, RunEnded))
+
+    @property
+    def lost(self) -> list[WorkerLost]:
+        return [event for event in self.events if isinstance(event, WorkerLost)]
+
+    @property
+    def adjusted(self) -> list[LoadAdjusted]:
+        return [event for event in self.events if isinstance(event, LoadAdjusted)]
+
+    @property
+    def groups(self) -> dict[str, list[Group]]:
+        """What ticks say of each named request."""
+        found: dict[str, list[Group]] = {}
+        for tick in self.ticks:
+            for name, group in tick.groups.items():
+                found.setdefault(name, []).append(group)
+        return found
+
+    @property
+    def unexpected(self) -> dict[str, int]:
+        return dict(sum((Counter(tick.unexpected) for tick in self.ticks), Counter[str]()))
+
+    def total(self, name: str) -> int:
+        """A counter over all ticks."""
+        return sum(getattr(tick, name) for tick in self.ticks)
+
+    @property
+    def errors(self) -> dict[str, int]:
+        return dict(sum((Counter(tick.errors) for tick in self.ticks), Counter[str]()))
+
+    @property
+    def statuses(self) -> dict[int, int]:
+        return dict(sum((Counter(tick.statuses) for tick in self.ticks), Counter[int]()))
+
+    def merged(self, name: str) -> Histogram:
+        """A histogram over all ticks."""
+        return Histogram.merged(getattr(tick, name) for tick in self.ticks)
+
+
+async def begin(load: LoadPlan, outcome: Outcome) -> LoadRun:
+    """Launch without a preflight, so that the target sees nothing but load."""
+    return await launch(load, 1, Clock(), outcome.emit)
+
+
+POLLERS: dict[str, Callable[[], Poller]] = {
+    "best": best_poller,
+    "level-triggered": lambda: SelectorPoller(selectors.PollSelector()),
+}
+
+
+async def engine_load(load_plan: LoadPlan, poller: str = "best", address: tuple[str, int] | None = None) -> Outcome:
+    """A whole run of the engine alone, in a thread of this process."""
+    [assignment] = assignments(load_plan, 1, address or ("127.0.0.1", target_of(load_plan.url).port))
+    outcome = Outcome()
+    since = monotonic()
+
+    def tick() -> None:
+        nonlocal since
+        now = monotonic()
+        outcome.emit(engine.take(since, now))
+        since = now
+
+    engine = engine_for(assignment, POLLERS[poller](), tick)
+    async with asyncio.timeout(DEADLINE):
+        await asyncio.to_thread(engine.run, since)
+    tick()
+    return outcome
+
+
+async def load(load_plan: LoadPlan) -> Outcome:
+    """A whole run, worker processes and all."""
+    outcome = Outcome()
+    run = await begin(load_plan, outcome)
+    async with asyncio.timeout(DEADLINE):
+        await run.wait()
+    return outcome

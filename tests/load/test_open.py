@@ -1,0 +1,140 @@
+"""Open load against real servers: what is due is sent, and both latencies tell what happened."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from cockpit.load.protocol import assignments
+from tests.load.servers import POLLERS, SMALL, Conversation, Outcome, always, begin, engine_load, load, plan, serving
+
+RATE = 400.0
+
+
+def accounted(outcome: Outcome) -> int:
+    return outcome.total("completed") + outcome.total("abandoned") + sum(outcome.errors.values())
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("keepalive", [True, False])
+async def test_all_that_is_due_is_sent(keepalive: bool, workers: int) -> None:
+    async with serving(always(SMALL)) as server:
+        outcome = await load(plan(server.url, rate=RATE, duration=1.0, keepalive=keepalive, workers=workers))
+    assert outcome.total("sent") == RATE
+    assert outcome.total("held_back") == 0
+    assert accounted(outcome) == RATE
+    assert outcome.merged("response").count == outcome.merged("service").count == outcome.total("completed")
+    # One lateness for each arrival, and one for each tick but the last.
+    assert outcome.merged("lag").count >= RATE
+    assert {tick.worker for tick in outcome.ticks} == set(range(workers))
+    if not keepalive:
+        assert outcome.merged("connect").count >= outcome.total("completed")
+
+
+@pytest.mark.parametrize("poller", POLLERS)
+@pytest.mark.parametrize("arrivals", ["even", "poisson"])
+async def test_exactly_as_many_requests_as_asked(arrivals: str, poller: str) -> None:
+    async with serving(always(SMALL)) as server:
+        outcome = await engine_load(plan(server.url, rate=2000.0, requests=301, arrivals=arrivals), poller)
+        assert server.requests == 301
+    assert outcome.total("sent") == outcome.total("completed") == 301
+    assert outcome.statuses == {200: 301}
+    assert outcome.total("body_bytes") == 301 * 5
+
+
+def test_arrivals_are_shared_exactly() -> None:
+    shares = assignments(plan("http://web1/", rate=10.0, requests=11, workers=4, max_in_flight=9), 1, ("x", 1))
+    assert [share.requests for share in shares] == [3, 3, 3, 2]
+    assert sum(share.in_flight for share in shares) == 9
+    assert len(assignments(plan("http://web1/", rate=10.0, duration=1.0, workers=4, max_in_flight=3), 1, ("x", 1))) == 3
+
+
+async def _silent(talk: Conversation) -> None:
+    await talk.request()
+    await talk.reader.read()
+
+
+async def test_what_finds_too_much_in_flight_is_held_back_and_counted() -> None:
+    async with serving(_silent) as server:
+        outcome = await load(plan(server.url, rate=RATE, duration=0.5, max_in_flight=7, workers=2))
+        assert server.requests <= 7
+    assert outcome.total("sent") == outcome.total("abandoned") == 7
+    assert outcome.total("held_back") == RATE * 0.5 - 7
+    assert outcome.errors == {}
+
+
+async def test_a_stall_shows_in_the_response_and_the_schedule_does_not_wait_for_it() -> None:
+    """With one request at a time allowed by a server that takes turns, later requests wait; both latencies hold it."""
+    turn = asyncio.Lock()
+    seen = 0
+
+    async def behave(talk: Conversation) -> None:
+        nonlocal seen
+        while True:
+            await talk.request()
+            async with turn:
+                seen += 1
+                if seen == 20:
+                    await asyncio.sleep(0.3)
+                await talk.send(SMALL)
+
+    async with serving(behave) as server:
+        outcome = await engine_load(plan(server.url, rate=200.0, requests=100))
+    assert outcome.total("completed") == 100
+    # Arrivals go on every 5 ms, so 300 ms of stall are met by about 60 of them, each 5 ms less than the one before.
+    assert outcome.merged("response").max >= 0.3
+    assert outcome.merged("response").percentile(70) >= 0.1
+    assert outcome.merged("connect").count > 20
+
+
+async def test_kept_connections_are_used_again_and_a_close_between_requests_is_no_error() -> None:
+    async def behave(talk: Conversation) -> None:
+        for _ in range(5):
+            await talk.request()
+            await talk.send(SMALL)
+
+    async with serving(behave) as server:
+        outcome = await engine_load(plan(server.url, rate=300.0, requests=150))
+        assert 30 <= len(server.conversations) < 150
+    assert outcome.errors == {}
+    assert outcome.total("completed") == outcome.total("sent") == 150
+
+
+@pytest.mark.parametrize("poller", POLLERS)
+async def test_a_server_that_says_close_does_not_take_a_place_in_flight(poller: str) -> None:
+    closing = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+    async with serving(always(closing)) as server:
+        outcome = await engine_load(plan(server.url, rate=100.0, requests=20, max_in_flight=1), poller)
+    assert outcome.statuses == {200: 20}
+
+
+async def test_a_timeout_stays_in_both_latencies() -> None:
+    async with serving(_silent) as server:
+        outcome = await engine_load(plan(server.url, rate=100.0, requests=12, timeout=0.2))
+    assert outcome.errors == {"timeout": 12}
+    assert outcome.merged("service").count == outcome.merged("response").count == 12
+    assert outcome.merged("service").min >= 0.2
+    assert outcome.merged("response").total_ns >= outcome.merged("service").total_ns
+
+
+async def test_refused_arrivals_are_counted_each() -> None:
+    async with serving(always(SMALL)) as server:
+        pass
+    outcome = await engine_load(plan(server.url, rate=200.0, duration=0.25))
+    assert outcome.errors == {"refused": 50}
+    assert outcome.total("sent") == 50
+
+
+async def test_a_run_in_flight_takes_another_rate() -> None:
+    outcome = Outcome()
+    async with serving(always(SMALL)) as server:
+        run = await begin(plan(server.url, rate=1.0, duration=600.0, workers=2), outcome)
+        run.adjust(rate=500.0)
+        await server.until(lambda: server.requests >= 150)
+        run.stop()
+        await run.wait()
+    [adjusted] = outcome.adjusted
+    assert (adjusted.run, adjusted.rate, adjusted.concurrency) == (1, 500.0, None)
+    assert outcome.ended.reason == "stopped"
+    assert accounted(outcome) == outcome.total("sent")

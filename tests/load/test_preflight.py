@@ -1,0 +1,97 @@
+"""What is found out before load starts."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from cockpit.load import limits
+from cockpit.load.preflight import preflight
+from cockpit.model.errors import CockpitError, TargetError, UsageError
+from tests.load.servers import SMALL, Conversation, always, once, plan, serving
+
+
+async def test_a_target_that_answers() -> None:
+    async with serving(always(b"HTTP/1.1 100 Continue\r\n\r\n" + SMALL)) as server:
+        found = await preflight(plan(server.url.replace("127.0.0.1", "localhost")))
+    assert found.address[:2] == ("127.0.0.1", server.port)
+    assert found.addresses[0] == "127.0.0.1"
+    assert found.status == 200
+    assert found.warnings == ()
+    assert server.requests == 1
+
+
+async def test_a_status_that_counts_as_failed_is_warned_of() -> None:
+    async with serving(always(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")) as server:
+        found = await preflight(plan(server.url.replace("//", "//me:secret@")))
+    assert found.status == 404
+    [warning] = found.warnings
+    assert "404" in warning
+    assert "secret" not in warning
+
+
+async def test_a_post_is_not_sent_for_a_try() -> None:
+    async with serving(always(SMALL)) as server:
+        found = await preflight(plan(server.url, method="POST", body="x"))
+    assert found.status is None
+    assert server.requests == 0
+
+
+async def _keep_silent(talk: Conversation) -> None:
+    await talk.request()
+    await talk.reader.read()
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "says"),
+    [
+        (once(), "closed the connection without an answer"),
+        (once(b"SSH-2.0-x\r\n"), "does not speak HTTP"),
+        (once(b"SSH-2.0-x\r\n\r\n"), "does not speak HTTP"),
+        (once(b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 60_000), "does not speak HTTP"),
+        (_keep_silent, "no answer within 0.3 s"),
+    ],
+)
+async def test_a_target_that_does_not_answer(behaviour: object, says: str) -> None:
+    async with serving(behaviour) as server:  # type: ignore[arg-type]
+        with pytest.raises(TargetError, match=says) as caught:
+            await preflight(plan(server.url, timeout=0.3))
+    _is_one_line(caught.value)
+
+
+async def test_a_closed_port() -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
+        with pytest.raises(TargetError, match=f"port {port} is out of reach: 127.0.0.1: connection refused") as caught:
+            await preflight(plan(f"http://127.0.0.1:{port}/"))
+    _is_one_line(caught.value)
+    assert caught.value.exit_code == 3
+
+
+async def test_an_unknown_name() -> None:
+    with pytest.raises(TargetError, match=r"no-such-host\.invalid: no such host") as caught:
+        await preflight(plan("http://no-such-host.invalid/"))
+    _is_one_line(caught.value)
+
+
+async def test_a_url_that_is_none() -> None:
+    with pytest.raises(UsageError):
+        await preflight(plan("ftp://127.0.0.1/"))
+
+
+def test_new_connections_are_held_against_the_local_ports() -> None:
+    ports = limits.local_ports()
+    assert ports > 1000
+    url = "http://127.0.0.1/"
+    assert limits.warnings(plan(url, requests=ports, keepalive=False)) == ()
+    assert limits.warnings(plan(url, requests=10**9)) == ()
+    [warning] = limits.warnings(plan(url, requests=ports + 1, keepalive=False))
+    assert f"{ports + 1} new connections from {ports} local ports" in warning
+    [warning] = limits.warnings(plan(url, duration=120.0, keepalive=False))
+    assert f"{ports / 60:.0f} new connections a second" in warning
+
+
+def _is_one_line(error: CockpitError) -> None:
+    assert "\n" not in str(error)

@@ -1,0 +1,132 @@
+"""The bytes of a request, and plans that cannot be sent."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cockpit import __version__
+from cockpit.load.failures import connect_failure, transfer_failure
+from cockpit.load.protocol import assignments, share
+from cockpit.load.request import request_bytes, target_of
+from cockpit.model.errors import UsageError
+from cockpit.model.load import LoadPlan
+
+
+def sent(url: str, **values: object) -> bytes:
+    return request_bytes(LoadPlan(url=url, **values))  # type: ignore[arg-type]
+
+
+def test_a_plain_request() -> None:
+    assert sent("http://web1/a b?q=é&x=%20#part") == (
+        b"GET /a%20b?q=%C3%A9&x=%20 HTTP/1.1\r\nHost: web1\r\nUser-Agent: cockpit/"
+        + __version__.encode()
+        + b"\r\nAccept: */*\r\n\r\n"
+    )
+
+
+def test_headers_of_the_plan_stand_in_for_the_usual_ones() -> None:
+    request = sent("http://web1:81/", headers=(("host", "other"), ("X-A", "1"), ("X-A", "2")), keepalive=False)
+    assert b"Host: web1:81" not in request
+    assert b"\r\nhost: other\r\n" in request
+    assert b"\r\nX-A: 1\r\nX-A: 2\r\n" in request
+    assert b"\r\nConnection: close\r\n" in request
+
+
+def test_a_body_goes_with_its_length() -> None:
+    request = sent("http://web1/", method="POST", body="grüße")
+    assert b"\r\nContent-Length: 7\r\n" in request
+    assert request.endswith("\r\n\r\ngrüße".encode())
+    assert b"Content-Length: 0\r\n" in sent("http://web1/", method="POST")
+
+
+def test_a_password_in_the_url_becomes_a_header() -> None:
+    assert b"\r\nAuthorization: Basic dTpwOnc=\r\n" in sent("http://u:p%3Aw@web1/")
+
+
+@pytest.mark.parametrize(
+    ("url", "host", "port", "authority"),
+    [
+        ("http://[::1]:8080/", "::1", 8080, "[::1]:8080"),
+        ("http://web1", "web1", 80, "web1"),
+        ("http://bücher.example/", "xn--bcher-kva.example", 80, "xn--bcher-kva.example"),
+    ],
+)
+def test_targets(url: str, host: str, port: int, authority: str) -> None:
+    target = target_of(url)
+    assert (target.host, target.port, target.authority, target.path) == (host, port, authority, "/")
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("web1/", "must begin with http://"),
+        ("ftp://web1/", "must begin with http://"),
+        ("http:///x", "names no host"),
+        ("http://web1:0/", "names no host and port"),
+        ("http://web1:99999/", "not a URL"),
+        ("http://we b1/", "not a host name"),
+        ("http://[::1/", "not a URL"),
+        ("http://user:secret@web1:x/", "web1:x"),
+    ],
+)
+def test_urls_that_are_none(url: str, says: str) -> None:
+    with pytest.raises(UsageError, match=says) as caught:
+        target_of(url)
+    assert "\n" not in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ({"method": "GE T"}, "request method"),
+        ({"headers": (("Bad Name", "x"),)}, "not a header name"),
+        ({"headers": (("X", "a\r\nEvil: 1"),)}, "line break"),
+        ({"headers": (("X", "日本"),)}, "cannot carry"),
+        ({"headers": (("Transfer-Encoding", "chunked"),)}, "never in chunks"),
+        ({"body": "abc", "headers": (("Content-Length", "4"),)}, "does not fit"),
+    ],
+)
+def test_what_cannot_be_sent(values: dict[str, object], says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        sent("http://web1/", **values)
+
+
+@given(st.integers(0, 10**9), st.lists(st.integers(1, 1000), min_size=1, max_size=20))
+def test_shares_are_exact_and_even(total: int, weights: list[int]) -> None:
+    shares = share(total, weights)
+    assert sum(shares) == total
+    assert all(abs(part - total * weight / sum(weights)) <= 1 for part, weight in zip(shares, weights, strict=True))
+
+
+@given(st.integers(1, 500), st.integers(1, 5000), st.integers(1, 16))
+def test_workers_share_a_plan_exactly(concurrency: int, requests: int, workers: int) -> None:
+    plan = LoadPlan(url="http://web1/", concurrency=concurrency, requests=requests, workers=workers)
+    dealt = assignments(plan, 1, ("127.0.0.1", 80))
+    assert len(dealt) == min(workers, concurrency)
+    assert sum(one.concurrency for one in dealt) == concurrency
+    assert sum(one.requests or 0 for one in dealt) == requests
+    assert all(one.concurrency >= 1 for one in dealt)
+
+
+@pytest.mark.parametrize(
+    ("code", "connecting", "connected"),
+    [
+        (errno.ECONNREFUSED, "refused", "reset"),
+        (errno.ETIMEDOUT, "connect_timeout", "timeout"),
+        (errno.EHOSTUNREACH, "unreachable", "unreachable"),
+        (errno.ENETUNREACH, "unreachable", "unreachable"),
+        (errno.EADDRNOTAVAIL, "no_local_ports", "no_local_ports"),
+        (errno.EMFILE, "no_file_descriptors", "no_file_descriptors"),
+        (errno.ECONNRESET, "reset", "reset"),
+        (errno.EPIPE, "unreachable", "reset"),
+        (None, "unreachable", "reset"),
+    ],
+)
+def test_kinds_of_failure(code: int | None, connecting: str, connected: str) -> None:
+    assert connect_failure(code) == connecting
+    assert transfer_failure(code) == connected

@@ -1,0 +1,315 @@
+"""Several requests, many paths, other ways to the target, and what is expected of replies; on the wire."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import socket
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cockpit.load import deck
+from cockpit.load.paths import Paths, Pattern
+from cockpit.load.pool import launch
+from cockpit.load.preflight import preflight
+from cockpit.model.clock import Clock
+from cockpit.model.errors import TargetError, UsageError
+from cockpit.model.load import Expect, PathList, Request
+from tests.load.servers import (
+    POLLERS,
+    SMALL,
+    Behaviour,
+    Conversation,
+    Outcome,
+    always,
+    engine_load,
+    load,
+    once,
+    plan,
+    serving,
+)
+
+
+def noting(seen: list[bytes], reply: bytes = SMALL) -> Behaviour:
+    """Answers everything and keeps what was asked."""
+
+    async def behave(talk: Conversation) -> None:
+        while True:
+            seen.append(await talk.request())
+            await talk.send(reply)
+
+    return behave
+
+
+def paths_of(seen: list[bytes]) -> Counter[str]:
+    return Counter(request.split(b" ", 2)[1].decode() for request in seen)
+
+
+# --- a mix ---
+
+
+@pytest.mark.parametrize("values", [{}, {"rate": 500.0}])
+@pytest.mark.parametrize("workers", [1, 2])
+async def test_a_mix_goes_by_its_weights_and_counts_by_name(values: dict[str, Any], workers: int) -> None:
+    seen: list[bytes] = []
+    async with serving(noting(seen)) as server:
+        mix = (
+            Request(name="page", url=server.url, weight=3),
+            Request(name="form", url=server.url + "/f", method="POST", body="ab", headers=(("X-A", "1"),), weight=1),
+        )
+        outcome = await load(plan(server.url, mix=mix, requests=80, workers=workers, **values))
+        assert paths_of(seen) == {"/x": 60, "/x/f": 20}
+        assert sum(b"\r\nX-A: 1\r\n" in request and request.endswith(b"\r\n\r\nab") for request in seen) == 20
+        groups = outcome.groups
+        assert {name: sum(group.completed for group in found) for name, found in groups.items()} == {
+            "page": 60,
+            "form": 20,
+        }
+        assert {name: sum(group.service.count for group in found) for name, found in groups.items()} == {
+            "page": 60,
+            "form": 20,
+        }
+        assert sum(group.sent for found in groups.values() for group in found) == outcome.total("sent") == 80
+        assert outcome.merged("service").count == 80
+        assert outcome.total("bytes_sent") == sum(map(len, seen))
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=6))
+def test_rotation_is_exact_and_even(weights: list[int]) -> None:
+    turns = deck.rotation(weights)
+    counts = Counter(turns)
+    assert all(counts[one] * sum(weights) == len(turns) * weight for one, weight in enumerate(weights))
+    for upto in range(1, len(turns) + 1):
+        for one, weight in enumerate(weights):
+            assert abs(turns[:upto].count(one) - upto * weight / sum(weights)) <= 1.5
+
+
+async def test_secrets_of_a_mix_stay_out_of_events() -> None:
+    async with serving(always(SMALL)) as server:
+        url = server.url.replace("//", "//user:pass@")
+        mix = (Request(name="a", url=url, headers=(("Cookie", "abc"),)),)
+        outcome = await load(plan(url, mix=mix, requests=2))
+    assert outcome.total("completed") == 2
+    assert "pass" not in repr(outcome.started)
+    assert "abc" not in repr(outcome.started)
+
+
+# --- paths ---
+
+
+def test_patterns() -> None:
+    one = Pattern("/img/{0009..0011}.jpg")
+    assert [one(index) for index in range(one.count)] == [b"/img/0009.jpg", b"/img/0010.jpg", b"/img/0011.jpg"]
+    two = Pattern("/{1..2}/{8..10} x")
+    assert [two(index) for index in range(two.count)] == [
+        *(b"/1/8%20x", b"/1/9%20x", b"/1/10%20x"),
+        *(b"/2/8%20x", b"/2/9%20x", b"/2/10%20x"),
+    ]
+    assert Pattern("/plain").count == 1
+
+
+@given(st.integers(1, 60), st.integers(1, 7), st.sampled_from(["sequence", "shuffle", "once"]), st.integers(0, 3))
+def test_workers_share_paths_so_that_each_comes_equally_often(count: int, workers: int, order: Any, seed: int) -> None:
+    listed = PathList(listed=tuple(f"/{number}" for number in range(count)), order=order, seed=seed)
+    dealt = [Paths(listed, worker, workers) for worker in range(workers)]
+    if order == "once":
+        assert sum(one.own for one in dealt) == count
+        rounds = [[one.next() for _ in range(one.own)] for one in dealt]
+        assert len({path for taken in rounds for path in taken}) == count
+    else:
+        rounds = [[one.next() for _ in range(count)] for one in dealt]
+        assert set(Counter(path for taken in rounds for path in taken).values()) == {workers}
+
+
+async def test_each_path_at_most_once_over_all_workers() -> None:
+    seen: list[bytes] = []
+    async with serving(noting(seen)) as server:
+        once_each = PathList(pattern="/i/{00001..15000}.jpg", order="once", seed=3)
+        outcome = await load(plan(server.url, paths=once_each, requests=500, workers=3, concurrency=7))
+        assert outcome.total("completed") == len(paths_of(seen)) == 500
+        assert paths_of(seen).most_common(1)[0][1] == 1
+        # A list that runs out ends the run.
+        listed = PathList(listed=tuple(f"/{number}" for number in range(41)), order="once")
+        outcome = await load(plan(server.url, paths=listed, duration=600.0, workers=2))
+    assert outcome.total("completed") == 41
+    assert outcome.ended.reason == "completed"
+    assert outcome.total("varied") == 0
+
+
+async def test_paths_in_sequence_go_round() -> None:
+    seen: list[bytes] = []
+    async with serving(noting(seen)) as server:
+        await engine_load(plan(server.url, paths=PathList(listed=("/a", "/b?c=d")), requests=5, concurrency=1))
+    assert [request.split(b" ", 2)[1] for request in seen] == [b"/a", b"/b?c=d", b"/a", b"/b?c=d", b"/a"]
+
+
+URL = "http://127.0.0.1:9/"
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ({"mix": (Request(name="a", url=URL), Request(name="a", url=URL))}, "a name of its own"),
+        ({"mix": (Request(name="a", url=URL), Request(name="b", url="http://web2/"))}, "one target"),
+        ({"mix": (Request(name="a", url=URL, weight=0),)}, "weight is 0"),
+        ({"mix": (Request(name="a", url=URL),), "paths": PathList(pattern="/a")}, "either a mix or paths"),
+        ({"paths": PathList()}, "either a pattern or a list"),
+        ({"paths": PathList(pattern="/{5..2}")}, "ends before it begins"),
+        ({"paths": PathList(pattern="/{1..99999}{1..99999}")}, "is the most"),
+        ({"paths": PathList(listed=("a",))}, "begins with /"),
+        ({"paths": PathList(pattern="/{1..9}", order="once"), "requests": 10}, "only 9 paths"),
+        ({"expect": Expect(matches="(")}, "not a regular expression"),
+        ({"expect": Expect(sha256="abc")}, "SHA-256"),
+        ({"connect_to": "a:b"}, "not a host and a port"),
+        ({"unix": "/x", "connect_to": "a:1"}, "Unix socket"),
+        ({"local_addresses": ("web1",)}, "not an IP address"),
+        ({"local_addresses": ("192.0.2.7",)}, "local address 192.0.2.7"),
+    ],
+)
+async def test_plans_that_cannot_be_sent(values: dict[str, Any], says: str) -> None:
+    with pytest.raises(UsageError, match=says) as caught:
+        await launch(plan(**{"url": URL, "requests": 1, **values}), 1, Clock(), Outcome().emit)
+    assert "\n" not in str(caught.value)
+
+
+# --- expectations ---
+
+_CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n"
+_TO_THE_END = b"HTTP/1.1 200 OK\r\n\r\nhello"
+_FRAMINGS: dict[str, tuple[Behaviour, int]] = {
+    "length": (always(SMALL), len(SMALL)),
+    "in pieces": (always(SMALL[:-3], SMALL[-3:]), len(SMALL)),
+    "chunked": (always(_CHUNKED[:60], _CHUNKED[60:]), len(_CHUNKED)),
+    "until close": (once(_TO_THE_END), len(_TO_THE_END)),
+}
+_DIGEST = hashlib.sha256(b"hello").hexdigest()
+_EXPECTED: list[tuple[Expect, str]] = [
+    (Expect(statuses=(200,), contains="ell", matches="^h.*o$", length=5, sha256=_DIGEST), ""),
+    (Expect(statuses=(201, 204)), "status"),
+    (Expect(length=4), "length"),
+    (Expect(contains="hullo"), "contains"),
+    (Expect(matches="^ello"), "matches"),
+    (Expect(sha256="0" * 64), "digest"),
+    (Expect(statuses=(404,), sha256="0" * 64), "status"),
+]
+
+
+@pytest.mark.parametrize("poller", POLLERS)
+@pytest.mark.parametrize(("expect", "kind"), _EXPECTED)
+@pytest.mark.parametrize("framing", _FRAMINGS)
+async def test_expectations(framing: str, expect: Expect, kind: str, poller: str) -> None:
+    behaviour, size = _FRAMINGS[framing]
+    async with serving(behaviour) as server:
+        outcome = await engine_load(plan(server.url, requests=12, expect=expect), poller)
+    assert outcome.unexpected == ({kind: 12} if kind else {})
+    assert outcome.statuses == {200: 12}
+    assert outcome.errors == {}
+    assert outcome.total("body_bytes") == 12 * 5
+    assert outcome.total("bytes_received") == 12 * size
+
+
+async def test_a_length_that_varies_is_counted_and_no_failure() -> None:
+    async def behave(talk: Conversation) -> None:
+        for number in range(30):
+            await talk.request()
+            body = b"x" * (5 + number % 3)
+            if number % 2:
+                await talk.send(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+            else:
+                await talk.send(
+                    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
+                )
+
+    async with serving(behave) as server:
+        outcome = await engine_load(plan(server.url, requests=30, concurrency=1))
+    assert outcome.total("varied") == 20
+    assert outcome.statuses == {200: 30}
+    assert outcome.errors == outcome.unexpected == {}
+    assert outcome.total("body_bytes") == 30 * 6
+
+
+async def test_bodies_that_come_in_part_are_counted_as_far_as_they_came() -> None:
+    async with serving(once(b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhello")) as server:
+        outcome = await engine_load(plan(server.url, requests=7, keepalive=False))
+    assert outcome.errors == {"closed_early": 7}
+    assert outcome.total("body_bytes") == 35
+
+
+# --- other ways to the target ---
+
+
+async def test_connecting_somewhere_else_keeps_the_host() -> None:
+    seen: list[bytes] = []
+    async with serving(noting(seen)) as server:
+        elsewhere = plan("http://web1.example:81/", connect_to=f"127.0.0.1:{server.port}", requests=3)
+        found = await preflight(elsewhere)
+        assert found.address == ("127.0.0.1", server.port)
+        outcome = await load(elsewhere)
+        assert outcome.total("completed") == 3
+        await engine_load(plan(server.url, headers=(("Host", "other"),), requests=1))
+    assert all(b"\r\nHost: web1.example:81\r\n" in request for request in seen[:-1])
+    assert b"\r\nHost: other\r\n" in seen[-1]
+
+
+@pytest.mark.parametrize("values", [{}, {"keepalive": False}, {"rate": 200.0}])
+async def test_a_unix_socket(tmp_path: Path, values: dict[str, Any]) -> None:
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while await reader.readline():
+            while (await reader.readline()).strip():
+                pass
+            writer.write(SMALL)
+        writer.close()
+
+    path = str(tmp_path / "web.sock")
+    server = await asyncio.start_unix_server(handle, path, backlog=100)
+    through = plan("http://web1/", unix=path, requests=20, **values)
+    async with server:
+        found = await preflight(through)
+        assert found.addresses == (path,)
+        outcome = await load(through)
+    assert outcome.statuses == {200: 20}
+    assert outcome.started.addresses == (path,)
+    with pytest.raises(TargetError, match="out of reach"):
+        await preflight(plan("http://web1/", unix=str(tmp_path / "none.sock")))
+
+
+async def test_ipv6() -> None:
+    with socket.socket(socket.AF_INET6) as probe:
+        try:
+            probe.bind(("::1", 0))
+        except OSError:
+            pytest.skip("no IPv6 loopback here")
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(SMALL)
+        writer.close()
+
+    server = await asyncio.start_server(handle, "::1", 0)
+    port = server.sockets[0].getsockname()[1]
+    async with server:
+        outcome = await load(plan(f"http://[::1]:{port}/", requests=10))
+    assert outcome.statuses == {200: 10}
+    assert outcome.started.addresses == ("::1",)
+
+
+async def test_local_addresses_take_turns() -> None:
+    peers: list[str] = []
+
+    async def behave(talk: Conversation) -> None:
+        peers.append(talk.writer.get_extra_info("peername")[0])
+        await talk.request()
+        await talk.send(SMALL)
+
+    own = ("127.0.0.2", "127.0.0.3", "127.0.0.4")
+    async with serving(behave) as server:
+        from_here = plan(server.url, local_addresses=own, requests=30, keepalive=False, workers=2)
+        outcome = await load(from_here)
+        assert (await preflight(from_here)).status == 200
+    assert outcome.errors == {}
+    assert Counter(peers[:30]) == dict.fromkeys(own, 10)

@@ -1,0 +1,173 @@
+"""Exact counts, ends, stops, and workers that die."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from cockpit.load.pool import launch
+from cockpit.model.clock import Clock
+from cockpit.model.errors import TargetError, UsageError
+from tests.load.servers import DEADLINE, SMALL, Conversation, Outcome, always, begin, load, plan, serving
+
+
+@pytest.mark.parametrize(
+    ("requests", "concurrency", "workers"),
+    [(1, 1, 1), (1, 20, 2), (7, 20, 3), (1000, 20, 1), (1001, 7, 2), (997, 10, 3), (50, 2, 5)],
+)
+@pytest.mark.parametrize("keepalive", [True, False])
+async def test_exactly_as_many_requests_as_asked(
+    requests: int, concurrency: int, workers: int, keepalive: bool
+) -> None:
+    async with serving(always(SMALL)) as server:
+        outcome = await load(
+            plan(server.url, requests=requests, concurrency=concurrency, workers=workers, keepalive=keepalive)
+        )
+    assert server.requests == requests
+    assert outcome.total("sent") == outcome.total("completed") == requests
+    assert outcome.total("bytes_received") == requests * len(SMALL)
+    assert outcome.merged("service").count == outcome.merged("first_byte").count == requests
+    assert len(server.conversations) <= (concurrency if keepalive else requests)
+    assert outcome.merged("connect").count == len(server.conversations)
+    assert {tick.worker for tick in outcome.ticks} == set(range(min(workers, concurrency)))
+
+
+async def test_events_come_in_order_and_ticks_leave_no_gap() -> None:
+    async with serving(always(SMALL)) as server:
+        outcome = await load(plan(server.url, duration=0.5, workers=2, tick=0.05))
+    assert outcome.events[0] is outcome.started
+    assert outcome.events[-1] is outcome.ended
+    assert outcome.started.addresses == ("127.0.0.1",)
+    for worker in (0, 1):
+        ticks = [tick for tick in outcome.ticks if tick.worker == worker]
+        assert ticks[0].start == pytest.approx(outcome.started.t)
+        assert all(before.t == after.start for before, after in pairwise(ticks))
+        assert ticks[-1].connections == 0
+        assert len(ticks) > 2
+        assert all(tick.lag.count for tick in ticks[:-1])
+    assert outcome.ended.t >= max(tick.t for tick in outcome.ticks)
+    assert outcome.total("cpu") > 0
+
+
+async def test_requests_in_flight_when_time_is_up_are_abandoned_and_no_errors() -> None:
+    async def behave(talk: Conversation) -> None:
+        await talk.request()
+        await talk.reader.read()
+
+    async with serving(behave) as server:
+        outcome = await load(plan(server.url, duration=0.3, concurrency=5))
+    assert (outcome.total("sent"), outcome.total("completed"), outcome.total("abandoned")) == (5, 0, 5)
+    assert outcome.errors == {}
+    assert outcome.merged("service").count == 0
+    assert outcome.ended.reason == "completed"
+
+
+async def test_a_duration_accounts_for_every_request() -> None:
+    async with serving(always(SMALL)) as server:
+        outcome = await load(plan(server.url, duration=0.4, workers=2))
+    assert outcome.total("sent") == outcome.total("completed") + outcome.total("abandoned")
+    assert outcome.total("completed") <= server.requests <= outcome.total("sent")
+    assert outcome.total("abandoned") <= 4
+    assert outcome.total("completed") > 0
+
+
+async def test_stopping_is_clean() -> None:
+    outcome = Outcome()
+    async with serving(always(SMALL)) as server:
+        run = await begin(plan(server.url, duration=600.0, workers=2), outcome)
+        await outcome.until(lambda seen: seen.total("completed") > 50)
+        run.stop()
+        run.stop()
+        async with asyncio.timeout(DEADLINE):
+            await run.wait()
+    assert not run.running
+    assert outcome.ended.reason == "stopped"
+    assert outcome.lost == []
+    assert outcome.total("sent") == outcome.total("completed") + outcome.total("abandoned")
+
+
+async def test_a_worker_that_dies_is_told_and_the_others_go_on() -> None:
+    outcome = Outcome()
+    async with serving(always(SMALL)) as server:
+        run = await begin(plan(server.url, duration=600.0, workers=2), outcome)
+        await outcome.until(lambda seen: {tick.worker for tick in seen.ticks} == {0, 1})
+        os.kill(run.pids[1], signal.SIGKILL)
+        await outcome.until(lambda seen: bool(seen.lost))
+        [lost] = outcome.lost
+        assert (lost.run, lost.worker) == (1, 1)
+        assert "SIGKILL" in lost.detail
+        before = len(outcome.ticks)
+        await outcome.until(lambda seen: len(seen.ticks) > before + 2)
+        assert all(tick.worker == 0 for tick in outcome.ticks[before:])
+        run.stop()
+        await run.wait()
+    assert outcome.ended.reason == "stopped"
+    assert "partial" in outcome.ended.detail
+
+
+async def test_a_run_whose_workers_all_died_has_failed() -> None:
+    outcome = Outcome()
+    async with serving(always(SMALL)) as server:
+        run = await begin(plan(server.url, duration=600.0), outcome)
+        await outcome.until(lambda seen: bool(seen.ticks))
+        os.kill(run.pids[0], signal.SIGKILL)
+        async with asyncio.timeout(DEADLINE):
+            await run.wait()
+    assert outcome.ended.reason == "failed"
+    assert "SIGKILL" in outcome.ended.detail
+
+
+async def test_a_stopped_process_is_not_waited_for_for_ever() -> None:
+    outcome = Outcome()
+    async with serving(always(SMALL)) as server:
+        run = await begin(plan(server.url, duration=600.0), outcome)
+        await outcome.until(lambda seen: bool(seen.ticks))
+        os.kill(run.pids[0], signal.SIGSTOP)
+        run.stop()
+        async with asyncio.timeout(DEADLINE):
+            await run.wait()
+    assert [lost.worker for lost in outcome.lost] == [0]
+
+
+async def test_secrets_stay_out_of_events() -> None:
+    async with serving(always(SMALL)) as server:
+        url = server.url.replace("//", "//user:pass@")
+        outcome = await load(plan(url, requests=2, headers=(("Authorization", "Bearer abc"), ("X", "y"))))
+    assert "pass" not in repr(outcome.started)
+    assert "abc" not in repr(outcome.started)
+    assert outcome.total("completed") == 2
+
+
+async def test_workers_run_where_they_are_told() -> None:
+    cpu = max(os.sched_getaffinity(0))
+    outcome = Outcome()
+    async with serving(always(SMALL)) as server:
+        run = await begin(plan(server.url, duration=600.0, cpus=(cpu,)), outcome)
+        assert os.sched_getaffinity(run.pids[0]) == {cpu}
+        run.stop()
+        await run.wait()
+
+
+@pytest.mark.parametrize(
+    ("values", "error", "says"),
+    [
+        ({"cpus": (4095,)}, UsageError, "CPU 4095"),
+        ({"concurrency": 0}, UsageError, "concurrency is 0"),
+        ({"timeout": 0.0}, UsageError, "timeout is 0"),
+        ({"concurrency": 50_000_000}, UsageError, "ulimit -Hn"),
+        ({"url": "ftp://127.0.0.1/"}, UsageError, "http://"),
+        ({"url": "http://no-such-host.invalid/"}, TargetError, "no-such-host.invalid"),
+    ],
+)
+async def test_what_cannot_be_begun_is_said_before_any_event(
+    values: dict[str, Any], error: type[Exception], says: str
+) -> None:
+    outcome = Outcome()
+    with pytest.raises(error, match=says):
+        await launch(plan(**{"url": "http://127.0.0.1:9/", **values}), 1, Clock(), outcome.emit)
+    assert outcome.events == []

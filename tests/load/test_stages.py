@@ -1,0 +1,179 @@
+"""Ladders, warm-up, and load that is altered while it runs."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from cockpit.load.pool import launch
+from cockpit.model.clock import Clock
+from cockpit.model.errors import UsageError
+from cockpit.model.events import Tick
+from cockpit.model.load import Stage
+from tests.load.servers import SMALL, Conversation, Outcome, always, begin, engine_load, load, plan, serving
+
+
+def ticks_of(outcome: Outcome, stage: int) -> list[Tick]:
+    return [tick for tick in outcome.ticks if tick.stage == stage and not tick.warmup]
+
+
+async def test_each_rung_of_a_closed_ladder_has_its_connections() -> None:
+    stages = tuple(Stage(duration=0.25, concurrency=count) for count in (1, 4, 2))
+    async with serving(always(SMALL)) as server:
+        outcome = await load(plan(server.url, stages=stages, workers=2, tick=0.05))
+        assert len(server.conversations) == 4
+    for worker in (0, 1):
+        ticks = [tick for tick in outcome.ticks if tick.worker == worker]
+        assert [tick.stage for tick in ticks] == sorted(tick.stage for tick in ticks)
+        assert all(before.t == after.start for before, after in pairwise(ticks))
+    begin_at = outcome.started.t
+    for stage, wanted in enumerate((1, 4, 2)):
+        ticks = ticks_of(outcome, stage)
+        assert min(tick.start for tick in ticks) >= begin_at + 0.25 * stage - 1e-6
+        most = [max(tick.connections for tick in ticks if tick.worker == worker) for worker in (0, 1)]
+        assert sum(most) <= max(wanted, [0, 1, 4][stage])
+        assert sum(tick.completed for tick in ticks) > 0
+    assert outcome.total("sent") == outcome.total("completed") + outcome.total("abandoned")
+    assert outcome.ended.reason == "completed"
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+async def test_each_rung_of_an_open_ladder_has_its_arrivals_exactly(workers: int) -> None:
+    stages = (Stage(duration=0.25, rate=100.0), Stage(duration=0.5, rate=400.0), Stage(duration=0.25, rate=200.0))
+    async with serving(always(SMALL)) as server:
+        outcome = await load(plan(server.url, stages=stages, warmup=0.1, workers=workers))
+    sent = [sum(tick.sent for tick in ticks_of(outcome, stage)) for stage in (0, 1, 2)]
+    assert sent == [25, 200, 50]
+    assert sum(tick.sent for tick in outcome.ticks if tick.warmup) == 10
+
+
+@pytest.mark.parametrize("values", [{"concurrency": 5}, {"rate": 500.0}])
+@pytest.mark.parametrize("workers", [1, 2])
+async def test_requests_are_counted_from_the_end_of_the_warm_up(values: dict[str, float], workers: int) -> None:
+    async with serving(always(SMALL)) as server:
+        outcome = await load(plan(server.url, requests=200, warmup=0.2, workers=workers, **values))
+        came = server.requests
+    warm = [tick for tick in outcome.ticks if tick.warmup]
+    counted = [tick for tick in outcome.ticks if not tick.warmup]
+    assert sum(tick.sent for tick in counted) == sum(tick.completed for tick in counted) == 200
+    assert sum(tick.service.count for tick in counted) == 200
+    assert sum(tick.bytes_received for tick in counted) == 200 * len(SMALL)
+    begun = sum(tick.sent for tick in warm)
+    assert begun == sum(tick.completed + tick.abandoned for tick in warm) > 0
+    assert came == begun + 200
+    for worker in range(workers):
+        last = max(tick.t for tick in warm if tick.worker == worker)
+        assert last == min(tick.start for tick in counted if tick.worker == worker)
+        assert last >= outcome.started.t + 0.2 - 1e-6
+
+
+async def test_what_was_begun_in_the_warm_up_counts_nowhere_when_it_ends_late() -> None:
+    async def behave(talk: Conversation) -> None:
+        await talk.request()
+        await server.until(lambda: server.requests >= 6)
+        await talk.send(SMALL)
+        while True:
+            await talk.request()
+            await talk.send(SMALL)
+
+    async with serving(behave) as server:
+        outcome = Outcome()
+        run = await begin(plan(server.url, requests=30, concurrency=5, warmup=0.1), outcome)
+        await outcome.until(lambda seen: any(not tick.warmup for tick in seen.ticks))
+        # A sixth request sets the first five free.
+        await engine_load(plan(server.url, requests=1, concurrency=1))
+        await run.wait()
+    counted = [tick for tick in outcome.ticks if not tick.warmup]
+    assert sum(tick.abandoned for tick in outcome.ticks if tick.warmup) == 5
+    assert sum(tick.completed for tick in counted) == sum(tick.service.count for tick in counted) == 30
+
+
+async def test_duration_counts_from_the_end_of_the_warm_up() -> None:
+    async with serving(always(SMALL)) as server:
+        outcome = await load(plan(server.url, duration=0.3, warmup=0.2))
+    counted = [tick for tick in outcome.ticks if not tick.warmup]
+    assert max(tick.t for tick in counted) >= outcome.started.t + 0.5 - 1e-6
+
+
+async def test_connections_come_and_go_while_it_runs() -> None:
+    outcome = Outcome()
+
+    def open_now(count: int) -> bool:
+        latest = {tick.worker: tick.connections for tick in outcome.ticks}
+        return len(latest) == 2 and sum(latest.values()) == count
+
+    async with serving(always(SMALL)) as server:
+        run = await begin(plan(server.url, concurrency=3, duration=600.0, workers=2, tick=0.02), outcome)
+        for count in (3, 20, 2, 1, 9):
+            if count != 3:
+                run.adjust(concurrency=count)
+            await outcome.until(lambda seen, count=count: open_now(count))
+        run.stop()
+        await run.wait()
+        run.adjust(concurrency=5)
+    assert [event.concurrency for event in outcome.adjusted] == [20, 2, 1, 9]
+    assert outcome.errors == {}
+    assert outcome.total("sent") == outcome.total("completed") + outcome.total("abandoned")
+
+
+@pytest.mark.parametrize("values", [{"concurrency": 1}, {"rate": 50.0}])
+async def test_what_was_altered_in_the_warm_up_stays_so(values: dict[str, float]) -> None:
+    outcome = Outcome()
+    async with serving(always(SMALL)) as server:
+        run = await begin(plan(server.url, duration=600.0, warmup=0.3, tick=0.05, **values), outcome)
+        run.adjust(**{name: value * 7 for name, value in values.items()})  # type: ignore[arg-type]
+        await outcome.until(lambda seen: sum(not tick.warmup for tick in seen.ticks) >= 6)
+        run.stop()
+        await run.wait()
+    counted = [tick for tick in outcome.ticks if not tick.warmup]
+    if "rate" in values:
+        seconds = counted[-2].t - counted[0].start
+        assert sum(tick.sent for tick in counted) > 2 * 50.0 * seconds
+    else:
+        assert counted[4].connections == 7
+
+
+async def test_a_counted_run_stays_exact_when_it_is_altered() -> None:
+    outcome = Outcome()
+    async with serving(always(SMALL)) as server:
+        run = await begin(plan(server.url, concurrency=8, requests=4000, workers=2, tick=0.02), outcome)
+        for count in (2, 30, 3):
+            await outcome.until(lambda seen: bool(seen.ticks))
+            run.adjust(concurrency=count)
+        with pytest.raises(UsageError, match="each of the 2 workers"):
+            run.adjust(concurrency=1)
+        await run.wait()
+        assert server.requests == 4000
+    assert outcome.total("sent") == outcome.total("completed") == 4000
+
+
+async def test_what_cannot_be_altered_is_said() -> None:
+    outcome = Outcome()
+    async with serving(always(SMALL)) as server:
+        run = await begin(plan(server.url, duration=600.0), outcome)
+        for values, says in (({"rate": 5.0}, "concurrency"), ({"concurrency": 0}, "more than 0"), ({}, "concurrency")):
+            with pytest.raises(UsageError, match=says):
+                run.adjust(**values)  # type: ignore[arg-type]
+        with pytest.raises(UsageError, match="ulimit"):
+            run.adjust(concurrency=50_000_000)
+        run.stop()
+        await run.wait()
+    assert outcome.adjusted == []
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ({"stages": (Stage(duration=1.0),)}, "stage 1"),
+        ({"stages": (Stage(duration=1.0, rate=1.0), Stage(duration=1.0, concurrency=1))}, "stage 2"),
+        ({"stages": (Stage(duration=0.0, concurrency=1),)}, "stage 1"),
+        ({"stages": (Stage(duration=1.0, concurrency=1),), "requests": 5}, "leave out"),
+        ({"rate": 0.0, "duration": 1.0}, "rate is 0"),
+        ({"warmup": -1.0}, "warmup"),
+        ({"rate": 5.0, "max_in_flight": 0}, "max_in_flight"),
+    ],
+)
+async def test_plans_without_sense(values: dict[str, object], says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        await launch(plan("http://127.0.0.1:9/", **values), 1, Clock(), Outcome().emit)

@@ -1,0 +1,161 @@
+"""TLS against a real server: verified, told what is wrong, and read to the last byte."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cockpit.load.preflight import preflight
+from cockpit.model.errors import TargetError, UsageError
+from cockpit.model.load import Tls
+from tests.load.certificates import Authority, Pair
+from tests.load.servers import POLLERS, SMALL, Behaviour, Server, always, engine_load, load, once, plan, serving
+
+BIG = b"HTTP/1.1 200 OK\r\nContent-Length: 700000\r\n\r\n" + b"x" * 700_000
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"
+CLOSING = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello"
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture(scope="module")
+def web(authority: Authority) -> Pair:
+    return authority.issue("web1.example", "127.0.0.1")
+
+
+@asynccontextmanager
+async def secured(behave: Behaviour, pair: Pair, client_ca: Path | None = None) -> AsyncIterator[Server]:
+    """A server with TLS."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=client_ca)
+    context.load_cert_chain(pair.cert, pair.key)
+    if client_ca:
+        context.verify_mode = ssl.CERT_REQUIRED
+    async with serving(behave, context) as server:
+        yield server
+
+
+def tls_plan(server: Server, authority: Authority, **values: Any) -> Any:
+    url = f"https://127.0.0.1:{server.port}/x"
+    return plan(url, **{"tls": Tls(ca=str(authority.cert)), "requests": 25, **values})
+
+
+@pytest.mark.parametrize("poller", POLLERS)
+@pytest.mark.parametrize("keepalive", [True, False])
+@pytest.mark.parametrize(
+    ("reply", "body"),
+    [((SMALL,), 5), ((SMALL[:20], SMALL[20:39], SMALL[39:]), 5), ((BIG,), 700_000), ((CHUNKED,), 5)],
+)
+async def test_replies(
+    authority: Authority, web: Pair, reply: tuple[bytes, ...], body: int, keepalive: bool, poller: str
+) -> None:
+    async with secured(always(*reply), web) as server:
+        outcome = await engine_load(tls_plan(server, authority, keepalive=keepalive), poller)
+        made = len(server.conversations)
+    assert outcome.errors == {}
+    assert outcome.statuses == {200: 25}
+    assert outcome.total("body_bytes") == 25 * body
+    assert outcome.total("bytes_received") == 25 * sum(map(len, reply))
+    assert outcome.merged("tls").count == outcome.merged("connect").count == made == (4 if keepalive else 25)
+
+
+@pytest.mark.parametrize("poller", POLLERS)
+@pytest.mark.parametrize("reply", [CLOSING, b"HTTP/1.1 200 OK\r\n\r\nhello"])
+async def test_servers_that_close(authority: Authority, web: Pair, reply: bytes, poller: str) -> None:
+    async with secured(once(reply), web) as server:
+        outcome = await engine_load(tls_plan(server, authority), poller)
+    assert outcome.errors == {}
+    assert outcome.statuses == {200: 25}
+    assert outcome.total("body_bytes") == 125
+
+
+async def test_a_body_larger_than_all_buffers_goes_out_whole(authority: Authority, web: Pair) -> None:
+    async with secured(always(SMALL), web) as server:
+        large = tls_plan(server, authority, method="POST", body="y" * 3_000_000, requests=4, timeout=20.0)
+        outcome = await engine_load(large)
+    assert outcome.statuses == {200: 4}
+    assert outcome.total("bytes_sent") > 12_000_000
+
+
+async def test_open_load_and_worker_processes(authority: Authority, web: Pair) -> None:
+    async with secured(always(SMALL), web) as server:
+        outcome = await load(tls_plan(server, authority, rate=200.0, requests=60, workers=2))
+    assert outcome.statuses == {200: 60}
+    assert outcome.merged("tls").count == outcome.merged("connect").count
+
+
+async def test_a_preflight_says_what_is_wrong_with_a_certificate(authority: Authority, web: Pair) -> None:
+    async with secured(always(SMALL), web) as server:
+        assert (await preflight(tls_plan(server, authority))).status == 200
+        for tls, says in (
+            (Tls(), "certificate is not trusted: unable to get local issuer"),
+            (Tls(ca=str(authority.cert), sni="other.example"), "certificate is not trusted: .*other.example"),
+        ):
+            with pytest.raises(TargetError, match=says) as caught:
+                await preflight(tls_plan(server, authority, tls=tls))
+            assert "\n" not in str(caught.value)
+            assert caught.value.exit_code == 3
+        for tls in (Tls(verify=False), Tls(ca=str(authority.cert), sni="web1.example")):
+            assert (await preflight(tls_plan(server, authority, tls=tls))).status == 200
+            assert (await engine_load(tls_plan(server, authority, tls=tls))).statuses == {200: 25}
+
+
+async def test_a_certificate_that_is_not_trusted_is_an_error_of_its_own_kind(authority: Authority, web: Pair) -> None:
+    async with secured(always(SMALL), web) as server:
+        outcome = await engine_load(tls_plan(server, authority, tls=Tls()))
+    assert outcome.errors == {"tls": 25}
+    assert outcome.merged("tls").count == 0
+    assert outcome.merged("connect").count == 25
+
+
+async def test_a_server_without_tls(authority: Authority) -> None:
+    async def behave(talk: Any) -> None:
+        await talk.reader.read(1)
+        await talk.send(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+    async with serving(behave) as server:
+        with pytest.raises(TargetError, match="TLS handshake") as caught:
+            await preflight(tls_plan(server, authority))
+        assert "\n" not in str(caught.value)
+
+
+async def test_a_client_certificate(authority: Authority, web: Pair) -> None:
+    own = authority.issue("client.example")
+    with_own = Tls(ca=str(authority.cert), cert=str(own.cert), key=str(own.key))
+    async with secured(always(SMALL), web, client_ca=authority.cert) as server:
+        assert (await engine_load(tls_plan(server, authority, tls=with_own))).statuses == {200: 25}
+        outcome = await engine_load(tls_plan(server, authority))
+    assert set(outcome.errors) <= {"tls", "reset", "closed_early"}
+    assert sum(outcome.errors.values()) == 25
+
+
+async def test_files_that_do_not_serve(authority: Authority, web: Pair, tmp_path: Path) -> None:
+    none, junk = tmp_path / "none.pem", tmp_path / "junk.pem"
+    junk.write_text("no certificate")
+    for tls, says in (
+        (Tls(ca=str(none)), "none.pem: no such file"),
+        (Tls(ca=str(junk)), "junk.pem: holds no certificates"),
+        (Tls(cert=str(web.cert), key=str(junk)), "no certificate with its key"),
+        (Tls(key=str(web.key)), "needs its certificate"),
+    ):
+        with pytest.raises(UsageError, match=says) as caught:
+            await preflight(plan("https://127.0.0.1:9/", tls=tls))
+        assert "\n" not in str(caught.value)
+
+
+async def test_a_handshake_that_nobody_answers_times_out(authority: Authority) -> None:
+    async def behave(talk: Any) -> None:
+        await talk.reader.read(1)
+        await asyncio.Event().wait()
+
+    async with serving(behave) as server:
+        outcome = await engine_load(tls_plan(server, authority, requests=3, timeout=0.3))
+    assert outcome.errors == {"timeout": 3}

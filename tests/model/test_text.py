@@ -1,0 +1,38 @@
+import pytest
+
+from cockpit.model.text import clock, milliseconds, neutral, si, size
+from cockpit.model.units import parse_count, parse_duration
+
+
+@pytest.mark.parametrize(
+    ("hostile", "shown"),
+    [
+        ("plain", "plain"),
+        ("\x1b[31mred\x1b[0m", "·[31mred·[0m"),
+        ("a\tb\nc\rd\x00e\x9bf", "a b·c·d·e·f"),
+        ("user\u202egnp.exe", "user·gnp.exe"),
+        ("日本語", "日本語"),
+        ("x" * 20, "x" * 9 + "…"),
+    ],
+)
+def test_hostile_text_is_neutral(hostile: str, shown: str) -> None:
+    assert neutral(hostile, limit=10 if hostile.startswith("xx") else 4096) == shown
+
+
+def test_figures_are_short() -> None:
+    assert [si(v) for v in (0, 7, 940, 999.6, 12_400, 1_350_000)] == ["0", "7", "940", "1k", "12.4k", "1.35M"]
+    assert [milliseconds(v) for v in (0.00008, 0.0012, 0.061, 2.658)] == ["0.08", "1.2", "61", "2658"]
+    assert [size(v) for v in (512, 142 * 1024**2, 1.4 * 1024**3)] == ["512", "142M", "1.4G"]
+    assert clock(3723.9) == "01:02:03"
+
+
+def test_units() -> None:
+    assert [parse_duration(t) for t in ("10s", "500ms", "3m", "1h", "2", "1.5s")] == [10, 0.5, 180, 3600, 2, 1.5]
+    assert [parse_count(t) for t in ("200", "10k", "1.5m")] == [200, 10_000, 1_500_000]
+    for wrong in ("", "10x", "-1", "ten"):
+        with pytest.raises(ValueError, match="is not a"):
+            parse_duration(wrong)
+        with pytest.raises(ValueError, match="is not a"):
+            parse_count(wrong)
+    with pytest.raises(ValueError, match="whole number"):
+        parse_count("1.5")

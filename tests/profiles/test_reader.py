@@ -1,0 +1,124 @@
+"""What is wrong in a profile is one line: file, key, what was found, what is allowed."""
+
+from pathlib import Path
+
+import pytest
+
+from cockpit.model.errors import ProfileError
+from cockpit.profiles.reader import parse_profile, read_profile
+
+TARGET = '[target]\nurl = "http://web1/"\n'
+KNOB = '[[knob]]\nname = "K"\nhost = "web1"\nfile = "/f"\ndirective = "D"\ntest = "t"\nreload = "r"\n'
+HOST = '[[host]]\nname = "web1"\nssh = "root@web1"\nprocesses = "apache2"\n'
+
+
+def test_a_whole_profile() -> None:
+    text = (
+        'question = "Why?"\n[target]\nurl = "http://web1"\n[load]\nconcurrency = 20\nrequests = "10k"\n'
+        f'keepalive = false\n{HOST}{KNOB}[check]\nthresholds = ["p99 < 50ms"]\n'
+    )
+    profile = parse_profile(text, "x", "x.toml")
+    assert (profile.plan.url, profile.plan.requests, profile.plan.duration) == ("http://web1/", 10_000, None)
+    assert (profile.hosts[0].ssh, profile.knobs[0].directive) == ("root@web1", "D")
+    assert profile.thresholds == ("p99 < 50ms",)
+
+
+def test_without_an_end_it_lasts_ten_seconds() -> None:
+    assert parse_profile(TARGET, "x", "x").plan.duration == 10
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("x = ", "x.toml: is not TOML"),
+        ("", "missing key 'target'; allowed: question, target, request, load, tls, host, knob, check"),
+        (TARGET + "[load]\nconcurency = 3", "load: unknown key 'concurency'; allowed: concurrency, rate, "),
+        (TARGET + '[load]\nconcurrency = "x"', "load.concurrency: found 'x'; allowed: a whole number"),
+        (TARGET + "[load]\nconcurrency = 0", "load.concurrency: found 0; allowed: a whole number >= 1"),
+        (TARGET + "[load]\nrequests = 5\nduration = 3", "load: found requests and duration; allowed: one of them"),
+        (
+            TARGET + "[load]\nconcurrency = 9\nrequests = 5",
+            "load.requests: found 5; allowed: at least the concurrency, 9",
+        ),
+        (TARGET + "[load]\nconcurrency = 1\nworkers = 2", "load.workers: found 2; allowed: at most the concurrency, 1"),
+        (TARGET + "[load]\nduration = -3", "load.duration: found -3.0; allowed: more than 0"),
+        (TARGET + '[load]\nduration = "long"', "load.duration: 'long' is not a duration"),
+        (TARGET + '[load]\nheaders = {"A b" = "c"}', "load.headers: found 'A b'; allowed: a header name"),
+        ('[target]\nurl = "ftp://x"', "target.url: found 'ftp://x'; allowed: http://host[:port]/path"),
+        ('[target]\nurl = "http://x:99999/"', "target.url: found 'http://x:99999/'"),
+        (TARGET + '[[host]]\nname = "a b"', "host.0.name: found 'a b'; allowed: a text matching"),
+        (TARGET + HOST + HOST, "host.name: found 'web1' twice; allowed: each name once"),
+        (TARGET + KNOB, "knob K.host: found 'web1'; allowed: a [[host]] of this file (none is defined)"),
+        (TARGET + HOST + KNOB + 'kind = "iis"', "knob.0.kind: found 'iis'; allowed: apache"),
+    ],
+)
+def test_bad_profiles(text: str, said: str) -> None:
+    with pytest.raises(ProfileError) as caught:
+        parse_profile(text, "x", "x.toml")
+    assert str(caught.value).startswith("x.toml: ")
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ProfileError, match="no such profile"):
+        read_profile(tmp_path / "none.toml")
+    with pytest.raises(ProfileError, match="cannot be read"):
+        read_profile(tmp_path)
+    (tmp_path / "latin.toml").write_bytes(b"question = '\xe9'")
+    with pytest.raises(ProfileError, match="not UTF-8"):
+        read_profile(tmp_path / "latin.toml")
+
+
+def test_everything_a_load_can_be(tmp_path: Path) -> None:
+    (tmp_path / "a.xml").write_text("<a/>")
+    (tmp_path / "ca.pem").touch()
+    file = tmp_path / "p.toml"
+    file.write_text(
+        '[target]\nurl = "https://web1/base/"\nconnect_to = "10.0.0.1:8443"\n'
+        '[load]\nwarmup = "5s"\nstages = [{concurrency = 1, duration = "1m"}, {concurrency = 24, duration = 60}]\n'
+        'local_addresses = ["127.0.0.2"]\n[tls]\nca = "ca.pem"\nsni = "other"\n'
+        '[[request]]\nname = "order"\npath = "order"\nbody_file = "a.xml"\nweight = 2\n'
+        'expect = {status = 200, contains = "ok"}\n'
+        '[[request]]\nname = "list"\npath = "/list"\nauth = "me:sesame"\nexpect = {status = [200, 204]}\n'
+    )
+    plan = read_profile(file).plan
+    order, listing = plan.mix
+    assert (order.url, order.method, order.body, order.weight) == ("https://web1/base/order", "POST", "<a/>", 2)
+    assert (listing.url, listing.method) == ("https://web1/list", "GET")
+    assert listing.expect is not None and listing.expect.statuses == (200, 204)
+    assert dict(listing.headers)["Authorization"].startswith("Basic ")
+    assert "Basic" not in repr(plan.without_secrets())
+    assert [stage.concurrency for stage in plan.stages] == [1, 24]
+    assert (plan.warmup, plan.duration, plan.requests, plan.open) == (5, None, None, False)
+    assert (plan.tls.ca, plan.tls.sni, plan.connect_to) == (str(tmp_path / "ca.pem"), "other", "10.0.0.1:8443")
+
+
+def test_open_load_and_paths(tmp_path: Path) -> None:
+    (tmp_path / "urls").write_text("/a.jpg\n# none\nhttp://elsewhere/b.jpg?x=1\n")
+    text = TARGET + 'urls = "%s"\norder = "once"\nseed = 7\n[load]\nrate = 2000\narrivals = "poisson"\n'
+    pattern = parse_profile(text % "/img/{00001..15000}.jpg", "x", "x").plan
+    assert pattern.paths is not None and pattern.paths.pattern == "/img/{00001..15000}.jpg"
+    assert (pattern.rate, pattern.open, pattern.duration) == (2000, True, None)
+    listed = parse_profile(text % "urls", "x", "x", tmp_path).plan
+    assert listed.paths is not None and listed.paths.listed == ("/a.jpg", "/b.jpg?x=1")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (TARGET + '[load]\nbody_file = "none"', "load.body_file: none: no such file"),
+        (TARGET + '[load]\nbody = "a"\nbody_file = "b"', "load: found body and body_file"),
+        (TARGET + '[load]\nauth = "me"', "load.auth: found no colon; allowed: user:password"),
+        (TARGET + "[load]\nstages = [{duration = 5}]", "load.stages: found a rung without exactly one of"),
+        (TARGET + "[load]\nrate = 0", "load.rate: found 0; allowed: a number > 0"),
+        (TARGET + '[[request]]\nname = "a"\n[[request]]\nname = "a"', "request.name: found 'a' twice"),
+        (TARGET + 'urls = "none"', "target.urls: none: no such file"),
+        (TARGET + '[target.expect]\nmatches = "("', "target.expect.matches: found '('"),
+        (TARGET + '[tls]\nkey = "k"', "tls.key: k: no such file"),
+    ],
+)
+def test_bad_loads(text: str, said: str) -> None:
+    with pytest.raises(ProfileError) as caught:
+        parse_profile(text, "x", "x.toml")
+    assert said in str(caught.value)

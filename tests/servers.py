@@ -1,0 +1,48 @@
+"""A real HTTP server for tests, in threads of the test's own process."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+BODY = b"x" * 92
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    # Head and body in one segment; two would wait 40 ms for a delayed acknowledgement.
+    wbufsize = -1
+
+    def do_GET(self) -> None:
+        status = int(self.path.removeprefix("/status/")) if self.path.startswith("/status/") else 200
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(BODY)))
+        self.end_headers()
+        self.wfile.write(BODY)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing: tests read stderr."""
+
+
+class _Server(ThreadingHTTPServer):
+    request_queue_size = 128
+    daemon_threads = True
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A client that stops in the middle is part of the tests."""
+
+
+@contextmanager
+def http_server() -> Iterator[str]:
+    """Yields the server's URL, without a path. `/status/503` answers with that status."""
+    server = _Server(("127.0.0.1", 0), _Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()

@@ -1,0 +1,87 @@
+"""A small session as plain events, the same each time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cockpit.model.events import (
+    AnyEvent,
+    ChangeBegun,
+    ChangeEnded,
+    HostChanged,
+    HostSample,
+    KnobRead,
+    Note,
+    RunEnded,
+    RunStarted,
+    SessionEnded,
+    SessionStarted,
+    Tick,
+)
+from cockpit.model.histogram import Histogram
+from cockpit.model.hosts import (
+    CpuCounters,
+    HostConfig,
+    HostFacts,
+    HostReading,
+    IoCounters,
+    MemCounters,
+    ProcessCounters,
+)
+from cockpit.model.knobs import Knob, Setting
+from cockpit.model.load import LoadPlan
+
+KNOB = Knob(name="MaxSpareServers", host="web1", file="/f", directive="MaxSpareServers", test="true", reload="true")
+PLAN = LoadPlan(url="http://web1/", concurrency=20, duration=10.0)
+
+
+def reading(t: float) -> HostReading:
+    generation = int(t // 3)
+    return HostReading(
+        uptime=1000 + t,
+        wall=5000 + t,
+        cpu=CpuCounters(int(30 * t), 0, int(20 * t), int(50 * t), 0, 0, 0, 0),
+        memory=MemCounters(2000, 400, 1200, 50, 600, 100, 30, 0, 0),
+        io=IoCounters(0, int(t), 0, 0, int(8 * t)),
+        load=(0.1, 0.2, 0.3),
+        forks=100 + generation,
+        processes=tuple(
+            ProcessCounters(generation * 10 + n, 1, 100, "S", "apache2", n, n, 1, 1 << 20, 1 << 19, 1 << 18, "apache2")
+            for n in range(5)
+        ),
+    )
+
+
+def small_session() -> Iterator[AnyEvent]:
+    """60 s: a run, a change in its middle, a note, a second run."""
+    yield SessionStarted(
+        t=0, wall=1_700_000_000.0, version="0", name="small", hosts=(HostConfig(name="web1"),), knobs=(KNOB,)
+    )
+    facts = HostFacts(hostname="web1", kernel="6.1", cpus=1, hz=100, page=4096)
+    yield HostChanged(t=0.1, host="web1", condition="up", facts=facts)
+    yield KnobRead(t=0.2, knob="MaxSpareServers", host="web1", value="10")
+    for run, begin in ((1, 5.0), (2, 35.0)):
+        yield RunStarted(t=begin, run=run, plan=PLAN)
+        for n in range(200):
+            if run == 1 and n == 100:
+                setting = Setting(knob="MaxSpareServers", old="10", new="30")
+                yield ChangeBegun(t=begin + 9.9, change="A", host="web1", settings=(setting,))
+                yield ChangeEnded(t=begin + 10, change="A", outcome="applied")
+            start = begin + n / 10
+            latencies = Histogram.of([(1 + (n * k) % 97) * 1_000_000 for k in range(20)])
+            yield Tick(
+                t=start + 0.1,
+                start=start,
+                run=run,
+                worker=0,
+                sent=20,
+                completed=20,
+                statuses={200: 20},
+                service=latencies,
+            )
+            if n % 10 == 0:
+                # A sample is placed at the instant it was taken, which lies before its arrival.
+                yield HostSample(t=start + 0.05, host="web1", round_trip=0.1, reading=reading(start))
+        yield RunEnded(t=begin + 20, run=run, reason="completed")
+        yield Note(t=begin + 22, text="looked at it")
+    yield SessionEnded(t=60.0)

@@ -1,0 +1,105 @@
+"""A replay is the live session again: same events, same loop, same fold, from any instant."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from cockpit.model.errors import UsageError
+from cockpit.model.fold import fold_all
+from cockpit.model.state import State
+from cockpit.session.loop import Session
+from cockpit.session.recording.reader import Recording
+from cockpit.session.replay import ReplaySource, parse_jump
+from tests.session.events import small_session
+from tests.session.test_recording import recorded
+
+EVENTS = list(small_session())
+
+
+@pytest.fixture
+async def replayed(tmp_path: Path) -> AsyncIterator[tuple[Session, ReplaySource]]:
+    """A paused replay of the small session."""
+    with Recording(recorded(tmp_path / "s.cockpit")) as recording:
+        source = ReplaySource(recording, playing=False)
+        session = Session(source)
+        running = asyncio.create_task(session.run())
+        yield session, source
+        await source.close()
+        await running
+
+
+async def do(session: Session, name: str, answer: str = "") -> State:
+    """One action by name, and the state after it."""
+    before = session.revision
+    await next(action for action in session.controls.actions if action.name == name).run(answer)
+    return await session.until(lambda _: session.revision > before)
+
+
+def truth(t: float) -> State:
+    """The state at an instant, folded from the events as they arrived."""
+    known, latest = [], 0.0
+    for event in EVENTS:
+        latest = max(latest, event.t)
+        if latest > t:
+            break
+        known.append(event)
+    return fold_all(known)
+
+
+async def test_the_whole_is_the_same_as_live(replayed: tuple[Session, ReplaySource]) -> None:
+    session, _ = replayed
+    state = await do(session, "end")
+    assert state == fold_all(EVENTS)
+    assert session.controls.condition == "END"
+
+
+@pytest.mark.parametrize("instant", ["7s", "16s", "59s", "3s"])
+async def test_any_instant_forwards_and_backwards(replayed: tuple[Session, ReplaySource], instant: str) -> None:
+    session, _ = replayed
+    seconds = float(instant[:-1])
+    assert await do(session, "jump", instant) == truth(seconds)
+    await do(session, "end")
+    assert await do(session, "jump", instant) == truth(seconds)
+
+
+async def test_stepping_and_markers(replayed: tuple[Session, ReplaySource]) -> None:
+    session, source = replayed
+    await do(session, "forward_10")
+    assert source.position == 10
+    await do(session, "back")
+    assert source.position == 9
+    await do(session, "next")
+    assert source.position == 15
+    await do(session, "next")
+    assert source.position == 27
+    await do(session, "previous")
+    assert source.position == 15
+    await do(session, "forward_tenth")
+    assert source.position == 21
+    state = await do(session, "home")
+    assert source.position == 0
+    assert state == truth(0)
+
+
+async def test_it_plays_to_the_end_and_stays(replayed: tuple[Session, ReplaySource]) -> None:
+    session, source = replayed
+    for _ in range(6):
+        await do(session, "faster")
+    assert source.speed == 64
+    await do(session, "toggle")
+    state = await session.until(lambda state: state.ended)
+    assert state == fold_all(EVENTS)
+    assert (source.playing, session.controls.condition) == (False, "END")
+
+
+def test_jumps() -> None:
+    wall = 1_700_000_000.0
+    assert parse_jump("-30s", 100, wall) == 70
+    assert parse_jump("+2m", 100, wall) == 220
+    assert parse_jump("90s", 100, wall) == parse_jump("00:01:30", 100, wall) == 90
+    with pytest.raises(UsageError, match="is no instant"):
+        parse_jump("soon", 0, wall)
+    with pytest.raises(UsageError, match="is no instant"):
+        parse_jump("25:00", 0, wall)

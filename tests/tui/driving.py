@@ -1,0 +1,74 @@
+"""Waiting for what a test expects, and reading what stands on the screen."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+
+from textual.pilot import Pilot
+from textual.widget import Widget
+
+from cockpit.model import events as ev
+from cockpit.tui.app import CockpitApp
+from cockpit.tui.cells import Line
+from cockpit.tui.lines import Lines
+from cockpit.tui.scene import Scene, View
+from cockpit.tui.screens.main import MainScreen
+from tests.tui.scripted import ScriptedSource, scripted_app
+
+PATIENCE = 20.0
+
+
+@asynccontextmanager
+async def driven(
+    events: Sequence[ev.AnyEvent] = (), size: tuple[int, int] = (120, 40), autostart: str = ""
+) -> AsyncIterator[tuple[Pilot[object], ScriptedSource]]:
+    """The app on those events, all of them taken in and drawn."""
+    app, source = scripted_app(events, autostart)
+    async with app.run_test(size=size) as pilot:
+        await settled(pilot, source, len(events))
+        yield pilot, source
+
+
+async def settled(pilot: Pilot[object], source: ScriptedSource, events: int = 0) -> None:
+    """Until the session has taken in that many events and the screen shows them."""
+    await until(pilot, lambda: len(source.recorder.events) >= events)
+    main(pilot.app).frame()
+    await pilot.pause()
+
+
+async def until(pilot: Pilot[object], holds: Callable[[], bool]) -> None:
+    """Waits for a condition; fails loudly when it does not come about."""
+    async with asyncio.timeout(PATIENCE):
+        while not holds():
+            await pilot.pause()
+            await asyncio.sleep(0.01)
+
+
+def main(app: object) -> MainScreen:
+    """The main screen, whatever lies on top of it."""
+    assert isinstance(app, CockpitApp)
+    return next(screen for screen in app.screen_stack if isinstance(screen, MainScreen))
+
+
+def text_of(widget: Widget) -> str:
+    """What a widget shows, as lines of text."""
+    return "\n".join(widget.render_line(y).text.rstrip() for y in range(widget.size.height))
+
+
+def shown(pilot: Pilot[object]) -> str:
+    """All figures that are in sight on the main screen."""
+    return "\n".join(text_of(lines) for lines in main(pilot.app).query(Lines) if lines.size.area)
+
+
+def plain(lines: Sequence[Line]) -> list[str]:
+    """Drawn lines without their roles."""
+    return ["".join(text for text, _ in line) for line in lines]
+
+
+def scene_of(events: Sequence[ev.AnyEvent], **view: object) -> Scene:
+    """What a widget is given after those events."""
+    from cockpit.model.fold import fold_all
+
+    return Scene(state=fold_all(events), view=View(**view), mode="LIVE")  # type: ignore[arg-type]

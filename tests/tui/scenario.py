@@ -1,0 +1,295 @@
+"""A made-up session, the same to the last byte: three runs, three changes, a lost host, hostile process titles."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+
+import numpy as np
+
+from cockpit.model import events as ev
+from cockpit.model.histogram import Histogram
+from cockpit.model.hosts import (
+    CpuCounters,
+    HostConfig,
+    HostFacts,
+    HostReading,
+    IoCounters,
+    MemCounters,
+    ProcessCounters,
+)
+from cockpit.model.knobs import Knob, Setting
+from cockpit.model.load import LoadPlan
+
+WALL = 1_767_261_600.0  # 2026-01-01 10:00:00 UTC
+MIB = 1024 * 1024
+# Fewer ticks than a live run has: a test that needs all of them folds them all.
+TICK = 0.25
+FACTS = HostFacts(hostname="web1", kernel="6.1.0", cpus=2, hz=100, page=4096)
+FILE = "/etc/apache2/mods-available/mpm_prefork.conf"
+
+HOSTILE = (
+    "/usr/sbin/apache2 \x1b[31mred\x1b[0m -k start",
+    "[red]not markup[/red] [bold",
+    "/usr/sbin/apache2 日本語のタイトル 全角 -k start",
+    "\u202egnp.exe\x07\x9b2J\n\nROOT",
+)
+
+
+def knobs() -> tuple[Knob, ...]:
+    """Three knobs of one file, the last with only a few values allowed."""
+
+    def knob(name: str, values: tuple[str, ...] = ()) -> Knob:
+        return Knob(
+            name=name,
+            host="web1",
+            file=FILE,
+            section="IfModule mpm_prefork_module",
+            directive=name,
+            test="apachectl -t",
+            reload="apachectl graceful",
+            values=values,
+        )
+
+    return (knob("MinSpareServers"), knob("MaxSpareServers"), knob("MaxConnectionsPerChild", ("0", "10", "1000")))
+
+
+def plan(**settings: object) -> LoadPlan:
+    """Twenty connections, a new one for every request."""
+    chosen: dict[str, object] = {"concurrency": 20, "requests": 10000, "keepalive": False, **settings}
+    return LoadPlan(url="http://web1/hello.html", **chosen)  # type: ignore[arg-type]
+
+
+@dataclass
+class Server:
+    """A prefork server seen by a probe: counters grow, workers come and go `churn` times a second."""
+
+    name: str
+    random: random.Random
+    workers: int = 12
+    churn: float = 0.0
+    busy: float = 0.02
+    uptime: float = 86_400.0
+    processes: list[ProcessCounters] = field(default_factory=list)
+    titles: tuple[str, ...] = ()
+    spent: dict[str, float] = field(default_factory=lambda: {"user": 9e5, "system": 4e5, "idle": 1.6e7, "iowait": 9e3})
+    written: int = 812_000
+    forks: int = 40_000
+    pid: int = 2010
+    owed: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.processes = [self._worker("Ss", "/usr/sbin/apache2 -k start", 7200.0)]
+        self.processes += [self._worker("S", title, 3 * 86_400.0) for title in self.titles]
+        self.kept = len(self.processes)
+        self.processes += [self._worker("S", "/usr/sbin/apache2 -k start", 600.0) for _ in range(self.workers)]
+
+    def _worker(self, stat: str, command: str, age: float = 0.3) -> ProcessCounters:
+        self.pid += self.random.randint(1, 3)
+        self.forks += 1
+        return ProcessCounters(
+            pid=self.pid,
+            ppid=2010,
+            start=int((self.uptime - age) * FACTS.hz),
+            stat=stat,
+            comm="apache2",
+            utime=int(age) // 60,
+            stime=int(age) // 90,
+            threads=1,
+            vsz=211 * MIB + self.random.randint(0, 4) * 4096,
+            rss=11 * MIB + self.random.randint(0, 99) * 4096,
+            shared=6 * MIB,
+            command=command,
+        )
+
+    def step(self, seconds: float) -> None:
+        """Time passes: processor time is spent, workers that had their share are replaced."""
+        self.uptime += seconds
+        shares = {"user": 0.62 * self.busy, "system": 0.36 * self.busy, "iowait": 0.02 * self.busy}
+        shares["idle"] = 1.0 - sum(shares.values())
+        for kind, share in shares.items():
+            self.spent[kind] += share * seconds * FACTS.hz * FACTS.cpus
+        self.written += int(self.random.uniform(60, 400) * seconds)
+        self.processes = [process for process in self.processes if not process.stat.startswith("Z")]
+        self.owed += self.churn * seconds
+        kept, workers = self.processes[: self.kept], self.processes[self.kept :]
+        each = self.busy * FACTS.cpus * FACTS.hz * seconds / max(1, len(workers))
+        workers = [self._aged(worker, each) for worker in workers]
+        while self.owed >= 1 and workers:
+            self.owed -= 1
+            gone = workers.pop(0)
+            if self.owed < 1:
+                workers.append(_with(gone, stat="Z", command="", rss=0, shared=0, vsz=0))
+            workers.append(self._worker("S", "/usr/sbin/apache2 -k start"))
+        self.processes = [*kept, *sorted(workers, key=lambda process: process.pid)]
+
+    def _aged(self, worker: ProcessCounters, ticks: float) -> ProcessCounters:
+        used = int(ticks * self.random.uniform(0.6, 1.6))
+        stat = "R" if used and self.random.random() < 0.3 else "S"
+        return _with(worker, utime=worker.utime + used // 2, stime=worker.stime + used - used // 2, stat=stat)
+
+    def reading(self, now: float) -> HostReading:
+        spent = {kind: int(ticks) for kind, ticks in self.spent.items()}
+        used = 620 * 1024 + int(900 * 1024 * self.busy) + 12 * 1024 * len(self.processes)
+        total = 3_915 * 1024
+        return HostReading(
+            uptime=self.uptime,
+            wall=WALL + now,
+            cpu=CpuCounters(spent["user"], 0, spent["system"], spent["idle"], spent["iowait"], 0, 0, 0),
+            memory=MemCounters(
+                total, total - used - 900_000, total - used, 80_000, 700_000, 60_000, 20_000, 524_288, 524_288
+            ),
+            io=IoCounters(120_400, self.written // 24, 0, 2_400_000, self.written),
+            load=(round(self.busy * 2.1, 2), 0.61, 0.4),
+            forks=self.forks,
+            processes=tuple(self.processes),
+            probe_cpu=0.0031,
+        )
+
+
+def _with(process: ProcessCounters, **values: object) -> ProcessCounters:
+    fields = {name: getattr(process, name) for name in ProcessCounters.__struct_fields__}
+    return ProcessCounters(**{**fields, **values})
+
+
+@dataclass(frozen=True)
+class Load:
+    """One run's behaviour: replies a second, median (ms) and how heavy the tail is."""
+
+    rate: float
+    median: float
+    tail: float
+    failing: float = 0.0
+
+
+BEFORE = Load(rate=1180, median=14.0, tail=0.75)
+AFTER = Load(rate=1395, median=12.6, tail=0.42)
+
+
+def session_started(hosts: int = 1) -> ev.SessionStarted:
+    """The first event, with one host or several."""
+    configs = [HostConfig(name=f"web{n + 1}", ssh=f"root@web{n + 1}", processes="apache2") for n in range(hosts)]
+    return ev.SessionStarted(
+        t=0.0,
+        wall=WALL,
+        version="0.1.0",
+        name="spare-servers",
+        question="Do more spare servers make Apache steadier?",
+        target="http://web1/hello.html",
+        hosts=tuple(configs),
+        knobs=knobs(),
+    )
+
+
+def tick(run: int, start: float, load: Load, dice: np.random.Generator, **more: object) -> ev.Tick:
+    """`TICK` seconds of one worker."""
+    wave = 1 + 0.06 * math.sin(start / 3.1) + 0.03 * math.sin(start * 1.7)
+    completed = int(dice.poisson(load.rate * wave * TICK))
+    failed = int(completed * load.failing)
+    times = (load.median * 1e6 * dice.lognormal(0.0, load.tail, completed)).astype(np.int64)
+    values: dict[str, object] = {
+        "sent": completed,
+        "completed": completed,
+        "statuses": {200: completed - failed, **({503: failed} if failed else {})},
+        "bytes_received": completed * 358,
+        "connections": 20,
+        "cpu": 0.41 * TICK,
+        "connect": Histogram.of(times // 40),
+        "first_byte": Histogram.of(times - times // 20),
+        "service": Histogram.of(times),
+        "lag": Histogram.of(dice.integers(40_000, 240_000, 20)),
+        **more,
+    }
+    return ev.Tick(t=round(start + TICK, 3), run=run, worker=0, start=round(start, 3), **values)  # type: ignore[arg-type]
+
+
+@cache
+def _everything(hosts: int, hostile: bool) -> list[ev.AnyEvent]:
+    return Scenario(hosts, hostile).all()
+
+
+@dataclass
+class Scenario:
+    """Events in order, from the session's first to its 100th second."""
+
+    hosts: int = 1
+    hostile: bool = False
+    dice: np.random.Generator = field(default_factory=lambda: np.random.default_rng(7))
+
+    def events(self, until: float = 100.0) -> list[ev.AnyEvent]:
+        """All that happened up to and including the instant `until`."""
+        return [event for event in _everything(self.hosts, self.hostile) if event.t <= until]
+
+    def all(self) -> list[ev.AnyEvent]:
+        """Made anew."""
+        everything = [session_started(self.hosts), *self._runs(), *self._changes()]
+        for at in range(self.hosts):
+            everything += self._host(f"web{at + 1}", at)
+        return sorted(everything, key=lambda event: event.t)
+
+    def _runs(self) -> Iterator[ev.AnyEvent]:
+        """Run 1 as found; run 2 with more spare servers, changed once more in the middle, saturated for a while."""
+        yield ev.RunStarted(t=5.0, run=1, plan=plan().without_secrets(), addresses=("192.0.2.7",))
+        yield from self._ticks(1, 5.0, 35.0, BEFORE)
+        yield ev.RunEnded(t=35.0, run=1, reason="completed")
+        yield ev.RunStarted(t=45.0, run=2, plan=plan(), addresses=("192.0.2.7",))
+        yield from self._ticks(2, 45.0, 60.0, AFTER)
+        yield from self._ticks(2, 60.0, 63.0, AFTER, cpu=0.991 * TICK)
+        yield from self._ticks(2, 63.0, 78.0, AFTER)
+        yield ev.RunEnded(t=78.0, run=2, reason="stopped")
+        yield ev.RunStarted(t=90.0, run=3, plan=plan(concurrency=40), addresses=("192.0.2.7",))
+        yield from self._ticks(3, 90.0, 93.0, Load(rate=1310, median=25.0, tail=0.6, failing=0.02))
+        yield ev.RunEnded(t=93.0, run=3, reason="completed")
+
+    def _ticks(self, run: int, start: float, end: float, load: Load, **more: object) -> Iterator[ev.Tick]:
+        for at in range(round((end - start) / TICK)):
+            yield tick(run, start + at * TICK, load, self.dice, **more)
+
+    def _changes(self) -> Iterator[ev.AnyEvent]:
+        for name, value in (("MinSpareServers", "5"), ("MaxSpareServers", "10"), ("MaxConnectionsPerChild", "10")):
+            yield ev.KnobRead(t=0.4, knob=name, host="web1", value=value)
+        spare = (
+            Setting(knob="MinSpareServers", old="5", new="20"),
+            Setting(knob="MaxSpareServers", old="10", new="40"),
+        )
+        yield ev.ChangeBegun(t=39.0, change="A", host="web1", settings=spare)
+        yield ev.ChangeEnded(t=40.0, change="A", outcome="applied")
+        lives = (Setting(knob="MaxConnectionsPerChild", old="10", new="1000"),)
+        yield ev.ChangeBegun(t=69.0, change="B", host="web1", settings=lives)
+        yield ev.ChangeEnded(t=70.0, change="B", outcome="applied")
+        broken = (Setting(knob="MinSpareServers", old="20", new="many"),)
+        yield ev.ChangeBegun(t=81.0, change="C", host="web1", settings=broken)
+        said = "apachectl -t: MinSpareServers requires one argument, a number"
+        yield ev.ChangeEnded(t=82.0, change="C", outcome="restored", detail=said)
+        yield ev.Note(t=85.0, text="asked Ann about the disk")
+
+    def _host(self, name: str, at: int) -> list[ev.AnyEvent]:
+        """A sample a second; the second host is out of reach from 50 to 66 s."""
+        titles = HOSTILE if self.hostile else ()
+        server = Server(name=name, random=random.Random(at), pid=2010 + 7000 * at, titles=titles)
+        found: list[ev.AnyEvent] = [
+            ev.HostChanged(t=0.05, host=name, condition="connecting"),
+            ev.HostChanged(t=0.3, host=name, condition="up", facts=FACTS),
+        ]
+        if at == 1:
+            found.append(ev.HostChanged(t=50.0, host=name, condition="lost", detail="connection reset by peer"))
+            found.append(ev.HostChanged(t=66.2, host=name, condition="up", facts=FACTS))
+        for second in range(100):
+            now = second + 0.5 + at / 7
+            server.busy, server.churn = self._weather(now, at)
+            server.step(1.0)
+            if at != 1 or not 49.9 < now < 66.2:
+                found.append(ev.HostSample(t=round(now, 3), host=name, round_trip=0.004, reading=server.reading(now)))
+        return found
+
+    def _weather(self, now: float, at: int) -> tuple[float, float]:
+        if at:
+            return 0.08, 0.0
+        if 5 < now < 35:
+            return 0.78, 8.4
+        if 45 < now < 78:
+            return 0.86, 1.2 if now < 70 else 0.2
+        return (0.7, 0.4) if 90 < now < 93 else (0.02, 0.0)

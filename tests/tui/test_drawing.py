@@ -1,0 +1,93 @@
+"""Lines, charts and buckets: pure functions of figures."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from cockpit.model.histogram import Histogram
+from cockpit.tui import braille
+from cockpit.tui.buckets import edges_for
+from cockpit.tui.cells import clip, ends, fit, length, packed, right, rule
+from cockpit.tui.widgets.throughput import nice_ceiling, window_for
+
+WORDS = st.text(alphabet="ab 日本語é", max_size=30)
+
+
+@given(WORDS, st.integers(0, 40))
+def test_fit_and_right_take_exactly_the_cells_they_are_given(text: str, width: int) -> None:
+    assert cell_len(fit(text, width)) == width
+    assert cell_len(right(text, width)) == width
+
+
+@given(st.lists(WORDS, max_size=5), st.integers(1, 40))
+def test_a_clipped_line_never_exceeds_its_width(texts: list[str], width: int) -> None:
+    line = tuple((text, "") for text in texts)
+    assert length(clip(line, width)) == min(length(line), width)
+
+
+@pytest.mark.parametrize("width", range(1, 60))
+def test_rules_and_ends_fill_the_width_at_any_size(width: int) -> None:
+    title, figures = (("throughput", "strong"),), (("12.4k req/s", ""),)
+    assert length(rule(title, figures, width)) == width
+    assert length(ends(title, figures, width)) <= width
+
+
+def test_what_was_cut_says_so() -> None:
+    assert fit("MaxSpareServers", 8) == "MaxSpar…"
+    assert clip((("MaxSpare", ""), ("Servers", "")), 10)[-1] == ("S…", "")
+
+
+def test_packed_leaves_whole_parts_out() -> None:
+    parts = [(("one", ""),), (("a very long part", ""),), (("two", ""),)]
+    assert "".join(text for text, _ in packed(parts, 10)) == "one  two"
+
+
+def test_nothing_is_not_zero_in_the_chart() -> None:
+    nothing, zero = braille.area([None, None], 10, 2), braille.area([0.0, 0.0], 10, 2)
+    assert nothing == [" ", " "]
+    assert zero == [" ", "⣀"]
+
+
+def test_the_chart_fills_from_below_to_the_top() -> None:
+    assert braille.area([10.0, 10.0, 5.0, 5.0], 10, 2) == ["⣿ ", "⣿⣿"]
+
+
+def test_bars_show_a_sliver_of_the_least() -> None:
+    assert braille.bar(1e-6, 20) == "▏"
+    assert braille.bar(0.0, 20) == ""
+    assert braille.bar(1.0, 20) == "█" * 20
+    assert braille.trend([0.0, 50.0, 100.0], 100.0) == "▁▄█"
+
+
+@given(
+    st.lists(st.integers(1, 10**11) | st.sampled_from([12_500_000, 10**6]), min_size=1, max_size=60), st.integers(1, 20)
+)
+def test_buckets_hold_every_value_and_fit(values: list[int], most: int) -> None:
+    histogram = Histogram.of(values)
+    edges = edges_for(histogram, most)
+    assert len(edges) - 1 <= most
+    assert sum(histogram.between(edges)) == len(values)
+
+
+def test_buckets_are_as_fine_as_the_room_allows() -> None:
+    histogram = Histogram.of([1_100_000, 1_900_000])
+    assert edges_for(histogram, 1) == (1_000_000, 2_000_000)
+    assert edges_for(histogram, 3) == (1_000_000, 1_250_000, 1_600_000, 2_000_000)
+    assert len(edges_for(histogram, 8)) == 7
+
+
+@given(st.floats(0.01, 1e9))
+def test_the_top_of_the_axis_is_above_the_figures_and_not_far(value: float) -> None:
+    assert value <= nice_ceiling(value)
+    assert value < 1 or nice_ceiling(value) <= value * 1.34
+
+
+def test_the_window_moves_in_steps_and_always_holds_the_present() -> None:
+    windows = [window_for(now, 50) for now in range(300)]
+    assert all(window.first <= now < window.first + window.seconds for now, window in enumerate(windows))
+    assert all(0 <= window.cell(now + 0.9) < 50 for now, window in enumerate(windows))
+    assert [windows[now].dots for now in (0, 24, 25, 49, 50, 299)] == [4, 4, 2, 2, 1, 1]
+    assert len({window.first for window in windows}) == 21

@@ -1,0 +1,39 @@
+"""Terminals large and small: the numbers are always there."""
+
+from __future__ import annotations
+
+import pytest
+
+from cockpit.tui.screens.main import layout_for
+from tests.tui.driving import driven, shown
+from tests.tui.scenario import Scenario
+
+
+@pytest.mark.parametrize("size", [(120, 40), (80, 24), (60, 15), (40, 12), (200, 50)])
+@pytest.mark.parametrize("hosts", [1, 8])
+async def test_rate_percentiles_errors_and_hosts_are_in_sight(size: tuple[int, int], hosts: int) -> None:
+    async with driven(Scenario(hosts).events(76), size=size) as (pilot, _):
+        text = shown(pilot)
+        assert "1.33k" in text, "rate of the row"
+        assert "p50" in text
+        assert "p99" in text
+        assert "max" in text
+        assert "err" in text
+        assert "web1" in text
+        assert "LIVE" in text
+        assert "00:01:1" in text
+        assert "apache2" in text
+
+
+@pytest.mark.parametrize("size", [(120, 40), (80, 24), (40, 12), (20, 6), (1, 1)])
+@pytest.mark.parametrize("events", [[], Scenario(2, hostile=True).events(30)], ids=["empty", "busy"])
+async def test_every_screen_opens_at_every_size(size: tuple[int, int], events: list) -> None:  # type: ignore[type-arg]
+    async with driven(events, size=size) as (pilot, _):
+        for keys in (("t", "escape"), ("question_mark", "escape"), ("m", "escape"), ("p", "v", "s", "p"), ("up", "b")):
+            await pilot.press(*keys)
+
+
+def test_layouts_change_where_the_design_says() -> None:
+    assert [layout_for(*size) for size in ((120, 40), (80, 24), (79, 60), (60, 15), (40, 12), (200, 19))] == [
+        *("wide", "narrow", "narrow", "tiny", "tiny", "tiny")
+    ]

@@ -1,0 +1,44 @@
+"""The screen as pictures: a fixed scenario, no clock, no animation. `pytest --snapshot-update` takes them anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from textual.pilot import Pilot
+
+from cockpit.tui.screens.tuning import TuningScreen
+from tests.tui.driving import settled, until
+from tests.tui.scenario import Scenario
+from tests.tui.scripted import scripted_app
+
+Compare = Callable[..., bool]
+
+
+@pytest.mark.parametrize(
+    ("size", "second", "hosts"),
+    [((120, 40), 62.5, 2), ((80, 24), 99.0, 2), ((40, 12), 76.0, 1)],
+    ids=["host_lost_and_generator_saturated", "a_line_a_host", "numbers_only"],
+)
+def test_main_screen(snap_compare: Compare, size: tuple[int, int], second: float, hosts: int) -> None:
+    events = Scenario(hosts, hostile=True).events(second)
+    app, source = scripted_app(events)
+
+    async def drawn(pilot: Pilot[object]) -> None:
+        await settled(pilot, source, len(events))
+
+    assert snap_compare(app, terminal_size=size, run_before=drawn)
+
+
+def test_tuning_panel(snap_compare: Compare) -> None:
+    events = Scenario().events(84.0)
+    app, source = scripted_app(events)
+
+    async def typing(pilot: Pilot[object]) -> None:
+        await settled(pilot, source, len(events))
+        await pilot.press("t")
+        await until(pilot, lambda: isinstance(pilot.app.screen, TuningScreen))
+        await pilot.press(*"30", "down", *"60")
+        await pilot.pause()
+
+    assert snap_compare(app, terminal_size=(120, 40), run_before=typing)

@@ -1,0 +1,225 @@
+"""Reading and changing one directive of a configuration text, case by case."""
+
+from __future__ import annotations
+
+import pytest
+
+from cockpit.tuning import directive
+from cockpit.tuning.syntax import ConfigError
+
+DIRECTIVE = "MaxSpareServers"
+PREFORK = "IfModule mpm_prefork_module"
+
+# what it is, text, section, the value it has, the text once it is 30
+CHANGED = [
+    ("top level", b"MaxSpareServers 10\n", None, "10", b"MaxSpareServers 30\n"),
+    ("spacing", b"\t MaxSpareServers \t  10 \t\nX 1\n", None, "10", b"\t MaxSpareServers \t  30 \t\nX 1\n"),
+    ("no newline at the end", b"A b\nMaxSpareServers 10", None, "10", b"A b\nMaxSpareServers 30"),
+    ("CRLF", b"A b\r\nMaxSpareServers 10\r\nC d\r\n", None, "10", b"A b\r\nMaxSpareServers 30\r\nC d\r\n"),
+    ("CRLF with a space", b"MaxSpareServers 10 \r\n", None, "10", b"MaxSpareServers 30 \r\n"),
+    ("any case", b"MAXspareSERVERS 10\n", None, "10", b"MAXspareSERVERS 30\n"),
+    ("comments", b"#MaxSpareServers 5\n # MaxSpareServers 6\nMaxSpareServers 10\n", None, "10",
+     b"#MaxSpareServers 5\n # MaxSpareServers 6\nMaxSpareServers 30\n"),
+    ("a comment that goes on", b"# x \\\nMaxSpareServers 5\nMaxSpareServers 10\n#\\\n", None, "10",
+     b"# x \\\nMaxSpareServers 5\nMaxSpareServers 30\n#\\\n"),
+    ("continued before the value", b"MaxSpareServers \\\n  10\n", None, "10", b"MaxSpareServers \\\n  30\n"),
+    ("continued after the value", b"MaxSpareServers 10\\\n\nA b\n", None, "10", b"MaxSpareServers 30\\\n\nA b\n"),
+    ("continued inside the name", b"MaxSpare\\\r\nServers 10\r\n", None, "10", b"MaxSpare\\\r\nServers 30\r\n"),
+    ("continued inside the value", b"MaxSpareServers 1\\\n0 # \n", None, "10 #", b"MaxSpareServers 30 \n"),
+    ("a backslash that the next line joins", b"MaxSpareServers 10 \\\\\n\nA b\n", None, "10 A b",
+     b"MaxSpareServers 30\n"),
+    ("double quotes", b'MaxSpareServers "10"\n', None, "10", b'MaxSpareServers "30"\n'),
+    ("single quotes", b"MaxSpareServers '10' \n", None, "10", b"MaxSpareServers '30' \n"),
+    ("quotes that are needed", b'MaxSpareServers "1 0"\n', None, '"1 0"', b"MaxSpareServers 30\n"),
+    ("an open quote", b'MaxSpareServers "10\nA b\n', None, '"10', b"MaxSpareServers 30\nA b\n"),
+    ("a quoted name", b'"MaxSpareServers" 10\n', None, "10", b'"MaxSpareServers" 30\n'),
+    ("several words", b"MaxSpareServers  a  b \n", None, "a  b", b"MaxSpareServers  30 \n"),
+    ("no UTF-8", b"# \xff\xfe\nMaxSpareServers \xe9\n", None, "\\xe9", b"# \xff\xfe\nMaxSpareServers 30\n"),
+    ("a longer name is another one", b"MaxSpareServersX 5\nMaxSpareServers 10\n", None, "10",
+     b"MaxSpareServersX 5\nMaxSpareServers 30\n"),
+    ("the last one counts", b"MaxSpareServers 5\nMaxSpareServers 10\n", None, "10",
+     b"MaxSpareServers 5\nMaxSpareServers 30\n"),
+    ("top level beside a section", b"<Directory /a>\nMaxSpareServers 5\n</Directory>\nMaxSpareServers 10\n", None,
+     "10", b"<Directory /a>\nMaxSpareServers 5\n</Directory>\nMaxSpareServers 30\n"),
+    ("in the section", b"MaxSpareServers 5\n<IfModule mpm_prefork_module>\n  MaxSpareServers 10\n</IfModule>\n",
+     PREFORK, "10", b"MaxSpareServers 5\n<IfModule mpm_prefork_module>\n  MaxSpareServers 30\n</IfModule>\n"),
+    ("the section's name in any case", b"<IFMODULE\tmpm_prefork_module >\nMaxSpareServers 10\n</ifModule>\n",
+     PREFORK, "10", b"<IFMODULE\tmpm_prefork_module >\nMaxSpareServers 30\n</ifModule>\n"),
+    ("a nested section", b"<IfModule a>\n<IfModule mpm_prefork_module>\nMaxSpareServers 10\n</IfModule>\n"
+     b"MaxSpareServers 5\n</IfModule>\n", PREFORK, "10",
+     b"<IfModule a>\n<IfModule mpm_prefork_module>\nMaxSpareServers 30\n</IfModule>\nMaxSpareServers 5\n</IfModule>\n"),
+    ("a section in it", b"<IfModule mpm_prefork_module>\nMaxSpareServers 10\n<Directory /a>\nMaxSpareServers 5\n"
+     b"</Directory>\n</IfModule>", PREFORK, "10",
+     b"<IfModule mpm_prefork_module>\nMaxSpareServers 30\n<Directory /a>\nMaxSpareServers 5\n"
+     b"</Directory>\n</IfModule>"),
+    ("of two such sections the last", b"<IfModule mpm_prefork_module>\nMaxSpareServers 5\n</IfModule>\n"
+     b"<IfModule mpm_prefork_module>\nMaxSpareServers 10\n</IfModule>\n", PREFORK, "10",
+     b"<IfModule mpm_prefork_module>\nMaxSpareServers 5\n</IfModule>\n"
+     b"<IfModule mpm_prefork_module>\nMaxSpareServers 30\n</IfModule>\n"),
+    ("an argument in quotes", b'<Directory "/var/my www">\nMaxSpareServers 10\n</Directory>\n',
+     'Directory "/var/my www"', "10", b'<Directory "/var/my www">\nMaxSpareServers 30\n</Directory>\n'),
+    ("an argument with a bracket", b"<If \"%{HTTP_HOST} -strmatch '>'\">\nMaxSpareServers 10\n</If>\n",
+     "If \"%{HTTP_HOST} -strmatch '>'\"", "10", b"<If \"%{HTTP_HOST} -strmatch '>'\">\nMaxSpareServers 30\n</If>\n"),
+]  # fmt: skip
+
+# what it is, text, section, the text once 30 was added
+ADDED = [
+    ("empty text", b"", None, b"MaxSpareServers 30\n"),
+    ("top level", b"A b\n", None, b"A b\nMaxSpareServers 30\n"),
+    ("top level without a newline", b"A b", None, b"A b\nMaxSpareServers 30"),
+    ("CRLF", b"A b\r\n", None, b"A b\r\nMaxSpareServers 30\r\n"),
+    ("neighbours' indentation", b"<IfModule mpm_prefork_module>\n\tA b\n# c\n</IfModule>\n", PREFORK,
+     b"<IfModule mpm_prefork_module>\n\tA b\n# c\n\tMaxSpareServers 30\n</IfModule>\n"),
+    ("an empty section", b"  <IfModule mpm_prefork_module>\r\n  </IfModule>\r\n", PREFORK,
+     b"  <IfModule mpm_prefork_module>\r\n      MaxSpareServers 30\r\n  </IfModule>\r\n"),
+    ("a comment that goes on", b"<IfModule mpm_prefork_module>\n# x \\\n</IfModule>\n</IfModule>", PREFORK,
+     b"<IfModule mpm_prefork_module>\n# x \\\n</IfModule>\n    MaxSpareServers 30\n</IfModule>"),
+]  # fmt: skip
+
+REFUSED = [
+    ("no such section", b"A b\n", PREFORK, "it has no section <IfModule mpm_prefork_module>"),
+    ("another section", b"<IfModule prefork.c>\nMaxSpareServers 1\n</IfModule>\n", PREFORK,
+     "it has no section <IfModule mpm_prefork_module>; MaxSpareServers stands in <IfModule prefork.c>, line 2: "
+     'give the knob section = "IfModule prefork.c"'),
+    ("the argument's case counts", b"<IfModule MPM_prefork_module>\n</IfModule>\n", PREFORK, "it has no section"),
+    ("no section in the file", b"\nMaxSpareServers 1\n", PREFORK,
+     "stands at the top level, line 2: leave the knob's section out"),
+    ("several sections and none in the knob",
+     b"<IfModule a>\nMaxSpareServers 1\n</IfModule>\n<IfModule b>\nMaxSpareServers 1\n</IfModule>\n", None,
+     "MaxSpareServers stands in several sections (lines 2 and 5); give the knob one of them"),
+    ("which virtual host", b"<VirtualHost *:80>\n</VirtualHost>\n<VirtualHost *:80>\n</VirtualHost>\n",
+     "VirtualHost *:80", "it has 2 sections <VirtualHost *:80>; which one is meant cannot be told"),
+    ("never closed", b"A b\n<IfModule mpm_prefork_module>\nMaxSpareServers 1\n", PREFORK,
+     "line 2: <IfModule mpm_prefork_module> is never closed"),
+    ("closed wrongly", b"<A b>\n</C>\n", None, "line 2: </C> closes nothing that is open there"),
+    ("closed twice", b"<A b>\n</A>\n</A>\n", None, "line 3: </A> closes nothing that is open there"),
+    ("NUL", b"MaxSpareServers 1\0\n", None, "it holds a NUL byte and is no configuration text"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "section", "value", "changed"), [c[1:] for c in CHANGED], ids=[c[0] for c in CHANGED])
+def test_reads_and_changes_the_value_alone(text: bytes, section: str | None, value: str, changed: bytes) -> None:
+    found = directive.read(text, DIRECTIVE, section)
+    assert found.value == value
+    assert found.raw is not None
+    new = directive.change(text, DIRECTIVE, section, directive.spell("30", like=found.raw))
+    assert new == changed
+    assert directive.read(new, DIRECTIVE, section).value == "30"
+    assert directive.change(new, DIRECTIVE, section, found.raw) == text
+
+
+@pytest.mark.parametrize(("text", "section", "added"), [a[1:] for a in ADDED], ids=[a[0] for a in ADDED])
+def test_adds_what_is_missing_and_takes_it_out_again(text: bytes, section: str | None, added: bytes) -> None:
+    assert directive.read(text, DIRECTIVE, section).value is None
+    assert directive.change(text, DIRECTIVE, section, b"30") == added
+    assert directive.read(added, DIRECTIVE, section).value == "30"
+    assert directive.change(added, DIRECTIVE, section, None) == text
+
+
+@pytest.mark.parametrize(("text", "section", "reason"), [r[1:] for r in REFUSED], ids=[r[0] for r in REFUSED])
+def test_refuses_a_text_it_could_get_wrong(text: bytes, section: str | None, reason: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        directive.read(text, DIRECTIVE, section)
+    assert reason in str(refused.value)
+    with pytest.raises(ConfigError):
+        directive.change(text, DIRECTIVE, section, b"30")
+
+
+def test_says_how_often_and_where_it_stands() -> None:
+    text = b"MaxSpareServers 5\n#\n<IfModule x>\nMaxSpareServers 7\n</IfModule>\nMaxSpareServers \\\n10\n"
+    assert directive.read(text, DIRECTIVE) == directive.Reading("10", b"10", 6, 2)
+
+
+def test_without_a_section_the_one_condition_that_has_it_is_taken() -> None:
+    text = b"<IfModule mpm_prefork_module>\n\tMaxSpareServers\t10\n</IfModule>\n"
+    assert directive.read(text, DIRECTIVE) == directive.Reading("10", b"10", 2, 1)
+    assert directive.change(text, DIRECTIVE, None, b"30") == text.replace(b"10", b"30")
+    scoped = b"<VirtualHost *:80>\nMaxSpareServers 10\n</VirtualHost>\n"
+    assert directive.read(scoped, DIRECTIVE).value is None
+
+
+def test_nothing_is_added_after_a_backslash_that_ends_the_text() -> None:
+    for text in (b"A b \\", b"A b \\\n"):
+        with pytest.raises(ConfigError, match="ends in a backslash"):
+            directive.change(text, DIRECTIVE, None, b"30")
+
+
+def test_a_directive_without_arguments_is_read_but_not_changed() -> None:
+    text = b"A b\nMaxSpareServers\n"
+    assert directive.read(text, DIRECTIVE) == directive.Reading("", b"", 2, 1)
+    with pytest.raises(ConfigError, match="line 2: MaxSpareServers stands there without a value"):
+        directive.change(text, DIRECTIVE, None, b"30")
+
+
+def test_one_of_several_is_not_taken_out() -> None:
+    with pytest.raises(ConfigError, match="2 times"):
+        directive.change(b"MaxSpareServers 5\nMaxSpareServers 10\n", DIRECTIVE, None, None)
+
+
+@pytest.mark.parametrize(
+    ("value", "like", "raw"),
+    [
+        ("30", b"10", b"30"),
+        ("30", b"'10'", b"'30'"),
+        ("30", b'"1 0"', b"30"),
+        ('"30"', b"10", b"30"),
+        ('"a b"', b"10", b'"a b"'),
+        ('"a b"', b'"10"', b'"a b"'),
+        ("$(reboot)", b"10", b"$(reboot)"),
+        ("`reboot`;", b"10", b"`reboot`;"),
+        ("--help", b"10", b"--help"),
+        ("it's", b"10", b"it's"),
+        ("é", b"10", "é".encode()),
+        ("index.html index.php", b"a", b"index.html index.php"),
+        ('"a \\" b"', None, b'"a \\" b"'),
+    ],
+)
+def test_spelling_is_read_back(value: str, like: bytes | None, raw: bytes) -> None:
+    assert directive.spell(value, like) == raw
+    text = directive.change(b"Timeout 10\n", "Timeout", None, raw)
+    assert directive.read(text, "Timeout").raw == raw
+    assert directive.spell(directive.shown(raw), raw) == raw
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["", " ", " 30", "30 ", "3\n0", "3\r0", "30\n</IfModule>", "3\x000", "3\t0", "\x1b[2J", "30\\", '"30', "'",
+     "\ud800", "30\u2028", "\u202e03", "9" * 5000],
+)  # fmt: skip
+def test_a_value_that_would_not_survive_is_refused(value: str) -> None:
+    with pytest.raises(ConfigError):
+        directive.spell(value)
+    with pytest.raises(ConfigError):
+        directive.allowed("Timeout", value, ())
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "values", "reason"),
+    [
+        ("Timeout", "20", ("5", "10"), "'20' is none of 5, 10"),
+        ("Timeout", "5 10", (), "more than one word"),
+        ("MaxSpareServers", "banana", (), "no whole number"),
+        ("maxspareservers", "12x", (), "no whole number"),
+        ("MaxSpareServers", "1.5", (), "no whole number"),
+    ],
+)
+def test_a_value_that_the_knob_does_not_allow_is_refused(
+    name: str, value: str, values: tuple[str, ...], reason: str
+) -> None:
+    with pytest.raises(ConfigError, match=reason):
+        directive.allowed(name, value, values)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "values"),
+    [
+        ("Timeout", "10", ("5", "10")),
+        ("DirectoryIndex", "a b", ("a", "a b")),
+        ("DirectoryIndex", '"a b"', ()),
+        ("MaxSpareServers", '"30"', ()),
+        ("MaxSpareServers", "${SPARE}", ()),
+        ("KeepAlive", "banana", ()),
+    ],
+)
+def test_a_value_that_the_knob_allows(name: str, value: str, values: tuple[str, ...]) -> None:
+    directive.allowed(name, value, values)

@@ -1,0 +1,52 @@
+"""Which line of a failed command's output is shown."""
+
+from __future__ import annotations
+
+import pytest
+
+from cockpit.tuning.reason import last_part, useful_line
+
+APACHE = b"""\
+AH00558: apache2: Could not reliably determine the server's fully qualified domain name, using 10.0.0.1. Set the \
+'ServerName' directive globally to suppress this message
+AH00526: Syntax error on line 12 of /etc/apache2/mods-enabled/mpm_prefork.conf:
+MaxSpareServers takes one argument, Maximum number of idle children
+Action '-t' failed.
+The Apache error log may have more information.
+"""
+
+
+@pytest.mark.parametrize(
+    ("stderr", "stdout", "line"),
+    [
+        (
+            APACHE,
+            b"",
+            "AH00526: Syntax error on line 12 of /etc/apache2/mods-enabled/mpm_prefork.conf: "
+            "MaxSpareServers takes one argument, Maximum number of idle children",
+        ),
+        (b"nginx: [warn] old\nnginx: [emerg] no such thing in /a:1\n", b"", "nginx: [emerg] no such thing in /a:1"),
+        (b"reading ...\nsh: 1: foo: not found\n", b"", "sh: 1: foo: not found"),
+        (b"reading ...\ndone\n", b"", "reading ..."),
+        (b"\n \n", b"error: on stdout\n", "error: on stdout"),
+        (b"warning: only this", b"", "warning: only this"),
+        (b"Error:\n", b"", "Error:"),
+        (b"error \x1b[31mred\r\n", b"", "error ·[31mred"),
+        (b"", b"", ""),
+        (b"error " + b"x" * 1000, b"", "error " + "x" * 393 + "…"),
+    ],
+)  # fmt: skip
+def test_useful_line(stderr: bytes, stdout: bytes, line: str) -> None:
+    assert useful_line(stderr, stdout) == line
+
+
+@pytest.mark.parametrize(
+    ("complaint", "reason"),
+    [
+        ("cp: cannot create regular file '/etc/x': Read-only file system", "Read-only file system"),
+        ("it is not a regular file", "it is not a regular file"),
+        ("", ""),
+    ],
+)
+def test_last_part(complaint: str, reason: str) -> None:
+    assert last_part(complaint) == reason

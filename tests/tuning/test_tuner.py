@@ -1,0 +1,388 @@
+"""Reading, changing and taking back on real files, with real commands."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shutil
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from cockpit.model.errors import ChangeRefused, ChangeUndone
+from cockpit.model.knobs import Knob, Setting
+from cockpit.tuning.applied import Applied, ChangeFailed
+from cockpit.tuning.transaction import Patience
+from cockpit.tuning.tuner import Tuner
+from tests.tuning.conftest import ENTRIES, ORIGINAL, OTHER, PREFORK, AsNobody, Interfering, Server
+
+CHANGED = PREFORK.replace(b'"10"', b'"30"')
+
+
+async def test_reads_a_value(server: Server, shell: Interfering) -> None:
+    assert await Tuner().read(shell, server.knob()) == "10"
+    assert await Tuner().read(shell, server.knob("StartServers")) is None
+    assert await Tuner().read(shell, server.keep_alive()) == "On"
+
+
+async def test_changes_that_value_and_no_other_byte(server: Server, shell: Interfering) -> None:
+    before = server.target.stat()
+    applied = await Tuner().apply(shell, "web1", [(server.knob(), "30")])
+    after = server.target.stat()
+    assert server.bytes() == (CHANGED, OTHER)
+    assert (after.st_mode, after.st_uid, after.st_gid) == (before.st_mode, before.st_uid, before.st_gid)
+    assert server.prefork.is_symlink() and server.prefork.readlink() == Path("../available/mpm prefork.conf")
+    assert server.entries() == ENTRIES
+    assert server.force.read_bytes() == CHANGED + OTHER and server.reloads == 1
+    assert applied.settings == (Setting(knob="MaxSpareServers", old="10", new="30"),)
+    assert applied.notes == ()
+    assert msgspec.json.decode(msgspec.json.encode(applied), type=Applied) == applied
+
+
+async def test_the_backup_is_whole_private_and_outside(server: Server, shell: Interfering) -> None:
+    applied = await Tuner().apply(shell, "web1", [(server.knob(), "30")])
+    (file,) = applied.files
+    backup = server.backup(applied)
+    assert (file.file, file.real) == (str(server.prefork), str(server.target))
+    assert backup.content == PREFORK and backup.mode & 0o077 == 0
+    (change,) = server.changes()
+    assert backup.path.parent == change
+    for directory in (change, change.parent, change.parent.parent):
+        assert directory.stat().st_mode & 0o777 == 0o700
+    assert (change / "files").read_text() == f"{backup.path.name}\t{server.target}\n"
+
+
+async def test_a_home_that_cannot_be_written_gives_way_to_var_tmp(
+    server: Server, shell: Interfering, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_the_way = server.root / "state" / "cockpit"
+    in_the_way.symlink_to(server.root)
+    applied = await Tuner().apply(shell, "web1", [(server.knob(), "30")])
+    backup = server.backup(applied)
+    try:
+        assert backup.path.is_relative_to(f"/var/tmp/cockpit-{os.geteuid()}/changes")
+        assert backup.content == PREFORK
+    finally:
+        shutil.rmtree(backup.path.parent)
+        with suppress(OSError):  # not empty: it was there before
+            backup.path.parent.parent.rmdir()
+            backup.path.parent.parent.parent.rmdir()
+
+
+async def test_undo_gives_the_original_bytes_and_can_be_undone(server: Server, shell: Interfering) -> None:
+    tuner = Tuner()
+    applied = await tuner.apply(shell, "web1", [(server.knob(), "30"), (server.keep_alive(), "Off")])
+    assert server.bytes() == (CHANGED, b"KeepAlive Off")
+    undone = await tuner.undo(shell, applied)
+    assert server.bytes() == ORIGINAL
+    assert undone.notes == ()
+    assert undone.settings == (
+        Setting(knob="MaxSpareServers", old="30", new="10"),
+        Setting(knob="KeepAlive", old="Off", new="On"),
+    )
+    assert server.force.read_bytes() == PREFORK + OTHER and server.reloads == 2
+    again = await tuner.undo(shell, undone)
+    assert server.bytes() == (CHANGED, b"KeepAlive Off")
+    await tuner.undo(shell, again)
+    assert server.bytes() == ORIGINAL and server.entries() == ENTRIES
+
+
+async def test_several_knobs_are_one_change(server: Server, shell: Interfering) -> None:
+    elsewhere = server.knob("MinSpareServers", file=str(server.target))  # the same file by another name
+    applied = await Tuner().apply(
+        shell, "web1", [(server.knob(), "30"), (elsewhere, "15"), (server.keep_alive(), "Off")]
+    )
+    assert server.bytes() == (CHANGED.replace(b"Servers   5", b"Servers   15"), b"KeepAlive Off")
+    assert [setting.new for setting in applied.settings] == ["30", "15", "Off"]
+    assert len(applied.files) == 2 and server.reloads == 1
+    await Tuner().undo(shell, applied)
+    assert server.bytes() == ORIGINAL
+
+
+async def test_a_directive_is_added_and_taken_out(server: Server, shell: Interfering) -> None:
+    tuner = Tuner()
+    added = await tuner.apply(shell, "web1", [(server.knob("StartServers"), "7")])
+    assert server.target.read_bytes() == PREFORK.replace(b"</If", b"\tStartServers 7\n</If")
+    assert added.settings == (Setting(knob="StartServers", old=None, new="7"),)
+    await tuner.undo(shell, added)
+    assert server.bytes() == ORIGINAL
+    removed = await tuner.apply(shell, "web1", [(server.knob(), None)])
+    assert server.target.read_bytes() == PREFORK.replace(b'\tMaxSpareServers\t  "10"  \t\n', b"")
+    await tuner.undo(shell, removed)
+    assert server.bytes() == ORIGINAL
+
+
+async def test_a_value_that_stands_there_already_changes_nothing(server: Server, shell: Interfering) -> None:
+    before = server.target.stat()
+    applied = await Tuner().apply(shell, "web1", [(server.knob(), "10")])
+    assert applied.files == () and "nothing to change" in applied.notes[0]
+    assert server.target.stat() == before and server.reloads == 0 and server.changes() == []
+    assert (await Tuner().undo(shell, applied)).files == ()
+
+
+async def test_a_directive_that_stands_twice_is_told(server: Server, shell: Interfering) -> None:
+    server.other.write_bytes(b"KeepAlive On\nKeepAlive On\n")
+    applied = await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")])
+    assert server.other.read_bytes() == b"KeepAlive On\nKeepAlive Off\n"
+    assert applied.notes == (f"KeepAlive stands 2 times in {server.other}; the last, line 2, counts",)
+
+
+async def test_a_failing_test_puts_every_file_back(server: Server, shell: Interfering) -> None:
+    with pytest.raises(ChangeUndone) as undone:
+        await Tuner().apply(shell, "web1", [(server.knob(), "30"), (server.keep_alive(test="false"), "Off")])
+    assert "false says: it failed without a word (exit status 1); put back (false fails without the change too)" in str(
+        undone.value
+    )
+    with pytest.raises(ChangeUndone) as undone:
+        await Tuner().apply(shell, "web1", [(server.knob(), "30"), (server.keep_alive(), "banana")])
+    said = str(undone.value)
+    assert said.startswith("MaxSpareServers, KeepAlive: cd ")
+    assert said.endswith(" says: AH00526: Syntax error on line 1 of it: KeepAlive must be On or ·[31mOff; put back")
+    assert server.bytes() == ORIGINAL and server.entries() == ENTRIES and server.reloads == 0
+    assert server.prefork.is_symlink()
+
+
+async def test_each_command_runs_once(server: Server, shell: Interfering) -> None:
+    log = server.state / "log"
+    test, reload = f"echo test >>'{log}'", f"echo reload >>'{log}'"
+    knobs = [server.knob(test=test, reload=reload), server.keep_alive(test=test, reload=reload)]
+    await Tuner().apply(shell, "web1", [(knobs[0], "30"), (knobs[1], "Off")])
+    assert log.read_text() == "test\nreload\n"
+
+
+async def test_a_failing_reload_puts_back_and_reloads_again(server: Server, shell: Interfering) -> None:
+    reload = f"{server.reload}; ! grep -q Off '{server.other}' || {{ echo cannot: it says no >&2; exit 3; }}"
+    with pytest.raises(ChangeUndone, match="says: cannot: it says no; put back and reloaded"):
+        await Tuner().apply(shell, "web1", [(server.keep_alive(reload=reload), "Off")])
+    assert server.bytes() == ORIGINAL and server.reloads == 2
+    assert server.force.read_bytes() == PREFORK + OTHER
+
+
+async def test_a_reload_that_fails_with_the_original_too_is_said(server: Server, shell: Interfering) -> None:
+    with pytest.raises(ChangeFailed, match="put back, but exit 7 fails with the original files too"):
+        await Tuner().apply(shell, "web1", [(server.keep_alive(reload="exit 7"), "Off")])
+    assert server.bytes() == ORIGINAL
+
+
+async def test_a_command_that_does_not_end_is_ended(server: Server, shell: Interfering) -> None:
+    tuner = Tuner(patience=Patience(command=0.2))
+    with pytest.raises(ChangeUndone, match=r"sleep 1000 says: it did not end within 0\.2 s; put back"):
+        await tuner.apply(shell, "web1", [(server.keep_alive(test="sleep 1000"), "Off")])
+    assert server.bytes() == ORIGINAL
+
+
+async def test_a_daemon_that_keeps_the_output_open_is_not_waited_for(server: Server, shell: Interfering) -> None:
+    pid = server.state / "pid"
+    reload = f"sleep 1000 & echo $! >'{pid}'"
+    try:
+        await Tuner().apply(shell, "web1", [(server.keep_alive(reload=reload), "Off")])
+        os.kill(int(pid.read_text()), 0)
+    finally:
+        os.kill(int(pid.read_text()), 9)
+
+
+async def test_what_comes_into_force_late_is_waited_for(server: Server, shell: Interfering) -> None:
+    seen: list[str] = []
+
+    async def in_force(there: object, knobs: object) -> object:
+        seen.append(f"before {server.reloads}")
+
+        async def effect() -> str:
+            seen.append(f"after {server.reloads}")
+            return "" if b'"30"' in server.force.read_bytes() else "no new workers"
+
+        return effect
+
+    tuner = Tuner(in_force)  # type: ignore[arg-type]
+    await tuner.apply(shell, "web1", [(server.knob(), "30")])
+    assert seen == ["before 0", "after 1"]
+    with pytest.raises(ChangeUndone, match="it did not come into force: no new workers; put back and reloaded"):
+        await tuner.apply(shell, "web1", [(server.knob(), "40")])
+    assert server.target.read_bytes() == CHANGED and server.force.read_bytes() == CHANGED + OTHER
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["3\n0", "30\n</IfModule>", "", " 30", "30\\", '"30', "10 20", "banana", "\x00", "3\x1b[0m0", "30;", "-", "\ud800"],
+)
+async def test_a_value_that_does_not_fit_is_refused(server: Server, shell: Interfering, value: str) -> None:
+    with pytest.raises(ChangeRefused) as refused:
+        await Tuner().apply(shell, "web1", [(server.knob(), value)])
+    assert str(refused.value).startswith(f"MaxSpareServers: web1:{server.prefork}: ")
+    assert "\n" not in str(refused.value) and "\x1b" not in str(refused.value)
+    assert server.bytes() == ORIGINAL and server.changes() == [] and server.reloads == 0
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["$(touch${IFS}pwned)", '"$(touch pwned)"', "`touch${IFS}pwned`", '"`touch pwned`"', "';touch pwned;'", '"a b"',
+     "-rf", "--", "%s%n", "it's", "*", "${HOME}", "é", '"a \'b"', "&&", "|x", "~", "!x"],
+)  # fmt: skip
+async def test_a_value_is_text_and_never_run(server: Server, shell: Interfering, value: str) -> None:
+    tuner = Tuner()
+    knob = server.knob("Timeout", section=None, file=str(server.other))
+    server.other.write_bytes(b"Timeout 1\n")
+    applied = await tuner.apply(shell, "web1", [(knob, value)])
+    assert server.other.read_bytes() == b"Timeout " + value.encode() + b"\n"
+    assert await tuner.read(shell, knob) == value
+    assert not any("pwned" in command for command, _ in shell.commands)
+    assert not server.pwned()
+    await tuner.undo(shell, applied)
+    assert server.other.read_bytes() == b"Timeout 1\n"
+
+
+async def test_names_of_files_are_never_run(server: Server, shell: Interfering) -> None:
+    file = server.directory / "-a'$(touch pwned)\"`touch pwned` *.conf"
+    file.write_bytes(b"Timeout 1\n")
+    knob = server.knob("Timeout", section=None, file=str(file))
+    applied = await Tuner().apply(shell, "web1", [(knob, "2")])
+    assert file.read_bytes() == b"Timeout 2\n"
+    await Tuner().undo(shell, applied)
+    assert file.read_bytes() == b"Timeout 1\n"
+    assert not server.pwned()
+
+
+def _missing(server: Server) -> Knob:
+    return server.knob(file=str(server.directory / "none.conf"))
+
+
+def _dangling(server: Server) -> Knob:
+    server.target.unlink()
+    return server.knob()
+
+
+def _directory(server: Server) -> Knob:
+    return server.knob(file=str(server.directory))
+
+
+def _fifo(server: Server) -> Knob:
+    os.mkfifo(server.directory / "pipe.conf")
+    return server.knob(file=str(server.directory / "pipe.conf"))
+
+
+def _large(server: Server) -> Knob:
+    with server.other.open("wb") as file:
+        file.truncate((8 << 20) + 1)
+    return server.keep_alive()
+
+
+def _relative(server: Server) -> Knob:
+    return server.knob(file="etc/mpm.conf")
+
+
+def _hard_link(server: Server) -> Knob:
+    os.link(server.other, server.state / "second")
+    return server.keep_alive()
+
+
+def _no_section(server: Server) -> Knob:
+    return server.knob(section="IfModule worker.c")
+
+
+def _other_host(server: Server) -> Knob:
+    return server.knob(host="web2")
+
+
+def _no_directive(server: Server) -> Knob:
+    return server.knob(directive="<Foo")
+
+
+@pytest.mark.parametrize(
+    ("broken", "reason"),
+    [
+        (_missing, r"web1:.*/none\.conf: No such file or directory"),
+        (_dangling, r"web1:.*/mpm\.conf: No such file or directory"),
+        (_directory, r"web1:.*/etc: it is not a regular file"),
+        (_fifo, r"web1:.*/pipe\.conf: it is not a regular file"),
+        (_large, r"web1:.*/other\.conf: it is larger than 8388608 bytes"),
+        (_relative, r"web1:etc/mpm\.conf: a knob's file is named by its whole path, from / on"),
+        (_hard_link, r"KeepAlive: web1:.*/other\.conf: it has a second hard link, which would be cut off; nothing was"),
+        (_no_section, r"MaxSpareServers: web1:.*/mpm\.conf: it has no section <IfModule worker\.c>; MaxSpareServers"),
+        (_other_host, r"MaxSpareServers is a knob of web2, not of web1"),
+        (_no_directive, r"MaxSpareServers: '<Foo' cannot be the name of a directive"),
+    ],
+)
+async def test_what_cannot_be_changed_is_refused(
+    server: Server, shell: Interfering, broken: object, reason: str
+) -> None:
+    knob = broken(server)  # type: ignore[operator]
+    server_before = {path: path.lstat().st_mtime_ns for path in server.directory.iterdir()}
+    with pytest.raises(ChangeRefused, match=reason):
+        await Tuner().apply(shell, "web1", [(knob, "30")])
+    assert {path: path.lstat().st_mtime_ns for path in server.directory.iterdir()} == server_before
+    assert server.changes() == [] and server.reloads == 0
+
+
+async def test_the_same_directive_twice_in_one_change_is_refused(server: Server, shell: Interfering) -> None:
+    with pytest.raises(ChangeRefused, match="MaxSpareServers and other are the same directive"):
+        await Tuner().apply(
+            shell, "web1", [(server.knob(), "30"), (server.knob(name="other", directive="maxspareservers"), "40")]
+        )
+
+
+async def test_a_file_that_may_not_be_read_is_refused(server: Server, nobody: AsNobody) -> None:
+    server.other.chmod(0)
+    with pytest.raises(ChangeRefused, match=r"web1:.*/other\.conf: Permission denied"):
+        await Tuner().apply(nobody, "web1", [(server.keep_alive(), "Off")])
+    with pytest.raises(ChangeRefused, match=r"web1:.*/other\.conf: Permission denied"):
+        await Tuner().read(nobody, server.keep_alive())
+
+
+async def test_a_read_only_file_is_refused(server: Server, nobody: AsNobody) -> None:
+    server.other.chmod(0o444)
+    with pytest.raises(ChangeRefused, match=r"KeepAlive: web1:.*: it is read-only for this user; nothing was changed"):
+        await Tuner().apply(nobody, "web1", [(server.keep_alive(), "Off")])
+    assert server.bytes() == ORIGINAL and server.entries() == ENTRIES and server.changes() == []
+
+
+async def test_a_directory_that_may_not_be_written_is_refused(server: Server, nobody: AsNobody) -> None:
+    server.other.chmod(0o666)
+    server.directory.chmod(0o555)
+    with pytest.raises(ChangeRefused, match=r"KeepAlive: web1:.*: Permission denied; nothing was changed"):
+        await Tuner().apply(nobody, "web1", [(server.keep_alive(), "Off")])
+    assert server.bytes() == ORIGINAL and server.entries() == ENTRIES and server.changes() == []
+
+
+async def test_a_second_file_that_is_refused_leaves_the_first_alone(server: Server, nobody: AsNobody) -> None:
+    server.target.chmod(0o666)
+    server.other.chmod(0o444)
+    if os.geteuid() == 0:
+        os.chown(server.target, 65534, 65534)
+    with pytest.raises(ChangeRefused, match=r"other\.conf: it is read-only for this user; nothing was changed"):
+        await Tuner().apply(nobody, "web1", [(server.knob(), "30"), (server.keep_alive(), "Off")])
+    assert server.bytes() == ORIGINAL and server.entries() == ENTRIES and server.changes() == []
+
+
+async def test_an_owner_that_cannot_be_kept_is_refused(server: Server, nobody: AsNobody) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can make a file that belongs to somebody else")
+    server.other.chmod(0o666)
+    with pytest.raises(ChangeRefused, match="its owner and mode cannot be kept by this user; nothing was changed"):
+        await Tuner().apply(nobody, "web1", [(server.keep_alive(), "Off")])
+    assert server.bytes() == ORIGINAL and server.entries() == ENTRIES and server.changes() == []
+
+
+async def test_an_ordinary_user_changes_a_file_of_his_own(server: Server, nobody: AsNobody) -> None:
+    if os.geteuid() == 0:
+        os.chown(server.other, 65534, 65534)
+    server.target.chmod(0o644)
+    applied = await Tuner().apply(nobody, "web1", [(server.keep_alive(), "Off")])
+    assert server.other.read_bytes() == b"KeepAlive Off"
+    await Tuner().undo(nobody, applied)
+    assert server.bytes() == ORIGINAL
+
+
+async def test_changes_of_one_host_wait_for_each_other(server: Server, shell: Interfering) -> None:
+    tuner = Tuner()
+    knobs = [(server.knob(), "30"), (server.knob("MinSpareServers"), "15"), (server.keep_alive(), "Off")]
+    done = await asyncio.gather(*(tuner.apply(shell, "web1", [one]) for one in knobs))
+    assert [len(applied.files) for applied in done] == [1, 1, 1]
+    assert server.bytes() == (CHANGED.replace(b"Servers   5", b"Servers   15"), b"KeepAlive Off")
+
+
+async def test_a_change_directory_has_a_name_that_tells_when(server: Server, shell: Interfering) -> None:
+    await Tuner().apply(shell, "web1", [(server.knob(), "30")])
+    assert re.fullmatch(r"\d{8}T\d{6}Z-\w{6}", server.changes()[0].name)
