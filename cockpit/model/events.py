@@ -128,11 +128,12 @@ class RunEnded(Event, frozen=True, tag="run_ended"):
     detail: str = ""
 
 
-HostCondition = Literal["connecting", "up", "lost", "refused"]
+HostCondition = Literal["connecting", "asking", "up", "slow", "lost", "refused"]
 
 
 class HostChanged(Event, frozen=True, tag="host_changed"):
-    """A host's condition. `lost` is soon tried again, `refused` (key, permission) now and then."""
+    """A host's condition. `asking`: it waits for a person's answer. `slow`: the connection stands and the probe's
+    answer is overdue. `lost` is soon tried again, `refused` (key, permission) now and then."""
 
     host: str
     condition: HostCondition
@@ -146,6 +147,36 @@ class HostSample(Event, frozen=True, tag="host_sample"):
     host: str
     round_trip: float
     reading: HostReading
+
+
+class TailText(Event, frozen=True, tag="tail_text"):
+    """Lines that a tail of a host has printed, as they came, without their ends. `tail` is its place in the host's
+    configuration; `skipped` lines before these came faster than they can be kept."""
+
+    host: str
+    tail: int
+    lines: tuple[str, ...]
+    skipped: int = 0
+
+
+class TailChanged(Event, frozen=True, tag="tail_changed"):
+    """A tail runs, or has ended; `detail` is its exit status and last words. It is started again by itself."""
+
+    host: str
+    tail: int
+    condition: Literal["running", "ended"]
+    detail: str = ""
+
+
+class StatusRead(Event, frozen=True, tag="status_read"):
+    """What a status page said: counters and gauges by the page's own names, in its own units. `page` is its place in
+    the host's configuration. `detail` says why it could not be read. `text` is what is no number (the scoreboard)."""
+
+    host: str
+    page: int
+    values: dict[str, float] = {}
+    text: dict[str, str] = {}
+    detail: str = ""
 
 
 class KnobRead(Event, frozen=True, tag="knob_read"):
@@ -190,6 +221,9 @@ AnyEvent = (
     | RunEnded
     | HostChanged
     | HostSample
+    | TailText
+    | TailChanged
+    | StatusRead
     | KnobRead
     | ChangeBegun
     | ChangeEnded

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from cockpit.model import events as ev
 from cockpit.model.fold_hosts import host_changed, host_sample
 from cockpit.model.fold_load import load_adjusted, run_ended, run_started, split_segment, tick, worker_lost
+from cockpit.model.fold_panes import panes_of, status_read, tail_changed, tail_text
 from cockpit.model.markers import mark
 from cockpit.model.state import Change, HostState, KnobState, Marker, State
 
@@ -32,7 +33,7 @@ def _session_started(state: State, event: ev.SessionStarted) -> State:
     return replace(
         state,
         started=event,
-        hosts={config.name: HostState(config=config) for config in event.hosts},
+        hosts={config.name: panes_of(HostState(config=config)) for config in event.hosts},
         knobs={knob.name: KnobState(knob=knob) for knob in event.knobs},
     )
 
@@ -91,6 +92,9 @@ _FOLDS: dict[type, Callable[[State, Any], State]] = {
     ev.RunEnded: run_ended,
     ev.HostChanged: host_changed,
     ev.HostSample: host_sample,
+    ev.TailText: tail_text,
+    ev.TailChanged: tail_changed,
+    ev.StatusRead: status_read,
     ev.KnobRead: _knob_read,
     ev.ChangeBegun: _change_begun,
     ev.ChangeEnded: _change_ended,

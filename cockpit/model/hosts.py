@@ -2,33 +2,63 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
+from msgspec.structs import replace
+
+StatusKind = Literal["apache", "nginx", "squid", "squid-info", "tomcat"]
+
+
+class StatusPage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A page on which a server tells of itself, asked for from the host itself, through its SSH connection.
+
+    `auth` is `user:password`; it never reaches a recording.
+    """
+
+    kind: StatusKind
+    url: str
+    auth: str = ""
 
 
 class HostConfig(msgspec.Struct, frozen=True, kw_only=True):
     """A server to watch. `ssh` is what would follow the `ssh` command; None is this machine.
 
     `processes` picks processes by name: the exact comm, or a shell pattern (`php-fpm*`). `interval` in seconds.
+    `tail` are commands whose lines are shown as they come. `sudo`: changes are made with `sudo -n`.
     """
 
     name: str
     ssh: str | None = None
     processes: str | None = None
     interval: float = 1.0
+    tail: tuple[str, ...] = ()
+    status: tuple[StatusPage, ...] = ()
+    sudo: bool = False
+
+    def without_secrets(self) -> HostConfig:
+        """As it may be recorded."""
+        return replace(self, status=tuple(replace(page, auth="") for page in self.status))
 
 
 class HostFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What does not change while a host is up. `hz` is clock ticks a second, `page` bytes."""
+    """What does not change while a host is up. `hz` is clock ticks a second, `page` bytes.
+
+    `clock_offset` is by how much (s) the host's wall clock was ahead of the cockpit's when the probe started, give or
+    take `clock_error`; None: it could not be read.
+    """
 
     hostname: str
     kernel: str
     cpus: int
     hz: int
     page: int
+    clock_offset: float | None = None
+    clock_error: float = 0.0
 
 
 class CpuCounters(msgspec.Struct, frozen=True, array_like=True):
-    """The `cpu` line of /proc/stat, in clock ticks since boot, all cores summed."""
+    """A `cpu` line of /proc/stat, in clock ticks since boot: of one core, or of all summed."""
 
     user: int
     nice: int
@@ -66,6 +96,40 @@ class IoCounters(msgspec.Struct, frozen=True, array_like=True):
     sectors_written: int
 
 
+class DiskCounters(msgspec.Struct, frozen=True, array_like=True):
+    """A line of /proc/diskstats, since boot: requests done, sectors of 512 bytes, milliseconds.
+
+    `busy` is milliseconds with a request under way, `queued` those times the requests under way.
+    """
+
+    name: str
+    reads: int
+    writes: int
+    discards: int
+    sectors_read: int
+    sectors_written: int
+    sectors_discarded: int
+    read_ms: int
+    write_ms: int
+    discard_ms: int
+    busy: int
+    queued: int
+
+
+class NetCounters(msgspec.Struct, frozen=True, array_like=True):
+    """A line of /proc/net/dev, since boot."""
+
+    name: str
+    rx_bytes: int
+    rx_packets: int
+    rx_errors: int
+    rx_dropped: int
+    tx_bytes: int
+    tx_packets: int
+    tx_errors: int
+    tx_dropped: int
+
+
 class ProcessCounters(msgspec.Struct, frozen=True, array_like=True):
     """One process of /proc/PID/stat, statm and cmdline. Times in clock ticks, memory in bytes.
 
@@ -93,6 +157,8 @@ class HostReading(msgspec.Struct, frozen=True, kw_only=True):
 
     `forks` counts processes and threads made since boot: the bound on what sampling can have missed.
     `probe_cpu` is the CPU time (s) that the probe itself uses on the host for a frame, the mean of its last 30 or so.
+    `running` and `blocked` are tasks, as the kernel counts them. `hidden`: /proc shows the probe its own processes only
+    (hidepid), so that the absence of others says nothing.
     """
 
     uptime: float
@@ -104,3 +170,9 @@ class HostReading(msgspec.Struct, frozen=True, kw_only=True):
     forks: int
     processes: tuple[ProcessCounters, ...] = ()
     probe_cpu: float = 0.0
+    cores: tuple[CpuCounters, ...] = ()
+    disks: tuple[DiskCounters, ...] = ()
+    nets: tuple[NetCounters, ...] = ()
+    running: int = 0
+    blocked: int = 0
+    hidden: bool = False

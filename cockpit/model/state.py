@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Literal
 
 import msgspec
 
 from cockpit.model.events import Group, HostCondition, HostSample, SessionStarted
 from cockpit.model.histogram import EMPTY, Histogram
-from cockpit.model.hosts import HostConfig, HostFacts, ProcessCounters
+from cockpit.model.hosts import HostConfig, HostFacts, ProcessCounters, StatusPage
 from cockpit.model.knobs import Knob, Setting
 from cockpit.model.load import LoadPlan
 
@@ -194,6 +195,32 @@ class IoRates(msgspec.Struct, frozen=True):
     bwrtn: float
 
 
+class DiskRates(msgspec.Struct, frozen=True):
+    """As `sar -d`: transfers and KiB a second, KiB a request, requests under way, ms a request, per cent busy."""
+
+    name: str
+    tps: float
+    rkb: float
+    wkb: float
+    dkb: float
+    areq_sz: float
+    aqu_sz: float
+    await_: float
+    util: float
+
+
+class NetRates(msgspec.Struct, frozen=True):
+    """As `sar -n DEV`: packets and KiB a second; and errors and drops a second, both ways together."""
+
+    name: str
+    rxpck: float
+    txpck: float
+    rxkb: float
+    txkb: float
+    errors: float = 0.0
+    drops: float = 0.0
+
+
 class MemoryUse(msgspec.Struct, frozen=True):
     """As `free`, in bytes."""
 
@@ -219,11 +246,15 @@ class ProcessRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HostPoint(msgspec.Struct, frozen=True, kw_only=True):
-    """A host's figures at one sample, for its charts and for looking back. None where nothing can be said yet."""
+    """A host's figures at one sample, for its charts and for looking back. None where nothing can be said yet.
+
+    `net` is all interfaces together but the loopback.
+    """
 
     t: float
     cpu: CpuShare | None = None
     io: IoRates | None = None
+    net: NetRates | None = None
     memory: MemoryUse
     load: tuple[float, float, float]
     count: int = 0
@@ -236,8 +267,39 @@ class HostPoint(msgspec.Struct, frozen=True, kw_only=True):
     round_trip: float = 0.0
 
 
+class TailLine(msgspec.Struct, frozen=True, array_like=True):
+    """A line as it came, not neutralised, and when."""
+
+    t: float
+    text: str
+
+
+class TailPane(msgspec.Struct, frozen=True, kw_only=True):
+    """What a tail has printed: the newest lines, newest last. `skipped` counts lines that were not kept at all."""
+
+    command: str
+    lines: tuple[TailLine, ...] = ()
+    skipped: int = 0
+    condition: Literal["waiting", "running", "ended"] = "waiting"
+    detail: str = ""
+
+
+class StatusPane(msgspec.Struct, frozen=True, kw_only=True):
+    """What a status page said last, at `t`. `rates` are those of its counters, a second, since the time before."""
+
+    page: StatusPage
+    t: float | None = None
+    values: Mapping[str, float] = MappingProxyType({})
+    rates: Mapping[str, float] = MappingProxyType({})
+    text: Mapping[str, str] = MappingProxyType({})
+    detail: str = ""
+
+
 class HostState(msgspec.Struct, frozen=True, kw_only=True):
-    """All that is known of one host. `seen` is when the last sample was taken, `since` when `condition` began."""
+    """All that is known of one host. `seen` is when the last sample was taken, `since` when `condition` began.
+
+    `cores`, `disks` and `nets` are of the newest interval, `processes` of the newest sample.
+    """
 
     config: HostConfig
     condition: HostCondition = "connecting"
@@ -248,6 +310,11 @@ class HostState(msgspec.Struct, frozen=True, kw_only=True):
     sample: HostSample | None = None
     points: tuple[HostPoint, ...] = ()
     processes: tuple[ProcessRow, ...] = ()
+    cores: tuple[CpuShare | None, ...] = ()
+    disks: tuple[DiskRates, ...] = ()
+    nets: tuple[NetRates, ...] = ()
+    tails: tuple[TailPane, ...] = ()
+    pages: tuple[StatusPane, ...] = ()
     births: int = 0
     deaths: int = 0
 

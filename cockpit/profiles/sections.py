@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from cockpit.model.hosts import StatusKind
 from cockpit.model.knobs import KnobKind
 
 Positive = Annotated[int, Meta(gt=0)]
@@ -97,11 +98,22 @@ class TlsSection(Section, frozen=True, kw_only=True):
     sni: str = ""
 
 
+class StatusSection(Section, frozen=True, kw_only=True):
+    """A page on which a server tells of itself, asked for on the host."""
+
+    kind: StatusKind
+    url: Annotated[str, Meta(pattern=r"^https?://")]
+    auth: str = ""
+
+
 class Host(Section, frozen=True, kw_only=True):
     name: Name
     ssh: str | None = None
     processes: str | None = None
     interval: Annotated[float, Meta(ge=0.1, le=60)] = 1.0
+    tail: tuple[str, ...] = ()
+    status: tuple[StatusSection, ...] = ()
+    sudo: bool = False
 
 
 class KnobSection(Section, frozen=True, kw_only=True):

@@ -158,7 +158,7 @@ def _session_started(profile: Profile, clock: Clock) -> SessionStarted:
         name=profile.name,
         question=profile.question,
         target=url_without_password(profile.plan.url),
-        hosts=profile.hosts,
+        hosts=tuple(host.without_secrets() for host in profile.hosts),
         knobs=profile.knobs,
         thresholds=profile.thresholds,
         environment={
