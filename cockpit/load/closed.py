@@ -79,8 +79,8 @@ class Closed(Engine):
         if self._issued < self._freely:
             self._issued += 1
             if self._several:
-                self._deal(connection)
-            connection.begin()
+                self._deal(connection, self.tally.lanes)
+            connection.begin(monotonic())
         elif not connection.lane.live:
             self._recall(connection)
             self.next(connection)
@@ -92,8 +92,8 @@ class Closed(Engine):
             # Others are held up, this one is not.
             self._issued += 1
             if self._several:
-                self._deal(connection)
-            connection.begin()
+                self._deal(connection, self.tally.lanes)
+            connection.begin(monotonic())
 
     def not_connected(self, connection: Connection) -> None:
         """It waits a moment before its next connect, unless there is nothing more to send."""

@@ -19,7 +19,7 @@ from cockpit.model.load import ErrorKind
 
 # A small reply comes in one read of this size; the rest of a larger one is read into a shared buffer.
 _FIRST_READ = 16 * 1024
-_SCRATCH = bytearray(256 * 1024)
+_SCRATCH = bytearray(512 * 1024)
 # Reads in one go before other connections get their turn.
 _READS = 8
 # How long a server may take to close after its last reply before the client does (s).
@@ -86,11 +86,11 @@ class Connection(Channel):
 
     # --- sending ---
 
-    def begin(self) -> None:
-        """Start a request: on the open socket, or on a new one."""
-        self.started = monotonic()
+    def begin(self, now: float) -> None:
+        """Start a request, now: on the open socket, or on a new one."""
+        self.started = now
         if self._fd < 0:
-            self._connect(self.started)
+            self._connect(now)
             return
         self._reused = True
         try:

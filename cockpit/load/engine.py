@@ -14,6 +14,7 @@ from cockpit.load.channel import Handler
 from cockpit.load.connection import Connection
 from cockpit.load.deck import Deck, lanes_of
 from cockpit.load.dial import Dial
+from cockpit.load.lane import Lane
 from cockpit.load.poller import Poll, Poller
 from cockpit.load.protocol import Assignment
 from cockpit.load.schedule import Leg, legs_of
@@ -68,6 +69,7 @@ class Engine:
         self._next_tick = at + plan.tick
         self._next_expiry = at + plan.timeout
         self._enter(self._legs.popleft())
+        self.tally.begin()
         self._due = now = monotonic()
         poll, handlers, tally = self._poll(), self.handlers, self.tally
         while not self._over:
@@ -122,10 +124,10 @@ class Engine:
     def lingers(self, connection: Connection) -> None:
         """Its request is over, and it waits for the server to close; `next` comes later."""
 
-    def _deal(self, connection: Connection) -> None:
-        """Give a connection the next request of a plan that has several."""
+    def _deal(self, connection: Connection, lanes: list[Lane]) -> None:
+        """Give a connection the next request of a plan that has several, counted in one of these lanes."""
         number, request = self.deck.deal()
-        lane = self.tally.lanes[number]
+        lane = lanes[number]
         lane.sent += 1
         connection.carry(lane, request)
 
@@ -155,7 +157,7 @@ class Engine:
         self._catch_up(leg.start)
         counting_begins = self._leg.warmup and not leg.warmup
         if counting_begins:
-            self.tally.abandoned += self._in_flight()
+            self._end_warm_up()
         self.tally.close_interval()
         self._on_cut()
         if counting_begins:
@@ -192,6 +194,10 @@ class Engine:
     def _in_flight(self) -> int:
         """How many requests have been begun and are not over."""
         raise NotImplementedError
+
+    def _end_warm_up(self) -> None:
+        """What is not over by now will be counted nowhere."""
+        self.tally.abandoned += self._in_flight()
 
     def _count_anew(self) -> None:
         """What is begun from now on counts."""

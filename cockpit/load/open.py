@@ -1,7 +1,9 @@
 """Open load: requests begin when they are due, whatever the server does.
 
-An arrival that finds `max_in_flight` requests under way is counted as held back and never sent: sent later, it would
-be another load than the one that was asked for.
+An arrival that finds `max_in_flight` requests under way is held back: it waits for room and is then sent, in order.
+Its response time still runs from when it was due, its service time from when it was sent, and its lag from when there
+was room: waiting for the server is no fault of this process. It counts as held back where it was due, and as sent
+where it is sent. What was due in the warm-up and is sent after it is counted nowhere, as are its requests in flight.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from cockpit.load.engine import Engine, grain
 from cockpit.load.lane import Lane
 from cockpit.load.poller import Poll, Poller
 from cockpit.load.protocol import Assignment
-from cockpit.load.schedule import Arrivals, Leg
+from cockpit.load.schedule import Arrivals, Backlog, Leg
 
 # Arrivals sent in one go before replies get their turn.
 _BATCH = 64
@@ -87,6 +89,11 @@ class Open(Engine):
         super().__init__(assignment, poller, on_tick, on_cut)
         self._arrivals = Arrivals(assignment.plan, assignment.worker, assignment.workers)
         self._most = assignment.in_flight
+        # Arrivals so far; those of them that wait for room, the first `_stale` of which are not counted; and since when
+        # there has been room for them.
+        self._drawn = self._stale = 0
+        self._waiting = Backlog()
+        self._room_since = inf
         # In the order in which they began, which is that in which they are given up.
         self._busy: dict[Timed, None] = {}
         self._lingering: dict[Timed, None] = {}
@@ -95,7 +102,10 @@ class Open(Engine):
 
     def adjust(self, concurrency: int | None, rate: float | None) -> None:
         if rate is not None:
-            self._arrivals.set_rate(monotonic(), rate)
+            now = monotonic()
+            # What was due at the old rate stays due when it was.
+            self._catch_up(min(now, self._ends, self._next_leg))
+            self._arrivals.set_rate(now, rate)
             self._due = 0.0
 
     def _set_load(self, leg: Leg) -> None:
@@ -107,46 +117,74 @@ class Open(Engine):
     # --- sending ---
 
     def _work(self, now: float) -> float:
+        if self._waiting:
+            self._admit(now)
         until = min(self._ends, self._next_leg) - _SAME
         arrivals = self._arrivals
         for _ in range(_BATCH):
             due = arrivals.due
-            if due > now or due >= until or self.exhausted:
+            if due > now or due >= until or self._drawn >= self._limit:
                 break
-            arrivals.advance()
             self._arrive(due)
-        return inf if self.exhausted or arrivals.due >= until else arrivals.due
+        if self._room_since < inf:
+            return now
+        return inf if self._drawn >= self._limit or arrivals.due >= until else arrivals.due
 
     def _catch_up(self, until: float) -> None:
         arrivals = self._arrivals
         # A run that was stopped owes nothing.
-        while arrivals.due < until - _SAME and not self.exhausted:
-            due = arrivals.due
-            arrivals.advance()
-            self._arrive(due)
+        while arrivals.due < until - _SAME and self._drawn < self._limit:
+            self._arrive(arrivals.due)
 
     def _arrive(self, due: float) -> None:
-        """Send what is due, or hold it back."""
+        """Send the next arrival, or let it wait for room behind those that wait already."""
+        self._arrivals.advance()
+        self._drawn += 1
+        if self._waiting or len(self._busy) >= self._most:
+            self._waiting.put(due)
+            self.tally.held_back += 1
+        else:
+            self._send(due, due)
+
+    def _admit(self, now: float) -> None:
+        """Send what waits for room, as far as there is any."""
+        waiting = self._waiting
+        since = min(self._room_since, now)
+        for _ in range(_BATCH):
+            if not waiting or len(self._busy) >= self._most:
+                break
+            due = waiting.take()
+            self._send(due, max(due, since))
+        self._room_since = since if waiting and len(self._busy) < self._most else inf
+
+    def _send(self, due: float, possible: float) -> None:
+        """Send what was due at one instant and could not be sent before another."""
+        connection = self._free_connection()
         tally = self.tally
-        if len(self._busy) >= self._most:
-            tally.held_back += 1
-            return
+        lanes = tally.lanes
+        if self._stale:
+            self._stale -= 1
+            lanes = tally.former
+        else:
+            self._issued += 1
+            self.exhausted = self._issued >= self._limit
+        only = self.deck.only
+        if only is not None:
+            connection.carry(lanes[0], only.request)
+        else:
+            self._deal(connection, lanes)
+        self._busy[connection] = None
+        connection.intended = due
+        now = monotonic()
+        tally.lags.append(now - possible)
+        connection.begin(now)
+
+    def _free_connection(self) -> Timed:
         if self._idle:
             connection = self._idle.popitem()[0]
             connection.rouse()
-        else:
-            connection = self._spare.pop() if self._spare else Timed(self, tally.lanes[0], b"")
-        only = self.deck.only
-        if only is not None:
-            connection.carry(tally.lanes[0], only.request)
-        else:
-            self._deal(connection)
-        self._busy[connection] = None
-        self._issued += 1
-        self.exhausted = self._issued >= self._limit
-        connection.intended = due
-        tally.lags.append(monotonic() - due)
-        connection.begin()
+            return connection
+        return self._spare.pop() if self._spare else Timed(self, self.tally.lanes[0], b"")
 
     # --- what connections call ---
 
@@ -158,7 +196,7 @@ class Open(Engine):
             self._idle[connection] = None
         else:
             self._spare.append(connection)
-        self._end_if_done()
+        self._room_or_end()
 
     def not_connected(self, connection: Connection) -> None:
         self.next(connection)
@@ -167,15 +205,19 @@ class Open(Engine):
         assert isinstance(connection, Timed)
         self._busy.pop(connection, None)
         self._lingering[connection] = None
-        self._end_if_done()
+        self._room_or_end()
 
     def lost(self, connection: Timed) -> None:
         """An idle connection was closed."""
         self._idle.pop(connection, None)
         self._spare.append(connection)
 
-    def _end_if_done(self) -> None:
-        if self.exhausted and not self._busy:
+    def _room_or_end(self) -> None:
+        """One request fewer is under way."""
+        if self._waiting:
+            # Once the events at hand are through: sent from here, one that fails at once would send the next from here.
+            self._due = 0.0
+        elif self.exhausted and not self._busy:
             self._over = True
 
     # --- what is done by the clock ---
@@ -183,7 +225,13 @@ class Open(Engine):
     def _in_flight(self) -> int:
         return len(self._busy)
 
+    def _end_warm_up(self) -> None:
+        super()._end_warm_up()
+        self.tally.unsent += len(self._waiting)
+
     def _count_anew(self) -> None:
+        self._stale = len(self._waiting)
+        self._drawn = self._issued
         self.exhausted = self._issued >= self._limit
 
     def _expire(self, now: float) -> float:
@@ -192,11 +240,15 @@ class Open(Engine):
             first.expire(now)
         while self._lingering and (first := next(iter(self._lingering))).lingers_until <= now:
             first.expire(now)
+        if self._waiting and len(self._busy) < self._most:
+            self._room_since = min(self._room_since, now)
+            return now
         earliest = now + timeout
         if self._busy:
             earliest = next(iter(self._busy)).started + timeout
         return max(earliest, now + grain(0))
 
     def _give_up(self) -> None:
+        self.tally.unsent += len(self._waiting) - self._stale
         for connection in [*self._busy, *self._lingering, *self._idle]:
             self._abandon(connection)

@@ -69,7 +69,13 @@ def requests_of(plan: LoadPlan) -> tuple[Request, ...]:
     if not plan.mix:
         return (
             Request(
-                name="", url=plan.url, method=plan.method, headers=plan.headers, body=plan.body, expect=plan.expect
+                name="",
+                url=plan.url,
+                method=plan.method,
+                headers=plan.headers,
+                body=plan.body,
+                binary=plan.binary,
+                expect=plan.expect,
             ),
         )
     if plan.paths is not None:
@@ -121,7 +127,7 @@ def request_parts(request: Request, *, keepalive: bool) -> tuple[bytes, bytes, b
     target = target_of(request.url)
     if not _TOKEN.fullmatch(request.method):
         raise UsageError(f"{request.method!r} is not a request method, as GET or POST are")
-    body = (request.body or "").encode()
+    body = request.content
     given = {_checked(name, value).lower(): (name, value) for name, value in request.headers}
     defaults = {
         "Host": target.authority,

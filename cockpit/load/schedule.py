@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from array import array
 from collections.abc import Iterator
 from math import inf
 from typing import NamedTuple
@@ -58,6 +59,30 @@ def _poisson(seed: int, worker: int) -> Iterator[float]:
         units = last + np.cumsum(draw.standard_exponential(_DRAWN))
         last = float(units[-1])
         yield from units.tolist()
+
+
+class Backlog:
+    """Arrivals that wait for room, as the instants at which they were due: first in, first out, eight bytes each."""
+
+    def __init__(self) -> None:
+        self._dues = array("d")
+        self._first = 0
+
+    def __len__(self) -> int:
+        return len(self._dues) - self._first
+
+    def put(self, due: float) -> None:
+        self._dues.append(due)
+
+    def take(self) -> float:
+        """The first of them, which waits no more."""
+        due = self._dues[self._first]
+        self._first += 1
+        if 2 * self._first >= len(self._dues):
+            # Half of it is used up, so that moving the rest costs each of them little.
+            del self._dues[: self._first]
+            self._first = 0
+        return due
 
 
 class Leg(NamedTuple):

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 
 from cockpit.load.lane import Lane, add_counts, histogram
+from cockpit.load.starved import RunQueue
 from cockpit.model.events import Tick
 from cockpit.model.histogram import EMPTY, Histogram
 
@@ -24,21 +25,27 @@ class Tally:
         self._make_lanes = make_lanes
         self._grouped = grouped
         self.lanes = make_lanes()
+        # Those of the warm-up, once it is over.
+        self.former: list[Lane] = []
         self.connects: list[float] = []
         self.handshakes: list[float] = []
         self.lags: list[float] = []
         self.pause = 0.0
-        self.abandoned = 0
-        self.held_back = 0
-        self._cpu = time.process_time()
+        self.abandoned = self.held_back = self.unsent = 0
         self._sent = 0
         self._connect = self._tls = self._lag = EMPTY
+        self.begin()
+
+    def begin(self) -> None:
+        """The load begins, in the thread that calls this: what it used and waited for before is not of the run."""
+        self._cpu = time.process_time()
+        self._queue = RunQueue()
 
     def renew(self) -> None:
         """Count what is begun from now on; what was begun before is counted no more."""
         for lane in self.lanes:
             lane.live = False
-        self.lanes = self._make_lanes()
+        self.former, self.lanes = self.lanes, self._make_lanes()
 
     def close_interval(self) -> None:
         """Turn the lists into histograms, added to those not yet taken."""
@@ -82,8 +89,10 @@ class Tally:
             body_bytes=sum(lane.body for lane in lanes),
             connections=connections,
             cpu=cpu - self._cpu,
+            cpu_wait=self._queue.since_last(),
             pause=self.pause,
             held_back=self.held_back,
+            unsent=self.unsent,
             varied=sum(lane.varied for lane in lanes),
             unexpected=unexpected,
             groups={lane.name: lane.group() for lane in lanes} if self._grouped else {},
@@ -97,7 +106,7 @@ class Tally:
             lag=self._lag,
         )
         self._sent, self._cpu = sent, cpu
-        self.abandoned = self.held_back = 0
+        self.abandoned = self.held_back = self.unsent = 0
         self.pause = 0.0
         self._connect = self._tls = self._lag = EMPTY
         for lane in lanes:

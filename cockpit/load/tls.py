@@ -5,10 +5,9 @@ from __future__ import annotations
 import errno
 import os
 import ssl
-from pathlib import Path
 from typing import Any
 
-from cockpit.load.failures import TLS_TROUBLE
+from cockpit.load.failures import TLS_CUT, TLS_TROUBLE
 from cockpit.model import load
 from cockpit.model.errors import UsageError
 
@@ -16,7 +15,7 @@ from cockpit.model.errors import UsageError
 def context_of(tls: load.Tls) -> ssl.SSLContext:
     """What the plan says about TLS, as the ssl module takes it. Raises UsageError for files that do not serve."""
     for path in (tls.ca, tls.cert, tls.key):
-        if path and not Path(path).is_file():
+        if path and not os.path.isfile(path):  # noqa: PTH113
             raise UsageError(f"{path}: no such file; TLS needs its certificates and keys as PEM files")
     if tls.key and not tls.cert:
         raise UsageError(f"{tls.key}: a client key needs its certificate beside it")
@@ -73,7 +72,7 @@ class Tls:
 
 class TlsSocket:
     """A socket with TLS that says what a plain one would: BlockingIOError where it would have to wait, and OSError
-    with TLS_TROUBLE for what goes wrong with TLS itself."""
+    with TLS_TROUBLE for what goes wrong with TLS itself, or TLS_CUT for an end that TLS did not announce."""
 
     __slots__ = ("_socket", "fileno")
 
@@ -98,23 +97,22 @@ class TlsSocket:
         try:
             data: bytes = self._translated(self._socket.recv, size)
         except ssl.SSLEOFError:
-            self._raise_if_reset()
-            return b""
+            raise self._cut() from None
         return data
 
     def recv_into(self, buffer: bytearray) -> int:
         try:
             return int(self._translated(self._socket.recv_into, buffer))
         except ssl.SSLEOFError:
-            self._raise_if_reset()
-            return 0
+            raise self._cut() from None
 
-    def _raise_if_reset(self) -> None:
+    def _cut(self) -> OSError:
         """The ssl module takes a reset for an end; a socket that was reset has no peer any more, one that ended has."""
         try:
             self._socket.getpeername()
         except OSError:
-            raise ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET)) from None
+            return ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET))
+        return OSError(TLS_CUT, "ended without TLS's own end")
 
     def close(self) -> None:
         self._socket.close()

@@ -6,6 +6,7 @@ import socket
 import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import psutil
@@ -59,8 +60,7 @@ def test_a_document_root(tmp_path: Path) -> None:
 
 
 def test_keep_alive_holds_its_child(tmp_path: Path) -> None:
-    with running(tmp_path, StartServers=3, KeepAliveTimeout=1) as server:
-        connection = server.connect()
+    with running(tmp_path, StartServers=3, KeepAliveTimeout=60) as server, closing(server.connect()) as connection:
         pids = set()
         for _ in range(5):
             connection.request("GET", "/hello.html")
@@ -69,8 +69,16 @@ def test_keep_alive_holds_its_child(tmp_path: Path) -> None:
             pids.add(reply.headers["X-Pid"])
         assert len(pids) == 1
         assert "K" in server.status()["Scoreboard"]
-        wait_until(lambda: "K" not in server.status()["Scoreboard"], "the idle connection to be closed")
         connection.close()
+        wait_until(lambda: "K" not in server.status()["Scoreboard"], "its child to be free")
+
+
+def test_an_idle_connection_is_closed_in_time(tmp_path: Path) -> None:
+    with running(tmp_path, StartServers=3, KeepAliveTimeout=1) as server, closing(server.connect()) as connection:
+        connection.request("GET", "/hello.html")
+        connection.getresponse().read()
+        assert connection.sock.recv(1) == b""
+        wait_until(lambda: "K" not in server.status()["Scoreboard"], "its child to be free")
 
 
 def test_a_child_serves_exactly_its_share(tmp_path: Path) -> None:

@@ -18,8 +18,10 @@ from cockpit.profiles.reader import parse_profile
 from tests.demo.support import DEADLINE, is_gone, wait_until
 
 # Enters a world, leaves a stray process behind through its SSH host, says where it is, and waits to be ended.
+# Whoever started the tests in the background has SIGINT ignored, by all of their children too.
 HOLDER = """
-import asyncio, json, asyncssh
+import asyncio, json, signal, asyncssh
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from cockpit.demo.world import DemoWorld
 
 async def main():

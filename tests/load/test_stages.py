@@ -19,7 +19,8 @@ def ticks_of(outcome: Outcome, stage: int) -> list[Tick]:
 
 
 async def test_each_rung_of_a_closed_ladder_has_its_connections() -> None:
-    stages = tuple(Stage(duration=0.25, concurrency=count) for count in (1, 4, 2))
+    seconds = 0.5
+    stages = tuple(Stage(duration=seconds, concurrency=count) for count in (1, 4, 2))
     async with serving(always(SMALL)) as server:
         outcome = await load(plan(server.url, stages=stages, workers=2, tick=0.05))
         assert len(server.conversations) == 4
@@ -30,7 +31,7 @@ async def test_each_rung_of_a_closed_ladder_has_its_connections() -> None:
     begin_at = outcome.started.t
     for stage, wanted in enumerate((1, 4, 2)):
         ticks = ticks_of(outcome, stage)
-        assert min(tick.start for tick in ticks) >= begin_at + 0.25 * stage - 1e-6
+        assert min(tick.start for tick in ticks) >= begin_at + seconds * stage - 1e-6
         most = [max(tick.connections for tick in ticks if tick.worker == worker) for worker in (0, 1)]
         assert sum(most) <= max(wanted, [0, 1, 4][stage])
         assert sum(tick.completed for tick in ticks) > 0
@@ -52,7 +53,7 @@ async def test_each_rung_of_an_open_ladder_has_its_arrivals_exactly(workers: int
 @pytest.mark.parametrize("workers", [1, 2])
 async def test_requests_are_counted_from_the_end_of_the_warm_up(values: dict[str, float], workers: int) -> None:
     async with serving(always(SMALL)) as server:
-        outcome = await load(plan(server.url, requests=200, warmup=0.2, workers=workers, **values))
+        outcome = await load(plan(server.url, requests=200, warmup=0.5, workers=workers, **values))
         came = server.requests
     warm = [tick for tick in outcome.ticks if tick.warmup]
     counted = [tick for tick in outcome.ticks if not tick.warmup]
@@ -65,7 +66,7 @@ async def test_requests_are_counted_from_the_end_of_the_warm_up(values: dict[str
     for worker in range(workers):
         last = max(tick.t for tick in warm if tick.worker == worker)
         assert last == min(tick.start for tick in counted if tick.worker == worker)
-        assert last >= outcome.started.t + 0.2 - 1e-6
+        assert last >= outcome.started.t + 0.5 - 1e-6
 
 
 async def test_what_was_begun_in_the_warm_up_counts_nowhere_when_it_ends_late() -> None:
@@ -79,13 +80,14 @@ async def test_what_was_begun_in_the_warm_up_counts_nowhere_when_it_ends_late() 
 
     async with serving(behave) as server:
         outcome = Outcome()
-        run = await begin(plan(server.url, requests=30, concurrency=5, warmup=0.1), outcome)
+        run = await begin(plan(server.url, requests=30, concurrency=5, warmup=0.5), outcome)
         await outcome.until(lambda seen: any(not tick.warmup for tick in seen.ticks))
         # A sixth request sets the first five free.
         await engine_load(plan(server.url, requests=1, concurrency=1))
         await run.wait()
     counted = [tick for tick in outcome.ticks if not tick.warmup]
-    assert sum(tick.abandoned for tick in outcome.ticks if tick.warmup) == 5
+    warm = [tick for tick in outcome.ticks if tick.warmup]
+    assert 0 < sum(tick.abandoned for tick in warm) == sum(tick.sent for tick in warm) <= 5
     assert sum(tick.completed for tick in counted) == sum(tick.service.count for tick in counted) == 30
 
 
@@ -123,15 +125,18 @@ async def test_what_was_altered_in_the_warm_up_stays_so(values: dict[str, float]
     async with serving(always(SMALL)) as server:
         run = await begin(plan(server.url, duration=600.0, warmup=0.3, tick=0.05, **values), outcome)
         run.adjust(**{name: value * 7 for name, value in values.items()})  # type: ignore[arg-type]
-        await outcome.until(lambda seen: sum(not tick.warmup for tick in seen.ticks) >= 6)
+        await outcome.until(
+            lambda seen: (
+                sum(not tick.warmup for tick in seen.ticks) >= 6
+                and ("rate" in values or seen.ticks[-1].connections == 7)
+            )
+        )
         run.stop()
         await run.wait()
     counted = [tick for tick in outcome.ticks if not tick.warmup]
     if "rate" in values:
         seconds = counted[-2].t - counted[0].start
         assert sum(tick.sent for tick in counted) > 2 * 50.0 * seconds
-    else:
-        assert counted[4].connections == 7
 
 
 async def test_a_counted_run_stays_exact_when_it_is_altered() -> None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from itertools import pairwise
 from time import monotonic
 from typing import Any
 
 from cockpit.load.protocol import SAYING, Assignment, Done, Start, Stop, assignments, decode_saying, encode
 from cockpit.model.events import Tick, decode
-from tests.load.servers import DEADLINE, SMALL, Conversation, always, plan, serving
+from tests.lab.cpus import generator_cpu
+from tests.load.servers import DEADLINE, SMALL, Conversation, Outcome, always, begin, plan, serving
 
 COMMAND = (sys.executable, "-P", "-m", "cockpit.load.worker")
 
@@ -39,6 +41,16 @@ async def worker(assignment: Assignment, *command: str) -> AsyncIterator[asyncio
 def tell(process: asyncio.subprocess.Process, message: Start | Stop) -> None:
     assert process.stdin
     process.stdin.write(encode(message) + b"\n")
+
+
+@contextmanager
+def hog(cpu: int) -> Iterator[None]:
+    """Somebody else who wants all of a CPU, for as long as this lasts and a minute at most."""
+    with subprocess.Popen(["timeout", "60", "taskset", "-c", str(cpu), "sh", "-c", "while :; do :; done"]) as process:
+        try:
+            yield
+        finally:
+            process.terminate()
 
 
 async def rest(process: asyncio.subprocess.Process) -> tuple[list[Tick], list[Any]]:
@@ -151,3 +163,16 @@ async def test_an_engine_imports_no_screen_and_no_http_client() -> None:
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", script, stdout=asyncio.subprocess.PIPE)
     out, _ = await process.communicate()
     assert out.strip() == b"[]"
+
+
+async def test_the_time_it_waits_for_a_cpu_is_told() -> None:
+    """Two that want all of one CPU: each waits about as long as the other runs, and the ticks say so."""
+    outcome, cpu = Outcome(), generator_cpu()
+    async with serving(always(SMALL)) as server:
+        with hog(cpu):
+            run = await begin(plan(server.url, duration=600.0, cpus=(cpu,)), outcome)
+            await outcome.until(lambda seen: seen.total("cpu_wait") >= 0.1)
+            run.stop()
+            await run.wait()
+    # It cannot have waited longer than there was load, by whichever of the kernel's clocks.
+    assert outcome.total("cpu_wait") <= 1.01 * (outcome.ended.t - outcome.started.t)

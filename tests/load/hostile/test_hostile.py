@@ -31,7 +31,8 @@ Outcomes = dict[tuple[str, bool], Outcome]
 def outcomes(request: pytest.FixtureRequest) -> Outcomes:
     """A run against every behaviour that a test here was asked for, several side by side."""
     asked = [item.callspec.params for item in request.session.items if hasattr(item, "callspec")]
-    wanted = {(params["name"], params["keepalive"]) for params in asked if params.get("name") in ROWS}
+    cases = [(params.get("name"), params.get("keepalive")) for params in asked]
+    wanted = {case for case in cases if case[0] in ROWS and case[1] is not None}
     return asyncio.run(_run_all(sorted(wanted)))
 
 

@@ -88,11 +88,12 @@ def _check_totals(plan: LoadPlan, outcome: Outcome, server: Server) -> None:
     assert outcome.merged("response").count == (completed if plan.open else 0)
     if plan.requests is not None:
         assert (total, abandoned, server.requests) == (plan.requests, 0, plan.requests)
+        assert outcome.total("unsent") == 0
     else:
         assert completed <= server.requests <= total
         assert abandoned <= (plan.max_in_flight if plan.open else plan.concurrency)
     if plan.open and plan.duration is not None and plan.arrivals == "even":
-        due = total + outcome.total("held_back")
+        due = total + outcome.total("unsent")
         assert abs(due - (plan.rate or 0.0) * plan.duration) <= 1
 
 

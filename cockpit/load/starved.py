@@ -1,0 +1,32 @@
+"""How long this thread was ready to run while others had the CPU. Linux counts that; elsewhere it stays at nought."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_COUNTERS = Path("/proc/thread-self/schedstat")
+
+
+class RunQueue:
+    """The time on a run queue since the last asking."""
+
+    def __init__(self) -> None:
+        self._last = waited() or 0
+
+    def since_last(self) -> float:
+        """Seconds."""
+        now = waited()
+        if now is None:
+            # Without a file descriptor to spare it cannot be read; the next asking has it all.
+            return 0.0
+        last, self._last = self._last, now
+        return (now - last) / 1e9
+
+
+def waited() -> int | None:
+    """Nanoseconds that this thread has waited on a run queue in its life; None where nobody counts them."""
+    try:
+        # Time on a CPU, time waiting for one, and how often.
+        return int(_COUNTERS.read_bytes().split()[1])
+    except (OSError, IndexError):
+        return None

@@ -1,0 +1,170 @@
+"""Open load that finds as many requests in flight as there may be: what is due waits for room, and nothing is lost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cockpit.load.schedule import Backlog
+from cockpit.model.events import Tick
+from cockpit.model.load import PathList, Request, Stage
+from tests.load.servers import DEADLINE, SMALL, Conversation, Outcome, begin, engine_load, load, plan, serving
+
+RATE = 400.0
+
+
+@dataclass
+class Gate:
+    """A server that answers nothing before it is opened, and notes what was asked for, in order."""
+
+    opened: asyncio.Event = field(default_factory=asyncio.Event)
+    asked: list[str] = field(default_factory=list)
+
+    async def behave(self, talk: Conversation) -> None:
+        while True:
+            request = await talk.request()
+            self.asked.append(request.split(b" ", 2)[1].decode())
+            await self.opened.wait()
+            await talk.send(SMALL)
+
+
+@given(st.lists(st.one_of(st.none(), st.floats(0, 1e6)), max_size=200))
+def test_a_backlog_is_first_in_first_out(steps: list[float | None]) -> None:
+    """None: the first is taken."""
+    backlog, wanted = Backlog(), deque[float]()
+    for step in steps:
+        if step is not None:
+            backlog.put(step)
+            wanted.append(step)
+        elif wanted:
+            assert backlog.take() == wanted.popleft()
+        assert len(backlog) == len(wanted)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+async def test_what_finds_no_room_until_the_end_is_counted_and_never_sent(workers: int) -> None:
+    gate = Gate()
+    async with serving(gate.behave) as server:
+        outcome = await load(plan(server.url, rate=RATE, duration=0.5, max_in_flight=7, workers=workers))
+        assert server.requests <= 7
+    assert outcome.total("sent") == outcome.total("abandoned") == 7
+    assert outcome.total("held_back") == outcome.total("unsent") == RATE * 0.5 - 7
+    assert outcome.errors == {}
+    # One lateness for each that was sent, and one for each tick but the last.
+    assert outcome.merged("lag").count <= 7 + len(outcome.ticks)
+
+
+@pytest.mark.parametrize("keepalive", [True, False])
+async def test_as_many_as_asked_are_sent_in_the_end_and_in_order(keepalive: bool) -> None:
+    gate, outcome = Gate(), Outcome()
+    async with serving(gate.behave) as server:
+        paths = PathList(pattern="/{1..300}")
+        run = await begin(
+            plan(server.url, rate=RATE, requests=300, max_in_flight=1, paths=paths, keepalive=keepalive), outcome
+        )
+        await outcome.until(lambda seen: seen.total("held_back") >= 100)
+        gate.opened.set()
+        async with asyncio.timeout(DEADLINE):
+            await run.wait()
+    assert outcome.total("sent") == outcome.total("completed") == 300
+    assert outcome.total("unsent") == 0
+    assert gate.asked == [f"/{number}" for number in range(1, 301)]
+    assert outcome.merged("response").count == outcome.merged("service").count == 300
+    # Each of the first hundred waited for the one that was in flight, which none of them did in service time.
+    waited = outcome.merged("response").total_ns - outcome.merged("service").total_ns
+    assert waited >= 49 * 100 / RATE * 1e9
+
+
+async def test_what_waits_is_held_back_in_its_own_rung_and_sent_in_that_of_the_room() -> None:
+    gate, outcome = Gate(), Outcome()
+    stages = (Stage(duration=0.3, rate=100.0), Stage(duration=600.0, rate=1.0))
+    async with serving(gate.behave) as server:
+        run = await begin(plan(server.url, stages=stages, max_in_flight=1), outcome)
+        await outcome.until(lambda seen: any(tick.stage == 1 for tick in seen.ticks))
+        gate.opened.set()
+        await server.until(lambda: server.requests >= 30)
+        run.stop()
+        await run.wait()
+    sums = [_sums([tick for tick in outcome.ticks if tick.stage == stage]) for stage in (0, 1)]
+    assert (sums[0]["sent"], sums[0]["held_back"], sums[0]["unsent"]) == (1, 29, 0)
+    assert sums[1]["sent"] >= 29
+
+
+@pytest.mark.parametrize("mix", [False, True])
+async def test_what_was_due_in_the_warm_up_is_sent_after_it_and_counted_nowhere(mix: bool) -> None:
+    gate, outcome = Gate(), Outcome()
+    async with serving(gate.behave) as server:
+        requests = tuple(Request(name=name, url=f"{server.url}/{name}") for name in ("a", "b")) if mix else ()
+        run = await begin(plan(server.url, rate=100.0, requests=20, warmup=0.3, max_in_flight=1, mix=requests), outcome)
+        await outcome.until(lambda seen: any(not tick.warmup for tick in seen.ticks))
+        gate.opened.set()
+        async with asyncio.timeout(DEADLINE):
+            await run.wait()
+    warm = _sums([tick for tick in outcome.ticks if tick.warmup])
+    counted = _sums([tick for tick in outcome.ticks if not tick.warmup])
+    assert warm == {"sent": 1, "completed": 0, "abandoned": 1, "held_back": 29, "unsent": 29}
+    assert (counted["sent"], counted["completed"], counted["unsent"]) == (20, 20, 0)
+    assert outcome.merged("response").count == 20
+    assert len(gate.asked) == 1 + 29 + 20
+    if mix:
+        assert sum(group.sent for groups in outcome.groups.values() for group in groups) == 20 + 1
+
+
+async def test_a_run_that_is_stopped_says_what_it_did_not_send() -> None:
+    gate, outcome = Gate(), Outcome()
+    async with serving(gate.behave) as server:
+        run = await begin(plan(server.url, rate=RATE, duration=600.0, max_in_flight=3), outcome)
+        await outcome.until(lambda seen: seen.total("held_back") >= 10)
+        run.adjust(rate=2 * RATE)
+        held = outcome.total("held_back")
+        await outcome.until(lambda seen: seen.total("held_back") >= held + 10)
+        run.stop()
+        await run.wait()
+    assert outcome.total("sent") == outcome.total("abandoned") == 3
+    assert outcome.total("unsent") == outcome.total("held_back") >= 20
+
+
+async def test_room_after_timeouts_is_taken_at_once() -> None:
+    gate = Gate()
+    async with serving(gate.behave) as server:
+        outcome = await engine_load(plan(server.url, rate=RATE, requests=40, max_in_flight=10, timeout=0.2))
+    assert outcome.errors == {"timeout": 40}
+    assert outcome.total("sent") == 40
+    # Ten at a time, 0.2 s each: the last ten were due in the first tenth of a second and sent after three time-outs.
+    assert outcome.merged("response").max >= 0.6
+    assert outcome.merged("service").count == 40
+
+
+async def test_a_backlog_whose_every_connect_fails_at_once_is_worked_off(tmp_path: Path) -> None:
+    """A Unix socket that is gone says so within connect(): thousands of them in one go are no call within a call."""
+    path, gate, outcome = tmp_path / "socket", Gate(), Outcome()
+    came = asyncio.Event()
+
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        came.set()
+        await gate.opened.wait()
+        writer.transport.abort()
+
+    async with await asyncio.start_unix_server(silent, path):
+        wanted = plan("http://web1/", unix=str(path), rate=10_000.0, requests=3000, max_in_flight=1, timeout=DEADLINE)
+        run = await begin(wanted, outcome)
+        await asyncio.wait_for(came.wait(), DEADLINE)
+        path.unlink()
+        await outcome.until(lambda seen: seen.total("held_back") == 2999)
+        gate.opened.set()
+        async with asyncio.timeout(DEADLINE):
+            await run.wait()
+    assert outcome.lost == []
+    assert outcome.total("sent") == 3000
+    assert outcome.errors["unreachable"] == 2999
+
+
+def _sums(ticks: list[Tick]) -> dict[str, int]:
+    names = ("sent", "completed", "abandoned", "held_back", "unsent")
+    return {name: sum(getattr(tick, name) for tick in ticks) for name in names}
