@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
+
+from cockpit.model.events import HostCondition
 
 
 @dataclass(frozen=True)
@@ -27,3 +30,46 @@ class Asker(Protocol):
 
     async def trust(self, host: str, key: OfferedKey) -> bool:
         """Whether the person vouches for a host key."""
+
+    async def wanted(self, host: str) -> None:
+        """Returns once the person has said that this host may ask; nothing is put before anybody until then."""
+
+
+class AskingForHost:
+    """Asks for one host: by itself while it is reached for the first time, later only once the person wants it, so
+    that no dialog opens in the middle of a measurement. `say` is told the host's condition and what is being asked."""
+
+    def __init__(self, asker: Asker, say: Callable[[HostCondition, str], None]) -> None:
+        self._asker = asker
+        self._say = say
+        self._by_itself = True
+
+    def quiet(self) -> None:
+        """From here on the person is asked only when they want to be."""
+        self._by_itself = False
+
+    async def secret(self, host: str, question: str) -> str | None:
+        await self._turn(host, question)
+        answer = await self._asker.secret(host, question)
+        self._answered(answer is not None)
+        return answer
+
+    async def trust(self, host: str, key: OfferedKey) -> bool:
+        await self._turn(host, f"is {key.kind} {key.fingerprint} the key of {key.where}?")
+        vouched = await self._asker.trust(host, key)
+        self._answered(vouched)
+        return vouched
+
+    async def wanted(self, host: str) -> None:
+        await self._asker.wanted(host)
+        self._by_itself = True
+
+    def _answered(self, well: bool) -> None:
+        self._say("connecting", "")
+        if not well:
+            self.quiet()
+
+    async def _turn(self, host: str, question: str) -> None:
+        self._say("asking", question)
+        if not self._by_itself:
+            await self.wanted(host)

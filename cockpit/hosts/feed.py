@@ -4,30 +4,51 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
+from cockpit.hosts.asking import Asker, AskingForHost
+from cockpit.hosts.keyring import Keyring
+from cockpit.hosts.pace import Pace
+from cockpit.hosts.placing import Placing
 from cockpit.hosts.probe import Probe
 from cockpit.hosts.reach import open_shell
-from cockpit.hosts.shell import Shell
+from cockpit.hosts.shell import SILENCE, Shell
+from cockpit.hosts.standstill import Standstill
 from cockpit.model.clock import Clock
-from cockpit.model.errors import AuthRefused, CockpitError, HostError, HostKeyChanged, HostKeyUnknown, UsageError
+from cockpit.model.errors import (
+    AuthRefused,
+    CockpitError,
+    HostError,
+    HostKeyChanged,
+    HostKeyUnknown,
+    Unanswered,
+    UsageError,
+)
 from cockpit.model.events import AnyEvent, HostChanged, HostCondition, HostSample
-from cockpit.model.hosts import HostConfig, HostFacts
+from cockpit.model.hosts import HostConfig, HostFacts, HostReading
 
-# A host is given up after so many seconds without an answer, or three intervals where that is longer.
-PATIENCE = 5.0
+# Seconds, or the interval where that is longer, after which a host that has not answered is slow.
+OVERDUE = 1.5
+# Seconds, or three intervals where that is longer, after which a probe that does not answer on a connection that
+# stands is given up. One that does not stand is gone sooner, by its keepalives.
+PATIENCE = 15.0
 # Seconds before a host that was lost is tried again: at first, at most.
-FIRST_RETRY, LAST_RETRY = 1.0, 5.0
+FIRST_RETRY, LAST_RETRY = 1.0, 2.5
 # A refused key is looked at again, since the user may put it right meanwhile; a refused login seldom, since servers
 # lock out those who try too often.
 KEY_RETRY, LOGIN_RETRY = 15.0, 300.0
+# The cockpit looks at least this often (s) whether it has stood still itself.
+LOOK = 1.0
 
 
 class HostFeed:
-    """Watches one host; its events go to `emit`, on the cockpit's clock."""
+    """Watches one host; its events go to `emit`, on the cockpit's clock.
+
+    `asker` is who may be asked for passphrases, passwords and unknown host keys; None: whatever needs an answer is
+    refused. `keyring` holds what keys were unlocked, for all hosts of a session.
+    """
 
     def __init__(
         self,
@@ -36,32 +57,40 @@ class HostFeed:
         emit: Callable[[AnyEvent], None],
         *,
         ssh_config: Path | None = None,
+        asker: Asker | None = None,
+        keyring: Keyring | None = None,
     ) -> None:
         self.config = config
         self._clock = clock
         self._emit = emit
         self._ssh_config = ssh_config
+        self._asking = AskingForHost(asker, self._say) if asker else None
+        self._keyring = keyring or Keyring()
         self._shell: Shell | None = None
+        self._standing = asyncio.Event()
         self._said: tuple[HostCondition, str] | None = None
-        self._patience = _patience(config)
+        self._pace = Pace(config.interval)
+        self._placing = Placing()
+        self._standstill = Standstill(LOOK)
+        self._uptime = 0.0
 
     async def run(self) -> None:
         """Watches until cancelled; then the probe and the connection are gone."""
         self._say("connecting")
-        retry = FIRST_RETRY
+        waits = retries()
         while True:
             try:
                 await self._watch()
             except (HostKeyUnknown, HostKeyChanged, UsageError) as error:
                 self._say("refused", self._detail(error))
-                await asyncio.sleep(KEY_RETRY)
+                await self._pause_after_refusal(error, KEY_RETRY)
             except AuthRefused as error:
                 self._say("refused", self._detail(error))
-                await asyncio.sleep(LOGIN_RETRY)
+                await self._pause_after_refusal(error, LOGIN_RETRY)
             except HostError as error:
-                retry = FIRST_RETRY if self._was_up() else min(2 * retry, LAST_RETRY)
+                waits = retries() if self._was_up() else waits
                 self._say("lost", self._detail(error))
-                await asyncio.sleep(retry)
+                await asyncio.sleep(next(waits))
 
     async def shell(self) -> Shell:
         """The connection that the probe uses, for others to use too. Raises HostError when the host is not up."""
@@ -70,55 +99,119 @@ class HostFeed:
             raise HostError(f"{self.config.name} is {condition}{': ' + detail if detail else ''}")
         return self._shell
 
+    async def up(self) -> Shell:
+        """The connection that the probe uses, as soon as there is one."""
+        while self._shell is None:
+            await self._standing.wait()
+        return self._shell
+
     async def _watch(self) -> NoReturn:
-        shell = await open_shell(self.config, self._ssh_config)
+        shell = await open_shell(self.config, self._ssh_config, self._asking, self._keyring)
         try:
             probe = await Probe.start(shell, self.config)
             try:
                 self._shell = shell
+                self._standing.set()
                 self._say("up", facts=probe.facts)
+                if self._asking:
+                    self._asking.quiet()
+                self._standstill.begin()
                 await self._sample(shell, probe)
             finally:
                 self._shell = None
+                self._standing.clear()
                 probe.close()
         finally:
             await shell.close()
 
     async def _sample(self, shell: Shell, probe: Probe) -> NoReturn:
-        """A sample at every multiple of the interval since now; those that were missed are left out."""
+        """A sample at every multiple of the interval in force; those that were missed are left out."""
         begun = self._clock.now()
-        while True:
-            await self._read(probe)
-            elapsed = self._clock.now() - begun
-            due = begun + (math.floor(elapsed / self.config.interval) + 1) * self.config.interval
-            await self._wait(shell, due - self._clock.now())
+        gone = asyncio.ensure_future(shell.wait_closed())
+        try:
+            while True:
+                await self._read(probe)
+                interval = self._pace.interval
+                due = begun + (math.floor((self._clock.now() - begun) / interval) + 1) * interval
+                await self._tick(gone, due)
+        finally:
+            await _drop(gone)
+
+    async def _tick(self, gone: asyncio.Future[None], due: float) -> None:
+        """Waits for the next tick. Raises HostError when the connection goes meanwhile."""
+        while not gone.done():
+            if self._clock.now() >= due or await self._look(gone, due):
+                return
+        raise HostError(f"{self.config.name}: connection lost")
 
     async def _read(self, probe: Probe) -> None:
+        """One sample; none where the cockpit stood still meanwhile. Raises HostError where no answer comes."""
         sent = self._clock.now()
+        asked = asyncio.ensure_future(probe.read())
         try:
-            async with asyncio.timeout(self._patience):
-                reading = await probe.read()
-        except TimeoutError:
-            raise HostError(f"{self.config.name}: no answer for {self._patience:g} s") from None
+            stood = await self._answer(asked)
+            reading = await asked
+        finally:
+            await _drop(asked)
         received = self._clock.now()
+        self._see_restart(reading)
+        self._say("up")
+        if stood:
+            return
+        self._pace.took(received - sent)
         self._emit(
             HostSample(
-                t=(sent + received) / 2,
+                t=self._placing.place(sent, received, reading.uptime),
                 host=self.config.name,
                 round_trip=received - sent,
                 reading=reading,
+                interval=self._pace.interval,
             )
         )
 
-    async def _wait(self, shell: Shell, seconds: float) -> None:
-        """Waits for the next tick, or until the connection is gone."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await shell.wait_closed()
-            raise HostError(f"{self.config.name}: connection lost")
+    async def _answer(self, asked: asyncio.Future[HostReading]) -> bool:
+        """Returns when the answer is there: whether the cockpit stood still meanwhile. Says where it is overdue."""
+        overdue, patience = max(OVERDUE, self._pace.interval), max(PATIENCE, 3 * self._pace.interval)
+        since, stood = self._clock.now(), False
+        while not asked.done():
+            waited = self._clock.now() - since
+            if waited >= overdue:
+                self._say("slow", _slow(waited))
+            if waited >= patience:
+                raise HostError(f"{self.config.name}: the connection stands, but no answer for {patience:g} s")
+            next_word = min(at for at in (overdue, SILENCE + LOOK, patience) if at > waited)
+            if await self._look(asked, since + next_word):
+                since, stood = self._clock.now(), True
+        return stood
+
+    async def _look(self, waited_for: asyncio.Future[Any], until: float) -> bool:
+        """Waits until then (session time), but LOOK seconds at most; whether the cockpit itself stood still in that."""
+        left = until - self._clock.now()
+        await asyncio.wait([waited_for], timeout=max(0.0, min(LOOK, left)))
+        stood = self._standstill.looked()
+        if stood:
+            self._say("lost", f"the cockpit itself did not run for {stood:.0f} s")
+        return stood > 0
+
+    async def _pause_after_refusal(self, error: CockpitError, seconds: float) -> None:
+        """Waits, but no longer than until the person wants to be asked where an answer would help."""
+        if self._asking is None or not isinstance(error, HostKeyUnknown | Unanswered):
+            await asyncio.sleep(seconds)
+            return
+        wanted = asyncio.ensure_future(self._asking.wanted(self.config.name))
+        try:
+            await asyncio.wait([wanted], timeout=seconds)
+        finally:
+            await _drop(wanted)
+
+    def _see_restart(self, reading: HostReading) -> None:
+        """Uptime falls only where a host was started anew."""
+        if reading.uptime < self._uptime:
+            self._say("lost", f"it was started anew {reading.uptime:.0f} s ago")
+        self._uptime = reading.uptime
 
     def _was_up(self) -> bool:
-        return self._said is not None and self._said[0] == "up"
+        return self._said is not None and self._said[0] in ("up", "slow")
 
     def _detail(self, error: CockpitError) -> str:
         """The error's line without the host's name, which the event has already."""
@@ -134,8 +227,25 @@ class HostFeed:
         )
 
 
-def _patience(config: HostConfig) -> float:
-    return max(3 * config.interval, PATIENCE)
+def retries() -> Iterator[float]:
+    """Seconds to wait before each further attempt to reach a host that was lost."""
+    wait = FIRST_RETRY
+    while True:
+        yield wait
+        wait = min(2 * wait, LAST_RETRY)
+
+
+def _slow(waited: float) -> str:
+    """A connection that does not stand is gone by its keepalives after a time; until then it may be either."""
+    return "the connection stands, the probe does not answer" if waited > SILENCE else "its answer is overdue"
+
+
+async def _drop(future: asyncio.Future[Any]) -> None:
+    """Cancels what nobody waits for any longer; what it failed with is known already, or of no use."""
+    future.cancel()
+    await asyncio.wait([future])
+    if not future.cancelled():
+        future.exception()
 
 
 async def check_host(config: HostConfig, ssh_config: Path | None = None) -> HostFacts:
@@ -144,7 +254,7 @@ async def check_host(config: HostConfig, ssh_config: Path | None = None) -> Host
     try:
         probe = await Probe.start(shell, config)
         try:
-            async with asyncio.timeout(_patience(config)):
+            async with asyncio.timeout(max(PATIENCE, 3 * config.interval)):
                 await probe.read()
         except TimeoutError:
             raise HostError(f"{config.name}: the probe started but does not answer") from None

@@ -2,8 +2,10 @@
 
     #cockpit begin 7
     #cockpit disks sda nvme0n1
+    #cockpit layered dm-0
     /proc/uptime:1579.44 2800.16
     /proc/4711/cmdline:/usr/sbin/apache2\0-k\0start\0
+    #cockpit there 4711 4712
     #cockpit end 7
 
 Every line of a file carries the file's name, so that no process can forge another line by what it calls itself.
@@ -20,15 +22,20 @@ FILE_LIMIT = 65536
 
 
 class Frame(NamedTuple):
-    """What the probe read at one tick: the files by their paths, the names of the whole disks.
+    """What the probe read at one tick: the files by their paths, the names of the disks and of what lies upon disks.
 
-    `longest` is the length of the longest line of it.
+    `longest` is the length of the longest line of it. `there` are the pids of the watched processes that there are,
+    of which only those that changed since the frame before have files; None: all that are there have their files.
+    `hidden`: the probe cannot see the processes of others.
     """
 
     number: int
     files: Mapping[str, bytes]
-    disks: frozenset[str]
-    longest: int
+    disks: frozenset[str] = frozenset()
+    longest: int = 0
+    layered: frozenset[str] = frozenset()
+    there: tuple[int, ...] | None = None
+    hidden: bool = False
 
 
 class FrameReader:
@@ -36,32 +43,46 @@ class FrameReader:
 
     def __init__(self) -> None:
         self._number: int | None = None
-        self._files: dict[str, bytearray] = {}
+        self._files: dict[str, bytes | bytearray] = {}
         self._disks: frozenset[str] = frozenset()
+        self._layered: frozenset[str] = frozenset()
+        self._there: tuple[int, ...] | None = None
+        self._hidden = False
         self._longest = 0
 
     def take(self, line: bytes) -> Frame | None:
         """The frame that this line completes, if it does."""
-        if line.startswith(MARK):
+        if line.startswith(b"/proc/"):
+            if self._number is not None:
+                self._longest = max(self._longest, len(line))
+                path, _, content = line.partition(b":")
+                self._add(path.decode("ascii", "replace"), content)
+        elif line.startswith(MARK):
             return self._mark(line[len(MARK) :].split())
-        if self._number is not None and line.startswith(b"/proc/"):
-            self._longest = max(self._longest, len(line))
-            path, _, content = line.partition(b":")
-            self._add(path.decode("ascii", "replace"), content)
         return None
 
     def _add(self, path: str, content: bytes) -> None:
-        held = self._files.setdefault(path, bytearray())
-        room = FILE_LIMIT - len(held)
-        if room > 0:
-            held += content[:room]
+        """Most files are a line; what is longer is gathered, but not without end."""
+        held = self._files.get(path)
+        if held is None:
+            self._files[path] = content[:FILE_LIMIT]
+            return
+        if not isinstance(held, bytearray):
+            self._files[path] = held = bytearray(held)
+        held += content[: max(0, FILE_LIMIT - len(held))]
 
     def _mark(self, words: list[bytes]) -> Frame | None:
         match words:
             case [b"begin", number]:
                 self._begin(number)
             case [b"disks", *names]:
-                self._disks = frozenset(name.decode("utf-8", "replace") for name in names)
+                self._disks = _names(names)
+            case [b"layered", *names]:
+                self._layered = _names(names)
+            case [b"hidden"]:
+                self._hidden = True
+            case [b"there", *pids]:
+                self._there = (*(self._there or ()), *(int(pid) for pid in pids if pid.isdigit()))
             case [b"end", number]:
                 return self._end(number)
         return None
@@ -69,12 +90,25 @@ class FrameReader:
     def _begin(self, number: bytes) -> None:
         self._number = int(number) if number.isdigit() else None
         self._files = {}
-        self._disks = frozenset()
+        self._disks = self._layered = frozenset()
+        self._there = None
+        self._hidden = False
         self._longest = 0
 
     def _end(self, number: bytes) -> Frame | None:
         begun, self._number = self._number, None
         if begun is None or number != str(begun).encode():
             return None
-        files = {path: bytes(content) for path, content in self._files.items()}
-        return Frame(begun, files, self._disks, self._longest)
+        return Frame(
+            number=begun,
+            files={path: bytes(content) for path, content in self._files.items()},
+            disks=self._disks,
+            longest=self._longest,
+            layered=self._layered,
+            there=self._there,
+            hidden=self._hidden,
+        )
+
+
+def _names(words: list[bytes]) -> frozenset[str]:
+    return frozenset(word.decode("utf-8", "replace") for word in words)

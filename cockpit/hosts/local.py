@@ -9,6 +9,7 @@ from asyncio.subprocess import PIPE, Process, SubprocessStreamProtocol
 from contextlib import suppress
 
 from cockpit.hosts.shell import CHUNK, Completed, LineReader, Tail
+from cockpit.hosts.wire import StreamWire
 from cockpit.model.errors import HostError
 
 
@@ -98,6 +99,18 @@ class LocalChannel:
             await self._tail.settle()
         return line
 
+    async def read(self, size: int) -> bytes:
+        assert self._command.process.stdout
+        data = await self._command.process.stdout.read(size)
+        if not data:
+            await self._tail.settle()
+        return data
+
+    @property
+    def gone(self) -> bool:
+        """Whether it was closed and nothing of it is left."""
+        return self._ending is not None and self._ending.done()
+
     def close(self) -> None:
         if self._ending is None:
             self._tail.cancel()
@@ -134,8 +147,19 @@ class LocalShell:
 
     async def open(self, command: str) -> LocalChannel:
         channel = LocalChannel(await self._start(command))
-        self._channels.append(channel)
+        if self._closed.is_set():
+            await channel.closed()
+            raise HostError(f"{self._name}: its shell was closed")
+        self._channels = [*(known for known in self._channels if not known.gone), channel]
         return channel
+
+    async def dial(self, host: str, port: int) -> StreamWire:
+        what = f"{self._name}: {host}:{port}"
+        try:
+            reader, writer = await asyncio.open_connection(host, port)
+        except OSError as error:
+            raise HostError(f"{what}: not to be reached: {error.strerror or error}") from None
+        return StreamWire(what, reader, writer, (OSError,))
 
     async def wait_closed(self) -> None:
         await self._closed.wait()

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from cockpit.hosts.frames import Frame
 from cockpit.model.hosts import (
     CpuCounters,
+    DiskCounters,
     HostFacts,
     HostReading,
     IoCounters,
     MemCounters,
+    NetCounters,
     ProcessCounters,
 )
-
-# Longer command lines are cut: nobody reads on, and every sample is recorded.
-COMMAND_LIMIT = 4096
 
 
 def facts(lines: Mapping[str, str]) -> HostFacts:
@@ -29,31 +28,50 @@ def facts(lines: Mapping[str, str]) -> HostFacts:
     )
 
 
-def reading(frame: Frame, facts: HostFacts, probe_cpu: float = 0.0) -> HostReading:
+def wall_clock(said: str) -> tuple[float, float]:
+    """What `date +%s.%N` printed as (epoch seconds, how far off that may be). A date without %N tells whole seconds.
+
+    Raises ValueError where it is neither.
+    """
+    seconds, _, fraction = said.strip().partition(".")
+    if fraction.isdigit():
+        return float(f"{seconds}.{fraction}"), 0.0
+    return int(seconds) + 0.5, 0.5
+
+
+def reading(
+    frame: Frame, processes: tuple[ProcessCounters, ...] = (), probe_cpu: float = 0.0, pss: int | None = None
+) -> HostReading:
     """All that a frame says, as counters. The wall clock is boot time plus uptime, as ps reckons it: to the second."""
     stat = _table(_file(frame, "/proc/stat"))
     uptime = float(_file(frame, "/proc/uptime").split()[0])
     load = [float(word) for word in _file(frame, "/proc/loadavg").split()[:3]]
+    disks = _disks(frame.files.get("/proc/diskstats", b""), frame.disks | frame.layered)
     return HostReading(
         uptime=uptime,
         wall=int(_entry(stat, b"btime", "/proc/stat")[0]) + uptime,
         cpu=_cpu(_entry(stat, b"cpu", "/proc/stat")),
         memory=_memory(_file(frame, "/proc/meminfo")),
-        io=_io(frame.files.get("/proc/diskstats", b""), frame.disks),
+        io=_io(disk for disk in disks if _as_in_sys(disk.name) in frame.disks),
         load=(load[0], load[1], load[2]),
         forks=int(_entry(stat, b"processes", "/proc/stat")[0]),
-        processes=_processes(frame, facts.page),
+        processes=processes,
         probe_cpu=probe_cpu,
+        cores=_cores(stat),
+        disks=disks,
+        nets=_nets(frame.files.get("/proc/net/dev", b"")),
+        running=_number(stat, b"procs_running"),
+        blocked=_number(stat, b"procs_blocked"),
+        hidden=frame.hidden,
+        pss=pss,
     )
 
 
 def probe_seconds(frame: Frame, hz: int) -> float:
-    """CPU time (s) of the probe's shell and of all it has waited for, since it began; 0 where the frame lacks it."""
-    own = next((content for path, content in frame.files.items() if path.startswith("/proc/./")), b"")
-    if not own:
-        return 0.0
-    fields = own.rpartition(b")")[2].split()
-    return sum(int(fields[i]) for i in (11, 12, 13, 14)) / hz
+    """CPU time (s) of the probe's processes and of all they have waited for, since they began."""
+    own = (content for path, content in frame.files.items() if path.startswith(("/proc/./", "/proc/self/")))
+    fields = (content.rpartition(b")")[2].split() for content in own)
+    return sum(int(row[i]) for row in fields if len(row) > 14 for i in (11, 12, 13, 14)) / hz
 
 
 def _file(frame: Frame, path: str) -> bytes:
@@ -75,9 +93,21 @@ def _entry(table: dict[bytes, list[bytes]], name: bytes, path: str) -> list[byte
     return table[name]
 
 
+def _number(table: dict[bytes, list[bytes]], name: bytes) -> int:
+    row = table.get(name)
+    return int(row[0]) if row else 0
+
+
 def _cpu(words: list[bytes]) -> CpuCounters:
     counters = [int(word) for word in words[:10]]
     return CpuCounters(*counters, *[0] * (10 - len(counters)))
+
+
+def _cores(stat: dict[bytes, list[bytes]]) -> tuple[CpuCounters, ...]:
+    """By their numbers; a core that is switched off has no line, and stands as one that never ran."""
+    lines = {int(name[3:]): _cpu(words) for name, words in stat.items() if name[:3] == b"cpu" and name[3:].isdigit()}
+    never = CpuCounters(*[0] * 8)
+    return tuple(lines.get(number, never) for number in range(max(lines, default=-1) + 1))
 
 
 def _memory(content: bytes) -> MemCounters:
@@ -101,81 +131,70 @@ def _memory(content: bytes) -> MemCounters:
     )
 
 
-def _io(content: bytes, disks: frozenset[str]) -> IoCounters:
-    """Sums the rows that `sar -b` sums: block devices that have a device behind them.
+def _as_in_sys(name: str) -> str:
+    """A device's name as /sys has it, where a slash is written as `!`."""
+    return name.replace("/", "!")
 
-    So whole disks, but no partitions and nothing layered on disks (dm, md, loop), which would count twice.
-    In /sys a slash of the name is written as `!`.
+
+def _disks(content: bytes, known: Collection[str]) -> tuple[DiskCounters, ...]:
+    """The devices that `sar -d` lists: disks and what lies upon them (dm, md, loop) that were ever used, no partitions.
+
+    The columns came with time: 2.6 has eleven, 4.18 added those of discards, 5.5 those of flushes, which are left out.
     """
-    reads = writes = discards = sectors_read = sectors_written = 0
+    disks = []
     for line in content.splitlines():
         row = line.split()
-        if len(row) < 10 or row[2].decode("utf-8", "replace").replace("/", "!") not in disks:
+        name = row[2].decode("utf-8", "replace") if len(row) >= 14 else ""
+        if _as_in_sys(name) not in known:
             continue
-        reads += int(row[3])
-        sectors_read += int(row[5])
-        writes += int(row[7])
-        sectors_written += int(row[9])
-        discards += int(row[14]) if len(row) > 14 else 0
-    return IoCounters(reads, writes, discards, sectors_read, sectors_written)
+        reads, _, read, read_ms, writes, _, written, write_ms, _, busy, queued = (int(word) for word in row[3:14])
+        discards, _, discarded, discard_ms = (int(word) for word in row[14:18]) if len(row) >= 18 else (0, 0, 0, 0)
+        if reads or writes or discards:
+            disks.append(
+                DiskCounters(
+                    name=name,
+                    reads=reads,
+                    writes=writes,
+                    discards=discards,
+                    sectors_read=read,
+                    sectors_written=written,
+                    sectors_discarded=discarded,
+                    read_ms=read_ms,
+                    write_ms=write_ms,
+                    discard_ms=discard_ms,
+                    busy=busy,
+                    queued=queued,
+                )
+            )
+    return tuple(disks)
 
 
-def _processes(frame: Frame, page: int) -> tuple[ProcessCounters, ...]:
-    """The processes of the frame in pid order; one that ended while it was read is left out."""
-    pids = sorted(
-        int(pid)
-        for path in frame.files
-        if path.startswith("/proc/") and path.endswith("/stat") and (pid := path[6:-5]).isdigit()
-    )
-    read = (_process(frame.files, pid, page) for pid in pids)
-    return tuple(process for process in read if process is not None)
-
-
-def _process(files: Mapping[str, bytes], pid: int, page: int) -> ProcessCounters | None:
-    sizes = files.get(f"/proc/{pid}/statm", b"").split()
-    # The name stands in brackets and may hold spaces, brackets and newlines itself.
-    head, closing, tail = files[f"/proc/{pid}/stat"].rpartition(b")")
-    fields = tail.split()
-    if not closing or len(fields) < 22 or len(sizes) < 3:
-        return None
-    comm = _text(head.partition(b"(")[2])
-    state = _text(fields[0])
-    return ProcessCounters(
-        pid=pid,
-        ppid=int(fields[1]),
-        start=int(fields[19]),
-        stat=state + _stat_flags(pid, fields),
-        comm=comm,
-        utime=int(fields[11]),
-        stime=int(fields[12]),
-        threads=int(fields[17]),
-        vsz=int(fields[20]),
-        rss=int(sizes[1]) * page,
-        shared=int(sizes[2]) * page,
-        command=_command(files.get(f"/proc/{pid}/cmdline", b""), comm, state),
+def _io(disks: Iterable[DiskCounters]) -> IoCounters:
+    """Sums what `sar -b` sums: whole disks, but nothing layered on disks (dm, md, loop), which would count twice."""
+    counted = tuple(disks)
+    return IoCounters(
+        reads=sum(disk.reads for disk in counted),
+        writes=sum(disk.writes for disk in counted),
+        discards=sum(disk.discards for disk in counted),
+        sectors_read=sum(disk.sectors_read for disk in counted),
+        sectors_written=sum(disk.sectors_written for disk in counted),
     )
 
 
-def _stat_flags(pid: int, fields: list[bytes]) -> str:
-    """What ps prints behind the state: < and N for niceness, s, l, and + for the terminal's foreground.
-
-    ps's L (pages locked in memory) is not in /proc/PID/stat and is left out.
-    """
-    group, session, foreground, nice, threads = (int(fields[i]) for i in (2, 3, 5, 16, 17))
-    flags = "<" if nice < 0 else "N" if nice > 0 else ""
-    flags += "s" if session == pid else ""
-    flags += "l" if threads > 1 else ""
-    return flags + ("+" if group == foreground else "")
-
-
-def _command(cmdline: bytes, comm: str, state: str) -> str:
-    """As under COMMAND of `ps aux`: the arguments, or the name in brackets where there are none."""
-    # The probe ends the line with a newline, the kernel the last argument with a NUL.
-    words = cmdline.rstrip(b"\n\0")[:COMMAND_LIMIT]
-    if state == "Z":
-        return f"[{comm}] <defunct>"
-    return _text(words.replace(b"\0", b" ")) if words else f"[{comm}]"
-
-
-def _text(raw: bytes) -> str:
-    return raw.decode("utf-8", "replace")
+def _nets(content: bytes) -> tuple[NetCounters, ...]:
+    """Interfaces as /proc/net/dev lists them; the name ends at the last colon before the figures."""
+    nets = []
+    for line in content.splitlines():
+        name, colon, figures = line.rpartition(b":")
+        row = figures.split()
+        if not colon or len(row) < 12:
+            continue
+        received, sent = row[:8], row[8:]
+        nets.append(
+            NetCounters(
+                name.strip().decode("utf-8", "replace"),
+                *(int(word) for word in received[:4]),
+                *(int(word) for word in sent[:4]),
+            )
+        )
+    return tuple(nets)

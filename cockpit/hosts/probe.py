@@ -1,116 +1,47 @@
 """The probe: a shell script that reads /proc on a host, one frame for each line it is sent.
 
 Nothing is installed and nothing left behind: the script goes in on the standard input of `sh -s`, ticks follow it, and
-the end of the input ends it. One `grep` a tick reads all files and writes each line behind its file's name.
+the end of the input ends it. Where the host's awk can do it, one awk reads for as long as the probe lives, and tells of
+a process only what changed; elsewhere one `grep` a tick reads all files.
 """
 
 from __future__ import annotations
 
 import asyncio
-import shlex
+import time
 from collections import deque
 from contextlib import suppress
+from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from cockpit.hosts import parse
 from cockpit.hosts.frames import MARK, Frame, FrameReader
+from cockpit.hosts.processes import ProcessTable
+from cockpit.hosts.script import LINE_BYTES, script
 from cockpit.hosts.shell import Channel, Shell
 from cockpit.model.errors import HostError
-from cockpit.model.hosts import HostConfig, HostFacts, HostReading
+from cockpit.model.hosts import HostConfig, HostFacts, HostReading, ProcessCounters
 from cockpit.model.text import neutral
 
 # Seconds that a host's login shell may take to get to the probe.
 START_TIMEOUT = 15.0
-# The kernel keeps no more of a process's name.
-COMM_BYTES = 15
-# Where lines are cut when the last frame held longer ones.
-LINE_BYTES = 8192
 # Frames over which the probe's CPU time is averaged: the kernel tells it in steps of 10 ms.
 COST_FRAMES = 30
 
-# POSIX sh, as dash, bash and busybox ash have it. A tick is `NUMBER [BYTES]`; BYTES is where to cut lines.
-# /proc/./PID is the probe itself, told so apart from the processes that are watched.
-SCRIPT = r"""
-LC_ALL=C; export LC_ALL; unset GREP_OPTIONS
-PATH=$PATH:/usr/bin:/bin
-pattern=@PATTERN@
-watch=@WATCH@
-system='/proc/uptime /proc/stat /proc/loadavg /proc/meminfo /proc/diskstats'
-if ! [ -r /proc/stat ]; then
-  printf '\n#cockpit foreign %s\n' "$(uname -s)"
-  exit 0
-fi
-
-# Whether grep, and cut behind it, hand on lines that hold NULs, as command lines do; not every busybox's do.
-one=$(printf '\001')
-case $(grep -aHs '' /proc/$$/cmdline | tr '\000' '\001') in
-  *"$one"-s*) greps=y ;;
-  *) greps= ;;
-esac
-case $(grep -aHs '' /proc/$$/cmdline | cut -b 1-4096 | tr '\000' '\001') in
-  *"$one"-s*) cuts=y ;;
-  *) cuts= ;;
-esac
-
-lines() {
-  grep -avHsE -m 2000 '^(intr|softirq|cpu[0-9]+) [0-9 ]*$' "$@"
-}
-
-frame() {
-  disks= files= titles=
-  for f in /sys/block/*/device; do
-    [ -e "$f" ] || continue
-    f=${f%/device}
-    disks="$disks ${f##*/}"
-  done
-  if [ "$watch" ]; then
-    for f in /proc/[0-9]*/comm; do
-      IFS= read -r c < "$f" || continue
-      case $c in
-        "$pattern" | $pattern)
-          f=${f%comm}
-          files="$files ${f}stat ${f}statm"
-          titles="$titles ${f}cmdline" ;;
-      esac
-    done 2>/dev/null
-  fi
-  printf '\n#cockpit begin %s\n#cockpit disks%s\n' "$1" "$disks"
-  if [ "$2" ] && [ "$cuts" ]; then
-    lines $system $files $titles /proc/./$$/stat | cut -b "1-$2"
-  elif [ -z "$2" ] && [ "$greps" ]; then
-    lines $system $files $titles /proc/./$$/stat
-  else
-    lines $system $files /proc/./$$/stat
-    for f in $titles; do
-      printf '%s:' "$f"
-      head -c "${2:-@BYTES@}" "$f" 2>/dev/null | tr '\n' ' '
-      echo
-    done
-  fi
-  printf '#cockpit end %s\n' "$1"
-}
-
-main() {
-  printf '\n#cockpit facts\n'
-  printf '#cockpit fact hostname %s\n' "$(uname -n)"
-  printf '#cockpit fact kernel %s\n' "$(uname -r)"
-  printf '#cockpit fact cpus %s\n' "$(grep -c '^cpu[0-9]' /proc/stat)"
-  printf '#cockpit fact hz %s\n' "$(getconf CLK_TCK 2>/dev/null || echo 100)"
-  printf '#cockpit fact page %s\n' "$(getconf PAGESIZE 2>/dev/null || echo 4096)"
-  printf '#cockpit ready\n'
-  while read -r number bytes; do frame "$number" "$bytes"; done
-  exit 0
-}
-main
-"""
+# Times that the host's clock is asked for at the start; the quickest answer counts. No more once it took so long (s).
+CLOCK_ASKED, CLOCK_TIME = 3, 0.5
+# Times in a row that reading is begun anew for one frame.
+AGAIN = 5
+_AGAIN = MARK + b"again"
+_CLOCK = MARK + b"clock "
 
 
-def script(processes: str | None) -> bytes:
-    """The probe for processes of that name or pattern. The pattern is user text: it stands in it quoted, never run."""
-    pattern = processes or ""
-    if not any(sign in pattern for sign in "*?[\\"):
-        pattern = pattern.encode()[:COMM_BYTES].decode("utf-8", "ignore")
-    filled = SCRIPT.replace("@WATCH@", "y" if processes else "").replace("@BYTES@", str(LINE_BYTES))
-    return filled.replace("@PATTERN@", shlex.quote(pattern)).encode()
+class _Clock(NamedTuple):
+    """How far the host's wall clock is ahead of the cockpit's (s), and by how much that may be off."""
+
+    error: float
+    offset: float
 
 
 class Probe:
@@ -121,7 +52,9 @@ class Probe:
         self._name = name
         self._channel = channel
         self._frames = FrameReader()
+        self._table = ProcessTable(facts.page)
         self._number = 0
+        self._taken = 0
         self._cut = True
         self._spent: deque[float] = deque(maxlen=COST_FRAMES + 1)
 
@@ -134,6 +67,9 @@ class Probe:
                 channel = await shell.open("exec sh -s")
                 await _send(channel, script(config.processes))
                 facts = await _read_facts(config.name, channel)
+                probe = cls(config.name, channel, facts)
+                await probe.compare_clocks()
+                return probe
         except BaseException as error:
             if channel:
                 channel.close()
@@ -141,31 +77,82 @@ class Probe:
                 slow = f"{config.name}: its shell did not start the probe within {START_TIMEOUT:g} s"
                 raise HostError(slow) from None
             raise
-        return cls(config.name, channel, facts)
+
+    async def compare_clocks(self) -> None:
+        """Asks for the host's wall clock and puts its offset into the facts; None where `date` says nothing of use."""
+        begun = time.monotonic()
+        found: list[_Clock] = []
+        while len(found) < CLOCK_ASKED and time.monotonic() - begun < CLOCK_TIME:
+            clock = await self._ask_clock()
+            if clock is None:
+                break
+            found.append(clock)
+        if found:
+            best = min(found)
+            self.facts = replace(self.facts, clock_offset=best.offset, clock_error=best.error)
 
     async def read(self) -> HostReading:
         """Has the probe read once. Raises HostError when it has ended or its frame lacks something."""
-        self._number += 1
-        await _send(self._channel, f"{self._number} {LINE_BYTES if self._cut else ''}\n".encode())
-        frame = await self._read_frame()
-        # Cutting costs the host one process more, so it is done only while there are lines to cut.
+        frame, processes = await self._read_frame()
+        # Cutting may cost the host one process more, so it is done only while there are lines to cut.
         self._cut = frame.longest >= LINE_BYTES
         try:
-            return parse.reading(frame, self.facts, self._cost(frame))
+            return parse.reading(frame, processes, self._cost(frame), self._table.pss)
         except (ValueError, IndexError) as error:
-            raise HostError(f"{self._name}: what the probe read makes no sense: {error}") from None
+            raise self._nonsense(error) from None
 
     def close(self) -> None:
         """Ends the probe on the host."""
         self._channel.close()
 
-    async def _read_frame(self) -> Frame:
+    async def _read_frame(self) -> tuple[Frame, tuple[ProcessCounters, ...]]:
+        """The frame of the next tick, with all its processes. A frame that came late is taken in before it."""
+        began_anew = 0
+        await self._tick()
         while line := await self._channel.readline():
+            if line.startswith(_AGAIN):
+                began_anew += 1
+                if began_anew > AGAIN:
+                    raise HostError(f"{self._name}: the probe cannot read{self._last_words()}")
+                await self._tick()
             frame = self._frames.take(line)
-            if frame and frame.number == self._number:
-                return frame
+            if frame:
+                processes = self._take(frame)
+                if frame.number == self._number:
+                    return frame, processes
+        raise HostError(f"{self._name}: the probe ended{self._last_words()}")
+
+    async def _tick(self) -> None:
+        """Asks for a frame, for all of it where the one before never came."""
+        what = "changes" if self._taken == self._number else "all"
+        self._number += 1
+        await _send(self._channel, f"{self._number} {what} {LINE_BYTES if self._cut else ''}\n".encode())
+
+    def _take(self, frame: Frame) -> tuple[ProcessCounters, ...]:
+        self._taken = frame.number
+        try:
+            return self._table.take(frame)
+        except (ValueError, IndexError) as error:
+            raise self._nonsense(error) from None
+
+    async def _ask_clock(self) -> _Clock | None:
+        sent, since = time.time(), time.monotonic()
+        await _send(self._channel, b"clock\n")
+        while line := await self._channel.readline():
+            if line.startswith(_CLOCK):
+                trip = time.monotonic() - since
+                with suppress(ValueError):
+                    wall, unsure = parse.wall_clock(line[len(_CLOCK) :].decode("ascii", "replace"))
+                    return _Clock(error=trip / 2 + unsure, offset=wall - (sent + trip / 2))
+                return None
+        raise HostError(f"{self._name}: the probe ended{self._last_words()}")
+
+    def _nonsense(self, error: Exception) -> HostError:
+        return HostError(f"{self._name}: what the probe read makes no sense: {error}")
+
+    def _last_words(self) -> str:
         said = self._channel.stderr.decode("utf-8", "replace").strip()
-        raise HostError(f"{self._name}: the probe ended{': ' + neutral(said, 200) if said else ''}")
+        return f": {neutral(said, 200)}" if said else ""
 
     def _cost(self, frame: Frame) -> float:
         self._spent.append(parse.probe_seconds(frame, self.facts.hz))

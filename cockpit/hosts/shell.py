@@ -10,6 +10,8 @@ from typing import NamedTuple, Protocol
 # A longer line is cut here, so that no server can fill the cockpit's memory with one line.
 LINE_LIMIT = 65536
 CHUNK = 65536
+# A connection over which nothing comes for so many seconds, not even answers to its keepalives, is given up.
+SILENCE = 8.0
 
 
 class Completed(NamedTuple):
@@ -32,12 +34,29 @@ class Channel(Protocol):
         Raises HostError when the connection is lost.
         """
 
+    async def read(self, size: int) -> bytes:
+        """What has come of its output, at most `size` bytes, as soon as there is any; b"" at its end.
+
+        Not to be mixed with `readline`. Raises HostError when the connection is lost.
+        """
+
     @property
     def stderr(self) -> bytes:
         """The last few KiB it wrote to its standard error."""
 
     def close(self) -> None:
         """Ends it: its input and output are closed."""
+
+
+class Wire(Protocol):
+    """A TCP connection that a host makes. Its methods raise HostError when it or the host is lost."""
+
+    async def read(self, size: int) -> bytes:
+        """What has come, at most `size` bytes, as soon as there is any; b"" at its end."""
+
+    async def write(self, data: bytes) -> None: ...
+
+    def close(self) -> None: ...
 
 
 class Shell(Protocol):
@@ -48,6 +67,9 @@ class Shell(Protocol):
 
     async def open(self, command: str) -> Channel:
         """Starts a shell command that is talked to while it runs."""
+
+    async def dial(self, host: str, port: int) -> Wire:
+        """Opens a TCP connection from the host to `host`, a name as the host knows it."""
 
     async def wait_closed(self) -> None:
         """Returns once the connection is gone, however that came about."""

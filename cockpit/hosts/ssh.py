@@ -6,36 +6,24 @@ import asyncio
 from collections.abc import Awaitable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import asyncssh
 
-from cockpit.hosts.known_hosts import KnownHosts
+from cockpit.hosts.asking import Asker
+from cockpit.hosts.keyring import Keyring
 from cockpit.hosts.shell import Completed, LineReader, Tail
-from cockpit.hosts.ssh_errors import Witness, explain, reason
-from cockpit.hosts.ssh_settings import Destination, Settings, public_half, read_settings
+from cockpit.hosts.ssh_errors import reason
+from cockpit.hosts.ssh_login import Login
+from cockpit.hosts.ssh_settings import Destination, read_settings
+from cockpit.hosts.wire import StreamWire
 from cockpit.model.errors import HostError, UsageError
 from cockpit.model.hosts import HostConfig
 
-# Seconds for name, connection, key exchange and login together.
-CONNECT_TIMEOUT = 15.0
-# A connection is given up when two questions in a row, this many seconds apart, stay without answer.
-KEEPALIVE_INTERVAL = 5.0
-KEEPALIVE_COUNT = 2
 # Seconds that a connection may take to say goodbye.
 CLOSE_TIMEOUT = 2.0
 # Bytes that a server may send ahead of what is read.
 WINDOW = 512 * 1024
-
-# Offered after the kinds of key that are known, so that a server with another kind is seen to have changed.
-_HOST_KEY_KINDS = (
-    "ssh-ed25519",
-    "ecdsa-sha2-nistp256",
-    "ecdsa-sha2-nistp384",
-    "ecdsa-sha2-nistp521",
-    "rsa-sha2-512",
-    "rsa-sha2-256",
-)
 
 _Result = TypeVar("_Result")
 
@@ -63,6 +51,12 @@ class SshChannel:
         if not line:
             await self._tail.settle()
         return line
+
+    async def read(self, size: int) -> bytes:
+        data = await _talk(self._name, self._process.stdout.read(size))
+        if not data:
+            await self._tail.settle()
+        return data
 
     def close(self) -> None:
         self._tail.cancel()
@@ -107,6 +101,18 @@ class SshShell:
     async def open(self, command: str) -> SshChannel:
         return SshChannel(self._name, await self._start(command))
 
+    async def dial(self, host: str, port: int) -> StreamWire:
+        what = f"{self._name}: {host}:{port}"
+        try:
+            reader, writer = await self._connection.open_connection(host, port)
+        except asyncssh.ChannelOpenError as error:
+            if error.code == asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED:
+                raise HostError(f"{what}: its sshd forbids this; let it: AllowTcpForwarding local") from None
+            raise HostError(f"{what}: not to be reached from there: {error.reason}") from None
+        except (asyncssh.Error, OSError) as error:
+            raise HostError(f"{self._name}: connection lost: {reason(error)}") from None
+        return StreamWire(what, reader, writer, (asyncssh.Error, OSError))
+
     async def wait_closed(self) -> None:
         await self._connection.wait_closed()
 
@@ -117,86 +123,56 @@ class SshShell:
         starting = self._connection.create_process(
             command, encoding=None, request_pty=False, x11_forwarding=False, window=WINDOW
         )
-        return await _talk(self._name, starting)
+        return await _talk(self._name, self._unless_full(starting))
+
+    async def _unless_full(self, starting: Awaitable[_Result]) -> _Result:
+        """Tells a server that has enough channels on this connection from one that is gone."""
+        try:
+            return await starting
+        except asyncssh.ChannelOpenError as error:
+            if self._connection.is_closed():
+                raise
+            why = f"its sshd opens no further channel ({reason(error)}): fewer tails, or raise its MaxSessions"
+            raise HostError(f"{self._name}: {why}") from None
 
 
-async def connect(config: HostConfig, ssh_config: Path | None = None) -> SshShell:
+async def connect(
+    config: HostConfig, ssh_config: Path | None = None, asker: Asker | None = None, keyring: Keyring | None = None
+) -> SshShell:
     """Connects to a host that has `ssh`. Its key must be the one in known_hosts; there is no way around that.
 
-    Raises HostKeyUnknown, HostKeyChanged, AuthRefused, HostError, or UsageError where ssh_config does not read.
+    Raises HostKeyUnknown, HostKeyChanged, AuthRefused, Unanswered, HostError, or UsageError where ssh_config does not
+    read. With an asker, what is unknown or locked is asked for first.
     """
     assert config.ssh is not None
-    destination = Destination.parse(config.ssh)
-    opened: list[asyncssh.SSHClientConnection] = []
+    way = _Way(ssh_config, asker, keyring or Keyring())
     try:
-        await _open(config.name, destination, ssh_config, opened)
+        await way.open(config.name, Destination.parse(config.ssh))
     except BaseException:
-        await _close(list(reversed(opened)))
+        await _close(list(reversed(way.opened)))
         raise
-    return SshShell(config.name, opened[-1], opened[:-1])
+    return SshShell(config.name, way.opened[-1], way.opened[:-1])
 
 
-async def _open(
-    name: str,
-    destination: Destination,
-    ssh_config: Path | None,
-    opened: list[asyncssh.SSHClientConnection],
-    trail: tuple[Destination, ...] = (),
-) -> None:
-    """Opens the connection over its jump hosts; each that stands is added to `opened`. `trail` led to these."""
-    if destination in trail:
-        raise UsageError(f"{name}: ProxyJump goes round in a circle")
-    settings = await asyncio.to_thread(read_settings, destination, ssh_config)
-    if not opened:
-        for jump in settings.jumps:
-            await _open(f"{name}, jump host {jump.host}", jump, ssh_config, opened, (*trail, destination))
-    known = await asyncio.to_thread(KnownHosts, settings.known_hosts, settings.known_as, settings.port)
-    witness = Witness()
-    tunnel = opened[-1] if opened else None
-    try:
-        async with asyncio.timeout(CONNECT_TIMEOUT):
-            opened.append(await asyncssh.connect(**_options(settings, known, witness, tunnel)))
-    except (asyncssh.Error, asyncssh.KeyImportError, OSError, ValueError) as error:
-        raise await explain(name, settings, known, witness, error, CONNECT_TIMEOUT) from None
+class _Way:
+    """The way to a host over its jump hosts; each connection that stands is added to `opened`."""
 
+    def __init__(self, ssh_config: Path | None, asker: Asker | None, keyring: Keyring) -> None:
+        self.opened: list[asyncssh.SSHClientConnection] = []
+        self._ssh_config = ssh_config
+        self._asker = asker
+        self._keyring = keyring
 
-def _options(
-    settings: Settings, known: KnownHosts, witness: Witness, tunnel: asyncssh.SSHClientConnection | None
-) -> dict[str, Any]:
-    """What asyncssh is told. All that is not named here it takes from ssh_config itself."""
-    destination = settings.destination
-    options: dict[str, Any] = {
-        "host": destination.host,
-        "config": [str(path) for path in settings.config_files],
-        "tunnel": tunnel,
-        "client_factory": lambda: witness,
-        "known_hosts": known.entries,
-        "x509_trusted_certs": None,
-        "client_keys": [str(path) for path in settings.identities],
-        "ignore_encrypted": True,
-        "agent_path": None if settings.identities_only and not settings.identities else settings.agent or None,
-        "agent_forwarding": False,
-        "keepalive_interval": KEEPALIVE_INTERVAL,
-        "keepalive_count_max": KEEPALIVE_COUNT,
-        "connect_timeout": None,
-        "login_timeout": CONNECT_TIMEOUT,
-        "encoding": None,
-    }
-    if destination.user:
-        options["username"] = destination.user
-    if destination.port:
-        options["port"] = destination.port
-    if settings.identities_only and settings.identities:
-        options["agent_identities"] = [str(public_half(path)) for path in settings.identities]
-    if not settings.config.get("HostKeyAlgorithms"):
-        options["server_host_key_algs"] = _host_key_kinds(known)
-    return options
-
-
-def _host_key_kinds(known: KnownHosts) -> str:
-    """Kinds of host key in the order of preference; a leading + adds them to those of host certificates."""
-    kinds = [kind.decode() for key in known.trusted for kind in key.sig_algorithms]
-    return ("+" if known.authorities else "") + ",".join(dict.fromkeys((*kinds, *_HOST_KEY_KINDS)))
+    async def open(self, name: str, destination: Destination, trail: tuple[Destination, ...] = ()) -> None:
+        """`trail` are the destinations that this one is a jump host for."""
+        if destination in trail:
+            raise UsageError(f"{name}: ProxyJump goes round in a circle")
+        settings = await asyncio.to_thread(read_settings, destination, self._ssh_config)
+        if not self.opened:
+            for jump in settings.jumps:
+                await self.open(f"{name}, jump host {jump.host}", jump, (*trail, destination))
+        tunnel = self.opened[-1] if self.opened else None
+        self.opened.append(await Login(name, settings, tunnel, self._asker, self._keyring).open())
 
 
 async def _talk(name: str, talking: Awaitable[_Result]) -> _Result:

@@ -2,28 +2,55 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 import re
 import shlex
 import socket
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from pathlib import Path
+from dataclasses import dataclass
 
 import asyncssh
 
 from cockpit.hosts.known_hosts import KnownHosts
+from cockpit.hosts.ssh_keys import Keys
 from cockpit.hosts.ssh_settings import Settings
-from cockpit.model.errors import AuthRefused, CockpitError, HostError, HostKeyChanged, HostKeyUnknown, UsageError
+from cockpit.model.errors import (
+    AuthRefused,
+    CockpitError,
+    HostError,
+    HostKeyChanged,
+    HostKeyUnknown,
+    Unanswered,
+    UsageError,
+)
 from cockpit.model.text import neutral
 
 
 class Witness(asyncssh.SSHClient):
-    """Remembers what a server showed and known_hosts has not: its key, or who signed its certificate. Accepts none."""
+    """Remembers what a server showed and known_hosts has not: its key, or who signed its certificate. Accepts none.
 
-    def __init__(self) -> None:
+    Gives the password, where there is one, a single time; `ask` is for what else the server asks while logging in.
+    `limit` is the time limit of the attempt, which it moves: `seconds` to be connected, then `login_seconds`.
+    """
+
+    def __init__(
+        self, login_seconds: float, password: str | None, ask: Callable[[str], Awaitable[str | None]] | None
+    ) -> None:
         self.shown: asyncssh.SSHKey | None = None
         self.authority: asyncssh.SSHKey | None = None
+        self.wants_password = False
+        self.limit: asyncio.Timeout | None = None
+        self.seconds = login_seconds
+        self._login_seconds = login_seconds
+        self._password = password
+        self._ask = ask
+
+    def connection_made(self, conn: asyncssh.SSHClientConnection) -> None:
+        self.seconds = self._login_seconds
+        self._limit_to(self.seconds)
 
     def validate_host_public_key(self, host: str, addr: str, port: int, key: asyncssh.SSHKey) -> bool:
         self.shown = key
@@ -33,17 +60,66 @@ class Witness(asyncssh.SSHClient):
         self.authority = key
         return False
 
+    def password_auth_requested(self) -> str | None:
+        self.wants_password = True
+        return self._take_password()
 
-async def explain(
-    name: str, settings: Settings, known: KnownHosts, witness: Witness, error: Exception, seconds: float
-) -> CockpitError:
+    def kbdint_auth_requested(self) -> str | None:
+        self.wants_password = True
+        return None if self._password is None else ""
+
+    async def kbdint_challenge_received(
+        self, name: str, instructions: str, lang: str, prompts: Sequence[tuple[str, bool]]
+    ) -> list[str] | None:
+        """The password is what is asked for first without being shown; a person answers the rest."""
+        answers = []
+        for prompt, shown in prompts:
+            answer = await self._asked(prompt) if shown or self._password is None else self._take_password()
+            if answer is None:
+                return None
+            answers.append(answer)
+        return answers
+
+    def _take_password(self) -> str | None:
+        password, self._password = self._password, None
+        return password
+
+    async def _asked(self, prompt: str) -> str | None:
+        if self._ask is None:
+            return None
+        self._limit_to(None)
+        try:
+            return await self._ask(prompt)
+        finally:
+            self._limit_to(self._login_seconds)
+
+    def _limit_to(self, seconds: float | None) -> None:
+        if self.limit is not None:
+            self.limit.reschedule(None if seconds is None else asyncio.get_running_loop().time() + seconds)
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """An attempt to log in that failed, and all that was known and seen in it. `wrong` answers were given before."""
+
+    name: str
+    settings: Settings
+    known: KnownHosts
+    keys: Keys
+    witness: Witness
+    wrong: int = 0
+
+
+async def explain(attempt: Attempt, error: Exception) -> CockpitError:
     """The error to raise for one that asyncssh raised while it connected."""
+    name, settings = attempt.name, attempt.settings
     if isinstance(error, asyncssh.HostKeyNotVerifiable):
-        return _key_error(name, settings, known, witness, error)
-    if isinstance(error, asyncssh.PermissionDenied) or "authentication failures" in str(error):
-        return await _auth_error(name, settings)
+        return _key_error(name, settings, attempt.known, attempt.witness, error)
+    if was_denied(error):
+        return await _auth_error(attempt)
     if isinstance(error, TimeoutError):
-        return HostError(f"{name}: {settings.where} does not answer within {seconds:g} s")
+        silence = f"{name}: {settings.where} does not answer within {attempt.witness.seconds:.3g} s"
+        return HostError(f"{silence}; is it up, and does a firewall let ssh through?")
     if isinstance(error, socket.gaierror | UnicodeError):
         why = neutral((isinstance(error, OSError) and error.strerror) or "no host has such a name")
         return HostError(f"{name}: the name {settings.host} is not known ({why}); check `ssh` or ssh_config")
@@ -52,16 +128,22 @@ async def explain(
     return HostError(f"{name}: {settings.where}: {reason(error)}")
 
 
+def was_denied(error: Exception) -> bool:
+    """Whether the server let nobody in."""
+    return isinstance(error, asyncssh.PermissionDenied) or "authentication failures" in str(error)
+
+
 def reason(error: BaseException) -> str:
     """What an error says, without Python's words around it."""
-    if isinstance(error, asyncssh.Error):
-        return neutral(error.reason, 200)
+    text = error.reason if isinstance(error, asyncssh.Error) else str(error)
+    if "not responding to keepalive" in text:
+        return "keepalives were not answered"
     number = getattr(error, "errno", None)
-    if number is None and (found := re.search(r"\[Errno (\d+)\]", str(error))):
+    if number is None and (found := re.search(r"\[Errno (\d+)\]", text)):
         number = int(found[1])
-    if number in (errno.ECONNREFUSED,):
-        return "connection refused: nothing listens on that port"
-    return os.strerror(number).lower() if number else neutral(str(error), 200) or type(error).__name__
+    if number == errno.ECONNREFUSED or text == "Connection refused":
+        return "connection refused: nothing listens on that port; is sshd running there, and on which port?"
+    return os.strerror(number).lower() if number else neutral(text, 200) or type(error).__name__
 
 
 def _key_error(
@@ -78,7 +160,7 @@ def _key_error(
         # A key that is revoked, or a certificate that is out of date or for another host.
         return HostKeyChanged(f"{name}: the key of {settings.where} is refused: {reason(error)}")
     if known.expected:
-        wanted = ", ".join(dict.fromkeys(_named(entry.key) for entry in known.expected))
+        wanted = ", ".join(f"{_named(entry.key)} ({entry.file} line {entry.line})" for entry in known.expected)
         files = list(dict.fromkeys(entry.file for entry in known.expected))
         remedy = "; ".join(f"ssh-keygen -R {shlex.quote(known.lookup)} -f {shlex.quote(str(file))}" for file in files)
         return HostKeyChanged(
@@ -107,24 +189,22 @@ def _accept(settings: Settings) -> str:
     return shlex.join([*words, f"{user}{settings.destination.host}", "true"])
 
 
-async def _auth_error(name: str, settings: Settings) -> AuthRefused:
-    locked = [str(path) for path in settings.identities if _is_locked(path)]
-    tried = [str(path) for path in settings.identities if str(path) not in locked]
-    tried.append(await _agent_keys(settings))
-    says = f"{name}: {settings.where} does not let {settings.user} in; tried {', '.join(tried)}"
-    if locked:
-        says += f"; not tried, for want of a passphrase (ssh-add it): {', '.join(locked)}"
+async def _auth_error(attempt: Attempt) -> AuthRefused:
+    settings, keys = attempt.settings, attempt.keys
+    wanted = [str(key.path) for key in keys.locked if key.wanted] or [str(path) for path in keys.blind]
+    tried = [*map(str, keys.plain), *(str(key.path) for key in keys.locked if not key.wanted)]
+    says = f"{attempt.name}: {settings.where} does not let {settings.user} in"
+    wrong = f" ({attempt.wrong} wrong ones were given)" if attempt.wrong else ""
+    if wanted:
+        files = ", ".join(wanted)
+        return Unanswered(f"{says} without the passphrase of {files}{wrong}: give it on the screen, or ssh-add the key")
+    says += f"; tried {', '.join([*tried, await _agent_keys(settings)])}"
+    if keys.broken:
+        says += f"; does not read as a key: {', '.join(map(str, keys.broken))}"
+    if attempt.witness.wants_password:
+        way_out = "give it on the screen, or put a public key there: ssh-copy-id"
+        return Unanswered(f"{says}. It takes a password too{wrong}: {way_out}")
     return AuthRefused(f"{says}. Put the public key into {settings.user}'s authorized_keys there, or load another key")
-
-
-def _is_locked(path: Path) -> bool:
-    try:
-        asyncssh.read_private_key(path)
-    except asyncssh.KeyImportError as error:
-        return "assphrase" in str(error)
-    except OSError:
-        return False
-    return False
 
 
 async def _agent_keys(settings: Settings) -> str:

@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from asyncssh.config import SSHClientConfig
+from asyncssh.config import SSHClientConfig, SSHConfig
 
 from cockpit.model.errors import UsageError
 
+USER_CONFIG = "~/.ssh/config"
+SYSTEM_CONFIG = "/etc/ssh/ssh_config"
 USER_KNOWN_HOSTS = ("~/.ssh/known_hosts", "~/.ssh/known_hosts2")
 GLOBAL_KNOWN_HOSTS = ("/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2")
 DEFAULT_KEYS = ("id_ed25519_sk", "id_ecdsa_sk", "id_ed25519", "id_ecdsa", "id_rsa")
@@ -47,6 +49,7 @@ class Settings:
     """A destination with all that ssh_config adds to it.
 
     `host` and `port` are where to connect to, `known_as` the name under which known_hosts holds its key.
+    `accept_into` is the file that an unknown key may be added to; None: to none, it has to be known.
     `identities` are the key files, named in ssh_config or ssh's own, that are there. `agent` is a socket's path.
     `jumps` lead to the host, nearest first.
     """
@@ -60,6 +63,8 @@ class Settings:
     user: str
     known_as: str
     known_hosts: tuple[Path, ...]
+    accept_into: Path | None
+    hash_known_hosts: bool
     identities: tuple[Path, ...]
     identities_only: bool
     agent: str
@@ -72,14 +77,28 @@ class Settings:
         return host if self.port == 22 else f"{host}:{self.port}"
 
 
+class _Config(SSHClientConfig):
+    """With what asyncssh passes over, since it never writes known_hosts."""
+
+    _handlers = {  # noqa: RUF012  as asyncssh has it
+        **SSHClientConfig._handlers,
+        "hashknownhosts": ("HashKnownHosts", SSHConfig._set_bool),
+        "stricthostkeychecking": ("StrictHostKeyChecking", SSHConfig._set_bool_or_str),
+    }
+
+
 def read_settings(destination: Destination, explicit: Path | None) -> Settings:
-    """Reads ssh_config: the file given, or the user's own. Raises UsageError where it does not read."""
-    files = (explicit,) if explicit else tuple(path for path in (Path("~/.ssh/config").expanduser(),) if path.is_file())
+    """Reads ssh_config: the file given, or the user's own and after it the system's, where the first value wins.
+
+    Raises UsageError where it does not read.
+    """
+    own = [Path(name).expanduser() for name in (USER_CONFIG, SYSTEM_CONFIG)]
+    files = (explicit,) if explicit else tuple(path for path in own if path.is_file())
     try:
         config = _load(destination, files)
     except (OSError, ValueError, KeyError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise UsageError(f"ssh_config {explicit or '~/.ssh/config'}: {reason}") from None
+        raise UsageError(f"ssh_config {explicit or ', '.join(map(str, files))}: {reason}") from None
     host = str(config.get("Hostname") or destination.host)
     port = cast(int, config.get("Port") or 22)
     user = str(config.get("User") or getpass.getuser())
@@ -104,6 +123,8 @@ def read_settings(destination: Destination, explicit: Path | None) -> Settings:
         user=user,
         known_as=str(config.get("HostKeyAlias") or host).lower(),
         known_hosts=_known_hosts_files(config, tokens),
+        accept_into=_accept_into(config, tokens),
+        hash_known_hosts=bool(config.get("HashKnownHosts")),
         identities=_identities(config),
         identities_only=bool(config.get("IdentitiesOnly")),
         agent=_agent(config),
@@ -113,18 +134,30 @@ def read_settings(destination: Destination, explicit: Path | None) -> Settings:
 
 def _load(destination: Destination, files: tuple[Path, ...]) -> SSHClientConfig:
     about = (getpass.getuser(), destination.user or (), destination.host, destination.port or ())
-    config = SSHClientConfig.load(None, files, False, False, False, *about)
+    config = _Config.load(None, files, False, False, False, *about)
     if config.has_match_final():
-        config = SSHClientConfig.load(config, files, True, False, True, *about)
+        config = _Config.load(config, files, True, False, True, *about)
     return cast(SSHClientConfig, config)
 
 
 def _known_hosts_files(config: SSHClientConfig, tokens: dict[str, str]) -> tuple[Path, ...]:
     """The files in which the host's key may stand. `none` is none: that never means that any key will do."""
-    user = cast("list[str] | None", config.get("UserKnownHostsFile"))
     everybody = cast("list[str] | None", config.get("GlobalKnownHostsFile"))
-    names = [*(USER_KNOWN_HOSTS if user is None else user), *(GLOBAL_KNOWN_HOSTS if everybody is None else everybody)]
+    names = [*_user_known_hosts(config), *(GLOBAL_KNOWN_HOSTS if everybody is None else everybody)]
     return tuple(Path(_expand(name, tokens)).expanduser() for name in names)
+
+
+def _user_known_hosts(config: SSHClientConfig) -> tuple[str, ...]:
+    named = cast("list[str] | None", config.get("UserKnownHostsFile"))
+    return USER_KNOWN_HOSTS if named is None else tuple(named)
+
+
+def _accept_into(config: SSHClientConfig, tokens: dict[str, str]) -> Path | None:
+    """The user's first known_hosts file, unless nothing would stay in it, or keys are to be put there by hand."""
+    first = next(iter(_user_known_hosts(config)), "/dev/null")
+    if first == "/dev/null" or config.get("StrictHostKeyChecking") is True:
+        return None
+    return Path(_expand(first, tokens)).expanduser()
 
 
 def _expand(name: str, tokens: dict[str, str]) -> str:

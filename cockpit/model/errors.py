@@ -10,6 +10,7 @@ CockpitError
 │       ├── HostKeyUnknown    its key is in no known_hosts file
 │       ├── HostKeyChanged    its key differs from the known one
 │       └── AuthRefused       it refused every key offered
+│           └── Unanswered    it may let somebody in who gives a passphrase or password
 ├── ChangeUndone (5)          a change that was put back; the reason is in the message
 └── ChangeRefused (5)         a change that was not begun
 """
@@ -54,6 +55,10 @@ class HostKeyChanged(HostError):
 
 
 class AuthRefused(HostError):
+    pass
+
+
+class Unanswered(AuthRefused):
     pass
 
 

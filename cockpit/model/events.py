@@ -12,7 +12,7 @@ import msgspec
 
 from cockpit.model.histogram import EMPTY, Histogram
 from cockpit.model.hosts import HostConfig, HostFacts, HostReading
-from cockpit.model.knobs import Knob, Setting
+from cockpit.model.knobs import Knob, ServerAction, Setting
 from cockpit.model.load import LoadPlan
 
 
@@ -32,6 +32,7 @@ class SessionStarted(Event, frozen=True, tag="session_started"):
     target: str = ""
     hosts: tuple[HostConfig, ...] = ()
     knobs: tuple[Knob, ...] = ()
+    actions: tuple[ServerAction, ...] = ()
     thresholds: tuple[str, ...] = ()
     environment: dict[str, str] = {}
 
@@ -69,8 +70,11 @@ class Tick(Event, frozen=True, tag="tick"):
     open at `t`. `connect` per connection made, `first_byte`, `service` per request: from its first byte
     sent (or its connect begun) to its last byte read; a timeout stands in `service` and `response` with the time at
     which it was given up. `response` is from the intended send; empty under closed load, where it is the service time.
-    `lag` is how late the worker came to what was due; `cpu` its own CPU seconds; `pause` the longest time (s) it
-    did not come round to look. `held_back` arrivals found `max_in_flight` requests under way and were not sent.
+    `lag` is how late the worker came to what was due, or, of what had to wait for room, to the room; `cpu` its own CPU
+    seconds, `cpu_wait` those in which it was ready to run and others had the CPU (0 where the system does not tell);
+    `pause` the longest time (s) it did not come round to look. `held_back` arrivals were due in this interval, found
+    `max_in_flight` requests under way and had to wait; they are among `sent` where they were sent. `unsent` ones still
+    waited at the end of the run, or of the warm-up (those are then sent, and counted nowhere).
     `unexpected` replies were whole and not what was expected, by kind; `varied` ones had another length than the first
     of their kind, which is no failure. `body_bytes` leaves out heads and framing. `tls` is handshakes.
     `stage` is the rung of a ladder; a tick lies in one. `warmup` ticks are shown and not counted.
@@ -96,6 +100,8 @@ class Tick(Event, frozen=True, tag="tick"):
     groups: dict[str, Group] = {}
     stage: int = 0
     warmup: bool = False
+    unsent: int = 0
+    cpu_wait: float = 0.0
     connect: Histogram = EMPTY
     tls: Histogram = EMPTY
     first_byte: Histogram = EMPTY
@@ -142,21 +148,28 @@ class HostChanged(Event, frozen=True, tag="host_changed"):
 
 
 class HostSample(Event, frozen=True, tag="host_sample"):
-    """A reading, placed at the instant the host took it: half a `round_trip` (s) before it arrived."""
+    """A reading, placed at the instant the host took it, within the `round_trip` (s) of question and answer.
+
+    `interval` (s) is the pace in force, longer than the configured one where the line is slow; 0: not told.
+    """
 
     host: str
     round_trip: float
     reading: HostReading
+    interval: float = 0.0
 
 
 class TailText(Event, frozen=True, tag="tail_text"):
-    """Lines that a tail of a host has printed, as they came, without their ends. `tail` is its place in the host's
-    configuration; `skipped` lines before these came faster than they can be kept."""
+    """Lines that a tail of a host has printed, as a terminal has them but not neutralised, without their ends.
+
+    `tail` is its place in the host's configuration; `skipped` lines before these came faster than they can be kept.
+    `continues`: the first stands in the place of the last one told, which was not finished."""
 
     host: str
     tail: int
     lines: tuple[str, ...]
     skipped: int = 0
+    continues: bool = False
 
 
 class TailChanged(Event, frozen=True, tag="tail_changed"):
@@ -189,12 +202,33 @@ class KnobRead(Event, frozen=True, tag="knob_read"):
 
 
 class ChangeBegun(Event, frozen=True, tag="change_begun"):
-    """Somebody asked for a change. `change` is its letter; `undoes` the letter of the change it takes back."""
+    """Somebody asked for a change. `change` is its letter; `undoes` the letter of the change it takes back.
+
+    `diff` is what is going to be written, as `diff -u` prints it; `cost` what it costs (see Cost), `who` asked for it.
+    """
 
     change: str
     host: str
     settings: tuple[Setting, ...]
     undoes: str = ""
+    diff: str = ""
+    cost: str = ""
+    who: str = ""
+
+
+Stage = Literal["armed", "written", "tested", "reloaded", "in force", "confirmed"]
+
+
+class ChangeStage(Event, frozen=True, tag="change_stage"):
+    """How far a change has come. `armed`: from here on the host undoes it by itself unless it is confirmed.
+
+    `in force`: the server works by it. `seconds` is then how long it waits for a person to confirm it; None: it does
+    not.
+    """
+
+    change: str
+    stage: Stage
+    seconds: float | None = None
 
 
 class ChangeEnded(Event, frozen=True, tag="change_ended"):
@@ -202,6 +236,23 @@ class ChangeEnded(Event, frozen=True, tag="change_ended"):
 
     change: str
     outcome: Literal["applied", "restored", "failed"]
+    detail: str = ""
+
+
+class ActionBegun(Event, frozen=True, tag="action_begun"):
+    """Somebody had a host run the commands of an action. `number` counts the actions of the session from 1."""
+
+    number: int
+    action: str
+    host: str
+    times: int = 1
+
+
+class ActionEnded(Event, frozen=True, tag="action_ended"):
+    """`done` of its runs ended well; `detail` says why not all of them did."""
+
+    number: int
+    done: int
     detail: str = ""
 
 
@@ -226,7 +277,10 @@ AnyEvent = (
     | StatusRead
     | KnobRead
     | ChangeBegun
+    | ChangeStage
     | ChangeEnded
+    | ActionBegun
+    | ActionEnded
     | Note
 )
 

@@ -7,12 +7,24 @@ from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
-from cockpit.model.fold_hosts import cpu_share, io_rates, memory_use
 from cockpit.model.fold_load import add
 from cockpit.model.histogram import Histogram
+from cockpit.model.host_figures import HOST_FIGURES, host_figures, is_host_figure
+from cockpit.model.host_window import joined
 from cockpit.model.load import LoadPlan
 from cockpit.model.state import Counts, HostWindow, Segment, State
 
+__all__ = [
+    "HOST_FIGURES",
+    "LATENCIES",
+    "RunResult",
+    "figure",
+    "host_figures",
+    "is_host_figure",
+    "is_latency",
+    "latency",
+]
+__all__ += ["run_result"]
 LATENCIES = ("service", "response", "connect", "first_byte")
 _PERCENTILE = re.compile(r"p(\d{1,2}(?:[._]\d{1,3})?|100)")
 
@@ -32,6 +44,7 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
     addresses: tuple[str, ...] = ()
     worker_cpu: Mapping[int, float] = {}
+    worker_wait: Mapping[int, float] = {}
     saturated: float
     partial: str
     reason: str
@@ -51,6 +64,11 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     def generator_cpu(self) -> float:
         """CPU of the busiest worker, 1.0 is a whole core."""
         return max(self.generator, default=0.0)
+
+    @property
+    def cpu_wait(self) -> float:
+        """The largest share of the time that a worker was ready to run and had no CPU."""
+        return max(self.worker_wait.values(), default=0.0) / self.seconds if self.seconds > 0 else 0.0
 
 
 def run_result(state: State, run: int) -> RunResult | None:
@@ -75,6 +93,7 @@ def run_result(state: State, run: int) -> RunResult | None:
         warnings=of_run[0].warnings,
         addresses=of_run[0].addresses,
         worker_cpu=_summed(segment.worker_cpu for segment in segments),
+        worker_wait=_summed(segment.worker_wait for segment in segments),
         saturated=sum(segment.saturated for segment in segments),
         partial="; ".join(sorted({segment.partial for segment in segments if segment.partial})),
         reason=segments[-1].reason,
@@ -95,18 +114,8 @@ def _merged_windows(segments: list[Segment]) -> dict[str, HostWindow]:
     for segment in segments:
         for name, window in segment.hosts.items():
             before = merged.get(name)
-            merged[name] = _join(before, window) if before else window
+            merged[name] = joined(before, window) if before else window
     return merged
-
-
-def _join(before: HostWindow, after: HostWindow) -> HostWindow:
-    return HostWindow(
-        first=before.first,
-        last=after.last,
-        births=before.births + after.births,
-        deaths=before.deaths + after.deaths,
-        most_defunct=max(before.most_defunct, after.most_defunct),
-    )
 
 
 def latency(counts: Counts, name: str) -> Histogram:
@@ -127,9 +136,9 @@ def figure(result: RunResult, name: str) -> float | None:
         return _latency_figure(latency(result.counts, head), rest)
     if is_latency(name):
         return _latency_figure(latency(result.counts, "response"), name)
-    if rest in HOST_FIGURES:
+    if is_host_figure(rest):
         window = result.hosts.get(head)
-        return host_figures(window).get(rest) if window and window.seconds > 0 else None
+        return host_figures(window, result.seconds).get(rest) if window and window.seconds > 0 else None
     raise KeyError(name)
 
 
@@ -158,33 +167,3 @@ _PLAIN: dict[str, Callable[[RunResult], float]] = {
     "generator.cpu": lambda result: 100 * result.generator_cpu,
     "generator.lag_p99": lambda result: result.counts.lag.percentile(99),
 }
-
-HOST_FIGURES = (
-    *(f"cpu.{name}" for name in ("user", "nice", "system", "iowait", "steal", "idle")),
-    *(f"io.{name}" for name in ("tps", "rtps", "wtps", "bread", "bwrtn")),
-    *(f"memory.{name}" for name in ("total", "used", "free", "shared", "buff_cache", "available")),
-    *(f"processes.{name}" for name in ("count", "births", "deaths", "births_per_s", "deaths_per_s", "defunct")),
-)
-
-
-def host_figures(window: HostWindow) -> dict[str, float]:
-    """A host's averages over a window, and its memory and processes at the end; what has no data is left out.
-
-    `processes.births` and `deaths` are counts over the window, `defunct` the most seen at once.
-    """
-    first, last = window.first.reading, window.last.reading
-    figures: dict[str, float] = {}
-    for group, struct in (
-        ("cpu", cpu_share(first, last)),
-        ("io", io_rates(first, last)),
-        ("memory", memory_use(last)),
-    ):
-        if struct is not None:
-            figures |= {f"{group}.{name}": float(getattr(struct, name)) for name in struct.__struct_fields__}
-    figures["processes.count"] = len(last.processes)
-    figures["processes.births"] = window.births
-    figures["processes.deaths"] = window.deaths
-    figures["processes.births_per_s"] = window.births / window.seconds
-    figures["processes.deaths_per_s"] = window.deaths / window.seconds
-    figures["processes.defunct"] = window.most_defunct
-    return figures

@@ -11,8 +11,9 @@ from cockpit.model import events as ev
 from cockpit.model.fold_hosts import host_changed, host_sample
 from cockpit.model.fold_load import load_adjusted, run_ended, run_started, split_segment, tick, worker_lost
 from cockpit.model.fold_panes import panes_of, status_read, tail_changed, tail_text
+from cockpit.model.knobs import Setting
 from cockpit.model.markers import mark
-from cockpit.model.state import Change, HostState, KnobState, Marker, State
+from cockpit.model.state import ActionRun, Change, HostState, KnobState, Marker, State
 
 
 def fold(state: State, event: ev.AnyEvent) -> State:
@@ -56,26 +57,74 @@ def _change_begun(state: State, event: ev.ChangeBegun) -> State:
         settings=event.settings,
         begun=event.t,
         undoes=event.undoes,
+        diff=event.diff,
+        cost=event.cost,
+        who=event.who,
     )
     return replace(state, changes=(*state.changes, change))
 
 
-def _change_ended(state: State, event: ev.ChangeEnded) -> State:
-    at = next((i for i, change in enumerate(state.changes) if change.letter == event.change), None)
+def _change_stage(state: State, event: ev.ChangeStage) -> State:
+    at = _place_of(state, event.change)
     if at is None:
         return state
-    change = replace(state.changes[at], ended=event.t, outcome=event.outcome, detail=event.detail)
-    changes = (*state.changes[:at], change, *state.changes[at + 1 :])
-    said = change.label if event.outcome == "applied" else f"{change.label}: {event.outcome}, {event.detail}"
-    state = mark(replace(state, changes=changes), Marker(t=event.t, kind="change", sign=change.letter, text=said))
-    if event.outcome != "applied":
+    known = state.changes[at]
+    confirm_by = None if event.seconds is None else event.t + event.seconds
+    change = replace(known, stages={**known.stages, event.stage: event.t}, confirm_by=confirm_by)
+    state = _with_change(state, at, change)
+    return _came_into_force(state, change, change.settings, event.t) if event.stage == "in force" else state
+
+
+def _change_ended(state: State, event: ev.ChangeEnded) -> State:
+    at = _place_of(state, event.change)
+    if at is None:
         return state
+    known = state.changes[at]
+    change = replace(known, ended=event.t, outcome=event.outcome, detail=event.detail, confirm_by=None)
+    applied = event.outcome == "applied"
+    said = change.label if applied else f"{change.label}: {event.outcome}, {event.detail}"
+    since = event.t if change.in_force is None or not applied else change.in_force
+    state = mark(_with_change(state, at, change), Marker(t=since, kind="change", sign=change.letter, text=said))
+    was_in_force = "in force" in known.stages
+    if applied == was_in_force:
+        return state
+    if applied:
+        return _came_into_force(state, change, change.settings, event.t)
+    back = tuple(Setting(knob=setting.knob, old=setting.new, new=setting.old) for setting in change.settings)
+    return _came_into_force(state, replace(change, undoes=change.letter, settings=back), back, event.t)
+
+
+def _place_of(state: State, letter: str) -> int | None:
+    return next((place for place, change in enumerate(state.changes) if change.letter == letter), None)
+
+
+def _with_change(state: State, at: int, change: Change) -> State:
+    return replace(state, changes=(*state.changes[:at], change, *state.changes[at + 1 :]))
+
+
+def _came_into_force(state: State, change: Change, settings: tuple[Setting, ...], t: float) -> State:
+    """The values that count from `t` on; a run under way goes on in a row of its own."""
     values = {
         setting.knob: replace(state.knobs[setting.knob], value=setting.new, known=True, detail="")
-        for setting in change.settings
+        for setting in settings
         if setting.knob in state.knobs
     }
-    return split_segment(replace(state, knobs={**state.knobs, **values}), change)
+    return split_segment(replace(state, knobs={**state.knobs, **values}), replace(change, ended=t))
+
+
+def _action_begun(state: State, event: ev.ActionBegun) -> State:
+    run = ActionRun(number=event.number, action=event.action, host=event.host, times=event.times, begun=event.t)
+    times = f" {event.times} times" if event.times > 1 else ""
+    marker = Marker(t=event.t, kind="action", sign="◆", text=f"{event.action}{times} on {event.host}")
+    return mark(replace(state, actions=(*state.actions, run)), marker)
+
+
+def _action_ended(state: State, event: ev.ActionEnded) -> State:
+    actions = tuple(
+        replace(run, ended=event.t, done=event.done, detail=event.detail) if run.number == event.number else run
+        for run in state.actions
+    )
+    return replace(state, actions=actions)
 
 
 def _note(state: State, event: ev.Note) -> State:
@@ -97,6 +146,9 @@ _FOLDS: dict[type, Callable[[State, Any], State]] = {
     ev.StatusRead: status_read,
     ev.KnobRead: _knob_read,
     ev.ChangeBegun: _change_begun,
+    ev.ChangeStage: _change_stage,
     ev.ChangeEnded: _change_ended,
+    ev.ActionBegun: _action_begun,
+    ev.ActionEnded: _action_ended,
     ev.Note: _note,
 }

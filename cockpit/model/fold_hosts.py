@@ -1,25 +1,19 @@
-"""The part of fold that turns host readings into shares, rates, process rows and churn."""
+"""The part of fold that takes in what the feeds of the hosts tell: conditions and readings."""
 
 from __future__ import annotations
 
 from msgspec.structs import replace
 
 from cockpit.model import events as ev
-from cockpit.model.hosts import CpuCounters, HostFacts, HostReading, ProcessCounters
+from cockpit.model.host_rates import Step, memory_use, step_between
+from cockpit.model.host_window import widened
+from cockpit.model.hosts import HostFacts, HostReading, ProcessCounters
 from cockpit.model.markers import mark
-from cockpit.model.state import (
-    CpuShare,
-    HostPoint,
-    HostWindow,
-    IoRates,
-    Marker,
-    MemoryUse,
-    ProcessRow,
-    Segment,
-    State,
-)
+from cockpit.model.parents import mark_restarts
+from cockpit.model.state import HostPoint, HostState, HostWindow, Marker, ProcessRow, Segment, State
 
-KIB = 1024
+# Seconds by which a sample's instant may be off.
+_UPTIME_SLACK = 1.0
 
 
 def host_changed(state: State, event: ev.HostChanged) -> State:
@@ -32,9 +26,10 @@ def host_changed(state: State, event: ev.HostChanged) -> State:
         since=event.t if event.condition != host.condition else host.since,
         detail=event.detail,
         facts=event.facts or host.facts,
+        gap=host.gap or event.condition not in ("up", "slow"),
     )
     state = replace(state, hosts={**state.hosts, event.host: changed})
-    if host.condition == "up" and event.condition == "lost":
+    if host.condition in ("up", "slow") and event.condition == "lost":
         gap = Marker(t=event.t, kind="gap", sign="!", text=f"{event.host} lost: {event.detail}")
         state = mark(state, gap)
     return state
@@ -44,113 +39,60 @@ def host_sample(state: State, event: ev.HostSample) -> State:
     host = state.hosts.get(event.host)
     if host is None or host.facts is None:
         return state
-    before = host.sample if _continues(host.sample, event) else None
-    point = _point(before, event, host.facts)
-    births, deaths = churn(before.reading, event.reading) if before else (0, 0)
+    before = host.sample
+    same_boot = before is not None and _continues(before, event)
+    step = step_between(before.reading, event.reading, host.facts) if before and same_boot else None
+    # What is drawn at this instant must not be the mean over a time in which the host was lost.
+    recent = None if host.gap else step
+    point = _point(recent, event)
     sampled = replace(
         host,
         sample=event,
         seen=event.t,
         points=(*host.points, point),
-        processes=process_rows(before.reading if before else None, event.reading, host.facts),
-        births=host.births + births,
-        deaths=host.deaths + deaths,
+        processes=process_rows(before.reading if before and same_boot else None, event.reading, host.facts),
+        cores=recent.cores if recent else (),
+        disks=tuple(disk for disk, _ in recent.disks) if recent else (),
+        nets=recent.nets if recent else (),
+        births=host.births + (step.births if step else 0),
+        deaths=host.deaths + (step.deaths if step else 0),
+        gap=False,
     )
-    state = replace(state, hosts={**state.hosts, event.host: sampled})
-    return _widen_window(state, event, births, deaths, point.defunct)
+    widened = _widen_window(state, host, event, step, point)
+    return mark_restarts(replace(widened, hosts={**state.hosts, event.host: sampled}), event)
 
 
-def _continues(before: ev.HostSample | None, now: ev.HostSample) -> bool:
+def _continues(before: ev.HostSample, now: ev.HostSample) -> bool:
     """Whether the two samples are of one boot, so that their counters can be subtracted."""
-    if before is None:
-        return False
     old, new = before.reading, now.reading
-    return new.uptime > old.uptime and new.forks >= old.forks and sum_of(new.cpu) >= sum_of(old.cpu)
+    # A host that was started anew since then has not been up for as long as has passed.
+    started_since = new.uptime < now.t - before.t - _UPTIME_SLACK
+    return new.uptime > old.uptime and new.forks >= old.forks and not started_since
 
 
-def sum_of(counters: CpuCounters) -> int:
-    """All time a cpu line counts; guest time is in user and nice already."""
-    fields = (counters.user, counters.nice, counters.system, counters.idle)
-    return sum(fields) + counters.iowait + counters.irq + counters.softirq + counters.steal
-
-
-def _point(before: ev.HostSample | None, now: ev.HostSample, facts: HostFacts) -> HostPoint:
+def _point(step: Step | None, now: ev.HostSample) -> HostPoint:
     reading = now.reading
-    births, deaths = churn(before.reading, reading) if before else (0, 0)
-    seconds = reading.uptime - before.reading.uptime if before else 0.0
+    processes = reading.processes
     return HostPoint(
         t=now.t,
-        cpu=cpu_share(before.reading, reading) if before else None,
-        io=io_rates(before.reading, reading) if before else None,
+        cpu=step.cpu if step else None,
+        io=step.io if step else None,
+        net=step.net if step else None,
         memory=memory_use(reading),
         load=reading.load,
-        count=len(reading.processes),
-        births=births / seconds if before else None,
-        deaths=deaths / seconds if before else None,
-        defunct=sum(process.stat.startswith("Z") for process in reading.processes),
-        rss=sum(process.rss for process in reading.processes),
-        unshared=sum(max(0, process.rss - process.shared) for process in reading.processes),
+        count=len(processes),
+        births=step.births / step.seconds if step else None,
+        deaths=step.deaths / step.seconds if step else None,
+        unseen=max(0, step.forks - step.births) if step else None,
+        defunct=sum(process.stat.startswith("Z") for process in processes),
+        rss=sum(process.rss for process in processes),
+        unshared=sum(max(0, process.rss - process.shared) for process in processes),
+        pss=reading.pss,
+        running=reading.running,
+        blocked=reading.blocked,
         probe_cpu=reading.probe_cpu,
         round_trip=now.round_trip,
     )
-
-
-def cpu_share(old: HostReading, new: HostReading) -> CpuShare | None:
-    """CPU between two readings as `sar -u` has it; None when no clock tick passed. Irq time is in system."""
-    total = sum_of(new.cpu) - sum_of(old.cpu)
-    if total <= 0:
-        return None
-
-    def share(*names: str) -> float:
-        spent: int = sum(getattr(new.cpu, name) - getattr(old.cpu, name) for name in names)
-        return max(0.0, 100 * spent / total)
-
-    return CpuShare(
-        user=share("user"),
-        nice=share("nice"),
-        system=share("system", "irq", "softirq"),
-        iowait=share("iowait"),
-        steal=share("steal"),
-        idle=share("idle"),
-    )
-
-
-def io_rates(old: HostReading, new: HostReading) -> IoRates | None:
-    """I/O between two readings as `sar -b` has it; None when a counter fell (a disk went away)."""
-    seconds = new.uptime - old.uptime
-    names = ("reads", "writes", "discards", "sectors_read", "sectors_written")
-    deltas = [getattr(new.io, name) - getattr(old.io, name) for name in names]
-    if seconds <= 0 or min(deltas) < 0:
-        return None
-    reads, writes, discards, read, written = (delta / seconds for delta in deltas)
-    return IoRates(tps=reads + writes + discards, rtps=reads, wtps=writes, bread=read, bwrtn=written)
-
-
-def memory_use(reading: HostReading) -> MemoryUse:
-    """Memory as `free` of procps 4 has it: used is total less available."""
-    memory = reading.memory
-    return MemoryUse(
-        total=memory.total * KIB,
-        used=max(0, memory.total - memory.available) * KIB,
-        free=memory.free * KIB,
-        shared=memory.shmem * KIB,
-        buff_cache=(memory.buffers + memory.cached + memory.reclaimable) * KIB,
-        available=memory.available * KIB,
-    )
-
-
-def churn(old: HostReading, new: HostReading) -> tuple[int, int]:
-    """(births, deaths) between two readings: processes told apart by pid and start time.
-
-    One that became defunct has died, although its row is still there.
-    """
-    lived = {_identity(process) for process in old.processes if not process.stat.startswith("Z")}
-    known = {_identity(process) for process in old.processes}
-    living = {_identity(process) for process in new.processes if not process.stat.startswith("Z")}
-    there = {_identity(process) for process in new.processes}
-    born = there - known
-    # A newcomer that is defunct already was born and has died.
-    return len(born), len(lived - living) + len(born - living)
 
 
 def _identity(process: ProcessCounters) -> tuple[int, int]:
@@ -182,7 +124,7 @@ def process_rows(old: HostReading | None, new: HostReading, facts: HostFacts) ->
     return tuple(rows)
 
 
-def _widen_window(state: State, event: ev.HostSample, births: int, deaths: int, defunct: int) -> State:
+def _widen_window(state: State, host: HostState, event: ev.HostSample, step: Step | None, point: HostPoint) -> State:
     """Counts the sample into the last row: while it goes on, and once more after its end, so that it is covered."""
     segment = state.segment
     if segment is None:
@@ -190,18 +132,11 @@ def _widen_window(state: State, event: ev.HostSample, births: int, deaths: int, 
     window = segment.hosts.get(event.host)
     if segment.end is not None and (window is None or window.last.t >= segment.end):
         return state
-    if window is None or not _continues(window.first, event):
+    if window is None or not host.points:
         window = HostWindow(first=event, last=event)
     else:
-        window = replace(
-            window,
-            last=event,
-            births=window.births + births,
-            deaths=window.deaths + deaths,
-            most_defunct=max(window.most_defunct, defunct),
-        )
-    widened = _with_window(segment, event.host, window)
-    return replace(state, segments=(*state.segments[:-1], widened))
+        window = widened(window, event, step, (host.points[-1], point), gap=host.gap)
+    return replace(state, segments=(*state.segments[:-1], _with_window(segment, event.host, window)))
 
 
 def _with_window(segment: Segment, name: str, window: HostWindow) -> Segment:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec.structs import replace
@@ -11,7 +12,8 @@ from cockpit.model.load import LoadPlan
 from cockpit.model.markers import mark
 from cockpit.model.state import Change, Counts, Filling, HostWindow, LoadSecond, Marker, Segment, State
 
-# A worker that uses this much of a core, or comes this late (s, p99), was itself the bottleneck.
+# A worker that uses this much of a core (or would, had it not to wait for one), or comes this late (s, p99), was itself
+# the bottleneck.
 SATURATED_CPU = 0.95
 SATURATED_LAG = 0.010
 
@@ -115,7 +117,7 @@ def split_segment(state: State, change: Change) -> State:
 def saturated(tick: ev.Tick) -> bool:
     """Whether the generator, not the server, set the pace in this tick."""
     span = tick.t - tick.start
-    return span > 0 and (tick.cpu / span >= SATURATED_CPU or tick.lag.percentile(99) >= SATURATED_LAG)
+    return span > 0 and ((tick.cpu + tick.cpu_wait) / span >= SATURATED_CPU or tick.lag.percentile(99) >= SATURATED_LAG)
 
 
 def _open_windows(state: State) -> dict[str, HostWindow]:
@@ -128,7 +130,12 @@ def _open_windows(state: State) -> dict[str, HostWindow]:
 
 
 def _changes_since(state: State, known: int) -> tuple[Change, ...]:
-    return tuple(change for change in state.changes[known:] if change.outcome == "applied")
+    return tuple(change for change in state.changes[known:] if _works(change))
+
+
+def _works(change: Change) -> bool:
+    """Whether the server works by it, though a person may still have to confirm it."""
+    return change.outcome == "applied" or (not change.outcome and change.in_force is not None)
 
 
 def _base(state: State, changes: tuple[Change, ...]) -> str:
@@ -210,6 +217,7 @@ def _climb(state: State, tick: ev.Tick) -> State:
         hosts=_open_windows(state),
         saturated=0.0,
         worker_cpu={},
+        worker_wait={},
     )
     closed = replace(last, end=tick.start)
     return replace(state, segments=(*state.segments[:-1], closed, following))
@@ -234,9 +242,14 @@ def _count_into_segment(state: State, tick: ev.Tick, counts: Counts) -> State:
         counts=add(segment.counts, counts),
         last=max(segment.last, tick.t),
         saturated=segment.saturated + lost / segment.plan.workers,
-        worker_cpu={**segment.worker_cpu, tick.worker: segment.worker_cpu.get(tick.worker, 0.0) + tick.cpu},
+        worker_cpu=_more(segment.worker_cpu, tick.worker, tick.cpu),
+        worker_wait=_more(segment.worker_wait, tick.worker, tick.cpu_wait),
     )
     return replace(state, segments=(*state.segments[:at], counted, *state.segments[at + 1 :]))
+
+
+def _more(table: Mapping[int, float], worker: int, seconds: float) -> dict[int, float]:
+    return {**table, worker: table.get(worker, 0.0) + seconds}
 
 
 def _count_into_second(state: State, tick: ev.Tick, counts: Counts) -> State:
@@ -266,6 +279,7 @@ def _fill(filling: Filling | None, second: int, tick: ev.Tick, counts: Counts) -
         span=before.span + span,
         saturated=before.saturated + lost,
         pause=max(before.pause, tick.pause),
+        waited=_more(before.waited, tick.worker, tick.cpu_wait),
     )
 
 
@@ -278,17 +292,26 @@ def load_second(filling: Filling) -> LoadSecond:
         end=filling.end,
         completed=counts.completed,
         failed=counts.failed,
+        errors=sum(counts.errors.values()),
         held_back=counts.held_back,
         p50=counts.latency.percentile(50),
         p99=counts.latency.percentile(99),
         max=counts.latency.max,
         density=tuple(counts.latency.between(LATENCY_EDGES)),
+        latency=counts.latency.coarse(),
         connections=sum(filling.connections.values()),
         workers=tuple(cpu / span if span else 0.0 for _, (cpu, span) in sorted(filling.spent.items())),
         lag_p99=counts.lag.percentile(99),
         pause=filling.pause,
         saturated=filling.saturated > filling.span / 2,
+        cpu_wait=max((_share(filling, worker) for worker in filling.waited), default=0.0),
     )
+
+
+def _share(filling: Filling, worker: int) -> float:
+    """The share of a second that a worker waited for a CPU."""
+    span = filling.spent[worker][1]
+    return filling.waited[worker] / span if span else 0.0
 
 
 def _put_second(seconds: tuple[LoadSecond, ...], new: LoadSecond) -> tuple[LoadSecond, ...]:

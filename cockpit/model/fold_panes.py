@@ -5,6 +5,9 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from cockpit.model import events as ev
+from cockpit.model.host_window import added
+from cockpit.model.pages import rates, weighted
+from cockpit.model.parents import mark_reload
 from cockpit.model.state import HostState, State, StatusPane, TailLine, TailPane
 
 # Lines of a tail that can be looked back at from any instant.
@@ -24,7 +27,8 @@ def tail_text(state: State, event: ev.TailText) -> State:
     tail = _tail(state, event.host, event.tail)
     if tail is None:
         return state
-    lines = (*tail.lines, *(TailLine(event.t, text) for text in event.lines))
+    before = tail.lines[:-1] if event.continues else tail.lines
+    lines = (*before, *(TailLine(event.t, text) for text in event.lines))
     return _with_tail(
         state, event.host, event.tail, replace(tail, lines=lines[-TAIL_LINES:], skipped=tail.skipped + event.skipped)
     )
@@ -43,11 +47,35 @@ def status_read(state: State, event: ev.StatusRead) -> State:
         return state
     before = host.pages[event.page]
     if event.detail:
-        after = replace(before, detail=event.detail)
-    else:
-        after = replace(before, t=event.t, values=event.values, text=event.text, detail="")
-    pages = (*host.pages[: event.page], after, *host.pages[event.page + 1 :])
+        return _with_page(state, event, replace(before, detail=event.detail))
+    seconds = event.t - before.t if before.t is not None else 0.0
+    since = rates(before.page.kind, before.values, event.values, seconds)
+    after = replace(before, t=event.t, values=event.values, rates=since, text=event.text, detail="")
+    return mark_reload(_widen_window(_with_page(state, event, after), event, before), event, before)
+
+
+def _with_page(state: State, event: ev.StatusRead, page: StatusPane) -> State:
+    host = state.hosts[event.host]
+    pages = (*host.pages[: event.page], page, *host.pages[event.page + 1 :])
     return replace(state, hosts={**state.hosts, event.host: replace(host, pages=pages)})
+
+
+def _widen_window(state: State, event: ev.StatusRead, before: StatusPane) -> State:
+    """Counts the time since the reading before into the last row, where it began in it and the host is in it."""
+    segment = state.segment
+    window = segment.hosts.get(event.host) if segment else None
+    if segment is None or window is None or before.t is None or before.t < segment.start:
+        return state
+    if segment.end is not None and before.t >= segment.end:
+        return state
+    # Of several pages of one kind the first gives the host's figures.
+    first = next(at for at, pane in enumerate(state.hosts[event.host].pages) if pane.page.kind == before.page.kind)
+    if event.page != first:
+        return state
+    told = weighted(before.page.kind, before.values, event.values, event.t - before.t)
+    wider = replace(window, sums=added(window.sums, told))
+    segment = replace(segment, hosts={**segment.hosts, event.host: wider})
+    return replace(state, segments=(*state.segments[:-1], segment))
 
 
 def _tail(state: State, host: str, tail: int) -> TailPane | None:

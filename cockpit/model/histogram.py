@@ -17,6 +17,8 @@ Ints = npt.NDArray[np.int64]
 # 2048 sub-buckets give three digits; every further power of two reuses its upper half.
 _HALF_BITS = 10
 _LARGEST = (1 << 53) - 1
+# Buckets that one of `Histogram.coarse` holds.
+_COARSE = 16
 
 
 def indices_of(values: Ints) -> Ints:
@@ -157,6 +159,15 @@ class Histogram:
         shifts = np.maximum((self.indices >> _HALF_BITS) - 1, 0)
         bounds: Ints = (self.indices - (shifts << _HALF_BITS)) << shifts
         return bounds
+
+    def coarse(self) -> Histogram:
+        """The same counts by buckets of at most 1.6 %, each named by its lowest index: small enough to keep many."""
+        if not self.count:
+            return EMPTY
+        indices = self.indices & -_COARSE
+        first = np.flatnonzero(np.diff(indices, prepend=-1))
+        counts = np.add.reduceat(self.counts, first)
+        return Histogram(indices[first], counts, self.total_ns, self.min_ns, self.max_ns)
 
     def to_wire(self) -> list[Any]:
         """[total, min, max, gap, count, gap, count, …]: small in JSON, and smaller still compressed."""

@@ -158,7 +158,8 @@ class HostReading(msgspec.Struct, frozen=True, kw_only=True):
     `forks` counts processes and threads made since boot: the bound on what sampling can have missed.
     `probe_cpu` is the CPU time (s) that the probe itself uses on the host for a frame, the mean of its last 30 or so.
     `running` and `blocked` are tasks, as the kernel counts them. `hidden`: /proc shows the probe its own processes only
-    (hidepid), so that the absence of others says nothing.
+    (hidepid), so that the absence of others says nothing. `pss` is the memory (bytes) of the watched processes,
+    each page that they share counted once, by parts; None where it could not be read of all of them.
     """
 
     uptime: float
@@ -176,3 +177,4 @@ class HostReading(msgspec.Struct, frozen=True, kw_only=True):
     running: int = 0
     blocked: int = 0
     hidden: bool = False
+    pss: int | None = None

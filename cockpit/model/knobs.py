@@ -1,37 +1,146 @@
-"""Settings of a server that can be read and changed."""
+"""Settings of a server that can be read and changed, and commands that can be run there."""
 
 from __future__ import annotations
 
-from typing import Literal
+import re
+from typing import Literal, get_args
 
 import msgspec
 
-KnobKind = Literal["apache"]
+KnobKind = Literal["apache", "nginx", "squid", "keyvalue", "sysctl", "choice", "mount", "command"]
+# What putting a value into force costs: nothing, a reload that lets replies end, a new start, a remount.
+Cost = Literal["live", "graceful", "restart", "remount"]
+COSTS: tuple[str, ...] = get_args(Cost)
+
+# Kinds whose value stands in a file; `sysctl` has one where the profile names it.
+FILE_KINDS = frozenset({"apache", "nginx", "squid", "keyvalue"})
+ATIME_OPTIONS = ("strictatime", "relatime", "noatime")
+_NUMBER = re.compile(r"([-+]?[0-9]+(?:\.[0-9]+)?)(.*)", re.DOTALL)
+_RESTARTS = re.compile(r"\b(restart|start|stop|shutdown)\b")
 
 
-class Knob(msgspec.Struct, frozen=True, kw_only=True):
-    """A directive of an Apache configuration file.
+class Option(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One way of a choice: `set` switches to it; `when` succeeds while it is chosen (where the knob has no `get`)."""
 
-    `section` is the opening of the block that holds it, without brackets (`IfModule mpm_prefork_module`); None is
-    the top level, or the one such conditional block that has the directive. `test` checks the whole configuration,
-    `reload` puts it into force: shell commands for the host.
-    `values` limits what it may be set to; empty is anything that is one word.
+    name: str
+    set: str
+    when: str = ""
+
+
+class Knob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A setting of a host. Which fields it has depends on its kind:
+
+    apache, nginx, squid: `directive` in `file`, in `section` (`IfModule mpm_prefork_module`; `http { server {`); None
+    is the top level. keyvalue: `key` in `file`. sysctl: `key`, and its line in `file` where there is one. choice:
+    `option`s and one `get`, or a `when` each. mount: the atime option of the mount point `mount`. command: `get` prints
+    the value, `set` takes it as "$1".
+
+    `test` checks the whole configuration, `reload` puts it into force: shell commands for the host.
+    `values` are all it may be set to; `min` and `max` a range of numbers, which `unit` may follow.
+    `workers` are the processes of which a reload makes new ones; `log` is the server's error log; `cost` as in Cost.
     """
 
     name: str
     host: str
     kind: KnobKind = "apache"
-    file: str
+    file: str = ""
     section: str | None = None
-    directive: str
-    test: str
-    reload: str
+    directive: str = ""
+    key: str = ""
+    mount: str = ""
+    option: tuple[Option, ...] = ()
+    get: str = ""
+    set: str = ""
+    test: str = ""
+    reload: str = ""
     values: tuple[str, ...] = ()
+    min: float | None = None
+    max: float | None = None
+    unit: str = ""
+    cost: str = ""
+    workers: str = ""
+    log: str = ""
+
+    @property
+    def in_file(self) -> bool:
+        """Whether a file holds its value."""
+        return self.kind in FILE_KINDS or (self.kind == "sysctl" and bool(self.file))
+
+    @property
+    def live(self) -> bool:
+        """Whether its value is asked of the host itself and set by a command."""
+        return self.kind not in FILE_KINDS
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """All values it can be given, where they can be listed."""
+        if self.kind == "choice":
+            return tuple(option.name for option in self.option)
+        if self.kind == "mount":
+            return self.values or ATIME_OPTIONS
+        return self.values
+
+    @property
+    def allowed(self) -> str:
+        """What it may be set to, in words; "" where anything that fits may stand there."""
+        unit = self.unit and f" {self.unit.strip()}"
+        if self.choices:
+            return ", ".join(self.choices)
+        if self.min is not None and self.max is not None:
+            return f"{self.min:g} to {self.max:g}{unit}"
+        if self.min is not None:
+            return f"{self.min:g} or more{unit}"
+        return f"at most {self.max:g}{unit}" if self.max is not None else ""
+
+    @property
+    def price(self) -> str:
+        """What a change of it costs: what the profile says, else by its kind and its reload command."""
+        if self.cost:
+            return self.cost
+        if self.kind == "mount":
+            return "remount"
+        if self.kind == "choice" or _RESTARTS.search(self.reload):
+            return "restart"
+        return "graceful" if self.reload else "live"
+
+    @property
+    def place(self) -> str:
+        """Where its value stands, as in `/etc/default/tomcat10: JAVA_OPTS`."""
+        what = self.directive or self.key or self.mount or self.get
+        return f"{self.file}: {what}" if self.file else what
+
+    def refuses(self, value: str) -> str:
+        """Why the profile does not allow a value; "" where it does."""
+        if self.choices:
+            return "" if value in self.choices else f"is none of {', '.join(self.choices)}"
+        if self.min is None and self.max is None:
+            return ""
+        found = _NUMBER.fullmatch(value)
+        if not found or found[2].strip() not in ("", self.unit.strip()):
+            return f"is no number{f' of {self.unit.strip()}' if self.unit else ''}; allowed: {self.allowed}"
+        number = float(found[1])
+        if (self.min is not None and number < self.min) or (self.max is not None and number > self.max):
+            return f"is out of range; allowed: {self.allowed}"
+        return ""
+
+
+def costliest(knobs: tuple[Knob, ...]) -> str:
+    """What a change of all of them costs: the dearest of their costs."""
+    return max((knob.price for knob in knobs), key=COSTS.index, default="live")
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
-    """One knob taken from `old` to `new`; None is: the directive is not in the file."""
+    """One knob taken from `old` to `new`; None is: it is not set there."""
 
     knob: str
     old: str | None
     new: str | None
+
+
+class ServerAction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A command to run on a host, `times` times one after the other: a restart, an emptied cache."""
+
+    name: str
+    host: str
+    command: str
+    times: int = 1

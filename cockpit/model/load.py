@@ -45,7 +45,8 @@ class Expect(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """One of several requests of a plan. `url` is absolute; `name` is the group that its figures are kept under."""
+    """One of several requests of a plan. `url` is absolute; `name` is the group that its figures are kept under;
+    `binary` stands in for a `body` that is no text."""
 
     name: str
     url: str
@@ -54,6 +55,12 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     body: str | None = None
     weight: int = 1
     expect: Expect | None = None
+    binary: bytes | None = None
+
+    @property
+    def content(self) -> bytes:
+        """The body as it is sent."""
+        return _content(self)
 
 
 class PathList(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,11 +99,13 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What to send.
 
     Closed (`rate` None): `concurrency` places, each with one request in flight. Open: `rate` arrivals a second on an
-    absolute schedule, even or Poisson by `seed`, whatever the server does; at most `max_in_flight` are under way and
-    what that held back is counted. It ends after exactly `requests` requests or `duration` seconds, or with the last
-    of `stages`; one of these is set. The first `warmup` seconds are sent and not counted.
-    `timeout` (s) is for a whole request, connect included. `workers` processes share it exactly;
+    absolute schedule, even or Poisson by `seed`, whatever the server does; at most `max_in_flight` are under way, and
+    what finds no room is held back until there is, counted, and sent in order. It ends after exactly `requests`
+    requests or `duration` seconds, or with the last of `stages`; one of these is set. What is still held back then is
+    never sent, and counted. The first `warmup` seconds are sent and not counted.
+    `timeout` (s) is for a whole request from its send, connect included. `workers` processes share it exactly;
     worker i is pinned to `cpus[i % len(cpus)]` where cpus is not empty.
+    `binary` stands in for a `body` that is no text.
     `mix` in rotation by weight replaces url, method, headers, body and `expect`; `paths` replaces the URL's path.
     `connect_to` (host:port), `unix` (a socket's path) say where to connect instead; `local_addresses` from where.
     """
@@ -126,6 +135,12 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
     workers: int = 1
     cpus: tuple[int, ...] = ()
     tick: float = 0.1
+    binary: bytes | None = None
+
+    @property
+    def content(self) -> bytes:
+        """The body as it is sent."""
+        return _content(self)
 
     @property
     def open(self) -> bool:
@@ -136,7 +151,7 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
         """The plan as it may be recorded and shown: no password, no header that could be one, bodies as a digest."""
         mix = tuple(
             msgspec.structs.replace(
-                one, url=url_without_password(one.url), headers=_redacted(one.headers), body=_digest(one.body)
+                one, url=url_without_password(one.url), headers=_redacted(one.headers), body=_digest(one), binary=None
             )
             for one in self.mix
         )
@@ -144,7 +159,8 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
             self,
             url=url_without_password(self.url),
             headers=_redacted(self.headers),
-            body=_digest(self.body),
+            body=_digest(self),
+            binary=None,
             mix=mix,
         )
 
@@ -153,10 +169,14 @@ def _redacted(headers: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ..
     return tuple((name, value if name.lower() in OPEN_HEADERS else REDACTED) for name, value in headers)
 
 
-def _digest(body: str | None) -> str | None:
-    if body is None or body.startswith("sha256:"):
-        return body
-    raw = body.encode()
+def _content(request: Request | LoadPlan) -> bytes:
+    return (request.body or "").encode() if request.binary is None else request.binary
+
+
+def _digest(request: Request | LoadPlan) -> str | None:
+    if request.binary is None and (request.body is None or request.body.startswith("sha256:")):
+        return request.body
+    raw = request.content
     return f"sha256:{hashlib.sha256(raw).hexdigest()} ({len(raw)} bytes)"
 
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
 from cockpit.model.events import Group, HostCondition, HostSample, SessionStarted
 from cockpit.model.histogram import EMPTY, Histogram
-from cockpit.model.hosts import HostConfig, HostFacts, ProcessCounters, StatusPage
+from cockpit.model.hosts import HostConfig, HostFacts, IoCounters, ProcessCounters, StatusPage
 from cockpit.model.knobs import Knob, Setting
 from cockpit.model.load import LoadPlan
 
@@ -39,6 +39,7 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
     unexpected: dict[str, int] = {}
     refused: int = 0
     groups: dict[str, Group] = {}
+    unsent: int = 0
     connect: Histogram = EMPTY
     tls: Histogram = EMPTY
     first_byte: Histogram = EMPTY
@@ -66,8 +67,10 @@ class LoadSecond(msgspec.Struct, frozen=True, kw_only=True):
     """One second of load: `second` is session time rounded down; `start` to `end` is the part that ticks cover.
 
     `p50`, `p99` and `max` are of response time (under closed load the service time); `density` counts it by
-    `LATENCY_EDGES`. `saturated`: the generator was the bottleneck for most of it, do not trust. `workers` is CPU of
-    each worker by number, 1.0 is a whole core; `pause` the longest time (s) that one was away.
+    `LATENCY_EDGES`, `latency` by coarse buckets, so that seconds can be merged into any window. `failed` as in Counts;
+    `errors` of them got no whole reply. `saturated`: the generator was the bottleneck for most of it, do not trust.
+    `workers` is CPU of each worker by number, 1.0 is a whole core; `cpu_wait` the largest share of the time that one
+    of them was ready to run and had no CPU; `pause` the longest time (s) that one was away.
     """
 
     second: int
@@ -75,16 +78,19 @@ class LoadSecond(msgspec.Struct, frozen=True, kw_only=True):
     end: float
     completed: int = 0
     failed: int = 0
+    errors: int = 0
     held_back: int = 0
     p50: float = 0.0
     p99: float = 0.0
     max: float = 0.0
     density: tuple[int, ...] = ()
+    latency: Histogram = EMPTY
     connections: int = 0
     workers: tuple[float, ...] = ()
     lag_p99: float = 0.0
     pause: float = 0.0
     saturated: bool = False
+    cpu_wait: float = 0.0
 
     @property
     def generator(self) -> float:
@@ -98,7 +104,8 @@ class LoadSecond(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Filling(msgspec.Struct, frozen=True, kw_only=True):
-    """A second whose ticks still arrive; `span` and `saturated` are worker-seconds, `spent` CPU and span by worker."""
+    """A second whose ticks still arrive; `span` and `saturated` are worker-seconds, `spent` CPU and span by worker,
+    `waited` seconds that a worker waited for a CPU."""
 
     second: int
     start: float
@@ -109,24 +116,48 @@ class Filling(msgspec.Struct, frozen=True, kw_only=True):
     span: float = 0.0
     saturated: float = 0.0
     pause: float = 0.0
+    waited: Mapping[int, float] = MappingProxyType({})
+
+
+class IoMark(msgspec.Struct, frozen=True):
+    """A host's I/O counters at an instant of its uptime."""
+
+    uptime: float
+    io: IoCounters
+
+
+class Weighted(NamedTuple):
+    """A sum of figures, each times what it is a mean over, and the sum of that: seconds, clock ticks or requests."""
+
+    amount: float
+    weight: float
 
 
 class HostWindow(msgspec.Struct, frozen=True, kw_only=True):
-    """A host over a stretch of time: `first` and `last` hold the counters whose difference is the truth.
+    """A host over a stretch of time, from its `first` sample to its `last`.
 
-    Births and deaths count processes that lived past a sample; `most_defunct` is the most seen at once.
+    `seconds` are those of the host's own clock that its counters tell of, `covered` those of them in which it was read
+    at its pace, without a gap. `sums` has all figures by name. Births and deaths count processes that lived past a
+    sample, `forks` what the host made of processes and threads; `most_defunct` is the most seen at once. `opening` and
+    `closing` are marks of the first and the last seconds.
     """
 
     first: HostSample
     last: HostSample
+    seconds: float = 0.0
+    covered: float = 0.0
     births: int = 0
     deaths: int = 0
+    forks: int = 0
     most_defunct: int = 0
+    sums: Mapping[str, Weighted] = MappingProxyType({})
+    opening: tuple[IoMark, ...] = ()
+    closing: tuple[IoMark, ...] = ()
 
     @property
-    def seconds(self) -> float:
-        """Length on the host's own clock."""
-        return self.last.reading.uptime - self.first.reading.uptime
+    def unseen(self) -> int:
+        """At most so many of the watched processes came and went between two samples: what else the host forked."""
+        return max(0, self.forks - self.births)
 
 
 class Segment(msgspec.Struct, frozen=True, kw_only=True):
@@ -137,7 +168,7 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
     had by then); `end` is None while it goes on. `saturated` seconds of it the generator was the bottleneck.
     `partial` says why its figures are not whole. `warmup` is not counted into the run's result; `stage` is its rung;
     `altered`: somebody changed the load while it went on. `warnings` and the target's `addresses` were
-    known before the run; `worker_cpu` is CPU seconds by worker.
+    known before the run; `worker_cpu` is CPU seconds by worker, `worker_wait` those it waited for a CPU.
     """
 
     number: int
@@ -158,6 +189,7 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
     addresses: tuple[str, ...] = ()
     worker_cpu: Mapping[int, float] = MappingProxyType({})
+    worker_wait: Mapping[int, float] = MappingProxyType({})
     saturated: float = 0.0
     partial: str = ""
     reason: str = ""
@@ -167,6 +199,11 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
     def seconds(self) -> float:
         """Length of the part that ticks cover."""
         return self.last - self.start
+
+    @property
+    def cpu_wait(self) -> float:
+        """The largest share of the time that a worker was ready to run and had no CPU."""
+        return max(self.worker_wait.values(), default=0.0) / self.seconds if self.seconds > 0 else 0.0
 
     @property
     def rate(self) -> float:
@@ -248,7 +285,10 @@ class ProcessRow(msgspec.Struct, frozen=True, kw_only=True):
 class HostPoint(msgspec.Struct, frozen=True, kw_only=True):
     """A host's figures at one sample, for its charts and for looking back. None where nothing can be said yet.
 
-    `net` is all interfaces together but the loopback.
+    `net` is all interfaces together but the loopback. `running` and `blocked` are tasks of the whole host. `rss` sums
+    what each watched process has in memory, so that pages they share count once for each; `unshared` leaves out all
+    that belongs to files or shared memory; `pss` counts each page once, by parts, and is None where it may not be read.
+    `unseen`: at most so many processes came and went since the sample before without being seen.
     """
 
     t: float
@@ -263,6 +303,10 @@ class HostPoint(msgspec.Struct, frozen=True, kw_only=True):
     defunct: int = 0
     rss: int = 0
     unshared: int = 0
+    pss: int | None = None
+    unseen: int | None = None
+    running: int = 0
+    blocked: int = 0
     probe_cpu: float = 0.0
     round_trip: float = 0.0
 
@@ -295,10 +339,20 @@ class StatusPane(msgspec.Struct, frozen=True, kw_only=True):
     detail: str = ""
 
 
+class ParentProcess(msgspec.Struct, frozen=True, kw_only=True):
+    """The process of a server that makes its workers. `gone`: it has ended, and none came in its place yet."""
+
+    pid: int
+    start: int
+    comm: str
+    gone: bool = False
+
+
 class HostState(msgspec.Struct, frozen=True, kw_only=True):
     """All that is known of one host. `seen` is when the last sample was taken, `since` when `condition` began.
 
-    `cores`, `disks` and `nets` are of the newest interval, `processes` of the newest sample.
+    `cores`, `disks` and `nets` are of the newest interval, `processes` of the newest sample. `gap`: it was lost since
+    that sample.
     """
 
     config: HostConfig
@@ -317,6 +371,8 @@ class HostState(msgspec.Struct, frozen=True, kw_only=True):
     pages: tuple[StatusPane, ...] = ()
     births: int = 0
     deaths: int = 0
+    gap: bool = False
+    parents: tuple[ParentProcess, ...] = ()
 
     @property
     def point(self) -> HostPoint | None:
@@ -332,9 +388,28 @@ class KnobState(msgspec.Struct, frozen=True, kw_only=True):
     known: bool = False
     detail: str = ""
 
+    @property
+    def options(self) -> tuple[str, ...]:
+        """All values it can be given, where they can be listed."""
+        return self.knob.choices
+
+    @property
+    def range(self) -> str:
+        """What it may be set to, in words; "" where anything that fits may stand there."""
+        return self.knob.allowed
+
+    @property
+    def cost(self) -> str:
+        """What a change of it costs: live, graceful, restart or remount."""
+        return self.knob.price
+
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """A change from its request on. `outcome` is empty while it is under way; `ended` is when it came into force."""
+    """A change from its request on. `outcome` is empty while it is under way; `ended` is when it was over.
+
+    `stages` are how far it came, with the instant of each (see ChangeStage). `confirm_by` is until when a person must
+    confirm it, or it undoes itself; None: nobody is waited for. `diff`, `cost`, `who` are as in ChangeBegun.
+    """
 
     letter: str
     host: str
@@ -344,6 +419,16 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     ended: float | None = None
     outcome: str = ""
     detail: str = ""
+    diff: str = ""
+    cost: str = ""
+    who: str = ""
+    stages: Mapping[str, float] = MappingProxyType({})
+    confirm_by: float | None = None
+
+    @property
+    def in_force(self) -> float | None:
+        """From when on the server worked by it; None: it never did, or not yet."""
+        return self.stages.get("in force", self.ended if self.outcome == "applied" else None)
 
     @property
     def label(self) -> str:
@@ -353,12 +438,25 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Marker(msgspec.Struct, frozen=True, kw_only=True):
-    """A point on the timeline. `kind` is change, note, gap or worker; `sign` is its letter on the charts."""
+    """A point on the timeline. `kind` is change, action, note, gap, restart or worker; `sign` its letter on charts."""
 
     t: float
     kind: str
     sign: str
     text: str
+
+
+class ActionRun(msgspec.Struct, frozen=True, kw_only=True):
+    """An action from its request on. `done` of `times` runs ended well; `ended` is None while it goes on."""
+
+    number: int
+    action: str
+    host: str
+    times: int
+    begun: float
+    ended: float | None = None
+    done: int = 0
+    detail: str = ""
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True):
@@ -375,6 +473,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     hosts: Mapping[str, HostState] = MappingProxyType({})
     knobs: Mapping[str, KnobState] = MappingProxyType({})
     changes: tuple[Change, ...] = ()
+    actions: tuple[ActionRun, ...] = ()
     markers: tuple[Marker, ...] = ()
     filling: tuple[Filling, ...] = ()
 

@@ -3,30 +3,62 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterator
 
 # Direction overrides and isolates: they can make a line read as what it is not.
 _BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-_HIDDEN = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
+_HIDDEN = {"Cc", "Cf", "Cn", "Cs", "Co", "Zl", "Zp"}
+# Letters that show as nothing, or as a space.
+_BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0")
+# Marks are drawn over the character before them; more of them in a row would reach into the lines above and below.
+_MARKS = {"Mn", "Me"}
+_MARKS_IN_A_ROW = 2
+# Marks that show as nothing but change how the character before them is drawn, and how wide.
+_SELECTORS = range(0xFE00, 0xFE10), range(0xE0100, 0xE01F0), range(0x180B, 0x1810), range(0x034F, 0x0350)
 
 
 def neutral(text: str, limit: int = 4096) -> str:
-    """`text` on one line without escape sequences, control or direction characters, cut at `limit` characters.
+    """`text` on one line without escape sequences, control, direction or hidden characters, cut at `limit` characters.
 
-    A tab becomes a space; every other control character becomes `·`, so that its presence can be seen.
+    A tab becomes a space; whatever else is no text that can be seen becomes `·`, so that its presence can be. Marks
+    that are drawn over a character stay where it is at most two of them, as languages need.
     """
     cut = text[:limit]
     if cut.isascii() and cut.isprintable():
         return cut if len(text) <= limit else cut[: limit - 1] + "…"
-    shown = "".join(_visible(char) for char in cut)
+    shown = "".join(_visible(cut))
     return shown if len(text) <= limit else shown[: limit - 1] + "…"
 
 
-def _visible(char: str) -> str:
-    if char == "\t":
-        return " "
-    if char in _BIDI or unicodedata.category(char) in _HIDDEN:
-        return "·"
-    return char
+def escaped(json: str) -> str:
+    """JSON that says the same, with what `neutral` would not show written as `\\uXXXX`: a terminal may print it."""
+    if json.isascii() and "\x7f" not in json:
+        return json
+    shown = zip(json, _visible(json), strict=True)
+    return "".join(char if char == seen or char == "\n" else _code(char) for char, seen in shown)
+
+
+def _code(char: str) -> str:
+    units = char.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
+
+
+def _visible(text: str) -> Iterator[str]:
+    # A mark at the beginning would be drawn over what stands before the text.
+    marks = _MARKS_IN_A_ROW
+    for char in text:
+        category = unicodedata.category(char)
+        marks = marks + 1 if category in _MARKS else 0
+        if char == "\t":
+            yield " "
+        elif char in _BIDI or char in _BLANK or category in _HIDDEN or marks > _MARKS_IN_A_ROW or _selects(char):
+            yield "·"
+        else:
+            yield char
+
+
+def _selects(char: str) -> bool:
+    return any(ord(char) in selectors for selectors in _SELECTORS)
 
 
 def si(value: float, digits: int = 3) -> str:

@@ -14,7 +14,7 @@ import pytest
 
 from tests.hosts.sshd import Sshd
 
-DEADLINE = 30.0
+DEADLINE = 60.0
 # Begins the names of the processes to watch: those of another test run on this machine are not ours. At most 8 bytes.
 TAG = f"c{os.getpid()}"
 
@@ -29,7 +29,8 @@ async def until(condition: Callable[[], object]) -> None:
 
 @pytest.fixture(autouse=True)
 def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keeps the tests away from the ssh files and the agent of whoever runs them."""
+    """Keeps the tests away from the ssh files and the agent of whoever runs them, and from those of the machine."""
+    monkeypatch.setattr("cockpit.hosts.ssh_settings.SYSTEM_CONFIG", str(tmp_path / "system_ssh_config"))
     home = tmp_path / "home"
     home.mkdir()
     monkeypatch.setenv("HOME", str(home))

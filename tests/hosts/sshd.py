@@ -7,6 +7,7 @@ import contextlib
 import os
 import signal
 from asyncio.subprocess import PIPE, Process
+from collections.abc import Sequence
 from pathlib import Path
 
 import asyncssh
@@ -19,6 +20,8 @@ class Sshd:
 
     `directory` gets the client's key, ssh_config (Host web), and known_hosts where there is none yet. `noise` is a
     shell command that every login runs first, as a .bashrc would. `commands` are the shells that it runs.
+    With `password` set it takes that as well as the key, over the password method or, with `prompts`, by asking for
+    just these things (which the answers must match). `tried` are the passwords that came.
     """
 
     def __init__(self, directory: Path, *, noise: str = "") -> None:
@@ -26,6 +29,9 @@ class Sshd:
         self.noise = noise
         self.host_key = asyncssh.generate_private_key("ssh-ed25519")
         self.commands: list[Process] = []
+        self.password: str | None = None
+        self.prompts: dict[str, str] = {}
+        self.tried: list[str] = []
         self.port = 0
         self.ssh_config = directory / "ssh_config"
         self.known_hosts = directory / "known_hosts"
@@ -49,7 +55,7 @@ class Sshd:
             server_host_keys=self._shown or [self.host_key],
             authorized_client_keys=str(self.directory / "authorized_keys"),
             process_factory=self._serve,
-            server_factory=lambda: _Watcher(self._connections),
+            server_factory=lambda: _Watcher(self, self._connections),
             encoding=None,
             reuse_address=True,
         )
@@ -99,6 +105,14 @@ class Sshd:
         for command in self.commands:
             _end(command)
             await command.wait()
+            # What nobody took of its output keeps its pipe open.
+            command._transport.close()  # type: ignore[attr-defined]
+
+    def cut(self) -> None:
+        """Cuts all connections, as a network does; what they run is not ended by it, and new ones are taken."""
+        for connection in self._connections:
+            connection.abort()
+        self._connections.clear()
 
     async def _serve(self, session: asyncssh.SSHServerProcess[bytes]) -> None:
         line = f"{self.noise}\n{session.command}" if self.noise else session.command or ""
@@ -117,7 +131,8 @@ class Sshd:
 
 
 class _Watcher(asyncssh.SSHServer):
-    def __init__(self, connections: list[asyncssh.SSHServerConnection]) -> None:
+    def __init__(self, sshd: Sshd, connections: list[asyncssh.SSHServerConnection]) -> None:
+        self._sshd = sshd
         self._connections = connections
 
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
@@ -125,6 +140,25 @@ class _Watcher(asyncssh.SSHServer):
 
     def connection_requested(self, dest_host: str, dest_port: int, orig_host: str, orig_port: int) -> bool:
         return True  # it may serve as a jump host
+
+    def password_auth_supported(self) -> bool:
+        return self._sshd.password is not None and not self._sshd.prompts
+
+    def validate_password(self, username: str, password: str) -> bool:
+        self._sshd.tried.append(password)
+        return password == self._sshd.password
+
+    def kbdint_auth_supported(self) -> bool:
+        return bool(self._sshd.prompts)
+
+    def get_kbdint_challenge(
+        self, username: str, lang: str, submethods: str
+    ) -> tuple[str, str, str, list[tuple[str, bool]]]:
+        return "", "", "", [(prompt, False) for prompt in self._sshd.prompts]
+
+    def validate_kbdint_response(self, username: str, responses: Sequence[str]) -> bool:
+        self._sshd.tried += responses
+        return list(responses) == list(self._sshd.prompts.values())
 
 
 async def _feed(session: asyncssh.SSHServerProcess[bytes], stdin: asyncio.StreamWriter) -> None:

@@ -6,16 +6,21 @@ import pytest
 
 from cockpit.hosts import parse
 from cockpit.hosts.frames import FILE_LIMIT, Frame, FrameReader
+from cockpit.hosts.processes import COMMAND_LIMIT, ProcessTable
 from cockpit.hosts.shell import LineReader
-from cockpit.model.hosts import HostFacts, IoCounters
+from cockpit.model.hosts import CpuCounters, DiskCounters, HostReading, IoCounters, NetCounters
 
-FACTS = HostFacts(hostname="web1", kernel="6.1", cpus=2, hz=100, page=4096)
+PAGE = 4096
 
 SYSTEM = b"""\
 /proc/uptime:1579.44 2800.16
 /proc/stat:cpu  100 1 50 3000 8 2 4 3 0 0
+/proc/stat:cpu0 60 1 20 1500 8 2 4 3 0 0
+/proc/stat:cpu2 40 0 30 1500 0 0 0 0 0 0
 /proc/stat:btime 1700000000
 /proc/stat:processes 18308
+/proc/stat:procs_running 3
+/proc/stat:procs_blocked 1
 /proc/loadavg:8.37 3.06 1.21 2/168 18307
 /proc/meminfo:MemTotal:       24684084 kB
 /proc/meminfo:MemFree:        24131660 kB
@@ -31,6 +36,10 @@ SYSTEM = b"""\
 /proc/diskstats:   8       1 sda1 99 9 1999 9 29 9 399 9 0 9 9 6 9 500 9 9 9
 /proc/diskstats: 104       0 cciss/c0d0 1 0 10 0 2 0 20 0 0 0 0
 /proc/diskstats: 253       0 dm-0 99 9 1999 9 29 9 399 9 0 9 9 6 9 500 9 9 9
+/proc/net/dev:Inter-|   Receive                                                |  Transmit
+/proc/net/dev: face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls
+/proc/net/dev:    lo: 5000 50 0 0 0 0 0 0 5000 50 0 0 0 0 0 0
+/proc/net/dev:eth0:1:70000 700 1 2 0 0 0 9 80000 800 3 4 0 0 0 0
 /proc/./77/stat:77 (sh) S 1 77 77 0 -1 0 0 0 0 0 9 16 26 2 20 0 1 0 11 2654208 429 0
 """
 
@@ -60,8 +69,12 @@ def process(comm: bytes | str, state: str = "S", cmdline: bytes = b"", **fields:
     return frame(*lines, b"/proc/42/statm:2048 300 200 1 0 100 0", b"/proc/42/cmdline:" + cmdline)
 
 
+def read_all(done: Frame) -> HostReading:
+    return parse.reading(done, ProcessTable(PAGE).take(done))
+
+
 def test_system_counters() -> None:
-    read = parse.reading(frame(), FACTS, probe_cpu=0.002)
+    read = parse.reading(frame(), probe_cpu=0.002)
     assert (read.uptime, read.wall, read.forks) == (1579.44, 1700001579.44, 18308)
     assert (read.cpu.user, read.cpu.steal, read.cpu.guest_nice) == (100, 3, 0)
     assert read.load == (8.37, 3.06, 1.21)
@@ -72,13 +85,77 @@ def test_system_counters() -> None:
 
 
 def test_io_counts_whole_disks_and_nothing_twice() -> None:
-    assert parse.reading(frame(), FACTS).io == IoCounters(101, 32, 7, 2010, 420)
+    assert parse.reading(frame()).io == IoCounters(101, 32, 7, 2010, 420)
+
+
+def test_single_disks_and_what_lies_upon_disks() -> None:
+    more = read_frame(
+        [b"#cockpit begin 1", b"#cockpit disks sda cciss!c0d0 sdb", b"#cockpit layered dm-0", *SYSTEM.splitlines()]
+    )
+    assert more is not None
+    sda, cciss, layered = parse.reading(more).disks
+    assert sda == DiskCounters("sda", 100, 30, 7, 2000, 400, 500, 9, 9, 9, 9, 9)
+    assert cciss == DiskCounters("cciss/c0d0", 1, 2, 0, 10, 20, 0, 0, 0, 0, 0, 0)
+    assert layered.name == "dm-0"
+    assert parse.reading(more).io == IoCounters(101, 32, 7, 2010, 420)
+
+
+def test_cores_interfaces_and_tasks() -> None:
+    read = parse.reading(frame())
+    assert [core.user for core in read.cores] == [60, 0, 40]
+    assert read.cores[1] == CpuCounters(*[0] * 8)
+    assert read.nets == (
+        NetCounters("lo", 5000, 50, 0, 0, 5000, 50, 0, 0),
+        NetCounters("eth0:1", 70000, 700, 1, 2, 80000, 800, 3, 4),
+    )
+    assert (read.running, read.blocked, read.hidden) == (3, 1, False)
+    assert parse.reading(frame(b"#cockpit hidden")).hidden
+
+
+@pytest.mark.parametrize(
+    ("said", "clock"),
+    [("1700000000.25", (1700000000.25, 0.0)), ("1700000000.%N", (1700000000.5, 0.5)), ("17.\n", (17.5, 0.5))],
+)
+def test_a_clock_without_a_fraction_is_not_taken_for_exact(said: str, clock: tuple[float, float]) -> None:
+    assert parse.wall_clock(said) == clock
+
+
+def test_what_did_not_change_is_kept() -> None:
+    table = ProcessTable(PAGE)
+    first = process("apache2", cmdline=b"apache2\0-k\0start\0")
+    [row] = table.take(first)
+    # 42 is there as it was, 43 is new, and nothing is said of what is not there.
+    lines = (
+        b"/proc/43/stat:" + stat(43, "apache2"),
+        b"/proc/43/statm:2048 30 20",
+        b"#cockpit there 42",
+        b"#cockpit there 43",
+    )
+    kept, fresh = table.take(frame(*lines))
+    assert kept is row
+    assert (fresh.pid, fresh.rss) == (43, 30 * PAGE)
+    [title] = table.take(frame(b"/proc/42/cmdline:apache2: bye", b"#cockpit there 42"))
+    assert (title.command, title.rss) == ("apache2: bye", row.rss)
+    assert table.take(frame(b"#cockpit there")) == ()
+
+
+def test_shared_pages_by_parts_are_told_once_all_are_known() -> None:
+    table = ProcessTable(PAGE)
+    table.take(process("apache2"))
+    assert table.pss is None
+    table.take(frame(b"/proc/42/smaps_rollup:Pss:     300 kB", b"#cockpit there 42"))
+    assert table.pss == 300 * 1024
+    table.take(frame(b"/proc/43/stat:" + stat(43, "x"), b"/proc/43/statm:1 1 1 0 0 0 0", b"#cockpit there 42 43"))
+    assert table.pss is None
+    # One that is defunct has no memory to share.
+    table.take(frame(b"/proc/43/statm:0 0 0 0 0 0 0", b"#cockpit there 42 43"))
+    assert table.pss == 300 * 1024
 
 
 def test_available_memory_of_an_old_kernel_is_what_is_free() -> None:
     old = read_frame([b"#cockpit begin 1", *(line for line in SYSTEM.splitlines() if b"MemAvailable" not in line)])
     assert old is not None
-    assert parse.reading(old, FACTS).memory.available == 24131660
+    assert parse.reading(old).memory.available == 24131660
 
 
 def test_probes_own_time_counts_its_children() -> None:
@@ -86,7 +163,7 @@ def test_probes_own_time_counts_its_children() -> None:
 
 
 def test_process_row() -> None:
-    [row] = parse.reading(process("apache2", cmdline=b"/usr/sbin/apache2\0-k\0start\0"), FACTS).processes
+    [row] = read_all(process("apache2", cmdline=b"/usr/sbin/apache2\0-k\0start\0")).processes
     assert (row.pid, row.ppid, row.start, row.comm, row.threads) == (42, 1, 5000, "apache2", 1)
     assert (row.utime, row.stime, row.vsz, row.rss, row.shared) == (12, 34, 8388608, 300 * 4096, 200 * 4096)
     assert row.command == "/usr/sbin/apache2 -k start"
@@ -94,13 +171,13 @@ def test_process_row() -> None:
 
 @pytest.mark.parametrize("comm", ["a b", "x) S 1 (y", ")", "(", "new\nline", "42 (apache2) R 9"])
 def test_names_may_hold_anything(comm: str) -> None:
-    [row] = parse.reading(process(comm), FACTS).processes
+    [row] = read_all(process(comm)).processes
     assert (row.comm, row.stat, row.start) == (comm, "S", 5000)
     assert row.command == f"[{comm}]"
 
 
 def test_defunct_is_shown_as_ps_does() -> None:
-    [row] = parse.reading(process("apache2", "Z"), FACTS).processes
+    [row] = read_all(process("apache2", "Z")).processes
     assert (row.stat, row.command) == ("Z", "[apache2] <defunct>")
 
 
@@ -114,7 +191,7 @@ def test_defunct_is_shown_as_ps_does() -> None:
     ],
 )
 def test_stat_column(ids: dict[str, int], flags: str) -> None:
-    [row] = parse.reading(process("x", **ids), FACTS).processes
+    [row] = read_all(process("x", **ids)).processes
     assert row.stat == flags
 
 
@@ -122,16 +199,16 @@ def test_stat_column(ids: dict[str, int], flags: str) -> None:
 def test_stat_column_niceness_and_threads(nice: int, threads: int, flags: str) -> None:
     fields = stat(42, "x").replace(b"20 0 1 0 5000", b"20 %d %d 0 5000" % (nice, threads))
     read = frame(b"/proc/42/stat:" + fields, b"/proc/42/statm:1 1 1 0 0 0 0")
-    assert parse.reading(read, FACTS).processes[0].stat == flags
+    assert read_all(read).processes[0].stat == flags
 
 
 def test_a_process_that_went_while_it_was_read_is_left_out() -> None:
-    assert parse.reading(frame(b"/proc/42/stat:" + stat(42, "x")), FACTS).processes == ()
+    assert read_all(frame(b"/proc/42/stat:" + stat(42, "x"))).processes == ()
 
 
 def test_a_command_line_cannot_forge_anything() -> None:
     title = [b"x\0\x1b[31m", b"#cockpit end 1", b"/proc/stat:cpu 9 9 9 9 9 9 9 9 9 9", b"/proc/43/stat:43 (evil) R"]
-    read = parse.reading(process("x", cmdline=b"\n/proc/42/cmdline:".join(title)), FACTS)
+    read = read_all(process("x", cmdline=b"\n/proc/42/cmdline:".join(title)))
     assert read.cpu.user == 100
     assert [row.pid for row in read.processes] == [42]
     assert read.processes[0].command.split("\n")[0] == "x \x1b[31m"
@@ -140,11 +217,11 @@ def test_a_command_line_cannot_forge_anything() -> None:
 def test_long_command_lines_are_cut() -> None:
     read = process("x", cmdline=b"y" * 1_000_000)
     assert len(read.files["/proc/42/cmdline"]) == FILE_LIMIT
-    assert len(parse.reading(read, FACTS).processes[0].command) == parse.COMMAND_LIMIT
+    assert len(read_all(read).processes[0].command) == COMMAND_LIMIT
 
 
 def test_bytes_that_are_no_text_become_text() -> None:
-    [row] = parse.reading(process("x", cmdline=b"caf\xe9\0\xff\0"), FACTS).processes
+    [row] = read_all(process("x", cmdline=b"caf\xe9\0\xff\0")).processes
     assert row.command == "caf\N{REPLACEMENT CHARACTER} \N{REPLACEMENT CHARACTER}"
 
 
@@ -154,7 +231,7 @@ def test_a_frame_that_lacks_something_says_what(lacking: bytes) -> None:
     short = read_frame([b"#cockpit begin 1", *there])
     assert short is not None
     with pytest.raises(ValueError, match=lacking.partition(b":")[0].decode()):
-        parse.reading(short, FACTS)
+        parse.reading(short)
 
 
 def test_what_is_not_whole_is_dropped() -> None:

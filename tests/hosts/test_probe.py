@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import psutil
 import pytest
 
 from cockpit.hosts.local import LocalShell
-from cockpit.hosts.probe import LINE_BYTES, Probe
+from cockpit.hosts.probe import Probe
+from cockpit.hosts.script import LINE_BYTES, ROUND, SLOW_ROUND
 from cockpit.model.errors import HostError
 from cockpit.model.hosts import HostConfig, HostReading, ProcessCounters
 from tests.hosts.conftest import TAG, Crowd, until
 
-SHELLS = [name for name in ("dash", "bash", "busybox") if shutil.which(name)]
+# What a host may have: a shell with the machine's own tools, all of busybox, one awk or another, or none.
+KINDS = [name for name in ("dash", "bash", "busybox", "mawk", "gawk", "original-awk") if shutil.which(name)] + [
+    "no awk"
+]
+BUSYBOX = ("sh", "awk", "cut", "date", "grep", "head", "tr", "uname")
+NO_AWK = "#!/bin/sh\nexit 127\n"
 MIB = 1024 * 1024
 
 
@@ -34,14 +42,14 @@ def put_first(directory: Path, monkeypatch: pytest.MonkeyPatch, **programs: str)
     monkeypatch.setenv("PATH", f"{directory}:{os.environ['PATH']}")
 
 
-@pytest.fixture(params=SHELLS)
+@pytest.fixture(params=KINDS)
 def host_shell(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Makes `sh` be each of the shells; with busybox its own grep, cut, head, tr and uname too."""
-    program = shutil.which(request.param)
-    assert program
-    names = ("sh", "grep", "cut", "head", "tr", "uname") if request.param == "busybox" else ("sh",)
+    """Makes this machine look like each kind of host."""
+    kind = str(request.param)
+    program = shutil.which(kind) or NO_AWK
+    names = BUSYBOX if kind == "busybox" else ("awk",) if "awk" in kind else ("sh",)
     put_first(tmp_path / "bin", monkeypatch, **dict.fromkeys(names, program))
-    return str(request.param)
+    return kind
 
 
 @asynccontextmanager
@@ -106,6 +114,101 @@ def whole_disks() -> tuple[int, int, int]:
         sum(disk.write_count for disk in disks),
         sum(disk.read_bytes for disk in disks),
     )
+
+
+async def test_one_awk_reads_where_there_is_one(host_shell: str) -> None:
+    async with running(None) as probe:
+        await probe.read()
+        commands = [child.cmdline() for child in psutil.Process().children(recursive=True)]
+    assert any("ENVIRON" in word for command in commands for word in command) == (host_shell != "no awk")
+
+
+async def test_cores_disks_and_interfaces_are_what_psutil_reads(host_shell: str) -> None:
+    async with running(None) as probe:
+        disks, nets = psutil.disk_io_counters(perdisk=True), psutil.net_io_counters(pernic=True)
+        cores = psutil.cpu_times(percpu=True)
+        reading = await probe.read()
+        hz = probe.facts.hz
+    assert len(reading.cores) == psutil.cpu_count()
+    for core, before in zip(reading.cores, cores, strict=True):
+        assert core.user / hz >= before.user - 0.011
+        assert core.idle / hz >= before.idle - 0.011
+    partitions = partitions_of_disks()
+    used = {name for name, disk in disks.items() if disk.read_count + disk.write_count} - partitions
+    assert used <= {disk.name for disk in reading.disks} <= set(disks) - partitions
+    for disk in reading.disks:
+        assert disk.reads >= disks[disk.name].read_count
+        assert disk.busy >= disks[disk.name].busy_time
+    now = psutil.net_io_counters(pernic=True)
+    for net in reading.nets:
+        if net.name in nets and net.name in now:
+            assert nets[net.name].bytes_recv <= net.rx_bytes <= now[net.name].bytes_recv
+            assert nets[net.name].packets_sent <= net.tx_packets <= now[net.name].packets_sent
+    assert any(net.name == "lo" for net in reading.nets)
+    assert reading.running >= 1
+    assert not reading.hidden
+
+
+def partitions_of_disks() -> set[str]:
+    return {path.parent.name for path in Path("/sys/block").glob("*/*/partition")}
+
+
+async def test_the_clock_of_the_host_is_compared(host_shell: str) -> None:
+    async with running(None) as probe:
+        facts = probe.facts
+    assert facts.clock_offset is not None
+    # It is this machine's own clock.
+    assert abs(facts.clock_offset) <= facts.clock_error + 0.001
+    assert facts.clock_error < 15
+
+
+async def test_a_process_that_changes_is_seen(host_shell: str, crowd: Crowd, tmp_path: Path) -> None:
+    """Births and deaths from one frame to the next; a name that is taken later, and a title, within a round."""
+    first = crowd.start(f"{TAG}-one")
+    changing = becoming(tmp_path, f"{TAG}-late")
+    async with running(f"{TAG}-*") as probe:
+        assert [row.pid for row in (await probe.read()).processes] == [first.pid]
+        second = crowd.start(f"{TAG}-two")
+        assert {row.pid for row in (await probe.read()).processes} == {first.pid, second.pid}
+        crowd.end(first)
+        assert [row.pid for row in (await probe.read()).processes] == [second.pid]
+        assert changing.stdin and changing.stdout
+        changing.stdin.write(b"now\n")
+        changing.stdout.readline()
+        readings = [await probe.read() for _ in range(ROUND + 1)]
+        assert row_of(readings[-1], changing.pid).comm == f"{TAG}-late"
+        assert row_of(readings[-1], changing.pid).command.endswith(" a title")
+    changing.communicate()
+
+
+def becoming(directory: Path, name: str) -> subprocess.Popen[bytes]:
+    """A process that takes that name, and a title, when it is told to; it ends with its input."""
+    program = directory / name
+    program.symlink_to(os.path.realpath(sys.executable))
+    idle = "import sys; print(flush=True); sys.stdin.read()"
+    wait = f"import os, sys; sys.stdin.readline(); os.execv({str(program)!r}, [{name!r}, '-ISc', {idle!r}, 'a title'])"
+    return subprocess.Popen([sys.executable, "-c", wait], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+
+
+async def test_reading_begins_anew_where_awk_gave_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, crowd: Crowd
+) -> None:
+    """As mawk does where a process ends between the opening of its file and the reading."""
+    real = shutil.which("awk")
+    given_up = tmp_path / "given-up"
+    script = f"""#!/bin/sh
+    case $* in *forget_the_gone*) [ -e {given_up} ] || {{ read -r tick; case $tick in "tick 2"*) : >{given_up}; exit 2;;
+      *) {{ echo "$tick"; sed -u '/^end/q'; }} | {real} "$@"; exit 2;; esac; }} ;; esac
+    exec {real} "$@"
+    """
+    put_first(tmp_path / "bin", monkeypatch, awk=script)
+    child = crowd.start(f"{TAG}-anew", "title")
+    async with running(f"{TAG}-anew") as probe:
+        readings = [await probe.read() for _ in range(4)]
+    assert given_up.exists()
+    for reading in readings:
+        assert [row.pid for row in reading.processes] == [child.pid]
+        assert reading.processes[0].command.endswith(" title")
 
 
 async def test_a_process_is_what_psutil_says(host_shell: str, crowd: Crowd) -> None:
@@ -190,6 +293,21 @@ async def test_command_lines_are_whole_where_grep_drops_nuls(
         assert row.command.endswith(f" one two lines {number}")
 
 
+async def test_shared_pages_are_counted_by_parts(crowd: Crowd) -> None:
+    children = [crowd.start(f"{TAG}-pss") for _ in range(3)]
+    if not os.access(f"/proc/{children[0].pid}/smaps_rollup", os.R_OK):
+        pytest.skip("this kernel does not tell")
+    gone = crowd.start(f"{TAG}-pss")
+    gone.kill()
+    await until(lambda: psutil.Process(gone.pid).status() == psutil.STATUS_ZOMBIE)
+    async with running(f"{TAG}-pss") as probe:
+        readings = [await probe.read() for _ in range(SLOW_ROUND + 1)]
+        alone = sum(psutil.Process(child.pid).memory_full_info().uss for child in children)
+    assert readings[-1].pss is not None
+    # How much is shared, and by how many, others on this machine have a say in.
+    assert alone < readings[-1].pss < sum(row.rss for row in readings[-1].processes)
+
+
 async def test_a_defunct_process_is_seen(crowd: Crowd) -> None:
     child = crowd.start(f"{TAG}-zombie")
     child.kill()
@@ -229,10 +347,17 @@ async def test_a_shell_that_is_none_says_what_it_said(
         await read_once(None)
 
 
+def _command(process: psutil.Process) -> list[str]:
+    """Its command line; none where it has ended meanwhile."""
+    with suppress(psutil.NoSuchProcess):
+        return process.cmdline()
+    return []
+
+
 async def test_nothing_is_left_when_the_shell_is_closed() -> None:
     shell = LocalShell()
     await Probe.start(shell, HostConfig(name="here"))
-    children = [child for child in psutil.Process().children(recursive=True) if child.cmdline() == ["sh", "-s"]]
+    children = [child for child in psutil.Process().children(recursive=True) if _command(child) == ["sh", "-s"]]
     assert children
     await shell.close()
-    assert not any(child.is_running() for child in children)
+    await until(lambda: not any(child.is_running() for child in children))

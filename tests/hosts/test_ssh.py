@@ -13,8 +13,8 @@ import pytest
 
 from cockpit.hosts.feed import check_host
 from cockpit.hosts.ssh import connect
-from cockpit.hosts.ssh_settings import Destination
-from cockpit.model.errors import AuthRefused, HostError, HostKeyChanged, HostKeyUnknown, UsageError
+from cockpit.hosts.ssh_settings import Destination, read_settings
+from cockpit.model.errors import AuthRefused, HostError, HostKeyChanged, HostKeyUnknown, Unanswered, UsageError
 from cockpit.model.hosts import HostConfig
 from tests.hosts.sshd import Sshd, public
 
@@ -97,7 +97,7 @@ async def test_changed_key(sshd: Sshd, kind: str) -> None:
     said = await refusal(sshd, HostKeyChanged)
     assert "CHANGED" in said
     assert sshd.host_key.get_fingerprint() in said
-    assert was.get_fingerprint() in said
+    assert f"{was.get_fingerprint()} ({sshd.known_hosts} line 1)" in said
     assert f"ssh-keygen -R '[127.0.0.1]:{sshd.port}' -f {sshd.known_hosts}" in said
 
 
@@ -176,6 +176,31 @@ async def test_own_ssh_directory_is_used_without_a_file_given(sshd: Sshd) -> Non
     await shell.close()
 
 
+async def test_the_systems_file_is_read_after_ones_own(sshd: Sshd, monkeypatch: pytest.MonkeyPatch) -> None:
+    system = sshd.directory / "system"
+    monkeypatch.setattr("cockpit.hosts.ssh_settings.SYSTEM_CONFIG", str(system))
+    home = Path(os.environ["HOME"]) / ".ssh"
+    home.mkdir()
+    (home / "config").write_text(f"Host web\n  HostName 127.0.0.1\n  Port {sshd.port}\n  User root\n")
+    options = f"IdentityFile {sshd.client_key}\n  UserKnownHostsFile {sshd.known_hosts}\n"
+    system.write_text(f"Host *\n  User nobody-of-that-name\n  Port 1\n  HashKnownHosts yes\n  {options}")
+    shell = await connect(WEB)
+    assert (await shell.run("echo hello")).stdout == b"hello\n"
+    await shell.close()
+    settings = read_settings(Destination("web"), None)
+    assert (settings.user, settings.port, settings.hash_known_hosts) == ("root", sshd.port, True)
+    assert read_settings(Destination("web"), sshd.ssh_config).config_files == (sshd.ssh_config,)
+    assert not read_settings(Destination("web"), sshd.ssh_config).hash_known_hosts
+
+
+async def test_a_systems_file_that_does_not_read_is_named(sshd: Sshd, monkeypatch: pytest.MonkeyPatch) -> None:
+    system = sshd.directory / "system"
+    system.write_text("Host *\n  Port many\n")
+    monkeypatch.setattr("cockpit.hosts.ssh_settings.SYSTEM_CONFIG", str(system))
+    with pytest.raises(UsageError, match=f"ssh_config {system}: "):
+        await connect(WEB)
+
+
 async def test_wrong_key_of_the_client(sshd: Sshd) -> None:
     sshd.client_key.unlink()
     new_key().write_private_key(sshd.client_key)
@@ -188,8 +213,8 @@ async def test_wrong_key_of_the_client(sshd: Sshd) -> None:
 @openssh
 async def test_key_under_a_passphrase_is_said_to_need_one(sshd: Sshd) -> None:
     await ssh_keygen("-p", "-N", "secret", "-f", str(sshd.client_key))
-    said = await refusal(sshd, AuthRefused)
-    assert f"not tried, for want of a passphrase (ssh-add it): {sshd.client_key}" in said
+    said = await refusal(sshd, Unanswered)
+    assert f"without the passphrase of {sshd.client_key}: give it on the screen, or ssh-add the key" in said
 
 
 @openssh
@@ -244,7 +269,7 @@ async def test_something_else_listens_there(sshd: Sshd) -> None:
 
 
 async def test_silence_is_given_up(sshd: Sshd, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cockpit.hosts.ssh.CONNECT_TIMEOUT", 0.3)
+    monkeypatch.setattr("cockpit.hosts.ssh_login.CONNECT_TIMEOUT", 0.3)
     with socket.create_server(("127.0.0.1", 0)) as deaf:
         config = HostConfig(name="web1", ssh=f"web:{deaf.getsockname()[1]}")
         assert "does not answer within 0.3 s" in await refusal(sshd, HostError, config)

@@ -1,6 +1,10 @@
-import pytest
+import json
 
-from cockpit.model.text import clock, milliseconds, neutral, si, size
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cockpit.model.text import clock, escaped, milliseconds, neutral, si, size
 from cockpit.model.units import parse_count, parse_duration
 
 
@@ -12,11 +16,27 @@ from cockpit.model.units import parse_count, parse_duration
         ("a\tb\nc\rd\x00e\x9bf", "a b·c·d·e·f"),
         ("user\u202egnp.exe", "user·gnp.exe"),
         ("日本語", "日本語"),
+        ("e\u0301 ก็ ёлка", "e\u0301 ก็ ёлка"),
+        ("a\u200bb\ufeffc\u2060d\u00ade", "a·b·c·d·e"),
+        ("\u2066x\u2069\u202bא\u061c", "·x··א·"),
+        ("a" + 5 * "\u0336" + "b\ufe0fc", "a\u0336\u0336···b·c"),
+        ("\u0301start", "·start"),
+        ("\u3164\u115f\u2800blank", "···blank"),
+        ("line\u2028two\u2029\x85", "line·two··"),
+        ("\ue000\U000e0041\ufffe\ud800", "····"),
+        ("[red]no markup[/]", "[red]no markup[/]"),
         ("x" * 20, "x" * 9 + "…"),
     ],
 )
 def test_hostile_text_is_neutral(hostile: str, shown: str) -> None:
     assert neutral(hostile, limit=10 if hostile.startswith("xx") else 4096) == shown
+
+
+@given(st.text())
+def test_escaped_json_says_the_same_and_holds_nothing_hidden(text: str) -> None:
+    line = json.dumps({text: 1}, ensure_ascii=False)
+    assert json.loads(escaped(line)) == {text: 1}
+    assert neutral(escaped(line)) == escaped(line)
 
 
 def test_figures_are_short() -> None:

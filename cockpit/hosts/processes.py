@@ -1,0 +1,117 @@
+"""The processes of frames: each as its files say, those kept that a frame only says are still there. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from cockpit.hosts.frames import Frame
+from cockpit.model.hosts import ProcessCounters
+
+# Longer command lines are cut: nobody reads on, and every sample is recorded.
+COMMAND_LIMIT = 4096
+
+
+class _Kept(NamedTuple):
+    """The newest content of a process's files, and what they say; None where they do not say enough."""
+
+    stat: bytes
+    statm: bytes
+    cmdline: bytes
+    rollup: bytes
+    read: ProcessCounters | None
+
+
+_NOTHING = _Kept(b"", b"", b"", b"", None)
+
+
+class ProcessTable:
+    """The processes of one probe. Frames must be taken in without a gap: a frame tells what changed since the last."""
+
+    def __init__(self, page: int) -> None:
+        self._page = page
+        self._kept: dict[int, _Kept] = {}
+
+    def take(self, frame: Frame) -> tuple[ProcessCounters, ...]:
+        """The processes in pid order; one that ended while it was read is left out. Raises ValueError."""
+        if frame.there is None:
+            self._kept = {}
+        pids = sorted(frame.there if frame.there is not None else _pids_of(frame.files))
+        self._kept = {pid: self._newest(pid, frame.files) for pid in pids}
+        return tuple(kept.read for kept in self._kept.values() if kept.read is not None)
+
+    @property
+    def pss(self) -> int | None:
+        """Memory of all these processes, the pages they share counted once, by parts; bytes.
+
+        None unless it is known of each; of one that is new that takes a while.
+        """
+        rollups = [kept.rollup.split() for kept in self._kept.values() if kept.read is not None and kept.read.rss]
+        if not rollups or not all(rollups):
+            return None
+        return sum(int(words[1]) for words in rollups) * 1024
+
+    def _newest(self, pid: int, files: Mapping[str, bytes]) -> _Kept:
+        told = [files.get(f"/proc/{pid}/{name}") for name in ("stat", "statm", "cmdline", "smaps_rollup")]
+        kept = self._kept.get(pid, _NOTHING)
+        if kept is not _NOTHING and told == [None] * 4:
+            return kept
+        stat, statm, cmdline, rollup = (old if new is None else new for old, new in zip(kept[:4], told, strict=True))
+        return _Kept(stat, statm, cmdline, rollup, process(pid, stat, statm, cmdline, self._page))
+
+
+def _pids_of(files: Iterable[str]) -> list[int]:
+    """The processes that have a stat file among these paths."""
+    parts = (path.split("/") for path in files)
+    return [int(part[2]) for part in parts if len(part) == 4 and part[3] == "stat" and part[2].isdigit()]
+
+
+def process(pid: int, stat: bytes, statm: bytes, cmdline: bytes, page: int) -> ProcessCounters | None:
+    """What the three files of a process say; None where they do not say all of it."""
+    sizes = statm.split()
+    # The name stands in brackets and may hold spaces, brackets and newlines itself.
+    head, closing, tail = stat.rpartition(b")")
+    fields = tail.split()
+    if not closing or len(fields) < 22 or len(sizes) < 3:
+        return None
+    comm = _text(head.partition(b"(")[2])
+    state = _text(fields[0])
+    return ProcessCounters(
+        pid=pid,
+        ppid=int(fields[1]),
+        start=int(fields[19]),
+        stat=state + _stat_flags(pid, fields),
+        comm=comm,
+        utime=int(fields[11]),
+        stime=int(fields[12]),
+        threads=int(fields[17]),
+        vsz=int(fields[20]),
+        rss=int(sizes[1]) * page,
+        shared=int(sizes[2]) * page,
+        command=_command(cmdline, comm, state),
+    )
+
+
+def _stat_flags(pid: int, fields: list[bytes]) -> str:
+    """What ps prints behind the state: < and N for niceness, s, l, and + for the terminal's foreground.
+
+    ps's L (pages locked in memory) is not in /proc/PID/stat and is left out.
+    """
+    group, session, foreground, nice, threads = (int(fields[i]) for i in (2, 3, 5, 16, 17))
+    flags = "<" if nice < 0 else "N" if nice > 0 else ""
+    flags += "s" if session == pid else ""
+    flags += "l" if threads > 1 else ""
+    return flags + ("+" if group == foreground else "")
+
+
+def _command(cmdline: bytes, comm: str, state: str) -> str:
+    """As under COMMAND of `ps aux`: the arguments, or the name in brackets where there are none."""
+    # The probe ends the line with a newline, the kernel the last argument with a NUL.
+    words = cmdline.rstrip(b"\n\0")[:COMMAND_LIMIT]
+    if state == "Z":
+        return f"[{comm}] <defunct>"
+    return _text(words.replace(b"\0", b" ")) if words else f"[{comm}]"
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "replace")

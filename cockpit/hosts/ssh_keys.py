@@ -1,0 +1,129 @@
+"""The user's private keys: those that can be used at once, and those under a passphrase."""
+
+from __future__ import annotations
+
+import binascii
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import asyncssh
+
+from cockpit.hosts.keyring import Keyring
+from cockpit.model.errors import UsageError
+
+_OPENSSH = b"-----BEGIN OPENSSH PRIVATE KEY-----"
+_MAGIC = b"openssh-key-v1\0"
+
+
+@dataclass
+class Keys:
+    """What to offer a server, in order: files that can be used at once, then locked ones. `blind` are locked files of
+    which not even the public half is known, so that only the passphrase would tell whether the server takes them.
+    `broken` files are no keys."""
+
+    plain: list[Path] = field(default_factory=list)
+    locked: list[LockedKey] = field(default_factory=list)
+    blind: list[Path] = field(default_factory=list)
+    broken: list[Path] = field(default_factory=list)
+
+
+class LockedKey(asyncssh.SSHKeyPair):
+    """A key under a passphrase. It is offered by its public half; `wanted` tells that the server would take it.
+
+    Once it is unlocked in the keyring it signs.
+    """
+
+    _key_type = "local"
+
+    def __init__(self, path: Path, public: asyncssh.SSHKey, keyring: Keyring) -> None:
+        algorithms = public.sig_algorithms
+        super().__init__(
+            public.algorithm, public.algorithm, algorithms, algorithms, public.public_data, None, _certificate(path)
+        )
+        self.path = path
+        self.wanted = False
+        self._keyring = keyring
+
+    async def sign_async(self, data: bytes) -> bytes:
+        """Raises ValueError while it is locked; the next key or method is tried then."""
+        key = self._keyring.keys.get(self.path)
+        if key is None:
+            self.wanted = True
+            raise ValueError("under a passphrase")
+        return key.sign(data, self.sig_algorithm)
+
+
+def sort_keys(identities: Sequence[Path], keyring: Keyring) -> Keys:
+    """Looks into the key files."""
+    keys = Keys()
+    for path in identities:
+        if path in keyring.keys:
+            keys.locked.append(LockedKey(path, keyring.keys[path], keyring))
+            continue
+        kind = _kind(path)
+        if kind != "locked":
+            (keys.plain if kind == "plain" else keys.broken).append(path)
+        elif (public := _public_half(path)) is not None:
+            keys.locked.append(LockedKey(path, public, keyring))
+        else:
+            keys.blind.append(path)
+    return keys
+
+
+def unlock(path: Path, passphrase: str) -> asyncssh.SSHKey | None:
+    """The key; None where the passphrase is wrong. Raises UsageError where the file cannot be read at all."""
+    try:
+        return asyncssh.import_private_key(path.read_bytes(), passphrase)
+    except asyncssh.KeyEncryptionError as error:
+        if "nknown" in str(error):  # a cipher that is not known
+            raise UsageError(f"{path}: {error}") from None
+        return None
+    except (OSError, asyncssh.KeyImportError) as error:
+        raise UsageError(f"{path}: {error}") from None
+
+
+def _kind(path: Path) -> Literal["plain", "locked", "broken"]:
+    """A public key alone is plain too: it picks one of the agent's."""
+    try:
+        asyncssh.import_private_key(path.read_bytes())
+    except asyncssh.KeyEncryptionError:
+        return "locked"
+    except asyncssh.KeyImportError as error:
+        if "assphrase" in str(error):
+            return "locked"
+        return "plain" if path.suffix == ".pub" else "broken"
+    except OSError:
+        return "broken"
+    return "plain"
+
+
+def _public_half(path: Path) -> asyncssh.SSHKey | None:
+    """Out of the file beside it, or out of the key file itself: OpenSSH's own format has it in the clear."""
+    with suppress(OSError, asyncssh.KeyImportError):
+        return asyncssh.read_public_key(path.with_name(path.name + ".pub"))
+    with suppress(OSError, ValueError, IndexError):
+        return _from_openssh(path.read_bytes())
+    return None
+
+
+def _from_openssh(data: bytes) -> asyncssh.SSHKey:
+    begin = data.index(_OPENSSH) + len(_OPENSSH)
+    body = binascii.a2b_base64(data[begin : data.index(b"-----END", begin)])
+    if not body.startswith(_MAGIC):
+        raise ValueError("not OpenSSH's format")
+    at = len(_MAGIC)
+    for _ in range(3):  # cipher, key derivation and its options
+        at += 4 + int.from_bytes(body[at : at + 4])
+    at += 4  # how many keys
+    blob = body[at + 4 : at + 4 + int.from_bytes(body[at : at + 4])]
+    kind = blob[4 : 4 + int.from_bytes(blob[:4])]
+    return asyncssh.import_public_key(kind + b" " + binascii.b2a_base64(blob))
+
+
+def _certificate(path: Path) -> asyncssh.SSHCertificate | None:
+    with suppress(OSError, asyncssh.KeyImportError):
+        return asyncssh.read_certificate(path.with_name(path.name + "-cert.pub"))
+    return None

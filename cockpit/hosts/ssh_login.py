@@ -1,0 +1,199 @@
+"""One connection to one server, and all that may have to be asked until it stands.
+
+Nothing is held open while a person thinks: what a server wants is noted, the connection let go, the answer asked for,
+and the connection tried again with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import asyncssh
+
+from cockpit.hosts.asking import Asker
+from cockpit.hosts.keyring import Keyring
+from cockpit.hosts.known_hosts import KnownHosts, accept, offered
+from cockpit.hosts.shell import SILENCE
+from cockpit.hosts.ssh_errors import Attempt, Witness, explain, was_denied
+from cockpit.hosts.ssh_keys import Keys, sort_keys, unlock
+from cockpit.hosts.ssh_settings import Settings, public_half
+from cockpit.model.text import neutral
+
+# Seconds for the name and the connection, which is short so that a host that comes back is soon found; and then for
+# key exchange and login together.
+DIAL_TIMEOUT = 4.0
+CONNECT_TIMEOUT = 15.0
+# Tries that a person has for each secret.
+TRIES = 3
+KEEPALIVE_COUNT = 3
+
+# Offered after the kinds of key that are known, so that a server with another kind is seen to have changed.
+_HOST_KEY_KINDS = (
+    "ssh-ed25519",
+    "ecdsa-sha2-nistp256",
+    "ecdsa-sha2-nistp384",
+    "ecdsa-sha2-nistp521",
+    "rsa-sha2-512",
+    "rsa-sha2-256",
+)
+
+
+class Login:
+    """Logs in to the server of `settings`, through `tunnel` where there is one."""
+
+    def __init__(
+        self,
+        name: str,
+        settings: Settings,
+        tunnel: asyncssh.SSHClientConnection | None,
+        asker: Asker | None,
+        keyring: Keyring,
+    ) -> None:
+        self._name = name
+        self._settings = settings
+        self._tunnel = tunnel
+        self._asker = asker
+        self._keyring = keyring
+        self._password: str | None = None
+        self._passwords_tried = 0
+        self._wrong = 0
+        self._given_up: set[Path | str] = set()
+
+    async def open(self) -> asyncssh.SSHClientConnection:
+        """The connection. Raises what `explain` makes of what stands in the way."""
+        while True:
+            settings = self._settings
+            known = await asyncio.to_thread(KnownHosts, settings.known_hosts, settings.known_as, settings.port)
+            keys = await asyncio.to_thread(sort_keys, settings.identities, self._keyring)
+            password, self._password = self._password, None
+            witness = Witness(CONNECT_TIMEOUT, password, self._ask_live if self._asker else None)
+            try:
+                return await self._try(known, keys, witness)
+            except (asyncssh.Error, asyncssh.KeyImportError, OSError, ValueError) as error:
+                attempt = Attempt(self._name, settings, known, keys, witness)
+                if self._asker is None or not await self._answered(self._asker, attempt, error):
+                    raise await explain(replace(attempt, wrong=self._wrong), error) from None
+
+    async def _try(self, known: KnownHosts, keys: Keys, witness: Witness) -> asyncssh.SSHClientConnection:
+        witness.seconds = await self._dialling()
+        async with asyncio.timeout(witness.seconds) as witness.limit:
+            return await asyncssh.connect(**_options(self._settings, known, keys, witness, self._tunnel))
+
+    async def _dialling(self) -> float:
+        """Seconds that it may take to be connected: more where names are slow to come by."""
+        if self._tunnel or self._settings.config.get("ProxyCommand"):
+            return CONNECT_TIMEOUT
+        loop = asyncio.get_running_loop()
+        begun = loop.time()
+        with suppress(OSError, UnicodeError):
+            await loop.getaddrinfo(self._settings.host, self._settings.port, type=socket.SOCK_STREAM)
+        return DIAL_TIMEOUT + 2 * (loop.time() - begun)
+
+    async def _answered(self, asker: Asker, attempt: Attempt, error: Exception) -> bool:
+        """Whether there is a point in trying again, with what a person has answered."""
+        if isinstance(error, asyncssh.HostKeyNotVerifiable):
+            return await self._vouched(asker, attempt.known, attempt.witness)
+        if not was_denied(error):
+            return False
+        wanted = [key.path for key in attempt.keys.locked if key.wanted] or attempt.keys.blind
+        for path in wanted:
+            if path not in self._given_up:
+                return await self._unlocked(asker, path)
+        return attempt.witness.wants_password and await self._password_given(asker)
+
+    async def _vouched(self, asker: Asker, known: KnownHosts, witness: Witness) -> bool:
+        """A key that is unknown may be vouched for. One that differs from the known one is refused, always."""
+        file = self._settings.accept_into
+        if file is None or witness.shown is None or known.expected or "host key" in self._given_up:
+            return False
+        key = offered(self._settings.where, known.lookup, witness.shown, file, self._settings.hash_known_hosts)
+        if not await asker.trust(self._name, key):
+            return False
+        self._given_up.add("host key")
+        await asyncio.to_thread(accept, key)
+        return True
+
+    async def _unlocked(self, asker: Asker, path: Path) -> bool:
+        """Asks for the passphrase of a key that the server would take. After the last wrong one it is given up."""
+        async with self._keyring.turn[path]:
+            if path in self._keyring.keys:
+                return True
+            question = f"passphrase of {path}"
+            for attempt in range(1, TRIES + 1):
+                passphrase = await asker.secret(self._name, question)
+                if passphrase is None:
+                    return False
+                key = await asyncio.to_thread(unlock, path, passphrase)
+                if key is not None:
+                    self._keyring.keys[path] = key
+                    return True
+                self._wrong += 1
+                question = f"passphrase of {path} (that was wrong; {TRIES - attempt} more)"
+        self._given_up.add(path)
+        return True
+
+    async def _password_given(self, asker: Asker) -> bool:
+        self._wrong = self._passwords_tried
+        left = TRIES - self._passwords_tried
+        if left <= 0:
+            return False
+        wrong = f" (that was wrong; {left} more)" if self._passwords_tried else ""
+        who = f"{self._settings.user}@{self._settings.where}"
+        self._password = await asker.secret(self._name, f"password of {who}{wrong}")
+        self._passwords_tried += 1
+        return self._password is not None
+
+    async def _ask_live(self, prompt: str) -> str | None:
+        """What a server asks beyond the password, a one-time code for instance."""
+        assert self._asker is not None
+        return await self._asker.secret(self._name, f"{self._settings.where} asks: {neutral(prompt, 80).strip()}")
+
+
+def _options(
+    settings: Settings,
+    known: KnownHosts,
+    keys: Keys,
+    witness: Witness,
+    tunnel: asyncssh.SSHClientConnection | None,
+) -> dict[str, Any]:
+    """What asyncssh is told. All that is not named here it takes from ssh_config itself."""
+    destination = settings.destination
+    options: dict[str, Any] = {
+        "host": destination.host,
+        "config": [str(path) for path in settings.config_files],
+        "tunnel": tunnel,
+        "client_factory": lambda: witness,
+        "known_hosts": known.entries,
+        "x509_trusted_certs": None,
+        "client_keys": [*(str(path) for path in keys.plain), *keys.locked],
+        "ignore_encrypted": True,
+        "agent_path": None if settings.identities_only and not settings.identities else settings.agent or None,
+        "agent_forwarding": False,
+        "keepalive_interval": SILENCE / (KEEPALIVE_COUNT + 1),
+        "keepalive_count_max": KEEPALIVE_COUNT,
+        "connect_timeout": None,
+        "login_timeout": None,
+        "encoding": None,
+    }
+    if destination.user:
+        options["username"] = destination.user
+    if destination.port:
+        options["port"] = destination.port
+    if settings.identities_only and settings.identities:
+        halves = [public_half(path) for path in (*keys.plain, *keys.broken)]
+        files = [str(path) for path in halves if path not in keys.broken]
+        options["agent_identities"] = [*files, *(key.key_public_data for key in keys.locked)]
+    if not settings.config.get("HostKeyAlgorithms"):
+        options["server_host_key_algs"] = _host_key_kinds(known)
+    return options
+
+
+def _host_key_kinds(known: KnownHosts) -> str:
+    """Kinds of host key in the order of preference; a leading + adds them to those of host certificates."""
+    kinds = [kind.decode() for key in known.trusted for kind in key.sig_algorithms]
+    return ("+" if known.authorities else "") + ",".join(dict.fromkeys((*kinds, *_HOST_KEY_KINDS)))

@@ -1,0 +1,106 @@
+"""The feed of one status page: asked for at the host's pace while the host is up."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Callable
+
+from httpcore import default_ssl_context
+
+from cockpit.hosts.feed import HostFeed
+from cockpit.hosts.shell import Shell
+from cockpit.hosts.status import apache, nginx, squid, tomcat
+from cockpit.hosts.status.fetch import Fetched, fetch
+from cockpit.hosts.status.said import MOST_VALUES, TEXT_CHARS, NotThePageError, Said
+from cockpit.model.clock import Clock
+from cockpit.model.errors import HostError
+from cockpit.model.events import AnyEvent, StatusRead
+from cockpit.model.hosts import StatusKind, StatusPage
+
+# Seconds between two readings, or the host's interval where that is longer; and for one answer.
+PACE = 1.0
+PATIENCE = 5.0
+
+_PARSERS: dict[StatusKind, Callable[[str], Said]] = {
+    "apache": apache.parse,
+    "nginx": nginx.parse,
+    "squid": squid.parse_counters,
+    "squid-info": squid.parse_info,
+    "tomcat": tomcat.parse,
+}
+_NOT_FOUND: dict[StatusKind, str] = {
+    "apache": "is mod_status on? a2enmod status",
+    "nginx": "is there a location with `stub_status;`?",
+    "squid": "the URL should end in /squid-internal-mgr/counters",
+    "squid-info": "the URL should end in /squid-internal-mgr/info",
+    "tomcat": "is the manager application there? (Debian: tomcat10-admin)",
+}
+_FORBIDDEN: dict[StatusKind, str] = {
+    "apache": "does mod_status let this host in? Require local",
+    "nginx": "does the location let this host in? allow 127.0.0.1",
+    "squid": "does squid.conf let this host in? http_access allow localhost manager",
+    "squid-info": "does squid.conf let this host in? http_access allow localhost manager",
+    "tomcat": "the user needs the role manager-status",
+}
+
+
+class PageFeed:
+    """One status page of a host; its events go to `emit`, on the cockpit's clock."""
+
+    def __init__(self, feed: HostFeed, place: int, clock: Clock, emit: Callable[[AnyEvent], None]) -> None:
+        self._feed = feed
+        self._place = place
+        self._page = feed.config.status[place]
+        self._tls = default_ssl_context() if self._page.url.startswith("https:") else None
+        self._clock = clock
+        self._emit = emit
+
+    async def run(self) -> None:
+        """Asks at its pace until cancelled."""
+        interval = max(PACE, self._feed.config.interval)
+        while True:
+            shell = await self._feed.up()
+            began = self._clock.now()
+            try:
+                said = await read_page(shell, self._page, self._tls)
+            except HostError as error:
+                self._say(began, Said({}, {}), str(error).removeprefix(f"{self._feed.config.name}: "))
+            else:
+                self._say(began, said)
+            await asyncio.sleep(max(0.0, began + interval - self._clock.now()))
+
+    def _say(self, began: float, said: Said, detail: str = "") -> None:
+        """Placed between question and answer."""
+        t = (began + self._clock.now()) / 2
+        host = self._feed.config.name
+        self._emit(StatusRead(t=t, host=host, page=self._place, values=said.values, text=said.text, detail=detail))
+
+
+async def read_page(shell: Shell, page: StatusPage, tls: ssl.SSLContext | None = None) -> Said:
+    """What the page says. Raises HostError naming the cause and the way out."""
+    fetched = await fetch(shell, page.url, page.auth, PATIENCE, tls)
+    if fetched.status != 200:
+        raise HostError(_refused(page, fetched))
+    try:
+        said = _PARSERS[page.kind](fetched.body.decode("utf-8", "replace"))
+    except NotThePageError as error:
+        raise HostError(str(error)) from None
+    values = dict(list(said.values.items())[:MOST_VALUES])
+    return Said(values, {name: text[:TEXT_CHARS] for name, text in list(said.text.items())[:MOST_VALUES]})
+
+
+def _refused(page: StatusPage, fetched: Fetched) -> str:
+    match fetched.status:
+        case 401 if page.auth:
+            return "401: the server does not take this user and password"
+        case 401:
+            return '401: the server wants a user; give auth = "user:password"'
+        case 403:
+            return f"403: {_FORBIDDEN[page.kind]}"
+        case 404:
+            return f"404: {_NOT_FOUND[page.kind]}"
+        case status if fetched.location:
+            return f"{status}: redirected to {fetched.location[:200]}; redirects are not followed"
+        case status:
+            return f"{status} instead of the page"

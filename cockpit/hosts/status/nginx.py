@@ -1,0 +1,20 @@
+"""nginx's `stub_status`: four lines of fixed form."""
+
+from __future__ import annotations
+
+import re
+
+from cockpit.hosts.status.said import NotThePageError, Said
+
+_PAGE = re.compile(
+    r"\s*Active connections: (\d+)\s+server accepts handled requests(?: request_time)?\s+(\d+) (\d+) (\d+)(?: \d+)?\s+"
+    r"Reading: (\d+) Writing: (\d+) Waiting: (\d+)"
+)
+_NAMES = ("Active connections", "accepts", "handled", "requests", "Reading", "Writing", "Waiting")
+
+
+def parse(page: str) -> Said:
+    match = _PAGE.match(page)
+    if match is None:
+        raise NotThePageError("no stub_status on it: the location of this URL needs `stub_status;`")
+    return Said({name: float(digits) for name, digits in zip(_NAMES, match.groups(), strict=True)}, {})

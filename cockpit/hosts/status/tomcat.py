@@ -1,0 +1,51 @@
+"""The status page of Tomcat's manager as XML: the JVM's memory, and threads and requests of each connector."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
+from cockpit.hosts.status.said import NotThePageError, Said, number
+
+_GROUPS = ("threadInfo", "requestInfo")
+_GREATEST = ("maxTime",)
+
+
+def parse(page: str) -> Said:
+    """`memory.free`, `.total`, `.max` (bytes); of all connectors together what they count, by its own name.
+
+    Where there are several connectors, also of each with its name before it.
+    """
+    status = _tree(page)
+    values: dict[str, float] = {}
+    for name, value in _figures(status.find("jvm/memory")).items():
+        values[f"memory.{name}"] = value
+    connectors = status.findall("connector")
+    if not connectors:
+        raise NotThePageError("no connector on it: the URL should end in /manager/status?XML=true")
+    for connector in connectors:
+        own: dict[str, float] = {}
+        for group in _GROUPS:
+            own |= _figures(connector.find(group))
+        for name, value in own.items():
+            before = values.get(name, 0.0)
+            values[name] = max(before, value) if name in _GREATEST else before + value
+        if len(connectors) > 1:
+            label = connector.get("name", "").strip('"')
+            values |= {f"{label} {name}": value for name, value in own.items()}
+    return Said(values, {})
+
+
+def _tree(page: str) -> ElementTree.Element:
+    # The page has no declarations of its own; what has may be made to blow up when it is read.
+    if "<!DOCTYPE" in page or "<!ENTITY" in page:
+        raise NotThePageError("no XML of Tomcat's: the URL should end in /manager/status?XML=true")
+    try:
+        status = ElementTree.fromstring(page)
+    except ElementTree.ParseError:
+        raise NotThePageError("no XML of Tomcat's: the URL should end in /manager/status?XML=true") from None
+    return status
+
+
+def _figures(element: ElementTree.Element | None) -> dict[str, float]:
+    found = {name: number(text) for name, text in element.attrib.items()} if element is not None else {}
+    return {name: value for name, value in found.items() if value is not None}

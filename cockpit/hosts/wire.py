@@ -1,0 +1,43 @@
+"""A TCP connection that a host makes, whatever stream it comes over."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from cockpit.model.errors import HostError
+
+if TYPE_CHECKING:
+    import asyncssh
+
+
+class StreamWire:
+    """Reads and writes a pair of streams; `failures` are what they raise, `what` is what errors call it."""
+
+    def __init__(
+        self,
+        what: str,
+        reader: asyncio.StreamReader | asyncssh.SSHReader[bytes],
+        writer: asyncio.StreamWriter | asyncssh.SSHWriter[bytes],
+        failures: tuple[type[Exception], ...],
+    ) -> None:
+        self._what = what
+        self._reader = reader
+        self._writer = writer
+        self._failures = failures
+
+    async def read(self, size: int) -> bytes:
+        try:
+            return await self._reader.read(size)
+        except self._failures as error:
+            raise HostError(f"{self._what}: {error}") from None
+
+    async def write(self, data: bytes) -> None:
+        try:
+            self._writer.write(data)
+            await self._writer.drain()
+        except self._failures as error:
+            raise HostError(f"{self._what}: {error}") from None
+
+    def close(self) -> None:
+        self._writer.close()

@@ -1,0 +1,97 @@
+"""A host's figures over a run, by the names that thresholds, tables and JSON use."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import msgspec
+
+from cockpit.model.host_rates import memory_use
+from cockpit.model.host_window import closing_io, mean, opening_io
+from cockpit.model.pages import COUNTERS, PAGE_FIGURES
+from cockpit.model.state import CpuShare, DiskRates, HostWindow, IoRates, MemoryUse, NetRates
+
+
+def _names(group: str, struct: type[msgspec.Struct]) -> tuple[str, ...]:
+    return tuple(f"{group}.{name.rstrip('_')}" for name in struct.__struct_fields__ if name != "name")
+
+
+_GROUPS = ("cpu", "io", "disk", "net", "memory", "load", "processes", "coverage", *COUNTERS)
+_IO_PARTS = ("io.start", "io.end")
+_MEANS = (
+    *_names("cpu", CpuShare),
+    *_names("io", IoRates),
+    *_names("net", NetRates),
+    *_names("memory.mean", MemoryUse),
+    *(f"load.{name}" for name in ("1", "5", "15", "running", "blocked")),
+    *(f"processes.{name}" for name in ("mean", "rss", "unshared", "pss")),
+)
+_COUNTS = ("count", "births", "deaths", "births_per_s", "deaths_per_s", "defunct", "unseen")
+# All names but those of single disks and interfaces, which are `disk.sda.util`, `net.eth0.rxkb`.
+HOST_FIGURES = (
+    *_MEANS,
+    *(name for part in _IO_PARTS for name in _names(part, IoRates)),
+    *_names("memory", MemoryUse),
+    *_names("memory.start", MemoryUse),
+    *(f"processes.{name}" for name in _COUNTS),
+    "coverage",
+    *PAGE_FIGURES,
+)
+
+
+def _either(names: Iterable[str]) -> str:
+    return "|".join(name.rpartition(".")[2] for name in names)
+
+
+_SINGLE = re.compile(rf"disk\..+\.(?:{_either(_names('', DiskRates))})|net\..+\.(?:{_either(_names('', NetRates))})")
+
+
+def is_host_figure(name: str) -> bool:
+    """Whether a host can have a figure of that name; of a disk or an interface any name may be asked for."""
+    return name in HOST_FIGURES or _SINGLE.fullmatch(name) is not None
+
+
+def host_figures(window: HostWindow, seconds: float = 0.0) -> dict[str, float]:
+    """A host's means over a window, and its memory and processes; what has no data is left out.
+
+    `memory.X` is at the end, `memory.start.X` at the start, `memory.mean.X` the mean; bytes. `io.start` and `io.end`
+    are the first and the last 5 s, or halves where that is less. `processes.count` is at the end, `births`, `deaths`
+    and `unseen` over the window, `defunct` the most seen at once, `mean`, `rss`, `unshared` and `pss` means. `coverage`
+    is how much of the window, or of `seconds` where that is longer, the host was read at its pace; per cent.
+    """
+    figures = {name: found for name in (*_MEANS, *window.sums) if (found := mean(window, name)) is not None}
+    for part, told in zip(_IO_PARTS, (opening_io(window), closing_io(window)), strict=True):
+        figures |= _values(part, told) if told else {}
+    figures |= _values("memory", memory_use(window.last.reading))
+    figures |= _values("memory.start", memory_use(window.first.reading))
+    figures |= _processes(window)
+    figures["coverage"] = _coverage(window, seconds)
+    return dict(sorted(figures.items(), key=_order))
+
+
+def _order(figure: tuple[str, float]) -> int:
+    """By the first part of the name; within it as they came."""
+    return _GROUPS.index(figure[0].partition(".")[0])
+
+
+def _values(group: str, struct: msgspec.Struct) -> dict[str, float]:
+    return {f"{group}.{name}": float(getattr(struct, name)) for name in struct.__struct_fields__}
+
+
+def _processes(window: HostWindow) -> dict[str, float]:
+    return {
+        "processes.count": len(window.last.reading.processes),
+        "processes.births": window.births,
+        "processes.deaths": window.deaths,
+        "processes.births_per_s": window.births / window.seconds if window.seconds > 0 else 0.0,
+        "processes.deaths_per_s": window.deaths / window.seconds if window.seconds > 0 else 0.0,
+        "processes.defunct": window.most_defunct,
+        "processes.unseen": window.unseen,
+    }
+
+
+def _coverage(window: HostWindow, seconds: float) -> float:
+    span = max(seconds, window.last.t - window.first.t)
+    # The clocks of the host and of the cockpit differ by a little, which is no lack.
+    return min(100.0, round(100 * window.covered / span, 1)) if span > 0 else 0.0

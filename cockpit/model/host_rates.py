@@ -1,0 +1,230 @@
+"""What two readings of a host make together: shares and rates as sar, free and vmstat name them.
+
+A counter that fell, wrapped or jumped beyond what hardware can do says nothing: its rate is None or left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, TypeVar
+
+import msgspec
+
+from cockpit.model.hosts import CpuCounters, DiskCounters, HostFacts, HostReading, IoCounters, NetCounters
+from cockpit.model.state import CpuShare, DiskRates, IoRates, MemoryUse, NetRates
+
+KIB = 1024
+LOOPBACK = "lo"
+# No disk and no interface does so much a second: requests or packets, bytes.
+MOST_REQUESTS, MOST_BYTES = 1e9, 1e12
+SECTOR = 512
+
+# Counters of a cpu line that only grow; those of waiting and idle time may fall a little, which is no time.
+_GROWING = ("user", "nice", "system", "irq", "softirq")
+_WAITING = ("idle", "iowait", "steal")
+
+_Named = TypeVar("_Named", DiskCounters, NetCounters)
+
+
+class Step(NamedTuple):
+    """The time between two readings of one boot. `seconds` are the host's own, `ticks` those its CPU lines tell of.
+
+    `disks` are with the requests that each has done. Births and deaths are of the watched processes, `forks` of all.
+    """
+
+    seconds: float
+    ticks: int
+    cpu: CpuShare | None
+    cores: tuple[CpuShare | None, ...]
+    io: IoRates | None
+    disks: tuple[tuple[DiskRates, int], ...]
+    nets: tuple[NetRates, ...]
+    net: NetRates | None
+    births: int
+    deaths: int
+    forks: int
+
+
+def step_between(old: HostReading, new: HostReading, facts: HostFacts) -> Step:
+    """The step from one reading to a later one of the same boot."""
+    seconds = new.uptime - old.uptime
+    limit = most_ticks(seconds, facts.hz)
+    cpus = max(facts.cpus, len(new.cores))
+    disks, disks_whole = _disk_steps(old.disks, new.disks, seconds)
+    nets, nets_whole = _net_steps(old.nets, new.nets, seconds)
+    births, deaths = churn(old, new)
+    return Step(
+        seconds=seconds,
+        ticks=ticks_between(old.cpu, new.cpu),
+        cpu=cpu_share(old.cpu, new.cpu, cpus * limit),
+        cores=tuple(cpu_share(*pair, limit) for pair in zip(old.cores, new.cores, strict=False)),
+        io=io_rates(old.io, new.io, seconds) if disks_whole else None,
+        disks=disks,
+        nets=nets,
+        net=total_net(nets) if nets_whole else None,
+        births=births,
+        deaths=deaths,
+        forks=new.forks - old.forks,
+    )
+
+
+def most_ticks(seconds: float, hz: int) -> float:
+    """More clock ticks than one core can count in that time, however late it counts them."""
+    return 2 * seconds * hz + hz
+
+
+def ticks_between(old: CpuCounters, new: CpuCounters) -> int:
+    """Clock ticks that passed on all CPUs of the line; guest time is in user and nice already."""
+    return sum(max(0, getattr(new, name) - getattr(old, name)) for name in (*_GROWING, *_WAITING))
+
+
+def cpu_share(old: CpuCounters, new: CpuCounters, most: float = float("inf")) -> CpuShare | None:
+    """CPU between two cpu lines as `sar -u` has it; irq time is in system.
+
+    None when no clock tick passed, more than `most` did, or a counter fell that cannot.
+    """
+    total = ticks_between(old, new)
+    if not 0 < total <= most or any(getattr(new, name) < getattr(old, name) for name in _GROWING):
+        return None
+
+    def share(*names: str) -> float:
+        spent: int = sum(max(0, getattr(new, name) - getattr(old, name)) for name in names)
+        return 100 * spent / total
+
+    return CpuShare(
+        user=share("user"),
+        nice=share("nice"),
+        system=share("system", "irq", "softirq"),
+        iowait=share("iowait"),
+        steal=share("steal"),
+        idle=share("idle"),
+    )
+
+
+def io_rates(old: IoCounters, new: IoCounters, seconds: float) -> IoRates | None:
+    """I/O between two readings as `sar -b` has it; None when a counter fell or jumped (a disk came or went)."""
+    rates = _per_second(old, new, IoCounters.__struct_fields__, seconds)
+    if rates is None:
+        return None
+    if max(rates["reads"], rates["writes"], rates["discards"]) > MOST_REQUESTS:
+        return None
+    if max(rates["sectors_read"], rates["sectors_written"]) * SECTOR > MOST_BYTES:
+        return None
+    reads, writes = rates["reads"], rates["writes"]
+    return IoRates(
+        tps=reads + writes + rates["discards"],
+        rtps=reads,
+        wtps=writes,
+        bread=rates["sectors_read"],
+        bwrtn=rates["sectors_written"],
+    )
+
+
+def disk_rates(old: DiskCounters, new: DiskCounters, seconds: float) -> tuple[DiskRates, int] | None:
+    """One disk between two readings as `sar -d` has it, and the requests it did; None as for `io_rates`."""
+    rates = _per_second(old, new, DiskCounters.__struct_fields__[1:], seconds)
+    if rates is None:
+        return None
+    requests = rates["reads"] + rates["writes"] + rates["discards"]
+    sectors = rates["sectors_read"] + rates["sectors_written"] + rates["sectors_discarded"]
+    if requests > MOST_REQUESTS or sectors * SECTOR > MOST_BYTES:
+        return None
+    waited = rates["read_ms"] + rates["write_ms"] + rates["discard_ms"]
+    told = DiskRates(
+        name=new.name,
+        tps=requests,
+        rkb=rates["sectors_read"] / 2,
+        wkb=rates["sectors_written"] / 2,
+        dkb=rates["sectors_discarded"] / 2,
+        areq_sz=sectors / 2 / requests if requests else 0.0,
+        aqu_sz=rates["queued"] / 1000,
+        await_=waited / requests if requests else 0.0,
+        util=rates["busy"] / 10,
+    )
+    return told, round(requests * seconds)
+
+
+def net_rates(old: NetCounters, new: NetCounters, seconds: float) -> NetRates | None:
+    """One interface between two readings as `sar -n DEV` has it; None when a counter fell or jumped."""
+    rates = _per_second(old, new, NetCounters.__struct_fields__[1:], seconds)
+    if rates is None or max(rates["rx_packets"], rates["tx_packets"]) > MOST_REQUESTS:
+        return None
+    if max(rates["rx_bytes"], rates["tx_bytes"]) > MOST_BYTES:
+        return None
+    return NetRates(
+        name=new.name,
+        rxpck=rates["rx_packets"],
+        txpck=rates["tx_packets"],
+        rxkb=rates["rx_bytes"] / KIB,
+        txkb=rates["tx_bytes"] / KIB,
+        errors=rates["rx_errors"] + rates["tx_errors"],
+        drops=rates["rx_dropped"] + rates["tx_dropped"],
+    )
+
+
+def total_net(nets: Sequence[NetRates]) -> NetRates | None:
+    """All interfaces together but the loopback; None where there is none."""
+    counted = [net for net in nets if net.name != LOOPBACK]
+    if not counted:
+        return None
+    names = NetRates.__struct_fields__[1:]
+    return NetRates("", *(sum(getattr(net, name) for net in counted) for name in names))
+
+
+def _per_second(
+    old: msgspec.Struct, new: msgspec.Struct, names: Sequence[str], seconds: float
+) -> dict[str, float] | None:
+    deltas = {name: getattr(new, name) - getattr(old, name) for name in names}
+    if seconds <= 0 or min(deltas.values()) < 0:
+        return None
+    return {name: delta / seconds for name, delta in deltas.items()}
+
+
+def _disk_steps(
+    old: Sequence[DiskCounters], new: Sequence[DiskCounters], seconds: float
+) -> tuple[tuple[tuple[DiskRates, int], ...], bool]:
+    """Those that were there both times and make sense, and whether none is lacking for it."""
+    before = _by_name(old)
+    steps = [disk_rates(before[disk.name], disk, seconds) for disk in new if disk.name in before]
+    whole = None not in steps and not before.keys() - {disk.name for disk in new}
+    return tuple(step for step in steps if step is not None), whole
+
+
+def _net_steps(
+    old: Sequence[NetCounters], new: Sequence[NetCounters], seconds: float
+) -> tuple[tuple[NetRates, ...], bool]:
+    """As for disks; the loopback may lack, since it is in no sum. An interface that came has no rate yet."""
+    before = _by_name(old)
+    steps = [(net.name, net_rates(before[net.name], net, seconds)) for net in new if net.name in before]
+    whole = all(rates is not None for name, rates in steps if name != LOOPBACK)
+    return tuple(rates for _, rates in steps if rates is not None), whole
+
+
+def _by_name(counters: Sequence[_Named]) -> Mapping[str, _Named]:
+    return {each.name: each for each in counters}
+
+
+def memory_use(reading: HostReading) -> MemoryUse:
+    """Memory as `free` of procps 4 has it: used is total less available."""
+    memory = reading.memory
+    return MemoryUse(
+        total=memory.total * KIB,
+        used=max(0, memory.total - memory.available) * KIB,
+        free=memory.free * KIB,
+        shared=memory.shmem * KIB,
+        buff_cache=(memory.buffers + memory.cached + memory.reclaimable) * KIB,
+        available=memory.available * KIB,
+    )
+
+
+def churn(old: HostReading, new: HostReading) -> tuple[int, int]:
+    """(births, deaths) between two readings: processes told apart by pid and start time.
+
+    One that became defunct has died, although its row is still there.
+    """
+    known = {(process.pid, process.start): process.stat.startswith("Z") for process in old.processes}
+    there = {(process.pid, process.start): process.stat.startswith("Z") for process in new.processes}
+    born = there.keys() - known.keys()
+    deaths = sum(not defunct and there.get(identity, True) for identity, defunct in known.items())
+    # A newcomer that is defunct already was born and has died.
+    return len(born), deaths + sum(there[identity] for identity in born)

@@ -1,0 +1,94 @@
+"""Restarts of servers, told by their parent process or by their status page, as markers. Pure.
+
+A parent is a watched process with watched children whose own parent is not watched. One that comes in the place of one
+that is gone is a restart. Workers that are all replaced under the same parent are not told as one: those that began
+together reach the end of their requests together. A status page with generations tells that. A restart that comes with
+a change made from here has that change's marker and no other.
+"""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec.structs import replace
+
+from cockpit.model import events as ev
+from cockpit.model.hosts import HostReading, ProcessCounters
+from cockpit.model.markers import mark
+from cockpit.model.state import HostState, Marker, ParentProcess, State, StatusPane
+
+# Seconds that a parent must have lived: while a server goes to the background, its first process is one for a moment.
+SETTLED = 1.0
+# Parents that are gone and that another may still come for.
+MOST_GONE = 16
+# What Apache's page counts up with every restart, a graceful one too.
+_GENERATION = "ParentServerMPMGeneration"
+
+
+class _Seen(msgspec.Struct, frozen=True):
+    parents: tuple[ParentProcess, ...]
+    restarts: tuple[tuple[ParentProcess, ParentProcess], ...]
+
+
+def mark_restarts(state: State, event: ev.HostSample) -> State:
+    """The state with the host's parents as the sample has them, and a marker for each restart."""
+    host = state.hosts[event.host]
+    if host.facts is None:
+        return state
+    seen = _follow(host, event.reading, host.facts.hz)
+    if seen.parents != host.parents:
+        state = replace(state, hosts={**state.hosts, event.host: replace(host, parents=seen.parents)})
+    for old, new in seen.restarts:
+        began = event.t - (event.reading.uptime - new.start / host.facts.hz)
+        if _changed_between(state, event.host, began, began):
+            continue
+        text = f"{event.host} {new.comm} restarted: pid {old.pid} → {new.pid}"
+        state = mark(state, Marker(t=max(0.0, began), kind="restart", sign="R", text=text))
+    return state
+
+
+def mark_reload(state: State, event: ev.StatusRead, before: StatusPane) -> State:
+    """A marker where Apache's page says that another generation of workers has begun under the same parent."""
+    old, new = before.values.get(_GENERATION), event.values.get(_GENERATION)
+    if old is None or new is None or new <= old or before.t is None:
+        return state
+    if _changed_between(state, event.host, before.t, event.t):
+        return state
+    text = f"{event.host} {before.page.kind}: workers reloaded, generation {old:.0f} → {new:.0f}"
+    return mark(state, Marker(t=event.t, kind="restart", sign="R", text=text))
+
+
+def _changed_between(state: State, host: str, since: float, until: float) -> bool:
+    """Whether one of our own changes was under way on the host then: its marker tells of the restart."""
+    return any(
+        change.host == host and change.begun <= until and (change.ended is None or change.ended >= since - SETTLED)
+        for change in state.changes
+    )
+
+
+def _follow(host: HostState, reading: HostReading, hz: int) -> _Seen:
+    there = {(process.pid, process.start): process for process in reading.processes}
+    known = {(parent.pid, parent.start) for parent in host.parents}
+    parents = [replace(parent, gone=(parent.pid, parent.start) not in there) for parent in host.parents]
+    restarts = []
+    for process in _parents(reading):
+        if (process.pid, process.start) in known or reading.uptime - process.start / hz < SETTLED:
+            continue
+        new = ParentProcess(pid=process.pid, start=process.start, comm=process.comm)
+        old = next((parent for parent in reversed(parents) if parent.gone and parent.comm == new.comm), None)
+        if old is not None:
+            parents.remove(old)
+            restarts.append((old, new))
+        parents.append(new)
+    gone = [parent for parent in parents if parent.gone]
+    forgotten = gone[: max(0, len(gone) - MOST_GONE)]
+    return _Seen(tuple(parent for parent in parents if parent not in forgotten), tuple(restarts))
+
+
+def _parents(reading: HostReading) -> list[ProcessCounters]:
+    pids = {process.pid for process in reading.processes}
+    with_children = {process.ppid for process in reading.processes}
+    return [
+        process
+        for process in reading.processes
+        if process.pid in with_children and process.ppid not in pids and not process.stat.startswith("Z")
+    ]

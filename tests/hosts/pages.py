@@ -1,0 +1,91 @@
+"""Status pages as real servers print them, shortened."""
+
+APACHE = """\
+localhost
+ServerVersion: Apache/2.4.62 (Debian)
+ServerMPM: event
+Server Built: 2024-10-04T15:21:08
+CurrentTime: Saturday, 21-Nov-2026 15:00:00 UTC
+ParentServerConfigGeneration: 3
+ParentServerMPMGeneration: 2
+ServerUptimeSeconds: 61
+ServerUptime: 1 minute 1 second
+Load1: 0.42
+Total Accesses: 1234
+Total kBytes: 5678
+Total Duration: 910
+CPUUser: .11
+CPUSystem: .07
+Uptime: 61
+ReqPerSec: 20.2295
+BytesPerSec: 95316.4
+BusyWorkers: 1
+GracefulWorkers: 0
+IdleWorkers: 49
+Processes: 2
+Stopping: 0
+ConnsTotal: 1
+ConnsAsyncWriting: 0
+ConnsAsyncKeepAlive: 0
+ConnsAsyncClosing: 0
+Scoreboard: W_________________________________________________....
+"""
+
+NGINX = """\
+Active connections: 291{}
+server accepts handled requests
+ 16630948 16630947 31070465{}
+Reading: 6 Writing: 179 Waiting: 106{}
+""".replace("{}", " ")
+
+SQUID_COUNTERS = """\
+sample_time = 1795273200.123456 (Sat, 21 Nov 2026 15:00:00 GMT)
+client_http.requests = 120
+client_http.hits = 100
+client_http.errors = 0
+client_http.kbytes_in = 12
+client_http.kbytes_out = 400
+server.all.requests = 20
+cpu_time = 0.500000
+cd.memory = 0
+aborted_requests = 0
+"""
+
+SQUID_INFO = """\
+Squid Object Cache: Version 5.7
+Build Info: Debian linux
+Service Name: squid
+Start Time:\tSat, 21 Nov 2026 14:00:00 GMT
+Current Time:\tSat, 21 Nov 2026 15:00:00 GMT
+Connection information for squid:
+\tNumber of clients accessing cache:\t1
+\tNumber of HTTP requests received:\t120
+\tAverage HTTP requests per minute since start:\t2.0
+\tSelect loop called: 1000 times, 3.600 ms avg
+Cache information for squid:
+\tHits as % of all requests:\t5min: 80.0%, 60min: 83.3%
+\tHits as % of bytes sent:\t5min: -0.0%, 60min: 70.1%
+\tStorage Swap size:\t1024 KB
+\tStorage Swap capacity:\t 0.3% used, 99.7% free
+Median Service Times (seconds)  5 min    60 min:
+\tHTTP Requests (All):   0.00091  0.00091
+Resource usage for squid:
+\tUP Time:\t3600.123 seconds
+\tCPU Usage:\t0.01%
+File descriptor usage for squid:
+\tNumber of file desc currently in use:   10
+Internal Data Structures:
+\t    52 StoreEntries
+\t    52 StoreEntries with MemObjects
+"""
+
+TOMCAT = """\
+<?xml version="1.0" encoding="utf-8"?><?xml-stylesheet type="text/xsl" href="/manager/xform.xsl" ?>
+<status><jvm><memory free='60000000' total='128000000' max='256000000'/><memorypool name='G1 Eden Space'
+type='Heap memory' usageInit='1' usageCommitted='2' usageMax='-1' usageUsed='3'/></jvm><connector
+name='"http-nio-8080"'><threadInfo  maxThreads="200" currentThreadCount="10" currentThreadsBusy="1" /><requestInfo
+maxTime="35" processingTime="100" requestCount="12" errorCount="1" bytesReceived="0" bytesSent="2048" /><workers>
+</workers></connector><connector name='"ajp-nio-8009"'><threadInfo  maxThreads="200" currentThreadCount="5"
+currentThreadsBusy="2" /><requestInfo  maxTime="40" processingTime="50" requestCount="8" errorCount="0"
+bytesReceived="0" bytesSent="1000" /></connector></status>
+"""

@@ -1,0 +1,261 @@
+"""Status pages: parsed, asked for through the host, and what is in the way named."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import ssl
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cockpit.hosts.feed import HostFeed
+from cockpit.hosts.local import LocalShell
+from cockpit.hosts.shell import Shell
+from cockpit.hosts.ssh import connect
+from cockpit.hosts.status import apache, nginx, squid, tomcat
+from cockpit.hosts.status import feed as status_feed
+from cockpit.hosts.status.feed import PageFeed, read_page
+from cockpit.hosts.status.fetch import MOST_BYTES
+from cockpit.hosts.status.said import NotThePageError, Said
+from cockpit.model.clock import Clock
+from cockpit.model.errors import HostError
+from cockpit.model.events import AnyEvent, StatusRead, encode
+from cockpit.model.hosts import HostConfig, StatusPage
+from tests.hosts import pages
+from tests.hosts.conftest import until
+from tests.hosts.sshd import Sshd
+from tests.load.certificates import Authority
+
+PARSERS: list[Callable[[str], Said]] = [
+    apache.parse,
+    nginx.parse,
+    squid.parse_counters,
+    squid.parse_info,
+    tomcat.parse,
+]
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gives a busy machine time to answer."""
+    monkeypatch.setattr(status_feed, "PATIENCE", 60.0)
+
+
+def test_apache() -> None:
+    values, text = apache.parse(pages.APACHE)
+    assert (values["BusyWorkers"], values["IdleWorkers"], values["Total Accesses"]) == (1, 49, 1234)
+    assert (values["CPUUser"], values["ReqPerSec"], values["ConnsTotal"], values["Uptime"]) == (0.11, 20.2295, 1, 61)
+    assert text["Scoreboard"] == "W" + 49 * "_" + 4 * "."
+    assert text["ServerMPM"] == "event"
+
+
+def test_nginx() -> None:
+    values, text = nginx.parse(pages.NGINX)
+    assert list(values.values()) == [291, 16630948, 16630947, 31070465, 6, 179, 106]
+    assert text == {}
+
+
+def test_squid() -> None:
+    values, _ = squid.parse_counters(pages.SQUID_COUNTERS)
+    assert (values["client_http.requests"], values["client_http.hits"], values["cpu_time"]) == (120, 100, 0.5)
+    assert values["sample_time"] == 1795273200.123456
+    values, text = squid.parse_info(pages.SQUID_INFO)
+    assert text == {"Squid Object Cache": "Version 5.7"}
+    assert (values["Number of HTTP requests received"], values["UP Time"], values["StoreEntries"]) == (
+        120,
+        3600.123,
+        52,
+    )
+    assert values["Hits as % of all requests 5min"] == 80.0
+    assert values["Hits as % of bytes sent 60min"] == 70.1
+    assert values["HTTP Requests (All) 60min"] == 0.00091
+    assert (values["Storage Swap size"], values["CPU Usage"]) == (1024, 0.01)
+    assert values["Number of file desc currently in use"] == 10
+
+
+def test_tomcat() -> None:
+    values, _ = tomcat.parse(pages.TOMCAT)
+    assert (values["memory.free"], values["memory.max"]) == (60_000_000, 256_000_000)
+    assert (values["currentThreadsBusy"], values["currentThreadCount"], values["maxThreads"]) == (3, 15, 400)
+    assert (values["requestCount"], values["errorCount"], values["bytesSent"], values["maxTime"]) == (20, 1, 3048, 40)
+    assert values["ajp-nio-8009 requestCount"] == 8
+
+
+@pytest.mark.parametrize("parse", PARSERS)
+@given(st.text(max_size=200))
+def test_whatever_comes_it_is_a_page_or_is_not(parse: Callable[[str], Said], text: str) -> None:
+    with suppress(NotThePageError):
+        parse(text)
+
+
+@pytest.mark.parametrize("parse", PARSERS)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "<html><body>It works!</body></html>",
+        '<?xml version="1.0"?><!DOCTYPE a [<!ENTITY b "bb"><!ENTITY c "&b;&b;">]><status>&c;</status>',
+    ],
+)
+def test_another_page_is_refused_with_the_way_out(parse: Callable[[str], Said], text: str) -> None:
+    with pytest.raises(NotThePageError, match=r"the URL should end in|stub_status;"):
+        parse(text)
+
+
+class Server:
+    """Answers each request with the next of `replies`, then with the last again; keeps the heads of the requests."""
+
+    def __init__(self, replies: list[bytes]) -> None:
+        self.replies = replies
+        self.heads: list[bytes] = []
+        self.port = 0
+
+    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            self.heads.append(await reader.readuntil(b"\r\n\r\n"))
+            writer.write(self.replies.pop(0) if len(self.replies) > 1 else self.replies[0])
+            await writer.drain()
+        except (OSError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            writer.close()
+
+
+@asynccontextmanager
+async def serving(*replies: bytes, tls: ssl.SSLContext | None = None) -> AsyncIterator[Server]:
+    server = Server(list(replies))
+    listening = await asyncio.start_server(server.answer, "127.0.0.1", 0, ssl=tls)
+    server.port = listening.sockets[0].getsockname()[1]
+    async with listening:
+        yield server
+
+
+def reply(body: str, status: str = "200 OK", *headers: str) -> bytes:
+    head = "\r\n".join([f"HTTP/1.1 {status}", f"Content-Length: {len(body.encode())}", *headers])
+    return f"{head}\r\n\r\n{body}".encode()
+
+
+@pytest.fixture(params=["ssh", "local"])
+async def shell(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Shell]:
+    if request.param == "local":
+        local = LocalShell("web1")
+        yield local
+        await local.close()
+        return
+    directory = tmp_path / "sshd"
+    directory.mkdir()
+    server = await Sshd(directory).start()
+    remote = await connect(HostConfig(name="web1", ssh="web"), server.ssh_config)
+    yield remote
+    await remote.close()
+    await server.stop()
+
+
+async def test_a_page_is_asked_for_from_the_host(shell: Shell) -> None:
+    async with serving(reply(pages.APACHE)) as server:
+        page = StatusPage(kind="apache", url=f"http://127.0.0.1:{server.port}/server-status?auto", auth="me:sesame")
+        said = await read_page(shell, page)
+    assert said.values["BusyWorkers"] == 1
+    assert server.heads[0].startswith(b"GET /server-status?auto HTTP/1.1\r\n")
+    assert b"connection: close" in server.heads[0].lower()
+    assert b"authorization: basic bwu6c2vzyw1l" in server.heads[0].lower()
+
+
+REFUSALS = [
+    ("apache", reply("", "404 Not Found"), "404: is mod_status on? a2enmod status"),
+    ("squid", reply("", "403 Forbidden"), "403: does squid.conf let this host in? http_access allow localhost manager"),
+    ("tomcat", reply("", "401 Unauthorized"), '401: the server wants a user; give auth = "user:password"'),
+    ("nginx", reply("", "302 Found", "Location: /login"), "302: redirected to /login; redirects are not followed"),
+    ("nginx", reply("", "500 Oops"), "500 instead of the page"),
+    ("nginx", reply("It works!"), "no stub_status on it: the location of this URL needs `stub_status;`"),
+    ("nginx", b"", "no answer that is HTTP"),
+    ("nginx", b"SSH-2.0-OpenSSH_9.2\r\n\r\n", "no answer that is HTTP"),
+    ("apache", reply("BusyWorkers: 1\n" + "x" * MOST_BYTES), "longer than 1024 KiB: no status page"),
+]
+
+
+@pytest.mark.parametrize(("kind", "answer", "said"), REFUSALS)
+async def test_what_is_in_the_way_is_named(shell: Shell, kind: str, answer: bytes, said: str) -> None:
+    async with serving(answer) as server:
+        page = StatusPage(kind=kind, url=f"http://127.0.0.1:{server.port}/")  # type: ignore[arg-type]
+        with pytest.raises(HostError) as caught:
+            await read_page(shell, page)
+    assert said in str(caught.value)
+
+
+async def test_a_user_that_is_refused_is_not_told(shell: Shell) -> None:
+    async with serving(reply("", "401 Unauthorized")) as server:
+        page = StatusPage(kind="nginx", url=f"http://127.0.0.1:{server.port}/", auth="me:sesame")
+        with pytest.raises(HostError) as caught:
+            await read_page(shell, page)
+    assert str(caught.value) == "401: the server does not take this user and password"
+
+
+async def test_nobody_there(shell: Shell) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        with pytest.raises(HostError, match=f"web1: 127.0.0.1:{port}: not to be reached"):
+            await read_page(shell, StatusPage(kind="nginx", url=f"http://127.0.0.1:{port}/"))
+
+
+async def test_no_answer(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(status_feed, "PATIENCE", 0.2)
+
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    async with await asyncio.start_server(silent, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        with pytest.raises(HostError, match=r"no answer within 0\.2 s"):
+            await read_page(shell, StatusPage(kind="nginx", url=f"http://127.0.0.1:{port}/"))
+
+
+async def test_https_is_verified(shell: Shell, tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    pair = authority.issue("web1.example", "127.0.0.1")
+    own = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    own.load_cert_chain(pair.cert, pair.key)
+    trusting = ssl.create_default_context(cafile=authority.cert)
+    async with serving(reply(pages.NGINX), tls=own) as server:
+        page = StatusPage(kind="nginx", url=f"https://127.0.0.1:{server.port}/")
+        assert (await read_page(shell, page, trusting)).values["requests"] == 31070465
+        with pytest.raises(HostError, match="TLS: unable to get local issuer certificate"):
+            await read_page(shell, page)
+
+
+async def test_the_feed_asks_again_and_keeps_the_secret(sshd: Sshd, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(status_feed, "PACE", 0.05)
+    async with serving(reply("", "404 Not Found"), reply(pages.NGINX)) as server:
+        page = StatusPage(kind="nginx", url=f"http://localhost:{server.port}/", auth="me:sesame")
+        events: list[AnyEvent] = []
+        config = HostConfig(name="web1", ssh="web", interval=0.1, status=(page,))
+        host = HostFeed(config, Clock(), events.append, ssh_config=sshd.ssh_config)
+        feed = PageFeed(host, 0, Clock(), events.append)
+        tasks = [asyncio.ensure_future(host.run()), asyncio.ensure_future(feed.run())]
+
+        def read() -> list[StatusRead]:
+            return [event for event in events if isinstance(event, StatusRead)]
+
+        try:
+            await until(lambda: len(read()) >= 3)
+            await sshd.stop()
+            await sshd.start()
+            before = len(read())
+            await until(lambda: any(not told.detail for told in read()[before + 1 :]))
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+    first, second = read()[:2]
+    assert first.detail.startswith("404: is there a location")
+    assert (first.values, second.detail, second.values["Waiting"]) == ({}, "", 106)
+    assert not any(b"sesame" in encode(event) or b"bWU6c2VzYW1l" in encode(event) for event in events)
+    assert json.loads(encode(second))["event"] == "status_read"

@@ -1,0 +1,83 @@
+"""A host's feed that runs beside a test, and what came of it so far."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+from cockpit.hosts.asking import Asker
+from cockpit.hosts.feed import HostFeed
+from cockpit.model.clock import Clock
+from cockpit.model.events import AnyEvent, HostChanged, HostSample, SessionStarted
+from cockpit.model.fold import fold_all
+from cockpit.model.hosts import HostConfig
+from cockpit.model.state import HostState, State
+from tests.hosts.conftest import until
+
+
+class Watch:
+    """A feed that runs, and its events so far."""
+
+    def __init__(self, config: HostConfig, ssh_config: Path | None, asker: Asker | None) -> None:
+        self.config = config
+        self.clock = Clock()
+        self.events: list[AnyEvent] = []
+        self.feed = HostFeed(config, self.clock, self.events.append, ssh_config=ssh_config, asker=asker)
+
+    @property
+    def changes(self) -> list[HostChanged]:
+        return [event for event in self.events if isinstance(event, HostChanged)]
+
+    @property
+    def samples(self) -> list[HostSample]:
+        return [event for event in self.events if isinstance(event, HostSample)]
+
+    @property
+    def conditions(self) -> list[str]:
+        return [change.condition for change in self.changes]
+
+    def state(self) -> State:
+        begun = SessionStarted(t=0.0, wall=0.0, version="", name="", hosts=(self.config,))
+        return fold_all([begun, *self.events])
+
+    @property
+    def condition(self) -> str:
+        """The one that the host is in."""
+        return self.conditions[-1] if self.changes else ""
+
+    async def until(self, condition: str) -> HostChanged:
+        """Returns once the host's condition is this one, with the event that said so."""
+        await self._until(lambda: self.condition == condition)
+        return self.changes[-1]
+
+    def host(self) -> HostState:
+        return self.state().hosts[self.config.name]
+
+    async def sampled(self, more: int = 1) -> None:
+        """Returns after so many further samples."""
+        enough = len(self.samples) + more
+        await self._until(lambda: len(self.samples) >= enough)
+
+    async def _until(self, condition: Callable[[], bool]) -> None:
+        try:
+            await until(condition)
+        except AssertionError:
+            raise AssertionError(f"waited in vain; {len(self.samples)} samples, {self.changes[-5:]}") from None
+
+
+@asynccontextmanager
+async def watching(
+    config: HostConfig, ssh_config: Path | None = None, asker: Asker | None = None
+) -> AsyncIterator[Watch]:
+    """A feed that runs, and has not failed at the end."""
+    watch = Watch(config, ssh_config, asker)
+    task = asyncio.ensure_future(watch.feed.run())
+    try:
+        yield watch
+        assert not task.done()
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task

@@ -1,0 +1,194 @@
+"""What tails print and pages say, folded: lines, rates, averages over the run window, restarts as markers."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from cockpit.model.events import (
+    AnyEvent,
+    HostChanged,
+    HostSample,
+    RunEnded,
+    RunStarted,
+    SessionStarted,
+    StatusRead,
+    TailChanged,
+    TailText,
+    Tick,
+)
+from cockpit.model.figures import figure, run_result
+from cockpit.model.fold import fold, fold_all
+from cockpit.model.fold_panes import TAIL_LINES
+from cockpit.model.hosts import HostConfig, ProcessCounters, StatusKind, StatusPage
+from cockpit.model.load import LoadPlan
+from cockpit.model.state import HostState, State, StatusPane
+from tests.model.test_fold_hosts import FACTS, process, sample
+
+PAGES: tuple[StatusKind, ...] = ("apache", "squid", "tomcat")
+CONFIG = HostConfig(
+    name="web1",
+    tail=("tail -F log", "sar -b 1"),
+    status=tuple(StatusPage(kind=kind, url="http://localhost/") for kind in PAGES),
+)
+BEGUN: list[AnyEvent] = [
+    SessionStarted(t=0, wall=0, version="0", name="x", hosts=(CONFIG,)),
+    HostChanged(t=0, host="web1", condition="up", facts=FACTS),
+]
+
+
+def folded(*events: AnyEvent) -> HostState:
+    return fold_all([*BEGUN, *events]).hosts["web1"]
+
+
+def text(t: float, *lines: str, tail: int = 0, skipped: int = 0, continues: bool = False) -> TailText:
+    return TailText(t=t, host="web1", tail=tail, lines=lines, skipped=skipped, continues=continues)
+
+
+def read(t: float, page: int = 0, detail: str = "", **values: float) -> StatusRead:
+    named = {name.replace("_", " "): value for name, value in values.items()}
+    return StatusRead(t=t, host="web1", page=page, values=named, detail=detail)
+
+
+def test_lines_are_kept_and_begun_ones_replaced() -> None:
+    host = folded(
+        text(1, "a", "10 %"),
+        text(2, "20 %", "b", continues=True, skipped=3),
+        text(2, "other", tail=1),
+        TailChanged(t=3, host="web1", tail=1, condition="ended", detail="exit status 1"),
+    )
+    first, second = host.tails
+    assert [(line.t, line.text) for line in first.lines] == [(1, "a"), (2, "20 %"), (2, "b")]
+    assert (first.skipped, first.command) == (3, "tail -F log")
+    assert (second.condition, second.detail, second.lines[0].text) == ("ended", "exit status 1", "other")
+
+
+def test_a_tail_does_not_grow_without_end() -> None:
+    host = folded(*(text(t, *(f"{t}.{n}" for n in range(100))) for t in range(20)))
+    assert len(host.tails[0].lines) == TAIL_LINES
+    assert host.tails[0].lines[-1].text == "19.99"
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        text(1, "a", tail=7),
+        read(1, page=9),
+        TailText(t=1, host="x", tail=0, lines=()),
+        StatusRead(t=1, host="x", page=0),
+    ],
+)
+def test_what_nobody_configured_is_let_pass(event: AnyEvent) -> None:
+    assert folded(event).tails == folded().tails
+
+
+def page(*events: AnyEvent, of: int = 0) -> StatusPane:
+    return folded(*events).pages[of]
+
+
+def test_counters_become_rates_and_gauges_stay() -> None:
+    pane = page(read(1, Total_Accesses=100, BusyWorkers=3), read(3, Total_Accesses=150, BusyWorkers=5))
+    assert pane.rates == {"Total Accesses": 25}
+    assert (pane.values["BusyWorkers"], pane.t) == (5, 3)
+
+
+def test_a_page_that_failed_keeps_what_it_said() -> None:
+    pane = page(read(1, Total_Accesses=100), read(2, detail="404: is mod_status on?"))
+    assert (pane.detail, pane.t, pane.values) == ("404: is mod_status on?", 1, {"Total Accesses": 100})
+    pane = page(read(1, Total_Accesses=100), read(2, detail="gone"), read(3, Total_Accesses=110))
+    assert (pane.detail, pane.rates) == ("", {"Total Accesses": 5})
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ({"Total_Accesses": 100.0}, {"Total_Accesses": 40.0}),
+        ({"Total_Accesses": 100.0, "Uptime": 60.0}, {"Total_Accesses": 140.0, "Uptime": 2.0}),
+    ],
+)
+def test_a_reset_is_no_rate(old: dict[str, float], new: dict[str, float]) -> None:
+    assert page(read(1, **old), read(2, **new)).rates == {}
+
+
+def test_the_counters_of_every_connector_have_rates() -> None:
+    readings = [
+        StatusRead(
+            t=t, host="web1", page=2, values={"requestCount": t, "ajp-nio-8009 requestCount": 2 * t, "maxTime": 9}
+        )
+        for t in (1.0, 2.0)
+    ]
+    assert page(*readings, of=2).rates == {"requestCount": 1, "ajp-nio-8009 requestCount": 2}
+
+
+def run(*events: AnyEvent) -> State:
+    """A run from 1 s to 9 s."""
+    inside = sorted([*(sample(t) for t in (1, 3, 5, 7, 9)), *events], key=lambda event: event.t)
+    plan = LoadPlan(url="http://web1/", requests=1)
+    load = [RunStarted(t=1, run=1, plan=plan), *inside, Tick(t=9, run=1, worker=0, start=1, completed=1, sent=1)]
+    return fold_all([*BEGUN, *load, RunEnded(t=9, run=1, reason="completed")])
+
+
+def test_averages_over_the_run_window() -> None:
+    state = run(
+        read(2, BusyWorkers=2, IdleWorkers=8, Total_Accesses=100),
+        read(4, BusyWorkers=4, IdleWorkers=6, Total_Accesses=200),
+        read(8, BusyWorkers=4, IdleWorkers=6, Total_Accesses=800),
+        StatusRead(t=2, host="web1", page=1, values={"client_http.hits": 10}),
+        StatusRead(t=4, host="web1", page=1, values={"client_http.hits": 30}),
+        StatusRead(t=6, host="web1", page=1, values={"client_http.hits": 5}),
+        StatusRead(t=8, host="web1", page=1, values={"client_http.hits": 15}),
+    )
+    result = run_result(state, 1)
+    assert result is not None
+    assert figure(result, "web1.apache.busy") == pytest.approx((3 * 2 + 4 * 4) / 6)
+    assert figure(result, "web1.apache.idle") == pytest.approx((7 * 2 + 6 * 4) / 6)
+    assert figure(result, "web1.apache.requests") == pytest.approx(700 / 6)
+    # The reset in between is left out with the time it took.
+    assert figure(result, "web1.squid.hits") == pytest.approx(30 / 4)
+    assert figure(result, "web1.tomcat.busy") is None
+
+
+def workers(parent: int, start: int, *pids: int) -> tuple[ProcessCounters, ...]:
+    """A parent that began at `start` (ticks), and its workers."""
+    return process(parent, start), *(replace(process(pid, start + 1), ppid=parent) for pid in pids)
+
+
+def restarts(*samples: HostSample) -> list[tuple[float, str]]:
+    state = fold_all(BEGUN)
+    for event in samples:
+        state = fold(state, event)
+    return [(marker.t, marker.text) for marker in state.markers if marker.kind == "restart"]
+
+
+def test_a_parent_that_takes_the_place_of_another_is_a_restart() -> None:
+    # The host was up for 1000 s when the session began: tick 100,200 is session time 2.
+    old, new = workers(12, 100, 13, 14), workers(34, 100_200, 35, 36)
+    assert restarts(sample(1, processes=old), sample(2, processes=()), sample(4, processes=new)) == [
+        (pytest.approx(2), "web1 apache2 restarted: pid 12 → 34")
+    ]
+
+
+def test_a_parent_is_one_only_once_it_has_settled() -> None:
+    old = workers(12, 100, 13)
+    moment = workers(33, 100_200, 34)
+    settled = workers(34, 100_201, 35)
+    found = restarts(sample(1, processes=old), sample(2.05, processes=moment), sample(4, processes=settled))
+    assert [text for _, text in found] == ["web1 apache2 restarted: pid 12 → 34"]
+
+
+def test_churn_of_workers_and_other_servers_are_no_restarts() -> None:
+    first = workers(12, 100, 13, 14)
+    replaced = workers(12, 100, 23, 24)
+    second = (*replaced, *workers(50, 100_100, 51))
+    assert restarts(*(sample(t, processes=p) for t, p in ((1, first), (2, replaced), (4, second), (5, replaced)))) == []
+
+
+def test_a_first_start_is_no_restart() -> None:
+    assert restarts(sample(1), sample(4, processes=workers(34, 100_200, 35))) == []
+
+
+def test_another_generation_on_apaches_page_is_a_reload() -> None:
+    state = fold_all([*BEGUN, *(read(t, ParentServerMPMGeneration=g) for t, g in ((1, 0), (2, 0), (3, 1), (4, 0)))])
+    assert [(marker.t, marker.sign, marker.text) for marker in state.markers] == [
+        (3, "R", "web1 apache: workers reloaded, generation 0 → 1")
+    ]

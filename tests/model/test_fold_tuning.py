@@ -1,0 +1,75 @@
+"""Changes and actions as state: their stages, values in force, markers and rows."""
+
+from __future__ import annotations
+
+from cockpit.model.events import (
+    ActionBegun,
+    ActionEnded,
+    AnyEvent,
+    ChangeBegun,
+    ChangeEnded,
+    ChangeStage,
+    RunStarted,
+    SessionStarted,
+    Tick,
+    decode,
+    encode,
+)
+from cockpit.model.fold import fold_all
+from cockpit.model.knobs import Knob, Setting
+from cockpit.model.load import LoadPlan
+
+KNOB = Knob(name="K", host="web1", file="/f", directive="K", test="t", reload="r")
+SETTING = Setting(knob="K", old="10", new="30")
+
+
+def begun(t: float) -> list[AnyEvent]:
+    return [
+        SessionStarted(t=0, wall=0, version="0", name="x", knobs=(KNOB,)),
+        RunStarted(t=1, run=1, plan=LoadPlan(url="http://x/", concurrency=2, duration=60.0)),
+        Tick(t=2, run=1, worker=0, start=1, sent=5, completed=5),
+        ChangeBegun(
+            t=t, change="A", host="web1", settings=(SETTING,), diff="-10\n+30\n", cost="graceful", who="me@here"
+        ),
+        ChangeStage(t=t + 1, change="A", stage="armed"),
+        ChangeStage(t=t + 3, change="A", stage="in force", seconds=60.0),
+    ]
+
+
+def test_a_change_that_waits_to_be_confirmed_is_in_force() -> None:
+    state = fold_all(begun(3.0))
+    change = state.changes[0]
+    assert (change.diff, change.cost, change.who) == ("-10\n+30\n", "graceful", "me@here")
+    assert dict(change.stages) == {"armed": 4.0, "in force": 6.0}
+    assert (change.in_force, change.confirm_by, change.outcome) == (6.0, 66.0, "")
+    assert state.knobs["K"].value == "30"
+    assert [(row.start, row.label) for row in state.segments] == [(1.0, "baseline"), (6.0, "A K 10 → 30")]
+
+
+def test_confirmed_it_makes_no_row_of_its_own() -> None:
+    state = fold_all([*begun(3.0), ChangeEnded(t=9.0, change="A", outcome="applied")])
+    assert (state.changes[0].outcome, state.changes[0].confirm_by, len(state.segments)) == ("applied", None, 2)
+    assert [(marker.t, marker.sign) for marker in state.markers] == [(6.0, "A")]
+
+
+def test_undone_the_old_value_counts_again_in_a_row_of_its_own() -> None:
+    state = fold_all([*begun(3.0), ChangeEnded(t=9.0, change="A", outcome="restored", detail="nobody confirmed it")])
+    assert state.knobs["K"].value == "10"
+    assert [row.label for row in state.segments] == ["baseline", "A K 10 → 30", "A undo A: K 30 → 10"]
+    assert state.segments[-1].start == 9.0
+    assert state.markers[-1].text == "A K 10 → 30: restored, nobody confirmed it"
+
+
+def test_an_action_leaves_a_marker() -> None:
+    events = [ActionBegun(t=1, number=1, action="restart", host="web1", times=20)]
+    state = fold_all([*events, ActionEnded(t=5, number=1, done=19, detail="it says no")])
+    assert [(marker.kind, marker.text) for marker in state.markers] == [("action", "restart 20 times on web1")]
+    (run,) = state.actions
+    assert (run.begun, run.ended, run.done, run.detail) == (1, 5, 19, "it says no")
+
+
+def test_events_of_older_recordings_open() -> None:
+    old = b'{"event":"change_begun","t":1.0,"change":"A","host":"web1","settings":[{"knob":"K","old":"1","new":"2"}]}'
+    assert decode(old) == ChangeBegun(t=1.0, change="A", host="web1", settings=(Setting(knob="K", old="1", new="2"),))
+    for event in begun(3.0):
+        assert decode(encode(event)) == event

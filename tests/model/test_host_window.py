@@ -1,0 +1,159 @@
+"""Means over a run: exact from counters, over time for what has none, a gap said, I/O at both ends told apart."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cockpit.model.events import AnyEvent, HostSample
+from cockpit.model.figures import figure, host_figures, is_host_figure
+from cockpit.model.host_window import joined
+from cockpit.model.hosts import CpuCounters, IoCounters, MemCounters, ProcessCounters
+from cockpit.model.state import HostWindow
+from tests.model.hosts import back, disk, lost, net, reading, result_of, sample
+
+
+def worker(pid: int, rss: int = 8 << 20, stat: str = "S") -> ProcessCounters:
+    return ProcessCounters(pid, 1, 100, stat, "apache2", 0, 0, 1, 10 << 20, rss, 6 << 20, "apache2")
+
+
+def figures_of(*events: AnyEvent) -> dict[str, float]:
+    """A run's figures of its one host; the first and the last event are the samples just before and after it."""
+    first, *during, last = events
+    assert isinstance(first, HostSample)
+    assert isinstance(last, HostSample)
+    result = result_of(first, during, last)
+    return host_figures(result.hosts["web1"], result.seconds)
+
+
+def test_counters_are_exact_over_the_run() -> None:
+    """The mean is the counters' difference over all of it, however uneven the intervals were."""
+    found = figures_of(
+        sample(0, cpu=CpuCounters(0, 0, 0, 0, 0, 0, 0, 0), disks=(disk("sda"),), nets=(net("eth0"),)),
+        sample(1, cpu=CpuCounters(90, 0, 0, 10, 0, 0, 0, 0), disks=(disk("sda", 30, 900, 60),), nets=(net("eth0"),)),
+        sample(
+            4,
+            cpu=CpuCounters(100, 0, 20, 280, 0, 0, 0, 0),
+            disks=(disk("sda", 40, 1000, 120),),
+            nets=(net("eth0", 4 << 20),),
+        ),
+    )
+    assert (found["cpu.user"], found["cpu.system"], found["cpu.idle"]) == (25, 5, 70)
+    assert (found["disk.sda.tps"], found["disk.sda.util"], found["disk.sda.await"]) == (10, 25, 3)
+    assert (found["net.eth0.rxkb"], found["net.rxkb"]) == (1024, 1024)
+    assert found["coverage"] == 100
+
+
+def test_levels_are_means_over_time() -> None:
+    def at(t: float, available: int, load: float, *rss: int) -> HostSample:
+        memory = MemCounters(2000, 400, available, 50, 600, 100, 30, 0, 0)
+        processes = tuple(worker(pid, size << 20) for pid, size in enumerate(rss))
+        return sample(t, memory=memory, load=(load, 0.0, 0.0), processes=processes, running=3)
+
+    found = figures_of(at(0, 1000, 0.0, 8), at(1, 1000, 2.0, 8, 8), at(4, 400, 2.0, 8, 12))
+    assert found["memory.mean.available"] == pytest.approx((1000 * 1 + 700 * 3) / 4 * 1024)
+    assert (found["memory.start.available"], found["memory.available"]) == (1000 * 1024, 400 * 1024)
+    assert found["load.1"] == pytest.approx((1 * 1 + 2 * 3) / 4)
+    assert found["load.running"] == 3
+    assert found["processes.mean"] == pytest.approx((1.5 * 1 + 2 * 3) / 4)
+    assert found["processes.rss"] == pytest.approx((12 * 1 + 18 * 3) / 4 * (1 << 20))
+    assert found["processes.unshared"] == pytest.approx((3 * 1 + 6 * 3) / 4 * (1 << 20))
+    assert "processes.pss" not in found
+
+
+def test_io_of_the_first_and_of_the_last_seconds() -> None:
+    """It writes 100 blocks a second for 6 s, then none for 20, then 10 a second for 6."""
+    written = [min(t, 6) * 100 + max(0, t - 26) * 10 for t in range(33)]
+    found = figures_of(*(sample(t, io=IoCounters(0, blocks // 8, 0, 0, blocks)) for t, blocks in enumerate(written)))
+    assert (found["io.start.bwrtn"], found["io.end.bwrtn"]) == (100, 10)
+    assert found["io.bwrtn"] == pytest.approx(660 / 32)
+
+
+def test_the_ends_of_a_short_run_are_its_halves() -> None:
+    found = figures_of(*(sample(t, io=IoCounters(0, 0, 0, 0, blocks)) for t, blocks in enumerate([0, 80, 80])))
+    assert (found["io.start.bwrtn"], found["io.end.bwrtn"]) == (80, 0)
+
+
+def test_a_window_stays_small() -> None:
+    result = result_of(sample(0), (sample(t / 100) for t in range(1, 5000)), sample(50))
+    window = result.hosts["web1"]
+    assert len(window.opening) + len(window.closing) < 50
+
+
+def test_a_gap_is_said() -> None:
+    """What the host counted goes on through it; what was to be looked at was not."""
+    busy = CpuCounters(300, 0, 0, 700, 0, 0, 0, 0)
+    found = figures_of(
+        sample(0, load=(1.0, 0.0, 0.0), cpu=CpuCounters(0, 0, 0, 0, 0, 0, 0, 0)),
+        sample(2, load=(1.0, 0.0, 0.0), cpu=CpuCounters(0, 0, 0, 200, 0, 0, 0, 0)),
+        lost(3),
+        back(7),
+        sample(8, load=(9.0, 0.0, 0.0), cpu=CpuCounters(300, 0, 0, 500, 0, 0, 0, 0)),
+        sample(10, load=(9.0, 0.0, 0.0), cpu=busy),
+    )
+    assert found["coverage"] == 40
+    assert found["cpu.user"] == 30
+    assert found["load.1"] == 5
+
+
+def test_a_host_that_did_not_come_back_covers_only_what_it_did() -> None:
+    result = result_of(sample(0), (sample(2), lost(3)), sample(10))
+    assert figure(result, "web1.coverage") == 20
+    assert result.hosts["web1"].covered == 2
+
+
+def test_a_restart_in_the_run_loses_only_the_time_around_it() -> None:
+    busy, idle = CpuCounters(100, 0, 0, 0, 0, 0, 0, 0), CpuCounters(0, 0, 0, 0, 0, 0, 0, 0)
+    found = figures_of(
+        sample(0, cpu=idle),
+        sample(1, cpu=busy),
+        sample(4, uptime=1.0, cpu=idle, forks=1),
+        sample(5, uptime=2.0, cpu=busy, forks=2),
+    )
+    assert found["cpu.user"] == 100
+    assert found["coverage"] == 40
+
+
+def test_churn_and_its_bound() -> None:
+    found = figures_of(
+        sample(0, forks=100, processes=(worker(1), worker(2))),
+        sample(1, forks=110, processes=(worker(1), worker(3), worker(4))),
+        sample(2, forks=112, processes=(worker(1), worker(3, stat="Z"))),
+    )
+    assert (found["processes.births"], found["processes.deaths"], found["processes.defunct"]) == (2, 3, 1)
+    assert found["processes.unseen"] == 10
+
+
+@pytest.mark.parametrize(
+    "name", ["disk.sda.util", "net.eth0.rxkb", "disk.nvme0n1.await", "net.eth0.100.drops", "load.1"]
+)
+def test_names_of_single_disks_and_interfaces(name: str) -> None:
+    assert is_host_figure(name)
+
+
+@pytest.mark.parametrize("name", ["disk.util", "net.eth0", "disk.sda.rxkb", "cpu.sda.user", ""])
+def test_names_that_are_none(name: str) -> None:
+    assert not is_host_figure(name)
+
+
+@given(busy=st.lists(st.integers(0, 100), min_size=2, max_size=20), cut=st.integers(1, 19))
+def test_rows_of_a_run_are_as_one(busy: list[int], cut: int) -> None:
+    """Wherever a run is parted into rows, its means are the same."""
+    samples = []
+    spent = 0
+    for t, more in enumerate((0, *busy)):
+        spent += more
+        cpu = CpuCounters(spent, 0, 0, 100 * t - spent, 0, 0, 0, 0)
+        samples.append(HostSample(t=t, host="web1", round_trip=0, reading=reading(t, cpu=cpu, load=(more, 0.0, 0.0))))
+    cut = min(cut, len(busy) - 1)
+
+    def window(part: list[HostSample]) -> HostWindow:
+        return result_of(part[0], part[1:-1], part[-1]).hosts["web1"]
+
+    whole = host_figures(window(samples))
+    parts = host_figures(joined(window(samples[: cut + 1]), window(samples[cut:])))
+    assert {name: pytest.approx(value) for name, value in whole.items() if "io." not in name} == {
+        name: value for name, value in parts.items() if "io." not in name
+    }
+    assert whole["cpu.user"] == pytest.approx(sum(busy) / len(busy))
