@@ -18,6 +18,11 @@ SHORT = 5.0
 # A share of its time, or seconds of it, in which the generator set the pace, from which a row is not to be trusted.
 BOUND = 0.1
 
+# Waiting for a CPU for more than this share of the time is worth a word. On a quiet machine the kernel's own threads
+# make it wait up to 1.5 %, some microseconds at a time. Beyond that it is others, milliseconds at a time, and more than
+# three replies in a hundred find it waiting: p99 tells of them as much as of the server.
+STARVED = 0.03
+
 
 def generator_bound(seconds: float, saturated: float) -> bool:
     """Whether the generator, not the server, was the bottleneck for more than a tenth of the time."""
@@ -29,9 +34,7 @@ def doubts(result: RunResult) -> tuple[str, ...]:
     said = []
     if generator_bound(result.seconds, result.saturated):
         said.append(_bound(result.seconds, result.saturated))
-    said += [full for _, full in _not_whole(result)]
-    if result.counts.held_back:
-        said.append(_held_back(result.counts.held_back, result.counts.sent))
+    said += [full for _, full in (*_starved(result), *_not_whole(result), *_held(result))]
     if result.altered:
         said.append("the load was altered while the run went on: compare its rows, not the whole")
     errors = sum(result.counts.errors.values())
@@ -51,9 +54,7 @@ def row_doubts(row: Segment) -> list[tuple[str, str]]:
     found = []
     if generator_bound(row.seconds, row.saturated):
         found.append(("gen!", _bound(row.seconds, row.saturated)))
-    found += _not_whole(row)
-    if row.counts.held_back:
-        found.append(("held", _held_back(row.counts.held_back, row.counts.sent)))
+    found += [*_starved(row), *_not_whole(row), *_held(row)]
     if row.altered:
         found.append(("load±", "the load was altered while it was counted"))
     if row.end is not None and row.seconds < SHORT and not row.warmup:
@@ -77,5 +78,19 @@ def _bound(seconds: float, saturated: float) -> str:
     return f"generator saturated for {share:.0f} % of the time: the server may be faster than these figures"
 
 
-def _held_back(held: int, sent: int) -> str:
-    return f"{100 * held / (held + sent):.1f} % of the arrivals were held back: too many were under way"
+def _starved(of: RunResult | Segment) -> list[tuple[str, str]]:
+    if of.cpu_wait <= STARVED:
+        return []
+    share = f"{100 * of.cpu_wait:.0f} %"
+    return [("cpu!", f"the generator waited {share} of the time for a CPU: latencies include that wait")]
+
+
+def _held(of: RunResult | Segment) -> list[tuple[str, str]]:
+    counts, reached = of.counts, f"the cap of {of.plan.max_in_flight} in flight was reached"
+    found = []
+    if counts.unsent:
+        found.append(("unsent", f"{counts.unsent} due requests were never sent: {reached}"))
+    if counts.held_back:
+        words = f"{counts.held_back} arrivals had to wait for room: {reached}; response time includes the wait"
+        found.append(("held", f"{words}, service time does not"))
+    return found

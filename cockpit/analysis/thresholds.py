@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from cockpit.model.errors import UsageError
-from cockpit.model.figures import HOST_FIGURES, LATENCIES, RunResult, figure, is_latency
+from cockpit.model.figures import HOST_FIGURES, LATENCIES, RunResult, figure, is_host_figure, is_latency
 from cockpit.model.units import parse_duration
 
 _OPERATORS: dict[str, Callable[[float, float], bool]] = {
@@ -78,11 +78,12 @@ def is_time(name: str) -> bool:
 def known_figures() -> tuple[str, ...]:
     """The names, with HOST and NN standing for any host and any percentile."""
     latencies = ("pNN", "mean", "max", *(f"{name}.pNN" for name in LATENCIES))
-    return (*_COUNTS, *_TIMES, *latencies, *(f"HOST.{name}" for name in HOST_FIGURES))
+    single = ("disk.DISK.util", "disk.DISK.await", "net.INTERFACE.rxkb")
+    return (*_COUNTS, *_TIMES, *latencies, *(f"HOST.{name}" for name in (*HOST_FIGURES, *single)))
 
 
 def _known(name: str) -> bool:
-    return name in _COUNTS or is_time(name) or name.partition(".")[2] in HOST_FIGURES
+    return name in _COUNTS or is_time(name) or is_host_figure(name.partition(".")[2])
 
 
 def _plain(text: str) -> float:

@@ -1,0 +1,147 @@
+"""Rows of a session put side by side: those under the same settings and the same load are one arm.
+
+The first arm under a load is what was before; every other one gets a verdict against it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from cockpit.analysis.plans import differences
+from cockpit.analysis.verdict import Verdict, judge, judge_repeats, judge_runs
+from cockpit.analysis.windows import Window, row_window
+from cockpit.model.load import LoadPlan
+from cockpit.model.state import Change, Segment, State
+
+# A window shorter than this (s) is worth no blocks: rows are then taken whole.
+_TOO_SHORT = 10
+# A growing row gains a block every so many seconds.
+LOOK_EVERY = 5
+_KEPT = 1000
+Settings = tuple[tuple[str, str | None], ...]
+
+
+class Arm(NamedTuple):
+    """Rows under the same settings and load, in order of time. `label` is that of the first, without its rung."""
+
+    settings: Settings
+    rows: tuple[Segment, ...]
+
+    @property
+    def label(self) -> str:
+        return self.rows[0].label
+
+
+def row_verdict(state: State, row: Segment, base: Segment, other_load: bool = False) -> Verdict:
+    """The verdict on one row against another."""
+    return judge(row_window(state, base), row_window(state, row), row.label, other_load)
+
+
+class RowVerdicts:
+    """Verdicts of rows, kept: a row that is over is judged once, one that goes on every LOOK_EVERY seconds of it.
+
+    For a screen that draws the same rows again and again. One for a session; going back in it finds the same ones.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[object, ...], Verdict] = {}
+
+    def verdict(self, state: State, row: Segment, base: Segment) -> Verdict:
+        """The verdict on `row` against `base`, both rows of `state`."""
+        key = (*_stamp(row), *_stamp(base))
+        if key not in self._known:
+            if len(self._known) > _KEPT:
+                self._known.clear()
+            self._known[key] = row_verdict(state, row, base)
+        return self._known[key]
+
+
+def _stamp(row: Segment) -> tuple[object, ...]:
+    """What is another when the row's verdict may be."""
+    if row.end is None:
+        return row.number, row.start, int((row.last - row.start) / LOOK_EVERY), row.altered, row.partial
+    return row.number, row.start, row.end, row.counts.completed, row.altered, row.partial, row.reason
+
+
+def verdicts(state: State) -> tuple[Verdict, ...]:
+    """A verdict for every arm of settings against what was before, under each load."""
+    found = []
+    for alike in _by_load(state):
+        first, *others = alike
+        found += [_arm_verdict(state, first, other) for other in others]
+    return tuple(found)
+
+
+def settings_at(state: State, t: float) -> Settings:
+    """Knobs and values that differ at instant `t` from what they were when the session began."""
+    begun: dict[str, str | None] = {}
+    values: dict[str, str | None] = {}
+    for at, change, back in sorted(_steps(state.changes), key=lambda step: step[0]):
+        for setting in change.settings:
+            begun.setdefault(setting.knob, setting.old)
+            if at <= t:
+                values[setting.knob] = setting.old if back else setting.new
+    return tuple(sorted((knob, value) for knob, value in values.items() if value != begun[knob]))
+
+
+def _steps(changes: Sequence[Change]) -> list[tuple[float, Change, bool]]:
+    """(instant, change, taken back) for whatever came into force or was put back."""
+    steps = []
+    for change in changes:
+        if change.in_force is None:
+            continue
+        steps.append((change.in_force, change, False))
+        if change.ended is not None and change.outcome not in ("", "applied"):
+            steps.append((change.ended, change, True))
+    return steps
+
+
+def _by_load(state: State) -> list[list[Arm]]:
+    """Arms under each load, both in order of their first row; warm-ups are no rows."""
+    loads: list[dict[Settings, list[Segment]]] = []
+    plans: list[LoadPlan] = []
+    for row in state.segments:
+        if row.warmup:
+            continue
+        place = next((at for at, plan in enumerate(plans) if not differences(plan, row.plan)), None)
+        if place is None:
+            place = len(plans)
+            plans.append(row.plan)
+            loads.append({})
+        loads[place].setdefault(settings_at(state, row.start), []).append(row)
+    return [[Arm(settings, tuple(rows)) for settings, rows in arms.items()] for arms in loads]
+
+
+def _arm_verdict(state: State, first: Arm, other: Arm) -> Verdict:
+    """By the pairs of windows where they alternate, by whole rows where there are several, else by the nearest two."""
+    windows = {row.number: row_window(state, row) for row in (*first.rows, *other.rows)}
+    pairs = _alternating(first, other)
+    if len(pairs) > 1 and all(_long(windows[row.number]) for pair in pairs for row in pair):
+        return judge_repeats([(windows[one.number], windows[two.number]) for one, two in pairs], other.label)
+    if len(first.rows) > 1 and len(other.rows) > 1:
+        before, after = ([windows[row.number] for row in arm.rows] for arm in (first, other))
+        return judge_runs(before, after, other.label)
+    # The one before lies as near to it as can be, so that least has drifted.
+    longest = max(other.rows, key=lambda row: len(windows[row.number].seconds))
+    usable = [row for row in first.rows if _long(windows[row.number])] or list(first.rows)
+    nearest = min(usable, key=lambda row: abs(row.start - longest.start))
+    return judge(windows[nearest.number], windows[longest.number], other.label)
+
+
+def _long(window: Window) -> bool:
+    return len(window.seconds) >= _TOO_SHORT
+
+
+def _alternating(first: Arm, other: Arm) -> list[tuple[Segment, Segment]]:
+    """Pairs of a row before and the next one after it, as they follow each other in time."""
+    pairs: list[tuple[Segment, Segment]] = []
+    waiting: Segment | None = None
+    known = {row.number for row in first.rows}
+    for row in sorted((*first.rows, *other.rows), key=lambda row: row.start):
+        if row.number in known:
+            waiting = row
+        elif waiting is not None:
+            pairs.append((waiting, row))
+            waiting = None
+    return pairs

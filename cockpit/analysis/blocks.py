@@ -1,0 +1,285 @@
+"""Windows cut into blocks, and runs taken whole, as arrays of figures that can be compared.
+
+Seconds that follow each other resemble each other; blocks of 5 to 10 s do much less. Figures by name: `rate`, `p50`,
+`p99`, `errors` (share of requests that failed) and of each host `HOST.cpu.busy` (per cent; user, nice and system),
+`HOST.cpu.per_reply` (CPU seconds), `HOST.memory.used` (bytes), `HOST.processes.births_per_s`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from cockpit.analysis.ranks import Floats
+from cockpit.analysis.windows import Window
+from cockpit.model.figures import host_figures
+from cockpit.model.histogram import Histogram
+from cockpit.model.state import HostPoint, LoadSecond, Segment
+
+# A block counts when this share of its seconds does.
+FILLED = 0.8
+# Blocks are as long as it takes to have this many, within these bounds (s).
+BLOCKS = 12
+SHORTEST, LONGEST = 5, 10
+
+PERCENTILES = {"p50": 50.0, "p99": 99.0}
+
+
+class Spread(NamedTuple):
+    """How latencies are spread: `counts` (blocks x buckets), each bucket from `lower` on and `width` wide (ns)."""
+
+    counts: Floats
+    lower: Floats
+    width: Floats
+
+    @classmethod
+    def of(cls, parts: Sequence[Histogram]) -> Spread:
+        """One row per part; the parts are coarse histograms."""
+        lengths = [len(part.indices) for part in parts]
+        if not sum(lengths):
+            return cls(np.zeros((len(parts), 1)), np.zeros(1), np.ones(1))
+        indices, places = np.unique(np.concatenate([part.indices for part in parts]), return_inverse=True)
+        counts = np.zeros((len(parts), len(indices)))
+        counts[np.repeat(np.arange(len(parts)), lengths), places] = np.concatenate([part.counts for part in parts])
+        shifts = np.maximum((indices >> 10) - 1, 0)
+        lower = (indices - (shifts << 10)) << shifts
+        return cls(counts, lower.astype(np.float64), (np.int64(16) << shifts).astype(np.float64))
+
+    def grouped(self, places: Sequence[Sequence[int]]) -> Spread:
+        """Rows added up: a row for each group of places."""
+        return self._replace(counts=np.array([self.counts[list(group)].sum(axis=0) for group in places]))
+
+    def percentiles(self, percent: float) -> Floats:
+        """That percentile of each row, seconds, with straight lines within the buckets; nan for an empty row."""
+        return self.percentiles_of(self.counts, percent)
+
+    def percentiles_of(self, counts: Floats, percent: float) -> Floats:
+        """The same for other counts over these buckets."""
+        running = np.cumsum(counts, axis=1)
+        total = running[:, -1]
+        wanted = total * percent / 100
+        at = np.minimum((running < wanted[:, None]).sum(axis=1), counts.shape[1] - 1)
+        rows = np.arange(len(counts))
+        there = counts[rows, at]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            within = (wanted - (running[rows, at] - there)) / there
+            found: Floats = np.where(total > 0, (self.lower[at] + self.width[at] * within) / 1e9, np.nan)
+        return found
+
+    def around(self, percent: float) -> Spread:
+        """With one bucket for all below the lowest of the rows' percentiles: that of any mixture of them lies above."""
+        running = np.cumsum(self.counts, axis=1)
+        reached = (running < running[:, -1:] * percent / 100).sum(axis=1)
+        first = max(0, int(reached[running[:, -1] > 0].min(initial=len(self.lower) - 1)) - 1)
+        below = self.counts[:, : first + 1].sum(axis=1, keepdims=True)
+        return Spread(np.hstack((below, self.counts[:, first + 1 :])), self.lower[first:], self.width[first:])
+
+    @property
+    def pooled(self) -> Floats:
+        """All rows as one (1 x buckets)."""
+        pooled: Floats = self.counts.sum(axis=0, keepdims=True)
+        return pooled
+
+
+class Sample(NamedTuple):
+    """What is compared. `blocks` and `series` (by the second; empty for whole runs) are values by figure, nan where
+    nothing was read; `overall` is each figure over all of it. `length` is of a block (s), `seconds` of the whole.
+    `unit` is what a value stands for: block or run."""
+
+    blocks: Mapping[str, Floats]
+    series: Mapping[str, Floats]
+    overall: Mapping[str, float]
+    spread: Spread
+    length: int
+    seconds: float
+    unit: str
+
+    @property
+    def size(self) -> int:
+        """How many values of each figure there are."""
+        return len(next(iter(self.blocks.values())))
+
+
+def block_length(*windows: Window) -> int:
+    """Seconds a block: a twelfth of the shortest window, within bounds."""
+    shortest = min(len(window.seconds) for window in windows)
+    return max(SHORTEST, min(LONGEST, shortest // BLOCKS))
+
+
+def block_sample(window: Window, length: int) -> Sample:
+    """The window in blocks of `length` seconds, counted from its first second; what remains at the end waits."""
+    seconds = window.seconds
+    places = _places(seconds, length)
+    table = _table(window)
+    by_second = {name: values for name, values in table.items() if not name.startswith("+")}
+    spread = Spread.of([second.latency for second in seconds])
+    grouped = spread.grouped(places) if places else spread._replace(counts=np.zeros((0, spread.counts.shape[1])))
+    series = {**by_second, **_rates(table)}
+    blocks = {name: _means(values, places) for name, values in by_second.items()}
+    blocks |= _rates({name: _sums(values, places) for name, values in table.items() if name.startswith("+")})
+    for name, percent in PERCENTILES.items():
+        series[name] = np.array([getattr(second, name) for second in seconds])
+        blocks[name] = grouped.percentiles(percent)
+    used = [place for group in places for place in group]
+    return Sample(
+        blocks=_with_cost(blocks, window.cpus),
+        series=_with_cost(series, window.cpus),
+        overall=_overall(table, by_second, spread, used, window.cpus),
+        spread=grouped,
+        length=length,
+        seconds=float(len(used)),
+        unit="block",
+    )
+
+
+def windows_sample(windows: Sequence[Window]) -> Sample:
+    """Each window as one value: what its seconds say all together."""
+    samples = [block_sample(window, SHORTEST) for window in windows]
+    names = sorted({name for sample in samples for name in sample.overall})
+    blocks = {name: np.array([sample.overall.get(name, np.nan) for sample in samples]) for name in names}
+    return Sample(
+        blocks=blocks,
+        series={},
+        overall={name: float(np.nanmean(values)) for name, values in blocks.items()},
+        spread=Spread.of([]),
+        length=0,
+        seconds=sum(sample.seconds for sample in samples),
+        unit="run",
+    )
+
+
+def runs_sample(windows: Sequence[Window]) -> Sample:
+    """Each window's row whole, its warm-up included: what is taken where one is too short for anything else."""
+    rows = [row for window in windows for row in window.rows]
+    cpus = {name: cores for window in windows for name, cores in window.cpus.items()}
+    counts = [row.counts for row in rows]
+    table = {
+        "+completed": np.array([float(one.completed) for one in counts]),
+        "+seconds": np.array([row.seconds for row in rows]),
+        "+failed": np.array([float(one.failed) for one in counts]),
+        "+requests": np.array([float(one.completed + sum(one.errors.values())) for one in counts]),
+    }
+    read = [_row_figures(row) for row in rows]
+    names = sorted({name for figures in read for name in figures})
+    by_row = {name: np.array([figures.get(name, np.nan) for figures in read]) for name in names}
+    spread = Spread.of([one.latency.coarse() for one in counts])
+    blocks = {**by_row, **_rates(table)}
+    blocks |= {name: spread.percentiles(percent) for name, percent in PERCENTILES.items()}
+    return Sample(
+        blocks=_with_cost(blocks, cpus),
+        series={},
+        overall=_overall(table, by_row, spread, list(range(len(rows))), cpus),
+        spread=spread,
+        length=0,
+        seconds=float(table["+seconds"].sum()),
+        unit="run",
+    )
+
+
+def _places(seconds: tuple[LoadSecond, ...], length: int) -> list[list[int]]:
+    """Which seconds make up each block that is filled; the last one only when its time is over."""
+    if not seconds:
+        return []
+    first, last = seconds[0].second, seconds[-1].second
+    groups: dict[int, list[int]] = {}
+    for at, second in enumerate(seconds):
+        groups.setdefault((second.second - first) // length, []).append(at)
+    whole = (last + 1 - first) // length
+    return [places for block, places in groups.items() if block < whole and len(places) >= FILLED * length]
+
+
+def _table(window: Window) -> dict[str, Floats]:
+    """Values by the second; those that begin with + are counts to be added up, the others readings."""
+    seconds = window.seconds
+    table = {
+        "+completed": np.array([float(second.completed) for second in seconds]),
+        "+seconds": np.array([second.end - second.start for second in seconds]),
+        "+failed": np.array([float(second.failed) for second in seconds]),
+        "+requests": np.array([float(second.completed + second.errors) for second in seconds]),
+    }
+    for name, points in window.hosts.items():
+        for figure, values in _readings(points, seconds).items():
+            table[f"{name}.{figure}"] = values
+    return table
+
+
+def _readings(points: tuple[HostPoint, ...], seconds: tuple[LoadSecond, ...]) -> dict[str, Floats]:
+    """Readings by the second in which most of their interval lies; nan where there is none."""
+    place = {second.second: at for at, second in enumerate(seconds)}
+    busy, used, births = (np.full(len(seconds), np.nan) for _ in range(3))
+    for point in points:
+        at = place.get(int(point.t - 0.5))
+        if at is None:
+            continue
+        used[at] = point.memory.used
+        if point.cpu is not None:
+            busy[at] = point.cpu.user + point.cpu.nice + point.cpu.system
+        if point.births is not None and point.count:
+            births[at] = point.births
+    found = {"cpu.busy": busy, "memory.used": used, "processes.births_per_s": births}
+    return {name: values for name, values in found.items() if not np.isnan(values).all()}
+
+
+def _row_figures(row: Segment) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for name, window in row.hosts.items():
+        if window.seconds <= 0:
+            continue
+        figures = host_figures(window)
+        if "cpu.user" in figures:
+            found[f"{name}.cpu.busy"] = figures["cpu.user"] + figures["cpu.nice"] + figures["cpu.system"]
+        found[f"{name}.memory.used"] = figures["memory.used"]
+        if figures["processes.count"]:
+            found[f"{name}.processes.births_per_s"] = figures["processes.births_per_s"]
+    return found
+
+
+def _rates(counts: Mapping[str, Floats]) -> dict[str, Floats]:
+    requests = counts["+requests"]
+    return {
+        "rate": counts["+completed"] / counts["+seconds"],
+        "errors": np.divide(counts["+failed"], requests, out=np.zeros_like(requests), where=requests > 0),
+    }
+
+
+def _with_cost(figures: dict[str, Floats], cpus: Mapping[str, int]) -> dict[str, Floats]:
+    """The figures with each host's CPU seconds a reply."""
+    for name, cores in cpus.items():
+        busy = figures.get(f"{name}.cpu.busy")
+        if busy is not None:
+            rate = figures["rate"]
+            cost = np.full(len(rate), np.nan)
+            figures[f"{name}.cpu.per_reply"] = np.divide(busy / 100 * cores, rate, out=cost, where=rate > 0)
+    return figures
+
+
+def _sums(values: Floats, places: Iterable[Sequence[int]]) -> Floats:
+    return np.array([values[list(group)].sum() for group in places])
+
+
+def _means(values: Floats, places: Iterable[Sequence[int]]) -> Floats:
+    """Means of what was read; nan where less than half of a block was."""
+    means = []
+    for group in places:
+        read = values[list(group)]
+        read = read[~np.isnan(read)]
+        means.append(float(read.mean()) if 2 * len(read) >= len(group) else np.nan)
+    return np.array(means)
+
+
+def _overall(
+    table: Mapping[str, Floats], read: Mapping[str, Floats], spread: Spread, used: list[int], cpus: Mapping[str, int]
+) -> dict[str, float]:
+    if not used:
+        return {}
+    totals = {name: values[used].sum(keepdims=True) for name, values in table.items() if name.startswith("+")}
+    figures = _rates(totals)
+    for name, values in read.items():
+        there = values[used][~np.isnan(values[used])]
+        if len(there):
+            figures[name] = there.mean(keepdims=True)
+    pooled = spread.counts[used].sum(axis=0, keepdims=True)
+    figures |= {name: spread.percentiles_of(pooled, percent) for name, percent in PERCENTILES.items()}
+    return {name: float(values[0]) for name, values in _with_cost(figures, cpus).items()}

@@ -1,0 +1,78 @@
+"""Whether two load plans are the same load, and in which words they differ."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cockpit.model.fold_load import load_words
+from cockpit.model.load import LoadPlan
+from cockpit.model.text import neutral
+
+# What decides what the server has to do. How long it lasts, how it is counted and by how many workers does not.
+_COMPARED = {
+    "url": "URL",
+    "method": "method",
+    "headers": "headers",
+    "body": "body",
+    "expect": "expected reply",
+    "mix": "requests",
+    "paths": "paths",
+    "concurrency": "concurrency",
+    "rate": "rate",
+    "arrivals": "arrivals",
+    "max_in_flight": "most in flight",
+    "stages": "rungs",
+    "keepalive": "keep-alive",
+    "timeout": "timeout",
+    "tls": "TLS",
+    "connect_to": "connect to",
+    "unix": "socket",
+    "local_addresses": "local addresses",
+}
+_REPLACED_BY_MIX = {"url", "method", "headers", "body", "expect"}
+_CLOSED = {"concurrency"}
+_OPEN = {"rate", "arrivals", "max_in_flight"}
+_CUT = 60
+
+
+def differences(one: LoadPlan, other: LoadPlan) -> tuple[str, ...]:
+    """What differs, a few words each, as in `concurrency 20 → 40`; empty where the load is the same.
+
+    What plays no part is not looked at: the concurrency of open load, the URL where requests are named. A row of a
+    ladder is compared by its own rung. Secrets are not in the words.
+    """
+    left, right = one.without_secrets(), other.without_secrets()
+    skipped = _no_part(left, right)
+    found = []
+    if left.open != right.open and not (_whole_ladder(left) or _whole_ladder(right)):
+        found.append(f"{load_words(left)} → {load_words(right)}")
+    for name, words in _COMPARED.items():
+        before, after = getattr(left, name), getattr(right, name)
+        if name in skipped or before == after:
+            continue
+        plain = name != "body" and isinstance(before if before is not None else after, str | int | float)
+        found.append(f"{words} {_said(before)} → {_said(after)}" if plain else f"other {words}")
+    return tuple(found)
+
+
+def _no_part(one: LoadPlan, other: LoadPlan) -> set[str]:
+    skipped = set(_REPLACED_BY_MIX) if one.mix and other.mix else set()
+    if _whole_ladder(one) or _whole_ladder(other):
+        return skipped | _CLOSED | {"rate"}
+    skipped.add("stages")
+    if one.open != other.open:
+        return skipped | _CLOSED | _OPEN
+    return skipped | (_CLOSED if one.open else _OPEN)
+
+
+def _whole_ladder(plan: LoadPlan) -> bool:
+    """Whether it is all rungs together; the plan of a row is one rung and lasts as long as that."""
+    return bool(plan.stages) and plan.duration is None
+
+
+def _said(value: Any) -> str:
+    if value is None or value == "":
+        return "none"
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return f"{value:g}" if isinstance(value, float) else neutral(str(value), _CUT)

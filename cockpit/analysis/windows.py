@@ -1,0 +1,140 @@
+"""Stretches of a session made comparable: their seconds without warm-up and doubt.
+
+What is left out, by rule: seconds that no load covers whole, GUARD seconds after the beginning of a row or a change,
+a change while it is carried out, the warm-up that `steady.warmup` finds in the rate, and seconds in which the
+generator was the bottleneck. What is doubtful and stays in is counted.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+import msgspec
+
+from cockpit.analysis.steady import GUARD, warmup
+from cockpit.model.load import LoadPlan
+from cockpit.model.state import HostPoint, LoadSecond, Segment, State
+
+# A second is whole when ticks cover this much of it: they are placed by their middle, so that its ends are blurred.
+WHOLE = 0.75
+# A host counts as read in a second when a reading lies this near (s) to its middle.
+READ_WITHIN = 5.5
+
+
+class Window(msgspec.Struct, frozen=True, kw_only=True):
+    """The stretch from `start` to `end` (session seconds) under one load.
+
+    `seconds` are those that count, oldest first, `guarded` those after a beginning or a change and `warmup` those
+    before the rate had settled; `doubtful` counts seconds by what speaks against them: partial, saturated and changing
+    ones are left out, held-back ones and those of a lost host (`lost:web1`) are not. `hosts` are readings by host name,
+    `cpus` how many each has. `rows` of the runs table lie in it; `going_on`: it still grows.
+    """
+
+    start: float
+    end: float
+    plan: LoadPlan
+    seconds: tuple[LoadSecond, ...] = ()
+    guarded: int = 0
+    warmup: int = 0
+    doubtful: Mapping[str, int] = MappingProxyType({})
+    hosts: Mapping[str, tuple[HostPoint, ...]] = MappingProxyType({})
+    cpus: Mapping[str, int] = MappingProxyType({})
+    rows: tuple[Segment, ...] = ()
+    going_on: bool = False
+
+    @property
+    def cpu_wait(self) -> float:
+        """Share of the time that the generator was ready to run and had no CPU."""
+        waits = [second.cpu_wait for second in self.seconds]
+        return sum(waits) / len(waits) if waits else 0.0
+
+    @property
+    def left_out(self) -> str:
+        """What was left out, in words; empty where it is nothing."""
+        said = [f"first {self.guarded} s"] if self.guarded else []
+        if self.warmup:
+            said.append(f"{self.warmup} s of warm-up")
+        dropped = {"partial": "not covered whole", "saturated": "generator saturated", "changing": "during a change"}
+        said += [f"{self.doubtful[kind]} s {words}" for kind, words in dropped.items() if self.doubtful.get(kind)]
+        return ", ".join(said)
+
+
+def row_window(state: State, row: Segment) -> Window:
+    """The window of a row of the runs table."""
+    window = window_between(state, row.start, row.last, row.plan)
+    return msgspec.structs.replace(window, rows=(row,), going_on=row.end is None)
+
+
+def window_between(state: State, start: float, end: float, plan: LoadPlan) -> Window:
+    """The window from `start` to `end`; a change that is carried out within it is cut out with its guard."""
+    doubtful: dict[str, int] = {}
+    inside = state.seconds[bisect_left(state.seconds, math.ceil(start), key=_second_of) :]
+    changing = [(change.begun, change.ended or state.t) for change in state.changes if start < change.begun < end]
+    kept, guarded = [], 0
+    for second in itertools.takewhile(lambda second: second.second < end, inside):
+        kind = _against(second, start, end, changing)
+        if kind == "guard":
+            guarded += 1
+        elif kind and kind != "edge":
+            doubtful[kind] = doubtful.get(kind, 0) + 1
+        elif not kind:
+            kept.append(second)
+    settling = warmup([second.rate for second in kept])
+    kept = kept[settling:]
+    held = sum(second.held_back > 0 for second in kept)
+    first = kept[0].second if kept else end
+    hosts = {name: _readings(host.points, first, end) for name, host in state.hosts.items()}
+    lost = {f"lost:{name}": missing for name, points in hosts.items() if (missing := unread(points, kept))}
+    return Window(
+        start=start,
+        end=end,
+        plan=plan,
+        seconds=tuple(kept),
+        guarded=guarded,
+        warmup=settling,
+        doubtful={**doubtful, **({"held back": held} if held else {}), **lost},
+        hosts=hosts,
+        cpus={name: host.facts.cpus for name, host in state.hosts.items() if host.facts},
+    )
+
+
+def _second_of(second: LoadSecond) -> int:
+    return second.second
+
+
+def _against(second: LoadSecond, start: float, end: float, changing: list[tuple[float, float]]) -> str:
+    """Why a second is left out; empty where it counts."""
+    if any(begun < second.second + 1 and second.second < over + GUARD for begun, over in changing):
+        return "changing"
+    if second.second < math.ceil(start) + GUARD:
+        return "guard"
+    # Its last second is cut by the window's end itself: that is no lack.
+    if second.second + 1 > end + (1 - WHOLE):
+        return "edge"
+    if second.end - second.start < WHOLE:
+        return "partial"
+    return "saturated" if second.saturated else ""
+
+
+def _readings(points: tuple[HostPoint, ...], start: float, end: float) -> tuple[HostPoint, ...]:
+    first = bisect_left(points, start, key=_when)
+    return points[first : bisect_right(points, end, lo=first, key=_when)]
+
+
+def _when(point: HostPoint) -> float:
+    return point.t
+
+
+def unread(points: tuple[HostPoint, ...], seconds: Iterable[LoadSecond]) -> int:
+    """How many of the seconds no reading lies near: a reading every five seconds is the slowest pace there is."""
+    times = [point.t for point in points]
+    missing = 0
+    for second in seconds:
+        at = bisect_left(times, second.second)
+        near = [times[place] for place in (at - 1, at) if 0 <= place < len(times)]
+        missing += not any(abs(t - second.second - 0.5) <= READ_WITHIN for t in near)
+    return missing

@@ -1,0 +1,143 @@
+"""Rows of a session against what was before, and the real recording."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from cockpit.analysis.arms import RowVerdicts, row_verdict, settings_at, verdicts
+from cockpit.analysis.words import brief, verdict_line
+from cockpit.model.events import AnyEvent, ChangeBegun, ChangeEnded, RunEnded, RunStarted, SessionStarted, Tick
+from cockpit.model.fold import fold_all
+from cockpit.model.histogram import Histogram
+from cockpit.model.knobs import Setting
+from cockpit.model.load import LoadPlan
+from cockpit.model.state import State
+from cockpit.session.recording.reader import Recording
+from tests.analysis.synthetic import noise
+from tests.session.events import small_session
+
+RECORDING = Path(__file__).parent.parent / "recordings" / "spare-servers.cockpit"
+PLAN = LoadPlan(url="http://web1/", concurrency=20, duration=160.0)
+
+
+@pytest.fixture(scope="module")
+def recorded() -> State:
+    with Recording(RECORDING) as recording:
+        return fold_all(recording.events())
+
+
+def flipped(levels: tuple[float, ...], seconds: int = 40) -> Iterator[AnyEvent]:
+    """One run in which a setting is flipped between every two levels of the rate, ticks of a second."""
+    import numpy as np
+
+    wander = noise(np.random.default_rng(7), len(levels) * seconds, 0.3, 0.02)
+    yield SessionStarted(t=0, wall=1.7e9, version="0", name="flipped")
+    yield RunStarted(t=0.0, run=1, plan=PLAN)
+    for at in range(len(levels) * seconds):
+        window = at // seconds
+        if window and at % seconds == 0:
+            values = ("30", "10") if window % 2 == 0 else ("10", "30")
+            letter = "ABCDEF"[window - 1]
+            setting = Setting(knob="MaxSpareServers", old=values[0], new=values[1])
+            undoes = "" if window % 2 else "ABCDEF"[window - 2]
+            yield ChangeBegun(t=at - 0.4, change=letter, host="web1", settings=(setting,), undoes=undoes)
+            yield ChangeEnded(t=float(at), change=letter, outcome="applied")
+        done = round(levels[window] * (1 + float(wander[at])))
+        times = Histogram.of([1_000_000 + 10_000 * (step * 7 % 100) for step in range(100)])
+        yield Tick(t=at + 1.0, start=float(at), run=1, worker=0, sent=done, completed=done, service=times)
+    yield RunEnded(t=float(len(levels) * seconds), run=1, reason="completed")
+
+
+def test_the_recorded_change_made_it_better(recorded: State) -> None:
+    (verdict,) = verdicts(recorded)
+    assert verdict.word == "better"
+    assert (verdict.before, verdict.after, verdict.unit) == ((1, 2), (3, 4, 5), "run")
+    rate, p50, p99 = (verdict.effect(name) for name in ("rate", "p50", "p99"))
+    assert rate is not None and rate.low is not None and rate.low > 2
+    assert p99 is not None and p99.word == "better"
+    # The published study found the same: only the tail and the total told.
+    assert p50 is not None and p50.word == "no detectable difference"
+    assert verdict_line(verdict).endswith("2 against 3 runs")
+
+
+def test_a_recorded_run_by_itself_is_too_short(recorded: State) -> None:
+    one, *_, last = recorded.segments
+    verdict = row_verdict(recorded, last, one)
+    assert verdict.word == "not comparable"
+    assert verdict.reason.startswith("too short to tell")
+
+
+def test_two_short_rows_are_too_short() -> None:
+    (verdict,) = verdicts(fold_all(small_session()))
+    assert verdict.label == "A MaxSpareServers 10 → 30"
+    assert brief(verdict) == ("short", "")
+
+
+def test_one_change() -> None:
+    (verdict,) = verdicts(fold_all(flipped((1000.0, 1100.0))))
+    assert (verdict.word, verdict.before, verdict.after, verdict.repeats) == ("better", (1,), (2,), 1)
+    # The row before ends where the change is asked for, not where it is in force.
+    assert "1 s during a change" in verdict.left_out[0]
+
+
+def test_back_and_forth_is_one_verdict_on_pairs() -> None:
+    (verdict,) = verdicts(fold_all(flipped((1000.0, 1060.0, 1000.0, 1060.0))))
+    assert (verdict.word, verdict.repeats) == ("better", 2)
+    assert (verdict.before, verdict.after) == ((1, 3), (2, 4))
+    assert verdict.drift is None
+    (same,) = verdicts(fold_all(flipped((1000.0, 1000.0, 1000.0, 1000.0))))
+    assert same.word == "no detectable difference"
+
+
+def test_ground_that_moves_is_seen_between_the_repeats() -> None:
+    (verdict,) = verdicts(fold_all(flipped((1000.0, 1050.0, 1100.0, 1150.0))))
+    assert verdict.word == "not comparable"
+    assert verdict.drift is not None and verdict.drift > 0.05
+
+
+def test_halves_of_one_steady_row_show_no_difference() -> None:
+    state = fold_all(flipped((1000.0, 1000.0, 1000.0, 1000.0), 60))
+    for one, other in ((0, 1), (0, 2), (1, 3)):
+        verdict = row_verdict(state, state.segments[other], state.segments[one])
+        assert verdict.word == "no detectable difference"
+
+
+def test_settings_that_were_put_back_are_those_of_before() -> None:
+    state = fold_all(flipped((1000.0, 1000.0, 1000.0)))
+    assert settings_at(state, 10.0) == ()
+    assert settings_at(state, 50.0) == (("MaxSpareServers", "30"),)
+    assert settings_at(state, 90.0) == ()
+
+
+def test_other_load_is_compared_with_nothing() -> None:
+    state = fold_all(flipped((1000.0, 1100.0)))
+    first, second = state.segments
+    other = msgspec.structs.replace(second, plan=msgspec.structs.replace(PLAN, concurrency=40))
+    altered = msgspec.structs.replace(state, segments=(first, other))
+    assert verdicts(altered) == ()
+    assert row_verdict(altered, other, first).reason == "different load: concurrency 20 → 40"
+
+
+def test_no_load_no_verdict() -> None:
+    assert verdicts(State()) == ()
+
+
+def test_kept_verdicts_are_the_same_and_follow_what_grows() -> None:
+    kept = RowVerdicts()
+    state = fold_all(flipped((1000.0, 1100.0)))
+    first, second = state.segments
+    found = kept.verdict(state, second, first)
+    assert found == row_verdict(state, second, first)
+    assert kept.verdict(state, second, first) is found
+    events = list(flipped((1000.0, 1100.0)))
+    growing = fold_all(events[:70])
+    early = kept.verdict(growing, growing.segments[1], growing.segments[0])
+    assert early.so_far
+    one_more = fold_all(events[70:71], growing)
+    assert kept.verdict(one_more, one_more.segments[1], one_more.segments[0]) is early
+    much_more = fold_all(events[70:76], growing)
+    assert kept.verdict(much_more, much_more.segments[1], much_more.segments[0]) is not early

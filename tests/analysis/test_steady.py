@@ -1,0 +1,72 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cockpit.analysis.steady import settled, trend, warmup
+from tests.analysis.synthetic import noise
+
+
+def test_a_warm_up_is_left_out() -> None:
+    """Four times slower for ten seconds, as a JIT is."""
+    generator = np.random.default_rng(1)
+    rates = 680 * np.exp(noise(generator, 60, 0.3, 0.03))
+    rates[:10] /= 4
+    assert warmup(rates.tolist()) == 10
+
+
+def test_noise_is_no_warm_up() -> None:
+    cuts = [warmup((1000 * np.exp(noise(np.random.default_rng(seed), 60, 0.3, 0.04))).tolist()) for seed in range(100)]
+    assert sum(cut > 0 for cut in cuts) <= 10
+    assert warmup([500.0] * 60) == 0
+    assert warmup([]) == 0
+    assert warmup([1.0, 9.0, 9.0]) == 0
+
+
+def test_never_more_than_half_is_left_out() -> None:
+    assert warmup([10.0] * 45 + [1000.0] * 15) <= 30
+
+
+def test_trend() -> None:
+    generator = np.random.default_rng(2)
+    rising = np.linspace(100, 130, 12) + generator.normal(0, 1, 12)
+    assert trend(rising) == pytest.approx(0.26, abs=0.04)
+    assert trend(rising[::-1].copy()) == pytest.approx(-0.26, abs=0.04)
+    assert trend(100 + generator.normal(0, 1, 12)) == 0
+    # It rises surely, and by too little to matter.
+    assert trend(np.linspace(100, 102, 12)) == 0
+    assert trend(np.array([])) == 0
+
+
+@pytest.mark.parametrize(
+    ("rates", "there"),
+    [
+        ([525.7, 640.1, 675.0, 683.5, 681.0, 684.2], True),
+        ([170.0, 681.0], False),
+        ([170.0, 600.0, 681.0], False),
+        ([670.0, 690.0, 710.0], False),
+        ([690.0, 681.0, 684.0], True),
+        ([0.0, 0.0, 0.0], True),
+        ([], False),
+    ],
+)
+def test_settled(rates: list[float], there: bool) -> None:
+    assert settled(rates) is there
+
+
+def test_settled_asks_for_two_at_least() -> None:
+    with pytest.raises(ValueError, match="at least two"):
+        settled([1.0], k=1)
+    assert settled([33.0, 33.5], k=2, tolerance=0.05)
+    assert not settled([33.0, 40.0], k=2, tolerance=0.05)
+
+
+@given(st.lists(st.floats(1, 1e6), min_size=3, max_size=8), st.floats(0.001, 0.5), st.floats(0.5, 100))
+def test_what_has_settled_has_settled_in_any_unit_and_at_any_wider_tolerance(
+    rates: list[float], tolerance: float, unit: float
+) -> None:
+    there = settled(rates, tolerance=tolerance)
+    # Powers of two, so that nothing is rounded.
+    assert settled([rate * 2.0 ** int(unit % 8) for rate in rates], tolerance=tolerance) is there
+    if there:
+        assert settled(rates, tolerance=2 * tolerance)
