@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -17,6 +18,7 @@ from cockpit.profiles.sections import ExpectSection, Load, RequestSection, Rung,
 DEFAULT_DURATION = 10.0
 _LONGEST = 7 * 86400.0
 SYSTEM_TLS = TlsSection()
+NO_BODY: dict[str, Any] = {"body": None, "binary": None}
 # A header's name and a method are made of these (RFC 9110, token).
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _RANGE = re.compile(r"\{\d+\.\.\d+\}")
@@ -46,7 +48,7 @@ def make_plan(
         url=url,
         method=load.method,
         headers=headers_of("load", load.headers.items(), load.auth),
-        body=body_of("load", load.body, load.body_file, folder),
+        **body_of("load", load.body, load.body_file, folder),
         expect=_expect("target.expect", target.expect),
         mix=tuple(_request(url, one, folder) for one in mix),
         paths=paths_of(target.urls, target.order, target.seed, folder) if target.urls else None,
@@ -134,18 +136,24 @@ def headers_of(key: str, headers: Iterable[tuple[str, str]], auth: str | None) -
             raise Wrong(f"{key}.headers", f"found {name!r} with a value that is not Latin-1 text") from None
     if auth is None:
         return checked
+    if any(name.lower() == "authorization" for name, _ in checked):
+        raise Wrong(f"{key}.auth", "found beside a header Authorization; allowed: one of the two")
     if ":" not in auth:
         raise Wrong(f"{key}.auth", "found no colon; allowed: user:password")
     return (*checked, ("Authorization", "Basic " + base64.b64encode(auth.encode()).decode()))
 
 
-def body_of(key: str, body: str | None, file: str | None, folder: Path) -> str | None:
-    """The body given, or that of the file. Raises Wrong."""
+def body_of(key: str, body: str | None, file: str | None, folder: Path) -> dict[str, Any]:
+    """`body` and `binary` of a plan or a request: the body given, or that of the file, byte for byte. Raises Wrong."""
     if file is None:
-        return body
+        return {"body": body, "binary": None}
     if body is not None:
         raise Wrong(key, "found body and body_file; allowed: one of the two")
-    return _text(f"{key}.body_file", folder / file)
+    raw = _bytes(f"{key}.body_file", folder / file)
+    try:
+        return {"body": raw.decode("utf-8"), "binary": None}
+    except UnicodeDecodeError:
+        return {"body": None, "binary": raw}
 
 
 def paths_of(urls: str, order: Any, seed: int, folder: Path) -> PathList:
@@ -175,9 +183,9 @@ def _request(url: str, one: RequestSection, folder: Path) -> Request:
     return Request(
         name=one.name,
         url=checked_url(urljoin(url, one.path)) if one.path else url,
-        method="POST" if body is not None and one.method == "GET" else one.method,
+        method="POST" if body != NO_BODY and one.method == "GET" else one.method,
         headers=headers_of(key, one.headers.items(), one.auth),
-        body=body,
+        **body,
         weight=one.weight,
         expect=_expect(f"{key}.expect", one.expect),
     )
@@ -214,20 +222,26 @@ def _file(key: str, name: str, folder: Path) -> str:
     if not name:
         return ""
     path = folder / name
-    if not path.is_file():
+    # Whatever keeps it from being looked at (a name too long, one with a NUL), os.path says no and pathlib may raise.
+    if not os.path.isfile(path):  # noqa: PTH113
         raise Wrong(key, f"{path}: no such file")
     return str(path)
 
 
 def _text(key: str, path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return _bytes(key, path).decode("utf-8")
+    except UnicodeDecodeError:
+        raise Wrong(key, f"{path}: is not UTF-8 text") from None
+
+
+def _bytes(key: str, path: Path) -> bytes:
+    try:
+        return path.read_bytes()
     except FileNotFoundError:
         raise Wrong(key, f"{path}: no such file") from None
     except OSError as error:
         raise Wrong(key, f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise Wrong(key, f"{path}: is not UTF-8 text") from None
 
 
 def _count(key: str, value: Any) -> int | None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import msgspec
 
 from cockpit.model.hosts import HostConfig
-from cockpit.model.knobs import Knob
+from cockpit.model.knobs import Knob, ServerAction
 from cockpit.model.load import LoadPlan
+from cockpit.profiles.knobs import to_knob
 from cockpit.profiles.plan import Wrong, make_plan
-from cockpit.profiles.sections import ProfileFile
+from cockpit.profiles.sections import Host, ProfileFile
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,6 +23,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     plan: LoadPlan
     hosts: tuple[HostConfig, ...] = ()
     knobs: tuple[Knob, ...] = ()
+    actions: tuple[ServerAction, ...] = ()
     thresholds: tuple[str, ...] = ()
 
 
@@ -28,19 +31,48 @@ def to_profile(name: str, file: ProfileFile, folder: Path = Path()) -> Profile:
     """`folder` is what file names in the profile are relative to. Raises Wrong."""
     _names_once("host", [host.name for host in file.host])
     _names_once("knob", [knob.name for knob in file.knob])
-    hosts = {host.name for host in file.host}
-    for knob in file.knob:
-        if knob.host not in hosts:
+    _names_once("action", [action.name for action in file.action])
+    hosts = {host.name: host for host in file.host}
+    for host in file.host:
+        _check_panes(host)
+    placed = [(f"knob {knob.name}", knob.host) for knob in file.knob]
+    placed += [(f"action {action.name}", action.host) for action in file.action]
+    for key, named in placed:
+        if named not in hosts:
             allowed = ", ".join(sorted(hosts)) or "none is defined"
-            raise Wrong(f"knob {knob.name}.host", f"found {knob.host!r}; allowed: a [[host]] of this file ({allowed})")
+            raise Wrong(f"{key}.host", f"found {named!r}; allowed: a [[host]] of this file ({allowed})")
     return Profile(
         name=name,
         question=file.question.strip(),
         plan=make_plan(file.target, file.load, file.tls, file.request, folder),
         hosts=tuple(msgspec.convert(msgspec.to_builtins(host), HostConfig) for host in file.host),
-        knobs=tuple(msgspec.convert(msgspec.to_builtins(knob), Knob) for knob in file.knob),
+        knobs=tuple(to_knob(knob, hosts[knob.host]) for knob in file.knob),
+        actions=tuple(msgspec.convert(msgspec.to_builtins(action), ServerAction) for action in file.action),
         thresholds=file.check.thresholds,
     )
+
+
+def _check_panes(host: Host) -> None:
+    """A tail must be a command, a page's URL one that can be asked for and recorded. Raises Wrong."""
+    for command in host.tail:
+        if not command.strip() or "\0" in command:
+            raise Wrong(f"host {host.name}.tail", f"found {command!r}; allowed: a shell command")
+    for page in host.status:
+        key = f"host {host.name}.status"
+        if page.auth and ":" not in page.auth:
+            raise Wrong(f"{key}.auth", "found no colon; allowed: user:password")
+        if "@" in page.url.partition("://")[2].partition("/")[0]:
+            raise Wrong(f"{key}.url", 'found a user in it; allowed: auth = "user:password", which is not recorded')
+        if not _askable(page.url):
+            raise Wrong(f"{key}.url", f"found {page.url!r}; allowed: http://host[:port]/path")
+
+
+def _askable(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return bool(parts.hostname) and parts.port != 0 and url.isprintable() and " " not in url
+    except ValueError:
+        return False
 
 
 def _names_once(key: str, names: list[str]) -> None:

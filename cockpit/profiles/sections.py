@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from cockpit.model.hosts import StatusKind
-from cockpit.model.knobs import KnobKind
+from cockpit.model.knobs import Cost, KnobKind
 
 Positive = Annotated[int, Meta(gt=0)]
 Seed = Annotated[int, Meta(ge=0)]
@@ -116,16 +116,46 @@ class Host(Section, frozen=True, kw_only=True):
     sudo: bool = False
 
 
+class OptionSection(Section, frozen=True, kw_only=True):
+    """One way of a choice."""
+
+    name: Name
+    set: Annotated[str, Meta(min_length=1)]
+    when: str = ""
+
+
 class KnobSection(Section, frozen=True, kw_only=True):
+    """A setting; which keys it needs depends on its kind (see cockpit.profiles.knobs)."""
+
     name: Name
     host: str
     kind: KnobKind = "apache"
-    file: str
+    file: str = ""
     section: str | None = None
-    directive: str
-    test: str
-    reload: str
+    directive: str = ""
+    key: str = ""
+    mount: str = ""
+    option: tuple[OptionSection, ...] = ()
+    get: str = ""
+    set: str = ""
+    test: str = ""
+    reload: str = ""
     values: tuple[str, ...] = ()
+    min: float | None = None
+    max: float | None = None
+    unit: str = ""
+    cost: Cost | Literal[""] = ""
+    workers: str | None = None
+    log: str = ""
+
+
+class ActionSection(Section, frozen=True, kw_only=True):
+    """A command to run on a host from the screen or the command line."""
+
+    name: Name
+    host: str
+    command: Annotated[str, Meta(min_length=1)]
+    times: Annotated[int, Meta(ge=1, le=1000)] = 1
 
 
 class Check(Section, frozen=True, kw_only=True):
@@ -142,4 +172,5 @@ class ProfileFile(Section, frozen=True, kw_only=True):
     tls: TlsSection = TlsSection()
     host: tuple[Host, ...] = ()
     knob: tuple[KnobSection, ...] = ()
+    action: tuple[ActionSection, ...] = ()
     check: Check = Check()

@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from cockpit.session.asking import Question
+
 
 @dataclass(frozen=True)
 class Action:
@@ -24,17 +26,38 @@ class Action:
     footer: bool = True
 
 
+@dataclass(frozen=True)
+class Preview:
+    """What a change would do on a host: its diff, as `diff -U0` prints it, and what it costs (see Cost)."""
+
+    host: str
+    diff: str
+    cost: str
+
+
 class Tuning(Protocol):
     """Reading and changing knobs. The outcome arrives as events; the error, if any, is raised as well."""
 
     async def refresh(self) -> None:
         """Reads every knob's value anew."""
 
-    async def apply(self, values: Mapping[str, str]) -> None:
-        """Applies values (knob name -> value), one change per host. Raises ChangeUndone, ChangeRefused, HostError."""
+    async def preview(self, values: Mapping[str, str]) -> tuple[Preview, ...]:
+        """What `apply` would do, one a host, with nothing touched. Raises ChangeRefused, HostError."""
+
+    async def apply(self, values: Mapping[str, str], confirm_within: float | None = None) -> None:
+        """Applies values (knob name -> value), one change per host. Raises ChangeUndone, ChangeRefused, HostError.
+
+        With `confirm_within` (s) it is undone unless `confirm` is called within that time of its coming into force.
+        """
+
+    def confirm(self) -> None:
+        """Keeps the change that waits for it. Raises ChangeRefused where none does."""
 
     async def undo(self) -> None:
-        """Takes back the last change that is in force."""
+        """Takes back the last change that is in force, or the one that waits to be confirmed."""
+
+    async def act(self, name: str) -> None:
+        """Runs an action of the profile. Raises ChangeRefused, HostError."""
 
 
 class Controls(Protocol):
@@ -61,3 +84,7 @@ class Controls(Protocol):
     @property
     def tuning(self) -> Tuning | None:
         """None where values can only be looked at."""
+
+    @property
+    def question(self) -> Question | None:
+        """What a host asks of the person and waits for; None while there is nothing to answer."""

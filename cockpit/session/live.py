@@ -12,11 +12,14 @@ from typing import Any
 
 from cockpit import __version__
 from cockpit.hosts.feed import HostFeed
+from cockpit.hosts.keyring import Keyring
+from cockpit.hosts.panes import pane_feeds
 from cockpit.model.clock import Clock
 from cockpit.model.events import AnyEvent, HostChanged, Note, SessionEnded, SessionStarted
 from cockpit.model.fold_load import load_words
 from cockpit.model.load import url_without_password
 from cockpit.profiles.profile import Profile
+from cockpit.session.asking import Question, Questions
 from cockpit.session.controls import Action
 from cockpit.session.live_load import LiveLoad
 from cockpit.session.live_tuning import LiveTuning
@@ -24,9 +27,14 @@ from cockpit.session.loop import Batch
 
 
 class LiveSource:
-    """Events of a session as they happen. Hosts are watched from `batches()` on; load starts when somebody asks."""
+    """Events of a session as they happen. Hosts are watched from `batches()` on; load starts when somebody asks.
 
-    def __init__(self, profile: Profile, clock: Clock, *, ssh_config: Path | None = None) -> None:
+    `questions` is what hosts may ask a person through; None: nobody is there, what would be asked is refused.
+    """
+
+    def __init__(
+        self, profile: Profile, clock: Clock, *, ssh_config: Path | None = None, questions: Questions | None = None
+    ) -> None:
         self.profile = profile
         self._clock = clock
         self._events: deque[AnyEvent] = deque()
@@ -34,24 +42,29 @@ class LiveSource:
         self._closed = False
         self._failure: BaseException | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self.questions = questions
+        keyring = Keyring()
         self._feeds = {
-            config.name: HostFeed(config, clock, self.emit, ssh_config=ssh_config) for config in profile.hosts
+            config.name: HostFeed(config, clock, self.emit, ssh_config=ssh_config, asker=questions, keyring=keyring)
+            for config in profile.hosts
         }
         self.load = LiveLoad(profile.plan, clock, self.emit)
-        self.tuning = LiveTuning(profile.knobs, self._feeds, clock, self.emit)
+        self.tuning = LiveTuning(profile, self._feeds, clock, self.emit)
         self.controls = LiveControls(self)
 
     def emit(self, event: AnyEvent) -> None:
         """Takes an event in; called from the event loop's thread only."""
         self._events.append(event)
         self._woken.set()
-        if isinstance(event, HostChanged) and event.condition == "up":
+        if isinstance(event, HostChanged) and event.condition == "up" and event.facts is not None:
             self._spawn(self.tuning.read_host(event.host))
 
     async def batches(self) -> AsyncIterator[Batch]:
         self.emit(_session_started(self.profile, self._clock))
         for feed in self._feeds.values():
             self._spawn(feed.run())
+            for pane in pane_feeds(feed, self._clock, self.emit):
+                self._spawn(pane)
         while not (self._closed and not self._events):
             await self._woken.wait()
             self._woken.clear()
@@ -104,7 +117,7 @@ class LiveControls:
     def __init__(self, source: LiveSource) -> None:
         self._source = source
         self.tuning = source.tuning
-        self.actions = (
+        self._always = (
             Action("toggle", ("space",), "start/stop", self._toggle),
             Action("more", ("plus",), "load", self._more),
             Action("less", ("minus",), "less load", self._less, footer=False),
@@ -112,6 +125,22 @@ class LiveControls:
             Action("mark", ("m",), "mark", self._mark, prompt="Note for the timeline"),
             Action("undo", ("u",), "undo change", self._undo, footer=False),
         )
+        self._while_awaited = (
+            self._always[0],
+            Action("answer", ("k",), "answer hosts", self._answer),
+            *self._always[1:],
+        )
+
+    @property
+    def actions(self) -> tuple[Action, ...]:
+        """With one to answer as long as a host waits to ask."""
+        questions = self._source.questions
+        return self._while_awaited if questions and questions.awaited else self._always
+
+    @property
+    def question(self) -> Question | None:
+        questions = self._source.questions
+        return questions.first if questions else None
 
     @property
     def condition(self) -> str:
@@ -149,6 +178,10 @@ class LiveControls:
     async def _undo(self, _: str) -> None:
         await self.tuning.undo()
 
+    async def _answer(self, _: str) -> None:
+        if self._source.questions:
+            self._source.questions.invite()
+
 
 def _session_started(profile: Profile, clock: Clock) -> SessionStarted:
     return SessionStarted(
@@ -160,6 +193,7 @@ def _session_started(profile: Profile, clock: Clock) -> SessionStarted:
         target=url_without_password(profile.plan.url),
         hosts=tuple(host.without_secrets() for host in profile.hosts),
         knobs=profile.knobs,
+        actions=profile.actions,
         thresholds=profile.thresholds,
         environment={
             "python": platform.python_version(),

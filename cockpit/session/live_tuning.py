@@ -1,17 +1,31 @@
-"""Changes in a live session: asked for on the screen, carried out by the tuner, told as events."""
+"""Changes and actions in a live session: asked for on the screen, carried out by the tuner, told as events."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 
 from cockpit.hosts.feed import HostFeed
 from cockpit.model.clock import Clock
 from cockpit.model.errors import ChangeRefused, CockpitError
-from cockpit.model.events import AnyEvent, ChangeBegun, ChangeEnded, KnobRead
+from cockpit.model.events import (
+    ActionBegun,
+    ActionEnded,
+    AnyEvent,
+    ChangeBegun,
+    ChangeEnded,
+    ChangeStage,
+    KnobRead,
+    Stage,
+)
 from cockpit.model.knobs import Knob, Setting
+from cockpit.profiles.profile import Profile
+from cockpit.session.controls import Preview
 from cockpit.tuning.applied import Applied, ChangeFailed
-from cockpit.tuning.remote import Following
+from cockpit.tuning.plan import Plan
+from cockpit.tuning.probing import probe_of
+from cockpit.tuning.remote import Following, Remote, privileged
+from cockpit.tuning.terms import Approval, Watch, whoami
 from cockpit.tuning.tuner import Tuner
 
 
@@ -20,19 +34,25 @@ class LiveTuning:
 
     def __init__(
         self,
-        knobs: Sequence[Knob],
+        profile: Profile,
         feeds: Mapping[str, HostFeed],
         clock: Clock,
         emit: Callable[[AnyEvent], None],
+        tuner: Tuner | None = None,
     ) -> None:
-        self._knobs = {knob.name: knob for knob in knobs}
-        self._feeds = feeds
+        self._knobs = {knob.name: knob for knob in profile.knobs}
+        self._actions = {action.name: action for action in profile.actions}
         self._clock = clock
         self._emit = emit
-        self._tuner = Tuner()
+        self._tuner = tuner or Tuner(probe_of(profile.plan))
+        self._remotes: dict[str, Remote] = {
+            name: privileged(feed.config, Following(feed.shell)) for name, feed in feeds.items()
+        }
         self._values: dict[str, str | None] = {}
         self._made = 0
+        self._acted = 0
         self._in_force: list[tuple[str, str, Applied]] = []
+        self._awaited: asyncio.Future[bool] | None = None
         self._changing = asyncio.Lock()
 
     async def refresh(self) -> None:
@@ -45,77 +65,176 @@ class LiveTuning:
             if knob.host == host:
                 await self._read(knob)
 
-    async def apply(self, values: Mapping[str, str]) -> None:
+    async def preview(self, values: Mapping[str, str]) -> tuple[Preview, ...]:
+        plans = [
+            await self._tuner.prepare(self._remotes[host], host, assignments)
+            for host, assignments in self._by_host(values).items()
+        ]
+        return tuple(Preview(plan.host, plan.diff, plan.cost) for plan in plans)
+
+    async def apply(self, values: Mapping[str, str], confirm_within: float | None = None) -> None:
         async with self._changing:
-            for host in dict.fromkeys(self._knob(name).host for name in values):
-                chosen = {name: value for name, value in values.items() if self._knob(name).host == host}
-                await self._apply(host, chosen)
+            for host, assignments in self._by_host(values).items():
+                await self._apply(host, assignments, confirm_within)
+
+    def confirm(self) -> None:
+        if self._awaited is None or self._awaited.done():
+            raise ChangeRefused("no change waits to be confirmed")
+        self._awaited.set_result(True)
 
     async def undo(self) -> None:
+        if self._awaited is not None and not self._awaited.done():
+            self._awaited.set_result(False)
+            return
         async with self._changing:
             if not self._in_force:
                 raise ChangeRefused("nothing to undo: no change of this session is in force")
             undone, host, applied = self._in_force[-1]
             settings = tuple(Setting(knob=s.knob, old=s.new, new=s.old) for s in applied.settings)
-            letter = self._begin(host, settings, undoes=undone)
-            await self._carry_out(letter, lambda: self._undo(host, applied))
+            telling = _Telling(self, host, settings, undoes=undone)
+            await self._carry_out(telling, lambda: self._tuner.undo(self._remotes[host], applied, telling))
             self._in_force.pop()
 
+    async def act(self, name: str) -> None:
+        if name not in self._actions:
+            raise ChangeRefused(f"unknown action {name!r}; the profile has: {', '.join(self._actions) or 'none'}")
+        action = self._actions[name]
+        async with self._changing:
+            self._acted += 1
+            number = self._acted
+            self._emit(
+                ActionBegun(t=self._clock.now(), number=number, action=name, host=action.host, times=action.times)
+            )
+            done, detail = 0, "interrupted"
+            try:
+                while done < action.times:
+                    await self._tuner.act(self._remotes[action.host], action)
+                    done += 1
+                detail = ""
+            except CockpitError as error:
+                detail = str(error)
+                raise
+            finally:
+                self._emit(ActionEnded(t=self._clock.now(), number=number, done=done, detail=detail))
+
     async def settled(self) -> None:
-        """Returns once no change is under way."""
+        """Returns once no change is under way; one that waits to be confirmed is not waited for, but undone."""
+        if self._awaited is not None and not self._awaited.done():
+            self._awaited.set_result(False)
         async with self._changing:
             return
 
-    async def _apply(self, host: str, values: Mapping[str, str]) -> None:
-        for name in values:
-            if name not in self._values:
-                await self._read(self._knobs[name])
-        settings = tuple(Setting(knob=name, old=self._values.get(name), new=new) for name, new in values.items())
-        letter = self._begin(host, settings)
-        assignments = [(self._knobs[name], value) for name, value in values.items()]
-
-        async def change() -> Applied:
-            return await self._tuner.apply(Following(self._feeds[host].shell), host, assignments)
-
-        applied = await self._carry_out(letter, change)
-        self._in_force.append((letter, host, applied))
-
-    async def _undo(self, host: str, applied: Applied) -> Applied:
-        return await self._tuner.undo(Following(self._feeds[host].shell), applied)
-
-    def _begin(self, host: str, settings: tuple[Setting, ...], undoes: str = "") -> str:
+    def begin(self, event: Callable[[float, str], AnyEvent]) -> str:
+        """Tells of a change under the next letter, and returns that."""
         letter = letters(self._made)
         self._made += 1
-        self._emit(ChangeBegun(t=self._clock.now(), change=letter, host=host, settings=settings, undoes=undoes))
+        self._emit(event(self._clock.now(), letter))
         return letter
 
-    async def _carry_out(self, letter: str, change: Callable[[], Awaitable[Applied]]) -> Applied:
+    def tell_stage(self, letter: str, stage: Stage, seconds: float | None) -> None:
+        """Tells how far a change has come."""
+        self._emit(ChangeStage(t=self._clock.now(), change=letter, stage=stage, seconds=seconds))
+
+    async def _apply(self, host: str, assignments: list[tuple[Knob, str | None]], confirm_within: float | None) -> None:
+        for knob, _ in assignments:
+            if knob.name not in self._values:
+                await self._read(knob)
+        settings = tuple(Setting(knob=knob.name, old=self._values.get(knob.name), new=new) for knob, new in assignments)
+        telling = _Telling(self, host, settings)
+        approval = None if confirm_within is None else Approval(confirm_within, self._confirmed)
+
+        async def change() -> Applied:
+            return await self._tuner.apply(self._remotes[host], host, assignments, telling, approval)
+
+        applied = await self._carry_out(telling, change)
+        if applied.change:
+            self._in_force.append((telling.letter, host, applied))
+
+    async def _confirmed(self) -> bool:
+        self._awaited = asyncio.get_running_loop().create_future()
+        try:
+            return await self._awaited
+        finally:
+            self._awaited = None
+
+    async def _carry_out(self, telling: _Telling, change: Callable[[], Awaitable[Applied]]) -> Applied:
         try:
             applied = await change()
         except ChangeFailed as error:
-            self._emit(ChangeEnded(t=self._clock.now(), change=letter, outcome="failed", detail=str(error)))
+            self._end(telling, "failed", str(error))
             raise
         except CockpitError as error:
-            self._emit(ChangeEnded(t=self._clock.now(), change=letter, outcome="restored", detail=str(error)))
+            self._end(telling, "restored", str(error))
+            raise
+        except asyncio.CancelledError:
+            self._end(telling, "restored", "interrupted")
             raise
         self._values |= {setting.knob: setting.new for setting in applied.settings}
-        self._emit(ChangeEnded(t=self._clock.now(), change=letter, outcome="applied", detail="; ".join(applied.notes)))
+        self._end(telling, "applied", "; ".join(applied.notes))
         return applied
+
+    def _end(self, telling: _Telling, outcome: str, detail: str) -> None:
+        telling.begin_anyway()
+        self._emit(ChangeEnded(t=self._clock.now(), change=telling.letter, outcome=outcome, detail=detail))  # type: ignore[arg-type]
 
     async def _read(self, knob: Knob) -> None:
         try:
-            value = await self._tuner.read(Following(self._feeds[knob.host].shell), knob)
+            value = await self._tuner.read(self._remotes[knob.host], knob)
         except CockpitError as error:
             self._emit(KnobRead(t=self._clock.now(), knob=knob.name, host=knob.host, value=None, detail=str(error)))
             return
         self._values[knob.name] = value
         self._emit(KnobRead(t=self._clock.now(), knob=knob.name, host=knob.host, value=value))
 
+    def _by_host(self, values: Mapping[str, str]) -> dict[str, list[tuple[Knob, str | None]]]:
+        chosen: dict[str, list[tuple[Knob, str | None]]] = {}
+        for name, value in values.items():
+            knob = self._knob(name)
+            chosen.setdefault(knob.host, []).append((knob, value))
+        return chosen
+
     def _knob(self, name: str) -> Knob:
         if name not in self._knobs:
             known = ", ".join(self._knobs) or "none"
             raise ChangeRefused(f"unknown knob {name!r}; the profile has: {known}")
         return self._knobs[name]
+
+
+class _Telling(Watch):
+    """Tells of one change: that it is begun once its diff is known, or once it has failed before that."""
+
+    def __init__(self, tuning: LiveTuning, host: str, settings: tuple[Setting, ...], undoes: str = "") -> None:
+        self.letter = ""
+        self._tuning = tuning
+        self._host = host
+        self._settings = settings
+        self._undoes = undoes
+
+    def begun(self, plan: Plan) -> None:
+        self._begin(plan.settings or self._settings, plan.diff, plan.cost)
+
+    def stage(self, stage: Stage, seconds: float | None = None) -> None:
+        self._tuning.tell_stage(self.letter, stage, seconds)
+
+    def begin_anyway(self) -> None:
+        """For a change that failed before it was worked out."""
+        if not self.letter:
+            self._begin(self._settings, "", "")
+
+    def _begin(self, settings: tuple[Setting, ...], diff: str, cost: str) -> None:
+        def event(t: float, letter: str) -> ChangeBegun:
+            return ChangeBegun(
+                t=t,
+                change=letter,
+                host=self._host,
+                settings=settings,
+                undoes=self._undoes,
+                diff=diff,
+                cost=cost,
+                who=whoami(),
+            )
+
+        self.letter = self._tuning.begin(event)
 
 
 def letters(number: int) -> str:

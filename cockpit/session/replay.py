@@ -12,6 +12,7 @@ from cockpit.model.errors import UsageError
 from cockpit.model.fold import fold
 from cockpit.model.state import State
 from cockpit.model.units import parse_duration
+from cockpit.session.asking import Question
 from cockpit.session.controls import Action, Tuning
 from cockpit.session.loop import Batch
 from cockpit.session.recording.reader import Recording
@@ -20,7 +21,7 @@ SPEEDS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 FRAME = 0.05
 # A state is kept every so many events, so that going back folds at most that many anew.
 CHECKPOINT_EVERY = 500
-LANDMARKS = ("run_started", "change_ended", "note", "load_adjusted", "worker_lost")
+LANDMARKS = ("run_started", "change_ended", "action_begun", "note", "load_adjusted", "worker_lost")
 
 
 class ReplaySource:
@@ -153,6 +154,7 @@ class Playback:
 
     mode = "REPLAY"
     tuning: Tuning | None = None
+    question: Question | None = None
 
     def __init__(self, source: ReplaySource) -> None:
         self._source = source

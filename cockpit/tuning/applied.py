@@ -29,7 +29,7 @@ class FileChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Edit(msgspec.Struct, frozen=True, kw_only=True):
-    """A directive's arguments as bytes of the file `real`, before and after; None: the directive was not there."""
+    """A value's bytes in the file `real`, before and after; None: it was not there."""
 
     knob: Knob
     real: str
@@ -37,14 +37,43 @@ class Edit(msgspec.Struct, frozen=True, kw_only=True):
     new: bytes | None
 
 
-class Applied(msgspec.Struct, frozen=True, kw_only=True):
-    """A change that is in force: test passed, reload accepted, values read back from the files.
+class Switch(msgspec.Struct, frozen=True, kw_only=True):
+    """A value that the host itself holds, before and after; `got` is what the host made of it ("" as `new`)."""
 
-    `notes` are remarks for a person, a line each: a directive that stands twice, an undo that found foreign edits.
+    knob: Knob
+    old: str
+    new: str
+    got: str = ""
+
+
+class Applied(msgspec.Struct, frozen=True, kw_only=True):
+    """A change that is in force: test passed, reload accepted, values read back, confirmed.
+
+    `notes` are remarks for a person, a line each: what the server corrected, a directive that stands twice, an undo
+    that found foreign edits. `change` is its directory on the host ("" where nothing had to be changed).
     """
 
     host: str
     settings: tuple[Setting, ...]
     files: tuple[FileChange, ...] = ()
     edits: tuple[Edit, ...] = ()
+    switches: tuple[Switch, ...] = ()
     notes: tuple[str, ...] = ()
+    change: str = ""
+
+
+class About(msgspec.Struct, frozen=True, kw_only=True):
+    """What is kept of a change on its host from its beginning on: `who` asked for it, `when` (epoch seconds)."""
+
+    who: str
+    when: float
+    settings: tuple[Setting, ...]
+    undoes: str = ""
+
+
+class Past(msgspec.Struct, frozen=True, kw_only=True):
+    """A change in a host's history. `state` is applied, `taken back`, undone, `under way`, or `left half done`."""
+
+    change: str
+    about: About
+    state: str

@@ -11,6 +11,7 @@ import re
 from typing import NamedTuple
 
 from cockpit.model.text import neutral
+from cockpit.tuning.reading import NOT_THERE, Reading
 from cockpit.tuning.syntax import SPACE, Block, ConfigError, Item, items, lines, word_at, words
 
 # Sections whose content counts as that of the section around them when their condition holds.
@@ -30,15 +31,6 @@ WHOLE_NUMBERS = frozenset(
 _NUMBER = re.compile(r"-?[0-9]+|\$\{\w+\}")
 
 
-class Reading(NamedTuple):
-    """A directive as it stands: `value` (None: not there), its bytes `raw`, the `line` and how many `times` it does."""
-
-    value: str | None
-    raw: bytes | None
-    line: int
-    times: int
-
-
 class _Survey(NamedTuple):
     """Where a directive stands in the asked place, and where that place ends."""
 
@@ -56,7 +48,7 @@ def read(text: bytes, directive: str, section: str | None = None) -> Reading:
     """
     found = _survey(text, directive, section).found
     if not found:
-        return Reading(None, None, 0, 0)
+        return NOT_THERE
     last = found[-1]
     start, end = _arguments(last)
     logical = last.line.body[start:end]

@@ -18,11 +18,11 @@ from cockpit.hosts.shell import Completed
 from cockpit.model.errors import ChangeRefused
 from cockpit.model.text import neutral
 from cockpit.tuning import scripts
-from cockpit.tuning.reason import last_part, useful_line
+from cockpit.tuning.reason import last_part
 from cockpit.tuning.remote import Remote
 
 MOST_BYTES = 8 << 20
-_CHANGE_DIRECTORY = re.compile(r"/.*/cockpit[^/]*/changes/[0-9TZ]+-\w+", re.DOTALL)
+CHANGE_DIRECTORY = re.compile(r"/.*/cockpit[^/]*/changes/[0-9TZ]+-\w+", re.DOTALL)
 
 
 class HostFile(NamedTuple):
@@ -69,9 +69,9 @@ async def read(shell: Remote, host: str, file: str) -> HostFile:
     """The file with its bytes. Raises ChangeRefused naming file and reason, HostError."""
     if not file.startswith("/") or neutral(file) != file:
         raise ChangeRefused(f"{host}:{neutral(file, 200)}: a knob's file is named by its whole path, from / on")
-    done = await _run(shell, scripts.READ, file, str(MOST_BYTES))
+    done = await run(shell, scripts.READ, file, str(MOST_BYTES))
     if done.exit_status != 0:
-        raise ChangeRefused(f"{host}:{file}: {_why(done)}")
+        raise ChangeRefused(f"{host}:{file}: {why(done)}")
     path, _, data = done.stdout.partition(b"\0")
     real = path.decode("utf-8", "surrogateescape")
     if neutral(real) != real:
@@ -81,10 +81,10 @@ async def read(shell: Remote, host: str, file: str) -> HostFile:
 
 async def open_change(shell: Remote, host: str) -> str:
     """Makes the directory of a new change on the host; its path."""
-    done = await _run(shell, scripts.OPEN)
+    done = await run(shell, scripts.OPEN)
     path = done.stdout.decode("utf-8", "surrogateescape").rstrip("\n")
-    if done.exit_status != 0 or not _CHANGE_DIRECTORY.fullmatch(path):
-        raise ChangeRefused(f"{host}: no backup can be kept there, so nothing was changed: {_why(done)}")
+    if done.exit_status != 0 or not CHANGE_DIRECTORY.fullmatch(path):
+        raise ChangeRefused(f"{host}: no backup can be kept there, so nothing was changed: {why(done)}")
     return path
 
 
@@ -92,18 +92,21 @@ async def stage(shell: Remote, change: str, replacement: Replacement) -> None:
     """Keeps the original in the change's directory and sends what is to replace it; the file itself is not touched."""
     number, file, data, digest = replacement
     name = posixpath.basename(backup(change, replacement))
-    done = await _run(shell, scripts.STAGE, change, str(number), file.real, file.digest, digest, name, input=data)
+    done = await run(shell, scripts.STAGE, change, str(number), file.real, file.digest, digest, name, input=data)
     if done.exit_status != 0:
         raise ChangeRefused(_refusal(file, done))
 
 
-async def commit(shell: Remote, change: str, replacements: Sequence[Replacement]) -> None:
-    """Replaces all files by what was staged. Raises CommitRefused naming the file that could not be replaced."""
+async def commit(shell: Remote, change: str, lease: int, replacements: Sequence[Replacement]) -> None:
+    """Replaces all files by what was staged; `lease` as in pending.arm.
+
+    Raises CommitRefused naming the file that could not be replaced.
+    """
     jobs = [
         (str(r.number), r.before.file, r.before.real, r.before.digest, f"{change}/{r.number}.new", r.digest)
         for r in replacements
     ]
-    done = await _run(shell, scripts.commit(change, jobs))
+    done = await run(shell, scripts.commit(change, lease, jobs))
     if done.exit_status == 0:
         return
     said = [line.split(" ") for line in done.stdout.decode("ascii", "replace").splitlines()]
@@ -113,30 +116,25 @@ async def commit(shell: Remote, change: str, replacements: Sequence[Replacement]
     raise CommitRefused(_refusal(culprit.before, done), replaced)
 
 
-async def put_back(shell: Remote, change: str, replacements: Sequence[Replacement]) -> list[PutBack]:
-    """Gives every file its original bytes again, except those that somebody else wrote meanwhile. May be repeated."""
-    jobs = [
+def way_back(change: str, replacements: Sequence[Replacement]) -> list[tuple[str, ...]]:
+    """The jobs of an undo program that give every file its original bytes again (see scripts.REPLACE)."""
+    return [
         (str(r.number), r.before.real, r.before.real, r.digest, backup(change, r), r.before.digest)
         for r in replacements
     ]
-    done = await _run(shell, scripts.restore(change, jobs))
-    said = dict(line.partition(" ")[::2] for line in done.stdout.decode("utf-8", "replace").splitlines())
-    return [_outcome(r.before, said.get(str(r.number), ""), _why(done)) for r in replacements]
 
 
-async def run(shell: Remote, change: str, command: str, seconds: float) -> str:
-    """Runs a command of the profile by sh on the host, for at most `seconds`. What it says when it fails, else ""."""
-    done = await _run(shell, scripts.RUN, change, f"{seconds:g}", command, seconds=seconds + 30)
-    if done.exit_status == 0:
-        return ""
-    if done.exit_status == 124:
-        return f"it did not end within {seconds:g} s"
-    return useful_line(done.stderr, done.stdout) or f"it failed without a word (exit status {done.exit_status})"
-
-
-async def discard(shell: Remote, change: str) -> None:
-    """Removes the directory of a change that touched nothing."""
-    await _run(shell, scripts.DISCARD, change)
+def put_back(replacement: Replacement, said: str) -> PutBack:
+    """What became of a file, from what an undo says of it."""
+    state, _, rest = said.partition(" ")
+    if state == "kept":
+        return PutBack(replacement.before, "kept")
+    if state == "restored":
+        return PutBack(replacement.before, "restored")
+    status, _, reason = rest.partition(" ")
+    if status == str(scripts.FOREIGN):
+        return PutBack(replacement.before, "foreign")
+    return PutBack(replacement.before, "stuck", last_part(reason) or "it was not come to")
 
 
 def backup(change: str, replacement: Replacement) -> str:
@@ -149,28 +147,17 @@ def restore_by_hand(change: str, replacements: Sequence[Replacement]) -> str:
     return "; ".join(f"cat {shlex.quote(backup(change, r))} > {shlex.quote(r.before.real)}" for r in replacements)
 
 
-def _outcome(file: HostFile, said: str, otherwise: str) -> PutBack:
-    state, _, rest = said.partition(" ")
-    if state == "kept":
-        return PutBack(file, "kept")
-    if state == "restored":
-        return PutBack(file, "restored")
-    status, _, reason = rest.partition(" ")
-    if status == str(scripts.FOREIGN):
-        return PutBack(file, "foreign")
-    return PutBack(file, "stuck", last_part(reason) or otherwise)
-
-
-async def _run(shell: Remote, script: str, *arguments: str, input: bytes = b"", seconds: float = 30) -> Completed:
+async def run(shell: Remote, script: str, *arguments: str, input: bytes = b"", seconds: float = 30) -> Completed:
+    """Runs one of the sh programs with its arguments. Raises HostError."""
     return await shell.run(shlex.join(("sh", "-c", script, "cockpit", *arguments)), input=input, timeout=seconds)
 
 
 def _refusal(file: HostFile, done: Completed) -> str:
     foreign = done.exit_status == scripts.FOREIGN
-    return f"{file.host}:{file.file}: {'somebody else changed it meanwhile' if foreign else _why(done)}"
+    return f"{file.host}:{file.file}: {'somebody else changed it meanwhile' if foreign else why(done)}"
 
 
-def _why(done: Completed) -> str:
+def why(done: Completed) -> str:
     """The reason out of a tool's last complaint, as in `cp: cannot create regular file 'x': Read-only file system`."""
     complaint = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
     return last_part(complaint) or f"exit status {done.exit_status}"

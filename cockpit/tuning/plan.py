@@ -1,33 +1,49 @@
-"""What a change is going to write, worked out before anything is touched. No I/O: files come in as they were read."""
+"""What a change is going to do, worked out before anything is touched. No I/O: all comes in as it was read."""
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from cockpit.model.errors import ChangeRefused
-from cockpit.model.knobs import Knob, Setting
-from cockpit.tuning import directive
-from cockpit.tuning.applied import Applied, Edit
+from cockpit.model.knobs import Knob, Setting, costliest
+from cockpit.tuning import live, texts
+from cockpit.tuning.applied import Applied, Edit, Switch
 from cockpit.tuning.files import HostFile, Replacement, sha256
+from cockpit.tuning.reading import Reading
 from cockpit.tuning.syntax import ConfigError
 
 _DIRECTIVE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
 
 
+class Found(NamedTuple):
+    """What a change starts from: the knobs' files by the name a knob has for it, live values by the knob's name."""
+
+    files: Mapping[str, HostFile]
+    values: Mapping[str, str]
+
+
 class Plan(NamedTuple):
-    """A change worked out: what to write, and what to run (each command once, in the order of the knobs)."""
+    """A change worked out: what to write and set, and what to run (each command once, in the order of the knobs).
+
+    `undoes` is the directory of the change that it takes back, "" where it is no undo.
+    """
 
     host: str
     settings: tuple[Setting, ...]
     edits: tuple[Edit, ...]
+    switches: tuple[Switch, ...]
     replacements: tuple[Replacement, ...]
     notes: tuple[str, ...]
+    undoes: str = ""
 
     @property
     def knobs(self) -> tuple[Knob, ...]:
-        return tuple(edit.knob for edit in self.edits)
+        """Those that change, each once."""
+        touched = (*(edit.knob for edit in self.edits), *(switch.knob for switch in self.switches))
+        return tuple({knob.name: knob for knob in touched}.values())
 
     @property
     def names(self) -> str:
@@ -35,113 +51,176 @@ class Plan(NamedTuple):
 
     @property
     def tests(self) -> list[str]:
-        return list(dict.fromkeys(knob.test for knob in self.knobs))
+        return [command for command in dict.fromkeys(knob.test for knob in self.knobs) if command]
 
     @property
     def reloads(self) -> list[str]:
-        return list(dict.fromkeys(knob.reload for knob in self.knobs))
+        return [command for command in dict.fromkeys(knob.reload for knob in self.knobs) if command]
+
+    @property
+    def cost(self) -> str:
+        """What it costs: live, graceful, restart or remount."""
+        return costliest(self.knobs)
+
+    @property
+    def diff(self) -> str:
+        """What changes, as `diff -U0` prints it: lines around it may hold what must not be recorded."""
+        parts = [_diff(replacement) for replacement in self.replacements]
+        parts += [f"{s.knob.name} on {self.host}\n-{s.old}\n+{s.new}\n" for s in self.switches]
+        return "".join(parts)
 
 
-def value_in(file: HostFile, knob: Knob) -> directive.Reading:
-    """The knob's directive as it stands in the file. Raises ChangeRefused naming the file."""
+def value_in(file: HostFile, knob: Knob) -> Reading:
+    """The knob's value as it stands in the file. Raises ChangeRefused naming the file."""
     try:
-        return directive.read(file.data, knob.directive, knob.section)
+        return texts.read(knob, file.data)
     except ConfigError as error:
         raise ChangeRefused(f"{file.host}:{file.file}: {error}") from None
 
 
-def forward(host: str, files: Mapping[str, HostFile], assignments: Sequence[tuple[Knob, str | None]]) -> Plan:
-    """The plan that gives each knob its value (None: its directive is taken out). `files` are by knob.file.
+def forward(host: str, found: Found, assignments: Sequence[tuple[Knob, str | None]]) -> Plan:
+    """The plan that gives each knob its value (None: it is taken out of its file).
 
     Raises ChangeRefused: a value that the knob does not allow, a section that is not there, a knob named twice.
     """
-    texts = {file.real: file.data for file in files.values()}
-    settings, edits, notes = [], [], []
-    _check(host, files, [knob for knob, _ in assignments])
+    edited = {file.real: file.data for file in found.files.values()}
+    settings, edits, switches, notes = [], [], [], []
+    _check(host, found.files, [knob for knob, _ in assignments])
     for knob, value in assignments:
-        file = files[knob.file]
-        try:
-            old = directive.read(texts[file.real], knob.directive, knob.section)
-            new = None if value is None else _spelled(knob, value, old.raw)
-            if new != old.raw:
-                texts[file.real] = directive.change(texts[file.real], knob.directive, knob.section, new)
-                edits.append(Edit(knob=knob, real=file.real, old=old.raw, new=new))
-        except ConfigError as error:
-            raise ChangeRefused(f"{knob.name}: {host}:{file.file}: {error}") from None
-        settings.append(Setting(knob=knob.name, old=old.value, new=None if new is None else directive.shown(new)))
-        if old.times > 1:
-            notes.append(f"{knob.directive} stands {old.times} times in {knob.file}; the last, line {old.line}, counts")
-    return Plan(host, tuple(settings), tuple(edits), _replacements(files.values(), texts), tuple(notes))
+        setting = None
+        if knob.live:
+            setting, switch = _switched(knob, found.values[knob.name], value)
+            switches += [switch] if switch else []
+        if knob.in_file:
+            file = found.files[knob.file]
+            edit, in_file, note = _edited(knob, file, edited, value)
+            edits += [edit] if edit else []
+            notes += [note] if note else []
+            setting = setting or in_file
+        assert setting is not None
+        settings.append(setting)
+    replacements = _replacements(found.files.values(), edited)
+    return Plan(host, tuple(settings), tuple(edits), tuple(switches), replacements, tuple(notes))
 
 
-def backward(applied: Applied, files: Mapping[str, HostFile], originals: Mapping[str, bytes]) -> Plan:
+def _switched(knob: Knob, old: str, value: str | None) -> tuple[Setting, Switch | None]:
+    if value is None:
+        raise ChangeRefused(f"{knob.name}: it always has a value; it cannot be taken out")
+    new = live.plain(value) if knob.kind == "sysctl" else value
+    live.check(knob, new)
+    return Setting(knob=knob.name, old=old, new=new), None if old == new else Switch(knob=knob, old=old, new=new)
+
+
+def _edited(
+    knob: Knob, file: HostFile, edited: dict[str, bytes], value: str | None
+) -> tuple[Edit | None, Setting, str]:
+    """Changes the file's text in `edited`; what that is, as an edit (None: nothing), and a remark."""
+    text = edited[file.real]
+    try:
+        old = texts.read(knob, text)
+        new = None if value is None else texts.spell(knob, text, value, old.raw)
+        if new != old.raw:
+            edited[file.real] = texts.change(knob, text, new)
+        shown = texts.read(knob, edited[file.real]).value
+    except ConfigError as error:
+        raise ChangeRefused(f"{knob.name}: {file.host}:{file.file}: {error}") from None
+    edit = Edit(knob=knob, real=file.real, old=old.raw, new=new) if new != old.raw else None
+    what = knob.directive or knob.key
+    note = f"{what} stands {old.times} times in {knob.file}; the last, line {old.line}, counts"
+    return edit, Setting(knob=knob.name, old=old.value, new=shown), note if old.times > 1 else ""
+
+
+def backward(applied: Applied, found: Found, originals: Mapping[str, bytes]) -> Plan:
     """The plan that takes `applied` back. `originals` are the backups that could be read, by real path.
 
-    A file that nobody wrote since gets its original bytes; in one that somebody did write, only our directives go
-    back, and a note says so. Raises ChangeRefused when somebody else changed one of these directives too.
+    A file that nobody wrote since gets its original bytes; in one that somebody did write, only our values go back,
+    and a note says so. Raises ChangeRefused when somebody else changed one of these values too.
     """
-    now = {file.real: file for file in files.values()}
-    texts = {file.real: file.data for file in files.values()}
-    edits, notes = [], []
+    edited = {file.real: file.data for file in found.files.values()}
+    settings: dict[str, Setting] = {}
+    edits, switches = [], []
     for edit in reversed(applied.edits):
-        file = files[edit.knob.file]
+        file = found.files[edit.knob.file]
         try:
-            found = directive.read(texts[file.real], edit.knob.directive, edit.knob.section)
-            if found.raw == edit.old:
+            text = edited[file.real]
+            now = texts.read(edit.knob, text)
+            if now.raw == edit.old:
                 continue
-            if found.raw != edit.new:
+            if now.raw != edit.new:
                 raise ConfigError(
-                    f"it is {_said(found.raw)} there, not {_said(edit.new)}: somebody else changed it since"
+                    f"it is {_said(now.raw)} there, not {_said(edit.new)}: somebody else changed it since"
                 )
-            texts[file.real] = directive.change(texts[file.real], edit.knob.directive, edit.knob.section, edit.old)
+            edited[file.real] = texts.change(edit.knob, text, edit.old)
+            old = texts.read(edit.knob, edited[file.real])
         except ConfigError as error:
             raise ChangeRefused(f"{edit.knob.name}: {applied.host}:{file.file}: {error}; nothing was changed") from None
         edits.append(Edit(knob=edit.knob, real=file.real, old=edit.new, new=edit.old))
+        settings[edit.knob.name] = Setting(knob=edit.knob.name, old=now.value, new=old.value)
+    for switch in reversed(applied.switches):
+        is_now = found.values[switch.knob.name]
+        if is_now == switch.old:
+            continue
+        if is_now not in (switch.new, switch.got):
+            raise ChangeRefused(
+                f"{switch.knob.name} is {is_now} on {applied.host}, not {switch.new}: somebody else changed it since; "
+                "nothing was changed"
+            )
+        switches.append(Switch(knob=switch.knob, old=is_now, new=switch.old))
+        settings[switch.knob.name] = Setting(knob=switch.knob.name, old=is_now, new=switch.old)
+    notes = _whole_files(applied, found, originals, edited)
+    edits.reverse()
+    order = [setting.knob for setting in applied.settings if setting.knob in settings]
+    kept = tuple(settings[name] for name in order)
+    replacements = _replacements(found.files.values(), edited)
+    return Plan(applied.host, kept, tuple(edits), tuple(switches), replacements, tuple(notes), applied.change)
+
+
+def _whole_files(applied: Applied, found: Found, originals: Mapping[str, bytes], edited: dict[str, bytes]) -> list[str]:
+    """Puts the original bytes in place of the edited text where nobody else wrote since; a remark where one did."""
+    now = {file.real: file for file in found.files.values()}
+    notes = []
     for change in applied.files:
         current = now.get(change.real)
         if current is None:
             notes.append(f"{change.file} leads to another file now; only its directives were taken back")
         elif current.digest == change.after and sha256(originals.get(change.real, b"")) == change.before:
-            texts[change.real] = originals[change.real]
-        elif sha256(texts[change.real]) != change.before:
+            edited[change.real] = originals[change.real]
+        elif sha256(edited[change.real]) != change.before:
             notes.append(f"somebody else wrote {change.file} since; only its directives were taken back")
-    edits.reverse()
-    settings = tuple(Setting(knob=edit.knob.name, old=_text(edit.old), new=_text(edit.new)) for edit in edits)
-    return Plan(applied.host, settings, tuple(edits), _replacements(files.values(), texts), tuple(notes))
+    return notes
 
 
 def _check(host: str, files: Mapping[str, HostFile], knobs: Sequence[Knob]) -> None:
-    seen: dict[tuple[str, str | None, str], str] = {}
+    seen: dict[tuple[str | None, ...], str] = {}
     for knob in knobs:
         if knob.host != host:
             raise ChangeRefused(f"{knob.name} is a knob of {knob.host}, not of {host}; change one host at a time")
-        if not _DIRECTIVE.fullmatch(knob.directive):
+        if knob.directive and not _DIRECTIVE.fullmatch(knob.directive):
             raise ChangeRefused(f"{knob.name}: {knob.directive!r} cannot be the name of a directive")
-        place = (files[knob.file].real, knob.section, knob.directive.lower())
+        place: tuple[str | None, ...] = ("live", knob.name)
+        if knob.in_file:
+            place = (files[knob.file].real, knob.section, knob.directive.lower() or knob.key)
         if place in seen:
             raise ChangeRefused(f"{seen[place]} and {knob.name} are the same directive; give it one value")
         seen[place] = knob.name
 
 
-def _spelled(knob: Knob, value: str, old: bytes | None) -> bytes:
-    directive.allowed(knob.directive, value, knob.values)
-    if old is not None and directive.shown(old) == directive.shown(directive.spell(value)):
-        return old
-    return directive.spell(value, like=old)
-
-
-def _replacements(files: Iterable[HostFile], texts: Mapping[str, bytes]) -> tuple[Replacement, ...]:
+def _replacements(files: Iterable[HostFile], edited: Mapping[str, bytes]) -> tuple[Replacement, ...]:
     """The files whose bytes change, each once however many names lead to it."""
-    changed = {file.real: file for file in files if texts[file.real] != file.data}
+    changed = {file.real: file for file in files if edited[file.real] != file.data}
     return tuple(
-        Replacement(number, file, texts[real], sha256(texts[real]))
+        Replacement(number, file, edited[real], sha256(edited[real]))
         for number, (real, file) in enumerate(changed.items())
     )
 
 
-def _text(raw: bytes | None) -> str | None:
-    return None if raw is None else directive.shown(raw)
+def _diff(replacement: Replacement) -> str:
+    file = replacement.before.file
+    before, after = (
+        data.decode("utf-8", "backslashreplace").splitlines() for data in (replacement.before.data, replacement.data)
+    )
+    return "".join(f"{line}\n" for line in difflib.unified_diff(before, after, file, file, n=0, lineterm=""))
 
 
 def _said(raw: bytes | None) -> str:
-    return "unset" if raw is None else directive.shown(raw)
+    return "unset" if raw is None else raw.decode("utf-8", "backslashreplace")

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from cockpit.hosts.shell import Completed, Shell
+from cockpit.model.errors import ChangeRefused
+from cockpit.model.hosts import HostConfig
+from cockpit.tuning.reason import useful_line
 
 
 class Remote(Protocol):
@@ -23,3 +27,28 @@ class Following:
 
     async def run(self, command: str, *, input: bytes = b"", timeout: float = 30) -> Completed:  # noqa: ASYNC109
         return await (await self._shell()).run(command, input=input, timeout=timeout)
+
+
+class AsRoot:
+    """A Remote whose commands run by `sudo -n`. Raises ChangeRefused where sudo would ask or does not let us."""
+
+    def __init__(self, host: str, remote: Remote) -> None:
+        self._host = host
+        self._remote = remote
+        self._tried = False
+
+    async def run(self, command: str, *, input: bytes = b"", timeout: float = 30) -> Completed:  # noqa: ASYNC109
+        if not self._tried:
+            tried = await self._remote.run("sudo -n -- sh -c :")
+            if tried.exit_status != 0:
+                raise ChangeRefused(
+                    f"{self._host}: sudo does not let this user in without a password "
+                    f"({useful_line(tried.stderr, tried.stdout)}); allow it there (NOPASSWD), or log in as root"
+                )
+            self._tried = True
+        return await self._remote.run(f"sudo -n -- sh -c {shlex.quote(command)}", input=input, timeout=timeout)
+
+
+def privileged(config: HostConfig, remote: Remote) -> Remote:
+    """The Remote that changes of this host go through: `sudo -n` where the profile says so."""
+    return AsRoot(config.name, remote) if config.sudo else remote

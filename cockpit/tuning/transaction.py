@@ -1,68 +1,174 @@
-"""Carrying a plan out on its host so that it ends in one of two ways: in force, or every file as it was.
+"""Carrying a plan out on its host so that it ends in one of two ways: in force, or everything as it was.
 
-Back up, send, replace, test, reload, wait for the effect, read back. Whatever goes wrong after the first file may
-have been replaced (a failing command, a lost connection, Ctrl-C) leads to `_undo`, which can be repeated safely.
-The undo is driven from here: when the cockpit dies or the connection stays away, the host keeps the new files.
+Back up, send, arm the undo there, replace, set, test, reload, wait for the effect, read back, confirm. Whatever goes
+wrong from the arming on (a failing command, a lost connection, Ctrl-C) ends in the host's own undo: asked for from here
+where the host can be reached, else by itself once its lease is over.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+import math
+import time
+from collections.abc import Coroutine
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
-from cockpit.model.errors import ChangeRefused, ChangeUndone, CockpitError, HostError
+import msgspec
+from msgspec.structs import replace
+
+from cockpit.model.errors import ChangeRefused, CockpitError
 from cockpit.model.knobs import Knob
 from cockpit.model.text import neutral
-from cockpit.tuning import files
-from cockpit.tuning.applied import Applied, ChangeFailed, FileChange
+from cockpit.tuning import files, live, pending, silent
+from cockpit.tuning.applied import About, Applied, FileChange, Switch
+from cockpit.tuning.effect import Effect, must_serve
 from cockpit.tuning.plan import Plan, value_in
 from cockpit.tuning.remote import Remote
-
-# Called before the reload; what it returns is awaited after it, and gives "" once the change is in force, or why it
-# is not. It bounds its own time.
-InForce = Callable[[Remote, Sequence[Knob]], Awaitable[Callable[[], Awaitable[str]]]]
+from cockpit.tuning.terms import Failure, Terms, whoami
+from cockpit.tuning.way_back import undo
 
 
-class Patience(NamedTuple):
-    """Seconds: for a test or reload command, and for reaching a lost host again to put its files back."""
-
-    command: float = 60.0
-    reach: float = 45.0
-
-
-PATIENCE = Patience()
-
-
-class _Failure(Exception):
-    """A step of the change failed; the message goes to the user after the files are back."""
-
-
-class _State:
-    """How far a change has come, for the way back."""
-
-    def __init__(self) -> None:
-        self.reload_begun = False
-
-
-async def carry_out(shell: Remote, plan: Plan, in_force: InForce | None, patience: Patience) -> Applied:
+async def carry_out(shell: Remote, plan: Plan, terms: Terms) -> Applied:
     """Puts the plan into force. Raises ChangeRefused (nothing touched), ChangeUndone (all put back), ChangeFailed
     (could not be put back whole), HostError (lost before anything was touched)."""
-    if not plan.replacements:
-        note = "nothing to change: the files hold these values already"
+    if not plan.replacements and not plan.switches:
+        note = "nothing to change: the host has these values already"
         return Applied(host=plan.host, settings=plan.settings, notes=(*plan.notes, note))
-    change = await _prepared(shell, plan)
-    state = _State()
+    await must_serve(terms.probe)
+    change = await _armed(shell, plan, terms)
+    terms.tell("armed")
     try:
-        await _to_its_end(files.commit(shell, change, plan.replacements))
-        notes = await _into_force(shell, plan, change, in_force, patience, state)
+        if plan.replacements:
+            await to_its_end(files.commit(shell, change, terms.patience.lease, plan.replacements))
+        return await _into_force(shell, plan, change, terms)
     except (Exception, asyncio.CancelledError) as error:
-        way_back = asyncio.ensure_future(_undo(shell, plan, change, patience, state, error))
-        await _see_through(way_back)
-        if way_back.result() is error:
+        way_back = asyncio.ensure_future(undo(shell, plan, change, terms, error))
+        await see_through(way_back)
+        ending = way_back.result()
+        if isinstance(ending, Applied):
+            return ending
+        if ending is error:
             raise
-        raise way_back.result() from error
+        raise ending from error
+
+
+async def _armed(shell: Remote, plan: Plan, terms: Terms) -> str:
+    """Originals kept and new content sent, in a directory of the change's own, and the host waiting with its undo. On
+    failure that directory goes."""
+    change = await files.open_change(shell, plan.host)
+    who = terms.who or whoami()
+    about = About(who=who, when=time.time(), settings=plan.settings, undoes=plan.undoes)
+    try:
+        for replacement in plan.replacements:
+            await files.stage(shell, change, replacement)
+        owner = neutral(f"{who} ({plan.names})", 200).replace(": ", " ")
+        told = msgspec.json.encode(about)
+        await pending.arm(shell, change, terms.patience.lease, _undo_program(change, plan, terms), owner, told)
+    except (CockpitError, asyncio.CancelledError) as error:
+        with suppress(CockpitError):
+            await pending.discard(shell, change)
+        if isinstance(error, ChangeRefused):
+            raise ChangeRefused(f"{plan.names}: {_on(plan.host, error)}; nothing was changed") from None
+        raise
+    return change
+
+
+def _on(host: str, error: CockpitError) -> str:
+    """What is wrong on the host, with its name, once."""
+    return str(error) if str(error).startswith(f"{host}:") else f"{host}: {error}"
+
+
+def _undo_program(change: str, plan: Plan, terms: Terms) -> str:
+    values = [
+        (str(number), live.getter(s.knob), live.setter(s.knob, s.old), s.old, s.new)
+        for number, s in enumerate(plan.switches)
+    ]
+    return pending.jobs_of(change, plan.replacements, values, plan.tests, plan.reloads, terms.patience.command)
+
+
+async def _into_force(shell: Remote, plan: Plan, change: str, terms: Terms) -> Applied:
+    """Set, test, reload, wait, read back, confirm. Raises Failure naming the command that failed and what it says."""
+    patience = terms.patience
+    effect = Effect(shell, plan.knobs, change, patience.lease, patience.effect, terms.probe)
+    await effect.begin()
+    switches = tuple([await _set(shell, plan, change, n, terms) for n in range(len(plan.switches))])
+    terms.tell("written")
+    for command in plan.tests:
+        await _run(shell, change, command, terms, effect)
+    terms.tell("tested")
+    for command in plan.reloads:
+        await _run(shell, change, command, terms, effect, mark="reloading")
+    terms.tell("reloaded")
+    if why := await effect.wait():
+        raise Failure(f"it did not come into force: {why}")
+    notes = await _read_back(shell, plan, switches)
+    await effect.listen()
+    notes += [note for edit in plan.edits if (note := _silently(plan, edit.real, edit.knob))]
+    applied = _applied(plan, change, switches, (*plan.notes, *dict.fromkeys(notes), *effect.notes))
+    await _approved(shell, change, terms)
+    await pending.confirm(shell, change, msgspec.json.encode(applied), plan.undoes)
+    terms.tell("confirmed")
+    return applied
+
+
+def _silently(plan: Plan, real: str, knob: Knob) -> str:
+    text = next((r.data for r in plan.replacements if r.before.real == real), b"")
+    return silent.corrected(knob, text)
+
+
+async def _set(shell: Remote, plan: Plan, change: str, number: int, terms: Terms) -> Switch:
+    """Gives a live value to the host; the switch with what the host made of it."""
+    switch = plan.switches[number]
+    name = switch.knob.name
+    try:
+        is_now = await pending.get(shell, live.getter(switch.knob))
+        if is_now != switch.old:
+            raise Failure(f"somebody else set it to {neutral(is_now, 200)} meanwhile")
+        lease, seconds = terms.patience.lease, terms.patience.command
+        ran = await pending.run(
+            shell, change, lease, live.setter(switch.knob, switch.new), seconds, switch.new, f"begun-{number}"
+        )
+        if ran.why:
+            raise Failure(f"setting it to {neutral(switch.new, 80)} says: {ran.why}")
+        got = await pending.get(shell, live.getter(switch.knob), f"{change}/got-{number}")
+    except (ChangeRefused, Failure) as error:
+        raise Failure(f"{name}: {error}") from None
+    if got == switch.old:
+        raise Failure(f"{name}: it still is {neutral(got, 200)}: the host ignored {neutral(switch.new, 200)}")
+    return switch if got == switch.new else replace(switch, got=got)
+
+
+async def _run(shell: Remote, change: str, command: str, terms: Terms, effect: Effect, mark: str = "") -> None:
+    ran = await pending.run(shell, change, terms.patience.lease, command, terms.patience.command, mark=mark)
+    if ran.why:
+        raise Failure(f"{neutral(command, 200)} says: {ran.why}")
+    effect.hear(ran.said)
+
+
+async def _read_back(shell: Remote, plan: Plan, switches: tuple[Switch, ...]) -> list[str]:
+    """Holds what is there now against what was written; a remark for each file that somebody else wrote, and for each
+    value that the host made another of."""
+    after = {r.before.real: r.digest for r in plan.replacements}
+    now = {edit.knob.file: await files.read(shell, plan.host, edit.knob.file) for edit in plan.edits}
+    for edit in plan.edits:
+        found = value_in(now[edit.knob.file], edit.knob)
+        if found.raw != edit.new:
+            value = "unset" if found.value is None else found.value
+            raise Failure(f"somebody else set it to {neutral(value, 200)} in {edit.knob.file} meanwhile")
+    for switch in switches:
+        value = await pending.get(shell, live.getter(switch.knob))
+        if value != (switch.got or switch.new):
+            raise Failure(f"{switch.knob.name} is {neutral(value, 200)} after it was set to {switch.new}")
+    notes = [f"{plan.host} made {s.got} of {s.knob.name} {s.new}" for s in switches if s.got]
+    return notes + [
+        f"somebody else wrote {file.file} while it was put into force; the values stand"
+        for file in now.values()
+        if file.digest != after.get(file.real)
+    ]
+
+
+def _applied(plan: Plan, change: str, switches: tuple[Switch, ...], notes: tuple[str, ...]) -> Applied:
     written = tuple(
         FileChange(
             file=r.before.file,
@@ -73,135 +179,39 @@ async def carry_out(shell: Remote, plan: Plan, in_force: InForce | None, patienc
         )
         for r in plan.replacements
     )
-    return Applied(host=plan.host, settings=plan.settings, files=written, edits=plan.edits, notes=(*plan.notes, *notes))
+    got = {switch.knob.name: switch.got for switch in switches if switch.got}
+    return Applied(
+        host=plan.host,
+        settings=tuple(replace(s, new=got.get(s.knob, s.new)) for s in plan.settings),
+        files=written,
+        edits=plan.edits,
+        switches=switches,
+        notes=notes,
+        change=change,
+    )
 
 
-async def _prepared(shell: Remote, plan: Plan) -> str:
-    """Originals kept and new content sent, in a directory of the change's own. On failure that directory goes."""
-    change = await files.open_change(shell, plan.host)
+async def _approved(shell: Remote, change: str, terms: Terms) -> None:
+    """Waits for a person where one is to confirm; the host waits as long, and no longer. Raises Failure."""
+    if terms.approval is None:
+        terms.tell("in force")
+        return
+    seconds = terms.approval.seconds
+    await pending.look(shell, change, math.ceil(seconds), "")
+    terms.tell("in force", seconds)
     try:
-        for replacement in plan.replacements:
-            await files.stage(shell, change, replacement)
-    except (CockpitError, asyncio.CancelledError):
-        with suppress(CockpitError):
-            await files.discard(shell, change)
-        raise
-    return change
+        async with asyncio.timeout(seconds):
+            given = await terms.approval.given()
+    except TimeoutError:
+        raise Failure(f"nobody confirmed it within {seconds:g} s") from None
+    if not given:
+        raise Failure("it was not confirmed")
 
 
-async def _into_force(
-    shell: Remote, plan: Plan, change: str, in_force: InForce | None, patience: Patience, state: _State
-) -> list[str]:
-    """Test, reload, wait, read back; remarks. Raises _Failure naming the command that failed and what it says."""
-    for command in plan.tests:
-        if said := await files.run(shell, change, command, patience.command):
-            raise _Failure(f"{neutral(command, 200)} says: {said}")
-    effect = await in_force(shell, plan.knobs) if in_force else None
-    state.reload_begun = True
-    for command in plan.reloads:
-        if said := await files.run(shell, change, command, patience.command):
-            raise _Failure(f"{neutral(command, 200)} says: {said}")
-    if effect and (why := await effect()):
-        raise _Failure(f"it did not come into force: {why}")
-    return await _read_back(shell, plan)
-
-
-async def _read_back(shell: Remote, plan: Plan) -> list[str]:
-    """Holds what the files say now against what was written; a remark for each file that somebody else wrote."""
-    after = {r.before.real: r.digest for r in plan.replacements}
-    now = {knob.file: await files.read(shell, plan.host, knob.file) for knob in plan.knobs}
-    for edit in plan.edits:
-        found = value_in(now[edit.knob.file], edit.knob)
-        if found.raw != edit.new:
-            value = "unset" if found.value is None else found.value
-            raise _Failure(f"somebody else set it to {neutral(value, 200)} in {edit.knob.file} meanwhile")
-    return [
-        f"somebody else wrote {file.file} while it was put into force; the values stand"
-        for file in now.values()
-        if file.digest != after.get(file.real)
-    ]
-
-
-async def _undo(
-    shell: Remote, plan: Plan, change: str, patience: Patience, state: _State, error: BaseException
-) -> BaseException:
-    """Puts the files back and says, as the exception to raise, how the change ended; an interruption or a bug goes on
-    as what it was."""
-    why = _reason(plan, error)
-    replaced = error.replaced if isinstance(error, files.CommitRefused) else plan.replacements
-    try:
-        if not replaced:
-            with suppress(HostError):
-                await files.discard(shell, change)
-            return ChangeRefused(f"{why}; nothing was changed")
-        outcome = await _persistently(lambda: files.put_back(shell, change, replaced), patience.reach)
-        if lost := _not_back(plan.host, outcome, files.restore_by_hand(change, replaced)):
-            return ChangeFailed(f"{why}; and {lost}")
-        trouble, remark = await _settle(shell, plan, change, patience, state)
-    except HostError as gone:
-        return ChangeFailed(
-            f"{why}; and {plan.host} is out of reach ({gone}), so the change may stand there half done. "
-            f"Look at it; the original comes back with: {files.restore_by_hand(change, replaced)}"
-        )
-    if trouble:
-        return ChangeFailed(f"{why}; put back, but {trouble}")
-    if isinstance(error, _Failure | CockpitError):
-        return ChangeUndone(f"{why}; put back{remark}")
-    return error
-
-
-async def _settle(shell: Remote, plan: Plan, change: str, patience: Patience, state: _State) -> tuple[str, str]:
-    """With the original files in place: reloads again where a reload was begun, or sees whether they pass the test.
-    What is wrong now, and what else there is to say."""
-    if state.reload_begun:
-        for command in plan.reloads:
-            if said := await files.run(shell, change, command, patience.command):
-                return f"{neutral(command, 200)} fails with the original files too: {said}", ""
-        return "", " and reloaded"
-    for command in plan.tests:
-        if await files.run(shell, change, command, patience.command):
-            return "", f" ({neutral(command, 200)} fails without the change too)"
-    return "", ""
-
-
-def _reason(plan: Plan, error: BaseException) -> str:
-    if isinstance(error, asyncio.CancelledError):
-        return f"{plan.names}: interrupted"
-    if isinstance(error, HostError):
-        return f"{plan.names}: connection lost in the middle of the change ({error})"
-    return f"{plan.names}: {error}"
-
-
-def _not_back(host: str, outcome: list[files.PutBack], by_hand: str) -> str:
-    """Which files did not get their original bytes again, and what a person can do; "" when all did."""
-    said = []
-    for back in outcome:
-        if back.state == "foreign":
-            said.append(f"{back.file.file} was written by somebody else meanwhile and left as it is")
-        elif back.state == "stuck":
-            said.append(f"{back.file.file} could not be put back: {back.reason}")
-    if not said:
-        return ""
-    return f"{'; '.join(said)}. The original comes back with, on {host}: {by_hand}"
-
-
-async def _persistently(step: Callable[[], Awaitable[list[files.PutBack]]], seconds: float) -> list[files.PutBack]:
-    """Repeats a step while the host is out of reach, for at most `seconds`."""
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + seconds
-    while True:
-        try:
-            return await step()
-        except HostError:
-            if loop.time() >= deadline:
-                raise
-        await asyncio.sleep(min(1.0, seconds / 10))
-
-
-async def _to_its_end(step: Coroutine[None, None, None]) -> None:
+async def to_its_end(step: Coroutine[None, None, None]) -> None:
     """Awaits a step that must not be left half done. A cancellation counts once it is over."""
     task = asyncio.ensure_future(step)
-    cancelled = await _see_through(task)
+    cancelled = await see_through(task)
     failure = None if task.cancelled() else task.exception()
     if cancelled or task.cancelled():
         raise asyncio.CancelledError
@@ -209,7 +219,7 @@ async def _to_its_end(step: Coroutine[None, None, None]) -> None:
         raise failure
 
 
-async def _see_through(task: asyncio.Task[Any]) -> bool:
+async def see_through(task: asyncio.Task[Any]) -> bool:
     """Waits until the task is done, whatever happens to this one meanwhile; whether this one was cancelled."""
     cancelled = False
     while not task.done():

@@ -1,8 +1,7 @@
 """Reading, changing and taking back the knobs of hosts: the door of this room.
 
-"Applied" means: the files hold the values, the test command passed, the reload command ended well, and what
-`in_force` waits for (nothing, unless one is given) has come. A graceful reload returns before the last worker of the
-old generation is gone.
+"Applied" means: the host has the values, the test command passed, the reload command ended well, new workers and good
+replies came, and the host was told that it need not undo the change.
 """
 
 from __future__ import annotations
@@ -10,46 +9,122 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 
-from cockpit.model.errors import ChangeRefused
-from cockpit.model.knobs import Knob
-from cockpit.tuning import files, plan
-from cockpit.tuning.applied import Applied
+import msgspec
+from msgspec.structs import replace
+
+from cockpit.model.errors import ChangeRefused, CockpitError
+from cockpit.model.knobs import Knob, ServerAction
+from cockpit.tuning import files, live, pending, plan
+from cockpit.tuning.applied import About, Applied, Past
+from cockpit.tuning.effect import Probe
 from cockpit.tuning.files import HostFile
+from cockpit.tuning.plan import Found, Plan
 from cockpit.tuning.remote import Remote
-from cockpit.tuning.transaction import PATIENCE, InForce, Patience, carry_out
+from cockpit.tuning.scripts import HISTORY
+from cockpit.tuning.terms import PATIENCE, Approval, Patience, Terms, Watch
+from cockpit.tuning.transaction import carry_out
 
 
 class Tuner:
     """One change at a time on each host. A host is reached by any Shell, or by `Following`, which outlives a lost one.
 
+    `probe` asks the target for a good reply, before a change and after it; `who` is told to others who find a change.
     ChangeRefused and HostError: nothing was touched. ChangeUndone: everything was put back. ChangeFailed: it could not
     be put back whole; the message says how the host stands and how the original comes back.
     """
 
-    def __init__(self, in_force: InForce | None = None, patience: Patience = PATIENCE) -> None:
-        self._in_force = in_force
-        self._patience = patience
+    def __init__(self, probe: Probe | None = None, patience: Patience = PATIENCE, who: str = "") -> None:
+        self._terms = Terms(patience=patience, probe=probe, who=who)
         self._turns: dict[str, asyncio.Lock] = {}
 
     async def read(self, shell: Remote, knob: Knob) -> str | None:
-        """The knob's value in its file; None: not set there. Raises ChangeRefused where that cannot be told."""
+        """The knob's value as the host has it; None: not set there. Raises ChangeRefused where that cannot be told."""
+        if knob.live:
+            return await _value(shell, knob)
         return plan.value_in(await files.read(shell, knob.host, knob.file), knob).value
 
-    async def apply(self, shell: Remote, host: str, assignments: Sequence[tuple[Knob, str | None]]) -> Applied:
+    async def prepare(self, shell: Remote, host: str, assignments: Sequence[tuple[Knob, str | None]]) -> Plan:
+        """What a change would do, with nothing touched."""
+        return plan.forward(host, await _found(shell, host, [knob for knob, _ in assignments]), assignments)
+
+    async def apply(
+        self,
+        shell: Remote,
+        host: str,
+        assignments: Sequence[tuple[Knob, str | None]],
+        watch: Watch | None = None,
+        approval: Approval | None = None,
+    ) -> Applied:
         """Gives knobs of one host their values (None: not set) as one change: all of them or none."""
         async with self._turn(host):
-            read = await _files(shell, host, (knob for knob, _ in assignments))
-            return await carry_out(shell, plan.forward(host, read, assignments), self._in_force, self._patience)
+            return await self._carry_out(shell, await self.prepare(shell, host, assignments), watch, approval)
 
-    async def undo(self, shell: Remote, applied: Applied) -> Applied:
+    async def undo(self, shell: Remote, applied: Applied, watch: Watch | None = None) -> Applied:
         """Takes a change back, by a change: every file byte for byte the original where nobody else wrote since."""
         async with self._turn(applied.host):
-            read = await _files(shell, applied.host, (edit.knob for edit in applied.edits))
-            way_back = plan.backward(applied, read, await _originals(shell, applied))
-            return await carry_out(shell, way_back, self._in_force, self._patience)
+            knobs = {edit.knob.name: edit.knob for edit in applied.edits}
+            knobs |= {switch.knob.name: switch.knob for switch in applied.switches}
+            found = await _found(shell, applied.host, list(knobs.values()))
+            way_back = plan.backward(applied, found, await _originals(shell, applied))
+            return await self._carry_out(shell, way_back, watch, None)
+
+    async def history(self, shell: Remote, host: str) -> list[Past]:
+        """The changes that were made on the host by this user, the newest first."""
+        done = await files.run(shell, HISTORY)
+        if done.exit_status != 0:
+            raise ChangeRefused(f"{host}: {files.why(done)}")
+        past = [_past(*row.split("\t", 2)) for row in done.stdout.decode("utf-8", "replace").splitlines()]
+        return sorted((one for one in past if one), key=lambda one: one.about.when, reverse=True)
+
+    async def kept(self, shell: Remote, host: str, past: Past) -> Applied:
+        """A change of the history, to take it back. Raises ChangeRefused where not enough was kept of it."""
+        kept = await files.read(shell, host, f"{past.change}/applied")
+        try:
+            return replace(msgspec.json.decode(kept.data, type=Applied), host=host)
+        except msgspec.MsgspecError as error:
+            raise ChangeRefused(f"{host}:{kept.file}: cannot be read: {error}") from None
+
+    async def give_up(self, shell: Remote, host: str, past: Past) -> None:
+        """Has the host undo a change that is under way, or was left half done. Raises ChangeRefused."""
+        outcome = await pending.fire(shell, past.change, 600, "given up")
+        if outcome.ended:
+            raise ChangeRefused(f"{host}: the change was {outcome.ended} before")
+
+    async def act(self, shell: Remote, action: ServerAction, seconds: float | None = None) -> None:
+        """Runs an action's command once. Raises ChangeRefused with what it says when it fails."""
+        async with self._turn(action.host):
+            longest = self._terms.patience.command if seconds is None else seconds
+            change = await files.open_change(shell, action.host)
+            try:
+                ran = await pending.run(shell, change, self._terms.patience.lease, action.command, longest)
+            finally:
+                await pending.discard(shell, change)
+            if ran.why:
+                raise ChangeRefused(f"{action.name}: {action.host}: {ran.why}")
+
+    async def _carry_out(self, shell: Remote, plan: Plan, watch: Watch | None, approval: Approval | None) -> Applied:
+        if watch:
+            watch.begun(plan)
+        return await carry_out(shell, plan, self._terms._replace(watch=watch, approval=approval))
 
     def _turn(self, host: str) -> asyncio.Lock:
         return self._turns.setdefault(host, asyncio.Lock())
+
+
+async def _found(shell: Remote, host: str, knobs: Sequence[Knob]) -> Found:
+    """What the knobs are now: their files, each read once, and the values that the host holds itself."""
+    read = await _files(shell, host, (knob for knob in knobs if knob.in_file))
+    return Found(read, {knob.name: await _value(shell, knob) for knob in knobs if knob.live})
+
+
+async def _value(shell: Remote, knob: Knob) -> str:
+    try:
+        value = await pending.get(shell, live.getter(knob))
+    except ChangeRefused as error:
+        raise ChangeRefused(f"{knob.name}: {knob.host}: {error}") from None
+    if knob.kind == "choice" and value not in knob.choices:
+        raise ChangeRefused(f"{knob.name}: {knob.host}: it is {value!r}, which is none of {', '.join(knob.choices)}")
+    return value
 
 
 async def _files(shell: Remote, host: str, knobs: Iterable[Knob]) -> dict[str, HostFile]:
@@ -66,3 +141,11 @@ async def _originals(shell: Remote, applied: Applied) -> dict[str, bytes]:
         except ChangeRefused:
             continue
     return kept
+
+
+def _past(change: str, state: str, about: str) -> Past | None:
+    """A row of the history; None for one that was never begun."""
+    try:
+        return Past(change=change, about=msgspec.json.decode(about, type=About), state=state)
+    except (msgspec.MsgspecError, CockpitError):
+        return None

@@ -31,7 +31,7 @@ def test_without_an_end_it_lasts_ten_seconds() -> None:
     ("text", "said"),
     [
         ("x = ", "x.toml: is not TOML"),
-        ("", "missing key 'target'; allowed: question, target, request, load, tls, host, knob, check"),
+        ("", "missing key 'target'; allowed: question, target, request, load, tls, host, knob, action, check"),
         (TARGET + "[load]\nconcurency = 3", "load: unknown key 'concurency'; allowed: concurrency, rate, "),
         (TARGET + '[load]\nconcurrency = "x"', "load.concurrency: found 'x'; allowed: a whole number"),
         (TARGET + "[load]\nconcurrency = 0", "load.concurrency: found 0; allowed: a whole number >= 1"),
@@ -109,6 +109,7 @@ def test_open_load_and_paths(tmp_path: Path) -> None:
     [
         (TARGET + '[load]\nbody_file = "none"', "load.body_file: none: no such file"),
         (TARGET + '[load]\nbody = "a"\nbody_file = "b"', "load: found body and body_file"),
+        (TARGET + '[load]\nauth = "me:a"\nheaders = {authorization = "b"}', "load.auth: found beside a header"),
         (TARGET + '[load]\nauth = "me"', "load.auth: found no colon; allowed: user:password"),
         (TARGET + "[load]\nstages = [{duration = 5}]", "load.stages: found a rung without exactly one of"),
         (TARGET + "[load]\nrate = 0", "load.rate: found 0; allowed: a number > 0"),

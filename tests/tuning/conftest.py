@@ -7,6 +7,7 @@ import os
 import shlex
 import shutil
 import tempfile
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -70,6 +71,8 @@ class Server:
         self.other = self.directory / "other.conf"
         self.other.write_bytes(OTHER)
         self.force = self.state / "in force"
+        self.log = self.state / "error.log"
+        self.log.touch()
 
     @property
     def check(self) -> str:
@@ -94,6 +97,7 @@ class Server:
             "directive": name,
             "test": self.check,
             "reload": self.reload,
+            "log": str(self.log),
         }
         return Knob(**(given | changed))  # type: ignore[arg-type]
 
@@ -121,6 +125,25 @@ class Server:
         """The directories of changes that left one."""
         kept = self.state / "cockpit/changes"
         return sorted(kept.iterdir()) if kept.exists() else []
+
+    def expire(self) -> None:
+        """Has the lease of every change be over, as if the time had passed."""
+        for change in self.changes():
+            (change / "deadline").write_text("0\n")
+
+    def rest(self) -> None:
+        """Returns once no undo is at work here any more."""
+        self.expire()
+        deadline = time.monotonic() + 60
+        while self.locked() and time.monotonic() < deadline:
+            time.sleep(0.02)
+
+    def locked(self) -> bool:
+        """Whether a change has the host, or is still being undone."""
+        undone = [
+            c for c in self.changes() if (c / "settled").is_symlink() and "undo" in str((c / "settled").readlink())
+        ]
+        return (self.state / "cockpit/lock").is_symlink() or any(not (c / "outcome").exists() for c in undone)
 
 
 ENTRIES = {"mpm.conf", "other.conf", "mpm prefork.conf"}
@@ -163,7 +186,7 @@ class AsNobody(LocalShell):
         return await super().run(f"{drop}sh -c {shlex.quote(command)}", input=input, timeout=timeout)
 
 
-async def until(condition: Callable[[], object], seconds: float = 20) -> None:
+async def until(condition: Callable[[], object], seconds: float = 60) -> None:
     """Waits for a condition; TimeoutError when it does not come about."""
     async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110  (files and processes raise no events)
@@ -177,6 +200,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
         server = Server(root)
         monkeypatch.setenv("XDG_STATE_HOME", str(server.state))
         yield server
+        server.rest()
     finally:
         shutil.rmtree(root)
 

@@ -5,27 +5,29 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
+from pathlib import Path
 
 import pytest
 
 from cockpit.model.errors import ChangeRefused, ChangeUndone, CockpitError, HostError
 from cockpit.tuning.applied import ChangeFailed
 from cockpit.tuning.remote import Following
-from cockpit.tuning.transaction import Patience
+from cockpit.tuning.terms import Patience
 from cockpit.tuning.tuner import Tuner
 from tests.tuning.conftest import ENTRIES, ORIGINAL, OTHER, PREFORK, Interfering, Server, until
 
 # The commands of a change of one file, in order.
-READ, OPEN, STAGE, COMMIT, TEST, RELOAD, READ_BACK = STEPS = range(1, 8)
+READ, OPEN, STAGE, ARM, COMMIT, LOG_END, TEST, RELOAD, READ_BACK, LOG_SINCE, CONFIRM = STEPS = range(1, 12)
 IMPATIENT = Patience(command=20, reach=0.05)
 
 
 async def test_a_change_has_these_steps(server: Server, shell: Interfering) -> None:
     await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")])
-    assert shell.count == READ_BACK
+    assert shell.count == CONFIRM
     assert "mktemp -d" in shell.commands[OPEN - 1][0]
     assert shell.commands[STAGE - 1][1] == b"KeepAlive Off"
-    assert "mv -f" in shell.commands[COMMIT - 1][0]
+    assert "/guard" in shell.commands[ARM - 1][0]
+    assert "swap" in shell.commands[COMMIT - 1][0]
     assert "banana" in shell.commands[TEST - 1][0]
     assert "reload" in shell.commands[RELOAD - 1][0]
 
@@ -36,9 +38,14 @@ async def test_a_connection_that_comes_back_finds_everything_put_back(
     server: Server, shell: Interfering, step: int, when: str
 ) -> None:
     (shell.cut_before if when == "before" else shell.cut_after).add(step)
+    if (step, when) == (CONFIRM, "after"):
+        applied = await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")])
+        assert server.other.read_bytes() == b"KeepAlive Off" and not server.locked()
+        await Tuner().undo(shell, applied)
+        return
     with pytest.raises(HostError if step < COMMIT else ChangeUndone):
         await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")])
-    assert server.bytes() == ORIGINAL and server.entries() == ENTRIES
+    assert server.bytes() == ORIGINAL and server.entries() == ENTRIES and not server.locked()
     if server.reloads:
         assert server.force.read_bytes() == PREFORK + OTHER
 
@@ -50,7 +57,7 @@ def by_hand(command: str) -> None:
 
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("step", STEPS)
-async def test_a_connection_that_stays_away_leaves_a_way_back(
+async def test_a_connection_that_stays_away_has_the_host_undo_it(
     server: Server, shell: Interfering, step: int, when: str
 ) -> None:
     shell.cut_before.update(range(step + (when == "after"), 1000))
@@ -58,10 +65,44 @@ async def test_a_connection_that_stays_away_leaves_a_way_back(
     with pytest.raises(HostError if step < COMMIT else ChangeFailed) as lost:
         await Tuner(patience=IMPATIENT).apply(shell, "web1", [(server.keep_alive(), "Off")])
     if step >= COMMIT:
-        assert "web1 is out of reach" in str(lost.value)
-        way_back = str(lost.value).partition("the original comes back with: ")[2]
-        by_hand(way_back)
+        assert "web1 is out of reach" in str(lost.value) and "it undoes the change by itself" in str(lost.value)
+    server.expire()
+    await until(lambda: not server.locked())
+    if (step, when) == (CONFIRM, "after"):
+        assert server.other.read_bytes() == b"KeepAlive Off"
+        return
     assert server.bytes() == ORIGINAL and server.entries() == ENTRIES
+    if server.reloads:
+        assert server.force.read_bytes() == PREFORK + OTHER
+    if step > ARM:
+        assert "nobody confirmed it in time" in (server.changes()[0] / "log").read_text()
+
+
+async def test_the_lease_is_as_long_as_it_was_told(server: Server, shell: Interfering) -> None:
+    """A command's own time comes on top while it runs, and is taken off again when it has ended."""
+    deadlines: list[float] = []
+
+    def left(deadline: Path) -> float:
+        return float(deadline.read_text()) - float(Path("/proc/uptime").read_text().split()[0])
+
+    def note() -> None:
+        deadlines.append(left(server.changes()[0] / "deadline"))
+
+    shell.before[TEST] = shell.before[RELOAD] = note
+    patience = Patience(command=500, lease=300)
+    knob = server.keep_alive(test=f"cp '{server.state}'/cockpit/changes/*/deadline '{server.state}/during'")
+    await Tuner(patience=patience).apply(shell, "web1", [(knob, "Off")])
+    assert all(100 < seconds <= 300 for seconds in deadlines) and 300 < left(server.state / "during") <= 800
+
+
+async def test_an_undo_can_be_run_by_hand_and_again(server: Server, shell: Interfering) -> None:
+    shell.cut_before.update(range(TEST, 1000))
+    with pytest.raises(ChangeFailed) as lost:
+        await Tuner(patience=Patience(reach=0.05)).apply(shell, "web1", [(server.keep_alive(), "Off")])
+    assert server.other.read_bytes() == b"KeepAlive Off" and server.locked()
+    for _ in range(2):
+        by_hand(str(lost.value).partition("by hand it is done with: ")[2])
+        assert server.bytes() == ORIGINAL and server.entries() == ENTRIES and not server.locked()
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -69,8 +110,12 @@ async def test_a_connection_that_stays_away_leaves_a_way_back(
 async def test_an_interruption_puts_everything_back(server: Server, shell: Interfering, step: int, when: str) -> None:
     change = asyncio.ensure_future(Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")]))
     (shell.before if when == "before" else shell.after)[step] = change.cancel
+    if (step, when) == (CONFIRM, "after"):
+        assert (await change).files and not server.locked()
+        return
     with pytest.raises(asyncio.CancelledError):
         await change
+    assert not server.locked()
     assert server.bytes() == ORIGINAL and server.entries() == ENTRIES
     if server.reloads:
         assert server.force.read_bytes() == PREFORK + OTHER
@@ -132,7 +177,7 @@ async def test_a_link_that_leads_elsewhere_meanwhile(server: Server, shell: Inte
 
 
 async def test_another_editor_during_a_test_that_fails(server: Server, shell: Interfering) -> None:
-    shell.before[TEST + 2] = lambda: server.other.write_bytes(FOREIGN)  # after the second file's read and stage
+    shell.before[TEST + 2] = lambda: server.other.write_bytes(FOREIGN)  # two more: the second file's read and stage
     with pytest.raises(ChangeFailed) as failed:
         await Tuner().apply(shell, "web1", [(server.knob(test="exit 1"), "30"), (server.keep_alive(), "Off")])
     assert f"{server.other} was written by somebody else meanwhile and left as it is" in str(failed.value)
@@ -208,7 +253,8 @@ async def test_a_fault_between_two_files_puts_the_first_one_back(
 ) -> None:
     tools = server.root / "tools"
     tools.mkdir()
-    (tools / "mv").write_text(f"#!/bin/sh\n/bin/mv \"$@\" && echo '# mine' >>'{server.other}'\n")
+    meddle = f"case $* in *prefork.conf) echo '# mine' >>'{server.other}' ;; esac"
+    (tools / "mv").write_text(f'#!/bin/sh\n/bin/mv "$@" && {meddle}\n')
     (tools / "mv").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
     with pytest.raises(ChangeUndone, match=r"other\.conf: somebody else changed it meanwhile; put back"):

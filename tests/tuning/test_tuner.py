@@ -15,7 +15,7 @@ import pytest
 from cockpit.model.errors import ChangeRefused, ChangeUndone
 from cockpit.model.knobs import Knob, Setting
 from cockpit.tuning.applied import Applied, ChangeFailed
-from cockpit.tuning.transaction import Patience
+from cockpit.tuning.terms import Patience
 from cockpit.tuning.tuner import Tuner
 from tests.tuning.conftest import ENTRIES, ORIGINAL, OTHER, PREFORK, AsNobody, Interfering, Server
 
@@ -119,7 +119,12 @@ async def test_a_value_that_stands_there_already_changes_nothing(server: Server,
     before = server.target.stat()
     applied = await Tuner().apply(shell, "web1", [(server.knob(), "10")])
     assert applied.files == () and "nothing to change" in applied.notes[0]
-    assert server.target.stat() == before and server.reloads == 0 and server.changes() == []
+    after = server.target.stat()
+    assert (
+        (after.st_ino, after.st_ctime_ns) == (before.st_ino, before.st_ctime_ns)
+        and server.reloads == 0
+        and server.changes() == []
+    )
     assert (await Tuner().undo(shell, applied)).files == ()
 
 
@@ -185,21 +190,20 @@ async def test_a_daemon_that_keeps_the_output_open_is_not_waited_for(server: Ser
 
 
 async def test_what_comes_into_force_late_is_waited_for(server: Server, shell: Interfering) -> None:
-    seen: list[str] = []
+    seen: list[int] = []
 
-    async def in_force(there: object, knobs: object) -> object:
-        seen.append(f"before {server.reloads}")
+    async def probe() -> str:
+        seen.append(server.reloads)
+        if b'"40"' in server.target.read_bytes():
+            return "http://web1/ answers 503"
+        return "http://web1/ answers 503" if seen.count(1) in (1, 2) else ""
 
-        async def effect() -> str:
-            seen.append(f"after {server.reloads}")
-            return "" if b'"30"' in server.force.read_bytes() else "no new workers"
-
-        return effect
-
-    tuner = Tuner(in_force)  # type: ignore[arg-type]
+    tuner = Tuner(probe, Patience(effect=1.0))
     await tuner.apply(shell, "web1", [(server.knob(), "30")])
-    assert seen == ["before 0", "after 1"]
-    with pytest.raises(ChangeUndone, match="it did not come into force: no new workers; put back and reloaded"):
+    assert seen[0] == 0 and seen.count(1) == 5  # twice not yet, then three good replies
+    with pytest.raises(
+        ChangeUndone, match=r"it did not come into force: http://web1/ answers 503; put back and reloaded"
+    ):
         await tuner.apply(shell, "web1", [(server.knob(), "40")])
     assert server.target.read_bytes() == CHANGED and server.force.read_bytes() == CHANGED + OTHER
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import os
 import sqlite3
 import zlib
 from collections.abc import Iterator, Sequence
@@ -110,9 +111,10 @@ def _index(path: Path, database: sqlite3.Connection) -> list[tuple[int, float]]:
 
 
 def _open(path: Path) -> sqlite3.Connection:
-    if path.is_dir():
+    # os.path says no, where pathlib raises, to a name that cannot be one: too long, or with a NUL.
+    if os.path.isdir(path):  # noqa: PTH112
         raise RecordingError(f"{path}: is a folder; name a .cockpit file")
-    if not path.exists():
+    if not os.path.exists(path):  # noqa: PTH110
         raise RecordingError(f"{path}: no such recording")
     try:
         # A file cut short has its last events in the -wal beside it, which only a writable opening can take in.

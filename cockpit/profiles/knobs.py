@@ -1,0 +1,77 @@
+"""A profile's knobs, checked by their kind."""
+
+from __future__ import annotations
+
+import msgspec
+
+from cockpit.model.knobs import ATIME_OPTIONS, Knob
+from cockpit.profiles.plan import Wrong
+from cockpit.profiles.sections import Host, KnobSection
+
+_DIRECTIVE = ("file", "directive", "test", "reload")
+# What each kind needs, and what else it may have beside what all may have.
+NEEDS: dict[str, tuple[str, ...]] = {
+    "apache": _DIRECTIVE,
+    "nginx": _DIRECTIVE,
+    "squid": _DIRECTIVE,
+    "keyvalue": ("file", "key"),
+    "sysctl": ("key",),
+    "choice": ("option",),
+    "mount": ("mount",),
+    "command": ("get", "set"),
+}
+_MAY: dict[str, tuple[str, ...]] = {
+    "apache": ("section",),
+    "nginx": ("section",),
+    "sysctl": ("file",),
+    "choice": ("get",),
+}
+_OF_KINDS = ("file", "section", "directive", "key", "mount", "option", "get", "set")
+# What a kind's server calls its processes; where the host is watched for them, a reload is seen to make new ones.
+_SERVERS = {"apache": ("apache", "httpd"), "nginx": ("nginx",)}
+
+
+def to_knob(section: KnobSection, host: Host) -> Knob:
+    """The knob, with what its kind and its host say where it does not. Raises Wrong."""
+    key = f"knob {section.name}"
+    for name in NEEDS[section.kind]:
+        if not getattr(section, name):
+            raise Wrong(
+                f"{key}.{name}", f"missing; a knob of kind {section.kind} needs {', '.join(NEEDS[section.kind])}"
+            )
+    allowed = (*NEEDS[section.kind], *_MAY.get(section.kind, ()))
+    for name in _OF_KINDS:
+        if getattr(section, name) and name not in allowed:
+            raise Wrong(f"{key}.{name}", f"found in a knob of kind {section.kind}; allowed: {', '.join(allowed)}")
+    _check_values(key, section)
+    if section.kind == "choice":
+        _check_options(key, section)
+    workers = _workers(section, host) if section.workers is None else section.workers
+    return msgspec.convert(msgspec.to_builtins(section) | {"workers": workers}, Knob)
+
+
+def _check_values(key: str, section: KnobSection) -> None:
+    ranged = section.min is not None or section.max is not None
+    if section.values and (ranged or section.kind == "choice"):
+        raise Wrong(f"{key}.values", "found beside min, max or option; allowed: one way to say what may be set")
+    if section.min is not None and section.max is not None and section.min > section.max:
+        raise Wrong(f"{key}.min", f"found {section.min:g}; allowed: at most max, {section.max:g}")
+    if section.kind == "mount" and not set(section.values) <= set(ATIME_OPTIONS):
+        raise Wrong(f"{key}.values", f"found {', '.join(section.values)}; allowed: {', '.join(ATIME_OPTIONS)}")
+
+
+def _check_options(key: str, section: KnobSection) -> None:
+    names = [option.name for option in section.option]
+    if len(set(names)) < 2 or len(set(names)) < len(names):
+        raise Wrong(f"{key}.option", f"found {', '.join(names)}; allowed: two or more, each name once")
+    tests = [option for option in section.option if option.when]
+    if section.get and tests:
+        raise Wrong(f"{key}.get", "found beside option.when; allowed: one get, or a when in each option")
+    if not section.get and len(tests) < len(names):
+        raise Wrong(f"{key}.option", "an option without when, and no get; allowed: one get, or a when in each option")
+
+
+def _workers(section: KnobSection, host: Host) -> str:
+    """The host's processes where they are this kind of server's."""
+    known = _SERVERS.get(section.kind, ())
+    return host.processes if host.processes and any(name in host.processes for name in known) else ""

@@ -1,0 +1,98 @@
+"""Knobs whose value the host itself tells and takes by commands: how each kind is asked, and how it is set.
+
+Every kind comes down to two shell commands: one prints the value, one takes it as "$1". A value never becomes part of
+a command's text.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import shlex
+
+from cockpit.model.errors import ChangeRefused
+from cockpit.model.knobs import Knob
+from cockpit.model.text import neutral
+
+_SYSCTL = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/-]*")
+
+# $point is the mount point. Sets $flags to the options of the mount itself, without those of the access time, and
+# $atime to which of these is in force; the last mount on the point counts. mountinfo writes a space as \040.
+_MOUNT = r"""
+flags= atime= found=
+while read -r _ _ _ _ at options _; do
+    [ "$(printf '%b' "$(printf '%s' "$at" | sed 's/\\\([0-7][0-7][0-7]\)/\\0\1/g')")" = "$point" ] || continue
+    found=y flags= atime=strictatime
+    rest=$options,
+    while [ "$rest" ]; do
+        one=${rest%%,*} rest=${rest#*,}
+        case $one in
+            noatime | relatime) atime=$one ;;
+            *) flags=$flags$one, ;;
+        esac
+    done
+done </proc/self/mountinfo
+[ "$found" ] || { echo "$point: nothing is mounted there" >&2; exit 1; }
+"""
+
+# What mountinfo says of the mount now is added by mount(8), so that the other two have to be taken away.
+_REMOUNT = """
+case $1 in
+    noatime) atime=norelatime,noatime ;;
+    relatime) atime=atime,relatime ;;
+    *) atime=atime,norelatime,strictatime ;;
+esac
+mount -o "remount,$flags$atime" -- "$point"
+"""
+_TRY = 'try() { if sh -c "$1" >/dev/null 2>&1 </dev/null; then printf "%s\\n" "$2"; exit; fi; }'
+
+
+def getter(knob: Knob) -> str:
+    """The command that prints the knob's value. Raises ChangeRefused where the profile names something impossible."""
+    if knob.kind == "sysctl":
+        return f"tr -s '[:space:]' ' ' <{shlex.quote(_sysctl_file(knob))}"
+    if knob.kind == "mount":
+        return f"point={shlex.quote(_point(knob))}\n{_MOUNT}\nprintf '%s\\n' \"$atime\""
+    if knob.kind == "choice" and not knob.get:
+        tries = [f"try {shlex.quote(option.when)} {shlex.quote(option.name)}" for option in knob.option]
+        return "\n".join((_TRY, *tries, "echo 'none of its options is chosen' >&2; exit 1"))
+    return knob.get
+
+
+def setter(knob: Knob, value: str) -> str:
+    """The command that gives the knob the value that it is handed as "$1"."""
+    if knob.kind == "sysctl":
+        return f"printf '%s\\n' \"$1\" >{shlex.quote(_sysctl_file(knob))}"
+    if knob.kind == "mount":
+        return f"point={shlex.quote(_point(knob))}\n{_MOUNT}\n{_REMOUNT}"
+    if knob.kind == "choice":
+        return next(option.set for option in knob.option if option.name == value)
+    return knob.set
+
+
+def plain(value: str) -> str:
+    """A value as it is compared: without white space around it, inner white space as one space."""
+    return " ".join(value.split())
+
+
+def check(knob: Knob, value: str) -> None:
+    """Raises ChangeRefused for a value that the knob does not allow."""
+    if why := knob.refuses(value):
+        raise ChangeRefused(f"{knob.name}: {neutral(value, 80)!r} {why}")
+    if not value or value != plain(value) or neutral(value) != value:
+        raise ChangeRefused(
+            f"{knob.name}: {neutral(value, 80)!r}: a value is one line of text, not empty, single spaces between words"
+        )
+
+
+def _sysctl_file(knob: Knob) -> str:
+    """`net.ipv4.tcp_rmem`, or with slashes where a name in it holds a dot, as sysctl(8) takes them."""
+    if not _SYSCTL.fullmatch(knob.key) or ".." in knob.key:
+        raise ChangeRefused(f"{knob.name}: {neutral(knob.key, 80)!r} cannot be the name of a sysctl")
+    return "/proc/sys/" + (knob.key if "/" in knob.key else knob.key.replace(".", "/"))
+
+
+def _point(knob: Knob) -> str:
+    if not knob.mount.startswith("/") or neutral(knob.mount) != knob.mount:
+        raise ChangeRefused(f"{knob.name}: {neutral(knob.mount, 80)!r}: a mount point is named by its path from / on")
+    return posixpath.normpath(knob.mount)

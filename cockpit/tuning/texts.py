@@ -1,0 +1,58 @@
+"""A knob's value in the text of its file, whatever its kind: read, spelled, changed. Pure.
+
+All functions raise ConfigError, one line without the file's name.
+"""
+
+from __future__ import annotations
+
+from cockpit.model.knobs import Knob
+from cockpit.model.text import neutral
+from cockpit.tuning import directive, keyvalue, nginx, squid
+from cockpit.tuning.reading import Reading
+from cockpit.tuning.syntax import ConfigError
+
+
+def read(knob: Knob, text: bytes) -> Reading:
+    """The knob's value as it stands in its file."""
+    if knob.kind == "nginx":
+        return nginx.read(text, knob.directive, knob.section)
+    if knob.kind == "squid":
+        return squid.read(text, knob.directive)
+    if knob.kind == "apache":
+        return directive.read(text, knob.directive, knob.section)
+    return keyvalue.read(text, knob.key)
+
+
+def change(knob: Knob, text: bytes, raw: bytes | None) -> bytes:
+    """The text with the value's bytes replaced by `raw`; None: without the knob."""
+    if knob.kind == "nginx":
+        return nginx.change(text, knob.directive, knob.section, raw)
+    if knob.kind == "squid":
+        return squid.change(text, knob.directive, raw)
+    if knob.kind == "apache":
+        return directive.change(text, knob.directive, knob.section, raw)
+    return keyvalue.change(text, knob.key, raw)
+
+
+def spell(knob: Knob, text: bytes, value: str, like: bytes | None) -> bytes:
+    """The bytes of a value; `like` are those that it replaces, and stay where they say the same."""
+    allow(knob, value)
+    if knob.kind == "apache":
+        directive.allowed(knob.directive, value, knob.values)
+        spelled = directive.spell(value)
+        if like is not None and directive.shown(like) == directive.shown(spelled):
+            return like
+        return directive.spell(value, like=like)
+    if like is not None and read(knob, text).value == value:
+        return like
+    if knob.kind == "nginx":
+        return nginx.spell(value)
+    if knob.kind == "squid":
+        return squid.spell(value)
+    return keyvalue.spell(value, keyvalue.is_shell(text, knob.key), like)
+
+
+def allow(knob: Knob, value: str) -> None:
+    """Raises ConfigError where the profile does not allow the value."""
+    if why := knob.refuses(value):
+        raise ConfigError(f"{neutral(value, 80)!r} {why}")

@@ -1,0 +1,120 @@
+"""The way back of a change that cannot be finished: the host's own undo, asked for from here, and what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import shlex
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import TypeVar
+
+import msgspec
+
+from cockpit.model.errors import ChangeRefused, ChangeUndone, CockpitError, HostError
+from cockpit.model.text import neutral
+from cockpit.tuning import files, pending
+from cockpit.tuning.applied import Applied, ChangeFailed
+from cockpit.tuning.effect import serving
+from cockpit.tuning.files import Replacement
+from cockpit.tuning.plan import Plan
+from cockpit.tuning.remote import Remote
+from cockpit.tuning.terms import Failure, Terms
+
+_Result = TypeVar("_Result")
+
+
+async def undo(shell: Remote, plan: Plan, change: str, terms: Terms, error: BaseException) -> BaseException | Applied:
+    """Has the host put everything back and says, as the exception to raise, how the change ended; an interruption or a
+    bug goes on as what it was. The change itself where it had been confirmed before the connection was lost."""
+    why = _reason(plan, error)
+    patience = terms.patience
+    try:
+        if isinstance(error, files.CommitRefused) and not error.replaced:
+            with suppress(HostError):
+                await pending.discard(shell, change)
+            return ChangeRefused(f"{why}; nothing was changed")
+        seconds = math.ceil(patience.command) * (1 + len(plan.tests) + len(plan.reloads) + len(plan.switches))
+        outcome = await _persistently(lambda: pending.fire(shell, change, seconds, why), patience.reach)
+        if outcome.ended == "confirmed":
+            return await _confirmed(shell, change)
+        replaced = error.replaced if isinstance(error, files.CommitRefused) else plan.replacements
+        if lost := _not_back(plan, change, replaced, outcome):
+            return ChangeFailed(f"{why}; and {lost}")
+        trouble, remark = await _settled(plan, terms, outcome)
+    except HostError as gone:
+        longest = math.ceil(patience.command) + patience.lease
+        by_hand = f"sh {shlex.quote(f'{change}/undo')}"
+        return ChangeFailed(
+            f"{why}; and {plan.host} is out of reach ({gone}): it undoes the change by itself, within {longest} s of "
+            f"the last it heard. Look at it: {change}/log tells there; by hand it is done with: {by_hand}"
+        )
+    except ChangeRefused as stuck:
+        return ChangeFailed(f"{why}; and the undo on {plan.host} did not come to its end: {stuck}")
+    if trouble:
+        return ChangeFailed(f"{why}; put back, but {trouble}")
+    if isinstance(error, Failure | CockpitError):
+        return ChangeUndone(f"{why}; put back{remark}")
+    return error
+
+
+async def _confirmed(shell: Remote, change: str) -> Applied:
+    """What was kept of a change whose confirmation arrived though its answer did not."""
+    kept = await files.read(shell, "", f"{change}/applied")
+    return msgspec.json.decode(kept.data, type=Applied)
+
+
+async def _settled(plan: Plan, terms: Terms, outcome: pending.Outcome) -> tuple[str, str]:
+    """With everything put back: what is wrong now, and what else there is to say."""
+    for word, number, said in outcome.failed:
+        if word == "reload":
+            return f"{neutral(plan.reloads[number], 200)} fails with the original files too: {said}", ""
+    if outcome.reloaded:
+        if wrong := await serving(terms.probe, terms.patience.effect):
+            return f"the server does not answer well: {wrong}", ""
+        return "", " and reloaded"
+    for _, number, _said in outcome.failed:
+        return "", f" ({neutral(plan.tests[number], 200)} fails without the change too)"
+    return "", ""
+
+
+def _reason(plan: Plan, error: BaseException) -> str:
+    if isinstance(error, asyncio.CancelledError):
+        return f"{plan.names}: interrupted"
+    if isinstance(error, HostError):
+        return f"{plan.names}: connection lost in the middle of the change ({error})"
+    return f"{plan.names}: {error}"
+
+
+def _not_back(plan: Plan, change: str, replaced: Sequence[Replacement], outcome: pending.Outcome) -> str:
+    """What did not become as it was, and what a person can do; "" when all did."""
+    said = []
+    for replacement in replaced:
+        back = files.put_back(replacement, outcome.files.get(str(replacement.number), ""))
+        if back.state == "foreign":
+            said.append(f"{back.file.file} was written by somebody else meanwhile and left as it is")
+        elif back.state == "stuck":
+            said.append(f"{back.file.file} could not be put back: {back.reason}")
+    by_hand = files.restore_by_hand(change, replaced) if said else ""
+    for number, switch in enumerate(plan.switches):
+        state, _, rest = outcome.values.get(str(number), "").partition(" ")
+        if state == "foreign":
+            said.append(f"{switch.knob.name} was set to {neutral(rest, 200)} by somebody else and left as it is")
+        elif state == "stuck":
+            said.append(f"{switch.knob.name} could not be set back to {switch.old}: {pending.said(rest)}")
+    if not said:
+        return ""
+    return "; ".join(said) + (f". The original comes back with, on {plan.host}: {by_hand}" if by_hand else "")
+
+
+async def _persistently(step: Callable[[], Awaitable[_Result]], seconds: float) -> _Result:
+    """Repeats a step while the host is out of reach, for at most `seconds`."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + seconds
+    while True:
+        try:
+            return await step()
+        except HostError:
+            if loop.time() >= deadline:
+                raise
+        await asyncio.sleep(min(1.0, seconds / 10))

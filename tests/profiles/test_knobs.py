@@ -1,0 +1,58 @@
+"""Knobs and actions of a profile: what each kind needs, and what is said where it is not there."""
+
+import pytest
+
+from cockpit.model.errors import ProfileError
+from cockpit.model.knobs import Knob
+from cockpit.profiles.reader import parse_profile
+
+HEAD = '[target]\nurl = "http://web1/"\n[[host]]\nname = "web1"\nprocesses = "apache2"\nsudo = true\n'
+KNOB = '[[knob]]\nname = "K"\nhost = "web1"\n'
+DIRECTIVE = KNOB + 'file = "/f"\ndirective = "D"\ntest = "t"\nreload = "r"\n'
+OPTIONS = '[[knob.option]]\nname = "a"\nset = "s"\nwhen = "w"\n[[knob.option]]\nname = "b"\nset = "s"\n'
+
+
+def knob(text: str) -> Knob:
+    return parse_profile(HEAD + text, "x", "x.toml").knobs[0]
+
+
+def test_every_kind() -> None:
+    assert knob(DIRECTIVE).workers == "apache2"
+    assert knob(DIRECTIVE + 'workers = ""').workers == ""
+    assert knob(DIRECTIVE + 'kind = "nginx"\nsection = "http {"').workers == ""
+    assert knob(DIRECTIVE + 'kind = "squid"').price == "graceful"
+    assert knob(KNOB + 'kind = "keyvalue"\nfile = "/f"\nkey = "K"\nreload = "service x restart"').price == "restart"
+    assert knob(KNOB + 'kind = "sysctl"\nkey = "vm.swappiness"\nmin = 0\nmax = 100').allowed == "0 to 100"
+    assert knob(KNOB + 'kind = "mount"\nmount = "/srv"').choices == ("strictatime", "relatime", "noatime")
+    assert knob(KNOB + 'kind = "command"\nget = "g"\nset = "s"\ncost = "restart"').price == "restart"
+    choice = knob(KNOB + 'kind = "choice"\n' + OPTIONS + 'when = "w"\n')
+    assert (choice.choices, choice.price) == (("a", "b"), "restart")
+
+
+def test_actions() -> None:
+    action = '[[action]]\nname = "again"\nhost = "web1"\ncommand = "service x restart"\ntimes = 20\n'
+    (found,) = parse_profile(HEAD + action, "x", "x.toml").actions
+    assert (found.name, found.host, found.times) == ("again", "web1", 20)
+    with pytest.raises(ProfileError, match=r"action again\.host: found 'web2'; allowed: a \[\[host\]\]"):
+        parse_profile(HEAD + action.replace("web1", "web2"), "x", "x.toml")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (KNOB + 'file = "/f"', "knob K.directive: missing; a knob of kind apache needs file, directive, test, reload"),
+        (KNOB + 'kind = "command"\nget = "g"', "knob K.set: missing; a knob of kind command needs get, set"),
+        (DIRECTIVE + 'mount = "/"', "knob K.mount: found in a knob of kind apache; allowed: file, directive, test"),
+        (DIRECTIVE + "min = 5\nmax = 1", "knob K.min: found 5; allowed: at most max, 1"),
+        (DIRECTIVE + 'min = 5\nvalues = ["1"]', "knob K.values: found beside min, max or option"),
+        (DIRECTIVE + 'cost = "free"', "knob.0.cost: found 'free'; allowed: "),
+        (KNOB + 'kind = "mount"\nmount = "/"\nvalues = ["sync"]', "knob K.values: found sync; allowed: strictatime"),
+        (KNOB + 'kind = "choice"\n' + OPTIONS, "knob K.option: an option without when, and no get"),
+        (KNOB + 'kind = "choice"\nget = "g"\n' + OPTIONS, "knob K.get: found beside option.when"),
+        (KNOB + 'kind = "choice"\nget = "g"\n' + OPTIONS[:36], "knob K.option: found a; allowed: two or more"),
+    ],
+)
+def test_what_is_wrong(text: str, said: str) -> None:
+    with pytest.raises(ProfileError) as caught:
+        parse_profile(HEAD + text, "x", "x.toml")
+    assert said in str(caught.value) and "\n" not in str(caught.value)

@@ -1,0 +1,221 @@
+"""nginx, squid and KEY=value texts: one value is read and changed, and no other byte; a shell reads what was meant."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from cockpit.tuning import keyvalue, nginx, squid
+from cockpit.tuning.syntax import ConfigError
+
+NGINX = b"""\
+user www-data; # worker_processes 9;
+worker_processes auto;
+events { worker_connections 768; }
+http {
+\tlog_format main '$remote_addr { ; } "x"'; keepalive_timeout 65;
+\tserver {
+\t    listen 80 default_server;
+\t    location / { root /var/www; }
+\t    location ~ "\\.php$" {
+\t        expires 1d;
+\t    }
+\t}
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("directive", "section", "value"),
+    [
+        ("worker_processes", None, "auto"),
+        ("worker_connections", "events {", "768"),
+        ("keepalive_timeout", "http", "65"),
+        ("listen", "http { server {", "80 default_server"),
+        ("root", "http { server { location / {", "/var/www"),
+        ("expires", 'http { server { location ~ "\\.php$" {', "1d"),
+        ("gzip", "http {", None),
+    ],
+)
+def test_nginx_values_are_read_where_they_stand(directive: str, section: str | None, value: str | None) -> None:
+    assert nginx.read(NGINX, directive, section).value == value
+
+
+@pytest.mark.parametrize(
+    ("directive", "section", "raw", "before", "after"),
+    [
+        ("worker_processes", None, b"4", b"worker_processes auto;\n", b"worker_processes 4;\n"),
+        ("worker_connections", "events", b"9", b"connections 768; }", b"connections 9; }"),
+        ("multi_accept", "events", b"on", b"768; }", b"768; multi_accept on; }"),
+        ("gzip", "http { server", b"off", b"\t    }\n\t}\n}", b"\t    }\n\t    gzip off;\n\t}\n}"),
+        ("pid", None, b"/run/x", b"\t}\n}\n", b"\t}\n}\npid /run/x;\n"),
+        ("keepalive_timeout", "http", None, b"'; keepalive_timeout 65;\n", b"'; \n"),
+        ("listen", "http { server", None, b"\t    listen 80 default_server;\n", b""),
+    ],
+)
+def test_nginx_changes_one_value(
+    directive: str, section: str | None, raw: bytes | None, before: bytes, after: bytes
+) -> None:
+    assert NGINX.count(before) == 1
+    assert nginx.change(NGINX, directive, section, raw) == NGINX.replace(before, after)
+
+
+@pytest.mark.parametrize(
+    ("text", "section", "said"),
+    [
+        (NGINX, "http { upstream x {", r"no section http \{ upstream x \{"),
+        (b"server { a 1; }\nserver { a 2; }\n", "server", "has 2 sections"),
+        (b"http { a 1; }\n", None, r'stands elsewhere: give the knob section = "http \{"'),
+        (b"a 1", None, "without its ;"),
+        (b"http { a 1;", None, "never closed"),
+        (b"a 'x;", None, "quote is never closed"),
+        (b"a 1; }", None, "in the way"),
+        (b"a\0;", None, "NUL"),
+    ],
+)
+def test_nginx_texts_that_cannot_be_worked_with(text: bytes, section: str | None, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        nginx.read(text, "a", section)
+
+
+@pytest.mark.parametrize("value", ["", " 1", "1;", "1; load_module x", "}", "{", "# x", "1 # x", "'x", "x\\", "1\n2"])
+def test_nginx_values_that_are_refused(value: str) -> None:
+    with pytest.raises(ConfigError):
+        nginx.spell(value)
+
+
+@pytest.mark.parametrize("value", ["65", "65 60", "'a; b { } #'", '"$x y"', "${x}s", "a#b", "$(rm)", "-1", "~*\\.php$"])
+def test_nginx_values_are_read_back_as_they_are(value: str) -> None:
+    text = nginx.change(NGINX, "keepalive_timeout", "http", nginx.spell(value))
+    assert nginx.read(text, "keepalive_timeout", "http").value == value
+
+
+SQUID = b"""\
+# cache_mem 1 MB
+cache_mem 256 MB # of memory
+cache_dir ufs /var/spool/squid \\
+  100 16 256
+if 1 = 1
+http_port 3128
+endif
+"""
+
+
+def test_squid_values() -> None:
+    assert squid.read(SQUID, "cache_mem").value == "256 MB"
+    assert squid.read(SQUID, "cache_dir").value == "ufs /var/spool/squid   100 16 256"
+    assert squid.read(SQUID, "maximum_object_size").value is None
+    assert squid.change(SQUID, "cache_mem", b"8 MB") == SQUID.replace(b"256 MB", b"8 MB")
+    rock = squid.change(SQUID, "cache_dir", b"rock /var/spool/squid 100")
+    assert rock == SQUID.replace(b"ufs /var/spool/squid \\\n  100 16 256", b"rock /var/spool/squid 100")
+    assert squid.change(SQUID, "workers", b"2") == SQUID + b"workers 2\n"
+    assert squid.change(SQUID, "cache_mem", None) == SQUID.replace(b"cache_mem 256 MB # of memory\n", b"")
+
+
+@pytest.mark.parametrize("value", ["", "1 ", "x # y", "#x", "x\\", "a\nhttp_access allow all"])
+def test_squid_values_that_are_refused(value: str) -> None:
+    with pytest.raises(ConfigError):
+        squid.spell(value)
+
+
+SHELL = b"""\
+# JAVA_OPTS="x"
+JAVA_HOME=/usr/lib/jvm
+export JAVA_OPTS="-Djava.awt.headless=true $MORE -Dx=\\"y\\""  # all of it
+\tNAME='it is'\\''s'
+LONG="one \\
+two"
+"""
+
+
+def test_shell_values() -> None:
+    assert keyvalue.read(SHELL, "JAVA_HOME").value == "/usr/lib/jvm"
+    assert keyvalue.read(SHELL, "JAVA_OPTS").value == '-Djava.awt.headless=true $MORE -Dx="y"'
+    assert keyvalue.read(SHELL, "NAME").value == "it is's"
+    assert keyvalue.read(SHELL, "LONG").value == "one two"
+    old = keyvalue.read(SHELL, "JAVA_OPTS").raw
+    new = keyvalue.spell("-Xmx1g $MORE $(touch pwned)", True, old)
+    assert new == b'"-Xmx1g $MORE \\$(touch pwned)"'
+    assert keyvalue.change(SHELL, "JAVA_OPTS", new).endswith(
+        b'pwned)"  # all of it\n' + SHELL[SHELL.index(b"\tNAME") :]
+    )
+    assert keyvalue.change(SHELL, "LANG", b"C") == SHELL + b"LANG=C\n"
+    assert keyvalue.change(SHELL, "JAVA_HOME", None) == SHELL.replace(b"JAVA_HOME=/usr/lib/jvm\n", b"")
+
+
+def test_a_value_that_a_command_makes_up_is_left_alone() -> None:
+    for raw in (b'"$(nproc)"', b'"`nproc`"'):
+        with pytest.raises(ConfigError, match="by hand"):
+            keyvalue.spell("4", True, raw)
+    with pytest.raises(ConfigError, match="by hand"):
+        keyvalue.read(b"A=$(nproc)\n", "A")
+
+
+def test_plain_values() -> None:
+    text = b"# vm.swappiness = 1\nvm.swappiness = 60\n-net/ipv4/tcp_rmem=4096 87380 6291456 \n"
+    assert keyvalue.read(text, "vm.swappiness").value == "60"
+    assert keyvalue.read(text, "net.ipv4.tcp_rmem").value == "4096 87380 6291456"
+    assert keyvalue.change(text, "vm.swappiness", b"10") == text.replace(b"= 60", b"= 10")
+    assert keyvalue.change(text, "vm.dirty_ratio", b"5") == text + b"vm.dirty_ratio = 5\n"
+    for value in ("", "# x", "; x", "x\\", "1\n2"):
+        with pytest.raises(ConfigError):
+            keyvalue.spell(value, False)
+
+
+TEXTS = st.text(st.characters(codec="ascii", exclude_categories=["Cc"]), max_size=20).map(str.strip)
+LIKES = st.sampled_from([None, b"old", b'"old $MORE"', b"'old'", b'""', b'old"er"'])
+
+
+@given(value=TEXTS, like=LIKES)
+@settings(max_examples=60, deadline=None)
+def test_a_shell_reads_the_text_that_was_meant(value: str, like: bytes | None) -> None:
+    assume("$MORE" not in value)
+    text = keyvalue.change(b"" if like is None else b"KEY=" + like + b"\nOTHER=1\n", "KEY", None)
+    text = keyvalue.change(text, "KEY", keyvalue.spell(value, True, like))
+    said = subprocess.run(["sh", "-c", text.decode() + '\nprintf %s "$KEY"'], capture_output=True, check=True)
+    assert (said.stdout.decode(), said.stderr) == (value, b"")
+    assert keyvalue.read(text, "KEY").value == value
+
+
+Read = Callable[[bytes], bytes | None]
+Change = Callable[[bytes, bytes | None], bytes]
+WORD = st.text("abc019_-./", min_size=1, max_size=6).filter(lambda word: word[0] not in "-")
+GRAMMARS: dict[str, tuple[Read, Change, list[bytes]]] = {
+    "nginx": (
+        lambda text: nginx.read(text, "key", "http").raw,
+        lambda text, raw: nginx.change(text, "key", "http", raw),
+        [b"http {", b"}", b"\n", b" ", b"key old;", b"key 'a b' ;", b"other 1;", b"# key 2;\n", b"\r\n", b"\tkey\n3;"],
+    ),
+    "squid": (
+        lambda text: squid.read(text, "key").raw,
+        lambda text, raw: squid.change(text, "key", raw),
+        [b"key old", b"\n", b" ", b"key a \\\n b", b"other 1", b"# key 2\n", b"\r\n", b"\tkey 3", b" # x"],
+    ),
+    "shell": (
+        lambda text: keyvalue.read(text, "key").raw,
+        lambda text, raw: keyvalue.change(text, "key", raw),
+        [b"key=old", b"\n", b" ", b'key="a b"', b"other=1", b"# key=2\n", b"\r\n", b"\texport key='3'", b"\nkey = 4\n"],
+    ),
+}
+
+
+@pytest.mark.parametrize("grammar", GRAMMARS)
+@given(data=st.data(), word=WORD)
+@settings(max_examples=300, deadline=None)
+def test_there_and_back_gives_the_same_bytes(grammar: str, data: st.DataObject, word: str) -> None:
+    read, change, parts = GRAMMARS[grammar]
+    text = b"".join(data.draw(st.lists(st.sampled_from(parts), max_size=12)))
+    raw = word.encode()
+    try:
+        old = read(text)
+        changed = change(text, raw)
+    except ConfigError:
+        return
+    assert read(changed) == raw
+    assert change(changed, old) == text
+    if old is not None:
+        assert len(changed) - len(text) == len(raw) - len(old)
