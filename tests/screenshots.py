@@ -1,4 +1,4 @@
-"""`make screenshots`: pictures of the screen, each from the same recording of a session on the lab."""
+"""`make screenshots`: pictures of the screen, each from a recording of a session on the lab."""
 
 from __future__ import annotations
 
@@ -17,18 +17,20 @@ from cockpit.session.replay import ReplaySource
 from cockpit.tui.app import CockpitApp
 
 ROOT = Path(__file__).parents[1]
-RECORDING = ROOT / "tests" / "recordings" / "spare-servers.cockpit"
+RECORDINGS = ROOT / "tests" / "recordings"
 
 
 @dataclass(frozen=True)
 class Picture:
-    """One picture: its size, the instant (s; below 0 counts from the end) and the keys pressed before it is taken."""
+    """One picture: its size, the instant (s; below 0 counts from the end), the keys pressed before it is taken, and the
+    recording that it is of."""
 
     name: str
     columns: int
     rows: int
     at: float
     keys: tuple[str, ...] = ()
+    recording: str = "spare-servers"
 
 
 PICTURES = (
@@ -37,12 +39,17 @@ PICTURES = (
     Picture("main-40x12", 40, 12, -1.0),
     Picture("tuning", 120, 40, -1.0, ("t",)),
     Picture("help", 120, 40, -1.0, ("question_mark",)),
+    Picture("processes", 120, 40, 20.0, ("p", "s", "down")),
+    Picture("two-hosts-120x40", 120, 40, 15.0, recording="two-hosts"),
+    Picture("two-hosts-200x50", 200, 50, 15.0, recording="two-hosts"),
+    Picture("two-hosts-80x24", 80, 24, 15.0, recording="two-hosts"),
+    Picture("two-hosts-averages", 120, 40, -1.0, ("p", "p", "w"), recording="two-hosts"),
 )
 
 
 async def take(picture: Picture, folder: Path) -> Path:
     """Writes `folder/NAME.svg` and returns its path."""
-    with Recording(RECORDING) as recording:
+    with Recording(RECORDINGS / f"{picture.recording}.cockpit") as recording:
         at = picture.at if picture.at >= 0 else recording.end + picture.at
         session = Session(ReplaySource(recording, at, playing=False))
         app = CockpitApp(session)

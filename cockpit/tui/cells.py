@@ -86,6 +86,32 @@ def packed(parts: Iterable[Line], width: int, gap: str = "  ") -> Line:
     return line
 
 
+def padded(line: Line, width: int, role: str = "") -> Line:
+    """The line in exactly `width` cells."""
+    line = clip(line, width)
+    return (*line, (" " * (width - length(line)), role))
+
+
+def beside(columns: Sequence[Sequence[Line]], width: int, height: int) -> list[Line]:
+    """Columns of lines side by side, each `width` cells wide, a thin line between them."""
+    lines: list[Line] = []
+    for y in range(height):
+        line: list[Piece] = []
+        for at, column in enumerate(columns):
+            line += [(" │ ", "rule")] if at else []
+            line += padded(column[y] if y < len(column) else EMPTY, width)
+        lines.append(tuple(line))
+    return lines
+
+
+def pairs(figures: Iterable[tuple[str, str]], role: str = "", head: str = "") -> Line:
+    """`name figure name figure`, names in the background; `head` in five cells before them."""
+    line: list[Piece] = [(fit(head, 5), "dim")] if head else []
+    for name, figure in figures:
+        line += [(name, "dim"), (figure, role)]
+    return tuple(line)
+
+
 def centred(texts: Sequence[Piece], width: int, height: int) -> list[Line]:
     """Texts one under the other in the middle of an area, those that are too long over several lines."""
     lines = [(line, role) for text, role in texts for line in wrap(text, max(8, width - 4)) or [""]]

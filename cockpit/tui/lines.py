@@ -17,7 +17,10 @@ from textual.widget import Widget
 from cockpit.tui.cells import EMPTY, Line, clip
 from cockpit.tui.scene import Scene
 
-ROLES = ("text", "strong", "dim", "rule", "chart", "mark", "warn", "alarm", "key")
+ROLES = ("text", "strong", "dim", "rule", "chart", "mark", "warn", "alarm", "key", "focus")
+
+# Roles of which a blank is seen too.
+_FILLED = ("alarm", "focus")
 
 
 class Lines(Widget):
@@ -36,6 +39,7 @@ class Lines(Widget):
     Lines > .lines--warn { color: $cockpit-warn; }
     Lines > .lines--alarm { color: $cockpit-alarm; text-style: bold reverse; }
     Lines > .lines--key { color: $cockpit-strong; text-style: bold; }
+    Lines > .lines--focus { color: $cockpit-strong; background: $cockpit-rule; }
     """
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
@@ -78,7 +82,8 @@ class Lines(Widget):
         for y, line in enumerate(lines):
             if whole or line != self._lines[y]:
                 self._strips[y] = self._strip(line, width)
-                changed.append(Region(0, y, width if whole else _changed(self._lines[y], line, width), 1))
+                start, cells = (0, width) if whole else changed_cells(self._lines[y], line, width)
+                changed.append(Region(start, y, cells, 1))
         self._lines = lines
         if whole:
             self.refresh()
@@ -112,25 +117,29 @@ def _joined(line: Line) -> Line:
     for text, role in line:
         if not text:
             continue
-        if pieces and (pieces[-1][1] == role or (text.isspace() and pieces[-1][1] != "alarm")):
+        blank = text.isspace() and role not in _FILLED
+        if pieces and (pieces[-1][1] == role or (blank and pieces[-1][1] not in _FILLED)):
             pieces[-1] = (pieces[-1][0] + text, pieces[-1][1])
         else:
             pieces.append((text, role))
     return tuple(pieces)
 
 
-def _changed(old: Line, new: Line, width: int) -> int:
-    """Cells from the left up to the last one that differs."""
-    before = "".join(text for text, _ in old).rstrip()
-    after = "".join(text for text, _ in new).rstrip()
-    if cell_len(before) != len(before) or cell_len(after) != len(after) or _roles(old) != _roles(new):
-        return width
-    last = max(len(before), len(after))
-    before, after = before.ljust(last), after.ljust(last)
-    while last and before[last - 1] == after[last - 1]:
-        last -= 1
-    return max(1, last)
+def changed_cells(old: Line, new: Line, width: int) -> tuple[int, int]:
+    """(first, number) of the cells from the first to the last one that differ; the whole width where wide characters
+    stand in either line."""
+    before, after = _cells(old, width), _cells(new, width)
+    if before is None or after is None:
+        return 0, width
+    differing = [at for at in range(width) if before[at] != after[at]]
+    return (differing[0], differing[-1] - differing[0] + 1) if differing else (0, 1)
 
 
-def _roles(line: Line) -> list[tuple[str, int]]:
-    return [(role, len(text)) for text, role in line]
+def _cells(line: Line, width: int) -> list[tuple[str, str]] | None:
+    """Each cell's character and role, that of a plain blank being of no account."""
+    cells: list[tuple[str, str]] = []
+    for text, role in line:
+        if cell_len(text) != len(text):
+            return None
+        cells += [(char, "" if char == " " and role not in _FILLED else role) for char in text]
+    return cells[:width] + [(" ", "")] * (width - len(cells))

@@ -2,29 +2,63 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
-from cockpit.model.state import HostState, LoadSecond, Segment, State
+from cockpit.model.state import HostState, LoadSecond, Segment, State, TailPane
 from cockpit.session.controls import Action
 
 LatencyView = Literal["histogram", "percentiles"]
-ProcessOrder = Literal["pid", "cpu"]
+ProcessOrder = Literal["pid", "cpu", "rss", "own", "age", "start", "command"]
+# How much of the screen the hosts have: their column, all of it for the one looked at, all of it for all of them.
+HostRoom = Literal["column", "alone", "all"]
 
 LATENCY_VIEWS: tuple[LatencyView, ...] = ("histogram", "percentiles")
-PROCESS_ORDERS: tuple[ProcessOrder, ...] = ("pid", "cpu")
+PROCESS_ORDERS: tuple[ProcessOrder, ...] = ("pid", "cpu", "rss", "own", "age", "start", "command")
+
+
+class Detail(NamedTuple):
+    """What stands below a host's figures; `place` tells tails and status pages apart."""
+
+    kind: Literal["processes", "cores", "disks", "nets", "page", "tail", "averages"]
+    place: int = 0
+
+
+PROCESSES = Detail("processes")
+AVERAGES = Detail("averages")
 
 
 @dataclass(frozen=True)
 class View:
-    """Where the person is looking. `row` and `baseline` are segment numbers; None follows the last, or the first."""
+    """Where the person is looking. `row` and `baseline` are segment numbers; None follows the last, or the first.
+
+    `details` is by host name; `averages` puts those of the row looked at in the place of every one. `entered`: the
+    arrows act on the detail of the host looked at, which begins `scroll` lines down (a tail: ends so many lines up).
+    `chosen` is a process by (pid, start). `frozen` is the state of which the hosts are shown, `held` the tail as it
+    was when somebody began to look back; None is: as they are now.
+    """
 
     host: int = 0
     row: int | None = None
     baseline: int | None = None
     latency: LatencyView = "histogram"
+    room: HostRoom = "column"
+    details: Mapping[str, Detail] = field(default_factory=dict)
+    averages: bool = False
+    entered: bool = False
+    scroll: int = 0
     order: ProcessOrder = "pid"
-    host_alone: bool = False
+    turned: bool = False
+    filter: str = ""
+    chosen: tuple[int, int] | None = None
+    frozen: State | None = None
+    held: TailPane | None = None
+
+    @property
+    def inside(self) -> bool:
+        """Whether the arrows act on the detail of the host looked at; else they choose a row of the runs table."""
+        return self.entered or self.room != "column"
 
 
 @dataclass(frozen=True)
@@ -63,12 +97,26 @@ class Scene:
 
     @property
     def hosts(self) -> tuple[HostState, ...]:
-        return tuple(self.state.hosts.values())
+        """All hosts, as they are or as they were when somebody froze them."""
+        return tuple((self.view.frozen or self.state).hosts.values())
+
+    @property
+    def hosts_now(self) -> float:
+        """The instant of `hosts`, session seconds."""
+        return self.now if self.view.frozen is None else self.view.frozen.t
 
     @property
     def host(self) -> HostState | None:
         """The host looked at."""
         return self.hosts[self.view.host % len(self.hosts)] if self.hosts else None
+
+    def detail(self, host: HostState) -> Detail:
+        """What stands below the figures of a host: what was chosen for it, else the first that it has."""
+        if self.view.averages:
+            return AVERAGES
+        offered = details_of(host)
+        chosen = self.view.details.get(host.config.name)
+        return chosen if chosen in offered else offered[0]
 
     @property
     def second(self) -> LoadSecond | None:
@@ -79,6 +127,15 @@ class Scene:
         whole = [second for second in state.seconds[-2:] if second.second < state.seconds[-1].second]
         started = next(segment.start for segment in state.segments if segment.run == state.running)
         return whole[0] if whole and whole[0].end > started else state.seconds[-1]
+
+
+def details_of(host: HostState) -> tuple[Detail, ...]:
+    """What can be looked at below the figures of a host, in the order in which a key goes through it."""
+    found = [PROCESSES] if host.config.processes is not None else []
+    found += [Detail("cores"), Detail("disks"), Detail("nets")]
+    found += [Detail("page", place) for place in range(len(host.pages))]
+    found += [Detail("tail", place) for place in range(len(host.tails))]
+    return tuple(found)
 
 
 def by_number(segments: tuple[Segment, ...], number: int | None) -> Segment | None:

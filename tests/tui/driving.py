@@ -35,7 +35,27 @@ async def settled(pilot: Pilot[object], source: ScriptedSource, events: int = 0)
     """Until the session has taken in that many events and the screen shows them."""
     await until(pilot, lambda: len(source.recorder.events) >= events)
     main(pilot.app).frame()
-    await pilot.pause()
+    await at_rest(pilot)
+
+
+async def press(pilot: Pilot[object], *keys: str) -> None:
+    """Presses the keys, and returns when what they do has been done and drawn."""
+    await pilot.press(*keys)
+    await at_rest(pilot)
+
+
+async def at_rest(pilot: Pilot[object]) -> None:
+    """Until nobody has a message left for many rounds of the event loop.
+
+    Pilot takes a process that gets no CPU for one that has nothing to do; this asks the queues instead.
+    """
+    calm = 0
+    async with asyncio.timeout(PATIENCE):
+        while calm < 30:
+            await asyncio.sleep(0)
+            pumps = [pilot.app, *(node for screen in pilot.app.screen_stack for node in screen.walk_children())]
+            busy = any(pump.message_queue_size for pump in (*pumps, *pilot.app.screen_stack))
+            calm = 0 if busy else calm + 1
 
 
 async def until(pilot: Pilot[object], holds: Callable[[], bool]) -> None:

@@ -14,11 +14,13 @@ from cockpit.model import events as ev
 from cockpit.model.histogram import Histogram
 from cockpit.model.hosts import (
     CpuCounters,
+    DiskCounters,
     HostConfig,
     HostFacts,
     HostReading,
     IoCounters,
     MemCounters,
+    NetCounters,
     ProcessCounters,
 )
 from cockpit.model.knobs import Knob, Setting
@@ -80,12 +82,15 @@ class Server:
     forks: int = 40_000
     pid: int = 2010
     owed: float = 0.0
+    comm: str = "apache2"
+    command: str = "/usr/sbin/apache2 -k start"
+    sent: float = 4e8
 
     def __post_init__(self) -> None:
-        self.processes = [self._worker("Ss", "/usr/sbin/apache2 -k start", 7200.0)]
+        self.processes = [self._worker("Ss", self.command, 7200.0)]
         self.processes += [self._worker("S", title, 3 * 86_400.0) for title in self.titles]
         self.kept = len(self.processes)
-        self.processes += [self._worker("S", "/usr/sbin/apache2 -k start", 600.0) for _ in range(self.workers)]
+        self.processes += [self._worker("S", self.command, 600.0) for _ in range(self.workers)]
 
     def _worker(self, stat: str, command: str, age: float = 0.3) -> ProcessCounters:
         self.pid += self.random.randint(1, 3)
@@ -95,7 +100,7 @@ class Server:
             ppid=2010,
             start=int((self.uptime - age) * FACTS.hz),
             stat=stat,
-            comm="apache2",
+            comm=self.comm,
             utime=int(age) // 60,
             stime=int(age) // 90,
             threads=1,
@@ -113,6 +118,7 @@ class Server:
         for kind, share in shares.items():
             self.spent[kind] += share * seconds * FACTS.hz * FACTS.cpus
         self.written += int(self.random.uniform(60, 400) * seconds)
+        self.sent += 9e6 * self.busy * seconds
         self.processes = [process for process in self.processes if not process.stat.startswith("Z")]
         self.owed += self.churn * seconds
         kept, workers = self.processes[: self.kept], self.processes[self.kept :]
@@ -123,7 +129,7 @@ class Server:
             gone = workers.pop(0)
             if self.owed < 1:
                 workers.append(_with(gone, stat="Z", command="", rss=0, shared=0, vsz=0))
-            workers.append(self._worker("S", "/usr/sbin/apache2 -k start"))
+            workers.append(self._worker("S", self.command))
         self.processes = [*kept, *sorted(workers, key=lambda process: process.pid)]
 
     def _aged(self, worker: ProcessCounters, ticks: float) -> ProcessCounters:
@@ -147,6 +153,32 @@ class Server:
             forks=self.forks,
             processes=tuple(self.processes),
             probe_cpu=0.0031,
+            cores=self._cores(spent),
+            disks=self._disks(),
+            nets=self._nets(),
+            running=1 + round(3 * self.busy),
+        )
+
+    def _cores(self, spent: dict[str, int]) -> tuple[CpuCounters, ...]:
+        """Two cores, of which the first does the most."""
+
+        def core(share: float) -> CpuCounters:
+            user, system, waited = (int(share * spent[kind]) for kind in ("user", "system", "iowait"))
+            total = sum(spent.values()) // FACTS.cpus
+            return CpuCounters(user, 0, system, total - user - system - waited, waited, 0, 0, 0)
+
+        return core(0.6), core(0.4)
+
+    def _disks(self) -> tuple[DiskCounters, ...]:
+        writes = self.written // 24
+        figures = (120_400, writes, 0, 2_400_000, self.written, 0, 88_000, 3 * writes, 0, 2 * writes, 3 * writes)
+        return (DiskCounters("vda", *figures), DiskCounters("nvme1n1", *(0 for _ in figures)))
+
+    def _nets(self) -> tuple[NetCounters, ...]:
+        sent = int(self.sent)
+        return (
+            NetCounters("lo", 90_000, 900, 0, 0, 90_000, 900, 0, 0),
+            NetCounters("eth0", sent // 6, sent // 900, 0, 0, sent, sent // 1100, 0, 0),
         )
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from cockpit.model import events as ev
 from cockpit.model.errors import ChangeRefused, ChangeUndone, CockpitError, UsageError
 from cockpit.model.knobs import Setting
+from cockpit.session.asking import Question
 from cockpit.session.controls import Action, Tuning
 from cockpit.session.loop import Batch, Session
 from cockpit.tui.app import CockpitApp
@@ -61,6 +62,7 @@ class ScriptedControls:
         self.condition = ""
         self.extent: tuple[float, float] | None = None
         self.position: float | None = None
+        self.question: Question | None = None
         self.tuning: Tuning | None = ScriptedTuning(source)
         self.done: list[tuple[str, str]] = []
         self.actions = (

@@ -15,7 +15,7 @@ from cockpit.tui.widgets.latency import Latency
 from cockpit.tui.widgets.position import Position
 from cockpit.tui.widgets.runs import Runs
 from cockpit.tui.widgets.throughput import Throughput
-from tests.tui.driving import driven, main, settled, shown, text_of, until
+from tests.tui.driving import at_rest, driven, main, press, settled, shown, text_of, until
 from tests.tui.scenario import Scenario
 
 EVENTS = Scenario().events(99)
@@ -41,9 +41,9 @@ async def test_v_turns_latency_from_histogram_to_percentiles_and_back() -> None:
     async with driven(EVENTS) as (pilot, _):
         latency = main(pilot.app).query_one(Latency)
         before = text_of(latency)
-        await pilot.press("v")
+        await press(pilot, "v")
         assert "first byte ms" in text_of(latency)
-        await pilot.press("v")
+        await press(pilot, "v")
         assert text_of(latency) == before
 
 
@@ -52,20 +52,20 @@ async def test_up_and_down_choose_a_row_whose_latency_is_shown_and_escape_lets_g
         screen = main(pilot.app)
         latency, runs = screen.query_one(Latency), screen.query_one(Runs)
         assert "row 4" in text_of(latency)
-        await pilot.press("up", "up")
+        await press(pilot, "up", "up")
         assert "row 2" in text_of(latency)
         assert "▸ 2" in text_of(runs)
-        await pilot.press("down")
+        await press(pilot, "down")
         assert "row 3" in text_of(latency)
-        await pilot.press("up", "up", "up", "up")
+        await press(pilot, "up", "up", "up", "up")
         assert "row 1" in text_of(latency)
-        await pilot.press("escape")
+        await press(pilot, "escape")
         assert "row 4" in text_of(latency)
 
 
 async def test_b_makes_the_chosen_row_the_baseline() -> None:
     async with driven(EVENTS) as (pilot, _):
-        await pilot.press("up", "up", "b")
+        await press(pilot, "up", "up", "b")
         rows = text_of(main(pilot.app).query_one(Runs)).splitlines()
         assert "base gen!+" in rows[3]
         assert "-15 %" in rows[2]
@@ -73,7 +73,7 @@ async def test_b_makes_the_chosen_row_the_baseline() -> None:
 
 async def test_b_without_a_row_says_what_is_missing() -> None:
     async with driven() as (pilot, _):
-        await pilot.press("b")
+        await press(pilot, "b")
         await until(pilot, lambda: any("start a run" in note.message for note in pilot.app._notifications))
 
 
@@ -81,9 +81,9 @@ async def test_tab_looks_at_the_next_host_and_back() -> None:
     async with driven(Scenario(3).events(30)) as (pilot, _):
         panes = main(pilot.app).query_one(HostPanes)
         assert "▸ web1" in text_of(panes)
-        await pilot.press("tab")
+        await press(pilot, "tab")
         assert "▸ web2" in text_of(panes)
-        await pilot.press("shift+tab", "shift+tab")
+        await press(pilot, "shift+tab", "shift+tab")
         assert "▸ web3" in text_of(panes)
 
 
@@ -91,41 +91,41 @@ async def test_s_sorts_processes_and_p_gives_the_host_the_screen() -> None:
     async with driven(EVENTS) as (pilot, _):
         screen = main(pilot.app)
         panes = screen.query_one(HostPanes)
-        assert "▾PID" in text_of(panes)
-        await pilot.press("s")
+        assert "▴PID" in text_of(panes)
+        await press(pilot, "s")
         assert "▾%CPU" in text_of(panes)
-        await pilot.press("p")
+        await press(pilot, "p")
         await until(pilot, lambda: panes.size.width > 100)
         assert not screen.query_one(Throughput).size.area
-        await pilot.press("p")
+        await press(pilot, "p")
         await until(pilot, lambda: panes.size.width < 60)
 
 
 async def test_p_shows_the_processes_where_the_terminal_is_small() -> None:
     async with driven(EVENTS, size=(60, 15)) as (pilot, _):
         assert "COMMAND" not in shown(pilot)
-        await pilot.press("p")
+        await press(pilot, "p")
         await until(pilot, lambda: "apache2 -k start" in shown(pilot))
 
 
 async def test_p_without_hosts_says_so() -> None:
     async with driven(Scenario(0).events(20)) as (pilot, _):
-        await pilot.press("p")
+        await press(pilot, "p")
         await until(pilot, lambda: any("no host is watched" in note.message for note in pilot.app._notifications))
         assert main(pilot.app).query_one(Throughput).size.width > 100, "without hosts the charts have the whole width"
 
 
 async def test_question_mark_lists_every_key_and_closes_again() -> None:
     async with driven(EVENTS) as (pilot, _source):
-        await pilot.press("question_mark")
+        await press(pilot, "question_mark")
         await until(pilot, lambda: isinstance(pilot.app.screen, HelpScreen))
-        await pilot.press("end", "escape")
+        await press(pilot, "end", "escape")
         await until(pilot, lambda: isinstance(pilot.app.screen, MainScreen))
 
 
 async def test_t_opens_the_tuning_panel() -> None:
     async with driven(EVENTS) as (pilot, _):
-        await pilot.press("t")
+        await press(pilot, "t")
         await until(pilot, lambda: isinstance(pilot.app.screen, TuningScreen))
 
 
@@ -134,26 +134,26 @@ async def test_t_opens_the_tuning_panel() -> None:
 )
 async def test_the_sessions_own_keys_run_its_actions(key: str, name: str) -> None:
     async with driven(EVENTS) as (pilot, source):
-        await pilot.press(key)
+        await press(pilot, key)
         await until(pilot, lambda: source.controls.done == [(name, "")])
 
 
 async def test_an_action_with_a_question_gets_the_answer() -> None:
     async with driven(EVENTS) as (pilot, source):
-        await pilot.press("m")
+        await press(pilot, "m")
         await until(pilot, lambda: isinstance(pilot.app.screen, PromptScreen))
-        await pilot.press(*"swap?", "enter")
+        await press(pilot, *"swap?", "enter")
         await until(pilot, lambda: source.controls.done == [("mark", "swap?")])
-        await pilot.press("m")
+        await press(pilot, "m")
         await until(pilot, lambda: isinstance(pilot.app.screen, PromptScreen))
-        await pilot.press("x", "escape")
+        await press(pilot, "x", "escape")
         await until(pilot, lambda: isinstance(pilot.app.screen, MainScreen))
         assert source.controls.done == [("mark", "swap?")]
 
 
 async def test_an_action_that_cannot_be_done_says_why_in_one_harmless_line() -> None:
     async with driven(EVENTS) as (pilot, _):
-        await pilot.press("x")
+        await press(pilot, "x")
         said = "no [load] in ·[31mthis profile: add one"
         await until(pilot, lambda: any(note.message == said for note in pilot.app._notifications))
 
@@ -186,5 +186,5 @@ async def test_a_resize_keeps_every_figure_alive() -> None:
     async with driven(EVENTS) as (pilot, _):
         for size in ((80, 24), (40, 12), (20, 5), (8, 2), (200, 50), (120, 40)):
             await pilot.resize_terminal(*size)
-            await pilot.pause()
+            await at_rest(pilot)
         assert "1.39k" in shown(pilot)

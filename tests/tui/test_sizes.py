@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cockpit.tui.screens.main import layout_for
-from tests.tui.driving import driven, shown
+from tests.tui.driving import driven, press, shown
 from tests.tui.scenario import Scenario
 
 
@@ -30,7 +30,7 @@ async def test_rate_percentiles_errors_and_hosts_are_in_sight(size: tuple[int, i
 async def test_every_screen_opens_at_every_size(size: tuple[int, int], events: list) -> None:  # type: ignore[type-arg]
     async with driven(events, size=size) as (pilot, _):
         for keys in (("t", "escape"), ("question_mark", "escape"), ("m", "escape"), ("p", "v", "s", "p"), ("up", "b")):
-            await pilot.press(*keys)
+            await press(pilot, *keys)
 
 
 def test_layouts_change_where_the_design_says() -> None:

@@ -8,9 +8,10 @@ import pytest
 from textual.pilot import Pilot
 
 from cockpit.tui.screens.tuning import TuningScreen
-from tests.tui.driving import settled, until
+from tests.tui.driving import at_rest, press, settled, until
 from tests.tui.scenario import Scenario
 from tests.tui.scripted import scripted_app
+from tests.tui.topology import topology
 
 Compare = Callable[..., bool]
 
@@ -30,15 +31,32 @@ def test_main_screen(snap_compare: Compare, size: tuple[int, int], second: float
     assert snap_compare(app, terminal_size=size, run_before=drawn)
 
 
+@pytest.mark.parametrize(
+    ("size", "keys"),
+    [((120, 40), ()), ((200, 50), ("enter",)), ((120, 40), ("p", "s", "f", "down")), ((120, 40), ("p", "p", "w"))],
+    ids=["stacked", "side_by_side", "processes_frozen", "averages"],
+)
+def test_two_hosts(snap_compare: Compare, size: tuple[int, int], keys: tuple[str, ...]) -> None:
+    events = topology(30.7)
+    app, source = scripted_app(events)
+
+    async def pressed(pilot: Pilot[object]) -> None:
+        await settled(pilot, source, len(events))
+        await press(pilot, *keys)
+        await at_rest(pilot)
+
+    assert snap_compare(app, terminal_size=size, run_before=pressed)
+
+
 def test_tuning_panel(snap_compare: Compare) -> None:
     events = Scenario().events(84.0)
     app, source = scripted_app(events)
 
     async def typing(pilot: Pilot[object]) -> None:
         await settled(pilot, source, len(events))
-        await pilot.press("t")
+        await press(pilot, "t")
         await until(pilot, lambda: isinstance(pilot.app.screen, TuningScreen))
-        await pilot.press(*"30", "down", *"60")
-        await pilot.pause()
+        await press(pilot, *"30", "down", *"60")
+        await at_rest(pilot)
 
     assert snap_compare(app, terminal_size=(120, 40), run_before=typing)

@@ -12,7 +12,7 @@ from textual.widgets import Input, Static
 from cockpit.model import events as ev
 from cockpit.tui.screens.main import MainScreen
 from cockpit.tui.screens.tuning import KnobRow, TuningScreen
-from tests.tui.driving import driven, text_of, until
+from tests.tui.driving import at_rest, driven, press, text_of, until
 from tests.tui.scenario import Scenario
 from tests.tui.scripted import ScriptedSource, ScriptedTuning
 
@@ -25,7 +25,7 @@ async def opened(
     async with driven(Scenario().events(until_second), size=size) as (pilot, source):
         tuning = source.controls.tuning
         assert isinstance(tuning, ScriptedTuning)
-        await pilot.press("t")
+        await press(pilot, "t")
         await until(pilot, lambda: isinstance(pilot.app.screen, TuningScreen) and status(pilot) == "")
         yield pilot, source, tuning
 
@@ -52,15 +52,15 @@ async def test_opening_reads_the_values_and_shows_where_they_stand() -> None:
         assert "web1:/etc/apache2/mods-available/mpm_prefork.conf" in details
         assert "MinSpareServers in <IfModule mpm_prefork_module>" in details
         assert "one word" in details
-        await pilot.press("down", "down")
+        await press(pilot, "down", "down")
         assert "allowed: 0 10 1000" in part(pilot, "details")
 
 
 async def test_several_values_are_applied_as_one_change() -> None:
     async with opened() as (pilot, source, tuning):
-        await pilot.press(*"30", "down", *"60")
+        await press(pilot, *"30", "down", *"60")
         assert "MinSpareServers 5 → 30, MaxSpareServers 10 → 60" in part(pilot, "plan")
-        await pilot.press("enter")
+        await press(pilot, "enter")
         await until(pilot, lambda: status(pilot).startswith("in force"))
         assert tuning.calls[1:] == [("apply", {"MinSpareServers": "30", "MaxSpareServers": "60"})]
         await until(pilot, lambda: typed(pilot) == ["", "", ""])
@@ -80,10 +80,10 @@ async def test_what_is_typed_faster_than_the_panel_draws_lands_in_the_right_fiel
 async def test_while_a_change_is_under_way_the_panel_says_so_and_takes_no_other() -> None:
     async with opened() as (pilot, _, tuning):
         tuning.gate.clear()
-        await pilot.press(*"30", "ctrl+s")
+        await press(pilot, *"30", "ctrl+s")
         await until(pilot, lambda: status(pilot) == "applying …")
         await until(pilot, lambda: "under way for" in part(pilot, "changes"))
-        await pilot.press("ctrl+s")
+        await press(pilot, "ctrl+s")
         await until(pilot, lambda: "one thing at a time" in status(pilot))
         tuning.gate.set()
         await until(pilot, lambda: status(pilot).startswith("in force"))
@@ -93,7 +93,7 @@ async def test_while_a_change_is_under_way_the_panel_says_so_and_takes_no_other(
 async def test_a_change_that_was_put_back_says_why_and_keeps_what_was_typed() -> None:
     async with opened() as (pilot, _, tuning):
         tuning.refuse = "web1: apachectl -t: Syntax error on line 5"
-        await pilot.press(*"many", "enter")
+        await press(pilot, *"many", "enter")
         await until(pilot, lambda: status(pilot) == f"not applied: {tuning.refuse}")
         assert typed(pilot)[0] == "many"
         await until(pilot, lambda: "undone: web1: apachectl -t" in part(pilot, "changes"))
@@ -101,7 +101,7 @@ async def test_a_change_that_was_put_back_says_why_and_keeps_what_was_typed() ->
 
 async def test_undo_takes_the_last_change_back() -> None:
     async with opened(41.0) as (pilot, source, tuning):
-        await pilot.press("ctrl+z")
+        await press(pilot, "ctrl+z")
         await until(pilot, lambda: status(pilot) == "taken back")
         assert tuning.calls[-1] == ("undo", {})
         await until(pilot, lambda: source.session.state.knobs["MaxSpareServers"].value == "10")
@@ -109,22 +109,22 @@ async def test_undo_takes_the_last_change_back() -> None:
 
 async def test_undo_with_nothing_to_undo_says_so() -> None:
     async with opened() as (pilot, _, _tuning):
-        await pilot.press("ctrl+z")
+        await press(pilot, "ctrl+z")
         await until(pilot, lambda: status(pilot) == "not applied: nothing to undo")
 
 
 async def test_enter_with_nothing_typed_changes_nothing() -> None:
     async with opened() as (pilot, _, tuning):
-        await pilot.press("enter")
+        await press(pilot, "enter")
         await until(pilot, lambda: "type a new value" in status(pilot))
-        await pilot.press("5", "enter")
-        await pilot.pause()
+        await press(pilot, "5", "enter")
+        await at_rest(pilot)
         assert tuning.calls == [("refresh", {})], "5 is in force already"
 
 
 async def test_reading_again_and_the_arrows_round_the_ends() -> None:
     async with opened() as (pilot, _, tuning):
-        await pilot.press("up", *"10", "down", "4", "ctrl+r")
+        await press(pilot, "up", *"10", "down", "4", "ctrl+r")
         await until(pilot, lambda: len(tuning.calls) == 2)
         assert tuning.calls[-1] == ("refresh", {})
         assert typed(pilot) == ["4", "", "10"]
@@ -133,9 +133,9 @@ async def test_reading_again_and_the_arrows_round_the_ends() -> None:
 async def test_a_change_goes_on_when_the_panel_is_closed_and_its_end_is_told() -> None:
     async with opened() as (pilot, source, tuning):
         tuning.gate.clear()
-        await pilot.press(*"30", "enter")
+        await press(pilot, *"30", "enter")
         await until(pilot, lambda: status(pilot) == "applying …")
-        await pilot.press("escape")
+        await press(pilot, "escape")
         await until(pilot, lambda: isinstance(pilot.app.screen, MainScreen))
         tuning.gate.set()
         await until(pilot, lambda: any("in force" in note.message for note in pilot.app._notifications))
@@ -146,26 +146,26 @@ async def test_a_value_that_could_not_be_read_says_why() -> None:
     async with opened() as (pilot, source, _):
         source.push(ev.KnobRead(t=39.0, knob="MinSpareServers", host="web1", value=None, detail="no such file"))
         await until(pilot, lambda: "could not be read" in text_of(pilot.app.screen.query_one("KnobRow .value", Static)))
-        await pilot.press("down", "up")
+        await press(pilot, "down", "up")
         assert "no such file" in part(pilot, "details")
 
 
 async def test_without_tuning_values_can_only_be_looked_at() -> None:
     async with driven(Scenario().events(76)) as (pilot, source):
         source.controls.tuning = None
-        await pilot.press("t")
+        await press(pilot, "t")
         await until(pilot, lambda: isinstance(pilot.app.screen, TuningScreen))
-        await pilot.pause()
+        await at_rest(pilot)
         assert not pilot.app.screen.query(Input)
         assert "only be looked at" in part(pilot, "keys")
-        await pilot.press("down", "enter", "ctrl+s", "ctrl+z", "ctrl+r")
+        await press(pilot, "down", "enter", "ctrl+s", "ctrl+z", "ctrl+r")
         assert "MaxSpareServers in" in part(pilot, "details")
         assert "A MinSpareServers 5 → 20" in part(pilot, "changes")
 
 
 async def test_a_profile_without_knobs_says_how_to_get_some() -> None:
     async with driven() as (pilot, _):
-        await pilot.press("t")
+        await press(pilot, "t")
         await until(pilot, lambda: isinstance(pilot.app.screen, TuningScreen))
-        await pilot.press("down", "enter", "escape")
+        await press(pilot, "down", "enter", "escape")
         await until(pilot, lambda: isinstance(pilot.app.screen, MainScreen))

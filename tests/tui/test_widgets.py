@@ -112,7 +112,7 @@ def test_a_host_pane_names_its_figures_as_sar_free_and_ps_do() -> None:
     ("event", "words"),
     [
         (ev.HostChanged(t=9.0, host="web1", condition="connecting", detail="looking up web1"), "connecting"),
-        (ev.HostChanged(t=9.0, host="web1", condition="refused", detail="its key has changed"), "REFUSED : its key"),
+        (ev.HostChanged(t=9.0, host="web1", condition="refused", detail="its key has changed"), "REFUSED  its key"),
         (ev.HostChanged(t=9.0, host="web1", condition="lost", detail="timed out"), "LOST  0 s ago: timed out"),
     ],
 )

@@ -22,8 +22,17 @@ _SCREEN_KEYS = (
     ("↑ ↓", "choose a row of the runs table: latency shows that row; Esc follows the newest again"),
     ("b", "make the chosen row the baseline that “vs base” compares with"),
     ("tab", "look at the next host"),
-    ("p", "the host alone, with as many of its processes as fit; again to go back"),
-    ("s", "sort processes by PID or by %CPU"),
+    ("d  D", "what stands below its figures: processes, cores, disks, interfaces, each status page, each tail"),
+    ("w", "averages of every host over the row looked at, in the place of that"),
+    ("p", "the host alone on the whole screen, then all hosts side by side, then as before"),
+    (
+        "Enter",
+        "the arrows go into the detail of the host looked at, whose head lights up: ↑ ↓ PgUp PgDn g G scroll. On the "
+        "whole screen (p) they are there already. Esc leads out again",
+    ),
+    ("f", "freeze the hosts: sort, filter and scroll what was so at that instant; again to go on"),
+    ("s  S", "sort processes by the next column; S turns the order round"),
+    ("/", "only processes with that text in their PID or command; an empty text shows all again"),
     ("?", "this help"),
     ("q  ^C", "end: load stops, the recording is closed, the terminal is as before"),
 )
@@ -31,7 +40,8 @@ _SCREEN_KEYS = (
 _READING = (
     (
         "throughput",
-        "Replies a second. A letter with a thread below it is a change, ▸ a note, ! above the chart a lost host; "
+        "Replies a second. A letter with a thread below it is a change, ▸ a note, ! above the chart a lost host, "
+        "R a restart of the server's parent process, ± the load altered by hand; "
         "a number on the time axis is where that row of the runs table begins. No dots: no load was running.",
     ),
     ("▒ on the axis", "In that second the load generator was the bottleneck, not the server: do not trust it."),
@@ -46,7 +56,9 @@ _READING = (
         "Plain difference of the two rates. One run against one other proves nothing yet: repeat both. "
         "“≠ load” means that the two rows were not under the same load.",
     ),
-    ("births/s", "Processes born a second while the row was counted, all hosts together."),
+    ("born/s", "Processes born a second while the row was counted, all hosts together."),
+    ("cpu %  tps …", "Averages of the servers over the row, of several hosts as web1/app1. w tells all of them."),
+    ("start, end", "In the averages: the first and the last 5 s of the row. mem alone is at the row's end."),
     ("gen!", "Beside a row: the generator was saturated during part of it."),
     ("short", "Beside a row: it lasted less than five seconds."),
     ("stop", "Beside a row: stopped by hand before its end."),
@@ -55,9 +67,38 @@ _READING = (
     ("us sy io st id", "CPU of all cores as sar -u: user (nice with it), system, waiting for disks, stolen, idle."),
     ("io", "As sar -b: transfers a second, of them reads and writes; 512-byte blocks read and written a second."),
     ("mem", "As free -m. “avail” is what programs could still get."),
-    ("rss, own", "Memory of all processes shown: rss counts shared pages once per process, own leaves them out."),
+    (
+        "net",
+        "As sar -n DEV, all interfaces but the loopback together. err/s and drop/s stand there where there are any.",
+    ),
+    ("run, blocked", "Tasks that were running, and those that waited for a disk, at that instant."),
+    (
+        "rss, own",
+        "Memory of all processes shown. rss counts what they share (libraries, shared memory) once in every process, "
+        "so its sum can be many times what is really used and grow while free memory stays. own counts only what no "
+        "other shares: the truth lies between the two, near own plus one share. pss, where it may be read, is that "
+        "truth: each shared page counted once, by parts.",
+    ),
+    (
+        "≤ 4 unseen",
+        "The host made so many more processes and threads in that second than were seen to be born: of the processes "
+        "shown, no more than these can have come and gone between two samples.",
+    ),
     ("%CPU", "Of one core, over the last interval (ps shows the average over a process's life)."),
-    ("+ before a PID", "The process was not there one sample ago."),
+    (
+        "+ before a PID",
+        "The process was not there one sample ago. Orange: defunct, its parent has not fetched its end.",
+    ),
+    ("probe, trip", "CPU time the probe takes on the host for a sample; time from asking to the answer."),
+    ("every 2 s", "Beside a host: samples come less often than asked, because the line is slow."),
+    ("SLOW, LOST", "SLOW: connected, but the answer is overdue. LOST: no connection; it is tried again by itself."),
+    ("REFUSED", "The host or its key was turned down, for the reason that stands there. A changed key always is."),
+    (
+        "hidepid",
+        "/proc of that host hides the processes of others from this user: what is not shown may well be there.",
+    ),
+    ("paused", "A tail that one looks back in stands still; Esc goes on with the newest line."),
+    ("skipped", "Lines of a tail that came faster than they can be kept."),
 )
 
 

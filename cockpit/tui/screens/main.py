@@ -15,10 +15,12 @@ from cockpit.model.errors import CockpitError
 from cockpit.model.text import neutral
 from cockpit.session.controls import Action
 from cockpit.session.loop import Session
+from cockpit.tui import looking
 from cockpit.tui.lines import Lines
-from cockpit.tui.scene import LATENCY_VIEWS, PROCESS_ORDERS, Scene, View
+from cockpit.tui.scene import LATENCY_VIEWS, Scene, View
+from cockpit.tui.screens.asking import attend
 from cockpit.tui.screens.help import HelpScreen
-from cockpit.tui.screens.prompt import PromptScreen
+from cockpit.tui.screens.prompt import FilterScreen, PromptScreen
 from cockpit.tui.screens.tuning import TuningScreen
 from cockpit.tui.widgets.footer import Footer
 from cockpit.tui.widgets.hosts import HostLines, HostPanes
@@ -33,6 +35,15 @@ from cockpit.tui.widgets.topline import TopLine
 FRAME = 0.5
 
 LAYOUTS = ("wide", "narrow", "tiny")
+
+# From this width on two hosts stand side by side in their column.
+_BROAD = 180
+
+# Below so many lines beside those of the hosts the chart needs the room of the histogram; its figures are in the table.
+_ROOM_FOR_LATENCY = 19
+
+# What scrolls the detail of a host while the arrows act on it, whatever the session would do with these keys.
+_SCROLLS = ("up", "down", "pageup", "pagedown")
 
 
 def layout_for(width: int, height: int) -> str:
@@ -51,11 +62,22 @@ class MainScreen(Screen[None]):
         Binding("b", "baseline", "baseline"),
         Binding("tab", "host(1)", "next host"),
         Binding("shift+tab", "host(-1)", "host before"),
-        Binding("p", "host_alone", "processes"),
+        Binding("p", "room", "larger"),
+        Binding("d", "detail(1)", "next detail"),
+        Binding("D", "detail(-1)", "detail before"),
+        Binding("enter", "enter", "into the detail"),
+        Binding("w", "averages", "averages"),
+        Binding("f", "freeze", "freeze"),
+        Binding("slash", "filter", "filter"),
         Binding("s", "order", "sort"),
-        Binding("up", "row(-1)", "row above"),
-        Binding("down", "row(1)", "row below"),
-        Binding("escape", "follow", "newest row"),
+        Binding("S", "turn", "sort the other way"),
+        Binding("up", "up_or_down(-1)", "up"),
+        Binding("down", "up_or_down(1)", "down"),
+        Binding("pageup", "page(-1)", "page up"),
+        Binding("pagedown", "page(1)", "page down"),
+        Binding("g", "far(-1)", "top"),
+        Binding("G", "far(1)", "bottom"),
+        Binding("escape", "back", "back"),
         Binding("question_mark", "help", "help"),
         Binding("q", "app.leave", "quit"),
     ]
@@ -73,12 +95,15 @@ class MainScreen(Screen[None]):
     MainScreen Position { display: none; }
     MainScreen.-extent Position { display: block; }
 
+    MainScreen.-broad #left { width: 45fr; }
+    MainScreen.-broad #right { width: 55fr; }
     MainScreen.-no-hosts #right { display: none; }
     MainScreen.-narrow #right { display: none; }
     MainScreen.-narrow HostLines { display: block; }
     MainScreen.-narrow Throughput { height: 5fr; }
     MainScreen.-narrow Latency { height: 4fr; }
     MainScreen.-narrow Runs { height: 4fr; }
+    MainScreen.-narrow.-crowded Latency { display: none; }
     MainScreen.-tiny #body { display: none; }
     MainScreen.-tiny TopLine { display: none; }
     MainScreen.-tiny Numbers { display: block; }
@@ -138,6 +163,7 @@ class MainScreen(Screen[None]):
 
     def frame(self) -> None:
         """Draws the present state, if it is another than the one drawn last."""
+        attend(self.app, self, self.session)
         scene = self.scene()
         words = (scene.mode, scene.condition, scene.position, scene.extent, scene.trouble)
         now = (self.session.revision, self.view, words, self.size)
@@ -154,7 +180,9 @@ class MainScreen(Screen[None]):
         for name in LAYOUTS:
             self.set_class(name == layout, f"-{name}")
         self.set_class(not hosts, "-no-hosts")
-        self.set_class(self.view.host_alone and bool(hosts), "-host-alone")
+        self.set_class(self.size.height - len(hosts) < _ROOM_FOR_LATENCY, "-crowded")
+        self.set_class(self.size.width >= _BROAD and len(hosts) > 1, "-broad")
+        self.set_class(self.view.room != "column" and bool(hosts), "-host-alone")
         self.set_class(self.session.controls.extent is not None, "-extent")
         lines = self.query_one(HostLines)
         if lines.styles.height is None or lines.styles.height.value != len(hosts):
@@ -171,8 +199,25 @@ class MainScreen(Screen[None]):
 
     def action_order(self) -> None:
         """The next order of the processes."""
-        at = PROCESS_ORDERS.index(self.view.order)
-        self._look(replace(self.view, order=PROCESS_ORDERS[(at + 1) % len(PROCESS_ORDERS)]))
+        self._look(looking.next_order(self.view))
+
+    def action_turn(self) -> None:
+        """The processes the other way round."""
+        self._look(looking.turned(self.view))
+
+    def action_filter(self) -> None:
+        """Only some of the processes, as one types."""
+        if not self._has_hosts():
+            return
+        before = self.view.filter
+
+        def typed(text: str) -> None:
+            self._look(looking.filtered(self.view, text))
+
+        def answered(text: str | None) -> None:
+            typed(before if text is None else text)
+
+        self.app.push_screen(FilterScreen("processes with", before, typed), answered)
 
     def action_baseline(self) -> None:
         """Compares with the row looked at from now on."""
@@ -184,16 +229,60 @@ class MainScreen(Screen[None]):
 
     def action_host(self, step: int) -> None:
         """Looks at the next host."""
-        hosts = len(self.session.state.hosts)
-        if hosts:
-            self._look(replace(self.view, host=(self.view.host + step) % hosts))
+        self._look(looking.next_host(self.scene(), step))
 
-    def action_host_alone(self) -> None:
-        """The host looked at fills the screen, or no longer."""
+    def action_room(self) -> None:
+        """The host looked at fills the screen, then all of them, then their column."""
+        if self._has_hosts():
+            self._look(looking.next_room(self.scene()))
+
+    def action_detail(self, step: int) -> None:
+        """What stands below the figures of the host looked at."""
+        if self._has_hosts():
+            self._look(looking.next_detail(self.scene(), step))
+
+    def action_enter(self) -> None:
+        """The arrows act on that detail, or on the runs table again."""
+        if self._has_hosts():
+            self._look(looking.entered(self.scene(), alone=layout_for(*self.size) != "wide"))
+
+    def action_averages(self) -> None:
+        """Averages of the row looked at in place of every detail."""
+        if self._has_hosts():
+            self._look(looking.averages(self.scene()))
+
+    def action_freeze(self) -> None:
+        """Holds what is shown of the hosts, or lets it go on."""
+        if self._has_hosts():
+            self._look(looking.frozen(self.scene()))
+
+    def _has_hosts(self) -> bool:
         if not self.session.state.hosts:
             self.app.notify("no host is watched: [[host]] in a profile adds one", markup=False)
-            return
-        self._look(replace(self.view, host_alone=not self.view.host_alone))
+        return bool(self.session.state.hosts)
+
+    def action_up_or_down(self, step: int) -> None:
+        """Moves in the detail that the arrows act on, or to the row of the runs table above or below."""
+        if self._inside():
+            self._scroll(step)
+        else:
+            self.action_row(step)
+
+    def action_page(self, step: int) -> None:
+        """A page up or down in the detail."""
+        if self._inside():
+            self._scroll(step * max(1, self.query_one(HostPanes).reach.page - 1))
+
+    def action_far(self, step: int) -> None:
+        """To the first or the last line of the detail."""
+        if self._inside():
+            self._scroll(step * (self.query_one(HostPanes).reach.most + 1))
+
+    def _inside(self) -> bool:
+        return self.view.inside and bool(self.session.state.hosts)
+
+    def _scroll(self, lines: int) -> None:
+        self._look(looking.scrolled(self.scene(), lines, self.query_one(HostPanes).reach))
 
     def action_row(self, step: int) -> None:
         """Looks at the row above or below; below the last one is: whichever is the newest."""
@@ -203,9 +292,9 @@ class MainScreen(Screen[None]):
             last = len(self.session.state.segments)
             self._look(replace(self.view, row=None if number > last else number))
 
-    def action_follow(self) -> None:
-        """Back to the newest row and the whole screen."""
-        self._look(replace(self.view, row=None, host_alone=False))
+    def action_back(self) -> None:
+        """One step back, in the end to the newest row and how the screen is at first."""
+        self._look(looking.back(self.view))
 
     def action_help(self) -> None:
         """All keys and how to read the figures."""
@@ -216,6 +305,8 @@ class MainScreen(Screen[None]):
         self.app.push_screen(TuningScreen(self.session))
 
     def on_key(self, event: Key) -> None:
+        if event.key in _SCROLLS and self._inside():
+            return
         action = next((action for action in self.session.controls.actions if _pressed(event, action)), None)
         if action is not None:
             event.stop()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
+from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
@@ -38,4 +39,43 @@ class PromptScreen(ModalScreen[str | None]):
             yield Static(Content("Enter: do it   Esc: leave it"), classes="hint")
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
+        self.dismiss(event.value)
+
+
+class FilterScreen(ModalScreen[str | None]):
+    """One line at the bottom: each letter typed is told to `typed`, so that what it does is seen at once.
+
+    Ends with the text, or None where the person thought better of it.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "cancel")]
+    DEFAULT_CSS = """
+    FilterScreen { align: center bottom; background: transparent; }
+    FilterScreen > Horizontal { width: 1fr; height: 1; padding: 0 1; background: $surface; }
+    FilterScreen Static { width: auto; color: $cockpit-dim; }
+    FilterScreen Input { width: 1fr; background: $panel; }
+    """
+
+    def __init__(self, label: str, text: str, typed: Callable[[str], None]) -> None:
+        super().__init__()
+        self.label = label
+        self.text = text
+        self.typed = typed
+        self._over = False
+
+    def compose(self) -> ComposeResult:
+        with Horizontal():
+            yield Static(Content(f"{self.label} "))
+            field = Input(self.text, compact=True, select_on_focus=False)
+            field.cursor_blink = False
+            yield field
+            yield Static(Content(" Enter: keep it   Esc: as before"))
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        # A key pressed right behind Enter still reaches the field.
+        if not self._over:
+            self.typed(event.value)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        self._over = True
         self.dismiss(event.value)

@@ -49,7 +49,7 @@ class KnobRow(Horizontal):
             yield Value(_in_force(self.known), classes="value")
             return
         yield Static(_in_force(self.known), classes="value")
-        suggester = SuggestFromList(self.knob.values) if self.knob.values else None
+        suggester = SuggestFromList(self.knob.choices) if self.knob.choices else None
         field = Input(compact=True, suggester=suggester)
         # A blinking cursor is traffic on a line that may have little to spare.
         field.cursor_blink = False
@@ -267,11 +267,13 @@ def _in_force(state: KnobState) -> Content:
 def _details(state: KnobState) -> str:
     knob = state.knob
     section = f" in <{neutral(knob.section)}>" if knob.section else ""
-    allowed = " ".join(neutral(value) for value in knob.values) or "one word"
+    allowed = neutral(knob.allowed.replace(", ", " ")) or "one word"
+    where = f":{neutral(knob.file)}" if knob.file else ""
+    what = knob.directive or knob.key or knob.mount or knob.get or " | ".join(knob.choices)
     trouble = f"could not be read: {neutral(state.detail)}" if state.detail else ""
     lines = (
-        f"{neutral(knob.host)}:{neutral(knob.file)}",
-        f"{neutral(knob.directive)}{section} · allowed: {allowed}",
+        f"{neutral(knob.host)}{where}",
+        f"{neutral(what)}{section} · allowed: {allowed}",
         f"test: {neutral(knob.test)}",
         f"reload: {neutral(knob.reload)}",
         trouble,

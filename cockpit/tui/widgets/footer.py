@@ -5,18 +5,31 @@ from __future__ import annotations
 from cockpit.session.controls import Action
 from cockpit.tui.cells import Line, ends, length, packed
 from cockpit.tui.lines import Lines
-from cockpit.tui.scene import Scene
+from cockpit.tui.scene import PROCESSES, Scene
 from cockpit.tui.words import key_name
 
 # Key, label, and how many hosts it takes to be of use.
 _SCREEN: tuple[tuple[str, str, int], ...] = (
     ("t", "tune", 0),
     ("v", "view", 0),
-    ("b", "baseline", 0),
     ("tab", "host", 2),
-    ("p", "processes", 1),
-    ("s", "sort", 1),
+    ("d", "detail", 1),
+    ("Enter", "into it", 1),
+    ("p", "larger", 1),
+    ("w", "averages", 1),
+    ("b", "baseline", 0),
 )
+# While the arrows act on the detail of a host.
+_INSIDE: tuple[tuple[str, str, int], ...] = (
+    ("↑↓ PgUp PgDn", "scroll", 1),
+    ("Esc", "back", 1),
+    ("d", "detail", 1),
+    ("f", "freeze", 1),
+    ("p", "larger", 1),
+    ("tab", "host", 2),
+    ("w", "averages", 1),
+)
+_OF_PROCESSES: tuple[tuple[str, str, int], ...] = (("/", "filter", 1), ("s", "sort", 1), ("S", "turn", 1))
 _ALWAYS: tuple[tuple[str, str], ...] = (("?", "help"), ("q", "quit"))
 
 
@@ -29,8 +42,22 @@ class Footer(Lines):
         always = packed([_key(*entry) for entry in _ALWAYS], width)
         offered = [_action(action) for action in scene.actions if action.footer]
         room = width - length(always) - 2
-        own = [_key(key, label) for key, label, hosts in _SCREEN if len(scene.hosts) >= hosts]
-        return [ends(packed([*offered, *own], room), always, width)]
+        own = [_key(key, label) for key, label, hosts in _own(scene) if len(scene.hosts) >= hosts]
+        # Where the arrows went is what the person wants to know first.
+        keys = [*own, *offered] if _inside(scene) else [*offered, *own]
+        return [ends(packed(keys, room), always, width)]
+
+
+def _inside(scene: Scene) -> bool:
+    return scene.host is not None and scene.view.inside
+
+
+def _own(scene: Scene) -> tuple[tuple[str, str, int], ...]:
+    """The screen's own keys, those of use where the arrows are."""
+    if scene.host is None or not scene.view.inside:
+        return _SCREEN
+    of_processes = _OF_PROCESSES if scene.detail(scene.host) == PROCESSES else ()
+    return (*_INSIDE[:2], *of_processes, *_INSIDE[2:])
 
 
 def _action(action: Action) -> Line:

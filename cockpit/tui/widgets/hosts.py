@@ -4,205 +4,146 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cockpit.model.state import HostPoint, HostState
-from cockpit.model.text import clock, neutral, size
-from cockpit.tui.braille import trend
-from cockpit.tui.cells import EMPTY, Line, clip, ends, length, packed, rule
+from rich.cells import cell_len
+
+from cockpit.model.state import HostState
+from cockpit.model.text import neutral, si, size
+from cockpit.tui.cells import EMPTY, Line, beside, clip, fit, length, packed, pairs, right
 from cockpit.tui.lines import Lines
 from cockpit.tui.scene import Scene
-from cockpit.tui.widgets.processes import process_table
+from cockpit.tui.widgets.details import Reach
+from cockpit.tui.widgets.host_pane import FIGURES, WHOLE, churn, condition_words, host_pane
 
-# Title, cpu, mem, io, load, processes.
-_SHORT = 6
-# What makes a pane worth its name: figures and a few processes.
-_WHOLE = 10
+# Title, cpu, processes, memory: less of a host is a line.
+_SHORT = 4
 
-_MIB = 1024 * 1024
+# Hosts stand side by side where each has so many cells.
+_LEAST = 50
+_GAP = 3
 
-# Points in a trend, at most.
-_TREND = 24
-
-_IO_ON_ONE_LINE = 66
+# Cells of a name and of a process pattern in a line.
+_NAME, _PATTERN = 16, 10
 
 
 class HostPanes(Lines):
-    """All hosts one under the other; the one looked at has the most room."""
+    """All hosts side by side and one under the other; the one looked at has the most room.
+
+    `reach` is how far the detail of the one looked at can be scrolled.
+    """
+
+    reach = Reach()
 
     def draw(self, scene: Scene, width: int, height: int) -> list[Line]:
         hosts = scene.hosts
+        self.reach = Reach()
         if not hosts:
             return []
         at = scene.view.host % len(hosts)
-        if scene.view.host_alone:
-            return host_pane(hosts[at], scene, True, width, height)
+        if scene.view.room == "alone" or len(hosts) == 1:
+            return self._stack([hosts[at]], scene, width, height)
+        columns = max(1, min(len(hosts), (width + _GAP) // (_LEAST + _GAP)))
+        if columns == 1:
+            return self._stack(hosts, scene, width, height)
+        each = (width - _GAP * (columns - 1)) // columns
+        return beside([self._stack(hosts[at::columns], scene, each, height) for at in range(columns)], each, height)
+
+    def _stack(self, hosts: Sequence[HostState], scene: Scene, width: int, height: int) -> list[Line]:
+        """Some of the hosts one under the other."""
+        looked_at = next((place for place, host in enumerate(hosts) if host is scene.host), 0)
+        first, last = in_sight(len(hosts), looked_at, height)
+        hidden = len(hosts) - (last - first)
+        shown = hosts[first:last]
         lines: list[Line] = []
-        for place, (host, room) in enumerate(zip(hosts, share_out(height, len(hosts), at), strict=True)):
-            pane = host_pane(host, scene, place == at and len(hosts) > 1, width, room) if room > 1 else []
-            lines += pane or ([host_line(host, scene, width)] if room else [])
-            lines += [EMPTY] * (room - len(pane) if pane else 0)
-        return lines
+        for host, room in zip(shown, share_out(height - bool(hidden), len(shown), looked_at - first), strict=True):
+            if room == 1:
+                lines.append(host_line(host, scene, width))
+                continue
+            pane = host_pane(host, scene, width, room)
+            if host is scene.host:
+                self.reach = pane.reach
+            lines += [*pane.lines, *[EMPTY] * (room - len(pane.lines))]
+        return [*lines, ((f"… and {hidden} hosts more: tab", "dim"),)] if hidden else lines
 
 
 class HostLines(Lines):
-    """One line a host, no more hosts than half the screen."""
+    """One line a host; where there are too many, those around the one looked at."""
 
     def draw(self, scene: Scene, width: int, height: int) -> list[Line]:
-        return [host_line(host, scene, width) for host in scene.hosts]
+        hosts = scene.hosts
+        if len(hosts) <= height:
+            return [host_line(host, scene, width) for host in hosts]
+        room = max(1, height - 1)
+        at = scene.view.host % len(hosts)
+        first = max(0, min(at - room // 2, len(hosts) - room))
+        lines = [host_line(host, scene, width) for host in hosts[first : first + room]]
+        return [*lines, ((f"  … and {len(hosts) - room} hosts more: tab", "dim"),)]
+
+
+def in_sight(hosts: int, looked_at: int, height: int) -> tuple[int, int]:
+    """(first, behind the last) of the hosts that are shown: all of them where each has a line beside a short pane, else
+    those around the one looked at."""
+    most = max(1, height - _SHORT)
+    if hosts <= most + 1:
+        return 0, hosts
+    first = max(0, min(looked_at - most // 2, hosts - most))
+    return first, first + most
 
 
 def share_out(height: int, hosts: int, looked_at: int) -> list[int]:
     """Lines for each host: equal where each gets a whole pane, else the one looked at takes what the others leave."""
-    if hosts * _WHOLE <= height:
+    if hosts * WHOLE <= height:
         each, over = divmod(height, hosts)
         return [each + (place < over) for place in range(hosts)]
-    others = _SHORT if (hosts - 1) * _SHORT + _WHOLE <= height else 1
+    others = next((rows for rows in (FIGURES, _SHORT) if (hosts - 1) * rows + WHOLE <= height), 1)
     mine = max(1, height - others * (hosts - 1))
     return [mine if place == looked_at else others for place in range(hosts)]
 
 
-def host_pane(host: HostState, scene: Scene, chosen: bool, width: int, height: int) -> list[Line]:
-    """Title, condition, figures, processes: as much as fits, in this order."""
-    lines = [_title(host, scene, chosen, width), *_condition(host, scene)]
-    if host.point:
-        role = "" if host.condition == "up" else "dim"
-        lines += _figures(host, host.point, role, width)
-        lines += process_table(host, scene.view.order, role, width, height - len(lines))
-    return lines[:height]
-
-
 def host_line(host: HostState, scene: Scene, width: int) -> Line:
-    """Name, condition and the chief figures, as many as fit."""
-    chosen = host is scene.host and len(scene.hosts) > 1
-    name: Line = ((f"{'▸' if chosen else ' '}{neutral(host.config.name)}", "strong"),)
-    if host.condition != "up":
-        said = _condition(host, scene)
-        return clip((*name, ("  ", ""), *(said[0] if said else ())), width)
-    point = host.point
-    if point is None:
+    """Name, condition and the chief figures, as many as fit, in columns that those of other hosts share."""
+    looked_at = host is scene.host and len(scene.hosts) > 1
+    wide = min(_NAME, max(cell_len(neutral(other.config.name)) for other in scene.hosts))
+    name: Line = ((f"{'▸' if looked_at else ' '}{fit(neutral(host.config.name), wide)}", "strong"),)
+    if scene.view.frozen is not None:
+        name = (*name, (" ", ""), (" FROZEN ", "alarm"))
+    word, rest, role = condition_words(host, scene)
+    if word:
+        badge = f" {word} " if role == "alarm" else word
+        return clip((*name, (" ", ""), (badge, role), (f" {rest}", "")), width)
+    if host.point is None:
         return clip((*name, ("  up, first figures to come", "dim")), width)
-    parts: list[Line] = [name]
-    if point.cpu:
-        parts.append((("cpu ", "dim"), (f"{100 - point.cpu.idle:.0f} %", "")))
-    if host.config.processes is not None:
-        parts.append(_pairs(((f"{neutral(host.config.processes)} ", f"{point.count}"), (" ", _churn(point))), ""))
-        if point.defunct:
-            parts.append((("Z ", "dim"), (str(point.defunct), "warn")))
-    parts.append((("avail ", "dim"), (f"{point.memory.available / _MIB:.0f} MiB", "")))
-    parts.append((("load ", "dim"), (f"{point.load[0]:.2f}", "")))
-    if point.io:
-        parts.append((("tps ", "dim"), (f"{point.io.tps:.0f}", "")))
-    return packed(parts, width)
+    return packed([name, *(part for part in _parts(host, scene) if length(part))], width)
 
 
-def _title(host: HostState, scene: Scene, chosen: bool, width: int) -> Line:
-    name: Line = ((f"{'▸ ' if chosen else ''}{neutral(host.config.name)}", "strong"),)
-    place = f"  ssh {neutral(host.config.ssh)}" if host.config.ssh is not None else "  this machine"
-    if host.condition != "up" or host.point is None or host.seen is None:
-        return rule((*name, (place, "dim")), (), width)
-    since = f"{max(0.0, scene.now - host.seen):.1f} s ago · probe {1000 * host.point.probe_cpu:.0f} ms"
-    return rule((*name, (place, "dim")), ((since, "dim"),), width)
-
-
-def _condition(host: HostState, scene: Scene) -> list[Line]:
-    """What there is to say about a host that is not up."""
-    detail = f": {neutral(host.detail)}" if host.detail else ""
-    ago = max(0.0, scene.now - host.since)
-    if host.condition == "connecting":
-        return [(("connecting …", "warn"), (detail.lstrip(":"), "dim"))]
-    if host.condition == "refused":
-        return [((" REFUSED ", "alarm"), (detail, ""))]
-    if host.condition == "lost":
-        lines: list[Line] = [((" LOST ", "alarm"), (f" {_ago(ago)} ago{detail}", ""))]
-        if host.seen is not None:
-            lines.append(((f"trying again by itself; figures of {clock(host.seen)}", "warn"),))
-        return lines
-    return []
-
-
-def _ago(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
-
-
-def _figures(host: HostState, point: HostPoint, role: str, width: int) -> list[Line]:
-    recent = host.points[-_TREND:]
-    busy = [100 - at.cpu.idle for at in recent if at.cpu]
-    used = [at.memory.used / at.memory.total for at in recent if at.memory.total]
-    cpu, memory = _pairs(_cpu(point), role, "cpu"), _pairs(_memory(point), role, "mem")
-    room = width - max(length(cpu), length(memory)) - 2
-    lines = [
-        _trended(cpu, busy, 100.0, room, width),
-        _trended(memory, used, 1.0, room, width),
-        *_io_and_load(point, role, width),
+def _parts(host: HostState, scene: Scene) -> list[Line]:
+    """The chief figures, those that tell most first, each as wide as it can get."""
+    point = host.point
+    assert point is not None
+    busy = f"{100 - point.cpu.idle:.0f}" if point.cpu else "–"
+    parts: list[Line] = [pairs([("cpu ", right(busy, 3)), ("", " %")])]
+    parts += _process_parts(host, scene)
+    parts += [
+        pairs([("avail ", right(size(point.memory.available), 5))]),
+        pairs([("load ", right(f"{point.load[0]:.2f}", 5))]),
+        pairs([("tps ", right(si(point.io.tps) if point.io else "–", 5))]),
     ]
-    if host.config.processes is not None:
-        lines.append(_processes(host, point, role, width))
-    return lines
+    if point.net:
+        parts.append(pairs([("rxkB/s ", right(si(point.net.rxkb), 5)), (" txkB/s ", right(si(point.net.txkb), 5))]))
+    return parts
 
 
-def _cpu(point: HostPoint) -> tuple[tuple[str, str], ...]:
-    if point.cpu is None:
-        return (("", "to come"),)
-    cpu = point.cpu
-    shares = (("us ", cpu.user + cpu.nice), ("  sy ", cpu.system), ("  io ", cpu.iowait), ("  st ", cpu.steal))
-    return (*((name, f"{share:2.0f}") for name, share in shares), ("  id ", f"{cpu.idle:2.0f}"))
-
-
-def _memory(point: HostPoint) -> tuple[tuple[str, str], ...]:
-    memory = point.memory
-    figures = (("used ", memory.used), ("  free ", memory.free), ("  avail ", memory.available))
-    return (*((name, f"{nbytes / _MIB:.0f}") for name, nbytes in figures), (" MiB", ""))
-
-
-def _io_and_load(point: HostPoint, role: str, width: int) -> list[Line]:
-    """Two lines; where the first would not hold all of I/O, its blocks share the second with the load average."""
-    load = _load(point, role, 2)
-    if point.io is None:
-        return [_pairs((("", "to come"),), role, "io"), load]
-    io = point.io
-    transfers = (("tps ", f"{io.tps:.0f}"), ("  rtps ", f"{io.rtps:.0f}"), ("  wtps ", f"{io.wtps:.0f}"))
-    blocks = (("bread/s ", f"{io.bread:.0f}"), ("  bwrtn/s ", f"{io.bwrtn:.0f}"))
-    if width >= _IO_ON_ONE_LINE:
-        return [(*_pairs(transfers, role, "io"), ("  ", ""), *_pairs(blocks, role)), load]
-    second = (("     ", ""), *_pairs(blocks, role), ("  ", ""))
-    if length((*second, *load)) > width:
-        load = _load(point, role, 1)
-    return [_pairs(transfers, role, "io"), clip((*second, *load), width)]
-
-
-def _load(point: HostPoint, role: str, digits: int) -> Line:
-    return _pairs((("", " ".join(f"{load:.{digits}f}" for load in point.load)),), role, "load")
-
-
-def _processes(host: HostState, point: HostPoint, role: str, width: int) -> Line:
-    """Name, number, churn, defunct, memory: pushed together where the room is short, then without what comes last."""
-    parts: list[Line] = [
-        ((f"{neutral(host.config.processes or '')} ", role or "strong"), (f"{point.count} procs", role)),
-        ((_churn(point), role),),
-        ((f"Z {point.defunct}", "warn" if point.defunct else "dim"),),
-        _pairs((("rss ", size(point.rss)),), role),
-        _pairs((("own ", size(point.unshared)),), role),
-    ]
-    parts = [part for part in parts if length(part)]
-    roomy = sum(length(part) + 2 for part in parts) - 2 <= width
-    return packed(parts, width, "  " if roomy else " ")
-
-
-def _churn(point: HostPoint) -> str:
-    if point.births is None or point.deaths is None:
-        return ""
-    return f"+{point.births:.0f} -{point.deaths:.0f}/s"
-
-
-def _pairs(pairs: Sequence[tuple[str, str]], role: str, head: str = "") -> Line:
-    """`name figure name figure`, names in the background."""
-    line: list[tuple[str, str]] = [(f"{head:<5}", "dim")] if head else []
-    for name, figure in pairs:
-        line += [(name, "dim"), (figure, role)]
-    return tuple(line)
-
-
-def _trended(line: Line, values: list[float], top: float, room: int, width: int) -> Line:
-    """The figures with what went before at the right, as much of it as fits into `room`."""
-    if room < 4 or not values:
-        return clip(line, width)
-    return ends(line, ((trend(values[-room:], top), "chart"),), width)
+def _process_parts(host: HostState, scene: Scene) -> list[Line]:
+    """Pattern, number, churn, defunct; blanks where only other hosts have any."""
+    point = host.point
+    assert point is not None
+    patterns = [neutral(other.config.processes) for other in scene.hosts if other.config.processes is not None]
+    if not patterns:
+        return []
+    wide = min(_PATTERN, max(cell_len(pattern) for pattern in patterns))
+    if host.config.processes is None:
+        return [((" " * (wide + 4 + 9), ""),), ((" " * 4, ""),)]
+    if host.sample is not None and host.sample.reading.hidden:
+        return [((fit("hidden (hidepid)", wide + 4 + 9), "warn"),), ((" " * 4, ""),)]
+    count = ((f"{fit(neutral(host.config.processes), wide)}", "dim"), (right(str(point.count), 4), ""))
+    defunct = ((f"Z{right(str(point.defunct), 3)}", "warn" if point.defunct else "dim"),)
+    return [(*count, (" " + fit(churn(point), 8), "")), defunct]

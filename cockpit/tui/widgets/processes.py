@@ -1,69 +1,161 @@
-"""A host's processes with the columns of `ps aux`."""
+"""A host's processes with the columns of `ps aux`, in whatever order, those that are asked for, from wherever."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
+from textwrap import wrap
+from typing import NamedTuple
 
 from rich.cells import cell_len
 
 from cockpit.model.hosts import ProcessCounters
 from cockpit.model.state import HostState, ProcessRow
 from cockpit.model.text import neutral, size
-from cockpit.tui.cells import Line, fit, right
-from cockpit.tui.scene import ProcessOrder
+from cockpit.tui.cells import EMPTY, Line, ends, fit, padded, right
+from cockpit.tui.scene import ProcessOrder, View
 
 _DAY = 24 * 3600
 
+# Lines of its command that are told of the chosen process, and how many lines a table must have to give them up.
+_COMMAND = 2
+TOLD = 2 + _COMMAND
+_TALL = 12
 
-def process_table(host: HostState, order: ProcessOrder, role: str, width: int, height: int) -> list[Line]:
-    """A header and the processes that fit, the rest as a number. `role` is that of plain figures."""
-    if height < 2 or host.config.processes is None:
-        return []
+
+class ProcessTable(NamedTuple):
+    """Header and rows; `page` is how many rows are in sight, `most` the place of the last one."""
+
+    lines: list[Line]
+    page: int
+    most: int
+
+
+class Column(NamedTuple):
+    """Shown in tables at least `need` cells wide, and in any that is sorted by it. `order` is what sorts by it."""
+
+    title: str
+    width: int
+    need: int
+    order: ProcessOrder | None
+    figure: Callable[[ProcessRow, HostState], str]
+
+
+def process_table(host: HostState, view: View, mine: bool, role: str, width: int, height: int) -> ProcessTable:
+    """A header and the processes that fit, the rest as a number. `role` is that of plain figures; `mine`: the arrows
+    act on this table, so that one of its rows is chosen."""
+    rows = chosen_rows(host, view)
+    at = place_of(rows, view) if mine else 0
+    columns = columns_for(view, width)
     digits = max(5, *(len(str(row.process.pid)) for row in host.processes), 0)
-    pid, cpu = right(_head("PID", order == "pid"), digits + 2), _head("%CPU", order == "cpu")
-    header = _line(pid, "STAT", cpu, "VSZ", "RSS", "START")
-    rows = sorted(host.processes, key=_by_cpu) if order == "cpu" else list(host.processes)
-    room = height - 1
-    hidden = len(rows) - room
-    if hidden > 0:
-        rows = rows[: room - 1]
-        hidden += 1
-    lines: list[Line] = [((header + " COMMAND", "dim"),)]
-    lines += [_row(row, _wall(host), digits, role, width) for row in rows]
-    if hidden > 0:
-        lines.append(((f"     … and {hidden} more", "dim"),))
-    return lines
+    told = told_in_full(rows[at], host, width) if mine and rows and height >= _TALL else []
+    room = height - 1 - len(told)
+    first = max(0, min(at - room // 2, len(rows) - room))
+    seen = rows[first : first + room]
+    head = _header(columns, digits, view) + " " + _head("COMMAND", "command", view)
+    lines: list[Line] = [ends(((head, "dim"),), _said(host, rows, first, len(seen), view), width)]
+    for number, row in enumerate(seen, first):
+        lines.append(_row(row, host, columns, digits, role, width, mine and number == at))
+    if not rows:
+        lines.append(((_no_rows(host, view), "dim"),))
+    lines += [EMPTY] * (room - len(seen)) if told else []
+    return ProcessTable(lines + told, room, max(0, len(rows) - 1))
 
 
-def _by_cpu(row: ProcessRow) -> tuple[float, int]:
-    return -row.cpu, row.process.pid
+def _no_rows(host: HostState, view: View) -> str:
+    if host.processes:
+        return f"none of {len(host.processes)} has “{neutral(view.filter, 30)}” in its PID or command; / changes that"
+    return f"no process is called {neutral(host.config.processes or '')}"
 
 
-def _head(title: str, sorts: bool) -> str:
-    return f"▾{title}" if sorts else title
+def columns_for(view: View, width: int) -> list[Column]:
+    """Those that fit; the one that sorts is always there and has room for its mark."""
+    found = []
+    for column in _COLUMNS:
+        if column.order == view.order:
+            found.append(column._replace(width=max(column.width, len(column.title) + 1)))
+        elif width >= column.need:
+            found.append(column)
+    return found
 
 
-def _wall(host: HostState) -> float:
-    return host.sample.reading.wall if host.sample else 0.0
+def chosen_rows(host: HostState, view: View) -> list[ProcessRow]:
+    """The processes that the filter lets through, in the order asked for."""
+    wanted = view.filter.casefold()
+    rows = [row for row in host.processes if wanted in filterable(row)] if wanted else list(host.processes)
+    key, downward = _ORDERS[view.order]
+    rows.sort(key=lambda row: row.process.pid)
+    rows.sort(key=key, reverse=downward is not view.turned)
+    return rows
 
 
-def _row(row: ProcessRow, wall: float, digits: int, role: str, width: int) -> Line:
+def place_of(rows: Sequence[ProcessRow], view: View) -> int:
+    """Where the chosen process stands; where it is gone, the place that it had."""
+    for at, row in enumerate(rows):
+        if identity(row) == view.chosen:
+            return at
+    return max(0, min(view.scroll, len(rows) - 1))
+
+
+def identity(row: ProcessRow) -> tuple[int, int]:
+    """What names a process for good."""
+    return row.process.pid, row.process.start
+
+
+def filterable(row: ProcessRow) -> str:
+    """The text that a filter looks into: PID and command."""
+    return f"{row.process.pid} {shown_command(row.process)}".casefold()
+
+
+def told_in_full(row: ProcessRow, host: HostState, width: int) -> list[Line]:
+    """One process below a thin rule: what has no column, then its command as far as it goes."""
     process = row.process
-    figures = _line(
-        ("+ " if row.new else "  ") + right(str(process.pid), digits),
-        neutral(process.stat, 4),
-        f"{row.cpu:.1f}" if row.cpu < 99.95 else f"{row.cpu:.0f}",
-        size(process.vsz),
-        size(process.rss),
-        start_as_ps(row.started, wall),
+    own = max(0, process.rss - process.shared)
+    facts = (
+        f"PID {process.pid}  parent {process.ppid}  threads {process.threads}  "
+        f"rss {size(process.rss)} (own {size(own)})  age {age(row.age)}"
     )
-    command = _cut(shown_command(process), max(0, width - len(figures) - 1))
-    gone = process.stat.startswith("Z")
-    return ((f"{figures} {command}", "warn" if gone else role),)
+    command = wrap(shown_command(process), max(12, width), max_lines=_COMMAND, placeholder=" …")
+    command += [""] * (_COMMAND - len(command))
+    return [(("─" * width, "rule"),), ((facts, ""),), *(((line, "dim"),) for line in command)]
 
 
-def _line(pid: str, stat: str, cpu: str, vsz: str, rss: str, start: str) -> str:
-    return f"{pid} {fit(stat, 4)} {right(cpu, 5)} {right(vsz, 5)} {right(rss, 5)} {right(start, 5)}"
+def _said(host: HostState, rows: Sequence[ProcessRow], first: int, seen: int, view: View) -> Line:
+    """What is filtered and what is out of sight, at the right end of the header."""
+    said: list[tuple[str, str]] = []
+    if view.filter:
+        said.append((f"/{neutral(view.filter, 20)} {len(rows)} of {len(host.processes)}", "warn"))
+    if seen < len(rows):
+        span = f"{first + 1}–{first + seen} of " if first else f"{seen}/"
+        said.append((f"{'  ' if said else ''}{span}{len(rows)}", "dim"))
+    return tuple(said)
+
+
+def _header(columns: Sequence[Column], digits: int, view: View) -> str:
+    texts = [fit("", 2) + right(_head("PID", "pid", view), digits), fit("STAT", 4)]
+    texts += [right(_head(column.title, column.order, view), column.width) for column in columns]
+    return " ".join(texts)
+
+
+def _head(title: str, order: ProcessOrder | None, view: View) -> str:
+    if order != view.order:
+        return title
+    downward = _ORDERS[view.order][1] is not view.turned
+    return f"{'▾' if downward else '▴'}{title}"
+
+
+def _row(
+    row: ProcessRow, host: HostState, columns: Sequence[Column], digits: int, role: str, width: int, chosen: bool
+) -> Line:
+    process = row.process
+    mark = "+" if row.new else " "
+    texts = [f" {right(str(process.pid), digits)}", fit(neutral(process.stat, 4), 4)]
+    texts += [right(column.figure(row, host), column.width) for column in columns]
+    figures = " ".join(texts)
+    command = _cut(shown_command(process), max(0, width - len(figures) - 2))
+    role = "warn" if process.stat.startswith("Z") else role
+    line: Line = ((mark, "mark"), (f"{figures} {command}", role))
+    return padded(tuple((text, "focus") for text, _ in line), width, "focus") if chosen else line
 
 
 def _cut(command: str, room: int) -> str:
@@ -76,8 +168,8 @@ def _cut(command: str, room: int) -> str:
 
 def shown_command(process: ProcessCounters) -> str:
     """The command line as ps prints it: a process without one stands in brackets, a dead one says so."""
-    text = process.command or f"[{process.comm}]"
-    return neutral(text) + (" <defunct>" if process.stat.startswith("Z") else "")
+    text = neutral(process.command or f"[{process.comm}]")
+    return f"{text} <defunct>" if process.stat.startswith("Z") and not text.endswith("<defunct>") else text
 
 
 def start_as_ps(started: float, wall: float) -> str:
@@ -88,3 +180,59 @@ def start_as_ps(started: float, wall: float) -> str:
     if then.tm_year == now.tm_year or wall - started < _DAY:
         return time.strftime("%b%d", then)
     return time.strftime("%Y", then)
+
+
+def age(seconds: float) -> str:
+    """How long a process has lived: 0.4s, 12s, 3m, 5h, 12d."""
+    for below, factor, unit in ((60, 1, "s"), (3600, 60, "m"), (2 * _DAY, 3600, "h")):
+        if seconds < below:
+            value = seconds / factor
+            return f"{value:.1f}{unit}" if value < 10 and unit == "s" else f"{int(value)}{unit}"
+    return f"{int(seconds / _DAY)}d"
+
+
+def _cpu(row: ProcessRow, host: HostState) -> str:
+    return f"{row.cpu:.1f}" if row.cpu < 99.95 else f"{row.cpu:.0f}"
+
+
+def _memory(row: ProcessRow, host: HostState) -> str:
+    total = host.point.memory.total if host.point else 0
+    return f"{100 * row.process.rss / total:.1f}" if total else "–"
+
+
+def _start(row: ProcessRow, host: HostState) -> str:
+    return start_as_ps(row.started, host.sample.reading.wall if host.sample else 0.0)
+
+
+def _time(row: ProcessRow, host: HostState) -> str:
+    """CPU time so far as ps aux has it: minutes and seconds."""
+    ticks = row.process.utime + row.process.stime
+    seconds = ticks // host.facts.hz if host.facts else 0
+    return f"{seconds // 60}:{seconds % 60:02d}"
+
+
+def _own(row: ProcessRow) -> int:
+    return max(0, row.process.rss - row.process.shared)
+
+
+_COLUMNS = (
+    Column("%CPU", 5, 0, "cpu", _cpu),
+    Column("%MEM", 5, 84, None, _memory),
+    Column("VSZ", 5, 0, None, lambda row, host: size(row.process.vsz)),
+    Column("RSS", 5, 0, "rss", lambda row, host: size(row.process.rss)),
+    Column("OWN", 5, 72, "own", lambda row, host: size(_own(row))),
+    Column("START", 5, 0, "start", _start),
+    Column("TIME", 6, 84, None, _time),
+    Column("AGE", 5, 72, "age", lambda row, host: age(row.age)),
+)
+
+# What sorts, and whether the first of it is the largest.
+_ORDERS: dict[ProcessOrder, tuple[Callable[[ProcessRow], float | str], bool]] = {
+    "pid": (lambda row: row.process.pid, False),
+    "cpu": (lambda row: row.cpu, True),
+    "rss": (lambda row: row.process.rss, True),
+    "own": (_own, True),
+    "age": (lambda row: row.age, True),
+    "start": (lambda row: row.started, False),
+    "command": (lambda row: shown_command(row.process), False),
+}

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from textwrap import wrap
 from typing import NamedTuple
 
 from cockpit.analysis.doubt import row_doubts
+from cockpit.model.figures import host_figures
 from cockpit.model.load import LoadPlan
-from cockpit.model.state import Segment
-from cockpit.model.text import milliseconds, neutral, si
+from cockpit.model.state import HostState, Segment
+from cockpit.model.text import milliseconds, neutral, si, size
 from cockpit.tui.cells import EMPTY, Line, Piece, centred, fit, right, rule
 from cockpit.tui.lines import Lines
 from cockpit.tui.scene import Scene
@@ -18,13 +19,21 @@ from cockpit.tui.scene import Scene
 _NUMBER = 5
 _DOUBT = 7
 
+# Cells that the label keeps, whatever columns there are; the row looked at is told in full below. Columns from that
+# rank on are only there where the label has more.
+_LABEL = 8
+_EXTRA, _ROOMY_LABEL = 5, 20
+
+# So many hosts share a column of figures; of more, the one looked at has it alone.
+_TOGETHER = 3
+
 
 class Column(NamedTuple):
-    """A column of figures right of the label; `need` is the width of the table from which it is shown."""
+    """A column of figures right of the label; those of the lowest `rank` are there first, as the width allows."""
 
     title: str
     width: int
-    need: int
+    rank: int
     figure: Callable[[Segment, Scene], Piece]
 
 
@@ -33,14 +42,10 @@ class Runs(Lines):
 
     def draw(self, scene: Scene, width: int, height: int) -> list[Line]:
         segments = scene.state.segments
-        title = rule(
-            (("runs", "strong"),),
-            ((f"times: {segments[-1].counts.latency_name}, ms", "dim"),) if segments else (),
-            width,
-        )
+        columns = columns_for(scene, width)
+        title = rule((("runs", "strong"),), _legend(scene, columns), width)
         if not segments:
             return [title, *centred([("every run and every change becomes a row here", "dim")], width, height - 1)]
-        columns = [column for column in COLUMNS if width >= column.need]
         label = width - _NUMBER - sum(column.width for column in columns) - _DOUBT
         head: list[Piece] = [(right("#", _NUMBER - 2) + "  " + fit("change", label), "dim")]
         head += [(right(column.title, column.width), "dim") for column in columns]
@@ -58,7 +63,7 @@ def _visible(segments: tuple[Segment, ...], looked_at: Segment | None, room: int
     return segments[max(0, last - room) : last]
 
 
-def _row(segment: Segment, scene: Scene, columns: list[Column], label: int) -> Line:
+def _row(segment: Segment, scene: Scene, columns: Sequence[Column], label: int) -> Line:
     chosen = segment is scene.row
     mark = "▸" if chosen else " "
     role = "strong" if chosen else ""
@@ -128,12 +133,80 @@ def _against_base(segment: Segment, scene: Scene) -> Piece:
     return (f"{100 * (segment.rate / base.rate - 1):+.0f} %", "")
 
 
-COLUMNS = (
-    Column("req/s", 6, 0, _rate),
-    Column("p50", 5, 52, _percentile(50)),
-    Column("p99", 5, 0, _percentile(99)),
-    Column("max", 5, 58, _percentile(100)),
-    Column("err", 5, 0, _errors),
-    Column("births/s", 9, 0, _births),
-    Column("vs base", 8, 0, _against_base),
+def columns_for(scene: Scene, width: int) -> list[Column]:
+    """The columns that fit beside a label, in the order in which they stand."""
+    room = width - _NUMBER - _DOUBT
+    offered = _columns(scene)
+    kept: set[int] = set()
+    for column in sorted(offered, key=lambda column: column.rank):
+        label = _ROOMY_LABEL if column.rank >= _EXTRA else _LABEL
+        if column.rank and column.width + label > room:
+            break
+        kept.add(column.rank)
+        room -= column.width
+    return [column for column in offered if column.rank in kept]
+
+
+def _columns(scene: Scene) -> list[Column]:
+    """Every column there could be: a server's figures only where servers are watched."""
+    hosts = together(scene)
+    found = [
+        Column("req/s", 6, 0, _rate),
+        Column("p50", 5, 3, _percentile(50)),
+        Column("p99", 5, 0, _percentile(99)),
+        Column("p99.9", 6, 8, _percentile(99.9)),
+        Column("max", 5, 4, _percentile(100)),
+        Column("err", 5, 0, _errors),
+    ]
+    if any(host.config.processes is not None for host in scene.hosts):
+        found.append(Column("born/s", 7, 2, _births))
+    for title, rank, most, figure in _HOST_COLUMNS if hosts else ():
+        wide = max(len(title) + 1, (most + 1) * len(hosts))
+        found.append(Column(title, wide, rank, _of_hosts([host.config.name for host in hosts], figure)))
+    return [*found, Column("vs base", 8, 0, _against_base)]
+
+
+def together(scene: Scene) -> list[HostState]:
+    """The hosts whose averages stand in the table: all, or the one looked at where there are many."""
+    hosts = scene.hosts
+    return [host for host in hosts if len(hosts) <= _TOGETHER or host is scene.host]
+
+
+def _legend(scene: Scene, columns: Sequence[Column]) -> Line:
+    """What the times are, and whose figures stand side by side in a column."""
+    if not scene.state.segments:
+        return ()
+    said = f"times: {scene.state.segments[-1].counts.latency_name}, ms"
+    hosts = together(scene)
+    if len(scene.hosts) > 1 and any(column.title == _HOST_COLUMNS[0][0] for column in columns):
+        said = f"{_HOST_COLUMNS[0][0]}: {'/'.join(neutral(host.config.name, 12) for host in hosts)} · {said}"
+    return ((said, "dim"),)
+
+
+def _of_hosts(names: Sequence[str], figure: Callable[[Mapping[str, float]], str]) -> Callable[[Segment, Scene], Piece]:
+    """One figure of each host's averages over the row, `/` between them."""
+
+    def told(segment: Segment, scene: Scene) -> Piece:
+        windows = [segment.hosts.get(name) for name in names]
+        figures = [host_figures(window, segment.seconds) if window and window.seconds > 0 else {} for window in windows]
+        return ("/".join(figure(each) for each in figures), "")
+
+    return told
+
+
+def _busy(figures: Mapping[str, float]) -> str:
+    return f"{100 - figures['cpu.idle']:.0f}" if "cpu.idle" in figures else "–"
+
+
+def _shown(name: str, form: Callable[[float], str]) -> Callable[[Mapping[str, float]], str]:
+    return lambda figures: form(figures[name]) if name in figures else "–"
+
+
+# Title, rank, most cells of one host's figure, and that figure out of its averages over the row.
+_HOST_COLUMNS: tuple[tuple[str, int, int, Callable[[Mapping[str, float]], str]], ...] = (
+    ("cpu %", 1, 3, _busy),
+    ("iowait", 5, 3, _shown("cpu.iowait", "{:.0f}".format)),
+    ("tps", 6, 5, _shown("io.tps", si)),
+    ("txkB/s", 7, 5, _shown("net.txkb", si)),
+    ("mem", 9, 5, _shown("memory.used", size)),
 )

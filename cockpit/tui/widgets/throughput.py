@@ -28,6 +28,9 @@ _AXIS = 6
 _SATURATED = "▒"
 _FAILED = "x"
 
+# Markers that are neither a change nor a note, whose sign is to be explained.
+_KINDS = (("gap", "host lost"), ("restart", "restart"), ("worker", "load worker lost"))
+
 
 class Throughput(Lines):
     """As many seconds as fit, one a column of dots, or more while there are few."""
@@ -110,8 +113,8 @@ def _figures(scene: Scene, seconds: Sequence[LoadSecond], first: int) -> Line:
         said.append((f"{_SATURATED} saturated  ", "warn"))
     if any(second.failed for second in seconds):
         said.append((f"{_FAILED} errors  ", "warn"))
-    if any(marker.kind == "gap" and marker.t >= first for marker in scene.state.markers):
-        said.append(("! host lost  ", "warn"))
+    signs = {marker.kind: marker.sign for marker in scene.state.markers if marker.t >= first}
+    said += [(f"{signs[kind]} {words}  ", "warn") for kind, words in _KINDS if kind in signs]
     now = scene.second
     if now is None:
         return (*said, ("no load now", "dim"))

@@ -1,0 +1,408 @@
+"""What stands below a host's figures, drawn from states in which there is much of everything."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+from rich.cells import cell_len
+
+from cockpit.model import events as ev
+from cockpit.model.figures import host_figures
+from cockpit.model.hosts import HostConfig
+from cockpit.model.state import CpuShare, DiskRates, HostState, NetRates, StatusPane, TailLine, TailPane
+from cockpit.tui.scene import PROCESSES, Detail, Scene, View, details_of
+from cockpit.tui.widgets.details import draw_detail
+from cockpit.tui.widgets.host_pane import condition, host_pane
+from cockpit.tui.widgets.hosts import HostLines, HostPanes, host_line
+from cockpit.tui.widgets.runs import Runs
+from cockpit.tui.widgets.tails import as_printed, draw_tail
+from tests.tui.driving import plain, scene_of
+from tests.tui.scenario import FACTS, Scenario, session_started
+from tests.tui.topology import APP, WEB, topology
+
+HALF = CpuShare(user=30.0, nice=1.5, system=15.0, iowait=2.5, steal=1.0, idle=50.0)
+
+
+def with_host(scene: Scene, name: str, **values: object) -> Scene:
+    """The scene with some of a host's state put in the place of what the fold made."""
+    changed = replace(scene.state.hosts[name], **values)
+    state = replace(scene.state, hosts={**scene.state.hosts, name: changed})
+    return Scene(state=state, view=scene.view, mode=scene.mode)
+
+
+def detail(scene: Scene, width: int = 100, height: int = 20) -> list[str]:
+    assert scene.host is not None
+    return plain(draw_detail(scene.host, scene, "", width, height).lines)
+
+
+def looking_at(kind: str, place: int = 0, **view: object) -> Scene:
+    return scene_of(topology(), details={"web1": Detail(kind, place)}, **view)  # type: ignore[arg-type]
+
+
+def test_details_are_offered_in_a_fixed_order_and_only_those_a_host_has() -> None:
+    web, app = scene_of(topology()).hosts
+    kinds = [detail.kind for detail in details_of(web)]
+    assert kinds == ["processes", "cores", "disks", "nets", "page", "tail", "tail"]
+    assert Detail("tail", 1) not in details_of(app)
+    assert details_of(HostState(config=HostConfig(name="bare")))[0] == Detail("cores")
+
+
+def test_each_core_has_the_columns_of_sar_and_all_of_them_come_first() -> None:
+    scene = with_host(looking_at("cores"), "web1", cores=(HALF, None, HALF))
+    lines = detail(scene)
+    assert lines[0].split() == ["CPU", "%user", "%nice", "%system", "%iowait", "%steal", "%idle"]
+    assert lines[1].startswith("all")
+    assert lines[2].split()[:7] == ["0", "30.0", "1.5", "15.0", "2.5", "1.0", "50.0"]
+    assert "█" in lines[2], "how busy it is"
+    assert "nothing read of it" in lines[3]
+
+
+def test_many_cores_say_which_of_them_are_in_sight_and_scroll() -> None:
+    scene = with_host(looking_at("cores", entered=True, scroll=40), "web1", cores=(HALF,) * 64)
+    lines = detail(scene, height=11)
+    assert "41–50 of 65" in lines[0]
+    assert lines[1].split()[0] == "39", "the first of the rows is all of them together"
+    beyond = with_host(looking_at("cores", entered=True, scroll=400), "web1", cores=(HALF,) * 64)
+    assert detail(beyond, height=11)[-1].split()[0] == "63"
+
+
+def test_disks_and_interfaces_are_named_as_sar_names_them() -> None:
+    disk = DiskRates("nvme0n1", 12.0, 96.5, 1203.0, 0.0, 34.0, 1.2, 0.8, 99.0)
+    lines = detail(with_host(looking_at("disks"), "web1", disks=(disk,)))
+    assert lines[0].split() == ["DEV", "tps", "rkB/s", "wkB/s", "dkB/s", "areq-sz", "aqu-sz", "await", "%util"]
+    assert lines[1].split() == ["nvme0n1", "12", "96.5", "1.2k", "0", "34", "1.2", "0.8", "99"]
+    idle = replace(disk, name="loop3", tps=0.0)
+    lines = detail(with_host(looking_at("disks"), "web1", disks=(disk, idle, replace(idle, name="loop4"))))
+    assert "loop3" not in "\n".join(lines)
+    assert lines[2] == "2 loop devices without I/O"
+    net = NetRates("eth0", 9.0, 8.0, 1234.0, 99.0, errors=0.0, drops=3.0)
+    lines = detail(with_host(looking_at("nets"), "web1", nets=(net,)))
+    assert lines[0].split() == ["IFACE", "rxpck/s", "txpck/s", "rxkB/s", "txkB/s", "err/s", "drop/s"]
+    assert lines[1].split() == ["eth0", "9", "8", "1.23k", "99", "0", "3"]
+
+
+@pytest.mark.parametrize("kind", ["cores", "disks", "nets", "page", "tail", "averages"])
+@pytest.mark.parametrize("width", [20, 49, 120])
+def test_a_host_of_which_nothing_is_known_yet_shows_no_figures(kind: str, width: int) -> None:
+    """Neither zeros nor a traceback: there is nothing to say yet."""
+    scene = scene_of(topology(0.3), details={"web1": Detail(kind)}, averages=kind == "averages")  # type: ignore[arg-type]
+    drawn = "\n".join(plain(host_pane(scene.hosts[0], scene, width, 20).lines))
+    assert "0.0 " not in drawn
+    assert "first figures to come" in drawn
+
+
+def test_the_total_of_the_interfaces_stands_among_the_figures() -> None:
+    scene = scene_of(topology(30.7))
+    host = scene.hosts[0]
+    assert host.point is not None
+    net = NetRates("", 9120.0, 8800.0, 1203.0, 8411.0)
+    points = (*host.points[:-1], replace(host.point, net=None))
+    scene = with_host(scene, "web1", points=points)
+    assert "net  to come" in "\n".join(plain(host_pane(scene.hosts[0], scene, 80, 20).lines))
+    points = (*host.points[:-1], replace(host.point, net=net))
+    scene = with_host(scene, "web1", points=points)
+    wide = "\n".join(plain(host_pane(scene.hosts[0], scene, 80, 20).lines))
+    assert "net  rxkB/s 1.2k  txkB/s 8.41k  rxpck/s 9.12k  txpck/s 8.8k" in wide
+    dropping = replace(net, drops=2.0)
+    scene = with_host(scene, "web1", points=(*points[:-1], replace(points[-1], net=dropping)))
+    assert "err/s 0 drop/s 2" in "\n".join(plain(host_pane(scene.hosts[0], scene, 80, 20).lines))
+
+
+def test_a_scoreboard_is_counted_in_words_and_figures_have_their_rates() -> None:
+    scene = looking_at("page")
+    pane = scene.hosts[0].pages[0]
+    pages = (replace(pane, rates={"Total Accesses": 37.0}),)
+    lines = detail(with_host(scene, "web1", pages=pages, seen=60.0), width=60)
+    assert lines[0].startswith("apache  http://127.0.0.1/server-status?auto")
+    text = "\n".join(lines)
+    assert "20 waiting" in text
+    assert "129 open slot" in text
+    assert "W" + "_" * 20 in text
+    row = next(line for line in lines if line.startswith("Total Accesses"))
+    assert row.split() == ["Total", "Accesses", "2183", "37/s"]
+
+
+def test_a_page_that_cannot_be_read_says_why_and_keeps_its_last_figures() -> None:
+    scene = looking_at("page")
+    pane = replace(scene.hosts[0].pages[0], detail="403 Forbidden\x1b[2J")
+    text = "\n".join(detail(with_host(scene, "web1", pages=(pane,))))
+    assert "403 Forbidden·[2J" in text
+    assert "IdleWorkers" in text
+    never = StatusPane(page=pane.page, detail="connection refused")
+    text = "\n".join(detail(with_host(scene, "web1", pages=(never,))))
+    assert "connection refused" in text
+    assert "not read yet" not in text
+
+
+def test_averages_of_the_row_looked_at_take_the_place_of_every_detail() -> None:
+    scene = scene_of(topology(), averages=True)
+    for host in scene.hosts:
+        text = "\n".join(plain(host_pane(host, scene, 50, 30).lines))
+        assert "averages of row 1  baseline" in text
+        for words in ("user ", "iowait ", "idle ", "tps ", "bwrtn/s ", "used ", "own "):
+            assert words in text
+    figures = averages_of(scene, "app1")
+    assert figures["cpu.user"] > 50
+    lines = plain(host_pane(scene.hosts[1], scene, 50, 70).lines)
+    assert any(line.split()[:3] == ["cpu", "user", f"{figures['cpu.user']:.1f}"] for line in lines)
+    below = lines[next(at for at, line in enumerate(lines) if line.startswith("averages")) :]
+    names = [line.split()[0] for line in below if line.strip()]
+    after = names[names.index("io") :]
+    assert after.index("start") < after.index("end") < after.index("net") < after.index("disk") < after.index("vda")
+    assert "nvme1n1" not in names, "a disk that did nothing"
+
+
+def averages_of(scene: Scene, name: str) -> dict[str, float]:
+    """A host's averages over the first row."""
+    return host_figures(scene.state.segments[0].hosts[name])
+
+
+def test_averages_say_so_where_a_host_was_not_there() -> None:
+    scene = scene_of(Scenario(2).events(8), averages=True)
+    segment = replace(scene.state.segments[0], hosts={})
+    without = Scene(state=replace(scene.state, segments=(segment,)), view=scene.view)
+    assert "not read twice" in "\n".join(detail(without))
+    before = Scene(state=replace(scene.state, segments=()), view=scene.view)
+    assert "no run yet" in "\n".join(detail(before))
+
+
+def test_a_tail_shows_its_newest_lines_as_a_terminal_would() -> None:
+    lines = detail(looking_at("tail"), width=110, height=8)
+    assert "tail -F /var/log/apache2/error.log" in lines[0]
+    assert "skipped 120 lines" in lines[0]
+    assert lines[-1] == "[mpm_prefork:notice]    [pid 2011] AH00171: Graceful restart requested·, second 59"
+    assert "設定ファイル" in lines[-2]
+    assert "AH00959: disabling" in lines[-3], "its colours left out"
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [
+        ("a\tb", "a       b"),
+        ("\x1b[1;31mred\x1b[0m plain", "red plain"),
+        ("\x1b]0;title\x07\x1b[2J", "·]0;title··[2J"),
+        ("line\r", "line"),
+        ("\u202eevil", "·evil"),
+        ("[bold]no markup[/bold]", "[bold]no markup[/bold]"),
+    ],
+)
+def test_lines_from_a_server_are_harmless(raw: str, shown: str) -> None:
+    assert as_printed(raw) == shown
+
+
+def test_a_very_long_line_is_cut_with_a_mark() -> None:
+    lines = plain(draw_tail(tail_of("x" * 1_000_000), 0, None, 40, 3).lines)
+    assert lines[1] == "x" * 39 + "…"
+
+
+def tail_of(*texts: str, **values: object) -> TailPane:
+    lines = tuple(TailLine(float(at), text) for at, text in enumerate(texts))
+    return TailPane(command="vmstat 1", lines=lines, condition="running", **values)  # type: ignore[arg-type]
+
+
+def test_looking_back_holds_the_lines_and_counts_those_that_came_since() -> None:
+    held = tail_of(*(f"line {n}" for n in range(20)))
+    now = tail_of(*(f"line {n}" for n in range(32)))
+    lines = plain(draw_tail(now, 5, held, 60, 6).lines)
+    assert "paused at 00:00:19, 12 newer" in lines[0]
+    assert lines[1:] == [f"line {n}" for n in range(10, 15)]
+    assert draw_tail(now, 5, held, 60, 6).most == 15
+    assert plain(draw_tail(now, 99, held, 60, 6).lines)[1] == "line 0"
+
+
+def test_lines_that_have_all_gone_by_are_counted_as_at_least_so_many() -> None:
+    now = TailPane(command="vmstat 1", lines=tuple(TailLine(100.0 + n, "new") for n in range(30)))
+    assert "30+ newer" in plain(draw_tail(now, 1, tail_of("old"), 60, 6).lines)[0]
+
+
+@pytest.mark.parametrize(
+    ("tail", "words"),
+    [
+        (TailPane(command="x"), "not running yet"),
+        (TailPane(command="x", condition="running"), "no line yet"),
+        (TailPane(command="x", condition="ended", detail="exit 127: not found"), "ended: exit 127: not found"),
+    ],
+)
+def test_a_tail_without_lines_says_what_it_waits_for(tail: TailPane, words: str) -> None:
+    assert words in "\n".join(plain(draw_tail(tail, 0, None, 60, 6).lines))
+
+
+def test_the_newest_lines_of_tails_stand_below_the_host_but_not_twice() -> None:
+    scene = scene_of(topology())
+    text = "\n".join(plain(host_pane(scene.hosts[0], scene, 100, 40).lines))
+    assert "─ tail -F" in text
+    assert "─ sar -b 1" in text
+    chosen = looking_at("tail", 1)
+    text = "\n".join(plain(host_pane(chosen.hosts[0], chosen, 100, 40).lines))
+    assert text.count("─ sar -b 1") == 1
+
+
+def processes(**view: object) -> list[str]:
+    """PIDs in the order in which they stand."""
+    scene = scene_of(Scenario().events(30.6), **view)
+    return [line[1:].split()[0] for line in detail(scene, 110, 40)[1:] if line[1:].split()[:1]]
+
+
+def test_every_order_has_a_column_with_its_mark_and_turns_round() -> None:
+    for order, mark in (
+        ("pid", "▴PID"),
+        ("cpu", "▾%CPU"),
+        ("rss", "▾RSS"),
+        ("own", "▾OWN"),
+        ("age", "▾AGE"),
+        ("start", "▴START"),
+        ("command", "▴COMMAND"),
+    ):
+        for width in (49, 110):
+            head = detail(scene_of(Scenario().events(30.6), order=order), width)[0]
+            assert mark in head, "a column that sorts is there however narrow the table is"
+        turned = detail(scene_of(Scenario().events(30.6), order=order, turned=True))[0]
+        assert {"▴": "▾", "▾": "▴"}[mark[0]] + mark[1:] in turned
+    assert processes(turned=True) == processes()[::-1]
+    assert processes(order="age")[0] == processes()[0], "the parent is the oldest"
+
+
+def test_a_filter_looks_into_pid_and_command_and_says_how_many_it_leaves() -> None:
+    every = processes()
+    wanted = every[3]
+    assert processes(filter=wanted) == [wanted]
+    assert len(processes(filter="DEFUNCT")) == 1
+    head = detail(scene_of(Scenario().events(30.6), filter="defunct"))[0]
+    assert f"/defunct 1 of {len(every)}" in head
+    none = detail(scene_of(Scenario().events(30.6), filter="nginx"))
+    assert f"none of {len(every)} has “nginx”" in none[1]
+
+
+def test_a_pattern_that_no_process_has_says_so() -> None:
+    scene = scene_of(Scenario().events(30.6))
+    assert "no process is called apache2" in detail(with_host(scene, "web1", processes=()))[1]
+
+
+def test_the_chosen_process_stays_in_sight_and_is_told_in_full() -> None:
+    scene = scene_of(Scenario().events(30.6))
+    row = scene.hosts[0].processes[-1]
+    chosen = (row.process.pid, row.process.start)
+    for order in ("pid", "cpu", "age"):
+        view = View(order=order, chosen=chosen, entered=True)  # type: ignore[arg-type]
+        lines = detail(Scene(state=scene.state, view=view), 100, 13)
+        assert len([line for line in lines if str(row.process.pid) in line]) == 2, "its row, and what is told of it"
+        assert any(f"PID {row.process.pid}  parent 2010  threads 1" in line for line in lines)
+
+
+def test_hidden_processes_are_not_told_as_none() -> None:
+    scene = scene_of(Scenario().events(30.6))
+    sample = scene.hosts[0].sample
+    assert sample is not None
+    hidden = replace(sample, reading=replace(sample.reading, hidden=True))
+    scene = with_host(scene, "web1", sample=hidden)
+    assert "hidden from this user (/proc hidepid)" in "\n".join(plain(host_pane(scene.hosts[0], scene, 80, 20).lines))
+    assert "hidden (hidepid)" in plain([host_line(scene.hosts[0], scene, 80)])[0]
+
+
+def test_an_interval_that_is_not_the_asked_one_is_said() -> None:
+    scene = scene_of(Scenario().events(30.6))
+    sample = scene.hosts[0].sample
+    assert sample is not None
+    assert "every" not in plain(host_pane(scene.hosts[0], scene, 100, 20).lines)[0]
+    slow = with_host(scene, "web1", sample=replace(sample, interval=4.0))
+    assert "every 4.0 s · 0.0 s ago · probe 3 ms · trip 4 ms" in plain(host_pane(slow.hosts[0], slow, 100, 20).lines)[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "detail", "words"),
+    [
+        ("asking", "passphrase of id_ed25519", " ASKING  passphrase of id_ed25519"),
+        ("asking", "", " ASKING  waits for an answer"),
+        ("slow", "", " SLOW  3 s"),
+        ("slow", "its answer is overdue", " SLOW  3 s: its answer is overdue"),
+        ("lost", "timed out", " LOST  0 s ago: timed out"),
+        ("refused", "its key has changed", " REFUSED  its key has changed"),
+    ],
+)
+def test_every_condition_says_in_words_what_is_so(name: ev.HostCondition, detail: str, words: str) -> None:
+    events = [*Scenario().events(30.6), ev.HostChanged(t=33.5, host="web1", condition=name, detail=detail)]
+    scene = scene_of(events)
+    lines = plain(condition(scene.hosts[0], scene, 60))
+    assert lines[0] == words
+    assert words.strip() in plain([host_line(scene.hosts[0], scene, 80)])[0]
+
+
+def test_a_long_refusal_is_wrapped_not_cut() -> None:
+    line = "the host key has changed: " + " ".join(f"word{n}" for n in range(20)) + " ssh-keygen -R web1"
+    scene = scene_of([session_started(), ev.HostChanged(t=1.0, host="web1", condition="refused", detail=line)])
+    lines = plain(condition(scene.hosts[0], scene, 49))
+    assert all(cell_len(text) <= 49 for text in lines)
+    assert "ssh-keygen -R web1" in " ".join(" ".join(lines).split())
+
+
+def test_two_hosts_stand_side_by_side_where_there_is_room_and_one_under_the_other_elsewhere() -> None:
+    scene = scene_of(topology(30.7))
+    lines = plain(HostPanes().draw(scene, 106, 47))
+    assert "web1" in lines[0]
+    assert "app1" in lines[0]
+    assert "apache2" in lines[7]
+    assert "java" in lines[7]
+    assert {line.index(" │ ") for line in lines if "設" not in line} == {lines[0].index(" │ ")}
+    stacked = plain(HostPanes().draw(scene, 49, 38))
+    assert "app1" not in stacked[0]
+    assert any("app1" in line for line in stacked)
+
+
+def test_wide_characters_keep_the_columns_aligned() -> None:
+    names = ("ウェブサーバー東京", "db", "とても長い名前のアプリケーションサーバー")
+    configs = tuple(HostConfig(name=name, processes="アパッチ") for name in names)
+    started = replace(session_started(), hosts=configs)
+    server = [event for event in Scenario().events(20) if isinstance(event, ev.HostSample)]
+    ups = [ev.HostChanged(t=0.3, host=name, condition="up", facts=FACTS) for name in names]
+    scene = scene_of([started, *ups, *(replace(event, host=name) for event in server for name in names)])
+    lines = plain(HostLines().draw(scene, 120, 3))
+    assert {cell_len(line[: line.index("cpu")]) for line in lines} == {19}
+    assert {cell_len(line[: line.index("avail")]) for line in lines} == {cell_len(lines[0][: lines[0].index("avail")])}
+    panes = HostPanes().draw(scene, 150, 30)
+    borders = [[cell_len(line[:at]) for at, char in enumerate(line) if char == "│"] for line in plain(panes)]
+    assert {tuple(found) for found in borders} == {tuple(borders[0])}
+
+
+def test_more_hosts_than_lines_show_those_around_the_one_looked_at_and_how_many_more() -> None:
+    scene = scene_of(Scenario(12).events(3), host=8)
+    lines = plain(HostLines().draw(scene, 80, 8))
+    assert len(lines) == 8
+    assert any(line.startswith("▸web9") for line in lines)
+    assert "5 hosts more" in lines[-1]
+    panes = plain(HostPanes().draw(scene, 49, 10))
+    assert len(panes) <= 10
+    assert any("▸ web9" in line for line in panes)
+    assert "hosts more: tab" in panes[-1]
+
+
+def test_frozen_hosts_say_of_which_instant_they_are() -> None:
+    then, now = scene_of(Scenario().events(20)), scene_of(Scenario().events(30))
+    scene = Scene(state=now.state, view=View(frozen=then.state))
+    drawn = plain(HostPanes().draw(scene, 60, 20))
+    assert "FROZEN at 00:00:20" in drawn[0]
+    assert drawn[1:] == plain(HostPanes().draw(then, 60, 20))[1:]
+    assert "FROZEN" in plain(HostLines().draw(scene, 80, 1))[0]
+
+
+def test_the_runs_table_has_the_cpu_of_each_server_and_more_where_there_is_room() -> None:
+    scene = scene_of(topology())
+    narrow = plain(Runs().draw(scene, 66, 10))
+    assert "cpu %: web1/app1" in narrow[0]
+    at = narrow[1].index("cpu %") + len("cpu %")
+    busy = [100 - averages_of(scene, name)["cpu.idle"] for name in ("web1", "app1")]
+    assert busy[0] < 15
+    assert busy[1] > 85
+    assert narrow[2][:at].endswith(f" {busy[0]:.0f}/{busy[1]:.0f}")
+    wide = plain(Runs().draw(scene, 130, 10))
+    for title in ("born/s", "p50", "max", "iowait", "tps", "p99.9"):
+        assert title in wide[1]
+    many = plain(Runs().draw(scene_of(Scenario(8).events(40), host=2), 66, 10))
+    assert "cpu %: web3" in many[0]
+    alone = plain(Runs().draw(scene_of(Scenario(0).events(40)), 130, 10))
+    assert "cpu %" not in "".join(alone)
+
+
+def test_hosts_of_the_topology_are_the_two_of_the_study() -> None:
+    scene = scene_of(topology())
+    assert [host.config for host in scene.hosts] == [WEB, APP]
+    assert scene.detail(scene.hosts[0]) == PROCESSES

@@ -1,0 +1,133 @@
+"""Whatever a server says in whatever place, it reaches screen and summary as harmless text, and JSON escaped."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+
+import pytest
+from msgspec.structs import replace
+from rich.cells import cell_len
+
+from cockpit.analysis.doubt import doubts
+from cockpit.model import events as ev
+from cockpit.model.figures import run_result
+from cockpit.model.fold import fold_all
+from cockpit.model.hosts import HostConfig, HostFacts, ProcessCounters, StatusPage
+from cockpit.report.machine import as_json, run_json
+from cockpit.report.summary import summary
+from cockpit.tui.lines import Lines
+from tests.tui.driving import driven, main, shown
+from tests.tui.scenario import Scenario
+
+# Escape sequences, control bytes, markup, directions, hidden and stacked characters, a long line.
+EVIL = (
+    "\x1b[2J\x1b]0;owned\x07\x1bP\x9b31m\x00\b\r\n\v[red]r[/red][@click=app.leave]x[/]"
+    "\u202egnp.exe\u2066\u2069\u200b\ufeff\u00ad" + "a" + 20 * "\u0336" + "\ue000\ufffe" + "W" * 5000
+)
+CONFIG = HostConfig(
+    name="web1",
+    ssh="web1",
+    processes=EVIL,
+    tail=(f"tail -F {EVIL}",),
+    status=(StatusPage(kind="apache", url=f"http://localhost/{EVIL}"), StatusPage(kind="squid", url="http://x/")),
+)
+
+
+def evil(event: ev.AnyEvent) -> ev.AnyEvent:
+    """The event with hostile text wherever a server has a say."""
+    match event:
+        case ev.SessionStarted():
+            return replace(event, hosts=(CONFIG,))
+        case ev.HostChanged(facts=HostFacts() as facts):
+            return replace(event, facts=replace(facts, hostname=EVIL, kernel=EVIL))
+        case ev.HostSample():
+            reading = event.reading
+            return replace(
+                event,
+                reading=replace(
+                    reading,
+                    processes=tuple(_evil_process(process) for process in reading.processes),
+                    disks=tuple(replace(disk, name=EVIL + disk.name) for disk in reading.disks),
+                    nets=tuple(replace(net, name=EVIL + net.name) for net in reading.nets),
+                ),
+            )
+        case ev.KnobRead():
+            return replace(event, value=EVIL)
+        case ev.ChangeEnded():
+            return replace(event, outcome="restored", detail=EVIL)
+    return event
+
+
+def _evil_process(process: ProcessCounters) -> ProcessCounters:
+    return replace(process, comm=EVIL, stat=EVIL, command=EVIL)
+
+
+def session() -> list[ev.AnyEvent]:
+    """A run on a hostile host, which is lost in the end."""
+    said: list[ev.AnyEvent] = [
+        ev.TailChanged(t=2, host="web1", tail=0, condition="running"),
+        *(ev.TailText(t=3 + n, host="web1", tail=0, lines=(EVIL, f"{n}{EVIL}"), skipped=n) for n in range(20)),
+        ev.TailChanged(t=30, host="web1", tail=0, condition="ended", detail=EVIL),
+        *(
+            ev.StatusRead(
+                t=t,
+                host="web1",
+                page=0,
+                values={EVIL: t, "BusyWorkers": 1.0, "ParentServerMPMGeneration": t},
+                text={"Scoreboard": EVIL, EVIL: EVIL},
+            )
+            for t in (6.0, 8.0)
+        ),
+        ev.StatusRead(t=9, host="web1", page=0, detail=EVIL),
+        ev.StatusRead(t=9, host="web1", page=1, detail=EVIL),
+        ev.Note(t=20, text=EVIL),
+        ev.HostChanged(t=49.9, host="web1", condition="lost", detail=EVIL),
+    ]
+    return sorted([*(evil(event) for event in Scenario().events(49)), *said], key=lambda event: event.t)
+
+
+def harmful(text: str) -> list[str]:
+    """What must not reach a terminal: line ends aside, all that is not seen or moves things about."""
+    marks = [text[at : at + 4] for at in range(len(text)) if all(unicodedata.combining(c) for c in text[at : at + 3])]
+    hidden = [
+        char for char in text if char != "\n" and unicodedata.category(char) in {"Cc", "Cf", "Cs", "Co", "Cn", "Zl"}
+    ]
+    return hidden + [mark for mark in marks if len(mark) > 2]
+
+
+@pytest.mark.parametrize("size", [(120, 40), (80, 24)])
+async def test_on_the_screen(size: tuple[int, int]) -> None:
+    async with driven(session(), size) as (pilot, _):
+        seen = ""
+        for key in ("", "p", *10 * "d", "w", "w", "v", "v", "v", "t"):
+            await pilot.press(*([key] if key else []))
+            await pilot.pause()
+            main(pilot.app).frame()
+            seen += shown(pilot)
+            assert not harmful(shown(pilot)), key
+            for lines in main(pilot.app).query(Lines):
+                for y in range(lines.size.height):
+                    strip = lines.render_line(y)
+                    assert strip.cell_length == cell_len(strip.text) <= lines.size.width, (key, strip.text)
+                    assert not any(segment.style and segment.style.meta for segment in strip)
+    assert "[red]" in seen
+
+
+def test_in_the_summary_and_in_json() -> None:
+    result = run_result(fold_all(session()), 1)
+    assert result is not None
+    text = summary(result)
+    assert not harmful(text)
+    assert "apache       busy 1" in text
+    assert not any(harmful(doubt) for doubt in doubts(result))
+    told = as_json(run_json(result))
+    assert not harmful(told)
+    assert json.loads(told)["hosts"]["web1"]["apache.busy"] == 1
+
+
+def test_in_a_recorded_event_it_is_whole_and_escaped() -> None:
+    for event in session():
+        line = ev.encode(event)
+        assert not any(byte < 0x20 for byte in line)
+        assert ev.decode(line) == event
