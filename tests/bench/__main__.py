@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 
-from tests.bench import arrivals, endurance, generator, screen
+from tests.bench import agreement, arrivals, endurance, generator, hosts, screen
 
 ROWS: dict[str, Callable[[], bool]] = {
     "kept-20": generator.kept_20,
@@ -24,6 +24,9 @@ ROWS: dict[str, Callable[[], bool]] = {
     "memory": endurance.memory,
     "many": endurance.many,
     "workers": endurance.workers,
+    "agreement": agreement.agreement,
+    "probe-cost": hosts.probe_cost,
+    "hosts-scale": hosts.hosts_scale,
     "screen": lambda: screen.main() == 0,
 }
 

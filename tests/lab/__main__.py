@@ -1,4 +1,7 @@
-"""The lab by hand: `python -m tests.lab up | down | status`."""
+"""The lab by hand: `python -m tests.lab up [HOST...] | down | status`.
+
+`python -m tests.lab.two_hosts FILE` brings up two of its hosts and records a run on them.
+"""
 
 import argparse
 import sys
@@ -6,24 +9,26 @@ import sys
 from tests.lab import state
 from tests.lab.cpus import generator_cpu, server_cpu
 from tests.lab.errors import LabError
-from tests.lab.hosts import HOSTS
+from tests.lab.hosts import HOSTS, NAMES
 from tests.lab.lab import Lab
 from tests.lab.requirements import missing
 
 
 def describe(lab: Lab) -> str:
-    """What a person needs to use a lab: its hosts, and commands to copy."""
+    """What a person needs to use a lab: its hosts, a page of each, and commands to copy."""
     pin = f"taskset -c {generator_cpu()} "
     cockpit = f"{pin}.venv/bin/cockpit run profiles/spare-servers.toml --ssh-config {lab.ssh_config}"
     served = {spec.name: ", ".join(service.name for service in spec.services) for spec in HOSTS}
-    lines = [f"  {host.name}  {host.address}  {served[host.name]}, sshd" for host in lab.hosts.values()]
-    lines += ["", f"servers run on CPU {server_cpu()}, the generator belongs on CPU {generator_cpu()}:"]
-    lines += ["", f"  {cockpit} --target {lab.web1.url}", f"  {pin}ab -c 20 -n 10000 {lab.web1.url}"]
+    lines = [f"  {host.name:7}  {host.url:36}  {served[host.name]}, sshd" for host in lab.hosts.values()]
+    lines += ["", f"servers run on CPU {server_cpu()}, the generator belongs on CPU {generator_cpu()}:", ""]
+    if "web1" in lab.hosts:
+        lines += [f"  {cockpit} --target {lab.web1.url}", f"  {pin}ab -c 20 -n 10000 {lab.web1.url}"]
     lines += [f"  ssh -F {lab.ssh_config} {name}" for name in lab.hosts]
     return "\n".join([*lines, "", "take it down with: make lab-down"])
 
 
-def up() -> int:
+def up(names: list[str]) -> int:
+    """Brings up the hosts of these names, or all."""
     lab = Lab.by_hand()
     if lab is not None:
         print(f"the lab is already up\n{describe(lab)}")
@@ -32,7 +37,7 @@ def up() -> int:
     if lacking:
         print(f"the lab cannot run here; missing: {', '.join(lacking)}", file=sys.stderr)
         return 1
-    lab = Lab.start(stay=True)
+    lab = Lab.start(*(names or NAMES), stay=True)
     print(f"the lab is up\n{describe(lab)}")
     return 0
 
@@ -71,9 +76,11 @@ def status() -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.lab", description="The lab, by hand.")
     parser.add_argument("action", choices=("up", "down", "status"))
-    action = {"up": up, "down": down, "status": status}[parser.parse_args().action]
+    parser.add_argument("host", nargs="*", help="with up: what to bring up (all)")
+    words = parser.parse_args()
+    actions = {"up": lambda: up(words.host), "down": down, "status": status}
     try:
-        return action()
+        return actions[words.action]()
     except LabError as error:
         print(f"lab: {error}", file=sys.stderr)
         return 1

@@ -1,10 +1,11 @@
-"""The lab as test fixtures. `lab` is up once a test run, apart from one that a person has brought up."""
+"""The lab as test fixtures. `lab` and `whole_lab` come up once a test run, apart from one that a person brought up."""
 
 import os
 from collections.abc import Iterator
 
 import pytest
 
+from tests.lab.hosts import NAMES
 from tests.lab.lab import Host, Lab
 from tests.lab.requirements import missing
 
@@ -25,9 +26,23 @@ def lab_allowed() -> None:
 
 @pytest.fixture(scope="session")
 def lab(lab_allowed: None) -> Iterator[Lab]:
-    """A running lab: `lab.web1.url`, `lab.web1.run("cmd")`, `lab.ssh_config`."""
+    """A running lab of web1 alone: `lab.web1.url`, `lab.web1.run("cmd")`, `lab.ssh_config`."""
     with Lab.start() as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def whole_lab(lab_allowed: None) -> Iterator[Lab]:
+    """A lab with every host. It is another than `lab`, whose web1 knows nothing of it."""
+    with Lab.start(*NAMES) as running:
+        yield running
+
+
+@pytest.fixture
+def plain_web1(whole_lab: Lab) -> Iterator[Host]:
+    """web1 of the whole lab with its own modules and none of those at hand: after the test, and so before it too."""
+    yield whole_lab.web1
+    whole_lab.web1.restart("apache2")
 
 
 @pytest.fixture

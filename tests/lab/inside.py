@@ -9,16 +9,21 @@ import ctypes
 import encodings.idna  # noqa: F401  what socket loads when it is first given a name or address
 import json
 import os
+import random
 import signal
 import socket
+import stat
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any, NoReturn
 
-START_DEADLINE = 15.0  # seconds that a server may take to accept connections
+START_DEADLINE = 120.0  # seconds that a server may take to accept connections
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND, MNT_DETACH = 1, 2, 4, 8, 4096, 2
+DISKS = "/var/tmp"  # where this machine keeps files on a disk
+FILLED = 1_600_000_000  # when made-up files were last written: long ago, as caches like it (s since 1970)
 # Trees that some machines keep on filesystems of their own, which an overlay over / does not reach.
 SYSTEM_TREES = ("/usr", "/var", "/etc", "/opt", "/srv")
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
@@ -69,6 +74,37 @@ def build_root(stage: Path, label: str) -> Path:
     return root
 
 
+def mount_disk(root: Path, label: str, disk: dict[str, Any]) -> None:
+    """Mounts an ext4 file system of its own on a path of the host, from an image on this machine's disk.
+
+    The image has no name by the time this returns: the kernel drops it, and the loop device, with the mount.
+    """
+    target = root / disk["path"].lstrip("/")
+    target.mkdir(parents=True, exist_ok=True)
+    handle, image = tempfile.mkstemp(prefix=f"{label}-", dir=DISKS)
+    try:
+        os.truncate(handle, disk["megabytes"] << 20)
+        # All of it is laid out now: else the kernel would do so later, in the midst of what is measured.
+        layout = "lazy_itable_init=0,lazy_journal_init=0,nodiscard"
+        execute(["mkfs.ext4", "-q", "-F", "-i", "8192", "-J", "size=4", "-E", layout, image])
+        execute(["mount", "-n", "-t", "ext4", "-o", "loop,relatime", image, str(target)])
+    finally:
+        Path(image).unlink()
+        os.close(handle)
+    (target / "lost+found").rmdir()
+    # mount(8) on the host wants to see the device.
+    number = target.stat().st_dev
+    name = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}").readlink().name
+    os.mknod(root / "dev" / name, 0o660 | stat.S_IFBLK, number)
+
+
+def execute(words: list[str]) -> None:
+    """Runs a command of this machine; raises RuntimeError with what it said when it fails."""
+    done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise RuntimeError(f"{words[0]} failed with status {done.returncode}: {done.stderr.strip()[-400:]}")
+
+
 def enter_root(root: Path) -> None:
     """Makes `root` the root of every process in this mount namespace, and lets go of the machine's."""
     os.chdir(root)
@@ -113,11 +149,17 @@ def name_host(orders: dict[str, Any]) -> None:
     Path("/etc/hostname").write_text(f"{orders['name']}\n")
     names = "".join(f"{address} {name}\n" for name, address in orders["names"].items())
     Path("/etc/hosts").write_text(f"127.0.0.1 localhost\n::1 localhost\n{names}")
+    Path("/etc/resolv.conf").unlink(missing_ok=True)
+    Path("/etc/resolv.conf").write_text("# A host of the lab reaches none but those of the lab.\n")
 
 
-def start(service: dict[str, Any], address: str) -> None:
-    """Writes a server's files, starts it and waits until it accepts connections."""
-    log = Path(f"/var/log/lab-{service['name']}.log")
+def made_up(path: str, size: int) -> bytes:
+    """The bytes of a made-up file: none like another's, the same each time, framed as a JPEG is."""
+    return b"\xff\xd8\xff\xe0" + random.Random(path).randbytes(size - 6) + b"\xff\xd9"
+
+
+def write_files(service: dict[str, Any]) -> None:
+    """Writes a server's files, those of given content and those that are made up."""
     for file in service["files"]:
         path = Path(file["path"])
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -125,29 +167,52 @@ def start(service: dict[str, Any], address: str) -> None:
         path.touch(file["mode"])
         path.write_text(file["content"])
         path.chmod(file["mode"])
+    for fill in service["fills"]:
+        Path(fill["path"]).parent.mkdir(parents=True, exist_ok=True)
+        for number in range(1, fill["count"] + 1):
+            name = fill["path"].format(number)
+            Path(name).write_bytes(made_up(name, fill["size"]))
+            os.utime(name, (FILLED, FILLED))
+
+
+def start(service: dict[str, Any], address: str) -> None:
+    """Writes a server's files, starts it and waits until it accepts connections."""
+    log = Path(f"/var/log/lab-{service['name']}.log")
+    write_files(service)
     for command in (*service["prepare"], service["start"]):
         run(command, log)
+    try:
+        wait_until_it_answers(address, service["port"])
+    except OSError as error:
+        reason = f"{error}; {log.read_text().strip()[-400:]}"
+        raise RuntimeError(f"{service['name']} does not answer on {address}:{service['port']}: {reason}") from error
+
+
+def wait_until_it_answers(address: str, port: int) -> None:
+    """Returns when something accepts connections there; raises the last OSError when nothing does in time."""
     deadline = time.monotonic() + START_DEADLINE
     while True:
         try:
-            socket.create_connection((address, service["port"]), timeout=1).close()
+            socket.create_connection((address, port), timeout=1).close()
             return
-        except OSError as error:
+        except OSError:
             if time.monotonic() > deadline:
-                reason = f"{error}; {log.read_text().strip()[-400:]}"
-                raise RuntimeError(
-                    f"{service['name']} does not answer on {address}:{service['port']}: {reason}"
-                ) from error
+                raise
             time.sleep(0.02)
 
 
 def build_host(orders: dict[str, Any]) -> None:
     """The whole host, in the order in which each part needs the one before."""
-    enter_root(build_root(Path(orders["stage"]), orders["label"]))
+    root = build_root(Path(orders["stage"]), orders["label"])
+    for disk in orders["disks"]:
+        mount_disk(root, orders["label"], disk)
+    enter_root(root)
     name_host(orders)
     log = Path("/var/log/lab-network.log")
     run("ip link set lo up", log)
     run(f"ip address add {orders['address']}/{orders['prefix']} dev eth0 && ip link set eth0 up", log)
+    for address in orders["after"]:
+        wait_until_it_answers(address, 80)
     for service in orders["services"]:
         start(service, orders["address"])
 

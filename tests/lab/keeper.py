@@ -1,7 +1,7 @@
 """The keeper of a lab: builds it, holds it, and takes it away when its owner is gone.
 
-    python -m tests.lab.keeper          the owner is whoever holds the other end of stdin
-    python -m tests.lab.keeper --stay   it stays until SIGTERM
+    python -m tests.lab.keeper HOST...          the owner is whoever holds the other end of stdin
+    python -m tests.lab.keeper --stay HOST...   it stays until SIGTERM
 
 Says one JSON line on stdout: {"number": N} when all hosts are ready, {"failed": reason} otherwise. All that it starts
 is killed by the kernel when the keeper dies, whatever it dies of, and namespaces, mounts and network go with their
@@ -23,7 +23,7 @@ from typing import IO
 from tests.lab import network, ssh, state
 from tests.lab.cpus import on_server_cpu
 from tests.lab.errors import LabError
-from tests.lab.hosts import HOSTS, HostSpec
+from tests.lab.hosts import HOSTS, HostSpec, chosen
 from tests.lab.services import sshd
 
 REPOSITORY = Path(__file__).parents[2]
@@ -74,6 +74,7 @@ class Keeper:
     """Holds one lab."""
 
     stay: bool
+    specs: tuple[HostSpec, ...]
     number: int = -1
     mark: socket.socket | None = None  # the claim on the number; the kernel drops it with this process
     hosts: list[Running] = field(default_factory=list)
@@ -88,14 +89,14 @@ class Keeper:
         self.directory.chmod(0o700)
         self.log = self.directory / "keeper.log"
         self.log.touch()
-        for spec in HOSTS:
+        for spec in self.specs:
             self.hosts.append(Running(spec, network.address(self.number, spec.number), self.new_host()))
         self.build_network()
         self.order_hosts()
         for host in self.hosts:
             host.hear(self.log)
         states = {
-            host.spec.name: state.HostState(host.address, host.pid, f"http://{host.address}/hello.html")
+            host.spec.name: state.HostState(host.address, host.pid, f"http://{host.address}{host.spec.page}")
             for host in self.hosts
         }
         state.write(state.LabState(self.number, os.getpid(), self.stay, states))
@@ -130,11 +131,15 @@ class Keeper:
             network.plug(host.spec.name, self.holder.pid, host.pid)
 
     def order_hosts(self) -> None:
-        """Gives each host its orders; they all build themselves at the same time."""
+        """Gives each host its orders; they all build themselves at the same time.
+
+        Every host knows the names of all that there can be, so that each configuration is valid on each lab.
+        """
         client_key = ssh.make_key(self.directory / "key")
         keys = {host.spec.name: ssh.make_host_key(self.directory) for host in self.hosts}
-        names = {host.spec.name: host.address for host in self.hosts}
-        ssh.write_client_config(self.directory, names, keys)
+        names = {"machine": network.address(self.number, network.MACHINE_NUMBER)}
+        names |= {spec.name: network.address(self.number, spec.number) for spec in HOSTS}
+        ssh.write_client_config(self.directory, {host.spec.name: host.address for host in self.hosts}, keys)
         for host in self.hosts:
             stage = self.directory / host.spec.name
             stage.mkdir()
@@ -147,6 +152,8 @@ class Keeper:
                     "prefix": 24,
                     "stage": str(stage),
                     "label": state.label(self.number),
+                    "after": [names[name] for name in host.spec.after if name in keys],
+                    "disks": [asdict(disk) for disk in host.spec.disks],
                     "services": [asdict(service) for service in services],
                 }
             )
@@ -190,11 +197,12 @@ def wait_for_the_end(stay: bool) -> None:
 
 def main() -> None:
     stay = "--stay" in sys.argv[1:]
+    names = tuple(word for word in sys.argv[1:] if not word.startswith("-"))
     signal.signal(signal.SIGTERM, stop)
     for ignored in (signal.SIGINT, signal.SIGHUP):
         # A handler that does nothing: unlike SIG_IGN, what runs in the hosts does not inherit it.
         signal.signal(ignored, lambda _signal, _frame: None)
-    keeper = Keeper(stay)
+    keeper = Keeper(stay, chosen(names))
     try:
         keeper.build()
         signal.signal(signal.SIGCHLD, stop)

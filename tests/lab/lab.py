@@ -1,6 +1,6 @@
 """A lab as its users see it: real servers on hosts of their own, reached by SSH and HTTP.
 
-with Lab.start() as lab:
+with Lab.start("web1", "app1") as lab:
     lab.web1.url, lab.ssh_config, lab.web1.run("ps ax").stdout
 """
 
@@ -19,19 +19,19 @@ from typing import Self
 from tests.lab import state
 from tests.lab.cpus import on_server_cpu
 from tests.lab.errors import LabError
-from tests.lab.hosts import HOSTS
+from tests.lab.hosts import HOSTS, chosen
 from tests.lab.keeper import REPOSITORY
 from tests.lab.requirements import SYSTEM_PATH
 from tests.lab.services import Service
 
-RUN_TIMEOUT = 30.0  # seconds
+RUN_TIMEOUT = 120.0  # seconds
 
 
 class Host:
     """A running host of a lab.
 
-    `name` is its ssh alias and its host name, `address` its IPv4 address, `url` a page of it (92 bytes on web1),
-    `pid` the machine's pid of its process 1, `ssh_config` the file for `ssh -F`.
+    `name` is its ssh alias and its host name, `address` its IPv4 address, `url` a page of it (92 bytes, of proxy1 an
+    image), `pid` the machine's pid of its process 1, `ssh_config` the file for `ssh -F`.
     """
 
     def __init__(self, name: str, running: state.HostState, ssh_config: Path) -> None:
@@ -74,10 +74,12 @@ class Host:
     def restart(self, name: str) -> None:
         """Puts a server's files back as they were when the lab came up, and starts it anew."""
         service = self.service(name)
-        for file in service.files:
-            self.run(f"printf %s {shlex.quote(file.content)} > {file.path} && chmod {file.mode:o} {file.path}")
-        self.run(f"timeout 10 sh -c {shlex.quote(service.stop)}")
-        self.run(f"{service.start} >/dev/null 2>&1")
+        steps = [
+            f"printf %s {shlex.quote(file.content)} >{file.path} && chmod {file.mode:o} {file.path}"
+            for file in service.files
+        ]
+        steps += [f"timeout 60 sh -c {shlex.quote(service.stop)}", *service.prepare, service.start]
+        self.run(f"{{ {' && '.join(f'( {step} )' for step in steps)}; }} >/dev/null 2>&1")
         answers = f"timeout 1 bash -c '</dev/tcp/{self.address}/{service.port}'"
         if not state.wait_for(lambda: self.run(answers, check=False).returncode == 0):
             raise LabError(f"{self.name}: {name} does not answer after its restart")
@@ -121,15 +123,17 @@ class Lab:
         return hosts[name]
 
     @classmethod
-    def start(cls, *, stay: bool = False) -> Self:
-        """Brings a lab up; returns when every server answers. Raises LabError saying why it does not.
+    def start(cls, *names: str, stay: bool = False) -> Self:
+        """Brings up the hosts of these names (web1); returns when every server answers. Raises LabError saying why not.
 
         It goes away with this process, or with `stop`; one that is told to stay only with `stop`.
         """
+        names = names or ("web1",)
+        chosen(names)
         for number in state.known():
             state.clear(number)  # those whose keeper is dead
         keeper = subprocess.Popen(
-            [sys.executable, "-m", "tests.lab.keeper", *(["--stay"] if stay else [])],
+            [sys.executable, "-m", "tests.lab.keeper", *(["--stay"] if stay else []), *names],
             stdin=subprocess.DEVNULL if stay else subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

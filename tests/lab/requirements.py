@@ -10,10 +10,15 @@ SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 # What every lab does first; run in namespaces of its own, so it leaves nothing.
 PROBE = "mount -n -t tmpfs none /mnt && ip link add bridge0 type bridge && ip link add veth0 type veth peer name veth1"
+# What a host with a disk of its own does: an ext4 file system in a file, mounted from it.
+DISK_PROBE = (
+    "mount -n -t tmpfs none /mnt && truncate -s 1M /mnt/image && mkdir /mnt/point && mkfs.ext4 -q -F /mnt/image"
+    " && mount -n -t ext4 -o loop /mnt/image /mnt/point"
+)
 
 
-def required_commands() -> list[str]:
-    """The commands of the package table that the lab cannot do without."""
+def required() -> list[str]:
+    """The commands and files of the package table that the lab cannot do without; a file's path may hold "*"."""
     rows = (line.split() for line in TABLE.read_text().splitlines() if line and not line.startswith("#"))
     return [row[0] for row in rows if not row[1].startswith("?")]
 
@@ -23,13 +28,23 @@ def missing() -> list[str]:
     if not Path("/etc/debian_version").exists():
         return ["Debian"]
     found = [] if os.geteuid() == 0 else ["root"]
-    path = f"{os.environ.get('PATH', '')}:{SYSTEM_PATH}"
-    found += [command for command in required_commands() if shutil.which(command, path=path) is None]
+    found += [name for name in required() if not _present(name)]
     return found or _missing_rights()
+
+
+def _present(name: str) -> bool:
+    if "/" in name:
+        return any(Path("/").glob(name.lstrip("/")))
+    return shutil.which(name, path=f"{os.environ.get('PATH', '')}:{SYSTEM_PATH}") is not None
 
 
 def _missing_rights() -> list[str]:
     """A container may have root and the packages, but no leave to make namespaces."""
-    unshare = ["unshare", "--mount", "--net", "--uts", "--ipc", "--pid", "--fork", "sh", "-c", PROBE]
-    done = subprocess.run(unshare, capture_output=True, text=True, stdin=subprocess.DEVNULL)
-    return [] if done.returncode == 0 else [f"the right to make namespaces ({done.stderr.strip()})"]
+    for right, probe in (("make namespaces", PROBE), ("mount an ext4 file system over a loop device", DISK_PROBE)):
+        unshare = ["unshare", "--mount", "--net", "--uts", "--ipc", "--pid", "--fork", "sh", "-c", probe]
+        done = subprocess.run(
+            unshare, capture_output=True, text=True, stdin=subprocess.DEVNULL, env={**os.environ, "PATH": SYSTEM_PATH}
+        )
+        if done.returncode != 0:
+            return [f"the right to {right} ({done.stderr.strip()})"]
+    return []

@@ -13,11 +13,24 @@ class File:
 
 
 @dataclass(frozen=True)
+class Fill:
+    """Files of made-up bytes (`inside.made_up`), the same on every lab: `count` of them, each of `size` bytes.
+
+    Where `path` holds a `{:05}` or the like, it takes the numbers from 1 on.
+    """
+
+    path: str
+    size: int
+    count: int = 1
+
+
+@dataclass(frozen=True)
 class Service:
     """A server of a host.
 
-    `prepare` are shell commands run once, after the files are written. `start` returns when the server runs by itself;
-    it is ready when `port` accepts connections on the host's address. `stop` returns when no process of it is left.
+    `prepare` are shell commands run after the files are written and before each start of the lab's own; to run them
+    again does no harm. `start` returns when the server runs by itself; it is ready when `port` accepts connections on
+    the host's address. `stop` returns when no process of it is left.
     """
 
     name: str
@@ -25,50 +38,17 @@ class Service:
     start: str
     stop: str
     files: tuple[File, ...] = ()
+    fills: tuple[Fill, ...] = ()
     prepare: tuple[str, ...] = ()
 
 
 # The 92 bytes that the load asks for.
 HELLO = "<!DOCTYPE html><html><head><title>hello</title></head><body>Hello from Apache</body></html>\n"
+# The smallest replies: 31 bytes and 44.
+TINY = "thirty-one bytes of plain text\n"
+SMALL = "forty-four bytes, asked for again and again\n"
+DOCUMENTS = "/var/www/html"
 PREFORK_CONF = "/etc/apache2/mods-available/mpm_prefork.conf"
-
-# Small spare-server limits and short-lived workers: the situation that tuning starts from.
-UNTUNED_PREFORK = """\
-# prefork MPM
-# StartServers: number of server processes to start
-# MinSpareServers: minimum number of server processes which are kept spare
-# MaxSpareServers: maximum number of server processes which are kept spare
-# MaxRequestWorkers: maximum number of server processes allowed to start
-# MaxConnectionsPerChild: maximum number of requests a server process serves
-
-<IfModule mpm_prefork_module>
-\tStartServers            5
-\tMinSpareServers         5
-\tMaxSpareServers         10
-\tMaxRequestWorkers       150
-\tMaxConnectionsPerChild  100
-</IfModule>
-"""
-
-# Debian's own configuration, with prefork for its MPM and none of the sites this machine may serve.
-APACHE = Service(
-    name="apache2",
-    port=80,
-    files=(
-        File(PREFORK_CONF, UNTUNED_PREFORK),
-        File("/etc/apache2/ports.conf", "Listen 80\n"),
-        File("/etc/apache2/conf-enabled/servername.conf", "ServerName localhost\n"),
-        File("/var/www/html/hello.html", HELLO),
-    ),
-    prepare=(
-        "rm -f /etc/apache2/sites-enabled/* /etc/apache2/mods-enabled/mpm_*",
-        "ln -s ../sites-available/000-default.conf /etc/apache2/sites-enabled/",
-        "ln -s ../mods-available/mpm_prefork.conf ../mods-available/mpm_prefork.load /etc/apache2/mods-enabled/",
-        "install -d -o root -g adm -m 750 /var/log/apache2",
-    ),
-    start="apachectl start",
-    stop="kill $(cat /run/apache2/apache2.pid); while pgrep -x apache2; do sleep 0.02; done",
-)
 
 
 def sshd(host_key: str, authorized_key: str) -> Service:

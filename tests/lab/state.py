@@ -13,9 +13,10 @@ from pathlib import Path
 
 from tests.lab import network
 from tests.lab.errors import LabError
+from tests.lab.inside import DISKS
 
 BASE = Path("/run/cockpit-lab")  # one directory a lab, named by its number
-DEADLINE = 20.0  # seconds for a lab to come or go
+DEADLINE = 60.0  # seconds for a lab to come or go
 LABEL = re.compile(r"cockpit-lab-(\d+)\b")
 
 
@@ -81,6 +82,11 @@ def known() -> list[int]:
     return sorted(found)
 
 
+def images(number: int) -> list[Path]:
+    """Disk images of the lab; they have names for no longer than it takes to mount them."""
+    return sorted(Path(DISKS).glob(f"{label(number)}-*"))
+
+
 def leftovers(number: int) -> list[str]:
     """What is still there of a lab, in words: processes, mounts, its network leg, its directory."""
     found = [f"process {pid}" for pid, numbers in _labelled_processes().items() if number in numbers]
@@ -88,12 +94,15 @@ def leftovers(number: int) -> list[str]:
         found.append(f"mount {label(number)}")
     if number in network.legs():
         found.append(f"network interface {network.interface(number)}")
+    found += [f"file {path}" for path in images(number)]
     if directory(number).exists():
         found.append(f"directory {directory(number)}")
     return found
 
 
 def remove_files(number: int) -> None:
+    for image in images(number):
+        image.unlink(missing_ok=True)
     shutil.rmtree(directory(number), ignore_errors=True)
     with suppress(OSError):  # other labs may live there
         BASE.rmdir()

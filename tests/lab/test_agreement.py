@@ -1,251 +1,71 @@
 """The agreement run: one Apache, one plan, and what we, ab, wrk and httperf say it came to, in a table.
 
-Counts and bytes are held exactly against Apache's own log. Rates and latencies only within a factor of two of ab's:
-they are the machine's as much as the generators', and what they must hold is in the bench.
+Counts, bytes and errors are held exactly against Apache's own log. Rates and latencies are the machine's as much as the
+generators': `python -m tests.bench agreement` holds those.
 """
 
 from __future__ import annotations
 
-import asyncio
-import re
-import shutil
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from statistics import median
-from typing import NamedTuple
-from urllib.parse import urlsplit
 
 import pytest
 
-from cockpit.model.load import LoadPlan
-from tests.lab import state
-from tests.lab.cpus import generator_cpu, on_generator_cpu
+from tests.lab.agreement import (
+    CONCURRENCY,
+    REQUESTS,
+    Goes,
+    Result,
+    Results,
+    closed,
+    in_turns,
+    make_steady,
+    opened,
+    table,
+)
 from tests.lab.lab import Host
-from tests.lab.services import HELLO, PREFORK_CONF
-from tests.load.servers import load
+from tests.lab.services import HELLO
 
 pytestmark = pytest.mark.lab
-
-REQUESTS = 3000
-CONCURRENCY = 10
-RATE = 500
-ROUNDS = 3
-LOG = "/var/log/apache2/access.log"
-# What a factor of two may be off by on top of it: the grain of what is compared (s).
-GRAIN = 0.002
-
-# wrk's own totals, exactly, in place of its rounded summary.
-WRK_REPORT = """
-done = function(summary, latency, requests)
-    local errors = summary.errors
-    io.write(string.format("exactly %d %d %d %d %f %f\\n", summary.requests, summary.bytes, summary.duration,
-        errors.connect + errors.read + errors.write + errors.status + errors.timeout,
-        latency:percentile(50), latency:percentile(99)))
-end
-"""
-
-
-class Result(NamedTuple):
-    """What a generator said: replies, bytes with and (where it says so) without heads, errors, requests a second and
-    percentiles (s); and what the server logged of it: replies and bytes."""
-
-    requests: int
-    total: int
-    body: int | None
-    errors: int
-    rate: float
-    p50: float
-    p99: float | None
-    logged: int = 0
-    logged_bytes: int = 0
-
-
-Go = Callable[[], Result]
 
 
 @pytest.fixture
 def steady_web1(fresh_web1: Host) -> Iterator[Host]:
-    """web1 with as many workers as the plan needs, none of which is ever replaced."""
-    settings = "s/(MinSpareServers|StartServers) .*/\\1 20/; s/(MaxSpareServers) .*/\\1 40/; s/(PerChild) .*/\\1 0/"
-    fresh_web1.run(f"sed -E -i '{settings}' {PREFORK_CONF}")
-    fresh_web1.run("apachectl graceful")
-    ready = "pgrep -c -x apache2"
-    assert state.wait_for(lambda: int(fresh_web1.run(ready).stdout) >= 21)
+    make_steady(fresh_web1)
     yield fresh_web1
 
 
-def logged(web1: Host) -> tuple[int, int]:
-    """Replies in Apache's log, and bytes sent with them, heads included."""
-    words = web1.run(f"awk '/\"GET /{{n++; s += $10}} END {{print n + 0, s + 0}}' {LOG}").stdout.split()
-    return int(words[0]), int(words[1])
-
-
-def with_log(web1: Host, go: Go) -> Result:
-    """A go, and what Apache logged of it: it does so once a reply has left, so the last lines may take a moment."""
-    web1.run(f": > {LOG}")
-    result = go()
-    state.wait_for(lambda: logged(web1)[0] >= result.requests)
-    count, size = logged(web1)
-    return result._replace(logged=count, logged_bytes=size)
-
-
-def ours(url: str, **values: object) -> Result:
-    plan = LoadPlan(**{"url": url, "cpus": (generator_cpu(),), **values})  # type: ignore[arg-type]
-    outcome = asyncio.run(load(plan))
-    service, ticks = outcome.merged("service"), outcome.ticks
-    completed = outcome.total("completed")
-    seconds = max(tick.t for tick in ticks) - min(tick.start for tick in ticks)
-    return Result(
-        requests=completed,
-        total=outcome.total("bytes_received"),
-        body=outcome.total("body_bytes"),
-        errors=sum(outcome.errors.values()),
-        rate=completed / seconds,
-        p50=service.percentile(50),
-        p99=service.percentile(99),
-    )
-
-
-def _run(*command: str) -> str:
-    done = subprocess.run(on_generator_cpu(list(command)), capture_output=True, text=True, check=True, timeout=60)
-    return done.stdout
-
-
-def _number(pattern: str, text: str) -> float:
-    match = re.search(pattern, text)
-    assert match, f"no {pattern!r} in {text}"
-    return float(match[1])
-
-
-def ab(url: str, table: Path, *flags: str) -> Result:
-    text = _run("ab", "-q", *flags, "-e", str(table), "-n", str(REQUESTS), "-c", str(CONCURRENCY), url)
-    rows = (line.split(",") for line in table.read_text().splitlines()[1:])
-    served = {int(percent): float(milliseconds) / 1000 for percent, milliseconds in rows}
-    return Result(
-        requests=int(_number(r"Complete requests:\s+(\d+)", text)),
-        total=int(_number(r"Total transferred:\s+(\d+)", text)),
-        body=int(_number(r"HTML transferred:\s+(\d+)", text)),
-        errors=int(_number(r"Failed requests:\s+(\d+)", text)),
-        rate=_number(r"Requests per second:\s+([\d.]+)", text),
-        p50=served[50],
-        p99=served[99],
-    )
-
-
-def wrk(url: str, script: Path, *flags: str) -> Result:
-    script.write_text(WRK_REPORT)
-    text = _run("wrk", "-t1", f"-c{CONCURRENCY}", "-d1s", *flags, "-s", str(script), url)
-    words = text.split("exactly ")[1].split()
-    requests, size, microseconds, errors = (int(word) for word in words[:4])
-    p50, p99 = (float(word) / 1e6 for word in words[4:6])
-    return Result(requests, size, None, errors, requests / microseconds * 1e6, p50, p99)
-
-
-def httperf(url: str) -> Result:
-    """One connection after the other at RATE, whatever the server does: the open model."""
-    parts = urlsplit(url)
-    text = _run(
-        *("httperf", "--hog", "--timeout", "5", "--server", str(parts.hostname), "--port", "80"),
-        *("--uri", parts.path, "--rate", str(RATE), "--num-conns", str(REQUESTS), "--num-calls", "1"),
-    )
-    replies = int(_number(r"replies (\d+)", text))
-    head, body = (_number(rf"Reply size \[B\]:.* {part} ([\d.]+)", text) for part in ("header", "content"))
-    return Result(
-        requests=replies,
-        total=round(replies * (head + body)),
-        body=round(replies * body),
-        errors=int(_number(r"Errors: total (\d+)", text)),
-        rate=_number(r"Request rate: ([\d.]+) req/s", text),
-        p50=_number(r"Connection time \[ms\]: .* median ([\d.]+)", text) / 1000,
-        p99=None,
-    )
-
-
-def in_turns(web1: Host, goes: dict[str, Go]) -> dict[str, list[Result]]:
-    """Every go in turn, round after round."""
-    results: dict[str, list[Result]] = {name: [] for name in goes}
-    for _ in range(ROUNDS):
-        for name, go in goes.items():
-            results[name].append(with_log(web1, go))
+def told(web1: Host, plan: tuple[str, Goes], capsys: pytest.CaptureFixture[str]) -> Results:
+    """One go of each, and the table of them on the terminal."""
+    title, goes = plan
+    results = in_turns(web1, goes, 1)
+    with capsys.disabled():
+        print("", title, *table(results), sep="\n")
     return results
 
 
-def middle(results: list[Result], name: str) -> float:
-    return float(median(getattr(result, name) for result in results))
-
-
-def print_table(title: str, results: dict[str, list[Result]], capsys: pytest.CaptureFixture[str]) -> None:
-    with capsys.disabled():
-        print(f"\n{title}\n{'':10}{'replies':>9}{'bytes':>12}{'errors':>8}{'req/s':>10}{'p50 ms':>9}{'p99 ms':>9}")
-        for name, rounds in results.items():
-            last = rounds[-1]
-            p99 = "-" if last.p99 is None else f"{middle(rounds, 'p99') * 1000:.2f}"
-            print(
-                f"{name:10}{last.requests:9}{last.total:12}{last.errors:8}"
-                f"{middle(rounds, 'rate'):10.0f}{middle(rounds, 'p50') * 1000:9.2f}{p99:>9}"
-            )
-
-
-def best(results: list[Result], name: str) -> float:
-    """The round that the rest of the machine disturbed least: the highest rate, the lowest latency."""
-    values = [float(getattr(result, name)) for result in results]
-    return max(values) if name == "rate" else min(values)
-
-
-def agree(one: float, other: float, grain: float = 0.0) -> bool:
-    """Within a factor of two."""
-    return one <= 2 * other + grain and other <= 2 * one + grain
-
-
-def all_counted(rounds: list[Result]) -> None:
+def all_counted(result: Result) -> None:
     """Every reply and every byte that Apache sent, and nothing else."""
-    for result in rounds:
-        assert result.errors == 0
-        assert result.requests == result.logged == REQUESTS
-        assert result.total == result.logged_bytes
-        assert result.body == REQUESTS * len(HELLO)
+    assert result.errors == 0
+    assert result.requests == result.logged == REQUESTS
+    assert result.total == result.logged_bytes
+    assert result.body == REQUESTS * len(HELLO)
 
 
 @pytest.mark.parametrize("kept", [False, True], ids=["new connections", "kept connections"])
 def test_closed(kept: bool, steady_web1: Host, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    url = steady_web1.url
-    ab_flags = ("-k",) if kept else ()
-    wrk_flags = () if kept else ("-H", "Connection: close")
-    results = in_turns(
-        steady_web1,
-        {
-            "cockpit": lambda: ours(url, requests=REQUESTS, concurrency=CONCURRENCY, keepalive=kept),
-            "ab": lambda: ab(url, tmp_path / "ab.csv", *ab_flags),
-            "wrk": lambda: wrk(url, tmp_path / "report.lua", *wrk_flags),
-        },
-    )
-    how = "kept connections" if kept else "a new connection each"
-    print_table(f"closed, c={CONCURRENCY}, n={REQUESTS} (wrk: 1 s), {how}", results, capsys)
-    all_counted(results["cockpit"])
-    all_counted(results["ab"])
-    for result in results["wrk"]:
-        # It has a time and no count: what was in flight at its end is in the log alone.
-        assert 0 <= result.logged - result.requests <= CONCURRENCY
-    peer = results["ab"]
-    for name in ("cockpit", "wrk"):
-        assert agree(best(results[name], "rate"), best(peer, "rate")), name
-        assert agree(best(results[name], "p50"), best(peer, "p50"), GRAIN), name
-        assert agree(best(results[name], "p99"), best(peer, "p99"), 5 * GRAIN), name
+    results = told(steady_web1, closed(steady_web1.url, tmp_path, kept=kept), capsys)
+    all_counted(results["cockpit"][0])
+    all_counted(results["ab"][0])
+    [result] = results["wrk"]
+    # It has a time and no count: what was in flight at its end is in the log alone.
+    assert 0 <= result.logged - result.requests <= CONCURRENCY
 
 
 def test_open(steady_web1: Host, capsys: pytest.CaptureFixture[str]) -> None:
-    url = steady_web1.url
-    goes: dict[str, Go] = {"cockpit": lambda: ours(url, requests=REQUESTS, rate=float(RATE), keepalive=False)}
-    if shutil.which("httperf"):
-        goes["httperf"] = lambda: httperf(url)
-    results = in_turns(steady_web1, goes)
-    print_table(f"open, {RATE}/s, n={REQUESTS}, a new connection each", results, capsys)
-    all_counted(results["cockpit"])
-    for name, rounds in results.items():
-        assert agree(best(rounds, "rate"), RATE), name
-        assert agree(best(rounds, "p50"), best(results["cockpit"], "p50"), GRAIN), name
-    if "httperf" in results:
-        for result in results["httperf"]:
-            assert (result.requests, result.logged, result.errors) == (REQUESTS, REQUESTS, 0)
-            assert result.body == REQUESTS * len(HELLO)
+    results = told(steady_web1, opened(steady_web1.url), capsys)
+    all_counted(results["cockpit"][0])
+    for result in results.get("httperf", []):
+        # It rounds what it says of sizes, and leaves the ends of heads out.
+        assert (result.requests, result.logged, result.errors) == (REQUESTS, REQUESTS, 0)
+        assert result.body == REQUESTS * len(HELLO)

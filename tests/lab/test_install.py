@@ -1,7 +1,7 @@
 """`install` starts and enables nothing, and leaves policy-rc.d as it was, however it ends.
 
 Each test runs it with real apt and dpkg on a throwaway copy of this machine, where its table names one package, built
-here, which brings all that a server package brings: an init script, a unit, a timer, cron jobs.
+here, which brings all that a server package brings: an init script, a unit, a timer, cron jobs, another Apache module.
 """
 
 import hashlib
@@ -37,6 +37,9 @@ TOY = {
         deb-systemd-helper enable toyd.service >/dev/null
         deb-systemd-helper enable toyd.timer >/dev/null
         update-rc.d toyd defaults >/dev/null
+        ln -s ../mods-available/toy.load /etc/apache2/mods-enabled/toy.load
+        rm -f /etc/apache2/mods-enabled/mpm_*
+        ln -s ../mods-available/mpm_toy.load /etc/apache2/mods-enabled/mpm_toy.load
         invoke-rc.d toyd start
         """,
     "usr/sbin/toyd": """\
@@ -87,12 +90,15 @@ mkdir -p /etc/systemd/system/multi-user.target.wants
 printf '[Service]\\nExecStart=true\\n' >/lib/systemd/system/mine.service
 ln -s /lib/systemd/system/mine.service /etc/systemd/system/multi-user.target.wants/mine.service
 rm -f /usr/sbin/policy-rc.d
+mkdir -p /etc/apache2/mods-enabled
+ln -sf ../mods-available/mpm_mine.load /etc/apache2/mods-enabled/mpm_mine.load
 """
 OWN_POLICY = "printf '#!/bin/sh\\nexit 0\\n' >/usr/sbin/policy-rc.d; chmod 711 /usr/sbin/policy-rc.d\n"
 # All that a machine starts by itself, and policy-rc.d to the inode.
 LOOK = """
 look() {
     find /etc/rc?.d/S* /etc/systemd /etc/cron.*/[!.]* -type l -o -type f | grep -v '[.]off-by' | sort
+    find /etc/apache2/mods-enabled -printf '%p %l\\n' | sort
     stat -c '%n %i %a %u:%g %s %Y' /usr/sbin/policy-rc.d* 2>&1
     cat /usr/sbin/policy-rc.d 2>&1
     ls -d /var/lib/cockpit-lab-install 2>&1
@@ -149,6 +155,7 @@ def test_without_install_the_package_would_start(given: Path) -> None:
         "systemd/system/timers.target.wants/toyd.timer",
         "cron.d/toyd",
         "cron.daily/toyd",
+        "apache2/mods-enabled/toy.load",
     ):
         assert f"> /etc/{path}" in done.stdout
     assert done.stdout.endswith("/run/toyd-started\n")

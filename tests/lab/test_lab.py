@@ -47,6 +47,21 @@ def machine() -> tuple[str, str]:
     return named, Path("/proc/self/mountinfo").read_text()
 
 
+def loop_devices(host: Host) -> list[str]:
+    """Names of the loop devices that a host has mounted."""
+    return [
+        row.split()[0].removeprefix("/dev/") for row in host.run("grep ^/dev/loop /proc/mounts").stdout.splitlines()
+    ]
+
+
+def is_ours(device: str, number: int) -> bool:
+    """Whether a loop device is (still) over an image of a lab."""
+    try:
+        return state.label(number) in Path(f"/sys/block/{device}/loop/backing_file").read_text()
+    except FileNotFoundError:
+        return False
+
+
 def inhabited_networks() -> set[str]:
     """The network namespaces that have a process."""
     found = set()
@@ -193,7 +208,11 @@ def test_down_leaves_nothing(lab: Lab) -> None:
         assert second.number in network.legs()
         assert second.directory.exists()
         assert f"process {second.web1.pid}" in state.leftovers(second.number)
+        disks = loop_devices(second.web1)
+        assert len(disks) == 2
+        assert state.images(second.number) == []
     assert machine() == before
+    assert not any(is_ours(device, second.number) for device in disks)
     assert state.leftovers(second.number) == []
     assert network_of_second not in inhabited_networks()
     assert second.number not in network.legs()
@@ -242,7 +261,8 @@ def test_up_status_and_down_by_hand(lab_allowed: None) -> None:
     script = f"""
         mount -n -t tmpfs none /run && ip link set lo up || exit 9
         {python} status; echo "status $?"
-        {python} up || exit 9
+        {python} up web9; echo "status $?"
+        {python} up web1 || exit 9
         {python} up || exit 9
         {python} status || exit 9
         ssh -F /run/cockpit-lab/0/ssh_config -o BatchMode=yes web1 echo reached '$(hostname)' || exit 9
@@ -254,7 +274,8 @@ def test_up_status_and_down_by_hand(lab_allowed: None) -> None:
     done = subprocess.run(unshare, capture_output=True, text=True, stdin=subprocess.DEVNULL, cwd=REPOSITORY)
     assert done.returncode == 1, done.stderr  # grep found nothing
     said = done.stdout
-    assert said.startswith("the lab is not up\nstatus 1\nthe lab is up\n")
+    assert said.startswith("the lab is not up\nstatus 1\nstatus 1\nthe lab is up\n")
+    assert done.stderr == "lab: no such host: web9; there are web1, app1, proxy1, origin1\n"
     assert "the lab is already up\n" in said
     address = network.address(0, 11)
     options = f"--ssh-config /run/cockpit-lab/0/ssh_config --target http://{address}/hello.html\n"

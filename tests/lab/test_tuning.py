@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import shlex
 import urllib.request
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -15,7 +15,7 @@ from cockpit.model.errors import ChangeRefused, ChangeUndone
 from cockpit.model.hosts import HostConfig
 from cockpit.model.knobs import Knob, Setting
 from cockpit.tuning import directive
-from cockpit.tuning.remote import Following, Remote
+from cockpit.tuning.remote import Following
 from cockpit.tuning.tuner import Tuner
 from tests.lab.lab import Host, Lab
 from tests.tuning.conftest import until
@@ -37,6 +37,7 @@ def knob(name: str, **changed: object) -> Knob:
         "directive": name,
         "test": "apachectl -t",
         "reload": "apachectl graceful",
+        "workers": "apache2",
     }
     return Knob(**(given | changed))  # type: ignore[arg-type]
 
@@ -72,29 +73,9 @@ async def serves(web1: Host) -> bool:
         return reply.status == 200 and len(reply.read()) == 92
 
 
-async def new_generation(remote: Remote, knobs: Sequence[Knob]) -> Callable[[], Awaitable[str]]:
-    """In force is: no worker is left of those that there were before the reload."""
-
-    async def pids() -> set[bytes]:
-        done = await remote.run("pgrep -P $(cat /run/apache2/apache2.pid)")
-        return set(done.stdout.split())
-
-    before = await pids()
-
-    async def effect() -> str:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(30):
-                while before & await pids() or not await pids():  # noqa: ASYNC110
-                    await asyncio.sleep(0.05)
-                return ""
-        return "workers of the old generation are still there"
-
-    return effect
-
-
 async def test_a_change_is_in_force_with_a_new_generation_and_is_undone(fresh_web1: Host, shell: SshShell) -> None:
     original, before, old = content(fresh_web1, AVAILABLE), state_of(fresh_web1), workers(fresh_web1)
-    tuner = Tuner(new_generation)
+    tuner = Tuner()
     assert await tuner.read(shell, SPARE) == "10"
     assert len(old) == 5
 

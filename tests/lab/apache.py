@@ -1,0 +1,76 @@
+"""Apache as the lab's hosts run it: Debian's own configuration, with the modules that a host asks for."""
+
+from tests.lab.services import DOCUMENTS, HELLO, PREFORK_CONF, SMALL, TINY, File, Fill, Service
+
+# What Debian enables, without an MPM.
+DEBIAN_MODULES = (
+    "access_compat alias auth_basic authn_core authn_file authz_core authz_host authz_user autoindex deflate dir env"
+    " filter mime negotiation reqtimeout setenvif status"
+)
+
+# Small spare-server limits and short-lived workers: the situation that tuning starts from.
+UNTUNED_PREFORK = """\
+# prefork MPM
+# StartServers: number of server processes to start
+# MinSpareServers: minimum number of server processes which are kept spare
+# MaxSpareServers: maximum number of server processes which are kept spare
+# MaxRequestWorkers: maximum number of server processes allowed to start
+# MaxConnectionsPerChild: maximum number of requests a server process serves
+
+<IfModule mpm_prefork_module>
+\tStartServers            5
+\tMinSpareServers         5
+\tMaxSpareServers         10
+\tMaxRequestWorkers       150
+\tMaxConnectionsPerChild  100
+</IfModule>
+"""
+
+# What joins an Apache to the Tomcat of app1, over AJP.
+JK_FILES = (
+    File(
+        "/etc/libapache2-mod-jk/workers.properties",
+        "worker.list=app1\nworker.app1.type=ajp13\nworker.app1.host=app1\nworker.app1.port=8009\n",
+    ),
+    File(
+        "/etc/apache2/mods-available/jk.conf",
+        """\
+JkWorkersFile /etc/libapache2-mod-jk/workers.properties
+JkLogFile /var/log/apache2/mod_jk.log
+JkLogLevel error
+JkShmFile /run/apache2/jk-runtime-status
+JkMountCopy All
+JkMount /shop/* app1
+""",
+    ),
+)
+
+
+def apache(
+    mpm: str, modules: tuple[str, ...] = (), files: tuple[File, ...] = (), fills: tuple[Fill, ...] = ()
+) -> Service:
+    """An Apache with an MPM and modules beyond Debian's, none of the sites and modules that this machine may use."""
+    enabled = " ".join((DEBIAN_MODULES, f"mpm_{mpm}", *modules))
+    return Service(
+        name="apache2",
+        port=80,
+        files=(
+            File(PREFORK_CONF, UNTUNED_PREFORK),
+            File("/etc/apache2/ports.conf", "Listen 80\n"),
+            File("/etc/apache2/conf-enabled/servername.conf", "ServerName localhost\n"),
+            File(f"{DOCUMENTS}/hello.html", HELLO),
+            File(f"{DOCUMENTS}/tiny.txt", TINY),
+            File(f"{DOCUMENTS}/small.txt", SMALL),
+            *files,
+        ),
+        fills=fills,
+        prepare=(
+            "rm -f /etc/apache2/sites-enabled/* /etc/apache2/mods-enabled/*",
+            "ln -s ../sites-available/000-default.conf /etc/apache2/sites-enabled/",
+            f"cd /etc/apache2/mods-enabled && for module in {enabled}; do for part in load conf; do"
+            " [ ! -e ../mods-available/$module.$part ] || ln -s ../mods-available/$module.$part .; done; done",
+            "install -d -o root -g adm -m 750 /var/log/apache2",
+        ),
+        start="apachectl start",
+        stop="kill $(cat /run/apache2/apache2.pid); while pgrep -x apache2; do sleep 0.02; done",
+    )

@@ -1,0 +1,161 @@
+"""app1: Tomcat with a small shop that answers SOAP posts from three database queries, and an Apache in front of it.
+
+Port 8080 is Tomcat alone, port 80 is Apache with mod_jk on the same machine; web1 with mod_jk is the third way to it.
+The shop is in webapp/, its database is HSQLDB in Tomcat's memory. `service tomcat10 restart` reads JAVA_OPTS anew.
+"""
+
+from pathlib import Path
+
+from tests.lab.apache import JK_FILES, apache
+from tests.lab.services import HELLO, File, Service
+
+WEBAPP = Path(__file__).with_name("webapp")
+REQUESTS = tuple(sorted((WEBAPP / "requests").glob("*.xml")))
+BASE = "/var/lib/tomcat10"
+SHOP = f"{BASE}/webapps/shop"
+SOURCES = "/usr/src/shop"
+OPTIONS = "/etc/default/tomcat10"
+# For its manager's status page, which it shows to the host itself alone.
+STATUS_PATH = "/manager/status"
+STATUS_LOGIN = ("lab", "lab")
+
+SERVER = """\
+<Server port="-1">
+  <Listener className="org.apache.catalina.core.JreMemoryLeakPreventionListener" />
+  <GlobalNamingResources>
+    <Resource name="UserDatabase" auth="Container" type="org.apache.catalina.UserDatabase"
+              factory="org.apache.catalina.users.MemoryUserDatabaseFactory" pathname="conf/tomcat-users.xml" />
+  </GlobalNamingResources>
+  <Service name="Catalina">
+    <!-- bindOnInit: the ports open once the applications stand, no sooner. -->
+    <Connector port="8080" protocol="HTTP/1.1" bindOnInit="false" />
+    <Connector port="8009" protocol="AJP/1.3" address="0.0.0.0" secretRequired="false" bindOnInit="false" />
+    <Engine name="Catalina" defaultHost="localhost">
+      <Realm className="org.apache.catalina.realm.UserDatabaseRealm" resourceName="UserDatabase" />
+      <Host name="localhost" appBase="webapps" autoDeploy="false">
+        <Valve className="org.apache.catalina.valves.AccessLogValve" directory="logs" prefix="access" suffix=".log"
+               rotatable="false" buffered="false" pattern="common" />
+      </Host>
+    </Engine>
+  </Service>
+</Server>
+"""
+
+# No search through every library for tag libraries and annotations, which nothing here has.
+CONTEXT = """\
+<Context>
+  <JarScanner scanClassPath="false">
+    <JarScanFilter defaultPluggabilityScan="false" defaultTldScan="false" />
+  </JarScanner>
+</Context>
+"""
+
+MANAGER = """\
+<Context docBase="/usr/share/tomcat10-admin/manager" privileged="true">
+  <Valve className="org.apache.catalina.valves.RemoteAddrValve" allow="127\\.0\\.0\\.1|::1|0:0:0:0:0:0:0:1" />
+</Context>
+"""
+
+USERS = '<tomcat-users>\n  <user username="{}" password="{}" roles="manager-status" />\n</tomcat-users>\n'
+
+LOGGING = """\
+handlers = java.util.logging.ConsoleHandler
+.level = INFO
+java.util.logging.ConsoleHandler.formatter = org.apache.juli.OneLineFormatter
+"""
+
+JAVA_OPTS = """\
+# What Tomcat is started with.
+JAVA_OPTS="-server -Xms128m -Xmx128m -Djava.awt.headless=true -Djava.security.egd=file:/dev/urandom"
+"""
+
+# Debian's package has a systemd unit only. A start is over when the shop can be asked for.
+INIT = """\
+#!/bin/sh
+### BEGIN INIT INFO
+# Provides: tomcat10
+# Required-Start: $remote_fs
+# Required-Stop: $remote_fs
+# Default-Start:
+# Default-Stop:
+# Short-Description: Tomcat
+### END INIT INFO
+export CATALINA_HOME=/usr/share/tomcat10 CATALINA_BASE=/var/lib/tomcat10 CATALINA_TMPDIR=/tmp
+export CATALINA_PID=/run/tomcat10/tomcat10.pid CATALINA_OUT=/var/log/tomcat10/catalina.out
+
+running() { [ -s "$CATALINA_PID" ] && kill -0 "$(cat "$CATALINA_PID")" 2>/dev/null; }
+
+answers() { bash -c '</dev/tcp/127.0.0.1/8080' 2>/dev/null; }
+
+start() {
+    running && return
+    . /etc/default/tomcat10
+    export JAVA_OPTS
+    install -d -o tomcat -g tomcat /run/tomcat10
+    setpriv --reuid tomcat --regid tomcat --init-groups "$CATALINA_HOME/bin/catalina.sh" start >/dev/null || exit 1
+    until answers; do
+        running || { echo "tomcat10 ended: $(tail -n 1 "$CATALINA_OUT")" >&2; exit 1; }
+        sleep 0.05
+    done
+}
+
+stop() {
+    running || return 0
+    pid=$(cat "$CATALINA_PID")
+    kill "$pid"
+    while kill -0 "$pid" 2>/dev/null; do sleep 0.05; done
+    rm -f "$CATALINA_PID"
+}
+
+case $1 in
+start) start ;;
+stop) stop ;;
+restart) stop; start ;;
+status) if running; then echo "tomcat10 is running"; else echo "tomcat10 is not running"; exit 3; fi ;;
+*) echo "usage: tomcat10 start|stop|restart|status" >&2; exit 2 ;;
+esac
+"""
+
+
+def _shop() -> tuple[File, ...]:
+    """The application's files: sources apart, the rest where Tomcat looks for it."""
+    places = {"src": SOURCES, "WEB-INF": f"{SHOP}/WEB-INF", "META-INF": f"{SHOP}/META-INF"}
+    return tuple(
+        File(f"{place}/{path.relative_to(WEBAPP / part)}", path.read_text())
+        for part, place in places.items()
+        for path in sorted((WEBAPP / part).rglob("*.*"))
+    )
+
+
+# The compiler that Tomcat itself has for its pages, so that a Java runtime is enough.
+COMPILE = (
+    "java -XX:TieredStopAtLevel=1 -cp /usr/share/java/eclipse-jdt-core.jar"
+    " org.eclipse.jdt.internal.compiler.batch.Main -17 -proc:none -nowarn"
+    f" -cp /usr/share/java/tomcat10-servlet-api.jar -d {SHOP}/WEB-INF/classes {SOURCES}"
+)
+
+TOMCAT = Service(
+    name="tomcat10",
+    port=8080,
+    files=(
+        File("/etc/tomcat10/server.xml", SERVER),
+        File("/etc/tomcat10/context.xml", CONTEXT),
+        File("/etc/tomcat10/tomcat-users.xml", USERS.format(*STATUS_LOGIN)),
+        File("/etc/tomcat10/logging.properties", LOGGING),
+        File("/etc/tomcat10/Catalina/localhost/manager.xml", MANAGER),
+        File(OPTIONS, JAVA_OPTS),
+        File("/etc/init.d/tomcat10", INIT, 0o755),
+        File(f"{BASE}/webapps/ROOT/hello.html", HELLO),
+        *_shop(),
+    ),
+    prepare=(
+        "rm -rf /etc/tomcat10/Catalina/localhost/host-manager.xml /var/lib/tomcat10/webapps/ROOT/index.html",
+        f"ln -sf /usr/share/java/hsqldb.jar {BASE}/lib/",
+        "install -d -o tomcat -g adm -m 2750 /var/log/tomcat10",
+        f"[ -d {SHOP}/WEB-INF/classes ] || {COMPILE}",
+    ),
+    start="/etc/init.d/tomcat10 start",
+    stop="/etc/init.d/tomcat10 stop",
+)
+
+APACHE = apache("event", modules=("jk",), files=JK_FILES)

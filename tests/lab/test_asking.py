@@ -1,0 +1,79 @@
+"""A passphrase, a password and an unknown host key asked about by OpenSSH's own server and files."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cockpit.hosts.ssh import connect
+from cockpit.model.errors import HostKeyUnknown
+from cockpit.model.hosts import HostConfig
+from tests.hosts.test_asking import PASSPHRASE, PASSWORD, Person
+from tests.lab.lab import Host, Lab
+
+pytestmark = pytest.mark.lab
+
+PID_FILE = "/run/sshd-asking.pid"
+OPTIONS = f"-p 2224 -o PasswordAuthentication=yes -o PidFile={PID_FILE}"
+
+
+@pytest.fixture
+def address(lab: Lab) -> Iterator[str]:
+    """What follows `ssh` to a server of web1 that takes the password of a user as well as the lab's key of root."""
+    lab.web1.run("useradd -m -s /bin/sh asked; echo 'asked:" + PASSWORD + "' | chpasswd")
+    lab.web1.run(f"/usr/sbin/sshd -E /var/log/sshd.log {OPTIONS}")
+    yield "web1:2224"
+    lab.web1.run(f"kill $(cat {PID_FILE}); pkill -KILL -u asked; userdel -r -f asked", check=False)
+
+
+@pytest.fixture
+def config(lab: Lab, tmp_path: Path) -> Path:
+    """The lab's ssh_config with a key under a passphrase and a known_hosts file of its own, empty as yet."""
+    key = tmp_path / "key"
+    key.write_text((lab.directory / "key").read_text())
+    key.chmod(0o600)
+    subprocess.run(["ssh-keygen", "-q", "-p", "-N", PASSPHRASE, "-f", str(key)], check=True, stdin=subprocess.DEVNULL)
+    text = lab.ssh_config.read_text().replace(str(lab.directory / "known_hosts"), str(tmp_path / "known_hosts"))
+    text = text.replace(str(lab.directory / "key"), str(key)).replace("StrictHostKeyChecking yes", "HashKnownHosts yes")
+    config = tmp_path / "ssh_config"
+    config.write_text(text)
+    return config
+
+
+async def test_all_that_a_real_server_asks(lab: Lab, address: str, config: Path) -> None:
+    with pytest.raises(HostKeyUnknown):
+        await connect(HostConfig(name="web1", ssh=f"root@{address}"), config)
+    person = Person(PASSPHRASE, trusts=True)
+    shell = await connect(HostConfig(name="web1", ssh=f"root@{address}"), config, person)
+    assert (await shell.run("id -un")).stdout == b"root\n"
+    await shell.close()
+    assert [question.partition("passphrase of ")[2] for question in person.questions] == [str(config.parent / "key")]
+    assert [key.fingerprint for key in person.keys] == [fingerprint(lab.web1)]
+    assert (config.parent / "known_hosts").read_text().startswith("|1|")
+    person = Person("wrong", PASSWORD)
+    shell = await connect(HostConfig(name="web1", ssh=f"asked@{address}"), config, person)
+    assert (await shell.run("id -un")).stdout == b"asked\n"
+    await shell.close()
+    assert [question.startswith("web1: password of asked@") for question in person.questions] == [True, True]
+    assert "Permission denied" in said_by_ssh(config)  # it knows the host by the line added, and has no passphrase
+
+
+def said_by_ssh(config: Path) -> str:
+    """What the real client complains of, when it may ask nothing."""
+    options = ["-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes", "-p", "2224"]
+    done = subprocess.run(
+        ["ssh", "-F", str(config), *options, "web1"],
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=60,
+    )
+    return done.stderr
+
+
+def fingerprint(host: Host) -> str:
+    """As the server's own owner would read it off."""
+    return host.run("ssh-keygen -lf /etc/ssh/lab_host_key").stdout.split()[1]

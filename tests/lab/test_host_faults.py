@@ -1,0 +1,274 @@
+"""What becomes of watching a real host when something is wrong with it: it is said what is so, other hosts go on, and
+the host is back by itself."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+import pytest
+
+from cockpit.model.clock import Clock
+from cockpit.model.events import HostChanged, HostSample
+from cockpit.model.fold import fold_all
+from cockpit.model.hosts import HostConfig
+from cockpit.model.load import LoadPlan
+from cockpit.profiles.profile import Profile
+from cockpit.session.live import LiveSource
+from cockpit.session.loop import Session
+from cockpit.session.recording.reader import Recording
+from cockpit.session.recording.writer import RecordingWriter
+from tests.hosts.conftest import until
+from tests.hosts.watching import Watch, watching
+from tests.lab.lab import Host, Lab
+from tests.lab.small_host import small_host
+
+pytestmark = pytest.mark.lab
+
+WEB1 = HostConfig(name="web1", ssh="web1", processes="apache2", interval=0.2)
+HERE = HostConfig(name="here", interval=0.2)
+SSHD = "/usr/sbin/sshd -E /var/log/sshd.log"
+
+
+@asynccontextmanager
+async def two_watched(lab: Lab) -> AsyncIterator[tuple[Watch, Watch]]:
+    """web1 and this machine, both up."""
+    async with watching(WEB1, lab.ssh_config) as web1, watching(HERE) as here:
+        await web1.sampled(2)
+        await here.sampled(2)
+        yield web1, here
+        assert "lost" not in here.conditions
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine changes neither condition nor pace."""
+    monkeypatch.setattr("cockpit.hosts.feed.OVERDUE", 30.0)
+    monkeypatch.setattr("cockpit.hosts.standstill.WORTH_SAYING", 600.0)
+    monkeypatch.setattr("cockpit.hosts.pace.LATE", 600.0)
+
+
+@pytest.fixture
+def told_when_slow(monkeypatch: pytest.MonkeyPatch, patient: None) -> None:
+    monkeypatch.setattr("cockpit.hosts.feed.OVERDUE", 1.5)
+
+
+@pytest.fixture
+def web1(lab: Lab) -> Iterator[Host]:
+    """web1 with sshd running at the end, whatever the test has done to it."""
+    yield lab.web1
+    lab.web1.run(f"pgrep -x sshd >/dev/null || {SSHD}")
+
+
+async def test_sshd_killed_and_back(lab: Lab, web1: Host) -> None:
+    async with two_watched(lab) as (watch, here):
+        web1.run("pkill -KILL -x sshd")
+        await watch.until("lost")
+        await until(lambda: "connection refused" in watch.changes[-1].detail)
+        await here.sampled(2)
+        web1.run(SSHD)
+        await watch.until("up")
+        await watch.sampled(2)
+    assert watch.state().markers[0].kind == "gap"
+
+
+async def test_network_cut_and_back_leaves_a_gap(lab: Lab, tmp_path: Path, told_when_slow: None) -> None:
+    """In the recording, while the other host goes on."""
+    profile = Profile(name="x", plan=LoadPlan(url="http://127.0.0.1:1/"), hosts=(WEB1, HERE))
+    source = LiveSource(profile, Clock(), ssh_config=lab.ssh_config)
+    session = Session(source, RecordingWriter(tmp_path / "s.cockpit"))
+    running = asyncio.create_task(session.run())
+    try:
+        await until(lambda: points(session, "web1") > 2 and points(session, "here") > 2)
+        with lab.web1.unplugged():
+            await until(lambda: session.state.hosts["web1"].condition == "slow")
+            await until(lambda: session.state.hosts["web1"].condition == "lost")
+            seen = points(session, "here")
+            await until(lambda: points(session, "here") > seen + 2)
+        await until(lambda: session.state.hosts["web1"].condition == "up")
+        seen = points(session, "web1")
+        await until(lambda: points(session, "web1") > seen + 2)
+    finally:
+        await source.close()
+        await running
+    with Recording(tmp_path / "s.cockpit") as recording:
+        events = list(recording.events())
+    lost, back = (
+        next(event.t for event in events if is_change(event, condition, after))
+        for condition, after in (("lost", 0.0), ("up", first_loss(events)))
+    )
+    sampled = [(event.host, event.t) for event in events if isinstance(event, HostSample)]
+    assert not [t for host, t in sampled if host == "web1" and lost < t < back]
+    assert [t for host, t in sampled if host == "here" and lost < t < back]
+    assert fold_all(events).markers[0].text.startswith("web1 lost: ")
+
+
+def points(session: Session, host: str) -> int:
+    return len(session.state.hosts[host].points) if host in session.state.hosts else 0
+
+
+def is_change(event: object, condition: str, after: float) -> bool:
+    changed = isinstance(event, HostChanged) and event.host == "web1"
+    return changed and event.condition == condition and event.t > after  # type: ignore[attr-defined]
+
+
+def first_loss(events: list[object]) -> float:
+    return next(event.t for event in events if is_change(event, "lost", 0.0))  # type: ignore[attr-defined]
+
+
+async def test_a_host_whose_shell_hangs_is_slow_until_it_goes_on(
+    lab: Lab, web1: Host, monkeypatch: pytest.MonkeyPatch, told_when_slow: None
+) -> None:
+    monkeypatch.setattr("cockpit.hosts.feed.PATIENCE", 600.0)
+    async with two_watched(lab) as (watch, here):
+        probe = "pgrep -f '^sh -s'; pgrep -P $(pgrep -d , -f '^sh -s')"
+        web1.run(f"kill -STOP $({probe})")
+        await watch.until("slow")
+        await here.sampled(2)
+        web1.run(f"kill -CONT $({probe})")
+        await watch.until("up")
+        await watch.sampled(2)
+
+
+async def test_a_host_started_anew(lab: Lab, web1: Host) -> None:
+    """Its uptime falls; what was counted before is not subtracted from what is counted after."""
+    async with two_watched(lab) as (watch, _):
+        web1.run("pkill -KILL -x sshd")
+        await watch.until("lost")
+        with in_place_of(web1, "/proc/uptime", "7.21 10.00"):
+            web1.run(SSHD)
+            await watch.sampled(1)
+            newest = watch.samples[-1]
+            assert newest.reading.uptime == 7.21
+            details = [change.detail for change in watch.changes if change.condition == "lost"]
+            assert details[-1] == "it was started anew 7 s ago"
+            assert watch.condition == "up"
+            point = watch.host().points[len(watch.samples) - 1]
+            assert (point.cpu, point.io, point.births) == (None, None, None)
+
+
+@contextmanager
+def in_place_of(host: Host, path: str, content: str) -> Iterator[None]:
+    """Lets the file read so on the host for a while."""
+    host.run(f"printf '%s\\n' {quoted(content)} >/tmp/in-place && mount --bind /tmp/in-place {path}")
+    try:
+        yield
+    finally:
+        host.run(f"umount -l {path}")
+
+
+def quoted(text: str) -> str:
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+async def test_a_stepped_clock_changes_no_figure(lab: Lab, web1: Host) -> None:
+    async with two_watched(lab) as (watch, _):
+        before = watch.samples[-1].reading
+        stat = web1.run("cat /proc/stat").stdout
+        lines = [line for line in stat.splitlines() if not line.startswith(("btime", "intr"))]
+        btime = next(int(line.split()[1]) for line in stat.splitlines() if line.startswith("btime"))
+        with in_place_of(web1, "/proc/stat", "\n".join([*lines, f"btime {btime + 3600}"])):
+            await until(lambda: watch.samples[-1].reading.wall - before.wall > 3500)
+            await watch.sampled(2)
+            after = watch.samples[-1].reading
+            assert 0 < after.uptime - before.uptime < 3000
+            old = {(process.pid, process.start) for process in before.processes}
+            assert old & {(process.pid, process.start) for process in after.processes}
+            times = [sample.t for sample in watch.samples]
+            assert times == sorted(times)
+    assert watch.conditions == ["connecting", "up"]
+
+
+async def test_a_full_disk(lab: Lab, web1: Host) -> None:
+    fill = "mount -t tmpfs -o size=16k full {0}; dd if=/dev/zero of={0}/fill bs=4k count=99 2>/dev/null; true"
+    places = ("/tmp", "/root", "/var/tmp", "/run/lock")
+    try:
+        for place in places:
+            web1.run(fill.format(place))
+            assert web1.run(f"echo more >{place}/more", check=False).returncode != 0
+        async with watching(WEB1, lab.ssh_config) as watch:
+            await watch.sampled(3)
+            assert watch.host().processes
+        assert watch.conditions == ["connecting", "up"]
+    finally:
+        for place in places:
+            web1.run(f"umount -l {place}", check=False)
+
+
+@pytest.fixture
+def plain_user(web1: Host) -> Iterator[str]:
+    """Somebody without rights, who may log in with the lab's key."""
+    web1.run("useradd -m -p '*' -s /bin/sh plain; chmod 644 /etc/ssh/lab_authorized_keys")
+    yield "plain"
+    web1.run("pkill -KILL -u plain; userdel -r -f plain; chmod 600 /etc/ssh/lab_authorized_keys", check=False)
+
+
+async def test_somebody_without_rights(lab: Lab, web1: Host, plain_user: str) -> None:
+    async with watching(replaced(ssh=f"{plain_user}@web1"), lab.ssh_config) as watch:
+        await watch.sampled(2)
+        seen = {process.pid for process in watch.samples[-1].reading.processes}
+        assert seen & set(web1.processes("apache2"))
+    web1.run("usermod -s /usr/sbin/nologin plain")
+    async with watching(replaced(ssh=f"{plain_user}@web1"), lab.ssh_config) as watch:
+        lost = await watch.until("lost")
+        assert lost.detail.startswith("its shell ended before the probe began: This account is")
+
+
+async def test_hidden_processes_are_said_to_be_hidden(lab: Lab, web1: Host, plain_user: str) -> None:
+    web1.run("mount -o remount,hidepid=2 /proc")
+    try:
+        async with watching(replaced(ssh=f"{plain_user}@web1"), lab.ssh_config) as watch:
+            await watch.sampled(3)
+            reading = watch.samples[-1].reading
+            assert reading.hidden
+            assert reading.processes == ()
+            assert reading.memory.total > 0
+            assert watch.host().point.cpu is not None  # type: ignore[union-attr]
+        assert watch.conditions == ["connecting", "up"]
+    finally:
+        web1.run("mount -o remount,hidepid=0 /proc")
+
+
+def replaced(**changes: str) -> HostConfig:
+    return HostConfig(**{"name": "web1", "processes": "apache2", "interval": 0.2, **changes})  # type: ignore[arg-type]
+
+
+NOISE = r"""
+echo 'Welcome to web1!'; echo '#cockpit begin 1'; echo 'a warning' >&2
+printf '\033]0;title\007\033[31m no end of line'
+"""
+
+
+async def test_a_shell_that_prints_noise(lab: Lab, web1: Host, tmp_path: Path) -> None:
+    """A banner, a message of the day, and a .bashrc that does not care whether anybody reads it."""
+    web1.run("cp /root/.bashrc /tmp/bashrc.kept 2>/dev/null; cat >/root/.bashrc <<'END'\n" + NOISE + "END")
+    web1.run("usermod -s /bin/bash root; printf 'Keep out!\\033[5m\\n' >/etc/ssh/banner; echo hello >/etc/motd")
+    options = "-o Banner=/etc/ssh/banner -o PrintMotd=yes -o PidFile=/run/sshd-noisy.pid"
+    web1.run(f"{SSHD} -p 2223 {options}")
+    try:
+        async with watching(replaced(ssh="root@web1:2223"), lab.ssh_config) as watch:
+            await watch.sampled(3)
+            assert watch.host().processes
+        assert watch.conditions == ["connecting", "up"]
+    finally:
+        web1.run("kill $(cat /run/sshd-noisy.pid); rm -f /root/.bashrc; mv /tmp/bashrc.kept /root/.bashrc", check=False)
+
+
+async def test_dropbear_and_busybox_only(lab: Lab, web1: Host, tmp_path: Path) -> None:
+    with small_host(web1, tmp_path) as config:
+        async with watching(HostConfig(name="small", ssh="small", processes="apache2", interval=0.2), config) as watch:
+            await watch.sampled(3)
+            shell = await watch.feed.shell()
+            assert (await shell.run("readlink /proc/self/exe")).stdout.endswith(b"/busybox\n")
+            seen = {process.pid for process in watch.samples[-1].reading.processes}
+            assert seen & set(web1.processes("apache2"))
+            point = watch.host().point
+            assert point is not None
+            assert point.cpu is not None
+            web1.run("pkill -KILL -x dropbear")
+            await watch.until("lost")
+            web1.run("chroot /srv/small /bin/dropbear -r /etc/dropbear/key -p 2222 -P /run/dropbear.pid")
+            await watch.until("up")
+            await watch.sampled(2)

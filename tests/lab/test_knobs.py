@@ -1,0 +1,231 @@
+"""Each kind of knob on the real server over its real sshd: read, changed, seen in force by asking it, undone."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from cockpit.hosts.ssh import SshShell, connect
+from cockpit.model.hosts import HostConfig
+from cockpit.model.knobs import Knob, Option
+from cockpit.model.load import LoadPlan
+from cockpit.tuning.applied import Applied
+from cockpit.tuning.probing import probe_of
+from cockpit.tuning.tuner import Tuner
+from tests.lab import app1, proxy1, web1
+from tests.lab.lab import Host, Lab
+from tests.tuning.conftest import until
+
+pytestmark = pytest.mark.lab
+
+# Asks for a page of the host itself: no curl or wget has to be there.
+ASK = "exec 3<>/dev/tcp/127.0.0.1/{port}; printf 'GET {path} HTTP/1.0\\r\\nHost: x\\r\\n\\r\\n' >&3; cat <&3"
+
+
+@asynccontextmanager
+async def shell_of(host: Host) -> AsyncIterator[SshShell]:
+    shell = await connect(HostConfig(name=host.name, ssh=host.name), host.ssh_config)
+    try:
+        yield shell
+    finally:
+        await shell.close()
+
+
+def config(host: Host, place: str) -> str:
+    """Names, owners, modes, links and digests of all that lies in a place."""
+    listing = f"find {place} -printf '%p %y %m %u %g %l\\n' | sort; find {place} -type f | sort | xargs sha256sum"
+    return host.run(listing).stdout
+
+
+def ask(host: Host, port: int, path: str) -> str:
+    return host.run(
+        f'bash -c "{ASK.format(port=port, path=path)}"'.replace("\\r", "\\\\r").replace("\\n", "\\\\n")
+    ).stdout
+
+
+@asynccontextmanager
+async def in_force(
+    host: Host, knob: Knob, value: str, *more: tuple[Knob, str]
+) -> AsyncIterator[tuple[SshShell, Tuner, Applied]]:
+    """The knob with its value in force; it is undone at the end."""
+    async with shell_of(host) as shell:
+        tuner = Tuner(probe_of(LoadPlan(url=host.url)))
+        applied = await tuner.apply(shell, host.name, [(knob, value), *more])
+        assert await tuner.read(shell, knob) == value
+        try:
+            yield shell, tuner, applied
+        finally:
+            await tuner.undo(shell, applied)
+
+
+def mpm(name: str, others: str) -> Option:
+    return Option(
+        name=name,
+        when=f"test -e /etc/apache2/mods-enabled/mpm_{name}.load",
+        set=f"a2dismod -q -f {others}; a2enmod -q mpm_{name}",
+    )
+
+
+MPM = Knob(
+    name="MPM",
+    host="web1",
+    kind="choice",
+    option=(
+        mpm("prefork", "mpm_worker mpm_event"),
+        mpm("worker", "mpm_prefork mpm_event"),
+        mpm("event", "mpm_prefork mpm_worker"),
+    ),
+    test="apachectl -t",
+    reload="service apache2 restart",
+    workers="apache2",
+)
+
+
+def threads(host: Host) -> int:
+    """The most threads of a process of Apache."""
+    return int(host.run("for p in $(pgrep -x apache2); do ls /proc/$p/task | wc -l; done | sort -n | tail -1").stdout)
+
+
+async def test_the_mpm_is_a_choice(plain_web1: Host) -> None:
+    before = config(plain_web1, "/etc/apache2")
+    assert threads(plain_web1) == 1
+    async with in_force(plain_web1, MPM, "event"):
+        assert threads(plain_web1) > 20
+    assert threads(plain_web1) == 1 and config(plain_web1, "/etc/apache2") == before
+
+
+async def test_the_access_time_is_a_mount_option(plain_web1: Host) -> None:
+    place = web1.ATIME_MOUNT
+    knob = Knob(name="atime", host="web1", kind="mount", mount=place)
+    rows = f"grep ' {place} ' /proc/self/mountinfo"
+    before = plain_web1.run(rows).stdout
+    assert "relatime" in before
+    async with in_force(plain_web1, knob, "noatime") as (shell, tuner, _applied):
+        assert "noatime" in plain_web1.run(rows).stdout
+        atime = f"cat {web1.ATIME_FILE} >/dev/null; stat -c %x {web1.ATIME_FILE}"
+        assert plain_web1.run(atime).stdout == plain_web1.run(f"sleep 0.02; {atime}").stdout
+        await tuner.apply(shell, "web1", [(knob, "strictatime")])
+        assert plain_web1.run(atime).stdout != plain_web1.run(f"sleep 0.02; {atime}").stdout
+        await tuner.apply(shell, "web1", [(knob, "noatime")])
+    assert plain_web1.run(rows).stdout == before
+
+
+async def test_a_sysctl_live_and_in_its_file(plain_web1: Host) -> None:
+    file = "/etc/sysctl.d/60-web.conf"
+    plain_web1.run(f"printf '# ours\\nnet.core.somaxconn = 4096\\n' >{file}; echo 4096 >/proc/sys/net/core/somaxconn")
+    knob = Knob(name="backlog", host="web1", kind="sysctl", key="net.core.somaxconn", file=file, min=128, max=65535)
+    before = config(plain_web1, "/etc/sysctl.d")
+    async with in_force(plain_web1, knob, "8192"):
+        assert (
+            plain_web1.run(f"cat /proc/sys/net/core/somaxconn; tail -1 {file}").stdout
+            == "8192\nnet.core.somaxconn = 8192\n"
+        )
+    assert plain_web1.run("cat /proc/sys/net/core/somaxconn").stdout == "4096\n"
+    assert config(plain_web1, "/etc/sysctl.d") == before
+
+
+async def test_java_options_are_a_key_of_a_file(whole_lab: Lab) -> None:
+    host = whole_lab.hosts["app1"]
+    knob = Knob(
+        name="JAVA_OPTS",
+        host="app1",
+        kind="keyvalue",
+        file=app1.OPTIONS,
+        key="JAVA_OPTS",
+        reload="service tomcat10 restart",
+    )
+    before, options = config(host, "/etc/default"), '-server -Xms96m -Xmx96m -Dname="a b" -Djava.awt.headless=true'
+    async with in_force(host, knob, options):
+        command = "tr '\\0' '\\n' </proc/$(cat /run/tomcat10/tomcat10.pid)/cmdline"
+        assert "-Xmx96m" in host.run(command).stdout.splitlines()
+    assert "-Xmx128m" in host.run(command).stdout.splitlines() and config(host, "/etc/default") == before
+
+
+def squid(name: str, **given: str) -> Knob:
+    return Knob(
+        name=name,
+        host="proxy1",
+        kind="squid",
+        file=proxy1.CONFIG,
+        directive=name,
+        test="squid -k parse",
+        **{"reload": "squid -k reconfigure", **given},  # type: ignore[arg-type]
+    )
+
+
+STOREDIR = "curl -sS --fail http://localhost:3128/squid-internal-mgr/storedir"
+STORE = (
+    "service squid stop; while pgrep -x squid; do sleep 0.05; done; rm -rf /var/spool/squid/*; "
+    "squid -z --foreground && service squid start"
+)
+
+
+async def test_squid_name_and_store(whole_lab: Lab) -> None:
+    host = whole_lab.hosts["proxy1"]
+    before = config(host, proxy1.CONFIG)
+    name, store = squid("visible_hostname"), squid("cache_dir", reload=STORE)
+    asked = f"curl -sSI {host.url} | grep -i ^via:"
+    async with in_force(host, name, "proxy-one"):
+        await until(lambda: "proxy-one" in host.run(asked).stdout)
+    await until(lambda: "proxy1" in host.run(asked).stdout)
+    async with in_force(host, store, "rock /var/spool/squid 300"):
+        assert host.run("ls /var/spool/squid").stdout == "rock\n"
+        assert "squid-disk" in host.run("ps -e -o args").stdout  # the process that rock has and ufs has not
+    assert "(ufs)" in host.run(STOREDIR).stdout and config(host, proxy1.CONFIG) == before
+
+
+NGINX = """\
+worker_processes 1;
+pid /run/knob-nginx.pid;
+error_log /var/log/knob-nginx.log;
+events { worker_connections 64; }
+http {
+    access_log off;
+    server { listen 8088; location / { return 200 one; } }
+}
+"""
+
+
+async def test_nginx_workers(plain_web1: Host) -> None:
+    file = "/etc/knob-nginx.conf"
+    plain_web1.run(f"printf %s '{NGINX}' >{file} && nginx -c {file}")
+    knob = Knob(
+        name="workers",
+        host="web1",
+        kind="nginx",
+        file=file,
+        directive="worker_processes",
+        test=f"nginx -t -c {file}",
+        reload=f"nginx -s reload -c {file}",
+        workers="nginx",
+    )
+    reply = Knob(
+        name="reply", host="web1", kind="nginx", file=file, directive="return", section="http { server { location / {",
+        test=knob.test, reload=knob.reload,
+    )  # fmt: skip
+    try:
+        async with in_force(plain_web1, knob, "3", (reply, "200 two")):
+            assert len(plain_web1.processes("nginx")) == 4
+            assert ask(plain_web1, 8088, "/").endswith("two")
+        await until(lambda: len(plain_web1.processes("nginx")) == 2)
+        assert ask(plain_web1, 8088, "/").endswith("one")
+        assert plain_web1.run(f"cat {file}").stdout == NGINX
+    finally:
+        plain_web1.run("kill $(cat /run/knob-nginx.pid); while pgrep -x nginx; do sleep 0.02; done", check=False)
+
+
+async def test_a_limit_that_a_graceful_restart_ignores_is_said(plain_web1: Host) -> None:
+    limit = Knob(
+        name="ServerLimit",
+        host="web1",
+        file="/etc/apache2/mods-available/mpm_prefork.conf",
+        section="IfModule mpm_prefork_module",
+        directive="ServerLimit",
+        test="apachectl -t",
+        reload="apachectl graceful",
+        workers="apache2",
+    )
+    async with in_force(plain_web1, limit, "300") as (_shell, _tuner, applied):
+        assert any("ServerLimit" in note and "not allowed during restart" in note for note in applied.notes)

@@ -1,0 +1,206 @@
+"""Connections that are cut and cockpits that are killed, on a real Apache over a real sshd: the host undoes the change
+by itself."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from cockpit.hosts.shell import Completed
+from cockpit.hosts.ssh import SshShell, connect
+from cockpit.model.errors import CockpitError, HostError
+from cockpit.model.hosts import HostConfig
+from cockpit.model.knobs import Knob, Option
+from cockpit.tuning.terms import Patience
+from cockpit.tuning.tuner import Tuner
+from tests.lab.lab import Host
+from tests.tuning.conftest import until
+
+pytestmark = pytest.mark.lab
+
+CONF = "/etc/apache2/mods-available/mpm_prefork.conf"
+SPARE = Knob(
+    name="MaxSpareServers",
+    host="web1",
+    file=CONF,
+    section="IfModule mpm_prefork_module",
+    directive="MaxSpareServers",
+    test="apachectl -t",
+    reload="apachectl graceful",
+    workers="apache2",
+)
+ENABLED = "/etc/apache2/mods-enabled"
+# A module on or off: a choice that needs a restart, and is quick.
+EXPIRES = Knob(
+    name="Expires",
+    host="web1",
+    kind="choice",
+    option=(
+        Option(name="off", when=f"! test -e {ENABLED}/expires.load", set="a2dismod -q -f expires"),
+        Option(name="on", when=f"test -e {ENABLED}/expires.load", set="a2enmod -q expires"),
+    ),
+    test="apachectl -t",
+    reload="apachectl graceful",
+    workers="apache2",
+)
+HELD = "/tmp/level"
+LEVEL = Knob(name="Level", host="web1", kind="command", get=f"cat {HELD}", set=f'printf "%s\\n" "$1" >{HELD}')
+KINDS = {"directive": (SPARE, "30"), "choice": (EXPIRES, "on"), "command": (LEVEL, "7")}
+STATE = f"cat {HELD}; cd /etc/apache2 && find . -printf '%p %y %m %u %g %l\\n' | sort; sha256sum {CONF}; ls /tmp"
+LOCK = "/root/.local/state/cockpit/lock"
+CHANGES = "/root/.local/state/cockpit/changes"
+
+
+class Cut:
+    """A shell whose connection is cut off when its n-th command has been sent, and stays away."""
+
+    def __init__(self, shell: SshShell, at: int) -> None:
+        self.shell = shell
+        self.left = at
+        self.calls = 0
+
+    async def run(self, command: str, *, input: bytes = b"", timeout: float = 30) -> Completed:  # noqa: ASYNC109
+        if self.left == 0:
+            raise HostError("web1: no way there")
+        self.calls += 1
+        self.left -= 1
+        running = asyncio.ensure_future(self.shell.run(command, input=input, timeout=timeout))
+        if self.left:
+            return await running
+        await asyncio.sleep(0)
+        self.shell._connection.abort()
+        await asyncio.wait([running])
+        running.exception()
+        raise HostError("web1: the connection is gone")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_connection_cut_at_every_step(fresh_web1: Host, kind: str) -> None:
+    """The host ends up as it was, by itself, whichever command the connection was cut in."""
+    fresh_web1.run(f"echo 5 >{HELD}; rm -rf /root/.local/state/cockpit")
+    before = fresh_web1.run(STATE).stdout
+    knob, value = KINDS[kind]
+    whole = Cut(await connect(HostConfig(name="web1", ssh="web1"), fresh_web1.ssh_config), 1000)
+    applied = await Tuner().apply(whole, "web1", [(knob, value)])
+    steps = whole.calls
+    assert fresh_web1.run(STATE).stdout != before
+    await Tuner().undo(whole, applied)
+    assert fresh_web1.run(STATE).stdout == before
+    await whole.shell.close()
+
+    for step in range(1, steps + 1):
+        shell = await connect(HostConfig(name="web1", ssh="web1"), fresh_web1.ssh_config)
+        with pytest.raises(CockpitError):
+            await Tuner(patience=Patience(reach=0.05, lease=30)).apply(Cut(shell, step), "web1", [(knob, value)])
+        await shell.close()
+        fresh_web1.run(f"for change in {CHANGES}/*/; do echo 0 >$change/deadline; done")  # as if the time had passed
+        await until(lambda: fresh_web1.run(f"test -L {LOCK}", check=False).returncode == 1, 60)
+        if fresh_web1.run(STATE).stdout != before:
+            # Only a confirmation that arrived, its answer alone being lost, may leave the change in force.
+            assert step == steps
+            history = f"cd {CHANGES}; readlink $(ls -t | head -1)/settled"
+            assert fresh_web1.run(history).stdout.strip() == "confirmed"
+            with_back = await connect(HostConfig(name="web1", ssh="web1"), fresh_web1.ssh_config)
+            newest = (await Tuner().history(with_back, "web1"))[0]
+            await Tuner().undo(with_back, await Tuner().kept(with_back, "web1", newest))
+            await with_back.close()
+        assert fresh_web1.run(STATE).stdout == before
+    await until(lambda: fresh_web1.run("apachectl -t && pgrep -x apache2", check=False).returncode == 0)
+
+
+PROFILE = """\
+[target]
+url = "{url}"
+[[host]]
+name = "web1"
+ssh = "web1"
+processes = "apache2"
+[[knob]]
+name = "MaxSpareServers"
+host = "web1"
+file = "{conf}"
+section = "IfModule mpm_prefork_module"
+directive = "MaxSpareServers"
+test = "apachectl -t"
+reload = "apachectl graceful"
+min = 1
+max = 500
+[[action]]
+name = "restart"
+host = "web1"
+command = "echo restart >>/tmp/restarts"
+times = 3
+"""
+
+
+async def tune(web1: Host, folder: Path, *words: str) -> asyncio.subprocess.Process:
+    """`cockpit tune` of a small profile, begun."""
+    profile = folder / "p.toml"
+    profile.write_text(PROFILE.format(url=web1.url, conf=CONF))
+    command = (sys.executable, "-m", "cockpit", "tune", profile, *words, "--ssh-config", web1.ssh_config)
+    return await asyncio.create_subprocess_exec(
+        *map(str, command),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+
+
+async def said(process: asyncio.subprocess.Process, typed: bytes | None = None) -> tuple[int | None, str, str]:
+    stdout, stderr = await asyncio.wait_for(process.communicate(typed), 120)
+    return process.returncode, stdout.decode(), stderr.decode()
+
+
+async def test_the_command_line(fresh_web1: Host, tmp_path: Path) -> None:
+    original = fresh_web1.run(f"cat {CONF}").stdout
+    fresh_web1.run("rm -rf /root/.local/state/cockpit /tmp/restarts")
+
+    async def run(*words: str, typed: bytes | None = None) -> tuple[int | None, str, str]:
+        return await said(await tune(fresh_web1, tmp_path, *words), typed)
+
+    code, out, _ = await run("list")
+    assert code == 0 and out.splitlines()[1].split()[:6] == ["MaxSpareServers", "10", "web1", "graceful", "1", "to"]
+    assert (await run("get", "MaxSpareServers"))[:2] == (0, "10\n")
+    code, out, _ = await run("set", "MaxSpareServers=30", "--dry-run")
+    assert code == 0 and "+\tMaxSpareServers         30" in out.splitlines() and "cost: graceful" in out
+    assert (await run("set", "MaxSpareServers=900"))[0] == 5
+    assert (await run("set", "Other=1"))[0] == 2
+    assert fresh_web1.run(f"cat {CONF}").stdout == original
+    code, out, err = await run("set", "MaxSpareServers=30", "--json")
+    assert code == 0 and '"outcome": "applied"' in out and "in force\nconfirmed\n" in err
+    assert (await run("get", "MaxSpareServers"))[:2] == (0, "30\n")
+    assert (await run("undo"))[0] == 0
+    assert fresh_web1.run(f"cat {CONF}").stdout == original
+    code, _, err = await run("set", "MaxSpareServers=30", "--confirm-within", "60s", typed=b"no\n")
+    assert code == 5 and "it was not confirmed; put back and reloaded" in err
+    code, _, _ = await run("set", "MaxSpareServers=30", "--confirm-within", "60s", typed=b"y\n")
+    assert code == 0
+    code, out, _ = await run("history")
+    states = [line.rpartition("  ")[2] for line in out.splitlines()]
+    assert code == 0 and states == ["applied", "undone", "applied", "taken back"]
+    assert (await run("do", "restart"))[:2] == (0, "web1: restart done 3 times\n")
+    assert fresh_web1.run("wc -l </tmp/restarts").stdout == "3\n"
+    assert (await run("do", "other"))[0] == 2
+    assert (await run("actions"))[1].startswith("restart  web1  3 x  echo restart")
+
+
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT])
+async def test_a_cockpit_that_is_killed(fresh_web1: Host, tmp_path: Path, end: signal.Signals) -> None:
+    original = fresh_web1.run(f"cat {CONF}").stdout
+    process = await tune(fresh_web1, tmp_path, "set", "MaxSpareServers=30", "--confirm-within", "8s")
+    assert process.stderr is not None
+    async with asyncio.timeout(60):
+        while not (line := await process.stderr.readline()).startswith(b"in force"):
+            assert line
+    assert fresh_web1.run(f"cat {CONF}").stdout != original
+    os.kill(process.pid, end)
+    assert (await said(process))[0] == (-9 if end == signal.SIGKILL else 130)
+    await until(lambda: fresh_web1.run(f"test -L {LOCK}", check=False).returncode == 1, 60)
+    assert fresh_web1.run(f"cat {CONF}").stdout == original
+    assert "10" in fresh_web1.run(f"grep MaxSpare {shlex.quote(CONF)} | tail -1").stdout

@@ -1,0 +1,44 @@
+"""Two hosts side by side during one run: Apache on one, Tomcat on the other, joined by mod_jk."""
+
+from pathlib import Path
+
+import pytest
+
+from cockpit.model.events import AnyEvent, HostSample
+from cockpit.session.recording.reader import Recording
+from tests.lab.lab import Host, Lab
+from tests.lab.two_hosts import record
+
+pytestmark = pytest.mark.lab
+
+RECORDING = Path(__file__).parents[1] / "recordings" / "two-hosts.cockpit"
+BOTH = {"web1": "apache2", "app1": "java"}
+
+
+def watched(events: list[AnyEvent], host: str) -> set[str]:
+    """Names of the processes that were seen on a host."""
+    samples = [event for event in events if isinstance(event, HostSample) and event.host == host]
+    return {process.comm for sample in samples for process in sample.reading.processes}
+
+
+def test_two_hosts_during_one_run(whole_lab: Lab, plain_web1: Host, tmp_path: Path) -> None:
+    file = tmp_path / "two-hosts.cockpit"
+    result = record(whole_lab, file, "-q", "60", "-n", "180")
+    # Each reply was checked: an envelope with what the database says.
+    assert (result["failed"], result["statuses"]) == (0, {"200": 180})
+    assert set(result["hosts"]) == set(BOTH)
+    for figures in result["hosts"].values():
+        assert 0 < figures["cpu.user"] <= 100
+        assert figures["memory.total"] > 0
+        assert figures["processes.count"] >= 1
+    assert result["hosts"]["web1"]["processes.count"] > result["hosts"]["app1"]["processes.count"] == 1
+    with Recording(file) as recording:
+        events = list(recording.events())
+    assert {host: watched(events, host) for host in BOTH} == {host: {name} for host, name in BOTH.items()}
+
+
+def test_the_recording_that_is_kept_is_of_such_a_run() -> None:
+    assert RECORDING.stat().st_size < 300_000
+    with Recording(RECORDING) as recording:
+        events = list(recording.events())
+    assert {host: watched(events, host) for host in BOTH} == {host: {name} for host, name in BOTH.items()}

@@ -1,0 +1,86 @@
+"""web1: an Apache with prefork, and at hand for a2enmod: worker, event, PHP, mod_jk, a proxy with two caches.
+
+a2dismod mpm_prefork; a2enmod mpm_event; service apache2 restart
+a2enmod php                                 /page.php (needs prefork)
+a2enmod jk                                  /shop/ from app1
+a2enmod proxy_http                          /img/ from origin1, and in front of it:
+a2enmod cache_disk                            a cache on a disk
+service memcached start; a2enmod cache_socache  a cache in memory
+"""
+
+from dataclasses import replace
+
+from tests.lab.apache import JK_FILES, apache
+from tests.lab.services import DOCUMENTS, SMALL, File
+
+ATIME_MOUNT = f"{DOCUMENTS}/atime"
+ATIME_FILE = f"{ATIME_MOUNT}/small.txt"
+CACHE_LOG = "/var/log/apache2/cache.log"
+CACHE_MOUNT = "/var/cache/apache2/mod_cache_disk"
+
+# About 42 kB, put together anew each time; how long it is varies.
+PAGE = """\
+<?php
+$rows = random_int(296, 314);
+echo "<!DOCTYPE html><html><head><title>articles</title></head><body><table>\\n";
+for ($row = 1; $row <= $rows; $row++) {
+    $price = number_format(2.5 + 0.37 * $row, 2);
+    $code = strtoupper(substr(sha1("article $row"), 0, 12));
+    echo "<tr><td>$row</td><td class=\\"title\\">", ucwords("article of the shop number $row"), "</td>",
+        "<td class=\\"code\\">$code</td><td class=\\"price\\">$price</td></tr>\\n";
+}
+echo "</table></body></html>\\n";
+"""
+
+PROXY_FILES = (
+    File("/etc/apache2/mods-available/proxy_http.conf", 'ProxyPass "/img/" "http://origin1/img/"\n'),
+    # Whether a reply came from the cache: in a header, and a line of its own log a request.
+    File(
+        "/etc/apache2/mods-available/cache.conf",
+        f"""\
+CacheHeader on
+CacheMaxExpire 86400
+GlobalLog {CACHE_LOG} "%{{cache-status}}e %U" env=cache-status
+""",
+    ),
+    File(
+        "/etc/apache2/mods-available/cache_disk.conf",
+        f"""\
+CacheRoot {CACHE_MOUNT}
+CacheDirLevels 2
+CacheDirLength 1
+CacheMaxFileSize 16000000
+CacheEnable disk /img/
+""",
+    ),
+    # Apache's own shared memory takes nothing above about 1 MB; memcached does.
+    File(
+        "/etc/apache2/mods-available/cache_socache.load",
+        """\
+# Depends: cache socache_memcache
+LoadModule cache_socache_module /usr/lib/apache2/modules/mod_cache_socache.so
+""",
+    ),
+    File(
+        "/etc/apache2/mods-available/cache_socache.conf",
+        """\
+CacheSocache memcache:127.0.0.1:11211
+CacheSocacheMaxSize 16000000
+CacheEnable socache /img/
+""",
+    ),
+    File("/etc/memcached.conf", "-d\n-m 256\n-I 16m\n-l 127.0.0.1\n-p 11211\n-u memcache\n"),
+)
+
+_plain = apache("prefork", files=(File(f"{DOCUMENTS}/page.php", PAGE), *JK_FILES, *PROXY_FILES))
+APACHE = replace(
+    _plain,
+    prepare=(
+        *_plain.prepare,
+        # One name for PHP's module, whatever its version.
+        "cd /etc/apache2/mods-available && for part in load conf; do ln -sf php[0-9]*.$part php.$part; done",
+        f"printf %s '{SMALL}' >{ATIME_FILE}",
+        f"chown www-data:www-data {CACHE_MOUNT}",
+        "pkill -x memcached; while pgrep -x memcached >/dev/null; do sleep 0.02; done",
+    ),
+)
