@@ -56,15 +56,15 @@ def ab(options: Namespace) -> int:
 def _plan(options: Namespace) -> LoadPlan:
     requests = options.requests or (TIMED_REQUESTS if options.timelimit else 1)
     try:
-        body = body_of("load", None, str(options.post), Path()) if options.post else None
-        headers = given_headers(options.header, options.content_type if body is not None else None)
+        body = body_of("load", None, str(options.post) if options.post else None, Path())
+        headers = given_headers(options.header, options.content_type if options.post else None)
         if options.cookie:
             headers.append(("Cookie", "; ".join(options.cookie)))
         plan = LoadPlan(
             url=checked_url(options.url),
-            method=options.method or ("GET" if body is None else "POST"),
+            method=options.method or ("POST" if options.post else "GET"),
             headers=headers_of("load", headers, options.auth),
-            body=body,
+            **body,
             concurrency=options.concurrency,
             requests=requests,
             keepalive=options.keepalive,
@@ -90,7 +90,7 @@ async def _ask(plan: LoadPlan) -> Document:
     headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in plan.headers]
     try:
         async with httpx.AsyncClient(timeout=plan.timeout, trust_env=False) as client:
-            answer = await client.request(plan.method, plan.url, headers=headers, content=plan.body)
+            answer = await client.request(plan.method, plan.url, headers=headers, content=plan.content)
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise TargetError(f"{plan.without_secrets().url}: {error or type(error).__name__}") from None
     return Document(server=answer.headers.get("server", ""), length=len(answer.content))

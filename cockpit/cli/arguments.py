@@ -56,6 +56,10 @@ def make_parser() -> argparse.ArgumentParser:
     _add_ab(ab)
     ab.set_defaults(command=_lazy("cockpit.cli.ab", "ab"))
 
+    tune = commands.add_parser("tune", help="a profile's knobs: read, change as a transaction, take back; its actions")
+    _add_tune(tune)
+    tune.set_defaults(command=_lazy("cockpit.cli.tune", "tune"))
+
     replay = commands.add_parser("replay", help="show a recording on the same screen")
     replay.add_argument("file", type=Path, metavar="FILE")
     replay.add_argument("--at", default="0", metavar="T", help="begin at 90s, +2m or a time of day as 14:05")
@@ -142,6 +146,19 @@ def _add_tls(group: argparse._ArgumentGroup) -> None:
     add("--cert", type=Path, metavar="FILE", help="client certificate (PEM)")
     add("--key", type=Path, metavar="FILE", help="its key, where the certificate's file has none")
     add("--sni", metavar="NAME", help="server name to ask for, where it is not the URL's")
+
+
+def _add_tune(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("profile", metavar="PROFILE", help="a profile (path, or name in profiles/)")
+    add("action", choices=("list", "get", "set", "undo", "history", "actions", "do"), help="what to do")
+    add("names", nargs="*", metavar="NAME[=VALUE]", help="get NAME…, set NAME=VALUE… (as one change), do NAME…")
+    add("--dry-run", action="store_true", help="set: print the diff and what it costs, and touch nothing")
+    add("--confirm-within", type=_seconds, metavar="T", help="set: undone unless y is typed within T: 60s")
+    add("--target", dest="url", metavar="URL", help="ask this URL for good replies in place of the profile's target")
+    add("--no-probe", action="store_true", help="ask no URL for good replies before and after a change")
+    add("--ssh-config", type=Path, metavar="FILE", help="as ssh -F: read this in place of ~/.ssh/config")
+    add("--json", action="store_true", help="the result as JSON on stdout")
 
 
 def _add_ab(parser: argparse.ArgumentParser) -> None:

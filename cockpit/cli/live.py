@@ -16,6 +16,7 @@ from cockpit.model.errors import CockpitError
 from cockpit.model.events import AnyEvent
 from cockpit.model.state import State
 from cockpit.profiles.profile import Profile
+from cockpit.session.asking import Questions
 from cockpit.session.headless import run_once
 from cockpit.session.live import LiveSource
 from cockpit.session.loop import Recorder, Session
@@ -106,7 +107,8 @@ def on_screen(
     from cockpit.tui.app import CockpitApp
 
     async def show() -> Outcome:
-        session = Session(LiveSource(profile, Clock(), ssh_config=ssh_config), recorder, listen)
+        source = LiveSource(profile, Clock(), ssh_config=ssh_config, questions=Questions())
+        session = Session(source, recorder, listen)
         app = CockpitApp(session, autostart=autostart)
         await app.run_async()
         return Outcome(session.state, app.interrupted)

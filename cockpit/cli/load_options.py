@@ -13,18 +13,32 @@ from msgspec.structs import replace
 
 from cockpit.analysis.thresholds import Threshold, parse_threshold
 from cockpit.model.errors import ProfileError, UsageError
-from cockpit.model.figures import HOST_FIGURES
+from cockpit.model.figures import is_host_figure
 from cockpit.model.load import Expect, LoadPlan, Stage
 from cockpit.model.units import parse_count, parse_duration, parse_rate
-from cockpit.profiles.plan import Wrong, check_plan, checked_url, headers_of, make_plan, paths_of, without_credentials
+from cockpit.profiles.plan import (
+    NO_BODY,
+    Wrong,
+    body_of,
+    check_plan,
+    checked_url,
+    headers_of,
+    make_plan,
+    paths_of,
+    without_credentials,
+)
 from cockpit.profiles.profile import Profile
 from cockpit.profiles.reader import read_profile
 from cockpit.profiles.sections import Load, Target
+
+# The longest name that an error shows whole.
+_SHOWN = 200
 
 # Flags by the key of the profile that they stand in for, so that an error names what the user wrote.
 FLAGS = {
     "load": "-n and -z",
     "load.auth": "-a",
+    "load.body_file": "-D",
     "load.headers": "-H",
     "load.method": "-m",
     "load.requests": "-n",
@@ -35,11 +49,23 @@ FLAGS = {
     "tls.key": "--key",
 }
 
+# Flags that say what a request is, by what they are parsed into.
+_OF_A_REQUEST = {
+    "method": "-m",
+    "header": "-H",
+    "auth": "-a",
+    "data": "-d",
+    "data_file": "-D",
+    "content_type": "-T",
+    "expect_status": "--expect-status",
+    "expect_body": "--expect-body",
+}
+
 
 def chosen_profile(options: Namespace) -> Profile:
     """The profile, or one made of a URL, with the flags applied. Raises UsageError, ProfileError."""
     try:
-        profile = _named(options.target)
+        profile = named_profile(options.target)
         thresholds_of(profile, [])
         plan = with_flags(profile.plan, options)
         check_plan(plan)
@@ -67,7 +93,7 @@ def thresholds_of(profile: Profile, more: list[str]) -> tuple[Threshold, ...]:
 def _threshold(text: str, hosts: list[str]) -> Threshold:
     threshold = parse_threshold(text)
     host, _, rest = threshold.name.partition(".")
-    if rest in HOST_FIGURES and host not in hosts:
+    if is_host_figure(rest) and host not in hosts:
         raise UsageError(f"{text!r}: no host {host!r} is watched; hosts of this profile: {', '.join(hosts) or 'none'}")
     return threshold
 
@@ -128,14 +154,15 @@ def _rung(text: str, seconds: float) -> Stage:
 
 def _request(plan: LoadPlan, options: Namespace) -> dict[str, Any]:
     changes: dict[str, Any] = {}
+    _check_mix(plan, options)
     if options.url:
         changes["url"] = checked_url(options.url)
         changes["mix"] = tuple(replace(one, url=_moved(one.url, changes["url"])) for one in plan.mix)
     if options.method:
         changes["method"] = options.method
     body = _body(options)
-    if body is not None:
-        changes |= {"body": body, "method": options.method or "POST"}
+    if body != NO_BODY:
+        changes |= body | {"method": options.method or "POST"}
     given = headers_of("load", given_headers(options.header, options.content_type), options.auth)
     if given:
         names = {name.lower() for name, _ in given}
@@ -147,6 +174,13 @@ def _request(plan: LoadPlan, options: Namespace) -> dict[str, Any]:
     if options.expect_status or options.expect_body is not None:
         changes["expect"] = Expect(statuses=options.expect_status or (), contains=options.expect_body)
     return changes
+
+
+def _check_mix(plan: LoadPlan, options: Namespace) -> None:
+    """Raises UsageError for flags that would have to be about one of several requests."""
+    given = [flag for name, flag in _OF_A_REQUEST.items() if getattr(options, name) not in (None, [], ())]
+    if plan.mix and given:
+        raise UsageError(f"{', '.join(given)}: the [[request]] blocks of the profile say that each; change it there")
 
 
 def given_headers(texts: list[str], content_type: str | None) -> list[tuple[str, str]]:
@@ -172,7 +206,7 @@ def _way(plan: LoadPlan, options: Namespace) -> dict[str, Any]:
         changes["local_addresses"] = tuple(options.local_address)
     tls = {"ca": options.cacert, "cert": options.cert, "key": options.key, "sni": options.sni}
     for name in ("ca", "cert", "key"):
-        if tls[name] and not tls[name].is_file():
+        if tls[name] and not is_there(tls[name]):
             raise UsageError(f"{tls[name]}: no such file")
     given = {name: str(value) for name, value in tls.items() if value}
     if given or options.insecure:
@@ -180,33 +214,35 @@ def _way(plan: LoadPlan, options: Namespace) -> dict[str, Any]:
     return changes
 
 
-def _named(target: str) -> Profile:
+def named_profile(target: str) -> Profile:
+    """The profile of that path or name, or one made of a URL. Raises UsageError, ProfileError, Wrong."""
     if "://" in target:
         return Profile(name="url", plan=make_plan(Target(url=target), Load()))
     path = Path(target)
     shipped = Path("profiles") / f"{target}.toml"
-    if target and path.exists():
+    if target and is_there(path):
         return read_profile(path)
-    if target and shipped.exists():
+    if target and is_there(shipped):
         return read_profile(shipped)
     here = ", ".join(sorted(file.stem for file in Path("profiles").glob("*.toml"))) or "none"
-    shown = without_credentials(target) or "''"
+    shown = _short(without_credentials(target)) or "''"
     raise UsageError(f"{shown}: no such profile; a URL begins with http://; profiles here: {here}")
 
 
-def _body(options: Namespace) -> str | None:
+def _short(text: str) -> str:
+    """As much of a name as a line of an error can show."""
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def is_there(path: Path) -> bool:
+    """Whether there is such a file; a name that cannot be one (too long, with a NUL) is of none."""
+    return os.path.exists(path)  # noqa: PTH110
+
+
+def _body(options: Namespace) -> dict[str, Any]:
     if options.data is not None and options.data_file is not None:
         raise UsageError("-d and -D: one of the two")
-    if options.data_file is None:
-        data: str | None = options.data
-        return data
-    try:
-        text: str = options.data_file.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"-D {options.data_file}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise UsageError(f"-D {options.data_file}: is not UTF-8 text") from None
-    return text
+    return body_of("load", options.data, None if options.data_file is None else str(options.data_file), Path())
 
 
 def _header(text: str) -> tuple[str, str]:

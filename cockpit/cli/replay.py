@@ -7,10 +7,12 @@ from argparse import Namespace
 
 import msgspec
 
+from cockpit.analysis.arms import verdicts
 from cockpit.cli.terminal import on_terminal, tell
 from cockpit.model.errors import EXIT_GOOD, EXIT_INTERRUPTED, UsageError
 from cockpit.model.figures import run_result
 from cockpit.model.fold import fold_all
+from cockpit.model.text import escaped
 from cockpit.report.machine import run_json
 from cockpit.report.summary import summary
 from cockpit.session.loop import Session
@@ -42,9 +44,10 @@ def report(options: Namespace) -> int:
     with Recording(options.file) as recording:
         state = fold_all(recording.events())
     results = [found for found in (run_result(state, run) for run in range(1, state.runs + 1)) if found]
+    found = verdicts(state)
     if options.json:
-        encoded = msgspec.json.encode([run_json(result) for result in results])
-        tell(msgspec.json.format(encoded, indent=2).decode())
+        encoded = msgspec.json.encode([run_json(result, verdicts=found) for result in results])
+        tell(escaped(msgspec.json.format(encoded, indent=2).decode()))
     else:
-        tell("\n\n".join(summary(result) for result in results) or "no run in this recording")
+        tell("\n\n".join(summary(result, found) for result in results) or "no run in this recording")
     return EXIT_GOOD

@@ -6,6 +6,7 @@ import asyncio
 from argparse import Namespace
 from pathlib import Path
 
+from cockpit.analysis.arms import verdicts
 from cockpit.cli.live import Outcome, headless, hlog_into, on_screen
 from cockpit.cli.load_options import chosen_profile
 from cockpit.cli.terminal import on_terminal, tell
@@ -18,7 +19,7 @@ from cockpit.model.errors import (
     AuthRefused,
     HostError,
     HostKeyChanged,
-    HostKeyUnknown,
+    Unanswered,
 )
 from cockpit.model.figures import run_result
 from cockpit.profiles.profile import Profile
@@ -41,22 +42,27 @@ def run(options: Namespace) -> int:
 async def _look_first(profile: Profile, ssh_config: Path | None) -> None:
     """What would only fail on the screen is said before it opens. Raises TargetError, HostError.
 
-    A host that is merely away is no reason: the screen shows it as lost and takes it in when it comes back.
+    A host that is merely away is no reason: the screen shows it as lost and takes it in when it comes back. Nor is one
+    that only wants an answer: the screen asks for it.
     """
     await preflight(profile.plan)
     found = await asyncio.gather(*(check_host(config, ssh_config) for config in profile.hosts), return_exceptions=True)
     for problem in found:
-        if isinstance(problem, BaseException) and (
-            not isinstance(problem, HostError) or isinstance(problem, HostKeyUnknown | HostKeyChanged | AuthRefused)
-        ):
+        if isinstance(problem, BaseException) and not _for_the_screen(problem):
             raise problem
+
+
+def _for_the_screen(problem: BaseException) -> bool:
+    refused = isinstance(problem, HostKeyChanged | AuthRefused) and not isinstance(problem, Unanswered)
+    return isinstance(problem, HostError) and not refused
 
 
 def _tell(outcome: Outcome, as_data: bool) -> int:
     """Prints the result of every run and returns the exit code."""
     results = [run_result(outcome.state, number) for number in range(1, outcome.state.runs + 1)]
+    found = verdicts(outcome.state)
     for result in filter(None, results):
-        tell(as_json(run_json(result)) if as_data else summary(result))
+        tell(as_json(run_json(result, verdicts=found)) if as_data else summary(result, found))
     if outcome.interrupted:
         return EXIT_INTERRUPTED
     return EXIT_BUG if any(result and result.reason == "failed" for result in results) else EXIT_GOOD

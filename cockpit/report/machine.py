@@ -9,10 +9,13 @@ import msgspec
 
 from cockpit.analysis.doubt import doubts, generator_bound
 from cockpit.analysis.thresholds import Outcome
+from cockpit.analysis.verdict import Verdict
 from cockpit.model.events import Group
 from cockpit.model.figures import RunResult, host_figures, latency
 from cockpit.model.histogram import Histogram
 from cockpit.model.state import HostWindow, Segment
+from cockpit.model.text import escaped
+from cockpit.report.verdicts import VerdictJson, said_of, verdict_json
 
 
 class Latency(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,8 +31,9 @@ class Latency(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Generator(msgspec.Struct, frozen=True, kw_only=True):
-    """`cpu` is of the busiest worker (1.0 is a whole core), `cpus` of each; `lag_p99` seconds; `saturated`: do not
-    trust the rate."""
+    """`cpu` is of the busiest worker (1.0 is a whole core), `cpus` of each; `cpu_wait` the share of the time (1.0 is
+    all of it) that a worker was ready to run and had no CPU, which latencies include; `lag_p99` seconds; `saturated`:
+    do not trust the rate."""
 
     cpu: float
     cpus: list[float]
@@ -37,6 +41,7 @@ class Generator(msgspec.Struct, frozen=True, kw_only=True):
     saturated: bool
     saturated_seconds: float
     workers: int
+    cpu_wait: float
 
 
 class ThresholdOutcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,10 +84,11 @@ class RunJson(msgspec.Struct, frozen=True, kw_only=True):
     was said of what to expect, statuses from 400 on.
 
     `service` is from the connect (or, kept alive, the first byte sent) to the last byte read; `response` from the
-    intended send, which under closed load is the same instant. `held_back` arrivals were not sent, `varied` replies had
-    another length than the first (no failure), `unexpected` ones were not as expected, by kind. `hosts` are averages
-    over the run, by the names that thresholds use. `verdicts` compares with other runs; empty where nothing was
-    compared.
+    intended send, which under closed load is the same instant. `held_back` arrivals found too many requests in flight
+    and waited for room, `unsent` of them until the end; `varied` replies had another length than the first (no
+    failure), `unexpected` ones were not as expected, by kind. `hosts` are averages
+    over the run, by the names that thresholds use. `verdicts` compares rows under other settings with what was before;
+    a verdict on several runs stands with the last of them.
     """
 
     run: int
@@ -97,6 +103,7 @@ class RunJson(msgspec.Struct, frozen=True, kw_only=True):
     bytes: int
     body_bytes: int
     held_back: int
+    unsent: int
     varied: int
     unexpected: dict[str, int]
     statuses: dict[str, int]
@@ -110,14 +117,14 @@ class RunJson(msgspec.Struct, frozen=True, kw_only=True):
     rows: list[RowJson]
     generator: Generator
     hosts: dict[str, dict[str, float]]
-    verdicts: list[dict[str, Any]]
+    verdicts: list[VerdictJson]
     thresholds: list[ThresholdOutcome]
     doubts: list[str]
     ended: str
 
 
-def run_json(result: RunResult, outcomes: tuple[Outcome, ...] = ()) -> RunJson:
-    """The result in the shape of the schema."""
+def run_json(result: RunResult, outcomes: tuple[Outcome, ...] = (), verdicts: tuple[Verdict, ...] = ()) -> RunJson:
+    """The result in the shape of the schema; `verdicts` are those of the session."""
     counts = result.counts
     return RunJson(
         run=result.run,
@@ -132,6 +139,7 @@ def run_json(result: RunResult, outcomes: tuple[Outcome, ...] = ()) -> RunJson:
         bytes=counts.bytes_received,
         body_bytes=counts.body_bytes,
         held_back=counts.held_back,
+        unsent=counts.unsent,
         varied=counts.varied,
         unexpected=dict(counts.unexpected),
         statuses={str(status): count for status, count in sorted(counts.statuses.items())},
@@ -150,9 +158,10 @@ def run_json(result: RunResult, outcomes: tuple[Outcome, ...] = ()) -> RunJson:
             saturated=generator_bound(result.seconds, result.saturated),
             saturated_seconds=result.saturated,
             workers=result.plan.workers,
+            cpu_wait=result.cpu_wait,
         ),
-        hosts=_hosts(result.hosts),
-        verdicts=[],
+        hosts=_hosts(result.hosts, result.seconds),
+        verdicts=[verdict_json(verdict) for verdict in said_of(result, verdicts)],
         thresholds=[
             ThresholdOutcome(threshold=outcome.threshold.text, found=outcome.found, holds=outcome.holds)
             for outcome in outcomes
@@ -163,8 +172,8 @@ def run_json(result: RunResult, outcomes: tuple[Outcome, ...] = ()) -> RunJson:
 
 
 def as_json(value: RunJson) -> str:
-    """Indented, UTF-8, no line end."""
-    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    """Indented, no line end; hostile characters are escaped."""
+    return escaped(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
 
 
 def json_schema() -> dict[str, Any]:
@@ -195,12 +204,12 @@ def _row(segment: Segment) -> RowJson:
         duration=segment.seconds,
         service=_latency(segment.counts.service),
         response=_latency(segment.counts.latency),
-        hosts=_hosts(segment.hosts),
+        hosts=_hosts(segment.hosts, segment.seconds),
     )
 
 
-def _hosts(windows: Mapping[str, HostWindow]) -> dict[str, dict[str, float]]:
-    return {name: host_figures(window) for name, window in windows.items() if window.seconds > 0}
+def _hosts(windows: Mapping[str, HostWindow], seconds: float) -> dict[str, dict[str, float]]:
+    return {name: host_figures(window, seconds) for name, window in windows.items() if window.seconds > 0}
 
 
 def _latency(histogram: Histogram) -> Latency:

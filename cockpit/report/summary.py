@@ -7,24 +7,28 @@ from http import HTTPStatus
 
 from cockpit.analysis.doubt import doubts
 from cockpit.analysis.thresholds import Outcome, is_time
+from cockpit.analysis.verdict import Verdict
 from cockpit.model.events import Group
-from cockpit.model.figures import RunResult, host_figures
+from cockpit.model.figures import RunResult
 from cockpit.model.fold_load import load_words
 from cockpit.model.histogram import Histogram
 from cockpit.model.load import LoadPlan
-from cockpit.model.state import HostWindow, Segment
+from cockpit.model.state import Segment
 from cockpit.model.text import milliseconds, neutral, si, size
+from cockpit.report.host_table import host_table
+from cockpit.report.verdicts import said_of, verdict_lines
 
 PERCENTILES = (50.0, 66.0, 75.0, 80.0, 90.0, 95.0, 98.0, 99.0, 99.9, 100.0)
 _SERVICE = "service time: from the connect, or the first byte sent, to the last byte read"
 _RESPONSE = "response time: from the instant it was due to be sent to the last byte read"
 
 
-def summary(result: RunResult) -> str:
-    """Several lines, without a line end after the last."""
+def summary(result: RunResult, verdicts: tuple[Verdict, ...] = ()) -> str:
+    """Several lines, without a line end after the last; `verdicts` are those of the session."""
     lines = [f"run {result.run}  {plan_words(result.plan)}", "", *_totals(result), "", *_percentiles(result)]
     lines += ["", *_parts(result)] if result.counts.service.count else []
-    lines += _rungs(result.segments) + _groups(result.counts.groups) + _hosts(result.hosts)
+    lines += _rungs(result.segments) + _groups(result.counts.groups) + _hosts(result)
+    lines += verdict_lines(said_of(result, verdicts))
     said = doubts(result)
     if said:
         lines += ["", *(f"  ! {doubt}" for doubt in said)]
@@ -92,12 +96,24 @@ def _totals(result: RunResult) -> list[str]:
     if counts.varied:
         lines.append(f"  varied     {counts.varied} replies had another length than the first, which is no failure")
     if result.plan.open:
-        lines.append(f"  held back  {counts.held_back} arrivals found {result.plan.max_in_flight} under way")
+        lines.append(f"  held back  {_held_back(result)}")
     lines.append(
         f"  generator  CPU {' '.join(f'{100 * cpu:.0f}' for cpu in result.generator) or '-'} % of a core, "
-        f"lag p99 {milliseconds(counts.lag.percentile(99))} ms"
+        f"{_waited(result)}lag p99 {milliseconds(counts.lag.percentile(99))} ms"
     )
     return lines
+
+
+def _waited(result: RunResult) -> str:
+    """Nothing where nobody counted it, which is where it is nought."""
+    return f"waited {100 * result.cpu_wait:.1f} % of the time for one, " if result.cpu_wait else ""
+
+
+def _held_back(result: RunResult) -> str:
+    """Arrivals that waited for room, and those that waited in vain."""
+    counts = result.counts
+    waited = f"{counts.held_back} arrivals found {result.plan.max_in_flight} under way and waited for room"
+    return f"{waited}; {counts.unsent} were never sent" if counts.unsent else waited
 
 
 def _unfinished(abandoned: int) -> str:
@@ -170,25 +186,6 @@ def _groups(groups: Mapping[str, Group]) -> list[str]:
     return lines
 
 
-def _hosts(hosts: Mapping[str, HostWindow]) -> list[str]:
-    lines = []
-    for name, window in hosts.items():
-        if window.seconds <= 0:
-            lines.append(f"  {neutral(name)}  no reading during the run")
-            continue
-        found = host_figures(window)
-        lines += [
-            f"  {neutral(name)}  over {window.seconds:.1f} s",
-            "    cpu  " + _pick(found, "cpu", ("user", "nice", "system", "iowait", "steal", "idle"), " %"),
-            "    io   " + _pick(found, "io", ("tps", "rtps", "wtps", "bread", "bwrtn"), "/s"),
-            f"    mem  used {size(found['memory.used'])} available {size(found['memory.available'])} at the end",
-            f"    {found['processes.count']:.0f} processes, {found['processes.births']:.0f} born "
-            f"({found['processes.births_per_s']:.1f}/s), {found['processes.deaths']:.0f} died, "
-            f"at most {found['processes.defunct']:.0f} defunct",
-        ]
+def _hosts(result: RunResult) -> list[str]:
+    lines = [line for name, window in result.hosts.items() for line in host_table(name, window, result.seconds)]
     return ["", *lines] if lines else []
-
-
-def _pick(found: Mapping[str, float], group: str, names: tuple[str, ...], unit: str) -> str:
-    parts = [f"{name} {found[f'{group}.{name}']:.1f}" for name in names if f"{group}.{name}" in found]
-    return "  ".join(parts) + unit if parts else "no data"

@@ -11,6 +11,11 @@ from pathlib import Path
 import asyncssh
 import pytest
 
+from cockpit.cli.run import _look_first
+from cockpit.model.errors import AuthRefused, HostKeyChanged
+from cockpit.model.hosts import HostConfig
+from cockpit.model.load import LoadPlan
+from cockpit.profiles.profile import Profile
 from tests.hosts.sshd import Sshd
 from tests.servers import http_server
 
@@ -75,3 +80,20 @@ async def test_a_host_that_is_away(url: str, sshd: Sshd, tmp_path: Path) -> None
     code, said = await run(url, sshd, tmp_path)
     assert code == 3
     assert "cockpit: web1" in said
+
+
+async def test_what_a_person_can_answer_is_left_to_the_screen(url: str, sshd: Sshd) -> None:
+    host = HostConfig(name="web1", ssh="web")
+    profile = Profile(name="x", plan=LoadPlan(url=url, requests=1), hosts=(host,))
+    sshd.known_hosts.unlink()
+    await _look_first(profile, sshd.ssh_config)
+    sshd.trust(asyncssh.generate_private_key("ssh-ed25519"))
+    with pytest.raises(HostKeyChanged):
+        await _look_first(profile, sshd.ssh_config)
+    sshd.trust(sshd.host_key)
+    key = asyncssh.read_private_key(sshd.client_key)
+    sshd.client_key.write_bytes(key.export_private_key("openssh", "secret"))
+    await _look_first(profile, sshd.ssh_config)
+    sshd.client_key.unlink()
+    with pytest.raises(AuthRefused):
+        await _look_first(profile, sshd.ssh_config)

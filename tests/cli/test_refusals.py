@@ -13,6 +13,7 @@ from tests.cli.test_headless import COCKPIT, cockpit
 from tests.servers import http_server
 
 NOWHERE = "http://127.0.0.1:1/"
+LONG = 300 * "a"
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +40,12 @@ def url() -> Iterator[str]:
         (("ab", "-c", "10", "-n", "3", NOWHERE), "-n: found 3"),
         (("ab", "-A", "me", NOWHERE), "-A: found no colon"),
         (("ab", "-p", "none", NOWHERE), "-p: none: no such file"),
+        (("run", NOWHERE, "-H", "authorization: x", "-a", "me:sesame"), "-a: found beside a header Authorization"),
+        (("ab", "-H", "Authorization: x", "-A", "me:sesame", NOWHERE), "-A: found beside a header Authorization"),
+        (("run", LONG), "aaa…: no such profile"),
+        (("replay", LONG), "aaa: no such recording"),
+        (("run", NOWHERE, "-D", LONG), "File name too long"),
+        (("run", "https://127.0.0.1:1/", "--cacert", LONG), "aaa: no such file"),
         (("run", NOWHERE, "-H", os.fsdecode(b"X: \xff")), "is not text"),
     ],
 )
@@ -49,6 +56,18 @@ def test_one_line_and_exit_code_2(arguments: tuple[str, ...], said: str) -> None
     assert line.startswith("cockpit: ")
     assert said in line
     assert done.stdout == ""
+
+
+@pytest.mark.parametrize("flag", ["-m", "-H", "-a", "-d", "-D", "-T", "--expect-status", "--expect-body"])
+def test_flags_about_a_request_are_refused_where_a_profile_has_several(flag: str, tmp_path: Path) -> None:
+    profile = tmp_path / "p.toml"
+    profile.write_text(f'[target]\nurl = "{NOWHERE}"\n[[request]]\nname = "a"\n[[request]]\nname = "b"\n')
+    value = {"-H": "X-A: 1", "-a": "me:sesame", "--expect-status": "200"}.get(flag, "x")
+    done = cockpit("run", profile, flag, value)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"cockpit: {flag}: the [[request]] blocks of the profile say that")
+    assert "sesame" not in line
 
 
 @pytest.mark.parametrize("url", ["http://me:sesame@h:0/", "http://me:ses/same@h/", "me:sesame@h/"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -9,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from cockpit.model.events import RunStarted
+from cockpit.session.recording.reader import Recording
 from tests.cli.test_headless import cockpit
 
 Seen = list[tuple[str, list[tuple[str, str]]]]
@@ -16,15 +19,16 @@ Seen = list[tuple[str, list[tuple[str, str]]]]
 
 @pytest.fixture
 def server() -> Iterator[tuple[str, Seen]]:
-    """A server's URL, and the method and headers of every request that it was sent."""
+    """A server's URL, and the method and headers of every request that it was sent; its body is header `:body`."""
     seen: Seen = []
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
-            seen.append((self.command, [(name.lower(), value) for name, value in self.headers.items()]))
-            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            headers = [(name.lower(), value) for name, value in self.headers.items()]
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            seen.append((self.command, [*headers, (":body", body.decode("latin-1"))]))
             self.send_response(200)
             self.send_header("Content-Length", "0")
             self.end_headers()
@@ -75,3 +79,30 @@ def test_a_limit_that_was_asked_for_is_no_doubt(server: tuple[str, Seen]) -> Non
     done = cockpit("ab", "-q", "-t", "0.5", server[0])
     assert done.returncode == 0, done.stderr
     assert "stopped before its plan" not in done.stderr
+
+
+@pytest.mark.parametrize("way", ["profile", "request block", "-D", "ab"])
+def test_a_body_that_is_no_text_is_sent_byte_for_byte_and_recorded_as_a_digest(
+    server: tuple[str, Seen], tmp_path: Path, way: str
+) -> None:
+    url, seen = server
+    raw = bytes(range(256)) * 3
+    (tmp_path / "body").write_bytes(raw)
+    profile, recording = tmp_path / "p.toml", tmp_path / "s.cockpit"
+    named = '[[request]]\nname = "a"\n' if way == "request block" else "[load]\n"
+    load = "" if way == "profile" else "[load]\nrequests = 3\n"
+    body = "requests = 3\n" if way == "profile" else ""
+    profile.write_text(f'[target]\nurl = "{url}"\n{load}{named}method = "POST"\nbody_file = "body"\n{body}')
+    commands: dict[str, tuple[str | Path, ...]] = {
+        "-D": ("run", url, "-n", "3", "-D", tmp_path / "body", "--no-tui", "--record", recording),
+        "ab": ("ab", "-q", "-n", "3", "-p", tmp_path / "body", url),
+    }
+    done = cockpit(*commands.get(way, ("run", profile, "--no-tui", "--record", recording)))
+    assert done.returncode == 0, done.stderr
+    assert [dict(headers)[":body"] for _, headers in seen if dict(headers)[":body"]] == [raw.decode("latin-1")] * 3
+    if way != "ab":
+        with Recording(recording) as recorded:
+            [plan] = [event.plan for event in recorded.events() if isinstance(event, RunStarted)]
+        kept = plan.mix[0] if plan.mix else plan
+        assert kept.body == f"sha256:{hashlib.sha256(raw).hexdigest()} ({len(raw)} bytes)"
+        assert kept.binary is None

@@ -1,14 +1,17 @@
 """The same result as text and as JSON; the JSON holds to its own schema."""
 
 import json
+from pathlib import Path
 
 import msgspec
 
+from cockpit.analysis.arms import verdicts
 from cockpit.analysis.doubt import doubts
 from cockpit.model.figures import RunResult, run_result
 from cockpit.model.fold import fold_all
 from cockpit.report.machine import RunJson, as_json, json_schema, run_json
 from cockpit.report.summary import summary
+from cockpit.session.recording.reader import Recording
 from tests.session.events import small_session
 
 
@@ -63,3 +66,29 @@ def test_doubts_are_said() -> None:
     ):
         assert words in said
     assert run_json(doubtful).generator.saturated
+
+
+def test_verdicts_are_told_with_the_run_that_completes_them() -> None:
+    state = fold_all(small_session())
+    found = verdicts(state)
+    assert "  A MaxSpareServers 10 → 30: not comparable: too short to tell" in summary(result_of(2), found)
+    assert "too short" not in summary(result_of(1), found)
+    (told,) = run_json(result_of(2), verdicts=found).verdicts
+    assert (told.verdict, told.before, told.after) == ("not comparable", [1], [3])
+    assert run_json(result_of(1), verdicts=found).verdicts == []
+
+
+def test_the_verdict_of_the_recorded_change() -> None:
+    recording = Path(__file__).parent.parent / "recordings" / "spare-servers.cockpit"
+    with Recording(recording) as opened:
+        state = fold_all(opened.events())
+    result = run_result(state, 5)
+    assert result is not None
+    data = json.loads(as_json(run_json(result, verdicts=verdicts(state))))
+    (told,) = data["verdicts"]
+    assert told["verdict"] == "better"
+    assert told["unit"] == "run"
+    assert told["effects"][0]["figure"] == "rate"
+    assert told["effects"][0]["low"] > 2
+    assert told["text"] in summary(result, verdicts(state))
+    msgspec.convert(data, RunJson)

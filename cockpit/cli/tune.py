@@ -1,0 +1,341 @@
+"""`cockpit tune`: a profile's knobs and actions without the screen."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import threading
+from argparse import Namespace
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from cockpit.cli.load_options import flagged, named_profile
+from cockpit.cli.terminal import tell
+from cockpit.hosts.reach import open_shell
+from cockpit.hosts.shell import Shell
+from cockpit.model.errors import EXIT_GOOD, ChangeRefused, CockpitError, HostError, UsageError
+from cockpit.model.events import Stage
+from cockpit.model.hosts import HostConfig
+from cockpit.model.knobs import Knob
+from cockpit.model.text import escaped, neutral
+from cockpit.profiles.plan import Wrong, checked_url
+from cockpit.profiles.profile import Profile
+from cockpit.tuning.applied import Applied, Past
+from cockpit.tuning.plan import Plan
+from cockpit.tuning.probing import probe_of
+from cockpit.tuning.remote import Following, Remote, privileged
+from cockpit.tuning.terms import Approval, Watch
+from cockpit.tuning.tuner import Tuner
+
+Assignments = list[tuple[Knob, str | None]]
+
+
+def tune(options: Namespace) -> int:
+    """Carries one of the actions out. Exit 5: the change was refused or undone; 3: a host is out of reach."""
+    profile = _profile(options)
+    work: dict[str, Callable[[Namespace, Profile], Coroutine[Any, Any, Any]]] = {
+        "list": _list,
+        "get": _get,
+        "set": _set,
+        "undo": _undo,
+        "history": _history,
+        "actions": _actions,
+        "do": _do,
+    }
+    if options.names and options.action in ("list", "undo", "history", "actions"):
+        raise UsageError(f"tune {options.action} takes no more: found {options.names[0]!r}")
+    if not options.names and options.action in ("get", "set", "do"):
+        raise UsageError(f"tune {options.action}: name what: {_known(profile, options.action)}")
+    asyncio.run(work[options.action](options, profile))
+    return EXIT_GOOD
+
+
+def _profile(options: Namespace) -> Profile:
+    """The profile, its target replaced by --target. Raises UsageError, ProfileError."""
+    try:
+        profile = named_profile(options.profile)
+        if options.url:
+            profile = replace(profile, plan=replace(profile.plan, url=checked_url(options.url)))
+    except Wrong as error:
+        raise flagged(error, {"target.url": "--target"}) from None
+    return profile
+
+
+def _known(profile: Profile, action: str) -> str:
+    names = [one.name for one in (profile.actions if action == "do" else profile.knobs)]
+    return ", ".join(names) or "the profile has none"
+
+
+class _Ways:
+    """The ways to the hosts, opened when they are first needed, and again where one was lost."""
+
+    def __init__(self, profile: Profile, options: Namespace) -> None:
+        self._configs = {config.name: config for config in profile.hosts}
+        self._ssh_config = options.ssh_config
+        self._open: dict[str, tuple[Shell, asyncio.Task[None]]] = {}
+        self._remotes: dict[str, Remote] = {}
+        self.tuner = Tuner(None if options.no_probe else probe_of(profile.plan))
+
+    def to(self, host: str) -> Remote:
+        """What runs commands on a host of the profile."""
+        if host not in self._remotes:
+            config = self._configs[host]
+            self._remotes[host] = privileged(config, Following(lambda: self._shell(config)))
+        return self._remotes[host]
+
+    async def _shell(self, config: HostConfig) -> Shell:
+        known = self._open.get(config.name)
+        if known is None or known[1].done():
+            shell = await open_shell(config, self._ssh_config)
+            self._open[config.name] = (shell, asyncio.ensure_future(shell.wait_closed()))
+        return self._open[config.name][0]
+
+    async def close(self) -> None:
+        for shell, closed in self._open.values():
+            await shell.close()
+            await asyncio.wait([closed])
+
+
+@asynccontextmanager
+async def _ways(profile: Profile, options: Namespace) -> AsyncIterator[_Ways]:
+    ways = _Ways(profile, options)
+    try:
+        yield ways
+    finally:
+        await ways.close()
+
+
+async def _list(options: Namespace, profile: Profile) -> None:
+    await _show(options, profile, profile.knobs, must_be_read=False)
+
+
+async def _get(options: Namespace, profile: Profile) -> None:
+    await _show(options, profile, [_knob(profile, name) for name in options.names], must_be_read=True)
+
+
+async def _show(options: Namespace, profile: Profile, knobs: Sequence[Knob], must_be_read: bool) -> None:
+    rows = []
+    async with _ways(profile, options) as ways:
+        for knob in knobs:
+            value, problem = None, ""
+            try:
+                value = await ways.tuner.read(ways.to(knob.host), knob)
+            except HostError:
+                raise
+            except CockpitError as error:
+                if must_be_read:
+                    raise
+                problem = str(error)
+            rows.append(_row(knob, value, problem))
+    if options.json:
+        _tell_json(rows)
+    elif must_be_read and len(rows) == 1:
+        tell(_shown(rows[0]))
+    else:
+        tell("\n".join(_columns(rows)) if rows else "the profile has no knobs; a [[knob]] block in it adds one")
+
+
+def _row(knob: Knob, value: str | None, problem: str) -> dict[str, Any]:
+    return {
+        "name": knob.name,
+        "host": knob.host,
+        "kind": knob.kind,
+        "value": value,
+        "allowed": knob.allowed,
+        "options": list(knob.choices),
+        "cost": knob.price,
+        "place": knob.place,
+        "problem": problem,
+    }
+
+
+def _shown(row: dict[str, Any]) -> str:
+    if row["problem"]:
+        return f"could not be read: {neutral(row['problem'])}"
+    return "unset" if row["value"] is None else neutral(row["value"])
+
+
+def _columns(rows: Sequence[dict[str, Any]]) -> list[str]:
+    table = [("knob", "value", "host", "cost", "allowed", "place")]
+    table += [(r["name"], _shown(r), r["host"], r["cost"], r["allowed"] or "-", neutral(r["place"], 100)) for r in rows]
+    widths = [min(40, max(len(row[column]) for row in table)) for column in range(5)]
+    return [
+        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[5]]).rstrip()
+        for row in table
+    ]
+
+
+async def _set(options: Namespace, profile: Profile) -> None:
+    chosen: dict[str, Assignments] = {}
+    for text in options.names:
+        name, sign, value = text.partition("=")
+        if not sign:
+            raise UsageError(f"tune set: {text!r}: write NAME=VALUE")
+        knob = _knob(profile, name)
+        chosen.setdefault(knob.host, []).append((knob, value))
+    async with _ways(profile, options) as ways:
+        results = [await _change(options, ways, host, assignments) for host, assignments in chosen.items()]
+    if options.json:
+        _tell_json(results)
+
+
+async def _change(options: Namespace, ways: _Ways, host: str, assignments: Assignments) -> dict[str, Any]:
+    telling = _Telling(options)
+    if options.dry_run:
+        telling.begun(await ways.tuner.prepare(ways.to(host), host, assignments))
+        return telling.result("dry run", ())
+    approval = Approval(options.confirm_within, _typed_yes) if options.confirm_within else None
+    return await _told(telling, ways.tuner.apply(ways.to(host), host, assignments, telling, approval))
+
+
+async def _undo(options: Namespace, profile: Profile) -> None:
+    """Takes back the newest change of the profile's hosts that is in force; one that was left half done first."""
+    async with _ways(profile, options) as ways:
+        past = [one for one in await _pasts(ways, profile) if one[1].state in ("applied", "left half done")]
+        if not past:
+            raise ChangeRefused("nothing to undo: no change of this user is in force on the profile's hosts")
+        host, newest = next((one for one in past if one[1].state == "left half done"), past[0])
+        telling = _Telling(options)
+        if newest.state == "left half done":
+            await ways.tuner.give_up(ways.to(host), host, newest)
+            result = telling.result("put back", ())
+            if not options.json:
+                tell(f"{host}: the change that was left half done is put back")
+        else:
+            applied = await ways.tuner.kept(ways.to(host), host, newest)
+            result = await _told(telling, ways.tuner.undo(ways.to(host), applied, telling))
+    if options.json:
+        _tell_json([result])
+
+
+async def _pasts(ways: _Ways, profile: Profile) -> list[tuple[str, Past]]:
+    """The changes on the hosts that have knobs, the newest first."""
+    hosts = dict.fromkeys(knob.host for knob in profile.knobs)
+    found = [(host, past) for host in hosts for past in await ways.tuner.history(ways.to(host), host)]
+    return sorted(found, key=lambda one: one[1].about.when, reverse=True)
+
+
+async def _history(options: Namespace, profile: Profile) -> None:
+    async with _ways(profile, options) as ways:
+        past = await _pasts(ways, profile)
+    if options.json:
+        _tell_json([{"host": host, "state": one.state, **msgspec.to_builtins(one.about)} for host, one in past])
+    elif not past:
+        tell("no changes yet")
+    else:
+        tell("\n".join(_past_line(host, one) for host, one in past))
+
+
+def _past_line(host: str, past: Past) -> str:
+    when = datetime.fromtimestamp(past.about.when).strftime("%Y-%m-%d %H:%M:%S")
+    what = ", ".join(f"{s.knob} {s.old or 'unset'} → {s.new or 'unset'}" for s in past.about.settings)
+    undo = "undo: " if past.about.undoes else ""
+    return neutral(f"{when}  {host}  {past.about.who}  {undo}{what}  {past.state}")
+
+
+async def _actions(options: Namespace, profile: Profile) -> None:
+    if options.json:
+        _tell_json([msgspec.to_builtins(action) for action in profile.actions])
+    else:
+        rows = [f"{one.name}  {one.host}  {one.times} x  {neutral(one.command, 100)}" for one in profile.actions]
+        tell("\n".join(rows) or "the profile has no actions; an [[action]] block in it adds one")
+
+
+async def _do(options: Namespace, profile: Profile) -> None:
+    known = {action.name: action for action in profile.actions}
+    for name in options.names:
+        if name not in known:
+            raise UsageError(f"unknown action {name!r}; the profile has: {', '.join(known) or 'none'}")
+    done = []
+    async with _ways(profile, options) as ways:
+        for action in (known[name] for name in options.names):
+            for _ in range(action.times):
+                await ways.tuner.act(ways.to(action.host), action)
+            done.append({"action": action.name, "host": action.host, "done": action.times})
+            if not options.json:
+                tell(f"{action.host}: {action.name} done{f' {action.times} times' if action.times > 1 else ''}")
+    if options.json:
+        _tell_json(done)
+
+
+class _Telling(Watch):
+    """Prints a change as it goes on: its diff on stdout, its stages on stderr."""
+
+    def __init__(self, options: Namespace) -> None:
+        self._json = options.json
+        self._plan: Plan | None = None
+        self._stages: list[str] = []
+
+    def begun(self, plan: Plan) -> None:
+        self._plan = plan
+        if not self._json:
+            diff = "".join(f"{_harmless(line)}\n" for line in plan.diff.splitlines())
+            tell(f"{diff}cost: {plan.cost}" if diff else "nothing to change")
+
+    def stage(self, stage: Stage, seconds: float | None = None) -> None:
+        self._stages.append(stage)
+        waits = "" if seconds is None else f"; type y and Enter within {seconds:g} s to keep it"
+        print(f"{stage}{waits}", file=sys.stderr, flush=True)
+
+    def result(self, outcome: str, notes: tuple[str, ...]) -> dict[str, Any]:
+        """The change as data."""
+        plan = self._plan
+        return {
+            "host": plan.host if plan else "",
+            "settings": [msgspec.to_builtins(setting) for setting in plan.settings] if plan else [],
+            "cost": plan.cost if plan else "",
+            "diff": plan.diff if plan else "",
+            "stages": self._stages,
+            "outcome": outcome,
+            "notes": list(notes),
+        }
+
+
+def _harmless(line: str) -> str:
+    """A line of a diff with its tabs."""
+    return "\t".join(neutral(part) for part in line.split("\t"))
+
+
+async def _told(telling: _Telling, change: Coroutine[Any, Any, Applied]) -> dict[str, Any]:
+    """Awaits a change and prints how it ended."""
+    try:
+        applied = await change
+    except asyncio.CancelledError:
+        print("cockpit: interrupted; the host is as it was", file=sys.stderr)
+        raise
+    result = telling.result("applied", applied.notes)
+    if not result["host"]:
+        result["host"] = applied.host
+    for note in applied.notes:
+        print(f"note: {neutral(note)}", file=sys.stderr)
+    return result
+
+
+async def _typed_yes() -> bool:
+    """Whether the next line of stdin says yes. Read in a thread that nobody has to wait for."""
+    loop = asyncio.get_running_loop()
+    said: asyncio.Future[str] = loop.create_future()
+
+    def read() -> None:
+        line = os.read(sys.stdin.fileno(), 4096).decode("utf-8", "replace")
+        loop.call_soon_threadsafe(lambda: None if said.done() else said.set_result(line))
+
+    threading.Thread(target=read, daemon=True).start()
+    return (await said).strip().lower() in ("y", "yes")
+
+
+def _knob(profile: Profile, name: str) -> Knob:
+    for knob in profile.knobs:
+        if knob.name == name:
+            return knob
+    raise UsageError(f"unknown knob {name!r}; the profile has: {_known(profile, 'set')}")
+
+
+def _tell_json(rows: Any) -> None:
+    tell(escaped(msgspec.json.format(msgspec.json.encode(rows), indent=2).decode()))

@@ -1,0 +1,116 @@
+"""A host's figures over a run as a table for the terminal, with the columns that sar and free have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from cockpit.model.figures import host_figures
+from cockpit.model.host_window import STRETCH
+from cockpit.model.pages import COUNTERS, MEANS, RATES
+from cockpit.model.state import HostWindow
+from cockpit.model.text import neutral, si, size
+
+_MIB = 1024 * 1024
+_NAME, _COLUMN = 13, 11
+# Names of disks and interfaces are cut to what leaves the table its shape.
+_SHOWN = _NAME - 1
+
+_CPU = ("user", "nice", "system", "iowait", "steal", "idle")
+_IO = ("tps", "rtps", "wtps", "bread", "bwrtn")
+_DISK = ("tps", "rkb", "wkb", "areq_sz", "aqu_sz", "await", "util")
+_NET = ("rxpck", "txpck", "rxkb", "txkb", "errors", "drops")
+_MEMORY = ("total", "used", "free", "shared", "buff_cache", "available")
+
+
+def host_table(name: str, window: HostWindow, seconds: float) -> list[str]:
+    """Several lines, at most 96 columns wide. `seconds` is how long the run was."""
+    if window.seconds <= 0:
+        return [f"  {neutral(name)}  not read twice during the run"]
+    found = host_figures(window, seconds)
+    lines = [f"  {neutral(name)}  over {window.seconds:.1f} s{_lacking(found['coverage'])}"]
+    lines += _table("%", _CPU, [("cpu", "cpu")], found)
+    ends = min(STRETCH, window.seconds / 2)
+    parts = [("io", "io"), (f"first {ends:.1f} s", "io.start"), (f"last {ends:.1f} s", "io.end")]
+    lines += _table("/s", _IO, parts, found)
+    lines += _table("disk", _DISK, _named("disk", found), found)
+    lines += _table("net /s", _NET, _named("net", found), found)
+    lines += _table(
+        "MiB", _MEMORY, [("start", "memory.start"), ("mean", "memory.mean"), ("end", "memory")], found, _MIB
+    )
+    return lines + _load(found) + _processes(window, found) + _pages(found)
+
+
+def _lacking(coverage: float) -> str:
+    return "" if coverage >= 99 else f", but it was read only {coverage:.0f} % of the run"
+
+
+def _table(
+    title: str, columns: Sequence[str], rows: Sequence[tuple[str, str]], found: Mapping[str, float], unit: float = 1.0
+) -> list[str]:
+    """A header and a line for each row (title, group) that has figures."""
+    known = [(name, group) for name, group in rows if any(f"{group}.{column}" in found for column in columns)]
+    if not known:
+        return []
+    lines = [f"    {title:<{_NAME}}" + "".join(f"{column:>{_COLUMN}}" for column in columns)]
+    for name, group in known:
+        values = (found.get(f"{group}.{column}") for column in columns)
+        lines.append(f"    {name:<{_NAME}}" + "".join(f"{_cell(value, unit):>{_COLUMN}}" for value in values))
+    return lines
+
+
+def _cell(value: float | None, unit: float) -> str:
+    if value is None:
+        return "-"
+    return f"{value / unit:.1f}" if unit == 1 else f"{value / unit:.0f}"
+
+
+def _named(kind: str, found: Mapping[str, float]) -> list[tuple[str, str]]:
+    """The disks or interfaces that did something: (name as it is shown, group)."""
+    columns = {"disk": _DISK, "net": _NET}[kind]
+    groups = dict.fromkeys(name.rpartition(".")[0] for name in found if name.startswith(f"{kind}."))
+    single = [group for group in groups if group != kind]
+    return [
+        (neutral(group.partition(".")[2], _SHOWN), group)
+        for group in single
+        if any(found.get(f"{group}.{column}", 0) > 0 for column in columns)
+    ]
+
+
+def _load(found: Mapping[str, float]) -> list[str]:
+    if "load.1" not in found:
+        return []
+    means = " ".join(f"{found[f'load.{minutes}']:.2f}" for minutes in (1, 5, 15))
+    tasks = f"{found['load.running']:.1f} tasks running, {found['load.blocked']:.1f} blocked"
+    return [f"    {'load':<{_NAME}}{means}  {tasks}, on average"]
+
+
+def _processes(window: HostWindow, found: Mapping[str, float]) -> list[str]:
+    if not (found.get("processes.mean", 0) or found["processes.births"] or found["processes.count"]):
+        return []
+    hidden = ["    /proc hides the processes of others (hidepid): what is not counted may be there"]
+    lines = [
+        f"    {'processes':<{_NAME}}{found.get('processes.mean', 0):.1f} on average, {found['processes.count']:.0f} at "
+        f"the end, at most {found['processes.defunct']:.0f} defunct",
+        f"    {'':<{_NAME}}{found['processes.births']:.0f} born ({found['processes.births_per_s']:.1f}/s), "
+        f"{found['processes.deaths']:.0f} died; at most {found['processes.unseen']:.0f} more came and went unseen "
+        "(forks of the whole host)",
+    ]
+    if "processes.rss" in found:
+        pss = f", {size(found['processes.pss'])} with shared pages parted (PSS)" if "processes.pss" in found else ""
+        lines.append(
+            f"    {'their memory':<{_NAME}}{size(found['processes.rss'])} RSS summed, "
+            f"{size(found['processes.unshared'])} of it not shared{pss}"
+        )
+    return lines + (hidden if window.last.reading.hidden else [])
+
+
+def _pages(found: Mapping[str, float]) -> list[str]:
+    """What status pages told: a line for each kind, means and counters a second."""
+    lines = []
+    for kind in COUNTERS:
+        told = [(name, f"{kind}.{name}", "") for name in MEANS[kind]]
+        told += [(name, f"{kind}.{name}", "/s") for name in RATES[kind]]
+        shown = [f"{name.replace('_', ' ')} {si(found[key])}{unit}" for name, key, unit in told if key in found]
+        if shown:
+            lines.append(f"    {kind:<{_NAME}}{'  '.join(shown)}")
+    return lines
