@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
@@ -361,3 +361,52 @@ async def test_nothing_is_left_when_the_shell_is_closed() -> None:
     assert children
     await shell.close()
     await until(lambda: not any(child.is_running() for child in children))
+
+
+WORK = """\
+import sys, threading, time
+
+def work():
+    print(flush=True)
+    while sys.stdin.readline():
+        end = time.process_time() + 0.06
+        while time.process_time() < end:
+            pass
+        print(flush=True)
+
+if sys.argv[1] == "thread":
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+else:
+    work()
+"""
+
+
+@pytest.fixture(params=["alone", "thread"])
+def worker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A process called TAG-work that burns CPU whenever it is given a line, and answers with one."""
+    program = tmp_path / f"{TAG}-work"
+    program.symlink_to(os.path.realpath(sys.executable))
+    process = subprocess.Popen(
+        [program, "-ISc", WORK, request.param], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+    )
+    assert process.stdout
+    process.stdout.readline()
+    yield process
+    process.communicate()
+
+
+async def test_what_a_process_does_after_a_rest_is_seen_at_once(
+    host_shell: str, worker: subprocess.Popen[bytes]
+) -> None:
+    """However long it did nothing, and whichever of its threads does it."""
+    assert worker.stdin and worker.stdout
+    async with running(f"{TAG}-work") as probe:
+        for rest in (1, 4):
+            for _ in range(rest):
+                before = row_of(await probe.read(), worker.pid)
+            worker.stdin.write(b"\n")
+            worker.stdout.readline()
+            after = row_of(await probe.read(), worker.pid)
+            assert after.utime + after.stime >= before.utime + before.stime + 4
