@@ -83,7 +83,8 @@ def in_full(segment: Segment, width: int) -> list[Line]:
     """The row's label over as many lines as it takes, then what speaks against its figures, a line each."""
     label = wrap(neutral(segment.label), max(10, width - _NUMBER))
     lines = [(f"{segment.number if at == 0 else '':>3}  {part}", "dim") for at, part in enumerate(label)]
-    lines += [(f"     {reason}", "warn") for _, reason in row_doubts(segment)]
+    for _, reason in row_doubts(segment):
+        lines += [(f"     {part}", "warn") for part in wrap(reason, max(10, width - _NUMBER))]
     return [(line,) for line in lines]
 
 
@@ -106,9 +107,14 @@ def _rate(segment: Segment, scene: Scene) -> Piece:
 def _percentile(percent: float) -> Callable[[Segment, Scene], Piece]:
     def figure(segment: Segment, scene: Scene) -> Piece:
         latency = segment.counts.latency
-        return (milliseconds(latency.percentile(percent)) if latency.count else "–", "")
+        return (_short(latency.percentile(percent)) if latency.count else "–", "")
 
     return figure
+
+
+def _short(seconds: float) -> str:
+    """Milliseconds in at most four cells; from ten seconds on seconds, and it says so."""
+    return milliseconds(seconds) if seconds < 9.9995 else f"{seconds:.0f}s"
 
 
 def _errors(segment: Segment, scene: Scene) -> Piece:
