@@ -77,7 +77,7 @@ def settings_at(state: State, t: float) -> Settings:
     """Knobs and values that differ at instant `t` from what they were when the session began."""
     begun: dict[str, str | None] = {}
     values: dict[str, str | None] = {}
-    for at, change, back in sorted(_steps(state.changes), key=lambda step: step[0]):
+    for at, change, back in sorted(change_steps(state.changes), key=lambda step: step[0]):
         for setting in change.settings:
             begun.setdefault(setting.knob, setting.old)
             if at <= t:
@@ -85,7 +85,7 @@ def settings_at(state: State, t: float) -> Settings:
     return tuple(sorted((knob, value) for knob, value in values.items() if value != begun[knob]))
 
 
-def _steps(changes: Sequence[Change]) -> list[tuple[float, Change, bool]]:
+def change_steps(changes: Sequence[Change]) -> list[tuple[float, Change, bool]]:
     """(instant, change, taken back) for whatever came into force or was put back."""
     steps = []
     for change in changes:

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from cockpit import __version__
+from cockpit.cli.result_arguments import add_baseline, add_check, add_compare, add_export, add_report
 from cockpit.model.errors import EXIT_USAGE
 from cockpit.model.text import neutral
 from cockpit.model.units import parse_count, parse_duration, parse_rate
 
 EPILOG = """\
-exit codes: 0 good · 1 a bug · 2 usage or profile · 3 target or host out of reach · 5 change undone ·
-99 threshold broken · 130 interrupted
+exit codes: 0 good · 1 a bug · 2 usage or profile · 3 target or host out of reach · 4 not steady ·
+5 change undone · 99 threshold broken · 130 interrupted
 """
 
 
@@ -45,12 +46,20 @@ def make_parser() -> argparse.ArgumentParser:
     run.add_argument("--no-tui", action="store_true", help="no screen: progress on stderr, a summary on stdout")
     run.set_defaults(command=_lazy("cockpit.cli.run", "run"))
 
-    check = commands.add_parser("check", help="one run without a screen, held against thresholds")
-    _add_load(check)
-    check.add_argument(
-        "--threshold", metavar="EXPR", action="append", default=[], help="such as 'p99 < 50ms'; may be repeated"
+    check = commands.add_parser(
+        "check", help="a run without a screen, or a recording, held against thresholds and a baseline"
     )
+    _add_load(check, "PROFILE|URL|RECORDING", " or a recording, of which FILE#2 is the second run")
+    add_check(check, _seconds)
     check.set_defaults(command=_lazy("cockpit.cli.check", "check"))
+
+    compare = commands.add_parser("compare", help="two recordings, runs or stretches of time beside each other")
+    add_compare(compare)
+    compare.set_defaults(command=_lazy("cockpit.cli.compare", "compare"))
+
+    baseline = commands.add_parser("baseline", help="what later runs are held against: set, show, list, delete")
+    add_baseline(baseline)
+    baseline.set_defaults(command=_lazy("cockpit.cli.baseline", "baseline"))
 
     ab = commands.add_parser("ab", help="ab's flags and ab's report, from cockpit's engine")
     _add_ab(ab)
@@ -66,13 +75,16 @@ def make_parser() -> argparse.ArgumentParser:
     replay.add_argument("--paused", action="store_true", help="begin paused")
     replay.set_defaults(command=_lazy("cockpit.cli.replay", "replay"))
 
-    report = commands.add_parser("report", help="the summary of every run in a recording")
-    report.add_argument("file", type=Path, metavar="FILE")
-    report.add_argument("--json", action="store_true", help="a JSON list on stdout")
-    report.set_defaults(command=_lazy("cockpit.cli.replay", "report"))
+    report = commands.add_parser("report", help="what a recording came to: text, Markdown, JSON or one HTML page")
+    add_report(report)
+    report.set_defaults(command=_lazy("cockpit.cli.report", "report"))
+
+    export = commands.add_parser("export", help="a recording as events, series, histograms, a cast or a picture")
+    add_export(export, _seconds)
+    export.set_defaults(command=_lazy("cockpit.cli.export", "export"))
 
     schema = commands.add_parser("schema", help="JSON Schema of --json, or of a profile")
-    schema.add_argument("of", choices=("run", "profile"))
+    schema.add_argument("of", choices=("run", "check", "compare", "profile"))
     schema.set_defaults(command=_lazy("cockpit.cli.schema", "schema"))
 
     demo = commands.add_parser("demo", help="the cockpit on an embedded web server and SSH host")
@@ -81,9 +93,9 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add_load(parser: argparse.ArgumentParser) -> None:
+def _add_load(parser: argparse.ArgumentParser, targets: str = "PROFILE|URL", more: str = "") -> None:
     """What `run` and `check` share. A flag that is not given leaves the profile's value."""
-    parser.add_argument("target", metavar="PROFILE|URL", help="a profile (path, or name in profiles/) or http://…")
+    parser.add_argument("target", metavar=targets, help=f"a profile (path, or name in profiles/) or http://…{more}")
     _add_amount(parser.add_argument_group("how much"))
     _add_request(parser.add_argument_group("what"))
     _add_way(parser.add_argument_group("from where to where"))

@@ -1,53 +1,132 @@
-"""`cockpit check`: one run, held against thresholds."""
+"""`cockpit check`: a run, or one that was recorded, held against thresholds and a baseline."""
 
 from __future__ import annotations
 
 from argparse import Namespace
 
-from cockpit.analysis.doubt import doubts
-from cockpit.analysis.thresholds import hold, parse_threshold
-from cockpit.cli.live import headless, hlog_into
-from cockpit.cli.load_options import chosen_profile, thresholds_of
+from cockpit.analysis.baseline import Baseline
+from cockpit.analysis.breaker import Breaker, check_abort
+from cockpit.analysis.plans import differences
+from cockpit.analysis.steadiness import unsteady
+from cockpit.analysis.thresholds import Threshold, hold, parse_threshold
+from cockpit.cli.baseline import keep
+from cockpit.cli.live import Outcome, headless, hlog_into
+from cockpit.cli.load_options import chosen_profile, given_load_flags, thresholds_for, thresholds_of
+from cockpit.cli.outputs import put
 from cockpit.cli.terminal import tell
-from cockpit.model.errors import EXIT_BUG, EXIT_GOOD, EXIT_INTERRUPTED, EXIT_THRESHOLD, TargetError
-from cockpit.model.figures import RunResult, run_result
-from cockpit.model.text import milliseconds
-from cockpit.report.machine import as_json, run_json
-from cockpit.report.summary import errors_words, plan_words, threshold_table
+from cockpit.model.errors import EXIT_INTERRUPTED, TargetError, UsageError
+from cockpit.model.figures import run_result
+from cockpit.model.load import LoadPlan
+from cockpit.profiles.profile import Profile
+from cockpit.report.baselines import load
+from cockpit.report.check_result import CheckResult, check_json, check_text, junit
+from cockpit.report.sources import is_recording, open_run
 
-# What is held where neither profile nor command line says anything.
+# What is held where neither profile nor command line says anything; with a baseline, closed and open load.
 DEFAULT_THRESHOLD = "failed == 0"
+DEFAULT_AGAINST = ("rate >= 95% of baseline", "p99 <= 110% of baseline")
+# The longest (s) that a run without a duration of its own may take.
+DEFAULT_CAP = 15.0
 
 
 def check(options: Namespace) -> int:
-    """Exit 0 when every threshold holds, 99 when one does not; one without data does not."""
+    """Exit 0 when every threshold holds, 99 when one does not (one without data does not), 4 when it had to be steady
+    and was not."""
+    found = _recorded(options) if is_recording(options.target) else _run(options)
+    if found is None:
+        return EXIT_INTERRUPTED
+    if options.junit:
+        put((junit(found),), options.junit)
+    tell(check_json(found) if options.json else check_text(found))
+    return found.exit_code
+
+
+def _run(options: Namespace) -> CheckResult | None:
+    """None: interrupted before any load. Raises TargetError, HostError."""
     profile = chosen_profile(options)
-    thresholds = thresholds_of(profile, options.threshold) or (parse_threshold(DEFAULT_THRESHOLD),)
+    base = _baseline(options, profile.baseline, profile.plan)
+    thresholds = _with_defaults(thresholds_of(profile, options.threshold), base, profile.plan)
+    breaker = Breaker(_abort_on(profile, options), base)
+    cap = options.cap or profile.cap
+    if cap is None and profile.plan.duration is None and not profile.plan.stages:
+        cap = DEFAULT_CAP
     with hlog_into(options.hlog) as listen:
-        outcome = headless(profile, options.ssh_config, options.record, listen=listen)
+        outcome = headless(profile, options.ssh_config, options.record, limit=cap, listen=listen, stop_when=breaker)
     result = run_result(outcome.state, outcome.state.runs)
     if result is None:
         if outcome.interrupted:
-            return EXIT_INTERRUPTED
+            return None
         raise TargetError(f"{profile.plan.without_secrets().url}: no load was sent")
-    held = hold(thresholds, result)
-    if options.json:
-        tell(as_json(run_json(result, held)))
-    else:
-        tell("\n".join((*_headline(result), threshold_table(held), *(f"  ! {doubt}" for doubt in doubts(result)))))
-    if outcome.interrupted:
-        return EXIT_INTERRUPTED
-    if result.reason == "failed":
-        return EXIT_BUG
-    return EXIT_GOOD if all(one.holds for one in held) else EXIT_THRESHOLD
-
-
-def _headline(result: RunResult) -> tuple[str, str]:
-    """What was run, and the figures that are asked for first. Latencies are those that `p99` in a threshold means."""
-    counts = result.counts
-    p50, p99 = (milliseconds(counts.latency.percentile(percent)) for percent in (50, 99))
-    errors = errors_words(counts.errors)
-    return (
-        plan_words(result.plan),
-        f"  {result.rate:.1f} req/s  p50 {p50} ms  p99 {p99} ms  {counts.failed} failed  errors {errors}",
+    stopped = result.reason == "stopped" and not outcome.interrupted and breaker.broken is None
+    found = CheckResult(
+        target=profile.plan.without_secrets().url if profile.name == "url" else options.target,
+        result=result,
+        held=hold(thresholds, result, base),
+        aborted=breaker.broken,
+        capped=cap if stopped else None,
+        unsteady=unsteady(outcome.state, result.segments) if options.steady or profile.steady else None,
+        baseline=base,
+        interrupted=outcome.interrupted,
     )
+    _save(options, found, outcome)
+    return found
+
+
+def _save(options: Namespace, found: CheckResult, outcome: Outcome) -> None:
+    """Only what is whole becomes a baseline."""
+    if options.save_baseline and not outcome.interrupted and found.result.reason != "failed":
+        wall = outcome.state.started.wall if outcome.state.started else 0.0
+        keep(options.save_baseline, found.target, wall, found.result)
+
+
+def _recorded(options: Namespace) -> CheckResult:
+    """The last run of a recording, or the run or stretch that was named."""
+    given = given_load_flags(options)
+    if given:
+        raise UsageError(f"{', '.join(given)}: what was recorded is checked as it is")
+    side = open_run(options.target)
+    state, result = side.state, side.result
+    base = _baseline(options, "", result.plan)
+    own = state.started.thresholds if state.started else ()
+    thresholds = thresholds_for(f"{options.target}: recorded threshold", own, options.threshold, list(state.hosts))
+    if options.save_baseline:
+        keep(options.save_baseline, options.target, state.started.wall if state.started else 0.0, result)
+    return CheckResult(
+        target=options.target,
+        result=result,
+        held=hold(_with_defaults(thresholds, base, result.plan), result, base),
+        unsteady=unsteady(state, side.rows) if options.steady else None,
+        baseline=base,
+    )
+
+
+def _baseline(options: Namespace, named: str, plan: LoadPlan) -> Baseline | None:
+    """That of the flag, else of the profile. Raises UsageError for one that was made under another load."""
+    name = options.baseline or named
+    if not name:
+        return None
+    base = load(name)
+    unlike = differences(base.plan, plan)
+    if unlike and not options.anyway:
+        said = ", ".join(unlike)
+        raise UsageError(f"baseline {name}: was made under a different load: {said}; --anyway holds against it still")
+    return base
+
+
+def _with_defaults(own: tuple[Threshold, ...], base: Baseline | None, plan: LoadPlan) -> tuple[Threshold, ...]:
+    """Something is always held, and against a baseline that was named. Raises UsageError where one is missing."""
+    of_baseline = next((one for one in own if one.of_baseline), None)
+    if of_baseline and base is None:
+        raise UsageError(
+            f"{of_baseline.text!r}: name the baseline with --baseline NAME; cockpit baseline list has them"
+        )
+    held = own or (parse_threshold(DEFAULT_THRESHOLD),)
+    if base is None or of_baseline:
+        return held
+    return (*held, parse_threshold(DEFAULT_AGAINST[plan.open]))
+
+
+def _abort_on(profile: Profile, options: Namespace) -> tuple[Threshold, ...]:
+    hosts = [host.name for host in profile.hosts]
+    found = thresholds_for(f"{profile.name}: check.abort_on", profile.abort_on, options.abort_on, hosts)
+    return tuple(check_abort(one) for one in found)

@@ -46,12 +46,13 @@ def headless(
     limit: float | None = None,
     quiet: bool = False,
     listen: Listener | None = None,
+    stop_when: Callable[[State], bool] | None = None,
 ) -> Outcome:
     """One run without a screen. Ctrl-C and SIGTERM stop the run; what was measured until then is the result.
 
-    `limit` seconds of load at the most; `listen` is given every event as it comes.
+    `limit` seconds of load at the most, and until `stop_when`; `listen` is given every event as it comes.
     """
-    return asyncio.run(_headless(profile, ssh_config, open_recorder(record), limit, quiet, listen))
+    return asyncio.run(_headless(profile, ssh_config, open_recorder(record), limit, quiet, listen, stop_when))
 
 
 async def _headless(
@@ -61,6 +62,7 @@ async def _headless(
     limit: float | None,
     quiet: bool,
     listen: Listener | None,
+    stop_when: Callable[[State], bool] | None,
 ) -> Outcome:
     source = LiveSource(profile, Clock(), ssh_config=ssh_config)
     session = Session(source, recorder, listen)
@@ -69,7 +71,7 @@ async def _headless(
     interrupted, unused = False, False
     try:
         with _terminated_like_interrupted():
-            await run_once(session, source, limit)
+            await run_once(session, source, limit, stop_when)
     except asyncio.CancelledError:
         interrupted = True
     except CockpitError:

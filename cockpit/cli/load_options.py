@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -62,6 +62,22 @@ _OF_A_REQUEST = {
 }
 
 
+_OF_A_LOAD = {
+    **_OF_A_REQUEST,
+    "concurrency": "-c",
+    "rate": "-q",
+    "requests": "-n",
+    "duration": "-z",
+    "disable_keepalive": "--disable-keepalive",
+    "workers": "-w",
+    "url": "--target",
+    **{name: f"--{name.replace('_', '-')}" for name in ("poisson", "max_in_flight", "ladder", "warmup", "timeout")},
+    **{name: f"--{name.replace('_', '-')}" for name in ("cpus", "urls", "connect_to", "unix_socket", "local_address")},
+    **{name: f"--{name.replace('_', '-')}" for name in ("insecure", "cacert", "cert", "key", "sni", "ssh_config")},
+    **{name: f"--{name.replace('_', '-')}" for name in ("record", "hlog", "abort_on", "cap")},
+}
+
+
 def chosen_profile(options: Namespace) -> Profile:
     """The profile, or one made of a URL, with the flags applied. Raises UsageError, ProfileError."""
     try:
@@ -83,11 +99,16 @@ def flagged(error: Wrong, flags: Mapping[str, str]) -> UsageError:
 def thresholds_of(profile: Profile, more: list[str]) -> tuple[Threshold, ...]:
     """The profile's thresholds and those of the command line, parsed. Raises ProfileError, UsageError."""
     hosts = [host.name for host in profile.hosts]
+    return thresholds_for(f"{profile.name}: check.thresholds", profile.thresholds, more, hosts)
+
+
+def thresholds_for(key: str, own: Sequence[str], more: Sequence[str], hosts: list[str]) -> tuple[Threshold, ...]:
+    """`own`, which stand under `key`, and `more` of the command line, parsed. Raises ProfileError, UsageError."""
     try:
-        own = [_threshold(text, hosts) for text in profile.thresholds]
+        parsed = [_threshold(text, hosts) for text in own]
     except UsageError as error:
-        raise ProfileError(f"{profile.name}: check.thresholds: {error}") from None
-    return (*own, *(_threshold(text, hosts) for text in more))
+        raise ProfileError(f"{key}: {error}") from None
+    return (*parsed, *(_threshold(text, hosts) for text in more))
 
 
 def _threshold(text: str, hosts: list[str]) -> Threshold:
@@ -96,6 +117,11 @@ def _threshold(text: str, hosts: list[str]) -> Threshold:
     if is_host_figure(rest) and host not in hosts:
         raise UsageError(f"{text!r}: no host {host!r} is watched; hosts of this profile: {', '.join(hosts) or 'none'}")
     return threshold
+
+
+def given_load_flags(options: Namespace) -> list[str]:
+    """Those flags that say what load to send, or what to do with it as it is sent."""
+    return [flag for name, flag in _OF_A_LOAD.items() if getattr(options, name, None) not in (None, [], (), "", False)]
 
 
 def with_flags(plan: LoadPlan, options: Namespace) -> LoadPlan:

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
 from cockpit.cli.terminal import tell
 from cockpit.model.errors import EXIT_GOOD
 from cockpit.profiles.sections import ProfileFile
+from cockpit.report.check_result import check_schema
+from cockpit.report.comparison_json import compare_schema
 from cockpit.report.machine import json_schema
+
+_SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
+    "run": json_schema,
+    "check": check_schema,
+    "compare": compare_schema,
+    "profile": lambda: msgspec.json.schema(ProfileFile),
+}
 
 
 def schema(options: Namespace) -> int:
-    """`run`: what --json prints. `profile`: what a profile may say, for editors."""
-    found = json_schema() if options.of == "run" else msgspec.json.schema(ProfileFile)
+    """`run`, `check`, `compare`: what their --json prints. `profile`: what a profile may say, for editors."""
+    found = _SCHEMAS[options.of]()
     tell(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
     return EXIT_GOOD

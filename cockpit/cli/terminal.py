@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from cockpit.model.errors import UsageError
@@ -16,8 +17,14 @@ def on_terminal() -> bool:
 
 def tell(text: str) -> None:
     """Writes a result to stdout at once. Raises UsageError when it cannot be written, BrokenPipeError."""
+    tell_all((text, "\n"))
+
+
+def tell_all(pieces: Iterable[str]) -> None:
+    """Writes a result to stdout, piece by piece as they are made. Raises as `tell`, and what the pieces raise."""
     try:
-        print(text, flush=True)
+        sys.stdout.writelines(pieces)
+        sys.stdout.flush()
     except BrokenPipeError:
         drop_output()
         raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -23,8 +23,10 @@ __all__ = [
     "is_host_figure",
     "is_latency",
     "latency",
+    "latency_figure",
+    "rows_result",
+    "run_result",
 ]
-__all__ += ["run_result"]
 LATENCIES = ("service", "response", "connect", "first_byte")
 _PERCENTILE = re.compile(r"p(\d{1,2}(?:[._]\d{1,3})?|100)")
 
@@ -78,20 +80,28 @@ def run_result(state: State, run: int) -> RunResult | None:
         return None
     # A run that ended in its warm-up has nothing else to show.
     segments = [segment for segment in of_run if not segment.warmup] or of_run
+    seconds = segments[-1].last - segments[0].start
+    warmup = sum(segment.seconds for segment in of_run if segment.warmup and segment not in segments)
+    result = rows_result(segments, state.plans[run], seconds, warmup)
+    return msgspec.structs.replace(result, warnings=of_run[0].warnings, addresses=of_run[0].addresses)
+
+
+def rows_result(segments: Sequence[Segment], plan: LoadPlan, seconds: float, warmup: float = 0.0) -> RunResult:
+    """Rows of the runs table as one result, `seconds` long; at least one row."""
     counts = Counts()
     for segment in segments:
         counts = add(counts, segment.counts)
     return RunResult(
-        run=run,
-        plan=state.plans[run],
+        run=segments[0].run,
+        plan=plan,
         counts=counts,
-        seconds=segments[-1].last - segments[0].start,
+        seconds=seconds,
         hosts=_merged_windows(segments),
         segments=tuple(segments),
-        warmup=sum(segment.seconds for segment in of_run if segment.warmup and segment not in segments),
+        warmup=warmup,
         altered=any(segment.altered for segment in segments),
-        warnings=of_run[0].warnings,
-        addresses=of_run[0].addresses,
+        warnings=_once(segment.warnings for segment in segments),
+        addresses=_once(segment.addresses for segment in segments),
         worker_cpu=_summed(segment.worker_cpu for segment in segments),
         worker_wait=_summed(segment.worker_wait for segment in segments),
         saturated=sum(segment.saturated for segment in segments),
@@ -99,6 +109,10 @@ def run_result(state: State, run: int) -> RunResult | None:
         reason=segments[-1].reason,
         detail=segments[-1].detail,
     )
+
+
+def _once(lists: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(text for texts in lists for text in texts))
 
 
 def _summed(tables: Iterable[Mapping[int, float]]) -> dict[int, float]:
@@ -109,7 +123,7 @@ def _summed(tables: Iterable[Mapping[int, float]]) -> dict[int, float]:
     return dict(sorted(total.items()))
 
 
-def _merged_windows(segments: list[Segment]) -> dict[str, HostWindow]:
+def _merged_windows(segments: Sequence[Segment]) -> dict[str, HostWindow]:
     merged: dict[str, HostWindow] = {}
     for segment in segments:
         for name, window in segment.hosts.items():
@@ -133,9 +147,9 @@ def figure(result: RunResult, name: str) -> float | None:
     if name in _PLAIN:
         return _PLAIN[name](result)
     if head in LATENCIES and is_latency(rest):
-        return _latency_figure(latency(result.counts, head), rest)
+        return latency_figure(latency(result.counts, head), rest)
     if is_latency(name):
-        return _latency_figure(latency(result.counts, "response"), name)
+        return latency_figure(latency(result.counts, "response"), name)
     if is_host_figure(rest):
         window = result.hosts.get(head)
         return host_figures(window, result.seconds).get(rest) if window and window.seconds > 0 else None
@@ -147,7 +161,8 @@ def is_latency(name: str) -> bool:
     return name in ("mean", "max", "min") or _PERCENTILE.fullmatch(name) is not None
 
 
-def _latency_figure(histogram: Histogram, name: str) -> float | None:
+def latency_figure(histogram: Histogram, name: str) -> float | None:
+    """One of a latency's figures, seconds; None where nothing was measured. Raises KeyError for another name."""
     if not histogram.count:
         return None
     match = _PERCENTILE.fullmatch(name)

@@ -114,6 +114,26 @@ def split_segment(state: State, change: Change) -> State:
     return replace(state, segments=(*state.segments[:-1], closed, following))
 
 
+def cut(state: State, t: float) -> State:
+    """The row being counted ends at `t` and goes on in another one, so that a stretch of time can be told by itself."""
+    current = state.segment
+    if state.running is None or current is None or not current.start < t:
+        return state
+    following = replace(
+        current,
+        number=current.number + 1,
+        changes=(),
+        start=t,
+        last=t,
+        counts=Counts(),
+        hosts=_open_windows(state),
+        saturated=0.0,
+        worker_cpu={},
+        worker_wait={},
+    )
+    return replace(state, segments=(*state.segments[:-1], replace(current, end=t), following))
+
+
 def saturated(tick: ev.Tick) -> bool:
     """Whether the generator, not the server, set the pace in this tick."""
     span = tick.t - tick.start

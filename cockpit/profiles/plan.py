@@ -41,7 +41,7 @@ def make_plan(
     """`folder` is what file names in the sections are relative to. Raises Wrong."""
     url = checked_url(target.url)
     requests = _count("load.requests", load.requests)
-    duration = _seconds("load.duration", load.duration)
+    duration = seconds_of("load.duration", load.duration)
     stages = tuple(_stage(rung) for rung in load.stages)
     endless = requests is None and duration is None and not stages and target.order != "once"
     plan = LoadPlan(
@@ -60,9 +60,9 @@ def make_plan(
         requests=requests,
         duration=DEFAULT_DURATION if endless else duration,
         stages=stages,
-        warmup=_seconds("load.warmup", load.warmup, least=0.0) or 0.0,
+        warmup=seconds_of("load.warmup", load.warmup, least=0.0) or 0.0,
         keepalive=load.keepalive,
-        timeout=_seconds("load.timeout", load.timeout) or 30.0,
+        timeout=seconds_of("load.timeout", load.timeout) or 30.0,
         tls=Tls(
             verify=tls.verify,
             sni=tls.sni,
@@ -214,7 +214,7 @@ def _expect(key: str, expect: ExpectSection | None) -> Expect | None:
 def _stage(rung: Rung) -> Stage:
     if (rung.concurrency is None) == (rung.rate is None):
         raise Wrong("load.stages", "found a rung without exactly one of concurrency and rate; allowed: one of the two")
-    seconds = _seconds("load.stages.duration", rung.duration) or 0.0
+    seconds = seconds_of("load.stages.duration", rung.duration) or 0.0
     return Stage(duration=seconds, concurrency=rung.concurrency, rate=rung.rate)
 
 
@@ -256,7 +256,8 @@ def _count(key: str, value: Any) -> int | None:
     return count
 
 
-def _seconds(key: str, value: Any, least: float | None = None) -> float | None:
+def seconds_of(key: str, value: Any, least: float | None = None) -> float | None:
+    """A duration of a profile in seconds; None stays None. Raises Wrong."""
     if value is None:
         return None
     try:

@@ -11,12 +11,13 @@ from cockpit.model.hosts import HostConfig
 from cockpit.model.knobs import Knob, ServerAction
 from cockpit.model.load import LoadPlan
 from cockpit.profiles.knobs import to_knob
-from cockpit.profiles.plan import Wrong, make_plan
+from cockpit.profiles.plan import Wrong, make_plan, seconds_of
 from cockpit.profiles.sections import Host, ProfileFile
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
-    """`name` is the file's, without its ending. `thresholds` are expressions, not yet parsed."""
+    """`name` is the file's, without its ending. `thresholds` and `abort_on` are expressions, not yet parsed; the rest
+    of what `check` needs is as in its section, `cap` in seconds."""
 
     name: str
     question: str = ""
@@ -25,6 +26,10 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     knobs: tuple[Knob, ...] = ()
     actions: tuple[ServerAction, ...] = ()
     thresholds: tuple[str, ...] = ()
+    abort_on: tuple[str, ...] = ()
+    baseline: str = ""
+    steady: bool = False
+    cap: float | None = None
 
 
 def to_profile(name: str, file: ProfileFile, folder: Path = Path()) -> Profile:
@@ -49,6 +54,10 @@ def to_profile(name: str, file: ProfileFile, folder: Path = Path()) -> Profile:
         knobs=tuple(to_knob(knob, hosts[knob.host]) for knob in file.knob),
         actions=tuple(msgspec.convert(msgspec.to_builtins(action), ServerAction) for action in file.action),
         thresholds=file.check.thresholds,
+        abort_on=file.check.abort_on,
+        baseline=file.check.baseline,
+        steady=file.check.steady,
+        cap=seconds_of("check.cap", file.check.cap),
     )
 
 

@@ -159,7 +159,14 @@ class ActionSection(Section, frozen=True, kw_only=True):
 
 
 class Check(Section, frozen=True, kw_only=True):
+    """What `cockpit check` holds a run against. As soon as one of `abort_on` is broken, the run ends. `baseline` names
+    what `95% of baseline` means, `cap` is the longest it may take, `steady`: it must have come to rest."""
+
     thresholds: tuple[str, ...] = ()
+    abort_on: tuple[str, ...] = ()
+    baseline: str = ""
+    steady: bool = False
+    cap: Duration | None = None
 
 
 class ProfileFile(Section, frozen=True, kw_only=True):

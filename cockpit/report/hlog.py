@@ -7,7 +7,7 @@ where it differs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TextIO
@@ -64,6 +64,18 @@ class HlogWriter:
             self._file.write(text)
         except OSError as error:
             self.trouble = f"--hlog {self.path}: {error.strerror}"
+
+
+def run_log(events: Iterable[AnyEvent], run: int) -> Iterator[str]:
+    """The log of one run of a session, its warm-up left out: the head, then a second at a time."""
+    seconds: dict[int, list[Tick]] = {}
+    for event in events:
+        if isinstance(event, SessionStarted):
+            yield _head(event.wall)
+        elif isinstance(event, Tick) and event.run == run and not event.warmup:
+            seconds.setdefault(int(event.start), []).append(event)
+    for second in sorted(seconds):
+        yield _lines(seconds[second])
 
 
 def _head(wall: float) -> str:

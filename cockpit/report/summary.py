@@ -65,19 +65,28 @@ def threshold_table(outcomes: tuple[Outcome, ...]) -> str:
         return "no thresholds"
     width = max(len(outcome.threshold.text) for outcome in outcomes)
     return "\n".join(
-        f"  {'ok    ' if outcome.holds else 'BROKEN'}  {outcome.threshold.text:<{width}}  {_found(outcome)}"
+        f"  {'ok    ' if outcome.holds else 'BROKEN'}  {outcome.threshold.text:<{width}}  {found_words(outcome)}"
         for outcome in outcomes
     )
 
 
-def _found(outcome: Outcome) -> str:
+def found_words(outcome: Outcome) -> str:
+    """`found 812 ms`, with the limit where that was made from a baseline."""
+    name = outcome.threshold.name
     if outcome.found is None:
         return "no data"
-    if outcome.threshold.name == "duration":
-        return f"found {outcome.found:.3f} s"
-    if is_time(outcome.threshold.name):
-        return f"found {milliseconds(outcome.found)} ms"
-    return f"found {si(outcome.found, 5)}"
+    found = f"found {_figure_words(name, outcome.found)}"
+    if not outcome.threshold.of_baseline:
+        return found
+    if outcome.limit is None:
+        return f"{found}, but the baseline has no such figure"
+    return f"{found}, needs {outcome.threshold.operator} {_figure_words(name, outcome.limit)}"
+
+
+def _figure_words(name: str, value: float) -> str:
+    if name == "duration":
+        return f"{value:.3f} s"
+    return f"{milliseconds(value)} ms" if is_time(name) else si(value, 5)
 
 
 def _totals(result: RunResult) -> list[str]:

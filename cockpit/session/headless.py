@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import Callable
 
 from cockpit.model.errors import HostError
 from cockpit.model.state import State
@@ -14,18 +16,22 @@ HOST_READY = 20.0
 LAST_READING = 3.0
 
 
-async def run_once(session: Session, source: LiveSource, limit: float | None = None) -> State:
-    """Runs the profile's plan once, at most `limit` seconds, in a session that is being run.
+async def run_once(
+    session: Session, source: LiveSource, limit: float | None = None, stop_when: Callable[[State], bool] | None = None
+) -> State:
+    """Runs the profile's plan once in a session that is being run: at most `limit` seconds, and until `stop_when`.
 
     Raises HostError, TargetError.
     """
     await hosts_ready(session, source)
     await source.load.start()
     run = source.load.runs
-    over = session.until(lambda state: state.runs >= run and state.running is None)
-    try:
+    over = session.until(
+        lambda state: (state.runs >= run and state.running is None) or (stop_when is not None and stop_when(state))
+    )
+    with contextlib.suppress(TimeoutError):
         await asyncio.wait_for(over, limit)
-    except TimeoutError:
+    if session.state.running is not None or session.state.runs < run:
         await source.load.stop()
     await _hosts_read_again(session)
     return session.state

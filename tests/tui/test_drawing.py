@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from cockpit.analysis.buckets import edges_for
 from cockpit.model.histogram import Histogram
 from cockpit.tui import braille
-from cockpit.tui.buckets import edges_for
 from cockpit.tui.cells import clip, ends, fit, length, packed, right, rule
 from cockpit.tui.widgets.throughput import nice_ceiling, window_for
 

@@ -21,6 +21,7 @@ _SCREEN_KEYS = (
     ("v", "latency as a histogram or as a table of percentiles"),
     ("↑ ↓", "choose a row of the runs table: latency shows that row; Esc follows the newest again"),
     ("b", "make the chosen row the baseline that “vs base” compares with"),
+    ("c", "the chosen row against the baseline: verdict, what differs, every figure, latencies over each other"),
     ("tab", "look at the next host"),
     ("d  D", "what stands below its figures: processes, cores, disks, interfaces, each status page, each tail"),
     ("w", "averages of every host over the row looked at, in the place of that"),

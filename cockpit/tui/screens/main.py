@@ -19,6 +19,7 @@ from cockpit.tui import looking
 from cockpit.tui.lines import Lines
 from cockpit.tui.scene import LATENCY_VIEWS, Scene, View
 from cockpit.tui.screens.asking import attend
+from cockpit.tui.screens.compare import CompareScreen
 from cockpit.tui.screens.help import HelpScreen
 from cockpit.tui.screens.prompt import FilterScreen, PromptScreen
 from cockpit.tui.screens.tuning import TuningScreen
@@ -60,6 +61,7 @@ class MainScreen(Screen[None]):
         Binding("t", "tune", "tune"),
         Binding("v", "view", "view"),
         Binding("b", "baseline", "baseline"),
+        Binding("c", "compare", "compare"),
         Binding("tab", "host(1)", "next host"),
         Binding("shift+tab", "host(-1)", "host before"),
         Binding("p", "room", "larger"),
@@ -226,6 +228,14 @@ class MainScreen(Screen[None]):
             self.app.notify("there is no row yet to compare with: start a run first")
             return
         self._look(replace(self.view, baseline=row.number))
+
+    def action_compare(self) -> None:
+        """The row looked at against the baseline, in full."""
+        scene = self.scene()
+        if scene.row is None or scene.baseline is None or scene.row is scene.baseline:
+            self.app.notify("choose a row other than the baseline with ↑ ↓; b makes another one the baseline")
+            return
+        self.app.push_screen(CompareScreen(self.session, scene.baseline.number, scene.row.number))
 
     def action_host(self, step: int) -> None:
         """Looks at the next host."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from cockpit.analysis.buckets import edges_for
 from cockpit.model.histogram import Histogram
 from cockpit.model.state import Segment
 from cockpit.model.text import milliseconds, si
 from cockpit.tui.braille import bar
-from cockpit.tui.buckets import edges_for
 from cockpit.tui.cells import Line, centred, fit, right, rule
 from cockpit.tui.lines import Lines
 from cockpit.tui.scene import LatencyView, Scene

@@ -1,0 +1,191 @@
+"""Two sides beside each other: figures, what differs in load, settings and surroundings, and the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from cockpit.analysis.buckets import edges_for
+from cockpit.analysis.plans import differences
+from cockpit.analysis.sides import Side
+from cockpit.analysis.verdict import Verdict, judge, judge_runs
+from cockpit.analysis.windows import Window
+from cockpit.model.figures import figure, host_figures
+from cockpit.model.histogram import Histogram
+from cockpit.model.pages import PAGE_FIGURES
+
+PERCENTILES = ("p50", "p75", "p90", "p95", "p99", "p99.9", "max", "mean")
+_LOAD = ("rate", "completed", "failed", "errors", "bytes", "duration", "generator.cpu", "generator.lag_p99")
+# Of a host, those that are asked for first; JSON has all.
+HOST_FIGURES_BESIDE = (
+    *(f"cpu.{name}" for name in ("user", "system", "iowait", "steal", "idle")),
+    *("io.tps", "io.bread", "io.bwrtn", "net.rxkb", "net.txkb", "net.errors"),
+    *("memory.mean.used", "memory.mean.available", "load.1", "load.blocked"),
+    *(f"processes.{name}" for name in ("mean", "births_per_s", "deaths_per_s", "defunct", "rss", "unshared")),
+    *PAGE_FIGURES,
+    "coverage",
+)
+
+
+class Beside(msgspec.Struct, frozen=True):
+    """A figure of both sides, as thresholds name it; None: no data."""
+
+    name: str
+    before: float | None
+    after: float | None
+
+    @property
+    def change(self) -> float | None:
+        """By which share it differs (0.1: a tenth more); None where that cannot be said."""
+        if self.before is None or self.after is None or self.before <= 0:
+            return None
+        return self.after / self.before - 1
+
+
+class Different(msgspec.Struct, frozen=True):
+    """Something that is not the same on both sides, in words."""
+
+    what: str
+    before: str
+    after: str
+
+
+class Distribution(msgspec.Struct, frozen=True):
+    """Shares (0 to 1) of both latencies by buckets between `edges` (ns); the shares of a side without replies are 0."""
+
+    edges: tuple[int, ...]
+    before: tuple[float, ...]
+    after: tuple[float, ...]
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """`load`, `settings` and `surroundings` are what differs. `figures` begin with those of the load, then `errors` by
+    kind, then those of each host by name. `verdicts` is one, or one for each pair of rows under the same load."""
+
+    before: Side
+    after: Side
+    load: tuple[str, ...]
+    settings: tuple[Different, ...]
+    surroundings: tuple[Different, ...]
+    figures: tuple[Beside, ...]
+    errors: tuple[Beside, ...]
+    hosts: Mapping[str, tuple[Beside, ...]]
+    verdicts: tuple[Verdict, ...]
+
+
+def compare(before: Side, after: Side) -> Comparison:
+    """Both sides as they are; whether their loads may be compared is for the caller to say, by `load`."""
+    load = differences(before.result.plan, after.result.plan)
+    names = (*_LOAD, *PERCENTILES, "connect.p50", "connect.p99", "first_byte.p50", "first_byte.p99")
+    hosts = dict.fromkeys((*before.result.hosts, *after.result.hosts))
+    return Comparison(
+        before=before,
+        after=after,
+        load=load,
+        settings=_settings(before, after),
+        surroundings=_surroundings(before, after),
+        figures=tuple(Beside(name, figure(before.result, name), figure(after.result, name)) for name in names),
+        errors=_errors(before, after),
+        hosts={name: _host(name, before, after) for name in hosts},
+        verdicts=_verdicts(before, after, other_load=bool(load)),
+    )
+
+
+def all_host_figures(side: Side) -> dict[str, dict[str, float]]:
+    """Every figure of every host of a side."""
+    windows = side.result.hosts.items()
+    return {name: host_figures(window, side.result.seconds) for name, window in windows if window.seconds > 0}
+
+
+def distribution(before: Histogram, after: Histogram, most: int) -> Distribution:
+    """Both by the same buckets, at most `most`."""
+    edges = edges_for(Histogram.merged((before, after)), most)
+    shares = [
+        tuple(count / part.count if part.count else 0.0 for count in part.between(edges)) if edges else ()
+        for part in (before, after)
+    ]
+    return Distribution(edges, shares[0], shares[1])
+
+
+def _verdicts(before: Side, after: Side, other_load: bool) -> tuple[Verdict, ...]:
+    label = after.rows[0].label if before.state is after.state else ""
+    if len(before.rows) == len(after.rows) == 1:
+        return (judge(before.windows[0], after.windows[0], label, other_load),)
+    if _repeats(before) and _repeats(after) and not other_load:
+        return (judge_runs(before.windows, after.windows, label),)
+    pairs = list(_alike(before, after))
+    if pairs:
+        return tuple(judge(one, two, two.rows[0].label) for one, two in pairs)
+    return (judge(_longest(before), _longest(after), label, other_load),)
+
+
+def _repeats(side: Side) -> bool:
+    return len(side.rows) > 1 and len({row.run for row in side.rows}) == len(side.rows)
+
+
+def _alike(before: Side, after: Side) -> Iterable[tuple[Window, Window]]:
+    """Rows of both sides under the same load, each taken once, in order."""
+    left = list(after.windows)
+    for one in before.windows:
+        two = next((window for window in left if not differences(one.plan, window.plan)), None)
+        if two is not None:
+            left.remove(two)
+            yield one, two
+
+
+def _longest(side: Side) -> Window:
+    return max(side.windows, key=lambda window: len(window.seconds))
+
+
+def _settings(before: Side, after: Side) -> tuple[Different, ...]:
+    names = sorted({*before.knobs, *after.knobs})
+    return tuple(
+        Different(name, _value(before, name), _value(after, name))
+        for name in names
+        if _value(before, name) != _value(after, name)
+    )
+
+
+def _value(side: Side, knob: str) -> str:
+    if knob not in side.knobs:
+        return "not read"
+    value = side.knobs[knob]
+    return "unset" if value is None else value
+
+
+def _surroundings(before: Side, after: Side) -> tuple[Different, ...]:
+    one, two = _said(before), _said(after)
+    return tuple(
+        Different(name, one.get(name, "none"), two.get(name, "none"))
+        for name in dict.fromkeys((*one, *two))
+        if one.get(name) != two.get(name)
+    )
+
+
+def _said(side: Side) -> dict[str, str]:
+    """What it was measured with and on."""
+    started, plan = side.state.started, side.result.plan
+    said = {"cockpit": started.version, **started.environment} if started else {}
+    said |= {"target": ", ".join(side.result.addresses), "load processes": str(plan.workers)}
+    for name, host in side.state.hosts.items():
+        if host.facts:
+            said |= {f"{name} kernel": host.facts.kernel, f"{name} CPUs": str(host.facts.cpus)}
+    return said
+
+
+def _errors(before: Side, after: Side) -> tuple[Beside, ...]:
+    """Errors, unexpected replies and statuses from 400 on, by kind."""
+    one, two = _failures(before), _failures(after)
+    return tuple(Beside(kind, one.get(kind, 0), two.get(kind, 0)) for kind in sorted({*one, *two}))
+
+
+def _failures(side: Side) -> dict[str, float]:
+    counts = side.result.counts
+    refused = {f"status {status}": count for status, count in counts.statuses.items() if status >= 400}
+    return {**counts.errors, **{f"unexpected {kind}": n for kind, n in counts.unexpected.items()}, **refused}
+
+
+def _host(name: str, before: Side, after: Side) -> tuple[Beside, ...]:
+    one, two = (all_host_figures(side).get(name, {}) for side in (before, after))
+    return tuple(Beside(key, one.get(key), two.get(key)) for key in HOST_FIGURES_BESIDE if key in one or key in two)

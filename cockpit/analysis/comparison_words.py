@@ -1,0 +1,124 @@
+"""A comparison as rows of words, for the terminal, the screen and the report alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from cockpit.analysis.comparison import Beside, Comparison, distribution
+from cockpit.analysis.thresholds import is_time
+from cockpit.model.text import milliseconds, neutral, si, size
+
+_BYTES = ("bytes", "memory.", "processes.rss", "processes.unshared", "processes.pss")
+_PERCENT = ("cpu.", "coverage", "generator.cpu")
+# How much of a value of a knob is shown.
+_CUT = 200
+
+
+class Row(NamedTuple):
+    """Cells of a table of four columns; a row with a name alone is a heading."""
+
+    name: str
+    before: str = ""
+    after: str = ""
+    change: str = ""
+
+
+def tables(comparison: Comparison) -> Iterator[tuple[str, list[Row]]]:
+    """(title, rows): load, latency, failures, then each host."""
+    latency = comparison.after.result.counts.latency_name
+    load = [one for one in comparison.figures if not _is_latency(one)]
+    times = [one for one in comparison.figures if _is_latency(one)]
+    yield "load", [row_of(one) for one in load]
+    yield f"{latency} time, ms", [row_of(one) for one in times if one.before is not None or one.after is not None]
+    if comparison.errors:
+        yield "failures", [row_of(one) for one in comparison.errors]
+    for name, figures in comparison.hosts.items():
+        yield neutral(name), [row_of(one) for one in figures]
+
+
+def row_of(one: Beside) -> Row:
+    """The figure's name, both values in their unit, and by how much they differ."""
+    return Row(one.name, value_words(one.name, one.before), value_words(one.name, one.after), change_of(one))
+
+
+def different(comparison: Comparison) -> Iterator[tuple[str, list[Row]]]:
+    """(title, rows) of what is not the same on both sides."""
+    if comparison.settings:
+        yield (
+            "settings",
+            [Row(*(neutral(text, _CUT) for text in (d.what, d.before, d.after))) for d in comparison.settings],
+        )
+    if comparison.surroundings:
+        found = comparison.surroundings
+        yield "surroundings", [Row(*(neutral(text, _CUT) for text in (d.what, d.before, d.after))) for d in found]
+
+
+def value_words(name: str, value: float | None) -> str:
+    """The value without its unit where the name tells it, bytes and per cent with theirs."""
+    if value is None:
+        return "–"
+    if name == "duration":
+        return f"{value:.1f} s"
+    if is_time(name):
+        return milliseconds(value)
+    if name.startswith(_BYTES):
+        return f"{size(value)}B"
+    if name.startswith(_PERCENT):
+        return f"{value:.1f} %"
+    return si(value, 4)
+
+
+def change_of(one: Beside) -> str:
+    """The plain difference: points of what is per cent, else a share. It claims nothing."""
+    if one.before is None or one.after is None:
+        return ""
+    if one.before == one.after:
+        return "="
+    if one.name.startswith(_PERCENT):
+        return f"{one.after - one.before:+.1f}"
+    if one.change is None:
+        return f"{'+' if one.after > one.before else '−'}{si(abs(one.after - one.before))}"
+    if one.change >= 1:
+        return f"×{si(1 + one.change, 2)}"
+    return f"{100 * one.change:+.1f} %"
+
+
+def overlaid(comparison: Comparison, most: int, width: int) -> list[tuple[str, str, str]]:
+    """Both latency distributions over each other, a line a bucket: (range, bars, shares).
+
+    A cell is `█` where both reach it, `▀` the side before alone, `▄` the side after alone; `width` cells hold the
+    largest share of either. Empty where nothing was measured.
+    """
+    one, two = (side.result.counts.latency for side in (comparison.before, comparison.after))
+    found = distribution(one, two, most)
+    largest = max((*found.before, *found.after), default=0.0)
+    if largest <= 0:
+        return []
+    lines = []
+    for low, high, before, after in zip(found.edges, found.edges[1:], found.before, found.after, strict=False):
+        span = f"{milliseconds(low / 1e9):>6} – {milliseconds(high / 1e9):<6}"
+        lines.append((span, bars(before / largest, after / largest, width), f"{_share(before)} {_share(after)}"))
+    return lines
+
+
+def bars(before: float, after: float, width: int) -> str:
+    """Two bars (0 to 1) in one line of half cells: the upper half is the side before. Anything above 0 shows."""
+    cells = [max(1, round(share * width)) if share > 0 else 0 for share in (before, after)]
+    both, longest = min(cells), max(cells)
+    rest = "▀" if cells[0] > cells[1] else "▄"
+    return ("█" * both + rest * (longest - both)).ljust(width)
+
+
+def _share(share: float) -> str:
+    return f"{100 * share:5.1f} %" if share >= 0.0005 else ("      ·" if not share else " <0.1 %")
+
+
+def _is_latency(one: Beside) -> bool:
+    return is_time(one.name) and one.name not in ("duration", "generator.lag_p99")
+
+
+def columns(rows: Sequence[Row]) -> tuple[int, int, int, int]:
+    """How wide the widest cell of each column is."""
+    widths = [max((len(row[at]) for row in rows), default=0) for at in range(4)]
+    return widths[0], widths[1], widths[2], widths[3]

@@ -1,0 +1,75 @@
+"""What is put side by side: rows of the runs table as one side, with all that was so while they were counted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+import msgspec
+
+from cockpit.analysis.arms import change_steps
+from cockpit.analysis.plans import differences
+from cockpit.analysis.windows import Window, row_window
+from cockpit.model.errors import UsageError
+from cockpit.model.figures import RunResult, rows_result, run_result
+from cockpit.model.state import Segment, State
+
+
+class Side(msgspec.Struct, frozen=True, kw_only=True):
+    """`name` is how it was asked for. `result` is all `rows` together, `windows` one for each row. `knobs` are values
+    in force when the first row began; None: not set there. `state` is the session they are of."""
+
+    name: str
+    state: State
+    rows: tuple[Segment, ...]
+    result: RunResult
+    windows: tuple[Window, ...]
+    knobs: Mapping[str, str | None] = MappingProxyType({})
+
+
+def side_of_rows(state: State, rows: Sequence[Segment], name: str) -> Side:
+    """Rows under one load and one set of settings. Raises UsageError for none, and for rows that do not belong
+    together."""
+    counted = tuple(row for row in rows if not row.warmup)
+    if not counted:
+        raise UsageError(f"{name}: no load was counted there")
+    _check_alike(state, counted, name)
+    runs = {row.run for row in counted}
+    whole = run_result(state, counted[0].run) if len(runs) == 1 else None
+    if whole is not None and whole.segments == counted:
+        result = whole
+    else:
+        result = rows_result(counted, counted[0].plan, sum(row.seconds for row in counted))
+    return Side(
+        name=name,
+        state=state,
+        rows=counted,
+        result=result,
+        windows=tuple(row_window(state, row) for row in counted),
+        knobs=knobs_at(state, counted[0].start),
+    )
+
+
+def knobs_at(state: State, t: float) -> dict[str, str | None]:
+    """Every knob of which a value is known, as it was at instant `t`."""
+    values = {name: knob.value for name, knob in state.knobs.items() if knob.known}
+    for at, change, back in sorted(change_steps(state.changes), key=lambda step: step[0], reverse=True):
+        if at > t:
+            values |= {one.knob: one.new if back else one.old for one in change.settings if one.knob in values}
+    return values
+
+
+def _check_alike(state: State, rows: Sequence[Segment], name: str) -> None:
+    """Runs are taken together as repeats only where nothing differs. Rows of one run (rungs, a change) may differ."""
+    first = rows[0]
+    for row in rows:
+        if row.run == first.run:
+            continue
+        unlike = differences(first.plan, row.plan)
+        if unlike:
+            raise UsageError(
+                f"{name}: its runs {first.run} and {row.run} are not one load ({', '.join(unlike)}); name one as "
+                f"FILE#{first.run}"
+            )
+        if knobs_at(state, first.start) != knobs_at(state, row.start):
+            raise UsageError(f"{name}: a setting was changed between its runs; name one as FILE#{first.run}")

@@ -1,0 +1,46 @@
+"""Whether a run came to rest, so that its figures stand for more than the moments they were taken in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from cockpit.analysis.steady import settled, trend
+from cockpit.analysis.windows import Window, row_window
+from cockpit.model.state import LoadSecond, Segment, State
+from cockpit.model.text import si
+
+# A window is looked at in parts of at most LONGEST seconds each, at least in three of SHORTEST.
+_SHORTEST, _LONGEST = 2, 10
+_PARTS = 3
+
+
+def unsteady(state: State, rows: Sequence[Segment]) -> str:
+    """Why rows are not steady, the first reason found; empty where all are. Warm-ups are no part of it."""
+    for row in rows:
+        why = _why(row_window(state, row)) if not row.warmup else ""
+        if why:
+            return f"row {row.number}: {why}" if len(rows) > 1 else why
+    return ""
+
+
+def _why(window: Window) -> str:
+    """The rate of its last three parts must agree within 5 %; under open load p99 must not rise or fall either."""
+    seconds = window.seconds
+    if len(seconds) < _PARTS * _SHORTEST:
+        left_out = f" ({window.left_out} left out)" if window.left_out else ""
+        return f"too short to tell: {len(seconds)} s counted{left_out}, needs {_PARTS * _SHORTEST} s"
+    length = max(_SHORTEST, min(_LONGEST, len(seconds) // _PARTS))
+    parts = [seconds[at : at + length] for at in range(len(seconds) % length, len(seconds), length)]
+    rates = [_rate(part) for part in parts]
+    if not settled(rates, _PARTS):
+        last = ", ".join(si(rate) for rate in rates[-_PARTS:])
+        return f"rate was {last} req/s in its last {_PARTS} parts of {length} s"
+    moved = trend(np.array([second.p99 for second in seconds])) if window.plan.open else 0.0
+    return f"p99 {'rose' if moved > 0 else 'fell'} by {100 * abs(moved):.0f} %" if moved else ""
+
+
+def _rate(part: Sequence[LoadSecond]) -> float:
+    covered = sum(second.end - second.start for second in part)
+    return sum(second.completed for second in part) / covered if covered else 0.0

@@ -1,0 +1,102 @@
+"""`cockpit export`: a recording in the formats of other tools."""
+
+from __future__ import annotations
+
+import asyncio
+from argparse import Namespace
+from collections.abc import Iterable
+
+from cockpit.cli.outputs import put
+from cockpit.model.errors import EXIT_GOOD, UsageError
+from cockpit.model.events import encode
+from cockpit.model.fold import fold_all
+from cockpit.model.text import escaped
+from cockpit.report.sources import parse_source
+from cockpit.session.recording.reader import Recording
+from cockpit.session.replay import parse_jump
+
+FORMATS = ("jsonl", "csv", "hlog", "cast", "svg")
+_SMALLEST, _LARGEST = (20, 5), (500, 200)
+# A cast of more pictures than this is a mistake in --every.
+_MOST_PICTURES = 20_000
+
+
+def export(options: Namespace) -> int:
+    """To stdout, or whole into the file."""
+    form = _format(options)
+    source = parse_source(options.file)
+    if source.stretch is not None or (source.run is not None and form != "hlog"):
+        raise UsageError(f"{options.file}: only --format hlog takes a part of a recording: FILE#2")
+    with Recording(source.path) as recording:
+        if form == "jsonl":
+            made: Iterable[str] = (f"{escaped(encode(event).decode())}\n" for event in recording.events())
+        elif form == "csv":
+            from cockpit.report.series import series_csv
+
+            made = series_csv(fold_all(recording.events()))
+        elif form == "hlog":
+            made = _hlog(recording, source.run, options.file)
+        else:
+            made = (asyncio.run(_picture(recording, options, form)),)
+        put(made, options.output)
+    return EXIT_GOOD
+
+
+def _format(options: Namespace) -> str:
+    ending = options.output.suffix.lower().removeprefix(".") if options.output else ""
+    form = options.format or ending
+    if form not in FORMATS:
+        raise UsageError(f"export: which format? --format {'|'.join(FORMATS)}, or an -o that ends in one of them")
+    if form not in ("cast", "svg"):
+        given = [f"--{name}" for name in ("at", "until", "keys") if getattr(options, name)]
+        if given:
+            raise UsageError(f"{', '.join(given)}: of a picture of the screen (cast, svg), not of {form}")
+    return str(form)
+
+
+def _hlog(recording: Recording, run: int | None, text: str) -> Iterable[str]:
+    """A log holds one run: of several, one must be named."""
+    from cockpit.report.hlog import run_log
+
+    runs = range(1, fold_all(recording.events()).runs + 1)
+    if run is None and len(runs) != 1:
+        raise UsageError(f"{text}: has {len(runs)} runs; name one as FILE#1")
+    if run is not None and run not in runs:
+        raise UsageError(f"{text}: no such run; it has {len(runs)}")
+    return run_log(recording.events(), run or runs[0])
+
+
+async def _picture(recording: Recording, options: Namespace, form: str) -> str:
+    from cockpit.tui.picture import cast, svg_at
+
+    size = _size(options.size)
+    keys = [key for key in options.keys.split(",") if key]
+    wall = recording.started.wall
+    if form == "svg":
+        at = parse_jump(options.at, 0.0, wall) if options.at else recording.end
+        _check_within(recording, "--at", at)
+        return await svg_at(recording, at, size, keys)
+    start = parse_jump(options.at, 0.0, wall) if options.at else 0.0
+    end = parse_jump(options.until, start, wall) if options.until else recording.end
+    _check_within(recording, "--at", start)
+    if not start < end:
+        raise UsageError(f"--until {options.until}: does not come after the beginning")
+    end = min(end, recording.end)
+    if (end - start) / options.every > _MOST_PICTURES:
+        raise UsageError(f"--every: makes more than {_MOST_PICTURES} pictures; write it longer, or --at and --until")
+    return "".join([line async for line in cast(recording, (start, end), options.every, size, keys)])
+
+
+def _check_within(recording: Recording, flag: str, at: float) -> None:
+    if not 0 <= at <= recording.end:
+        raise UsageError(f"{flag}: lies outside the recording, which is {recording.end:.0f} s long")
+
+
+def _size(text: str) -> tuple[int, int]:
+    columns, cross, rows = text.partition("x")
+    if not (cross and columns.isdecimal() and rows.isdecimal()):
+        raise UsageError(f"--size {text!r}: write it as 120x40")
+    size = int(columns), int(rows)
+    if not (_SMALLEST[0] <= size[0] <= _LARGEST[0] and _SMALLEST[1] <= size[1] <= _LARGEST[1]):
+        raise UsageError(f"--size {text}: allowed: 20x5 to 500x200")
+    return size

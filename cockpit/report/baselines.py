@@ -1,0 +1,104 @@
+"""Baselines on disk: a JSON file each, in the user's state folder, replaced whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import platformdirs
+
+from cockpit.analysis.baseline import FORMAT, Baseline
+from cockpit.model.errors import UsageError
+from cockpit.model.histogram import Histogram
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+_ENDING = ".json"
+
+
+def folder() -> Path:
+    """Where they are kept."""
+    return platformdirs.user_state_path("cockpit") / "baselines"
+
+
+def save(baseline: Baseline) -> Path:
+    """Keeps it under its name, in the place of an older one. Raises UsageError."""
+    path = _path(baseline.name)
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle, beside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(_encoder.encode(baseline) + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
+            Path(beside).replace(path)
+        except BaseException:
+            Path(beside).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
+    return path
+
+
+def load(name: str) -> Baseline:
+    """Raises UsageError for a name that there is none of, and for a file that does not read as one."""
+    path = _path(name)
+    try:
+        found = _decoder.decode(path.read_bytes())
+    except FileNotFoundError:
+        raise UsageError(f"{name}: no such baseline; there are: {', '.join(names()) or 'none'}") from None
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
+    except (msgspec.MsgspecError, ValueError, TypeError) as error:
+        raise UsageError(f"{path}: does not read as a baseline: {error}") from None
+    if found.format > FORMAT:
+        raise UsageError(f"{path}: was written by a newer cockpit (format {found.format}; this one reads {FORMAT})")
+    return found
+
+
+def names() -> list[str]:
+    """Those that there are, in order."""
+    try:
+        files = [path.name for path in folder().iterdir()]
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise UsageError(f"{folder()}: cannot be read: {error.strerror}") from None
+    found = (name.removesuffix(_ENDING) for name in files if name.endswith(_ENDING))
+    return sorted(name for name in found if _NAME.fullmatch(name))
+
+
+def delete(name: str) -> None:
+    """Raises UsageError for a name that there is none of."""
+    try:
+        _path(name).unlink()
+    except FileNotFoundError:
+        raise UsageError(f"{name}: no such baseline; there are: {', '.join(names()) or 'none'}") from None
+    except OSError as error:
+        raise UsageError(f"{_path(name)}: cannot be deleted: {error.strerror}") from None
+
+
+def _path(name: str) -> Path:
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"{name!r}: is no name for a baseline; write letters, digits, '.', '_' and '-'")
+    return folder() / f"{name}{_ENDING}"
+
+
+def _to_wire(value: Any) -> Any:
+    if isinstance(value, Histogram):
+        return value.to_wire()
+    raise NotImplementedError(f"no wire form for {type(value)}")
+
+
+def _from_wire(kind: type, value: Any) -> Any:
+    if kind is Histogram:
+        return Histogram.from_wire(value)
+    raise NotImplementedError(f"no wire form for {kind}")
+
+
+_encoder = msgspec.json.Encoder(enc_hook=_to_wire)
+_decoder = msgspec.json.Decoder(Baseline, dec_hook=_from_wire)

@@ -1,0 +1,210 @@
+"""Charts of the HTML report: SVG that stretches to its place, with labels beside it that keep their size.
+
+A chart is drawn on 1000 x 100 units whatever its size on paper; strokes do not stretch with it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from itertools import pairwise
+
+from cockpit.model.text import neutral, si
+
+WIDTH, HEIGHT = 1000.0, 100.0
+# More points than this a series has none to see on any screen: they are put together, the largest of each lot is kept.
+_POINTS = 600
+
+Point = tuple[float, float | None]
+
+
+def text(said: str) -> str:
+    """Text of whatever origin, harmless in HTML, in attributes too."""
+    return escape(neutral(said), quote=True)
+
+
+@dataclass(frozen=True)
+class Series:
+    """`points` by ascending x; a y of None is a gap. `colour` is 0 to 7. `fill`: an area from `floor` (by x) up."""
+
+    name: str
+    points: Sequence[Point]
+    colour: int
+    fill: bool = False
+    floor: Sequence[Point] = ()
+    steps: bool = False
+    marks: bool = False
+
+
+@dataclass(frozen=True)
+class Axis:
+    """From `low` to `high`, with labels at some values. `log`: each decade takes the same room."""
+
+    low: float
+    high: float
+    labels: tuple[tuple[float, str], ...] = ()
+    log: bool = False
+
+    def at(self, value: float) -> float:
+        """Where a value stands, 0 to 1; what lies outside stands at the edge."""
+        low, high, one = (self.low, self.high, value)
+        if self.log:
+            low, high, one = math.log(low), math.log(high), math.log(max(value, self.low))
+        return min(1.0, max(0.0, (one - low) / (high - low))) if high > low else 0.0
+
+
+@dataclass(frozen=True)
+class Sign:
+    """An upright line at x with a letter on top, or without one where `sign` is empty."""
+
+    x: float
+    sign: str
+    words: str
+    kind: str = "change"
+
+
+@dataclass(frozen=True)
+class Chart:
+    """`bands` are stretches (from, to, label) in the background. `inside` is SVG drawn below the series."""
+
+    title: str
+    x: Axis
+    y: Axis
+    series: Sequence[Series] = ()
+    signs: Sequence[Sign] = ()
+    bands: Sequence[tuple[float, float, str]] = ()
+    inside: str = ""
+    tall: bool = False
+    said: str = field(default="")
+
+
+def from_zero(highest: float, form: Callable[[float], str] = si, least: float = 1.0) -> Axis:
+    """An axis from 0 to a round number not below `highest`, labelled at three to five round values."""
+    top = max(highest, least)
+    step = 10.0 ** math.floor(math.log10(top / 2))
+    step *= next(factor for factor in (1, 2, 5, 10) if top / (step * factor) <= 4.5)
+    count = math.ceil(top / step - 1e-9)
+    return Axis(0.0, step * count, tuple((step * at, form(step * at)) for at in range(count + 1)))
+
+
+def decades(lowest: float, highest: float, form: Callable[[float], str]) -> Axis:
+    """A logarithmic axis over both, labelled at decades, or at 1, 2 and 5 where these are few."""
+    low, high = math.floor(math.log10(lowest) + 1e-9), math.ceil(math.log10(highest) - 1e-9)
+    high = max(high, low + 1)
+    marks = (1, 2, 5) if high - low <= 2 else (1,)
+    values = [mark * 10.0**decade for decade in range(low, high + 1) for mark in marks]
+    kept = tuple((value, form(value)) for value in values if value <= 10.0**high * 1.001)
+    return Axis(10.0**low, 10.0**high, kept, log=True)
+
+
+def draw(chart: Chart) -> str:
+    """The chart as an HTML figure."""
+    legend = "".join(f'<span class="key c{one.colour}">{text(one.name)}</span>' for one in chart.series if one.name)
+    svg = "".join(
+        (*_bands(chart), chart.inside, *_grid(chart), *(_series(one, chart) for one in chart.series), *_signs(chart))
+    )
+    label = text(chart.said or chart.title)
+    return (
+        f'<figure class="chart"><figcaption>{text(chart.title)}{legend}</figcaption>'
+        f'<div class="plot{" tall" if chart.tall else ""}{" signed" if chart.signs or chart.bands else ""}">'
+        f'<svg viewBox="0 0 {WIDTH:g} {HEIGHT:g}" preserveAspectRatio="none" role="img" aria-label="{label}">'
+        f"{svg}</svg>"
+        f"{''.join(_beside(chart))}</div></figure>\n"
+    )
+
+
+def thinned(points: Sequence[Point], most: int = _POINTS) -> list[Point]:
+    """At most `most` points: of each lot the one with the largest y, and a gap where all of it is one."""
+    if len(points) <= most:
+        return list(points)
+    size = math.ceil(len(points) / most)
+    lots = (points[at : at + size] for at in range(0, len(points), size))
+    return [max(lot, key=lambda point: -math.inf if point[1] is None else point[1]) for lot in lots]
+
+
+def xy(chart: Chart, x: float, y: float) -> str:
+    """A place as SVG writes it."""
+    return f"{_short(WIDTH * chart.x.at(x))} {_short(HEIGHT * (1 - chart.y.at(y)))}"
+
+
+def _short(number: float) -> str:
+    return f"{number:.1f}".rstrip("0").rstrip(".") or "0"
+
+
+def _series(series: Series, chart: Chart) -> str:
+    points = series.points if series.steps else thinned(series.points)
+    drawn = []
+    for part in _parts(points):
+        if series.marks:
+            drawn += [f'<path class="s c{series.colour} dot" d="M{xy(chart, x, y)}h0"/>' for x, y in part]
+            continue
+        line = _stepped(part, chart) if series.steps else "L".join(xy(chart, x, y) for x, y in part)
+        if series.fill:
+            floor = _floor(series, part, chart)
+            drawn.append(f'<path class="f c{series.colour}" d="M{line}L{floor}Z"/>')
+        if len(part) == 1 and not series.steps:
+            line += "h0"
+        drawn.append(f'<path class="s c{series.colour}" d="M{line}"/>')
+    return "".join(drawn)
+
+
+def _parts(points: Iterable[Point]) -> list[list[tuple[float, float]]]:
+    """Points without gaps, a list for each stretch between them."""
+    parts: list[list[tuple[float, float]]] = [[]]
+    for x, y in points:
+        if y is not None:
+            parts[-1].append((x, y))
+        elif parts[-1]:
+            parts.append([])
+    return [part for part in parts if part]
+
+
+def _floor(series: Series, part: list[tuple[float, float]], chart: Chart) -> str:
+    below = dict(series.floor)
+    return "L".join(xy(chart, x, below.get(x) or chart.y.low) for x, _ in reversed(part))
+
+
+def _stepped(part: list[tuple[float, float]], chart: Chart) -> str:
+    """Each value holds until the next x."""
+    pieces = [xy(chart, *part[0])]
+    for (_, before), (x, y) in pairwise(part):
+        pieces += [xy(chart, x, before), xy(chart, x, y)]
+    return "L".join(pieces)
+
+
+def _grid(chart: Chart) -> Iterable[str]:
+    lines = [f"M0 {_short(HEIGHT * (1 - chart.y.at(value)))}H{WIDTH:g}" for value, _ in chart.y.labels]
+    lines += [f"M{_short(WIDTH * chart.x.at(value))} 0V{HEIGHT:g}" for value, _ in chart.x.labels]
+    yield f'<path class="grid" d="{"".join(lines)}"/>'
+
+
+def _bands(chart: Chart) -> Iterable[str]:
+    for start, end, _ in chart.bands:
+        left, right = WIDTH * chart.x.at(start), WIDTH * chart.x.at(end)
+        width = _short(max(0.5, right - left))
+        yield f'<rect class="band" x="{_short(left)}" y="0" width="{width}" height="{HEIGHT:g}"/>'
+
+
+def _signs(chart: Chart) -> Iterable[str]:
+    for sign in chart.signs:
+        yield (
+            f'<path class="sign {sign.kind}" d="M{_short(WIDTH * chart.x.at(sign.x))} 0V{HEIGHT:g}">'
+            f"<title>{text(sign.words)}</title></path>"
+        )
+
+
+def _beside(chart: Chart) -> Iterable[str]:
+    """Labels: of both axes, of bands and of signs."""
+    for value, label in chart.y.labels:
+        yield f'<span class="y" style="bottom:{100 * chart.y.at(value):.2f}%">{text(label)}</span>'
+    for value, label in chart.x.labels:
+        edge = " first" if chart.x.at(value) < 0.04 else " last" if chart.x.at(value) > 0.96 else ""
+        yield f'<span class="x{edge}" style="left:{100 * chart.x.at(value):.2f}%">{text(label)}</span>'
+    for start, _, label in chart.bands:
+        yield f'<span class="row" style="left:{100 * chart.x.at(start):.2f}%">{text(label)}</span>'
+    for sign in chart.signs:
+        if sign.sign:
+            at = f"left:{100 * chart.x.at(sign.x):.2f}%"
+            yield f'<span class="letter {sign.kind}" style="{at}" title="{text(sign.words)}">{text(sign.sign)}</span>'

@@ -1,0 +1,180 @@
+"""What a check came to: as a compact table, as JSON, and as JUnit XML for build servers."""
+
+from __future__ import annotations
+
+from typing import Any
+from xml.etree import ElementTree
+
+import msgspec
+
+from cockpit.analysis.baseline import Baseline
+from cockpit.analysis.doubt import doubts
+from cockpit.analysis.thresholds import Outcome
+from cockpit.model.errors import EXIT_BUG, EXIT_GOOD, EXIT_INTERRUPTED, EXIT_THRESHOLD, EXIT_UNSTEADY
+from cockpit.model.figures import RunResult
+from cockpit.model.text import escaped, milliseconds, neutral
+from cockpit.report.machine import RunJson, run_json
+from cockpit.report.summary import errors_words, found_words, plan_words, threshold_table
+
+
+class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
+    """`target` is what was named. `aborted` is the threshold that ended the run early, `capped` the cap (s) that did.
+
+    `unsteady` says why it was not steady; empty: it was; None: nobody asked. `baseline`: what was held against.
+    """
+
+    target: str
+    result: RunResult
+    held: tuple[Outcome, ...]
+    aborted: Outcome | None = None
+    capped: float | None = None
+    unsteady: str | None = None
+    baseline: Baseline | None = None
+    interrupted: bool = False
+
+    @property
+    def broken(self) -> tuple[Outcome, ...]:
+        """The thresholds that do not hold."""
+        return tuple(one for one in self.held if not one.holds)
+
+    @property
+    def exit_code(self) -> int:
+        """The gravest first: interrupted, the generator failed, a threshold is broken, not steady."""
+        if self.interrupted:
+            return EXIT_INTERRUPTED
+        if self.result.reason == "failed":
+            return EXIT_BUG
+        if self.broken or self.aborted:
+            return EXIT_THRESHOLD
+        return EXIT_UNSTEADY if self.unsteady else EXIT_GOOD
+
+    @property
+    def words(self) -> str:
+        """What it came to, short."""
+        return {
+            EXIT_INTERRUPTED: "interrupted",
+            EXIT_BUG: f"the run failed: {neutral(self.result.detail)}",
+            EXIT_THRESHOLD: f"{len(self.broken)} of {len(self.held)} thresholds broken",
+            EXIT_UNSTEADY: "not steady",
+            EXIT_GOOD: "good",
+        }[self.exit_code]
+
+
+class BaselineJson(msgspec.Struct, frozen=True, kw_only=True):
+    """A baseline: its name, what it was made from, and its plain figures by the names that thresholds use."""
+
+    name: str
+    source: str
+    wall: float
+    figures: dict[str, float]
+
+
+class CheckPart(msgspec.Struct, frozen=True, kw_only=True):
+    """`exit` is the exit code, `result` the same in words. `aborted`: the threshold that ended the run early; `capped`:
+    the cap (s) that did. `steady` is null where nobody asked; `unsteady` says why it was not. null: none."""
+
+    exit: int
+    result: str
+    aborted: str | None
+    capped: float | None
+    steady: bool | None
+    unsteady: str
+    baseline: BaselineJson | None
+
+
+class CheckJson(RunJson, frozen=True, kw_only=True):
+    """The JSON of the run, and what the check came to."""
+
+    check: CheckPart
+
+
+def check_json(check: CheckResult) -> str:
+    """Indented, no line end; hostile characters are escaped."""
+    run = run_json(check.result, check.held)
+    fields = {name: getattr(run, name) for name in run.__struct_fields__}
+    encoded = msgspec.json.encode(CheckJson(**fields, check=_part(check)))
+    return escaped(msgspec.json.format(encoded, indent=2).decode())
+
+
+def check_schema() -> dict[str, Any]:
+    """JSON Schema of `cockpit check --json`."""
+    return msgspec.json.schema(CheckJson)
+
+
+def check_text(check: CheckResult) -> str:
+    """What was run, the figures asked for first, a line a threshold, doubts, and what it came to."""
+    lines = [*_headline(check.result), threshold_table(check.held)]
+    if check.baseline:
+        lines.append(f"  baseline {check.baseline.name}: {neutral(check.baseline.source)}")
+    if check.unsteady is not None:
+        lines.append(f"  {f'NOT STEADY  {check.unsteady}' if check.unsteady else 'ok      steady'}")
+    if check.aborted:
+        lines.append(f"  ended early: {check.aborted.threshold.text} was broken, {found_words(check.aborted)}")
+    if check.capped is not None:
+        lines.append(f"  ended by the cap of {check.capped:g} s")
+    lines += [f"  ! {doubt}" for doubt in doubts(check.result)]
+    return "\n".join((*lines, f"check: {check.words}"))
+
+
+def junit(check: CheckResult) -> str:
+    """A test suite with a case for each threshold, and one for the steadiness where that was asked for."""
+    seconds, target = check.result.seconds, neutral(check.target)
+    cases = [(one.threshold.text, "" if one.holds else found_words(one)) for one in check.held]
+    if check.unsteady is not None:
+        cases.append(("steady", check.unsteady))
+    failures = sum(bool(why) for _, why in cases)
+    errors = check.exit_code in (EXIT_BUG, EXIT_INTERRUPTED)
+    counts = {"tests": len(cases) + errors, "failures": failures, "errors": int(errors), "time": f"{seconds:.3f}"}
+    root = ElementTree.Element("testsuites", {name: str(count) for name, count in counts.items()})
+    suite = ElementTree.SubElement(root, "testsuite", {"name": f"cockpit check {target}", **root.attrib})
+    properties = ElementTree.SubElement(suite, "properties")
+    for name, value in _properties(check):
+        ElementTree.SubElement(properties, "property", {"name": name, "value": value})
+    for name, why in cases:
+        case = ElementTree.SubElement(suite, "testcase", {"classname": target, "name": neutral(name), "time": "0"})
+        if why:
+            ElementTree.SubElement(case, "failure", {"message": neutral(why)}).text = neutral(f"{name}: {why}")
+    if errors:
+        case = ElementTree.SubElement(suite, "testcase", {"classname": target, "name": "run", "time": f"{seconds:.3f}"})
+        ElementTree.SubElement(case, "error", {"message": check.words})
+    ElementTree.SubElement(suite, "system-out").text = "\n".join(
+        neutral(line) for line in check_text(check).split("\n")
+    )
+    ElementTree.indent(root)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def _properties(check: CheckResult) -> list[tuple[str, str]]:
+    counts = check.result.counts
+    told = [("result", check.words), ("rate", f"{check.result.rate:.1f}"), ("failed", str(counts.failed))]
+    told += [(f"p{percent}_ms", milliseconds(counts.latency.percentile(percent))) for percent in (50, 99)]
+    return told + [(f"doubt {number}", neutral(doubt)) for number, doubt in enumerate(doubts(check.result), 1)]
+
+
+def _headline(result: RunResult) -> tuple[str, str]:
+    """What was run, and the figures that are asked for first. Latencies are those that `p99` in a threshold means."""
+    counts = result.counts
+    p50, p99 = (milliseconds(counts.latency.percentile(percent)) for percent in (50, 99))
+    errors = errors_words(counts.errors)
+    return (
+        plan_words(result.plan),
+        f"  {result.rate:.1f} req/s  p50 {p50} ms  p99 {p99} ms  {counts.failed} failed  errors {errors}",
+    )
+
+
+def _part(check: CheckResult) -> CheckPart:
+    base = check.baseline
+    return CheckPart(
+        exit=check.exit_code,
+        result=check.words,
+        aborted=check.aborted.threshold.text if check.aborted else None,
+        capped=check.capped,
+        steady=None if check.unsteady is None else not check.unsteady,
+        unsteady=check.unsteady or "",
+        baseline=baseline_json(base) if base else None,
+    )
+
+
+def baseline_json(base: Baseline) -> BaselineJson:
+    """What a baseline is told as."""
+    return BaselineJson(name=base.name, source=base.source, wall=base.wall, figures=dict(base.figures))

@@ -1,0 +1,156 @@
+"""What a session came to, as every report tells it: rows, verdicts, changes, environment. No markup in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+import msgspec
+
+from cockpit.analysis.arms import RowVerdicts, verdicts
+from cockpit.analysis.doubt import doubts, row_doubts
+from cockpit.analysis.thresholds import Outcome, hold, parse_threshold
+from cockpit.analysis.verdict import Verdict
+from cockpit.analysis.words import brief
+from cockpit.model.errors import UsageError
+from cockpit.model.figures import RunResult, run_result
+from cockpit.model.fold_load import load_words
+from cockpit.model.state import Change, Segment, State
+from cockpit.model.text import clock, milliseconds, si
+from cockpit.report.summary import errors_words, plan_words
+
+PERCENTS = (50.0, 90.0, 99.0, 99.9, 100.0)
+_FIGURES = ("s", "req/s", "p50", "p90", "p99", "p99.9", "max", "failed")
+ROW_TITLES = ("#", "row", "load", *_FIGURES, "against the first", "doubts")
+
+
+class Findings(msgspec.Struct, frozen=True, kw_only=True):
+    """`rows` are those of the runs table without warm-ups; `held` the thresholds of the session, each with its run."""
+
+    state: State
+    rows: tuple[Segment, ...]
+    results: tuple[RunResult, ...]
+    verdicts: tuple[Verdict, ...]
+    held: tuple[tuple[int, Outcome], ...]
+
+
+class RowCells(NamedTuple):
+    """A row of the runs table in words; `role` is good, bad or "" for `against`."""
+
+    cells: tuple[str, ...]
+    against: str
+    role: str
+    doubts: tuple[str, ...]
+
+
+def findings(state: State) -> Findings:
+    """All that can be said of a session."""
+    results = [result for run in range(1, state.runs + 1) if (result := run_result(state, run))]
+    return Findings(
+        state=state,
+        rows=tuple(row for row in state.segments if not row.warmup),
+        results=tuple(results),
+        verdicts=verdicts(state),
+        held=tuple(_held(state, results)),
+    )
+
+
+def row_cells(found: Findings) -> Iterator[RowCells]:
+    """The runs table; each row against the first."""
+    judged = RowVerdicts()
+    for row in found.rows:
+        against, role = "", ""
+        if row.number != found.rows[0].number:
+            against, role = brief(judged.verdict(found.state, row, found.rows[0]))
+        counts = row.counts
+        times = [milliseconds(counts.latency.percentile(p)) if counts.latency.count else "–" for p in PERCENTS]
+        cells = (str(row.number), row.label, load_words(row.plan), f"{row.seconds:.1f}", si(row.rate, 4), *times)
+        said = tuple(words for _, words in row_doubts(row))
+        yield RowCells((*cells, si(counts.failed)), against or "–", role, said)
+
+
+def question_of(state: State) -> str:
+    """The session's question on one line; empty where there is none."""
+    return " ".join(state.started.question.split()) if state.started else ""
+
+
+def when(wall: float) -> str:
+    """An instant in UTC, so that a report is the same wherever it is made."""
+    return datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def surroundings(found: Findings) -> list[tuple[str, str]]:
+    """What it was measured with and on: (name, value)."""
+    state, started = found.state, found.state.started
+    said: list[tuple[str, str]] = []
+    if started:
+        said += [("began", when(started.wall)), ("target", started.target), ("cockpit", started.version)]
+        said += [(f"generator's {name}", value) for name, value in sorted(started.environment.items())]
+    for name, host in state.hosts.items():
+        facts = host.facts
+        told = f"{facts.hostname}, kernel {facts.kernel}, {facts.cpus} CPUs" if facts else "nothing was read"
+        said.append((f"host {name}", f"{host.config.ssh or 'this machine'}: {told}"))
+    said += [(f"knob {name} at the end", _knob(knob.value, knob.known)) for name, knob in state.knobs.items()]
+    ended = "closed" if state.ended else "cut short: its end is missing"
+    return [*said, ("recording", f"{clock(state.t)} long, {ended}")]
+
+
+def run_words(result: RunResult) -> list[tuple[str, str]]:
+    """A run's plan, its outcome and the generator's health: (name, value)."""
+    counts = result.counts
+    ended = f"{result.reason}{f': {result.detail}' if result.detail else ''}" if result.reason else "was going on"
+    cpus = " ".join(f"{100 * cpu:.0f}" for cpu in result.generator) or "–"
+    said = [
+        ("plan", plan_words(result.plan)),
+        ("addresses", ", ".join(result.addresses) or "–"),
+        ("replies", f"{counts.completed} of {counts.sent} sent in {result.seconds:.3f} s, {counts.failed} failed"),
+        ("statuses", ", ".join(f"{status} × {count}" for status, count in sorted(counts.statuses.items())) or "none"),
+        ("errors", errors_words(counts.errors)),
+        (
+            "generator",
+            f"{result.plan.workers} load process{'es' if result.plan.workers > 1 else ''}, CPU {cpus} % of a core, "
+            f"waited {100 * result.cpu_wait:.1f} % for one, lag p99 {milliseconds(counts.lag.percentile(99))} ms, "
+            f"saturated for {result.saturated:.1f} s",
+        ),
+        ("ended", ended),
+    ]
+    return said + [("doubt", doubt) for doubt in doubts(result)]
+
+
+def change_cells(change: Change) -> tuple[str, ...]:
+    """When, which, where, what became of it, what it costs, who asked."""
+    outcome = change.outcome or "under way"
+    return (
+        clock(change.begun),
+        change.label,
+        change.host,
+        f"{outcome}: {change.detail}" if change.detail else outcome,
+        change.cost,
+        change.who,
+    )
+
+
+CHANGE_TITLES = ("at", "change", "host", "outcome", "cost", "asked for by")
+
+
+def marker_words(state: State) -> Iterator[tuple[str, str, str]]:
+    """(instant, sign, text) of everything on the timeline."""
+    for marker in state.markers:
+        yield clock(marker.t), marker.sign, marker.text
+
+
+def _knob(value: str | None, known: bool) -> str:
+    return ("unset" if value is None else value) if known else "not read"
+
+
+def _held(state: State, results: Sequence[RunResult]) -> Iterator[tuple[int, Outcome]]:
+    """The session's own thresholds; those against a baseline are told by `check` alone."""
+    for text in state.started.thresholds if state.started else ():
+        try:
+            threshold = parse_threshold(text)
+        except UsageError:
+            # Of a later cockpit, or not written by one.
+            continue
+        if not threshold.of_baseline:
+            yield from ((result.run, hold((threshold,), result)[0]) for result in results)

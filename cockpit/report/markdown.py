@@ -1,0 +1,109 @@
+"""The report as Markdown, for a wiki or a merge request."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from cockpit.analysis.comparison import HOST_FIGURES_BESIDE
+from cockpit.analysis.comparison_words import value_words as host_value_words
+from cockpit.analysis.words import change_words, figure_words, method_lines, value_words, verdict_line
+from cockpit.model.figures import host_figures
+from cockpit.model.state import State
+from cockpit.model.text import clock, neutral
+from cockpit.report.findings import (
+    CHANGE_TITLES,
+    ROW_TITLES,
+    Findings,
+    change_cells,
+    findings,
+    marker_words,
+    question_of,
+    row_cells,
+    run_words,
+    surroundings,
+    when,
+)
+from cockpit.report.summary import found_words
+
+# What Markdown, or HTML in it, would take for markup.
+_MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~&!@$])")
+
+
+def markdown(state: State) -> str:
+    """Ends in a line end."""
+    found = findings(state)
+    return "\n".join(_lines(found)) + "\n"
+
+
+def md(said: str) -> str:
+    """Text of whatever origin that stands for itself in Markdown. A link in it is none."""
+    plain = _MARKUP.sub(r"\\\1", neutral(said))
+    # Bare addresses are made links by some; what stands before the colon is set apart for them.
+    return re.sub(r"(?i)\b(https?|ftp|www)([:.])", r"\1\\\2", plain)
+
+
+def _lines(found: Findings) -> Iterator[str]:
+    state, started = found.state, found.state.started
+    yield f"# {md(started.name if started else 'session')}"
+    if started:
+        yield from ("", md(question_of(state))) if question_of(state) else ()
+        yield from ("", md(f"{when(started.wall)}, {clock(state.t)} long, cockpit {started.version}"))
+    yield from _verdicts(found)
+    if found.rows:
+        rows = [(*row.cells, row.against, "; ".join(row.doubts)) for row in row_cells(found)]
+        yield from ("", "## Runs", "", *_table(ROW_TITLES, rows))
+        yield from ("", f"Times are {found.rows[-1].counts.latency_name} times in ms.")
+    yield from _hosts(found)
+    if state.changes:
+        yield from ("", "## Changes", "", *_table(CHANGE_TITLES, [change_cells(change) for change in state.changes]))
+    markers = list(marker_words(state))
+    if markers:
+        yield from ("", "## Timeline", "", *_table(("at", "", "what"), markers))
+    yield from ("", "## Environment", "", *_pairs(surroundings(found)))
+    for result in found.results:
+        yield from ("", f"### Run {result.run}", "", *_pairs(run_words(result)))
+
+
+def _verdicts(found: Findings) -> Iterator[str]:
+    if found.verdicts or found.held:
+        yield from ("", "## Verdicts")
+    for verdict in found.verdicts:
+        yield from ("", md(verdict_line(verdict)))
+        effects = verdict.effects
+        rows = [(figure_words(one.name), str(one.word), value_words(one), change_words(one)) for one in effects]
+        if rows:
+            yield from ("", *_table(("figure", "verdict", "before → after", "change (95 % interval)"), rows))
+        yield from ("", *(f"- {md(line)}" for line in method_lines(verdict)))
+    if found.held:
+        rows = [
+            (outcome.threshold.text, str(run), "holds" if outcome.holds else "broken", found_words(outcome))
+            for run, outcome in found.held
+        ]
+        yield from ("", *_table(("threshold", "run", "verdict", "found"), rows))
+
+
+def _hosts(found: Findings) -> Iterator[str]:
+    for name in found.state.hosts:
+        read = [row for row in found.rows if name in row.hosts and row.hosts[name].seconds > 0]
+        if not read:
+            continue
+        figures = [host_figures(row.hosts[name], row.seconds) for row in read]
+        rows = [
+            (key, *(host_value_words(key, one.get(key)) for one in figures))
+            for key in HOST_FIGURES_BESIDE
+            if any(one.get(key) for one in figures)
+        ]
+        yield from ("", f"## {md(name)}", "", *_table(("mean over", *(f"row {row.number}" for row in read)), rows))
+
+
+def _table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    yield f"| {' | '.join(titles)} |"
+    yield f"|{'|'.join('---' for _ in titles)}|"
+    for row in rows:
+        yield f"| {' | '.join(md(cell) for cell in row)} |"
+
+
+def _pairs(pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
+    for name, value in pairs:
+        yield f"- {md(name)}: {md(value)}"

@@ -1,0 +1,148 @@
+"""The charts of a session: the timeline, and how latency was spread."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
+
+from cockpit.analysis.comparison import distribution
+from cockpit.model.histogram import Histogram
+from cockpit.model.state import LoadSecond, Segment, State
+from cockpit.model.text import clock, milliseconds
+from cockpit.report.charts import Axis, Chart, Point, Series, Sign, decades, draw, from_zero
+from cockpit.report.heatmap import heat_map
+
+# So many rows are drawn over each other; more could not be told apart.
+MOST_ROWS = 8
+_BUCKETS = 60
+_STEPS = (1, 2, 5, 10, 15, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800)
+# Ends of the percentile axis: how many of so many replies were slower.
+_NINES = (2, 10, 100, 1000, 10_000, 100_000)
+_TROUBLE = ("gap", "restart", "worker")
+
+
+def time_axis(state: State) -> Axis:
+    """Session time from its beginning to its end, labelled at four to seven round instants."""
+    end = max(1.0, state.t)
+    step = next((step for step in _STEPS if end / step <= 6.5), 86400)
+    return Axis(0.0, end, tuple((float(at), clock(at)) for at in range(0, int(end) + 1, step)))
+
+
+def timeline(state: State) -> str:
+    """Rate, latency and heat map over the same time, with rows in the background and markers."""
+    x = time_axis(state)
+    if not state.seconds:
+        return "<p class=soft>No load was sent in this session.</p>\n"
+    bands = [(row.start, row.last, str(row.number)) for row in state.segments if row.last > row.start]
+    signs = [Sign(one.t, one.sign, one.text, _kind(one.kind)) for one in state.markers]
+    charts = [_rate(state, x, bands, signs), _latency(state, x, bands, signs), _generator(state, x, bands)]
+    name = state.segments[-1].counts.latency_name
+    heat = heat_map(state.seconds, x, f"where the replies lie: {name} time (ms) over time, darker is more of them")
+    return "".join(draw(chart) for chart in (*charts[:2], *([heat] if heat else []), charts[2]))
+
+
+def drawn_rows(state: State) -> list[Segment]:
+    """The rows of which the distribution is drawn: the first and the newest of those that have replies."""
+    rows = [row for row in state.segments if not row.warmup and row.counts.latency.count]
+    return rows if len(rows) <= MOST_ROWS else [rows[0], *rows[1 - MOST_ROWS :]]
+
+
+def distributions(rows: Sequence[Segment]) -> str:
+    """Latency of the rows over each other: by how many replies took so long, and by percentile."""
+    if not rows:
+        return "<p class=soft>No reply was read.</p>\n"
+    latencies = [(str(row.number), row.counts.latency) for row in rows]
+    return f'<div class="charts">{_spread(latencies)}{_percentiles(latencies)}</div>\n'
+
+
+def _spread(latencies: Sequence[tuple[str, Histogram]]) -> str:
+    everything = Histogram.merged(histogram for _, histogram in latencies)
+    edges = distribution(everything, everything, _BUCKETS).edges
+    x = decades(max(1e-6, edges[0] / 1e9), edges[-1] / 1e9, milliseconds)
+    series, highest = [], 0.0
+    for colour, (name, histogram) in enumerate(latencies):
+        shares = [100 * count / histogram.count for count in histogram.between(edges)]
+        highest = max(highest, *shares)
+        points: list[Point] = [(edge / 1e9, share) for edge, share in zip(edges, (*shares, 0.0), strict=True)]
+        series.append(Series(f"row {name}", points, colour, fill=len(latencies) == 1, steps=True))
+    y = from_zero(highest, lambda value: f"{value:g} %")
+    return draw(Chart("share of the replies by latency (ms)", x, y, series, tall=True))
+
+
+def _percentiles(latencies: Sequence[tuple[str, Histogram]]) -> str:
+    """The axis is stretched towards the slowest: 90, 99, 99.9 % are as far from each other."""
+    most = max(histogram.count for _, histogram in latencies)
+    nines = [one for one in _NINES if one <= max(10, most)]
+    x = Axis(1.0, float(nines[-1]), tuple((float(one), f"{100 - 100 / one:g} %") for one in nines), log=True)
+    lowest = min(histogram.percentile(1) for _, histogram in latencies)
+    highest = max(histogram.max for _, histogram in latencies)
+    y = decades(max(1e-6, lowest), max(highest, 1e-6), milliseconds)
+    series = []
+    for colour, (name, histogram) in enumerate(latencies):
+        ranks = [10 ** (step / 40) for step in range(int(40 * math.log10(min(nines[-1], histogram.count))) + 1)]
+        points = [(rank, histogram.percentile(100 - 100 / rank) if rank > 1 else histogram.min) for rank in ranks]
+        series.append(Series(f"row {name}", points, colour))
+    return draw(Chart("latency (ms) by percentile", x, y, series, tall=True))
+
+
+def _rate(state: State, x: Axis, bands: list[tuple[float, float, str]], signs: list[Sign]) -> Chart:
+    seconds = state.seconds
+    series = [Series("requests a second", _by_second(seconds, lambda one: one.rate), 0, fill=True)]
+    if any(second.failed for second in seconds):
+        series.append(Series("failed", _by_second(seconds, lambda one: float(one.failed)), 6))
+    y = from_zero(max(second.rate for second in seconds))
+    return Chart("throughput (requests a second)", x, y, series, signs, bands)
+
+
+def _latency(state: State, x: Axis, bands: list[tuple[float, float, str]], signs: list[Sign]) -> Chart:
+    seconds = [second for second in state.seconds if second.max > 0]
+    if not seconds:
+        return Chart("latency", x, from_zero(1.0), (), signs, bands)
+    name = state.segments[-1].counts.latency_name
+    y = decades(max(1e-6, min(second.p50 for second in seconds)), max(second.max for second in seconds), milliseconds)
+    told = (("p50", 0), ("p99", 1), ("max", 7))
+    series = [Series(which, _by_second(seconds, attrgetter(which)), at) for which, at in told]
+    return Chart(f"{name} time (ms), each second", x, y, series, signs, bands)
+
+
+def _generator(state: State, x: Axis, bands: list[tuple[float, float, str]]) -> Chart:
+    """How much of a core the load generator needed; where it was the bottleneck, dots on top."""
+    seconds = state.seconds
+    series = [
+        Series("CPU of the busiest process", _by_second(seconds, lambda one: 100 * min(1.0, one.generator)), 5),
+        Series("waiting for a CPU", _by_second(seconds, lambda one: 100 * one.cpu_wait), 7),
+    ]
+    bound: list[Point] = [(second.second + 0.5, 100.0) for second in seconds if second.saturated]
+    if bound:
+        series.append(Series("saturated: measures itself", bound, 6, marks=True))
+    labels = tuple((float(value), f"{value} %") for value in (0, 50, 100))
+    return Chart("the load generator (% of a core)", x, Axis(0.0, 100.0, labels), series, (), bands)
+
+
+def _by_second(seconds: Sequence[LoadSecond], figure: Callable[[LoadSecond], float]) -> list[Point]:
+    """A point in the middle of each second, with a gap where seconds are missing."""
+    points: list[Point] = []
+    before = None
+    for second in seconds:
+        if before is not None and second.second > before + 1:
+            points.append((before + 1.0, None))
+        points.append((second.second + 0.5, float(figure(second))))
+        before = second.second
+    return points
+
+
+def _kind(kind: str) -> str:
+    return "trouble" if kind in _TROUBLE else "note" if kind in ("note", "action") else "change"
+
+
+def lines_over_time(
+    title: str, x: Axis, y: Axis, series: Iterable[tuple[str, Sequence[Point]]], signs: Sequence[Sign] = ()
+) -> str:
+    """A chart of lines, coloured in their order; those without a value are left out."""
+    drawn = [
+        Series(name, points, colour)
+        for colour, (name, points) in enumerate(series)
+        if any(value is not None for _, value in points)
+    ]
+    return draw(Chart(title, x, y, drawn, signs)) if drawn else ""

@@ -1,0 +1,141 @@
+"""Hosts in the HTML report: their CPU, memory, I/O, network and processes over time, and their means by row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from cockpit.analysis.comparison import HOST_FIGURES_BESIDE
+from cockpit.analysis.comparison_words import value_words
+from cockpit.model.figures import host_figures
+from cockpit.model.state import CpuShare, HostPoint, HostState, Segment, State
+from cockpit.model.text import size
+from cockpit.report.charts import Axis, Chart, Point, Series, Sign, draw, from_zero, text
+from cockpit.report.page_charts import lines_over_time, time_axis
+
+_PERCENT = Axis(0.0, 100.0, ((0.0, "0 %"), (50.0, "50 %"), (100.0, "100 %")))
+# Piled up in this order, what is no idling.
+_CPU: tuple[tuple[str, int, Callable[[CpuShare], float]], ...] = (
+    ("user", 0, lambda cpu: cpu.user + cpu.nice),
+    ("system", 1, lambda cpu: cpu.system),
+    ("waiting for I/O", 4, lambda cpu: cpu.iowait),
+    ("stolen", 6, lambda cpu: cpu.steal),
+)
+# No line is drawn over a time in which a host was not read for so many times its interval.
+_GAP = 4.0
+
+
+def host_section(state: State, host: HostState, rows: Sequence[Segment]) -> str:
+    """Charts and the table of means, under the host's name."""
+    facts = host.facts
+    told = [text(host.config.ssh or "this machine")]
+    if facts:
+        told += [f"kernel {text(facts.kernel)}", f"{facts.cpus} CPU{'s' if facts.cpus > 1 else ''}"]
+    if host.condition not in ("up", "connecting"):
+        told.append(f'<span class="warn">{text(host.condition)} {text(host.detail)}</span>')
+    head = f"<h3>{text(host.config.name)}</h3><p class=soft>{' · '.join(told)}</p>\n"
+    if not host.points:
+        return f"{head}<p class=soft>It was never read.</p>\n"
+    signs = [Sign(one.t, one.sign, one.text) for one in state.markers if one.kind == "change"]
+    return f'{head}<div class="charts">{_charts(state, host, signs)}</div>\n{_means(host, rows)}'
+
+
+def _charts(state: State, host: HostState, signs: Sequence[Sign]) -> str:
+    x, points = time_axis(state), host.points
+
+    def series(figure: Callable[[HostPoint], float | None]) -> list[Point]:
+        return _over_time(points, figure, host.config.interval)
+
+    charts = [_cpu(host, x, signs), _memory(host, x, signs, series)]
+    io = [
+        ("read", series(lambda point: point.io.bread / 2 if point.io else None)),
+        ("written", series(lambda point: point.io.bwrtn / 2 if point.io else None)),
+    ]
+    net = [
+        ("received", series(lambda point: point.net.rxkb if point.net else None)),
+        ("sent", series(lambda point: point.net.txkb if point.net else None)),
+    ]
+    charts.append(lines_over_time("disks (KiB/s)", x, from_zero(_highest(io)), io, signs))
+    charts.append(lines_over_time("network (KiB/s)", x, from_zero(_highest(net)), net, signs))
+    if host.config.processes is not None:
+        counted = [
+            ("there", series(lambda point: float(point.count))),
+            ("born a second", series(lambda point: point.births)),
+            ("defunct", series(lambda point: float(point.defunct))),
+        ]
+        charts.append(
+            lines_over_time(f"processes: {host.config.processes}", x, from_zero(_highest(counted)), counted, signs)
+        )
+    load = [
+        ("running", series(lambda point: float(point.running))),
+        ("blocked", series(lambda point: float(point.blocked))),
+        ("load over 1 min", series(lambda point: point.load[0])),
+    ]
+    charts.append(lines_over_time("tasks", x, from_zero(_highest(load)), load, signs))
+    return "".join(charts)
+
+
+def _cpu(host: HostState, x: Axis, signs: Sequence[Sign]) -> str:
+    """Shares piled up; what is missing to 100 % is idling."""
+    series: list[Series] = []
+    below: list[Point] = []
+    for place, (name, colour, _) in enumerate(_CPU):
+        parts = [part for _, _, part in _CPU[: place + 1]]
+
+        def piled(point: HostPoint, parts: Sequence[Callable[[CpuShare], float]] = parts) -> float | None:
+            return sum(part(point.cpu) for part in parts) if point.cpu else None
+
+        points = _over_time(host.points, piled, host.config.interval)
+        series.append(Series(name, points, colour, fill=True, floor=below))
+        below = points
+    return draw(Chart("CPU (% of all cores)", x, _PERCENT, series, signs))
+
+
+def _memory(
+    host: HostState,
+    x: Axis,
+    signs: Sequence[Sign],
+    series: Callable[[Callable[[HostPoint], float | None]], list[Point]],
+) -> str:
+    total = max(point.memory.total for point in host.points)
+    lines = [
+        ("used", series(lambda point: float(point.memory.used))),
+        ("available", series(lambda point: float(point.memory.available))),
+    ]
+    if any(point.rss for point in host.points):
+        lines.append(("processes, shared counted again", series(lambda point: float(point.rss))))
+        lines.append(("not shared", series(lambda point: float(point.unshared))))
+    labels = tuple((total * part, f"{size(total * part)}B") for part in (0.0, 0.25, 0.5, 0.75, 1.0))
+    return lines_over_time("memory", x, Axis(0.0, float(total), labels), lines, signs)
+
+
+def _over_time(
+    points: Sequence[HostPoint], figure: Callable[[HostPoint], float | None], interval: float
+) -> list[Point]:
+    """The figure at each reading, with a gap where there were none."""
+    found: list[Point] = []
+    for point in points:
+        if found and point.t - found[-1][0] > max(_GAP * interval, _GAP):
+            found.append((found[-1][0], None))
+        found.append((point.t, figure(point)))
+    return found
+
+
+def _highest(lines: Sequence[tuple[str, Sequence[Point]]]) -> float:
+    return max((value for _, points in lines for _, value in points if value is not None), default=0.0)
+
+
+def _means(host: HostState, rows: Sequence[Segment]) -> str:
+    """A column a row of the runs table."""
+    name = host.config.name
+    read = [row for row in rows if name in row.hosts and row.hosts[name].seconds > 0]
+    if not read:
+        return "<p class=soft>It was not read twice during a run.</p>\n"
+    figures = [host_figures(row.hosts[name], row.seconds) for row in read]
+    head = "".join(f"<th>row {row.number}</th>" for row in read)
+    lines = []
+    for key in HOST_FIGURES_BESIDE:
+        if any(found.get(key) for found in figures) or key in ("cpu.idle", "coverage"):
+            cells = "".join(f"<td>{text(value_words(key, found.get(key)))}</td>" for found in figures)
+            lines.append(f"<tr><td>{text(key)}</td>{cells}</tr>")
+    table = f"<table><thead><tr><th>mean over the row</th>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
+    return f'<details open><summary>averages by row</summary><div class="scroll">{table}</div></details>\n'

@@ -1,0 +1,124 @@
+"""A session's series as CSV: a row a second, from its first to its last, a column a figure with its unit in its name.
+
+`t_s` is session seconds (the second from there to the next), `utc` the wall clock by the cockpit's machine. Of load:
+`run`, `row` (number in the runs table), and what came in within that second; empty where no load ran. Of a host: its
+newest reading within that second, names as in thresholds; empty where there was none.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+
+from cockpit.model.state import HostPoint, HostState, LoadSecond, Segment, State
+from cockpit.model.text import neutral
+
+Cell = str | int | float | None
+
+_LOAD: dict[str, Callable[[LoadSecond], Cell]] = {
+    "covered_s": lambda one: round(one.end - one.start, 3),
+    "completed": lambda one: one.completed,
+    "rate_per_s": lambda one: round(one.rate, 3),
+    "failed": lambda one: one.failed,
+    "errors": lambda one: one.errors,
+    "held_back": lambda one: one.held_back,
+    "p50_ms": lambda one: round(1000 * one.p50, 4),
+    "p99_ms": lambda one: round(1000 * one.p99, 4),
+    "max_ms": lambda one: round(1000 * one.max, 4),
+    "connections": lambda one: one.connections,
+    "generator.cpu_percent": lambda one: round(100 * one.generator, 1),
+    "generator.cpu_wait_percent": lambda one: round(100 * one.cpu_wait, 1),
+    "generator.lag_p99_ms": lambda one: round(1000 * one.lag_p99, 4),
+    "generator.saturated": lambda one: int(one.saturated),
+}
+
+
+def _part(name: str, figure: str) -> Callable[[HostPoint], Cell]:
+    """A figure of a group of figures that may be missing."""
+
+    def read(point: HostPoint) -> Cell:
+        group = getattr(point, name)
+        return None if group is None else round(getattr(group, figure), 3)
+
+    return read
+
+
+_HOST: dict[str, Callable[[HostPoint], Cell]] = {
+    **{f"cpu.{n}_percent": _part("cpu", n) for n in ("user", "nice", "system", "iowait", "steal", "idle")},
+    **{f"memory.{n}_bytes": _part("memory", n) for n in ("total", "used", "free", "shared", "buff_cache", "available")},
+    **{f"io.{n}_per_s": _part("io", n) for n in ("tps", "rtps", "wtps")},
+    **{f"io.{n}_blocks_per_s": _part("io", n) for n in ("bread", "bwrtn")},
+    **{f"net.{n}_packets_per_s": _part("net", n) for n in ("rxpck", "txpck")},
+    **{f"net.{n}_KiB_per_s": _part("net", n) for n in ("rxkb", "txkb")},
+    **{f"net.{n}_per_s": _part("net", n) for n in ("errors", "drops")},
+    "load.1": lambda point: point.load[0],
+    "load.5": lambda point: point.load[1],
+    "load.15": lambda point: point.load[2],
+    "load.running": lambda point: point.running,
+    "load.blocked": lambda point: point.blocked,
+    "processes.count": lambda point: point.count,
+    "processes.births_per_s": lambda point: _rounded(point.births),
+    "processes.deaths_per_s": lambda point: _rounded(point.deaths),
+    "processes.defunct": lambda point: point.defunct,
+    "processes.rss_bytes": lambda point: point.rss,
+    "processes.unshared_bytes": lambda point: point.unshared,
+    "processes.pss_bytes": lambda point: point.pss,
+    "probe.round_trip_ms": lambda point: round(1000 * point.round_trip, 3),
+}
+
+
+def series_csv(state: State) -> Iterator[str]:
+    """Lines of the table, the titles first, each with its end."""
+    hosts = list(state.hosts.values())
+    titles = ["t_s", "utc", "run", "row", *_LOAD]
+    titles += [f"{_plain(host.config.name)}.{name}" for host in hosts for name in _HOST]
+    yield _line(titles)
+    wall = state.started.wall if state.started else 0.0
+    seconds = {second.second: second for second in state.seconds}
+    for t in range(int(state.t) + 1):
+        second = seconds.get(t)
+        row = _row_at(state, t) if second else None
+        cells: list[Cell] = [t, _utc(wall + t), row.run if row else None, row.number if row else None]
+        cells += [figure(second) if second else None for figure in _LOAD.values()]
+        for host in hosts:
+            point = _newest(host, t)
+            cells += [figure(point) if point else None for figure in _HOST.values()]
+        yield _line(cells)
+
+
+def _row_at(state: State, t: int) -> Segment | None:
+    """The row that the middle of the second lies in, else the last one that began before its end."""
+    begun = [row for row in state.segments if row.start < t + 1]
+    return next((row for row in reversed(begun) if row.start <= t + 0.5), begun[-1] if begun else None)
+
+
+def _newest(host: HostState, t: int) -> HostPoint | None:
+    at = bisect_right(host.points, float(t + 1), key=_when)
+    return host.points[at - 1] if at and host.points[at - 1].t >= t else None
+
+
+def _when(point: HostPoint) -> float:
+    return point.t
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 3)
+
+
+def _utc(wall: float) -> str:
+    return datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _plain(name: str) -> str:
+    """A name that no spreadsheet takes for a formula."""
+    said = neutral(name)
+    return f"'{said}" if said[:1] in ("=", "+", "-", "@") else said
+
+
+def _line(cells: list[Cell] | list[str]) -> str:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerow(cells)
+    return out.getvalue()

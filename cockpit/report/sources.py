@@ -1,0 +1,123 @@
+"""What a result is made from, as it is written on the command line: a recording, a run in it, or a stretch of it.
+
+`FILE`, `FILE#2`, `FILE@10s..60s`, `FILE@14:05..14:10`, `FILE@00:01:00..`. A file whose own name reads so is that file.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from cockpit.analysis.sides import Side, side_of_rows
+from cockpit.model.errors import UsageError
+from cockpit.model.events import AnyEvent
+from cockpit.model.fold import fold, fold_all
+from cockpit.model.fold_load import cut
+from cockpit.model.state import State
+from cockpit.session.recording.reader import Recording
+from cockpit.session.replay import parse_jump
+
+_SQLITE = b"SQLite format 3\0"
+# Ticks of a row may reach beyond the end of a stretch by this much (s): a tick is not cut.
+_TICK = 1.0
+
+
+class Source(NamedTuple):
+    """A recording, and what of it: `run`, or `stretch` as it was written; None is all of it."""
+
+    path: Path
+    run: int | None = None
+    stretch: tuple[str, str] | None = None
+
+
+def parse_source(text: str) -> Source:
+    """Raises UsageError for a run or a stretch that makes no sense; whether there is such a file is not looked at."""
+    if not _is_file(text):
+        path, sign, number = text.rpartition("#")
+        if sign and number.isascii() and number.isdecimal() and int(number):
+            return Source(Path(path), run=int(number))
+        path, sign, stretch = text.rpartition("@")
+        start, dots, end = stretch.partition("..")
+        if sign and dots and _is_file(path):
+            return Source(Path(path), stretch=(start, end))
+    return Source(Path(text))
+
+
+def is_recording(text: str) -> bool:
+    """Whether this names a recording, or a part of one: a database, or a file with the ending of recordings."""
+    path = parse_source(text).path
+    if path.suffix == ".cockpit":
+        return True
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_SQLITE)) == _SQLITE
+    except (OSError, ValueError):
+        return False
+
+
+def read_state(path: Path) -> State:
+    """The last state of a recording. Raises RecordingError."""
+    with Recording(path) as recording:
+        return fold_all(recording.events())
+
+
+def open_side(text: str) -> Side:
+    """What was named, as one side of a comparison. Raises UsageError, RecordingError."""
+    source = parse_source(text)
+    if source.stretch is not None:
+        return _stretch(source, text)
+    state = read_state(source.path)
+    if source.run is None:
+        return side_of_rows(state, state.segments, text)
+    if source.run > state.runs:
+        raise UsageError(f"{text}: no such run; its runs: {_runs(state)}")
+    return side_of_rows(state, [row for row in state.segments if row.run == source.run], text)
+
+
+def open_run(text: str) -> Side:
+    """The last run of a recording, or the run or stretch that was named. Raises UsageError, RecordingError."""
+    source = parse_source(text)
+    if source.run is not None or source.stretch is not None:
+        return open_side(text)
+    state = read_state(source.path)
+    if not state.runs:
+        raise UsageError(f"{text}: no run in this recording")
+    return side_of_rows(state, [row for row in state.segments if row.run == state.runs], text)
+
+
+def cut_into(events: Iterable[AnyEvent], start: float, end: float) -> State:
+    """The last state, with rows that end and begin at both instants (session seconds)."""
+    state, waiting = State(), [start, end]
+    for event in events:
+        while waiting and event.t >= waiting[0]:
+            state = cut(state, waiting.pop(0))
+        state = fold(state, event)
+    return state
+
+
+def _stretch(source: Source, text: str) -> Side:
+    with Recording(source.path) as recording:
+        wall = recording.started.wall
+        begin, over = source.stretch or ("", "")
+        start = parse_jump(begin, 0.0, wall) if begin else 0.0
+        end = parse_jump(over, start, wall) if over else math.inf
+        if not start < end:
+            raise UsageError(f"{text}: its end does not come after its beginning")
+        state = cut_into(recording.events(), start, end)
+    rows = [row for row in state.segments if row.start >= start - _EDGE and row.start < end and row.last <= end + _TICK]
+    return side_of_rows(state, rows, text)
+
+
+_EDGE = 1e-6
+
+
+def _runs(state: State) -> str:
+    return f"1 to {state.runs}" if state.runs > 1 else "1" if state.runs else "none"
+
+
+def _is_file(text: str) -> bool:
+    # os.path says no, where pathlib raises, to a name that cannot be one.
+    return os.path.isfile(text)  # noqa: PTH113
