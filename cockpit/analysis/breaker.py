@@ -32,7 +32,7 @@ class Breaker:
     def __init__(self, thresholds: Sequence[Threshold], baseline: Baseline | None = None) -> None:
         self.broken: Outcome | None = None
         self._thresholds = thresholds
-        self._baseline = baseline
+        self.baseline = baseline
         self._looked = 0.0
 
     def __call__(self, state: State) -> bool:
@@ -47,5 +47,5 @@ class Breaker:
             return None
         early = result.seconds < GUARD
         known = [one for one in self._thresholds if not early or one.name in _AT_ONCE]
-        outcomes = hold(known, result, self._baseline)
+        outcomes = hold(known, result, self.baseline)
         return next((one for one in outcomes if one.found is not None and not one.holds), None)

@@ -19,14 +19,15 @@ _PARTS = 3
 def unsteady(state: State, rows: Sequence[Segment]) -> str:
     """Why rows are not steady, the first reason found; empty where all are. Warm-ups are no part of it."""
     for row in rows:
-        why = _why(row_window(state, row)) if not row.warmup else ""
+        why = window_unsteady(row_window(state, row)) if not row.warmup else ""
         if why:
             return f"row {row.number}: {why}" if len(rows) > 1 else why
     return ""
 
 
-def _why(window: Window) -> str:
-    """The rate of its last three parts must agree within 5 %; under open load p99 must not rise or fall either."""
+def window_unsteady(window: Window) -> str:
+    """Why a window is not steady: the rate of its last three parts must agree within 5 %, and under open load p99 must
+    not go on rising or falling."""
     seconds = window.seconds
     if len(seconds) < _PARTS * _SHORTEST:
         left_out = f" ({window.left_out} left out)" if window.left_out else ""

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Sequence
 
 from cockpit.analysis.baseline import Baseline
 from cockpit.analysis.breaker import Breaker, check_abort
 from cockpit.analysis.plans import differences
 from cockpit.analysis.steadiness import unsteady
-from cockpit.analysis.thresholds import Threshold, hold, parse_threshold
+from cockpit.analysis.thresholds import Outcome, Threshold, hold, parse_threshold
 from cockpit.cli.baseline import keep
-from cockpit.cli.live import Outcome, headless, hlog_into
+from cockpit.cli.live import headless, hlog_into
 from cockpit.cli.load_options import chosen_profile, given_load_flags, thresholds_for, thresholds_of
 from cockpit.cli.outputs import put
 from cockpit.cli.terminal import tell
 from cockpit.model.errors import EXIT_INTERRUPTED, TargetError, UsageError
-from cockpit.model.figures import run_result
+from cockpit.model.figures import RunResult, run_result
 from cockpit.model.load import LoadPlan
+from cockpit.model.state import State
 from cockpit.profiles.profile import Profile
 from cockpit.report.baselines import load
 from cockpit.report.check_result import CheckResult, check_json, check_text, junit
@@ -46,7 +48,8 @@ def _run(options: Namespace) -> CheckResult | None:
     profile = chosen_profile(options)
     base = _baseline(options, profile.baseline, profile.plan)
     thresholds = _with_defaults(thresholds_of(profile, options.threshold), base, profile.plan)
-    breaker = Breaker(_abort_on(profile, options), base)
+    abort_on = _abort_on(profile, options)
+    breaker = Breaker(abort_on, base)
     cap = options.cap or profile.cap
     if cap is None and profile.plan.duration is None and not profile.plan.stages:
         cap = DEFAULT_CAP
@@ -61,22 +64,30 @@ def _run(options: Namespace) -> CheckResult | None:
     found = CheckResult(
         target=profile.plan.without_secrets().url if profile.name == "url" else options.target,
         result=result,
-        held=hold(thresholds, result, base),
+        held=_held(thresholds, abort_on, result, breaker),
         aborted=breaker.broken,
         capped=cap if stopped else None,
         unsteady=unsteady(outcome.state, result.segments) if options.steady or profile.steady else None,
         baseline=base,
         interrupted=outcome.interrupted,
     )
-    _save(options, found, outcome)
+    _save(options, found, outcome.state)
     return found
 
 
-def _save(options: Namespace, found: CheckResult, outcome: Outcome) -> None:
+def _held(
+    thresholds: Sequence[Threshold], abort_on: Sequence[Threshold], result: RunResult, breaker: Breaker
+) -> tuple[Outcome, ...]:
+    """All of them at the end of the run, each once; the one that ended it stays as it was found then."""
+    found = hold(dict.fromkeys((*thresholds, *abort_on)), result, breaker.baseline)
+    broken = breaker.broken
+    return tuple(broken if broken and one.threshold == broken.threshold else one for one in found)
+
+
+def _save(options: Namespace, found: CheckResult, state: State) -> None:
     """Only what is whole becomes a baseline."""
-    if options.save_baseline and not outcome.interrupted and found.result.reason != "failed":
-        wall = outcome.state.started.wall if outcome.state.started else 0.0
-        keep(options.save_baseline, found.target, wall, found.result)
+    if options.save_baseline and not found.interrupted and found.result.reason != "failed":
+        keep(options.save_baseline, found.target, state.started.wall if state.started else 0.0, found.result)
 
 
 def _recorded(options: Namespace) -> CheckResult:
@@ -89,15 +100,15 @@ def _recorded(options: Namespace) -> CheckResult:
     base = _baseline(options, "", result.plan)
     own = state.started.thresholds if state.started else ()
     thresholds = thresholds_for(f"{options.target}: recorded threshold", own, options.threshold, list(state.hosts))
-    if options.save_baseline:
-        keep(options.save_baseline, options.target, state.started.wall if state.started else 0.0, result)
-    return CheckResult(
+    found = CheckResult(
         target=options.target,
         result=result,
         held=hold(_with_defaults(thresholds, base, result.plan), result, base),
         unsteady=unsteady(state, side.rows) if options.steady else None,
         baseline=base,
     )
+    _save(options, found, state)
+    return found
 
 
 def _baseline(options: Namespace, named: str, plan: LoadPlan) -> Baseline | None:

@@ -144,9 +144,8 @@ def _series(series: Series, chart: Chart) -> str:
         if series.fill:
             floor = _floor(series, part, chart)
             drawn.append(f'<path class="f c{series.colour}" d="M{line}L{floor}Z"/>')
-        if len(part) == 1 and not series.steps:
-            line += "h0"
-        drawn.append(f'<path class="s c{series.colour}" d="M{line}"/>')
+        alone = len(part) == 1 and not series.steps
+        drawn.append(f'<path class="s c{series.colour}{" dot" if alone else ""}" d="M{line}{"h0" if alone else ""}"/>')
     return "".join(drawn)
 
 

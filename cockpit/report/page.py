@@ -6,6 +6,7 @@ run, and its Content-Security-Policy has browsers see to that.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 from cockpit.analysis.compare import Effect
@@ -37,6 +38,8 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-ur
 _WORDS = ("row", "load", "change", "host", "outcome", "doubts", "threshold", "found", "text", "figure", "verdict")
 _EFFECT_TITLES = ("before → after", "change (95 % interval)", "")
 _BAR = 100.0
+# So many markers are listed without being asked for.
+_FEW = 12
 
 
 def page(state: State) -> str:
@@ -71,8 +74,13 @@ def _header(found: Findings) -> str:
     if started:
         if question_of(state):
             lines.append(f"<p class=question>{text(question_of(state))}</p>")
-        told = f"{when(started.wall)} · {clock(state.t)} long · {len(found.results)} runs · cockpit {started.version}"
-        lines.append(f"<p class=soft>{text(told)}</p>")
+        told = (
+            when(started.wall),
+            f"{clock(state.t)} long",
+            many(len(found.results), "run"),
+            f"cockpit {started.version}",
+        )
+        lines.append(f"<p class=soft>{text(' · '.join(told))}</p>")
     if found.results:
         lines.append(f"<p class=mono>{text(plan_words(found.results[-1].plan))}</p>")
         lines.append(_tiles(found))
@@ -96,18 +104,20 @@ def _tiles(found: Findings) -> str:
 def _verdicts(found: Findings) -> str:
     parts = [_verdict(verdict) for verdict in found.verdicts]
     if found.held:
-        rows = [
-            (outcome.threshold.text, str(run), "holds" if outcome.holds else "broken", found_words(outcome))
+        lines = "".join(
+            f'<tr><td class="words">{text(outcome.threshold.text)}</td><td>{run}</td>'
+            f'<td class="words {"" if outcome.holds else "bad"}">{"holds" if outcome.holds else "broken"}</td>'
+            f'<td class="words">{text(found_words(outcome))}</td></tr>'
             for run, outcome in found.held
-        ]
-        parts.append("<h3>thresholds</h3>" + table(("threshold", "run", "verdict", "found"), rows))
+        )
+        head = _head(("threshold", "run", "verdict", "found"))
+        parts.append(f'<h3>thresholds</h3><div class="scroll"><table>{head}<tbody>{lines}</tbody></table></div>')
     return "".join(parts)
 
 
 def _verdict(verdict: Verdict) -> str:
     word = verdict.word if verdict.word in ("better", "worse") else ""
-    relative = [one for one in verdict.effects if one.relative]
-    widest = max((abs(end) for one in relative for end in (one.low, one.high) if end), default=0.0)
+    widest = max((abs(end) for one in verdict.effects for end in _ends(one)), default=0.0)
     lines = "".join(
         f'<tr><td class="words nowrap">{text(figure_words(one.name))}</td><td class="words">{_effect_word(one)}</td>'
         f'<td class="nowrap">{text(value_words(one))}</td><td class="nowrap">{text(change_words(one))}</td>'
@@ -131,12 +141,19 @@ def _effect_word(one: Effect) -> str:
     return f'<span class="{role}">{text(one.word)}</span>{reason}'
 
 
+def _ends(one: Effect) -> tuple[float, ...]:
+    """Low end, high end and middle of the interval as logarithms of ratios; empty where it is not of that kind."""
+    if not one.relative or one.low is None or one.high is None or one.change is None or one.low <= -1:
+        return ()
+    return math.log1p(one.low), math.log1p(one.high), math.log1p(one.change)
+
+
 def _interval(one: Effect, widest: float) -> str:
     """The interval as a bar around no change, all of a verdict's to one scale."""
-    if not one.relative or one.low is None or one.high is None or one.change is None or widest <= 0:
+    ends = _ends(one)
+    if not ends or widest <= 0:
         return ""
-    ends = (one.low, one.high, one.change)
-    left, right, middle = (_BAR / 2 * (1 + max(-1.0, min(1.0, end / widest))) for end in ends)
+    left, right, middle = (_BAR / 2 * (1 + end / widest) for end in ends)
     role = {"better": "c0", "worse": "c1"}.get(one.word, "c7")
     return (
         f'<span class="forest"><svg viewBox="0 0 {_BAR:g} 10" preserveAspectRatio="none" aria-hidden="true">'
@@ -151,10 +168,14 @@ def _runs(found: Findings) -> str:
     lines = []
     for row in row_cells(found):
         number, label, load, *figures = row.cells
-        cells = [f"<td>{number}</td>", f'<td class="words">{text(label)}</td>', f'<td class="words">{text(load)}</td>']
+        cells = [
+            f"<td>{number}</td>",
+            f'<td class="words long">{text(label)}</td>',
+            f'<td class="words nowrap">{text(load)}</td>',
+        ]
         cells += [f"<td>{text(figure)}</td>" for figure in figures]
         cells.append(f'<td class="nowrap {row.role}">{text(row.against)}</td>')
-        cells.append(f'<td class="words warn">{"<br>".join(text(doubt) for doubt in row.doubts)}</td>')
+        cells.append(f'<td class="words long warn">{"<br>".join(text(doubt) for doubt in row.doubts)}</td>')
         lines.append(f"<tr>{''.join(cells)}</tr>")
     name = found.rows[-1].counts.latency_name
     note = f"<p class=soft>Times are {name} times in ms. ≈ is no detectable difference.</p>"
@@ -178,7 +199,8 @@ def _markers(state: State) -> str:
         for at, sign, said in rows
     )
     inside = f'<div class="scroll"><table><tbody>{lines}</tbody></table></div>'
-    return f"<details{' open' if len(rows) <= 12 else ''}><summary>{len(rows)} markers</summary>{inside}</details>\n"
+    is_open = " open" if len(rows) <= _FEW else ""
+    return f"<details{is_open}><summary>{many(len(rows), 'marker')}</summary>{inside}</details>\n"
 
 
 def _changes(state: State) -> str:
@@ -205,6 +227,10 @@ def _pairs(pairs: Iterable[tuple[str, str]]) -> str:
         role = " class=warn" if name == "doubt" else ""
         lines.append(f"<dt>{text(name)}</dt><dd{role}>{text(value)}</dd>")
     return f"<dl>{''.join(lines)}</dl>\n"
+
+
+def many(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -38,7 +38,7 @@ def timeline(state: State) -> str:
     signs = [Sign(one.t, one.sign, one.text, _kind(one.kind)) for one in state.markers]
     charts = [_rate(state, x, bands, signs), _latency(state, x, bands, signs), _generator(state, x, bands)]
     name = state.segments[-1].counts.latency_name
-    heat = heat_map(state.seconds, x, f"where the replies lie: {name} time (ms) over time, darker is more of them")
+    heat = heat_map(state.seconds, x, f"{name} time (ms) of the replies over time; the stronger the colour the more")
     return "".join(draw(chart) for chart in (*charts[:2], *([heat] if heat else []), charts[2]))
 
 
@@ -121,13 +121,13 @@ def _generator(state: State, x: Axis, bands: list[tuple[float, float, str]]) -> 
 
 
 def _by_second(seconds: Sequence[LoadSecond], figure: Callable[[LoadSecond], float]) -> list[Point]:
-    """A point in the middle of each second, with a gap where seconds are missing."""
+    """A point in the middle of what is covered of each second, with a gap where seconds are missing."""
     points: list[Point] = []
     before = None
     for second in seconds:
         if before is not None and second.second > before + 1:
             points.append((before + 1.0, None))
-        points.append((second.second + 0.5, float(figure(second))))
+        points.append(((second.start + second.end) / 2, float(figure(second))))
         before = second.second
     return points
 

@@ -63,7 +63,7 @@ th, td { text-align: right; padding: .22rem .7rem .22rem 0; border-bottom: 1px s
 th { color: var(--soft); font-weight: 600; }
 th:last-child, td:last-child { padding-right: 0; }
 td:first-child, th:first-child, td.words, th.words { text-align: left; }
-td.words { overflow-wrap: anywhere; min-width: 9rem; }
+td.words { overflow-wrap: break-word; max-width: 34rem; } td.long { min-width: 11rem; }
 td.nowrap { white-space: nowrap; }
 ul { margin: .3rem 0; padding-left: 1.2rem; } li { overflow-wrap: anywhere; }
 details { margin: .3rem 0 .8rem; } summary { cursor: pointer; color: var(--soft); }
@@ -71,7 +71,8 @@ details { margin: .3rem 0 .8rem; } summary { cursor: pointer; color: var(--soft)
 .forest svg { position: absolute; inset: 0; width: 100%; height: 100%; overflow: visible; }
 .verdict { border-left: .25rem solid var(--rule); padding-left: .8rem; margin: .8rem 0; break-inside: avoid; }
 .verdict.better { border-color: var(--good); } .verdict.worse { border-color: var(--bad); }
-nav { margin: .8rem 0 0; font-size: .9rem; } nav a { color: var(--good); margin-right: 1em; white-space: nowrap; }
+nav { display: flex; flex-wrap: wrap; gap: .2rem 1.1rem; margin: .8rem 0 0; font-size: .9rem; }
+nav a { color: var(--good); }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1.2rem; margin: .4rem 0; font-size: .9rem; }
 dt { color: var(--soft); } dd { margin: 0; overflow-wrap: anywhere; }
 @media (max-width: 40rem) {

@@ -1,0 +1,280 @@
+"""`cockpit check` in a shell script, on a real server: every way it can end."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from xml.etree import ElementTree
+
+import msgspec
+import pytest
+
+from cockpit.cli import main
+from cockpit.report import baselines
+from cockpit.report.check_result import CheckJson, check_schema
+from tests.report.test_compare import recorded
+from tests.session.events import small_session
+
+SCRIPT = Path(__file__).with_name("check.sh")
+EXITS = {
+    "good": 0,
+    "broken": 99,
+    "against": 99,
+    "other-load": 2,
+    "no-baseline": 2,
+    "aborted": 99,
+    "capped": 0,
+    "unknown": 2,
+    "refused": 3,
+    "unsteady": 4,
+    "too-short": 4,
+    "recorded": 0,
+    "recording": 0,
+    "recording-broken": 99,
+    "interrupted": 130,
+    "generator": 1,
+}
+# A reply of /slower takes this much (s) longer for each second since the first one.
+SLOWER = 0.01
+# So many requests are more than what asks before a run.
+UNDER_WAY = 100
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """`/status/503` answers with that; `/slower` ever later; of some paths a file in the folder tells when they are under load."""
+
+    protocol_version = "HTTP/1.1"
+    wbufsize = -1
+    folder: Path
+    asked: Counter[str]
+    began = 0.0
+
+    def do_GET(self) -> None:
+        status = int(self.path.removeprefix("/status/")) if self.path.startswith("/status/") else 200
+        if self.path == "/slower":
+            type(self).began = type(self).began or time.monotonic()
+            time.sleep(SLOWER * (time.monotonic() - self.began))
+        elif self.path in ("/interrupted", "/generator"):
+            self.asked[self.path] += 1
+            if self.asked[self.path] == UNDER_WAY:
+                (self.folder / f"asked{self.path}").touch()
+        self.send_response(status)
+        self.send_header("Content-Length", "2")
+        self.end_headers()
+        self.wfile.write(b"ok")
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing: tests read stderr."""
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A client that is killed is part of the test."""
+
+
+@contextmanager
+def server(folder: Path) -> Iterator[str]:
+    (folder / "asked").mkdir()
+    handler = type("Handler", (_Handler,), {"folder": folder, "asked": Counter()})
+    found = _Server(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=found.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{found.server_address[1]}"
+    finally:
+        found.shutdown()
+        thread.join()
+        found.server_close()
+
+
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, int]]:
+    """The folder of the script, and what it said."""
+    folder = tmp_path_factory.mktemp("check")
+    with server(folder) as url:
+        environment = {**os.environ, "URL": url, "PYTHON": sys.executable, "XDG_STATE_HOME": str(folder / "state")}
+        done = subprocess.run(
+            ["sh", SCRIPT], cwd=folder, env=environment, capture_output=True, text=True, timeout=240, check=False
+        )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder, {name: int(code) for name, code in (line.split() for line in done.stdout.splitlines())}
+
+
+def test_every_exit_code(ended: tuple[Path, dict[str, int]]) -> None:
+    folder, codes = ended
+    assert codes == EXITS, "".join(path.read_text() for path in sorted(folder.glob("*.err")))
+    for path in folder.glob("*.err"):
+        assert "Traceback" not in path.read_text(), path.name
+
+
+def test_what_is_wrong_is_one_line(ended: tuple[Path, dict[str, int]]) -> None:
+    folder, _ = ended
+    for name, said in (
+        ("other-load", "baseline before: was made under a different load: concurrency 1 → 2; --anyway"),
+        ("no-baseline", "gone: no such baseline; there are: before"),
+        ("unknown", "unknown figure 'speed'"),
+        ("refused", "127.0.0.1 port 1"),
+    ):
+        errors = [line for line in (folder / f"{name}.err").read_text().splitlines() if line.startswith("cockpit: ")]
+        assert len(errors) == 1, name
+        assert said in errors[0]
+        assert (folder / f"{name}.out").read_text() == ""
+
+
+def test_a_compact_table(ended: tuple[Path, dict[str, int]]) -> None:
+    folder, _ = ended
+    lines = (folder / "broken.out").read_text().splitlines()
+    assert "  BROKEN  failed == 0  found 100" in lines
+    assert lines[-1] == "check: 1 of 1 thresholds broken"
+    assert len(lines) <= 8
+    assert (folder / "good.out").read_text().endswith("check: good\n")
+    assert "NOT STEADY  too short to tell" in (folder / "too-short.out").read_text()
+
+
+def test_json_says_why(ended: tuple[Path, dict[str, int]]) -> None:
+    folder, _ = ended
+    found = {name: json.loads((folder / f"{name}.out").read_text()) for name in ("against", "aborted", "capped")}
+    found |= {name: json.loads((folder / f"{name}.out").read_text()) for name in ("unsteady", "interrupted")}
+    for name, told in found.items():
+        msgspec.convert(told, CheckJson)
+        assert told["check"]["exit"] == EXITS[name]
+    assert found["against"]["check"]["baseline"]["name"] == "before"
+    assert found["aborted"]["check"]["aborted"] == "failed < 10"
+    assert [one["holds"] for one in found["aborted"]["thresholds"]] == [False, False]
+    assert found["aborted"]["ended"] == "stopped"
+    assert found["capped"]["check"]["capped"] == 1.0
+    assert found["unsteady"]["check"]["steady"] is False
+    assert "check" in check_schema()["$defs"]["CheckJson"]["required"]
+
+
+def test_junit_has_a_case_a_threshold(ended: tuple[Path, dict[str, int]]) -> None:
+    folder, _ = ended
+    for name, failures in (("good", 0), ("broken", 1)):
+        suite = ElementTree.parse(folder / f"{name}.xml").getroot().find("testsuite")
+        assert suite is not None
+        assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("1", str(failures), "0")
+        cases = suite.findall("testcase")
+        assert [case.get("name") for case in cases] == ["failed == 0"]
+        assert len(suite.findall("testcase/failure")) == failures
+
+
+@pytest.fixture
+def state_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return tmp_path
+
+
+@pytest.fixture
+def file(state_home: Path) -> str:
+    return str(recorded(state_home / "small.cockpit", list(small_session())))
+
+
+def test_a_baseline_is_set_shown_listed_and_deleted(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["baseline", "list"]) == 0
+    assert "no baseline in " in capsys.readouterr().out
+    assert main(["baseline", "set", "spring", f"{file}#1"]) == 0
+    assert main(["baseline", "set", "spring", file]) == 0
+    assert oct(baselines.folder().joinpath("spring.json").stat().st_mode & 0o777) == "0o600"
+    assert sorted(path.name for path in baselines.folder().iterdir()) == ["spring.json"]
+    capsys.readouterr()
+    assert main(["baseline", "list", "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert [one["name"] for one in listed] == ["spring"]
+    assert listed[0]["figures"]["rate"] == pytest.approx(200)
+    assert main(["baseline", "show", "spring"]) == 0
+    shown = capsys.readouterr().out
+    assert "2023-11-14 22:13 UTC" in shown
+    assert "p99.9" in shown
+    assert "web1.cpu.idle" in shown
+    assert main(["check", file, "--baseline", "spring"]) == 0
+    assert "ok      rate >= 95% of baseline  found 200, needs >= 190" in capsys.readouterr().out
+    assert main(["baseline", "delete", "spring"]) == 0
+    assert main(["baseline", "show", "spring"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("show",), "baseline show: name the baseline"),
+        (("set", "x"), "name the recording it is made from"),
+        (("set", "../x", "FILE"), "is no name for a baseline"),
+        (("delete", "none"), "none: no such baseline"),
+        (("set", "x", "none.cockpit"), "none.cockpit: no such recording"),
+    ],
+)
+def test_a_baseline_that_makes_no_sense(
+    file: str, arguments: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["baseline", *(file if one == "FILE" else one for one in arguments)]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_damaged_baseline_is_one_line(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["baseline", "set", "x", file]) == 0
+    path = baselines.folder() / "x.json"
+    whole = path.read_bytes()
+    for broken in (b"", whole[:500], b"{}", whole.replace(b'"format":1', b'"format":9'), b"\xff\xfe"):
+        path.write_bytes(broken)
+        assert main(["baseline", "show", "x"]) == 2
+        assert "x.json: " in capsys.readouterr().err.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (("-c", "3"), "-c: what was recorded is checked as it is"),
+        (("--abort-on", "p99 < 1s"), "--abort-on: what was recorded"),
+        (("--threshold", "rate > 90% of baseline"), "name the baseline with --baseline NAME"),
+        (("--threshold", "web9.cpu.idle > 3"), "no host 'web9' is watched"),
+    ],
+)
+def test_what_a_recording_cannot_be_asked(
+    file: str, flags: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", file, *flags]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_server_figures_are_held_too(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    thresholds = ("web1.cpu.idle > 20", "web1.processes.defunct == 0", "p99.9 < 200ms", "web1.cpu.idle > 80")
+    assert main(["check", file, *(flag for one in thresholds for flag in ("--threshold", one))]) == 99
+    told = capsys.readouterr().out
+    assert told.count("ok ") == 3
+    assert "BROKEN  web1.cpu.idle > 80" in told
+    assert "check: 1 of 4 thresholds broken" in told
+
+
+def test_a_recording_is_held_against_its_steadiness(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", file, "--steady"]) == 0
+    assert "ok      steady" in capsys.readouterr().out
+    assert main(["check", f"{file}@5s..9s", "--steady"]) == 4
+
+
+@pytest.mark.parametrize(
+    ("check", "said"),
+    [
+        ('abort_on = ["completed > 3"]', "completed is known at the end of a run"),
+        ('abort_on = ["speed > 3"]', "check.abort_on: 'speed > 3': unknown figure"),
+        ('cap = "soon"', "check.cap: 'soon' is not a duration"),
+        ('steady = "yes"', "check.steady: found 'yes'; allowed: true or false"),
+        ('baseline = "none"', "none: no such baseline"),
+    ],
+)
+def test_what_a_profile_can_get_wrong(
+    state_home: Path, check: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    profile = state_home / "p.toml"
+    profile.write_text(f'[target]\nurl = "http://127.0.0.1:1/"\n[check]\n{check}\n')
+    assert main(["check", str(profile)]) == 2
+    assert said in capsys.readouterr().err

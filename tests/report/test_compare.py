@@ -1,0 +1,144 @@
+"""Two recordings, runs or stretches beside each other."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from cockpit.analysis.comparison import compare
+from cockpit.analysis.comparison_words import bars
+from cockpit.cli import main
+from cockpit.model.errors import UsageError
+from cockpit.model.events import AnyEvent, RunStarted
+from cockpit.report.comparison_json import CompareJson, compare_schema, to_json
+from cockpit.report.comparison_text import comparison_text
+from cockpit.report.sources import is_recording, open_run, open_side, parse_source
+from cockpit.session.recording.writer import RecordingWriter
+from tests.session.events import PLAN, small_session
+
+
+def recorded(path: Path, events: list[AnyEvent]) -> Path:
+    writer = RecordingWriter(path)
+    writer.record(events)
+    writer.close()
+    assert not writer.trouble
+    return path
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return recorded(tmp_path_factory.mktemp("compare") / "small.cockpit", list(small_session()))
+
+
+@pytest.fixture(scope="module")
+def louder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same under twice the connections."""
+    plan = msgspec.structs.replace(PLAN, concurrency=40)
+    events = [
+        msgspec.structs.replace(event, plan=plan) if isinstance(event, RunStarted) else event
+        for event in small_session()
+    ]
+    return recorded(tmp_path_factory.mktemp("compare") / "louder.cockpit", events)
+
+
+def test_a_run_and_a_stretch_are_named_after_the_file(file: Path) -> None:
+    assert parse_source(f"{file}#2").run == 2
+    assert parse_source(f"{file}@10s..20s").stretch == ("10s", "20s")
+    assert parse_source(f"{file}#x").run is None
+    odd = file.with_name("a#1")
+    odd.touch()
+    assert parse_source(str(odd)).path == odd
+    assert parse_source(f"{odd}#2") == (odd, 2, None)
+
+
+def test_what_a_recording_is(file: Path, tmp_path: Path) -> None:
+    assert is_recording(f"{file}#2")
+    assert is_recording("gone.cockpit")
+    assert not is_recording("http://a/#2")
+    profile = tmp_path / "p.toml"
+    profile.write_text("[target]")
+    assert not is_recording(str(profile))
+    plain = tmp_path / "renamed"
+    plain.write_bytes(file.read_bytes())
+    assert is_recording(str(plain))
+
+
+def test_two_runs_of_a_recording(file: Path) -> None:
+    found = compare(open_side(f"{file}@5s..15s"), open_side(f"{file}#2"))
+    assert [(one.what, one.before, one.after) for one in found.settings] == [("MaxSpareServers", "10", "30")]
+    assert found.load == ()
+    figures = {one.name: one for one in found.figures}
+    assert (figures["completed"].before, figures["completed"].after) == (2000, 4000)
+    assert figures["rate"].before == pytest.approx(200)
+    assert figures["rate"].change == pytest.approx(0, abs=0.001)
+    idle = next(one for one in found.hosts["web1"] if one.name == "cpu.idle")
+    assert idle.before == pytest.approx(50, abs=1)
+    verdict = found.verdicts[0]
+    assert verdict.reason.startswith("too short to tell")
+
+
+def test_a_stretch_is_cut_at_its_edges(file: Path) -> None:
+    side = open_side(f"{file}@6s..12s")
+    assert side.result.seconds == pytest.approx(6, abs=0.11)
+    assert side.result.counts.completed == pytest.approx(1200, abs=20)
+    assert side.result.counts.service.count == side.result.counts.completed
+    assert side.knobs == {"MaxSpareServers": "10"}
+    # From within the first run into the second, over a change: not one thing.
+    with pytest.raises(UsageError, match="a setting was changed between its runs; name one as FILE#1"):
+        open_side(f"{file}@6s..50s")
+
+
+def test_sides_that_are_none(file: Path) -> None:
+    with pytest.raises(UsageError, match="#7: no such run; its runs: 1 to 2"):
+        open_side(f"{file}#7")
+    with pytest.raises(UsageError, match="no load was counted there"):
+        open_side(f"{file}@26s..30s")
+    with pytest.raises(UsageError, match="its end does not come after its beginning"):
+        open_side(f"{file}@26s..20s")
+    with pytest.raises(UsageError, match="a setting was changed between its runs"):
+        open_side(str(file))
+    with pytest.raises(UsageError, match="'soon' is no instant"):
+        open_side(f"{file}@soon..20s")
+
+
+def test_the_last_run_is_taken_where_one_is_needed(file: Path) -> None:
+    assert [row.run for row in open_run(str(file)).rows] == [2]
+    assert [row.run for row in open_run(f"{file}#1").rows] == [1, 1]
+
+
+def test_text_has_all_of_it(file: Path) -> None:
+    told = comparison_text(compare(open_side(f"{file}#2"), open_side(f"{file}@5s..15s")))
+    for piece in ("MaxSpareServers", "p99.9", "web1", "cpu.idle", "not comparable: too short", "█", "before  "):
+        assert piece in told
+    assert all(len(line) < 200 for line in told.splitlines())
+
+
+def test_json_holds_to_its_schema(file: Path) -> None:
+    found = to_json(compare(open_side(f"{file}@5s..15s"), open_side(f"{file}#2")))
+    assert msgspec.convert(msgspec.to_builtins(found), CompareJson) == found
+    assert sum(found.distribution.before) == pytest.approx(1)
+    assert len(found.distribution.edges) == len(found.distribution.before) + 1
+    assert "CompareJson" in compare_schema()["$defs"]
+
+
+def test_different_loads_are_refused(file: Path, louder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sides = f"{file}#2", f"{louder}#2"
+    assert main(["compare", *sides]) == 2
+    refused = capsys.readouterr()
+    assert refused.out == ""
+    assert "different load: concurrency 20 → 40; --anyway compares them still" in refused.err
+    assert main(["compare", *sides, "--anyway", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["load"] == ["concurrency 20 → 40"]
+    assert main(["compare", *sides, "--anyway"]) == 0
+    assert "! the load differs: concurrency 20 → 40" in capsys.readouterr().out
+
+
+def test_bars_lie_over_each_other() -> None:
+    assert bars(1.0, 0.5, 8) == "████▀▀▀▀"
+    assert bars(0.25, 0.5, 8) == "██▄▄    "
+    assert bars(0.0, 0.001, 4) == "▄   "
+    assert bars(0.0, 0.0, 4) == "    "

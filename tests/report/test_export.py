@@ -1,0 +1,132 @@
+"""A recording in the formats of other tools, each read back by what knows the format."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from hdrh.log import HistogramLogReader  # type: ignore[import-untyped]
+
+from cockpit.cli import main
+from cockpit.model.events import decode
+from cockpit.model.fold import fold_all
+from cockpit.model.histogram import Histogram
+from tests.report.test_compare import recorded
+from tests.session.events import small_session
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return recorded(tmp_path_factory.mktemp("export") / "small.cockpit", list(small_session()))
+
+
+def exported(file: Path | str, output: Path, *flags: str) -> str:
+    assert main(["export", str(file), "-o", str(output), *flags]) == 0
+    return output.read_text()
+
+
+def test_every_event_is_a_line(file: Path, tmp_path: Path) -> None:
+    lines = exported(file, tmp_path / "x.jsonl").splitlines()
+    assert [decode(line) for line in lines] == list(small_session())
+    assert json.loads(lines[0])["event"] == "session_started"
+
+
+def test_series_have_a_row_a_second(file: Path, tmp_path: Path) -> None:
+    rows = list(csv.DictReader(io.StringIO(exported(file, tmp_path / "x.csv"))))
+    assert [int(row["t_s"]) for row in rows] == list(range(61))
+    assert rows[10]["utc"] == "2023-11-14T22:13:30Z"
+    loaded = rows[10]
+    assert (loaded["run"], loaded["row"]) == ("1", "1")
+    assert float(loaded["rate_per_s"]) == pytest.approx(200, rel=0.01)
+    assert float(loaded["web1.cpu.idle_percent"]) == pytest.approx(50, abs=1)
+    assert loaded["web1.processes.count"] == "5"
+    assert (rows[20]["run"], rows[20]["row"]) == ("1", "2")
+    assert (rows[40]["run"], rows[40]["row"]) == ("2", "3")
+    assert rows[30]["run"] == rows[30]["completed"] == rows[30]["web1.cpu.idle_percent"] == ""
+    assert sum(int(row["completed"] or 0) for row in rows) == 8000
+
+
+def test_titles_are_no_formulas(tmp_path: Path) -> None:
+    from msgspec.structs import replace
+
+    from cockpit.model.events import SessionStarted
+    from cockpit.model.hosts import HostConfig
+    from cockpit.report.series import series_csv
+
+    first = next(small_session())
+    assert isinstance(first, SessionStarted)
+    state = fold_all([replace(first, hosts=(HostConfig(name="=cmd|' /C calc'!A0"),))])
+    title = next(series_csv(state))
+    assert "'=cmd" in title
+    assert ",=cmd" not in title
+
+
+def test_a_log_holds_the_histograms_of_one_run(file: Path, tmp_path: Path) -> None:
+    output = tmp_path / "x.hlog"
+    exported(f"{file}#2", output)
+    reader = HistogramLogReader(str(output), None)
+    total = 0
+    while (histogram := reader.get_next_interval_histogram()) is not None:
+        total += histogram.get_total_count()
+    reader.close()
+    expected = Histogram.merged(row.counts.service for row in fold_all(small_session()).segments if row.run == 2)
+    assert total == expected.count == 4000
+
+
+def test_of_several_runs_one_must_be_named(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["export", str(file), "--format", "hlog"]) == 2
+    assert "has 2 runs; name one as FILE#1" in capsys.readouterr().err
+    assert main(["export", f"{file}#3", "--format", "hlog"]) == 2
+    assert "#3: no such run; it has 2" in capsys.readouterr().err
+
+
+def test_the_screen_as_svg(file: Path, tmp_path: Path) -> None:
+    svg = exported(file, tmp_path / "x.svg", "--at", "12s", "--size", "100x30")
+    root = ElementTree.fromstring(svg)
+    said = "".join(root.itertext()).replace("\xa0", " ")
+    assert "00:00:12" in said
+    assert "REPLAY PAUSED" in said
+    assert not re.search(r"href|@import|@font-face|url\((?!#)", svg)
+    table = exported(file, tmp_path / "y.svg", "--at", "30s", "--keys", "v")
+    assert "per cent" in "".join(ElementTree.fromstring(table).itertext()).replace("\xa0", " ")
+
+
+def test_the_screen_as_a_cast(file: Path, tmp_path: Path) -> None:
+    flags = ("--at", "8s", "--until", "12s", "--every", "2s", "--size", "100x30")
+    head, *events = map(json.loads, exported(file, tmp_path / "x.cast", *flags).splitlines())
+    assert (head["version"], head["width"], head["height"]) == (2, 100, 30)
+    assert head["timestamp"] == 1_700_000_008
+    assert [at for at, _, _ in events] == [0.0, 2.0, 4.0, 6.0]
+    assert {kind for _, kind, _ in events} == {"o"}
+    first = events[0][2]
+    assert first.startswith("\x1b[2J\x1b[1;1H")
+    for (_, _, text), clock in zip(events, ("00:00:08", "00:00:10", "00:00:12"), strict=False):
+        assert clock in re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", text)
+    # Only lines that changed are drawn anew.
+    assert 0 < len(events[1][2]) < len(first)
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ((), "which format? --format jsonl|csv|hlog|cast|svg"),
+        (("--format", "csv", "--at", "3s"), "--at: of a picture of the screen (cast, svg), not of csv"),
+        (("--format", "svg", "--at", "2h"), "--at: lies outside the recording, which is 60 s long"),
+        (("--format", "svg", "--size", "9x9"), "--size 9x9: allowed: 20x5 to 500x200"),
+        (("--format", "svg", "--size", "big"), "--size 'big': write it as 120x40"),
+        (("--format", "cast", "--at", "9s", "--until", "5s"), "does not come after the beginning"),
+        (("--format", "cast", "--every", "1ms"), "--every: makes more than 20000 pictures"),
+    ],
+)
+def test_what_makes_no_sense_is_one_line(
+    file: Path, flags: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["export", str(file), *flags]) == 2
+    told = capsys.readouterr()
+    assert said in told.err
+    assert told.out == ""

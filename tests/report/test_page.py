@@ -1,0 +1,212 @@
+"""The report as HTML and as Markdown: what stands in it, that it is always the same, and that no text is markup."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from cockpit.cli import main
+from cockpit.model.events import (
+    AnyEvent,
+    ChangeBegun,
+    ChangeEnded,
+    HostChanged,
+    KnobRead,
+    Note,
+    RunEnded,
+    RunStarted,
+    SessionStarted,
+    WorkerLost,
+)
+from cockpit.model.fold import fold_all
+from cockpit.model.state import State
+from cockpit.report.charts import decades, from_zero, thinned
+from cockpit.report.markdown import markdown, md
+from cockpit.report.page import page
+from tests.report.test_compare import recorded
+from tests.session.events import small_session
+
+EVIL = '"><script>owned = 1</script><img src=x onerror="owned = 1"> \' & \x1b[2J\u202e |`[a](http://evil/)\n# x'
+VOID = {"meta", "link", "br", "img", "input", "hr"}
+
+
+def evil(event: AnyEvent) -> AnyEvent:
+    """The event with hostile text wherever a text stands that others wrote."""
+    match event:
+        case SessionStarted():
+            environment = {"kernel": EVIL, EVIL: EVIL}
+            return replace(event, name=EVIL, question=EVIL, target=EVIL, environment=environment, version=EVIL)
+        case HostChanged(facts=facts) if facts:
+            return replace(event, facts=replace(facts, hostname=EVIL, kernel=EVIL), detail=EVIL)
+        case RunStarted():
+            plan = replace(event.plan, url=f"http://web1/{EVIL}")
+            return replace(event, plan=plan, warnings=(EVIL,), addresses=(EVIL,))
+        case KnobRead():
+            return replace(event, value=EVIL)
+        case ChangeBegun():
+            settings = tuple(replace(one, new=EVIL) for one in event.settings)
+            return replace(event, settings=settings, diff=EVIL, who=EVIL, cost=EVIL)
+        case ChangeEnded():
+            return replace(event, detail=EVIL)
+        case RunEnded():
+            return replace(event, reason="failed", detail=EVIL)
+        case Note():
+            return replace(event, text=EVIL)
+    return event
+
+
+def hostile_state() -> State:
+    lost: list[AnyEvent] = [
+        WorkerLost(t=20, run=1, worker=0, detail=EVIL),
+        HostChanged(t=59, host="web1", condition="lost", detail=EVIL),
+    ]
+    return fold_all([*map(evil, small_session()), *lost])
+
+
+class Outline(HTMLParser):
+    """Fails where tags do not match; notes what is there."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: set[str] = set()
+        self.attributes: set[str] = set()
+        self.said: list[str] = []
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes |= {name for name, _ in attributes}
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes |= {name for name, _ in attributes}
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.said.append(data)
+
+
+def outline(html: str) -> Outline:
+    found = Outline()
+    found.feed(html)
+    found.close()
+    assert found.open == []
+    return found
+
+
+@pytest.fixture(scope="module")
+def small() -> str:
+    return page(fold_all(small_session()))
+
+
+def test_all_of_it_is_there(small: str) -> None:
+    said = " ".join(outline(small).said)
+    for section in ("Verdicts", "Timeline", "Runs", "Latency", "Servers", "Changes", "Environment"):
+        assert section in said
+    for piece in ("A MaxSpareServers 10 → 30", "2023-11-14 22:13:20 UTC", "looked at it", "throughput", "memory"):
+        assert piece in said
+    assert "closed c=20 10 s" in said
+    assert "not comparable" in said
+
+
+def test_it_needs_nothing_else(small: str) -> None:
+    found = outline(small)
+    assert not {"script", "iframe", "object", "embed", "base", "form"} & found.tags
+    assert re.findall(r"(?:src|href|action|data)=\"(?!#|data:)", small) == []
+    assert "default-src 'none'" in small
+    assert "@import" not in small
+    assert "url(" not in small
+    # Every address in it is one that was loaded, as text.
+    assert set(re.findall(r"https?://[^\s<\"]+", small)) == {"http://web1/"}
+
+
+def test_it_is_always_the_same(small: str) -> None:
+    assert page(fold_all(small_session())) == small
+    assert len(small) < 200_000
+
+
+def test_hostile_text_is_text() -> None:
+    html = page(hostile_state())
+    found = outline(html)
+    assert not {"script", "img"} & found.tags
+    assert not {name for name in found.attributes if name.startswith("on") or name == "src"}
+    assert "\x1b" not in html
+    assert "\u202e" not in html
+    assert any("<script>owned = 1</script>" in said for said in found.said)
+
+
+def test_hostile_text_is_text_in_markdown() -> None:
+    told = markdown(hostile_state())
+    assert "\x1b" not in told
+    assert not re.search(r"(?<!\\)<(?:script|img)", told)
+    assert not re.search(r"(?<!\\)\]\(", told)
+    for table in re.findall(r"(?:^\|.*\n)+", told, re.MULTILINE):
+        assert len({len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()}) == 1
+
+
+def test_markup_is_set_apart() -> None:
+    assert md("a|b *c* [d](e) <f>") == r"a\|b \*c\* \[d\](e) \<f\>"
+    assert md("see https://evil/ www.evil") == r"see https\://evil/ www\.evil"
+
+
+def test_sessions_without_much_in_them() -> None:
+    events = list(small_session())
+    never_read = [event for event in events if not isinstance(event, HostChanged)]
+    for some in (events[:1], events[:3], events[:10], never_read):
+        found = outline(page(fold_all(some)))
+        assert "section" in found.tags
+        assert markdown(fold_all(some)).startswith("# small\n")
+    outline(page(State()))
+
+
+@pytest.mark.parametrize(
+    ("name", "flags", "begins"),
+    [
+        ("r.html", (), "<!doctype html>"),
+        ("r.md", (), "# small\n"),
+        ("r.json", (), "[\n"),
+        ("r.txt", (), "run 1  GET http://web1/"),
+        ("r", ("--format", "html"), "<!doctype html>"),
+        ("r2", ("--json",), "[\n"),
+    ],
+)
+def test_the_ending_or_the_flag_says_the_format(tmp_path: Path, name: str, flags: tuple[str, ...], begins: str) -> None:
+    file = recorded(tmp_path / "small.cockpit", list(small_session()))
+    output = tmp_path / name
+    output.write_text("older")
+    output.chmod(0o640)
+    assert main(["report", str(file), "-o", str(output), *flags]) == 0
+    assert output.read_text().startswith(begins)
+    assert output.stat().st_mode & 0o777 == 0o640
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["small.cockpit", name])
+
+
+def test_a_report_that_cannot_be_written_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = recorded(tmp_path / "small.cockpit", list(small_session()))
+    assert main(["report", str(file), "-o", str(tmp_path / "none" / "r.html")]) == 2
+    assert "none/r.html: cannot be written: No such file or directory" in capsys.readouterr().err
+
+
+def test_axes() -> None:
+    assert [value for value, _ in from_zero(1234).labels] == [0, 500, 1000, 1500]
+    assert from_zero(0).high == 1
+    labels = [label for _, label in decades(0.0008, 0.9, "{:g}".format).labels]
+    assert labels == ["0.0001", "0.001", "0.01", "0.1", "1"]
+    assert decades(0.5, 0.5, str).at(0.5) == pytest.approx(0.699, abs=0.001)
+    assert decades(0.5, 0.5, str).at(0.0) == 0
+
+
+def test_many_points_keep_their_peaks() -> None:
+    points = [(float(x), 100.0 if x == 777 else 1.0) for x in range(10_000)]
+    kept = thinned(points)
+    assert len(kept) <= 600
+    assert max(value for _, value in kept if value is not None) == 100.0
+    assert thinned(points[:10]) == points[:10]
