@@ -1,20 +1,22 @@
-"""`make screenshots`: pictures of the screen, each from a recording of a session on the lab."""
+"""`make screenshots`: pictures of the screen and of the HTML report, from recordings of sessions on the lab."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 # Before Textual is imported: no movement, no dependence on the terminal this runs in.
 os.environ |= {"TEXTUAL_ANIMATIONS": "none", "TEXTUAL_COLOR_SYSTEM": "truecolor", "TERM": "xterm-256color"}
 
-from cockpit.session.loop import Session
+from cockpit.report.page import page
+from cockpit.report.sources import read_state
 from cockpit.session.recording.reader import Recording
-from cockpit.session.replay import ReplaySource
-from cockpit.tui.app import CockpitApp
+from cockpit.tui.picture import svg_at
+from tests.browser import browser, chromium
 
 ROOT = Path(__file__).parents[1]
 RECORDINGS = ROOT / "tests" / "recordings"
@@ -39,6 +41,7 @@ PICTURES = (
     Picture("main-40x12", 40, 12, -1.0),
     Picture("tuning", 120, 40, -1.0, ("t",)),
     Picture("help", 120, 40, -1.0, ("question_mark",)),
+    Picture("compare", 120, 40, -1.0, ("c",)),
     Picture("processes", 120, 40, 20.0, ("p", "s", "down")),
     Picture("two-hosts-120x40", 120, 40, 15.0, recording="two-hosts"),
     Picture("two-hosts-200x50", 200, 50, 15.0, recording="two-hosts"),
@@ -47,30 +50,39 @@ PICTURES = (
 )
 
 
+# Pictures of the HTML report: name, width, height, whether dark.
+REPORTS = (("report-desk", 1200, 1500, False), ("report-phone", 390, 1500, True))
+
+
 async def take(picture: Picture, folder: Path) -> Path:
     """Writes `folder/NAME.svg` and returns its path."""
     with Recording(RECORDINGS / f"{picture.recording}.cockpit") as recording:
         at = picture.at if picture.at >= 0 else recording.end + picture.at
-        session = Session(ReplaySource(recording, at, playing=False))
-        app = CockpitApp(session)
-        async with app.run_test(size=(picture.columns, picture.rows)) as pilot:
-            await session.until(lambda state: state.started is not None)
-            await pilot.press(*picture.keys)
-            await pilot.pause()
-            path = folder / f"{picture.name}.svg"
-            path.write_text(_self_contained(app.export_screenshot(title="cockpit")))
+        path = folder / f"{picture.name}.svg"
+        path.write_text(await svg_at(recording, at, (picture.columns, picture.rows), picture.keys))
     return path
 
 
-def _self_contained(svg: str) -> str:
-    """Without the fonts that Textual would have a viewer fetch; spaces kept for renderers that drop them."""
-    without_fonts = re.sub(r"@font-face \{.*?\}", "", svg, flags=re.DOTALL)
-    return without_fonts.replace("<text ", '<text xml:space="preserve" ')
+def take_reports(folder: Path) -> Iterator[Path]:
+    """Writes `folder/NAME.png` of the report, as a browser shows it, and yields their paths."""
+    with TemporaryDirectory() as scratch, browser(Path(scratch) / "chromium") as driven:
+        page_of = Path(scratch) / "report.html"
+        page_of.write_text(page(read_state(RECORDINGS / "spare-servers.cockpit")))
+        for name, width, height, dark in REPORTS:
+            look = driven.look(page_of, width, height, "0", dark=dark)
+            path = folder / f"{name}.png"
+            path.write_bytes(look.picture)
+            yield path
 
 
 async def main() -> None:
     for picture in PICTURES:
         print(await take(picture, ROOT / "screenshots"))
+    if chromium() is None:
+        print("no pictures of the HTML report: chromium is missing")
+        return
+    for path in take_reports(ROOT / "screenshots"):
+        print(path)
 
 
 if __name__ == "__main__":

@@ -50,6 +50,7 @@ def page(state: State) -> str:
         ("verdicts", "Verdicts", _verdicts(found)),
         ("timeline", "Timeline", timeline(state) + _markers(state)),
         ("runs", "Runs", _runs(found)),
+        ("thresholds", "Thresholds", _thresholds(found)),
         ("latency", "Latency", _latency(found)),
         ("hosts", "Servers", "".join(host_section(state, host, found.rows) for host in state.hosts.values())),
         ("changes", "Changes", _changes(state)),
@@ -102,28 +103,29 @@ def _tiles(found: Findings) -> str:
 
 
 def _verdicts(found: Findings) -> str:
-    parts = [_verdict(verdict) for verdict in found.verdicts]
-    if found.held:
-        lines = "".join(
-            f'<tr><td class="words">{text(outcome.threshold.text)}</td><td>{run}</td>'
-            f'<td class="words {"" if outcome.holds else "bad"}">{"holds" if outcome.holds else "broken"}</td>'
-            f'<td class="words">{text(found_words(outcome))}</td></tr>'
-            for run, outcome in found.held
-        )
-        head = _head(("threshold", "run", "verdict", "found"))
-        parts.append(f'<h3>thresholds</h3><div class="scroll"><table>{head}<tbody>{lines}</tbody></table></div>')
-    return "".join(parts)
+    return "".join(_verdict(verdict) for verdict in found.verdicts)
+
+
+def _thresholds(found: Findings) -> str:
+    """A line a threshold, a column a run."""
+    if not found.held:
+        return ""
+    runs = sorted({run for run, _ in found.held})
+    lines: dict[str, list[str]] = {}
+    for _, outcome in found.held:
+        said = f"{'holds' if outcome.holds else 'broken'}: {found_words(outcome)}"
+        cell = f'<td class="words nowrap{"" if outcome.holds else " bad"}">{text(said)}</td>'
+        lines.setdefault(outcome.threshold.text, []).append(cell)
+    rows = "".join(f'<tr><td class="nowrap">{text(name)}</td>{"".join(cells)}</tr>' for name, cells in lines.items())
+    head = "".join(f"<th class=words>run {run}</th>" for run in runs)
+    table_of = f"<table><thead><tr><th>threshold</th>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    return f'<div class="scroll">{table_of}</div>\n'
 
 
 def _verdict(verdict: Verdict) -> str:
     word = verdict.word if verdict.word in ("better", "worse") else ""
     widest = max((abs(end) for one in verdict.effects for end in _ends(one)), default=0.0)
-    lines = "".join(
-        f'<tr><td class="words nowrap">{text(figure_words(one.name))}</td><td class="words">{_effect_word(one)}</td>'
-        f'<td class="nowrap">{text(value_words(one))}</td><td class="nowrap">{text(change_words(one))}</td>'
-        f"<td>{_interval(one, widest)}</td></tr>"
-        for one in verdict.effects
-    )
+    lines = "".join(_effect(one, widest) for one in verdict.effects)
     head = "".join(f"<th{_class(title)}>{title}</th>" for title in ("figure", "verdict", *_EFFECT_TITLES))
     inside = (
         f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table></div>'
@@ -133,6 +135,14 @@ def _verdict(verdict: Verdict) -> str:
     method = "".join(f"<li>{text(line)}</li>" for line in method_lines(verdict))
     how = f"<details><summary>how it was found</summary><ul>{method}</ul></details>" if method else ""
     return f'<div class="verdict {word}"><p>{text(verdict_line(verdict))}</p>{inside}{how}</div>\n'
+
+
+def _effect(one: Effect, widest: float) -> str:
+    name, values, change = (text(words) for words in (figure_words(one.name), value_words(one), change_words(one)))
+    return (
+        f'<tr><td class="words nowrap">{name}</td><td class="words nowrap">{_effect_word(one)}</td>'
+        f'<td class="nowrap">{values}</td><td class="nowrap">{change}</td><td>{_interval(one, widest)}</td></tr>'
+    )
 
 
 def _effect_word(one: Effect) -> str:

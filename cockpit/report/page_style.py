@@ -28,7 +28,7 @@ code, .mono { font: .87em/1.4 ui-monospace, "SFMono-Regular", Menlo, Consolas, "
 .tiles b { display: block; font-size: 1.25rem; font-variant-numeric: tabular-nums; }
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(27rem, 100%), 1fr)); gap: .4rem 1.6rem; }
 .charts > * { min-width: 0; }
-figure.chart { margin: 0 0 1.1rem; break-inside: avoid; }
+figure.chart { margin: 0; padding-bottom: .7rem; break-inside: avoid; }
 figcaption { font-size: .88rem; font-weight: 600; margin-bottom: .35rem; overflow-wrap: anywhere; }
 .key { font-weight: 400; color: var(--soft); margin-left: .9em; white-space: nowrap; }
 .key::before { content: ""; display: inline-block; width: .8em; height: .8em; margin-right: .35em; border-radius: .15em;
@@ -82,7 +82,8 @@ dt { color: var(--soft); } dd { margin: 0; overflow-wrap: anywhere; }
 }
 @media print {
   :root { --page: #fff; --text: #000; --soft: #444; --rule: #bbb; --band: #f0f3f7; --panel: #fff; --c0: #1f6fb8;
-    --c1: #c2570c; --c2: #23845a; --c3: #8e44ad; --c4: #8a6d00; --c5: #00798a; --c6: #b3304a; --c7: #5f6672; }
+    --c1: #c2570c; --c2: #23845a; --c3: #8e44ad; --c4: #8a6d00; --c5: #00798a; --c6: #b3304a; --c7: #5f6672;
+    --good: #1f6fb8; --bad: #c2410c; --warn: #9a5b00; }
   html { font-size: 11px; print-color-adjust: exact; -webkit-print-color-adjust: exact; }
   body { max-width: none; padding: 0; } nav { display: none; } h2 { break-after: avoid; }
   .charts { grid-template-columns: 1fr 1fr; } .scroll { overflow: visible; }

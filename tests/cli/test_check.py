@@ -50,7 +50,7 @@ UNDER_WAY = 100
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """`/status/503` answers with that; `/slower` ever later; of some paths a file in the folder tells when they are under load."""
+    """`/status/503` answers with that, `/slower` ever later; a file in the folder tells when others are under load."""
 
     protocol_version = "HTTP/1.1"
     wbufsize = -1

@@ -193,16 +193,18 @@ def _has_replies(file: Path) -> bool:
         return False
 
 
-@pytest.mark.parametrize("command", ["run", "check", "report"])
+@pytest.mark.parametrize("command", ["run", "check", "report", "compare", "export"])
 def test_a_headless_command_imports_no_textual(url: str, tmp_path: Path, command: str) -> None:
     file = tmp_path / "s.cockpit"
     script = (
         "import sys; from cockpit.cli import main\n"
         f"code = main(['run', '{url}', '-n', '20', '--json', '--record', r'{file}'])\n"
         "if sys.argv[1] == 'check': code = main(['check', '%s', '-n', '20'])\n"
-        "if sys.argv[1] == 'report': code = main(['report', r'%s'])\n"
+        "if sys.argv[1] == 'report': code = main(['report', r'%s', '--format', 'html'])\n"
+        "if sys.argv[1] == 'compare': code = main(['compare', r'%s', r'%s'])\n"
+        "if sys.argv[1] == 'export': code = main(['export', r'%s', '--format', 'csv'])\n"
         "found = [name for name in sys.modules if name.split('.')[0] == 'textual']\n"
         "sys.exit(f'imported {found[:3]}' if found else code)\n"
-    ) % (url, file)
+    ) % (url, *(file,) * 4)
     done = subprocess.run([sys.executable, "-c", script, command], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
