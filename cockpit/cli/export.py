@@ -9,9 +9,8 @@ from collections.abc import Iterable
 from cockpit.cli.outputs import put
 from cockpit.model.errors import EXIT_GOOD, UsageError
 from cockpit.model.events import encode
-from cockpit.model.fold import fold_all
 from cockpit.model.text import escaped
-from cockpit.report.sources import parse_source
+from cockpit.report.sources import parse_source, read_state
 from cockpit.session.recording.reader import Recording
 from cockpit.session.replay import parse_jump
 
@@ -33,7 +32,7 @@ def export(options: Namespace) -> int:
         elif form == "csv":
             from cockpit.report.series import series_csv
 
-            made = series_csv(fold_all(recording.events()))
+            made = series_csv(read_state(source.path))
         elif form == "hlog":
             made = _hlog(recording, source.run, options.file)
         else:
@@ -58,7 +57,7 @@ def _hlog(recording: Recording, run: int | None, text: str) -> Iterable[str]:
     """A log holds one run: of several, one must be named."""
     from cockpit.report.hlog import run_log
 
-    runs = range(1, fold_all(recording.events()).runs + 1)
+    runs = range(1, read_state(recording.path).runs + 1)
     if run is None and len(runs) != 1:
         raise UsageError(f"{text}: has {len(runs)} runs; name one as FILE#1")
     if run is not None and run not in runs:

@@ -16,6 +16,10 @@ from cockpit.model.text import neutral, si
 WIDTH, HEIGHT = 1000.0, 100.0
 # More points than this a series has none to see on any screen: they are put together, the largest of each lot is kept.
 _POINTS = 600
+# Over so many decades at most an axis has labels within them.
+_FEW_DECADES = 2
+# Labels of bands are at least this share of the width apart.
+_APART = 0.04
 
 Point = tuple[float, float | None]
 
@@ -91,12 +95,12 @@ def from_zero(highest: float, form: Callable[[float], str] = si, least: float = 
 
 def decades(lowest: float, highest: float, form: Callable[[float], str]) -> Axis:
     """A logarithmic axis over both, labelled at decades, or at 1, 2 and 5 where these are few."""
-    low, high = math.floor(math.log10(lowest) + 1e-9), math.ceil(math.log10(highest) - 1e-9)
-    high = max(high, low + 1)
-    marks = (1, 2, 5) if high - low <= 2 else (1,)
-    values = [mark * 10.0**decade for decade in range(low, high + 1) for mark in marks]
-    kept = tuple((value, form(value)) for value in values if value <= 10.0**high * 1.001)
-    return Axis(10.0**low, 10.0**high, kept, log=True)
+    first, last = math.floor(math.log10(lowest) + 1e-9), math.ceil(math.log10(highest) - 1e-9)
+    few = last - first <= _FEW_DECADES
+    every = [mark * 10.0**decade for decade in range(first, last + 2) for mark in ((1, 2, 5) if few else (1,))]
+    low = max((value for value in every if value <= lowest * 1.000001), default=every[0])
+    high = next((value for value in every if value >= highest * 0.999999 and value > low), every[-1])
+    return Axis(low, high, tuple((value, form(value)) for value in every if low <= value <= high), log=True)
 
 
 def draw(chart: Chart) -> str:
@@ -201,9 +205,18 @@ def _beside(chart: Chart) -> Iterable[str]:
     for value, label in chart.x.labels:
         edge = " first" if chart.x.at(value) < 0.04 else " last" if chart.x.at(value) > 0.96 else ""
         yield f'<span class="x{edge}" style="left:{100 * chart.x.at(value):.2f}%">{text(label)}</span>'
-    for start, _, label in chart.bands:
-        yield f'<span class="row" style="left:{100 * chart.x.at(start):.2f}%">{text(label)}</span>'
+    yield from _band_labels(chart)
     for sign in chart.signs:
         if sign.sign:
             at = f"left:{100 * chart.x.at(sign.x):.2f}%"
             yield f'<span class="letter {sign.kind}" style="{at}" title="{text(sign.words)}">{text(sign.sign)}</span>'
+
+
+def _band_labels(chart: Chart) -> Iterable[str]:
+    """Those that have room beside the one before."""
+    before = -1.0
+    for start, _, label in chart.bands:
+        at = chart.x.at(start)
+        if at >= before + _APART:
+            yield f'<span class="row" style="left:{100 * at:.2f}%">{text(label)}</span>'
+            before = at

@@ -13,7 +13,7 @@ asked() {
     tries=0
     until [ -e "asked$1" ]; do
         tries=$((tries + 1))
-        [ $tries -lt 600 ] || { echo "nobody asked for $1"; exit 1; }
+        [ $tries -lt 1200 ] || { echo "nobody asked for $1"; exit 1; }
         sleep 0.1
     done
 }

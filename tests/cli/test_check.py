@@ -105,7 +105,7 @@ def ended(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, int
     with server(folder) as url:
         environment = {**os.environ, "URL": url, "PYTHON": sys.executable, "XDG_STATE_HOME": str(folder / "state")}
         done = subprocess.run(
-            ["sh", SCRIPT], cwd=folder, env=environment, capture_output=True, text=True, timeout=240, check=False
+            ["sh", SCRIPT], cwd=folder, env=environment, capture_output=True, text=True, timeout=600, check=False
         )
     assert done.returncode == 0, done.stdout + done.stderr
     return folder, {name: int(code) for name, code in (line.split() for line in done.stdout.splitlines())}

@@ -200,8 +200,11 @@ def test_axes() -> None:
     assert from_zero(0).high == 1
     labels = [label for _, label in decades(0.0008, 0.9, "{:g}".format).labels]
     assert labels == ["0.0001", "0.001", "0.01", "0.1", "1"]
-    assert decades(0.5, 0.5, str).at(0.5) == pytest.approx(0.699, abs=0.001)
-    assert decades(0.5, 0.5, str).at(0.0) == 0
+    near = decades(0.046, 0.097, "{:g}".format)
+    assert [label for _, label in near.labels] == ["0.02", "0.05", "0.1"]
+    assert near.at(0.02) == near.at(0.0) == 0
+    assert near.at(0.1) == near.at(7.0) == 1
+    assert decades(0.5, 0.5, str).high > decades(0.5, 0.5, str).low
 
 
 def test_many_points_keep_their_peaks() -> None:
