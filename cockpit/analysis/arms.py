@@ -5,7 +5,7 @@ The first arm under a load is what was before; every other one gets a verdict ag
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from cockpit.analysis.plans import differences
@@ -38,6 +38,31 @@ def row_verdict(state: State, row: Segment, base: Segment, other_load: bool = Fa
     return judge(row_window(state, base), row_window(state, row), row.label, other_load)
 
 
+def row_before(state: State, row: Segment) -> Segment | None:
+    """What a change made under load is compared with: the row before it in the same run. None where there is none."""
+    if not row.changes or row.number < 2:
+        return None
+    before = state.segments[row.number - 2]
+    if before.run != row.run or before.warmup or row.warmup or differences(before.plan, row.plan):
+        return None
+    return before
+
+
+def repeated_verdict(state: State, run: int) -> Verdict | None:
+    """The verdict on a change that was made and taken back at least twice within one run; None where none was."""
+    rows = [row for row in state.segments if row.run == run and not row.warmup]
+    arms: dict[Settings, list[Segment]] = {}
+    for row in rows:
+        arms.setdefault(settings_at(state, row.start), []).append(row)
+    if len(arms) != 2:
+        return None
+    first, other = (Arm(settings, tuple(rows)) for settings, rows in arms.items())
+    pairs = _alternating(first, other)
+    if len(pairs) < 2:
+        return None
+    return judge_repeats([(row_window(state, one), row_window(state, two)) for one, two in pairs], other.label)
+
+
 class RowVerdicts:
     """Verdicts of rows, kept: a row that is over is judged once, one that goes on every LOOK_EVERY seconds of it.
 
@@ -45,15 +70,24 @@ class RowVerdicts:
     """
 
     def __init__(self) -> None:
-        self._known: dict[tuple[object, ...], Verdict] = {}
+        self._known: dict[tuple[object, ...], Verdict | None] = {}
 
     def verdict(self, state: State, row: Segment, base: Segment) -> Verdict:
         """The verdict on `row` against `base`, both rows of `state`."""
-        key = (*_stamp(row), *_stamp(base))
+        found = self._kept((*_stamp(row), *_stamp(base)), lambda: row_verdict(state, row, base))
+        assert found is not None
+        return found
+
+    def repeated(self, state: State, run: int) -> Verdict | None:
+        """As `repeated_verdict`."""
+        stamps = tuple(part for row in state.segments if row.run == run for part in _stamp(row))
+        return self._kept(("repeated", *stamps), lambda: repeated_verdict(state, run))
+
+    def _kept(self, key: tuple[object, ...], judged: Callable[[], Verdict | None]) -> Verdict | None:
         if key not in self._known:
             if len(self._known) > _KEPT:
                 self._known.clear()
-            self._known[key] = row_verdict(state, row, base)
+            self._known[key] = judged()
         return self._known[key]
 
 

@@ -7,7 +7,7 @@ Where the headline shows no difference the first figure that does lends its word
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -110,7 +110,7 @@ def judge_repeats(pairs: Sequence[tuple[Window, Window]], label: str = "", other
     verdict = msgspec.structs.replace(verdict, doubts=doubts, reason=against)
     headline = "p99" if plan.open else "rate"
     risk = RISK_GOING_ON if going_on else RISK
-    return verdict if unlike and not other_load else _told(verdict, samples, headline, plan.open, risk)
+    return verdict if unlike and not other_load else _told(verdict, samples, headline, plan.open, risk, _lost(pairs))
 
 
 def judge_runs(before: Sequence[Window], after: Sequence[Window], label: str = "") -> Verdict:
@@ -142,11 +142,13 @@ def judge_runs(before: Sequence[Window], after: Sequence[Window], label: str = "
         verdict = msgspec.structs.replace(verdict, left_out=(_left_out(before), _left_out(after)))
     else:
         samples = [(runs_sample(before), runs_sample(after))]
-    return _told(verdict, samples, "p99" if plan.open else "rate", plan.open, RISK)
+    return _told(verdict, samples, "p99" if plan.open else "rate", plan.open, RISK, {})
 
 
-def _told(verdict: Verdict, pairs: Pairs, headline: str, open_load: bool, risk: float) -> Verdict:
-    """The verdict with its effects, where these are values enough."""
+def _told(
+    verdict: Verdict, pairs: Pairs, headline: str, open_load: bool, risk: float, lost: Mapping[str, str]
+) -> Verdict:
+    """The verdict with its effects, where these are values enough; `lost` says why a host's figures tell nothing."""
     if not enough(pairs, headline, risk):
         if verdict.reason:
             return verdict
@@ -155,7 +157,7 @@ def _told(verdict: Verdict, pairs: Pairs, headline: str, open_load: bool, risk: 
             return msgspec.structs.replace(verdict, reason=unsteady)
         few, missing = _too_few(pairs, headline, risk)
         return msgspec.structs.replace(verdict, reason=few, needs=missing)
-    found = effects(pairs, headline, open_load, risk)
+    found = _without_lost(effects(pairs, headline, open_load, risk), lost, open_load)
     drift = _drift(pairs, headline)
     reason = verdict.reason or _unsteady(pairs, headline, found[0].change or 0.0)
     failing = _failing(found)
@@ -190,6 +192,30 @@ def _word(found: Sequence[Effect]) -> tuple[Word, str]:
         (one for one in found if one.word in ("better", "worse") and one.name.split(".", 1)[-1] in _LENDING), found[0]
     )
     return other.word, ""
+
+
+def _lost(pairs: Sequence[tuple[Window, Window]]) -> dict[str, str]:
+    """Hosts that were not read for more than a tenth of a window, and in which words."""
+    found: dict[str, str] = {}
+    for pair in pairs:
+        for window, side in zip(pair, ("before", "after"), strict=True):
+            for name in window.hosts:
+                seconds = window.doubtful.get(f"lost:{name}", 0)
+                if seconds > BOUND * len(window.seconds):
+                    found.setdefault(name, f"{neutral(name)} was lost for {seconds} s {side}")
+    return found
+
+
+def _without_lost(found: Sequence[Effect], lost: Mapping[str, str], open_load: bool) -> tuple[Effect, ...]:
+    """Figures of a lost host are not comparable, and say so where else nothing would stand."""
+    of_host = {one.name: one.name.partition(".")[0] for one in found}
+    kept = [
+        msgspec.structs.replace(one, word=NOT, reason=lost[of_host[one.name]]) if of_host[one.name] in lost else one
+        for one in found
+    ]
+    figure = "cpu.busy" if open_load else "cpu.per_reply"
+    silent = [host for host in lost if host not in of_host.values()]
+    return (*kept, *(Effect(name=f"{host}.{figure}", word=NOT, reason=lost[host]) for host in silent))
 
 
 def _numbers(windows: Iterable[Window]) -> tuple[int, ...]:

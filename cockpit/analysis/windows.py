@@ -1,8 +1,8 @@
 """Stretches of a session made comparable: their seconds without warm-up and doubt.
 
 What is left out, by rule: seconds that no load covers whole, GUARD seconds after the beginning of a row or a change,
-a change while it is carried out, the warm-up that `steady.warmup` finds in the rate, and seconds in which the
-generator was the bottleneck. What is doubtful and stays in is counted.
+a change or an action while it is carried out, the warm-up that `steady.warmup` finds in the rate, and seconds in
+which the generator was the bottleneck. What is doubtful and stays in is counted.
 """
 
 from __future__ import annotations
@@ -58,7 +58,11 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
         said = [f"first {self.guarded} s"] if self.guarded else []
         if self.warmup:
             said.append(f"{self.warmup} s of warm-up")
-        dropped = {"partial": "not covered whole", "saturated": "generator saturated", "changing": "during a change"}
+        dropped = {
+            "partial": "not covered whole",
+            "saturated": "generator saturated",
+            "changing": "during a change or an action",
+        }
         said += [f"{self.doubtful[kind]} s {words}" for kind, words in dropped.items() if self.doubtful.get(kind)]
         return ", ".join(said)
 
@@ -70,10 +74,10 @@ def row_window(state: State, row: Segment) -> Window:
 
 
 def window_between(state: State, start: float, end: float, plan: LoadPlan) -> Window:
-    """The window from `start` to `end`; a change that is carried out within it is cut out with its guard."""
+    """The window from `start` to `end`; what is done to a server within it is cut out with its guard."""
     doubtful: dict[str, int] = {}
     inside = state.seconds[bisect_left(state.seconds, math.ceil(start), key=_second_of) :]
-    changing = [(change.begun, change.ended or state.t) for change in state.changes if start < change.begun < end]
+    changing = [(begun, over) for begun, over in _at_work(state) if start < begun < end]
     kept, guarded = [], 0
     for second in itertools.takewhile(lambda second: second.second < end, inside):
         kind = _against(second, start, end, changing)
@@ -100,6 +104,17 @@ def window_between(state: State, start: float, end: float, plan: LoadPlan) -> Wi
         hosts=hosts,
         cpus={name: host.facts.cpus for name, host in state.hosts.items() if host.facts},
     )
+
+
+def _at_work(state: State) -> list[tuple[float, float]]:
+    """When servers were changed: from a request to its effect, while a change was put back, and while actions ran."""
+    spans = [(action.begun, action.ended or state.t) for action in state.actions]
+    for change in state.changes:
+        over = change.ended or state.t
+        spans.append((change.begun, over if change.in_force is None else change.in_force))
+        if (back := change.stages.get("undoing")) is not None:
+            spans.append((back, over))
+    return spans
 
 
 def _second_of(second: LoadSecond) -> int:

@@ -14,6 +14,7 @@ from cockpit.model.errors import EXIT_USAGE
 from cockpit.model.text import neutral
 from cockpit.model.units import parse_count, parse_duration, parse_rate
 
+TUNE = ("list", "get", "set", "undo", "history", "actions", "do", "abab")
 EPILOG = """\
 exit codes: 0 good · 1 a bug · 2 usage or profile · 3 target or host out of reach · 4 not steady ·
 5 change undone · 99 threshold broken · 130 interrupted
@@ -163,10 +164,25 @@ def _add_tls(group: argparse._ArgumentGroup) -> None:
 def _add_tune(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("profile", metavar="PROFILE", help="a profile (path, or name in profiles/)")
-    add("action", choices=("list", "get", "set", "undo", "history", "actions", "do"), help="what to do")
-    add("names", nargs="*", metavar="NAME[=VALUE]", help="get NAME…, set NAME=VALUE… (as one change), do NAME…")
+    add("action", choices=TUNE, help="what to do; abab: set, undo, set … under load")
+    add("names", nargs="*", metavar="NAME[=VALUE]", help="get NAME…, set or abab NAME=VALUE… (as one change), do NAME…")
     add("--dry-run", action="store_true", help="set: print the diff and what it costs, and touch nothing")
     add("--confirm-within", type=_seconds, metavar="T", help="set: undone unless y is typed within T: 60s")
+    add(
+        "--pairs",
+        type=_positive,
+        default=3,
+        metavar="N",
+        help="abab: windows as it is, as many changed (default 3)",
+    )
+    add(
+        "--seconds",
+        type=_seconds,
+        default=30.0,
+        metavar="T",
+        help="abab: of each window, 15s or more (default 30s)",
+    )
+    add("--record", type=Path, metavar="FILE", help="abab: record the session to a new file")
     add("--target", dest="url", metavar="URL", help="ask this URL for good replies in place of the profile's target")
     add("--no-probe", action="store_true", help="ask no URL for good replies before and after a change")
     add("--ssh-config", type=Path, metavar="FILE", help="as ssh -F: read this in place of ~/.ssh/config")

@@ -70,7 +70,7 @@ async def _headless(
     showing = asyncio.create_task(_nothing() if quiet else show_progress(session, profile))
     interrupted, unused = False, False
     try:
-        with _terminated_like_interrupted():
+        with terminated_like_interrupted():
             await run_once(session, source, limit, stop_when)
     except asyncio.CancelledError:
         interrupted = True
@@ -149,7 +149,7 @@ def say_trouble(recorder: Recorder | None) -> None:
 
 
 @contextmanager
-def _terminated_like_interrupted() -> Iterator[None]:
+def terminated_like_interrupted() -> Iterator[None]:
     """SIGTERM cancels the current task, as SIGINT does under asyncio.run."""
     task = asyncio.current_task()
     loop = asyncio.get_running_loop()

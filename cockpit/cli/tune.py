@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from cockpit.cli.flip import flip
 from cockpit.cli.load_options import flagged, named_profile
 from cockpit.cli.terminal import tell
 from cockpit.hosts.reach import open_shell
@@ -48,12 +49,20 @@ def tune(options: Namespace) -> int:
         "actions": _actions,
         "do": _do,
     }
+    if options.action == "abab":
+        _name_what(options, profile)
+        return flip(options, profile)
     if options.names and options.action in ("list", "undo", "history", "actions"):
         raise UsageError(f"tune {options.action} takes no more: found {options.names[0]!r}")
-    if not options.names and options.action in ("get", "set", "do"):
-        raise UsageError(f"tune {options.action}: name what: {_known(profile, options.action)}")
+    if options.action in ("get", "set", "do"):
+        _name_what(options, profile)
     asyncio.run(work[options.action](options, profile))
     return EXIT_GOOD
+
+
+def _name_what(options: Namespace, profile: Profile) -> None:
+    if not options.names:
+        raise UsageError(f"tune {options.action}: name what: {_known(profile, options.action)}")
 
 
 def _profile(options: Namespace) -> Profile:

@@ -137,7 +137,7 @@ url = {url}
 
 [load]
 concurrency = 20
-duration = "20s"
+duration = "90s"
 keepalive = false
 
 [[host]]

@@ -216,14 +216,14 @@ class ChangeBegun(Event, frozen=True, tag="change_begun"):
     who: str = ""
 
 
-Stage = Literal["armed", "written", "tested", "reloaded", "in force", "confirmed"]
+Stage = Literal["armed", "written", "tested", "reloaded", "in force", "confirmed", "undoing"]
 
 
 class ChangeStage(Event, frozen=True, tag="change_stage"):
     """How far a change has come. `armed`: from here on the host undoes it by itself unless it is confirmed.
 
     `in force`: the server works by it. `seconds` is then how long it waits for a person to confirm it; None: it does
-    not.
+    not. `undoing`: from here on the host puts everything back.
     """
 
     change: str

@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from cockpit.model.errors import UsageError
+from cockpit.model.units import parse_duration
 from cockpit.session.asking import Question
 
 
@@ -35,8 +37,39 @@ class Preview:
     cost: str
 
 
+@dataclass(frozen=True)
+class Flipped:
+    """A change was made and taken back `pairs` times within the run `run`; `why` it was not as often as asked for."""
+
+    run: int
+    pairs: int
+    why: str = ""
+
+
+# Pairs of windows of an A-B-A-B and seconds a window where nobody says; shorter windows tell nothing.
+PAIRS, WINDOW, SHORTEST = 3, 30.0, 15.0
+
+
+def flip_plan(text: str) -> tuple[int, float]:
+    """Pairs and seconds a window of `3 x 30s`; empty: as usual. Raises UsageError."""
+    pairs, sign, window = text.replace("×", "x").partition("x")
+    if not text.strip():
+        return PAIRS, WINDOW
+    try:
+        found = int(pairs), parse_duration(window.strip())
+    except ValueError:
+        raise UsageError(f"{text.strip()!r}: write pairs x time, as 3 x 30s") from None
+    if not sign or found[0] < 2 or found[1] < SHORTEST:
+        raise UsageError(f"{text.strip()!r}: it takes 2 pairs or more of windows of {SHORTEST:.0f} s or more")
+    return found
+
+
 class Tuning(Protocol):
     """Reading and changing knobs. The outcome arrives as events; the error, if any, is raised as well."""
+
+    @property
+    def flipping(self) -> str:
+        """Where `flip` stands, in words; empty while it does not run."""
 
     async def refresh(self) -> None:
         """Reads every knob's value anew."""
@@ -53,8 +86,19 @@ class Tuning(Protocol):
     def confirm(self) -> None:
         """Keeps the change that waits for it. Raises ChangeRefused where none does."""
 
-    async def undo(self) -> None:
-        """Takes back the last change that is in force, or the one that waits to be confirmed."""
+    async def undo(self, letter: str = "") -> None:
+        """Takes back a change of this session by its letter; without one the last in force, or the one that waits to
+        be confirmed. Raises ChangeRefused, also where a later change has to go first.
+        """
+
+    async def flip(self, values: Mapping[str, str], pairs: int, seconds: float) -> Flipped:
+        """Under a run of its own makes the change and takes it back `pairs` times, each window `seconds` long.
+
+        Whatever happens, the values of before come back. Raises ChangeUndone, ChangeRefused, HostError, TargetError.
+        """
+
+    def stop_flipping(self) -> None:
+        """Ends that run; what is changed is taken back."""
 
     async def act(self, name: str) -> None:
         """Runs an action of the profile. Raises ChangeRefused, HostError."""

@@ -49,7 +49,7 @@ class LiveSource:
             for config in profile.hosts
         }
         self.load = LiveLoad(profile.plan, clock, self.emit)
-        self.tuning = LiveTuning(profile, self._feeds, clock, self.emit)
+        self.tuning = LiveTuning(profile, self._feeds, clock, self.emit, load=self.load)
         self.controls = LiveControls(self)
 
     def emit(self, event: AnyEvent) -> None:
@@ -87,6 +87,7 @@ class LiveSource:
         """Stops the run, waits for its last figures, lets the hosts go."""
         if self._closed:
             return
+        self.tuning.stop_flipping()
         await self.load.stop()
         await self.tuning.settled()
         for task in self._tasks:
@@ -125,17 +126,16 @@ class LiveControls:
             Action("mark", ("m",), "mark", self._mark, prompt="Note for the timeline"),
             Action("undo", ("u",), "undo change", self._undo, footer=False),
         )
-        self._while_awaited = (
-            self._always[0],
-            Action("answer", ("k",), "answer hosts", self._answer),
-            *self._always[1:],
-        )
+        self._answering = Action("answer", ("k",), "answer hosts", self._answer)
+        self._keeping = Action("keep", ("y",), "keep change", self._keep)
 
     @property
     def actions(self) -> tuple[Action, ...]:
-        """With one to answer as long as a host waits to ask."""
+        """With one to answer as long as a host waits to ask, one to keep a change that waits for it."""
         questions = self._source.questions
-        return self._while_awaited if questions and questions.awaited else self._always
+        answering = (self._answering,) if questions and questions.awaited else ()
+        keeping = (self._keeping,) if self.tuning.awaited else ()
+        return (self._always[0], *answering, *keeping, *self._always[1:])
 
     @property
     def question(self) -> Question | None:
@@ -146,6 +146,8 @@ class LiveControls:
     def condition(self) -> str:
         load = self._source.load
         words = load_words(load.plan)
+        if self.tuning.flipping:
+            return f"{words} · {self.tuning.flipping}"
         return words if load.running else f"{'asking the target' if load.starting else 'idle'} {words}"
 
     @property
@@ -177,6 +179,9 @@ class LiveControls:
 
     async def _undo(self, _: str) -> None:
         await self.tuning.undo()
+
+    async def _keep(self, _: str) -> None:
+        self.tuning.confirm()
 
     async def _answer(self, _: str) -> None:
         if self._source.questions:

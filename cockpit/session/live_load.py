@@ -38,20 +38,21 @@ class LiveLoad:
         """Whether the target is being asked, before a run."""
         return self._asking is not None
 
-    async def start(self) -> None:
-        """Begins a run once the target has answered; does nothing while one is under way, or when it is stopped
-        meanwhile. Raises TargetError.
+    async def start(self, plan: LoadPlan | None = None) -> None:
+        """Begins a run, of `plan` or of the session's own, once the target has answered; does nothing while one is
+        under way, or when it is stopped meanwhile. Raises TargetError.
         """
+        plan = plan or self.plan
         if self._run is not None or self._asking is not None:
             return
         async with self._beginning:
-            self._asking = asyncio.get_running_loop().create_task(preflight(self.plan))
+            self._asking = asyncio.get_running_loop().create_task(preflight(plan))
             try:
                 await asyncio.wait([self._asking])
                 if self._asking.cancelled():
                     return
                 found = self._asking.result()
-                self._run = await launch(self.plan, self.runs + 1, self._clock, self._emit, found)
+                self._run = await launch(plan, self.runs + 1, self._clock, self._emit, found)
             finally:
                 self._asking.cancel()
                 self._asking = None
@@ -66,6 +67,11 @@ class LiveLoad:
             if self._run is not None:
                 self._run.stop()
                 await self._waiting
+
+    async def over(self) -> None:
+        """Until no run is under way. Being cancelled here does not stop it."""
+        if self._run is not None:
+            await asyncio.shield(self._waiting)
 
     def change(self, more: bool) -> None:
         """A tenth more or less load, at least one connection: at once, or for the next run where none is under way."""

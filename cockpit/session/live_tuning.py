@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from cockpit.hosts.feed import HostFeed
 from cockpit.model.clock import Clock
-from cockpit.model.errors import ChangeRefused, CockpitError
+from cockpit.model.errors import ChangeRefused, ChangeUndone, CockpitError
 from cockpit.model.events import (
     ActionBegun,
     ActionEnded,
@@ -20,7 +20,9 @@ from cockpit.model.events import (
 )
 from cockpit.model.knobs import Knob, Setting
 from cockpit.profiles.profile import Profile
-from cockpit.session.controls import Preview
+from cockpit.session.controls import Flipped, Preview
+from cockpit.session.flipping import Flips, Hold
+from cockpit.session.live_load import LiveLoad
 from cockpit.tuning.applied import Applied, ChangeFailed
 from cockpit.tuning.plan import Plan
 from cockpit.tuning.probing import probe_of
@@ -28,9 +30,12 @@ from cockpit.tuning.remote import Following, Remote, privileged
 from cockpit.tuning.terms import Approval, Watch, whoami
 from cockpit.tuning.tuner import Tuner
 
+# What is said of a change that was only made to be measured.
+TAKEN_BACK = "taken back as planned"
+
 
 class LiveTuning:
-    """The Tuning of a live session: one change at a time, each with a letter."""
+    """The Tuning of a live session: one change at a time, each with a letter. `load` is what `flip` runs under."""
 
     def __init__(
         self,
@@ -39,6 +44,7 @@ class LiveTuning:
         clock: Clock,
         emit: Callable[[AnyEvent], None],
         tuner: Tuner | None = None,
+        load: LiveLoad | None = None,
     ) -> None:
         self._knobs = {knob.name: knob for knob in profile.knobs}
         self._actions = {action.name: action for action in profile.actions}
@@ -54,6 +60,16 @@ class LiveTuning:
         self._in_force: list[tuple[str, str, Applied]] = []
         self._awaited: asyncio.Future[bool] | None = None
         self._changing = asyncio.Lock()
+        self._flips = None if load is None else Flips(load, clock)
+
+    @property
+    def awaited(self) -> bool:
+        """Whether a change waits for a person to confirm it."""
+        return self._awaited is not None and not self._awaited.done()
+
+    @property
+    def flipping(self) -> str:
+        return self._flips.words if self._flips else ""
 
     async def refresh(self) -> None:
         for host in {knob.host for knob in self._knobs.values()}:
@@ -73,33 +89,74 @@ class LiveTuning:
         return tuple(Preview(plan.host, plan.diff, plan.cost) for plan in plans)
 
     async def apply(self, values: Mapping[str, str], confirm_within: float | None = None) -> None:
-        async with self._changing:
+        async with self._turn():
             for host, assignments in self._by_host(values).items():
                 await self._apply(host, assignments, confirm_within)
 
     def confirm(self) -> None:
-        if self._awaited is None or self._awaited.done():
+        if self._awaited is None or not self.awaited:
             raise ChangeRefused("no change waits to be confirmed")
         self._awaited.set_result(True)
 
-    async def undo(self) -> None:
-        if self._awaited is not None and not self._awaited.done():
+    async def undo(self, letter: str = "") -> None:
+        if self._awaited is not None and self.awaited:
             self._awaited.set_result(False)
             return
-        async with self._changing:
-            if not self._in_force:
-                raise ChangeRefused("nothing to undo: no change of this session is in force")
-            undone, host, applied = self._in_force[-1]
+        async with self._turn():
+            place = self._to_undo(letter)
+            undone, host, applied = self._in_force[place]
             settings = tuple(Setting(knob=s.knob, old=s.new, new=s.old) for s in applied.settings)
             telling = _Telling(self, host, settings, undoes=undone)
             await self._carry_out(telling, lambda: self._tuner.undo(self._remotes[host], applied, telling))
-            self._in_force.pop()
+            del self._in_force[place]
+
+    def _to_undo(self, letter: str) -> int:
+        """The place of a change in force that can be taken back. Raises ChangeRefused."""
+        if not self._in_force:
+            raise ChangeRefused("nothing to undo: no change of this session is in force")
+        letters = [each for each, _, _ in self._in_force]
+        if letter and letter not in letters:
+            raise ChangeRefused(f"{letter} is not in force; what can be taken back: {', '.join(letters)}")
+        place = letters.index(letter) if letter else len(letters) - 1
+        _, host, applied = self._in_force[place]
+        knobs = {setting.knob for setting in applied.settings}
+        for later, where, other in reversed(self._in_force[place + 1 :]):
+            if both := knobs & {setting.knob for setting in other.settings if where == host}:
+                raise ChangeRefused(f"{later} changed {', '.join(sorted(both))} since: take that back first")
+        return place
+
+    async def flip(self, values: Mapping[str, str], pairs: int, seconds: float) -> Flipped:
+        if self._flips is None:
+            raise ChangeRefused("there is no load here to compare under")
+        async with self._turn():
+            by_host = self._by_host(values)
+            if len(by_host) != 1:
+                raise ChangeRefused("A-B-A-B changes one host at a time")
+            ((host, assignments),) = by_host.items()
+            self._flips.check()
+            if not (await self._tuner.prepare(self._remotes[host], host, assignments)).diff:
+                raise ChangeRefused("nothing to compare: the host has these values already")
+
+            async def change(longest: float, hold: Hold) -> None:
+                await self._make_and_take_back(host, assignments, longest, hold)
+
+            return await self._flips.run(change, pairs, seconds)
+
+    def stop_flipping(self) -> None:
+        if self._flips:
+            self._flips.stop()
+
+    def _turn(self) -> asyncio.Lock:
+        """One change at a time. Raises ChangeRefused while A-B-A-B goes on: it would only be waited for."""
+        if self.flipping:
+            raise ChangeRefused("A-B-A-B is under way: stop it first")
+        return self._changing
 
     async def act(self, name: str) -> None:
         if name not in self._actions:
             raise ChangeRefused(f"unknown action {name!r}; the profile has: {', '.join(self._actions) or 'none'}")
         action = self._actions[name]
-        async with self._changing:
+        async with self._turn():
             self._acted += 1
             number = self._acted
             self._emit(
@@ -119,7 +176,8 @@ class LiveTuning:
 
     async def settled(self) -> None:
         """Returns once no change is under way; one that waits to be confirmed is not waited for, but undone."""
-        if self._awaited is not None and not self._awaited.done():
+        self.stop_flipping()
+        if self._awaited is not None and self.awaited:
             self._awaited.set_result(False)
         async with self._changing:
             return
@@ -136,11 +194,7 @@ class LiveTuning:
         self._emit(ChangeStage(t=self._clock.now(), change=letter, stage=stage, seconds=seconds))
 
     async def _apply(self, host: str, assignments: list[tuple[Knob, str | None]], confirm_within: float | None) -> None:
-        for knob, _ in assignments:
-            if knob.name not in self._values:
-                await self._read(knob)
-        settings = tuple(Setting(knob=knob.name, old=self._values.get(knob.name), new=new) for knob, new in assignments)
-        telling = _Telling(self, host, settings)
+        telling = _Telling(self, host, await self._settings(assignments))
         approval = None if confirm_within is None else Approval(confirm_within, self._confirmed)
 
         async def change() -> Applied:
@@ -149,6 +203,35 @@ class LiveTuning:
         applied = await self._carry_out(telling, change)
         if applied.change:
             self._in_force.append((telling.letter, host, applied))
+
+    async def _make_and_take_back(
+        self, host: str, assignments: list[tuple[Knob, str | None]], longest: float, hold: Hold
+    ) -> None:
+        """A change that is never confirmed: the host takes it back after `longest` seconds if nobody else does."""
+        telling = _Telling(self, host, await self._settings(assignments))
+
+        async def given() -> bool:
+            telling.planned = True
+            await hold()
+            return False
+
+        async def change() -> Applied:
+            return await self._tuner.apply(
+                self._remotes[host], host, assignments, telling, Approval(longest, given, asked=False)
+            )
+
+        try:
+            await self._carry_out(telling, change)
+        except ChangeUndone:
+            if not telling.planned:
+                raise
+
+    async def _settings(self, assignments: list[tuple[Knob, str | None]]) -> tuple[Setting, ...]:
+        """What will be changed, as far as it is known before the host is asked."""
+        for knob, _ in assignments:
+            if knob.name not in self._values:
+                await self._read(knob)
+        return tuple(Setting(knob=knob.name, old=self._values.get(knob.name), new=new) for knob, new in assignments)
 
     async def _confirmed(self) -> bool:
         self._awaited = asyncio.get_running_loop().create_future()
@@ -164,7 +247,7 @@ class LiveTuning:
             self._end(telling, "failed", str(error))
             raise
         except CockpitError as error:
-            self._end(telling, "restored", str(error))
+            self._end(telling, "restored", TAKEN_BACK if telling.planned else str(error))
             raise
         except asyncio.CancelledError:
             self._end(telling, "restored", "interrupted")
@@ -201,10 +284,12 @@ class LiveTuning:
 
 
 class _Telling(Watch):
-    """Tells of one change: that it is begun once its diff is known, or once it has failed before that."""
+    """Tells of one change: that it is begun once its diff is known, or once it has failed before that. `planned`: it
+    came into force and is to be taken back."""
 
     def __init__(self, tuning: LiveTuning, host: str, settings: tuple[Setting, ...], undoes: str = "") -> None:
         self.letter = ""
+        self.planned = False
         self._tuning = tuning
         self._host = host
         self._settings = settings

@@ -17,7 +17,7 @@ from textual.widget import Widget
 from cockpit.tui.cells import EMPTY, Line, clip
 from cockpit.tui.scene import Scene
 
-ROLES = ("text", "strong", "dim", "rule", "chart", "mark", "warn", "alarm", "key", "focus")
+ROLES = ("text", "strong", "dim", "rule", "chart", "mark", "warn", "alarm", "key", "focus", "band")
 
 # Roles of which a blank is seen too.
 _FILLED = ("alarm", "focus")
@@ -39,6 +39,7 @@ class Lines(Widget):
     Lines > .lines--warn { color: $cockpit-warn; }
     Lines > .lines--alarm { color: $cockpit-alarm; text-style: bold reverse; }
     Lines > .lines--key { color: $cockpit-strong; text-style: bold; }
+    Lines > .lines--band { color: $cockpit-chart; background: $cockpit-rule; }
     Lines > .lines--focus { color: $cockpit-strong; background: $cockpit-rule; }
     """
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from cockpit.analysis.arms import RowVerdicts, row_before
+from cockpit.analysis.verdict import Verdict
 from cockpit.model.state import HostState, LoadSecond, Segment, State, TailPane
 from cockpit.session.controls import Action
 
@@ -65,7 +67,8 @@ class View:
 class Scene:
     """`mode` and `condition` are the session's words for itself; `trouble` says why nothing is recorded.
 
-    `position` is the instant under the cursor where that is not the state's own time.
+    `position` is the instant under the cursor where that is not the state's own time; `verdicts` are kept from scene to
+    scene.
     """
 
     state: State
@@ -77,6 +80,7 @@ class Scene:
     actions: tuple[Action, ...] = ()
     recording: str = ""
     trouble: str = ""
+    verdicts: RowVerdicts = field(default_factory=RowVerdicts)
 
     @property
     def now(self) -> float:
@@ -94,6 +98,17 @@ class Scene:
         segments = self.state.segments
         first = next((segment for segment in segments if not segment.warmup), None)
         return by_number(segments, self.view.baseline) or first
+
+    def before(self, row: Segment) -> Segment | None:
+        """What a row is compared with: the chosen baseline, else the row before a change under load, else the first."""
+        chosen = by_number(self.state.segments, self.view.baseline)
+        base = chosen or row_before(self.state, row) or self.baseline
+        return None if base is None or row.warmup or base.number == row.number else base
+
+    def verdict(self, row: Segment) -> Verdict | None:
+        """The verdict on a row; None where there is nothing to compare it with."""
+        base = self.before(row)
+        return None if base is None else self.verdicts.verdict(self.state, row, base)
 
     @property
     def hosts(self) -> tuple[HostState, ...]:

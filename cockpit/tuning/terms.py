@@ -37,10 +37,11 @@ class Watch(Protocol):
 
 class Approval(NamedTuple):
     """A person confirms the change within `seconds` of its coming into force, or it is undone. `given` returns whether
-    it was confirmed."""
+    it was confirmed. Not `asked`: no person is waited for, the change is only held."""
 
     seconds: float
     given: Callable[[], Awaitable[bool]]
+    asked: bool = True
 
 
 class Terms(NamedTuple):

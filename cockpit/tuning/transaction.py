@@ -43,6 +43,7 @@ async def carry_out(shell: Remote, plan: Plan, terms: Terms) -> Applied:
             await to_its_end(files.commit(shell, change, terms.patience.lease, plan.replacements))
         return await _into_force(shell, plan, change, terms)
     except (Exception, asyncio.CancelledError) as error:
+        terms.tell("undoing")
         way_back = asyncio.ensure_future(undo(shell, plan, change, terms, error))
         await see_through(way_back)
         ending = way_back.result()
@@ -198,7 +199,7 @@ async def _approved(shell: Remote, change: str, terms: Terms) -> None:
         return
     seconds = terms.approval.seconds
     await pending.look(shell, change, math.ceil(seconds), "")
-    terms.tell("in force", seconds)
+    terms.tell("in force", seconds if terms.approval.asked else None)
     try:
         async with asyncio.timeout(seconds):
             given = await terms.approval.given()

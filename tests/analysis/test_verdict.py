@@ -100,6 +100,19 @@ def test_what_cannot_be_compared(changed: dict[str, dict[str, object]], reason: 
     assert {one.word for one in verdict.effects} == {"not comparable"}
 
 
+@pytest.mark.parametrize("read", [True, False])
+def test_figures_of_a_host_that_was_lost_are_not_comparable(read: bool) -> None:
+    after = window(2, rate=1150)
+    points = after.hosts["web1"] if read else ()
+    lost = msgspec.structs.replace(after, doubtful={"lost:web1": 20}, hosts={"web1": points})
+    verdict = judge(BEFORE, lost)
+    assert verdict.word == "better", "the load was counted all the same"
+    cost = told(verdict, "web1.cpu.per_reply")
+    assert (cost.word, cost.reason) == ("not comparable", "web1 was lost for 20 s after")
+    seldom = msgspec.structs.replace(after, doubtful={"lost:web1": 2})
+    assert told(judge(BEFORE, seldom), "web1.cpu.per_reply").word == "better"
+
+
 def test_a_little_saturation_is_left_out_without_a_word() -> None:
     assert judge(BEFORE, msgspec.structs.replace(window(2), doubtful={"saturated": 3})).word != "not comparable"
 
@@ -175,7 +188,7 @@ def test_waiting_does_not_help_where_what_was_before_is_too_short() -> None:
 def test_a_host_that_was_not_read_is_not_judged() -> None:
     after = msgspec.structs.replace(window(2), hosts={"web1": ()}, doubtful={"lost:web1": 60})
     verdict = judge(BEFORE, after)
-    assert verdict.effect("web1.cpu.per_reply") is None
+    assert told(verdict, "web1.cpu.per_reply").reason == "web1 was lost for 60 s after"
     assert verdict.doubts == ("web1 was not read for 60 s",)
 
 

@@ -13,7 +13,7 @@ from cockpit.analysis.windows import Window, row_window, window_between
 from cockpit.model.fold import fold_all
 from cockpit.model.histogram import Histogram
 from cockpit.model.hosts import HostConfig
-from cockpit.model.state import Change, HostState, LoadSecond, State
+from cockpit.model.state import ActionRun, Change, HostState, LoadSecond, State
 from tests.analysis.synthetic import PLAN, window
 from tests.session.events import small_session
 
@@ -55,6 +55,17 @@ def test_a_change_within_is_cut_out() -> None:
     found = window_between(State(t=40.0, seconds=seconds(0, 40), changes=(change,)), 0.0, 40.0, PLAN)
     assert counted(found) == [*range(2, 20), *range(26, 40)]
     assert found.doubtful == {"changing": 6}
+
+
+def test_what_else_is_done_to_a_server_is_cut_out() -> None:
+    """An action while it runs, and the way back of a change that was in force."""
+    action = ActionRun(number=1, action="restart", host="web1", times=3, begun=10.5, ended=12.0, done=3)
+    stages = {"in force": 1.0, "undoing": 30.2}
+    change = Change(letter="A", host="web1", settings=(), begun=0.5, stages=stages, ended=31.0, outcome="restored")
+    state = State(t=40.0, seconds=seconds(0, 40), changes=(change,), actions=(action,))
+    found = window_between(state, 1.0, 40.0, PLAN)
+    assert counted(found) == [*range(3, 10), *range(14, 30), *range(33, 40)]
+    assert found.left_out == "first 2 s, 7 s during a change or an action"
 
 
 def test_a_warm_up_is_left_out() -> None:

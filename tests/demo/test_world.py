@@ -64,7 +64,7 @@ async def test_the_profile_describes_it(tmp_path: Path, monkeypatch: pytest.Monk
         assert parse_profile(world.profile_toml(), "demo", "demo").plan.url == world.url
         profile = tomllib.loads(world.profile_toml())
         assert profile["target"] == {"url": world.url}
-        assert profile["load"] == {"concurrency": 20, "duration": "20s", "keepalive": False}
+        assert profile["load"] == {"concurrency": 20, "duration": "90s", "keepalive": False}
         assert profile["host"] == [{"name": "demo", "ssh": "demo", "processes": "demo-httpd"}]
         assert [knob["name"] for knob in profile["knob"]] == [
             "MinSpareServers",

@@ -8,7 +8,10 @@ from pathlib import Path
 
 from msgspec.structs import replace
 from textual.pilot import Pilot
+from textual.widgets import Static
 
+from cockpit.analysis.arms import row_verdict
+from cockpit.analysis.words import method_lines, verdict_line
 from cockpit.model.clock import Clock
 from cockpit.model.state import Segment, State
 from cockpit.profiles.profile import Profile
@@ -85,7 +88,7 @@ async def test_spare_servers_from_the_panel(fresh_web1: Host, tmp_path: Path) ->
         for value in ("30", "60", "10000"):
             await type_over(pilot, value)
             await pilot.press("down")
-        await pilot.press("enter")
+        await apply(pilot, session)
         state = await until(session, lambda state: bool(state.changes and state.changes[-1].outcome))
         assert state.changes[-1].outcome == "applied", state.changes[-1].detail
         await pilot.press("escape")
@@ -102,6 +105,69 @@ async def test_spare_servers_from_the_panel(fresh_web1: Host, tmp_path: Path) ->
     said = fresh_web1.run("grep -v '#' /etc/apache2/mods-available/mpm_prefork.conf").stdout.split()
     assert {"30", "60", "10000"} < set(said)
     await replays_to(file, session.state, live_rows)
+
+
+async def apply(pilot: Pilot[None], session: Session) -> None:
+    """Looks at the diff in the panel, then applies it."""
+    await pilot.press("enter")
+    panel = pilot.app.screen
+    async with asyncio.timeout(PATIENCE):
+        while "Enter again" not in str(panel.query_one("#status", Static).content):
+            await pilot.pause(0.05)
+    plan = panel.query_one("#plan")
+    told = "\n".join(plan.render_line(y).text.strip() for y in range(plan.size.height))
+    assert "cost: graceful" in told
+    assert all(f"{sign}MinSpareServers" in told.replace(" ", "") for sign in "-+")
+    assert not session.state.changes
+    await pilot.press("enter")
+
+
+# Seconds of load before the change is asked for, and after it is in force: seven blocks of 5 s and what is left out.
+SIDE = 40.0
+
+
+async def test_the_verdict_on_spare_servers_raised_under_load(fresh_web1: Host, tmp_path: Path) -> None:
+    file = tmp_path / "s1.cockpit"
+    profile = profile_for(fresh_web1)
+    profile = replace(profile, plan=replace(profile.plan, requests=None, duration=600.0))
+    source = LiveSource(profile, Clock(), ssh_config=fresh_web1.ssh_config)
+    session = Session(source, RecordingWriter(file))
+    app = CockpitApp(session)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(session, lambda state: all(knob.known for knob in state.knobs.values()) and bool(state.knobs))
+        await pilot.press("space")
+        await until(session, lambda state: bool(state.segments) and state.segments[0].seconds >= SIDE)
+        await pilot.press("t")
+        await pilot.pause()
+        for value in ("30", "60", "10000"):
+            await type_over(pilot, value)
+            await pilot.press("down")
+        await apply(pilot, session)
+        state = await until(session, lambda state: bool(state.changes and state.changes[-1].outcome))
+        assert state.changes[-1].outcome == "applied", state.changes[-1].detail
+        await pilot.press("escape")
+        await until(session, lambda state: state.segments[-1].number == 2 and state.segments[-1].seconds >= SIDE)
+        await pilot.press("space")
+        state = await until(session, lambda state: state.running is None)
+        await until(session, lambda state: (state.hosts["web1"].seen or 0.0) >= (state.segments[-1].end or 0.0))
+        await pilot.pause()
+        app.screen.frame()  # type: ignore[attr-defined]
+        assert "against row 1" in shown(app, Runs)
+        assert "▓A" in shown(app, Throughput)
+        verdict = row_verdict(session.state, session.state.segments[1], session.state.segments[0])
+    print(verdict_line(verdict))
+    print(*method_lines(verdict), sep="\n")
+    first, second = session.state.segments
+    # Each child served 100 requests before, 10000 after. The tail is printed: other work on the machine is in it too.
+    assert births_per_second(first) > 1 and births_per_second(second) < births_per_second(first) / 2
+    births = verdict.effect("web1.processes.births_per_s")
+    # Where others have the generator's CPU its seconds do not count, and the verdict says that of itself.
+    assert births is not None or verdict.reason
+    if births is not None and not verdict.reason:
+        assert births.word == "better" and "web1 births" in verdict_line(verdict)
+    for row in session.state.segments:
+        latency = row.counts.latency
+        print(f"row {row.number}: p99 {1000 * latency.percentile(99):.1f} ms, max {1000 * latency.max:.1f} ms")
 
 
 async def replays_to(file: Path, live: State, live_rows: str) -> None:

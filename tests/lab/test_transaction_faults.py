@@ -147,10 +147,11 @@ times = 3
 """
 
 
-async def tune(web1: Host, folder: Path, *words: str) -> asyncio.subprocess.Process:
-    """`cockpit tune` of a small profile, begun."""
+async def tune(web1: Host, folder: Path, *words: str, knobs: str = "") -> asyncio.subprocess.Process:
+    """`cockpit tune` of a small profile, or of one with these knobs, begun."""
     profile = folder / "p.toml"
-    profile.write_text(PROFILE.format(url=web1.url, conf=CONF))
+    head, sign, others = PROFILE.format(url=web1.url, conf=CONF).partition("[[knob]]")
+    profile.write_text(head + (knobs or sign + others))
     command = (sys.executable, "-m", "cockpit", "tune", profile, *words, "--ssh-config", web1.ssh_config)
     return await asyncio.create_subprocess_exec(
         *map(str, command),

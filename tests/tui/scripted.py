@@ -10,19 +10,23 @@ from cockpit.model import events as ev
 from cockpit.model.errors import ChangeRefused, ChangeUndone, CockpitError, UsageError
 from cockpit.model.knobs import Setting
 from cockpit.session.asking import Question
-from cockpit.session.controls import Action, Tuning
+from cockpit.session.controls import Action, Flipped, Preview, Tuning
 from cockpit.session.loop import Batch, Session
 from cockpit.tui.app import CockpitApp
 
 
 @dataclass
 class ScriptedTuning:
-    """Answers with events, as the live one does. Cleared, `gate` holds every call back; `refuse` fails the next."""
+    """Answers with events, as the live one does. Cleared, `gate` holds every call back; `refuse` fails the next;
+    `notes` is what the server says of what is applied."""
 
     source: ScriptedSource
     gate: asyncio.Event = field(default_factory=asyncio.Event)
     refuse: str = ""
+    notes: str = ""
+    flipping: str = ""
     calls: list[tuple[str, dict[str, str]]] = field(default_factory=list)
+    confirmed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
         self.gate.set()
@@ -30,28 +34,63 @@ class ScriptedTuning:
     async def refresh(self) -> None:
         self.calls.append(("refresh", {}))
 
-    async def apply(self, values: Mapping[str, str]) -> None:
+    async def preview(self, values: Mapping[str, str]) -> tuple[Preview, ...]:
+        self.calls.append(("preview", dict(values)))
+        knobs = self.source.session.state.knobs
+        if self.refuse:
+            raise ChangeRefused(self.refuse)
+        lines = [f"-{name} {knobs[name].value}\n+{name} {value}\n" for name, value in values.items()]
+        return (Preview("web1", f"--- conf\n+++ conf\n@@ -1 +1 @@\n{''.join(lines)}", "graceful"),)
+
+    async def apply(self, values: Mapping[str, str], confirm_within: float | None = None) -> None:
         self.calls.append(("apply", dict(values)))
         knobs = self.source.session.state.knobs
         settings = tuple(Setting(knob=name, old=knobs[name].value, new=new) for name, new in values.items())
-        await self._change(settings)
+        await self._change(settings, confirm_within=confirm_within)
 
-    async def undo(self) -> None:
-        self.calls.append(("undo", {}))
+    def confirm(self) -> None:
+        self.confirmed.set()
+
+    async def undo(self, letter: str = "") -> None:
+        self.calls.append(("undo", {"letter": letter} if letter else {}))
         applied = [change for change in self.source.session.state.changes if change.outcome == "applied"]
         if not applied:
             raise ChangeRefused("nothing to undo")
-        await self._change(tuple(Setting(knob=s.knob, old=s.new, new=s.old) for s in applied[-1].settings))
+        back = next((change for change in applied if change.letter == letter), applied[-1])
+        settings = tuple(Setting(knob=s.knob, old=s.new, new=s.old) for s in back.settings)
+        await self._change(settings, undoes=back.letter)
 
-    async def _change(self, settings: tuple[Setting, ...]) -> None:
+    async def act(self, name: str) -> None:
+        self.calls.append(("act", {"name": name}))
+        self.source.push(ev.ActionBegun(t=self.source.session.state.t, number=1, action=name, host="web1"))
+        self.source.push(ev.ActionEnded(t=self.source.session.state.t, number=1, done=1))
+
+    async def flip(self, values: Mapping[str, str], pairs: int, seconds: float) -> Flipped:
+        self.calls.append(("flip", {**values, "pairs": str(pairs), "seconds": f"{seconds:g}"}))
+        self.flipping = "A-B-A-B: window 1 of 6 (as it was), 12 s left"
+        self.gate.clear()
+        await self.gate.wait()
+        self.flipping = ""
+        return Flipped(self.source.session.state.runs, 1, "it was stopped")
+
+    def stop_flipping(self) -> None:
+        self.gate.set()
+
+    async def _change(
+        self, settings: tuple[Setting, ...], undoes: str = "", confirm_within: float | None = None
+    ) -> None:
         letter = chr(ord("A") + len(self.source.session.state.changes))
         now = self.source.session.state.t
-        self.source.push(ev.ChangeBegun(t=now, change=letter, host="web1", settings=settings))
+        push = self.source.push
+        push(ev.ChangeBegun(t=now, change=letter, host="web1", settings=settings, undoes=undoes, diff="-1\n+2\n"))
         await self.gate.wait()
         if self.refuse:
-            self.source.push(ev.ChangeEnded(t=now + 1, change=letter, outcome="restored", detail=self.refuse))
+            push(ev.ChangeEnded(t=now + 1, change=letter, outcome="restored", detail=self.refuse))
             raise ChangeUndone(self.refuse)
-        self.source.push(ev.ChangeEnded(t=now + 1, change=letter, outcome="applied"))
+        push(ev.ChangeStage(t=now + 0.5, change=letter, stage="in force", seconds=confirm_within))
+        if confirm_within is not None:
+            await self.confirmed.wait()
+        push(ev.ChangeEnded(t=now + 1, change=letter, outcome="applied", detail=self.notes))
 
 
 class ScriptedControls:

@@ -18,7 +18,7 @@ def content(app: object) -> str:
 
 async def test_c_puts_the_row_looked_at_beside_the_baseline() -> None:
     async with driven(Scenario().events()) as (pilot, _):
-        await press(pilot, "c")
+        await press(pilot, "C")
         told = content(pilot.app)
         for piece in ("before  row 1", "MaxSpareServers", "service time, ms", "p99.9", "web1", "cpu.idle"):
             assert piece in told
@@ -28,7 +28,7 @@ async def test_c_puts_the_row_looked_at_beside_the_baseline() -> None:
 
 async def test_there_must_be_two_rows() -> None:
     async with driven() as (pilot, _):
-        await press(pilot, "c")
+        await press(pilot, "C")
         assert not isinstance(pilot.app.screen, CompareScreen)
 
 

@@ -8,9 +8,10 @@ import pytest
 from textual.pilot import Pilot
 
 from cockpit.tui.screens.tuning import TuningScreen
-from tests.tui.driving import at_rest, press, settled, until
+from tests.tui.driving import at_rest, press, settled, text_of, until
 from tests.tui.scenario import Scenario
 from tests.tui.scripted import scripted_app
+from tests.tui.test_verdicts import changed_under_load
 from tests.tui.topology import topology
 
 Compare = Callable[..., bool]
@@ -56,7 +57,22 @@ def test_tuning_panel(snap_compare: Compare) -> None:
         await settled(pilot, source, len(events))
         await press(pilot, "t")
         await until(pilot, lambda: isinstance(pilot.app.screen, TuningScreen))
-        await press(pilot, *"30", "down", *"60")
+        await press(pilot, *"30", "down", *"60", "enter")
+        await until(pilot, lambda: "Enter again" in text_of(pilot.app.screen.query_one("#status")))
         await at_rest(pilot)
 
     assert snap_compare(app, terminal_size=(120, 40), run_before=typing)
+
+
+@pytest.mark.parametrize("size", [(120, 40), (80, 24)], ids=["wide", "narrow"])
+def test_verdict(snap_compare: Compare, size: tuple[int, int]) -> None:
+    events = changed_under_load()
+    app, source = scripted_app(events)
+
+    async def pressed(pilot: Pilot[object]) -> None:
+        await settled(pilot, source, len(events))
+        await press(pilot, "c")
+        await until(pilot, lambda: "better" in text_of(pilot.app.screen.query_one("#told")))
+        await at_rest(pilot)
+
+    assert snap_compare(app, terminal_size=size, run_before=pressed)

@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import pytest
+from msgspec.structs import replace
 from textual.events import Key
 from textual.pilot import Pilot
-from textual.widgets import Input, Static
+from textual.widgets import Input, OptionList, Static
 
 from cockpit.model import events as ev
+from cockpit.model.knobs import ServerAction, Setting
 from cockpit.tui.screens.main import MainScreen
-from cockpit.tui.screens.tuning import KnobRow, TuningScreen
+from cockpit.tui.screens.picking import PickScreen
+from cockpit.tui.screens.prompt import PromptScreen
+from cockpit.tui.screens.tuning import TuningScreen
+from cockpit.tui.widgets.history import History
+from cockpit.tui.widgets.knobs import KnobRow
 from tests.tui.driving import at_rest, driven, press, text_of, until
 from tests.tui.scenario import Scenario
 from tests.tui.scripted import ScriptedSource, ScriptedTuning
@@ -19,10 +26,14 @@ from tests.tui.scripted import ScriptedSource, ScriptedTuning
 
 @asynccontextmanager
 async def opened(
-    until_second: float = 38.0, size: tuple[int, int] = (120, 40)
+    until_second: float = 38.0, size: tuple[int, int] = (120, 40), actions: bool = False
 ) -> AsyncIterator[tuple[Pilot[object], ScriptedSource, ScriptedTuning]]:
     """The panel over the session, its first reading done."""
-    async with driven(Scenario().events(until_second), size=size) as (pilot, source):
+    events = Scenario().events(until_second)
+    if actions:
+        restart = ServerAction(name="restart", host="web1", command="service apache2 restart")
+        events[0] = replace(events[0], actions=(restart,))
+    async with driven(events, size=size) as (pilot, source):
         tuning = source.controls.tuning
         assert isinstance(tuning, ScriptedTuning)
         await press(pilot, "t")
@@ -36,7 +47,19 @@ def part(pilot: Pilot[object], name: str) -> str:
 
 
 def status(pilot: Pilot[object]) -> str:
-    return part(pilot, "status").strip()
+    return " ".join(part(pilot, "status").split())
+
+
+def history(pilot: Pilot[object]) -> str:
+    """The lines of the history."""
+    return "\n".join(str(option.prompt) for option in pilot.app.screen.query_one(History).options)
+
+
+async def applied(pilot: Pilot[object], *keys: str) -> None:
+    """Types, looks at the diff and applies it."""
+    await press(pilot, *keys, "enter")
+    await until(pilot, lambda: status(pilot).startswith("Enter again applies it"))
+    await press(pilot, "enter")
 
 
 def typed(pilot: Pilot[object]) -> list[str]:
@@ -51,22 +74,148 @@ async def test_opening_reads_the_values_and_shows_where_they_stand() -> None:
         details = part(pilot, "details")
         assert "web1:/etc/apache2/mods-available/mpm_prefork.conf" in details
         assert "MinSpareServers in <IfModule mpm_prefork_module>" in details
-        assert "one word" in details
+        assert "one word" in details and "test: apachectl -t · reload: apachectl graceful" in details
         await press(pilot, "down", "down")
         assert "allowed: 0 10 1000" in part(pilot, "details")
 
 
-async def test_several_values_are_applied_as_one_change() -> None:
+async def test_several_values_are_shown_as_a_diff_with_its_cost_and_then_applied_as_one_change() -> None:
     async with opened() as (pilot, source, tuning):
         await press(pilot, *"30", "down", *"60")
         assert "MinSpareServers 5 → 30, MaxSpareServers 10 → 60" in part(pilot, "plan")
         await press(pilot, "enter")
+        await until(pilot, lambda: status(pilot) == "Enter again applies it")
+        shown = part(pilot, "plan")
+        assert "web1, cost: graceful" in shown
+        assert "-MinSpareServers 5\n+MinSpareServers 30\n-MaxSpareServers 10\n+MaxSpareServers 60" in shown
+        assert not source.session.state.changes
+        await press(pilot, "enter")
         await until(pilot, lambda: status(pilot).startswith("in force"))
-        assert tuning.calls[1:] == [("apply", {"MinSpareServers": "30", "MaxSpareServers": "60"})]
+        both = {"MinSpareServers": "30", "MaxSpareServers": "60"}
+        assert tuning.calls[1:] == [("preview", both), ("apply", both)]
         await until(pilot, lambda: typed(pilot) == ["", "", ""])
-        await until(pilot, lambda: "A MinSpareServers 5 → 30, MaxSpareServers 10 → 60" in part(pilot, "changes"))
-        assert "in force since" in part(pilot, "changes")
+        await until(pilot, lambda: "A MinSpareServers 5 → 30, MaxSpareServers 10 → 60" in history(pilot))
+        assert "in force since" in history(pilot)
         assert [change.outcome for change in source.session.state.changes] == ["applied"]
+
+
+async def test_another_value_is_shown_before_it_is_applied() -> None:
+    async with opened() as (pilot, _, tuning):
+        await press(pilot, *"30", "enter")
+        await until(pilot, lambda: status(pilot) == "Enter again applies it")
+        await press(pilot, "0")
+        assert "+MinSpareServers 30" not in part(pilot, "plan")
+        await press(pilot, "enter")
+        await until(pilot, lambda: "+MinSpareServers 300" in part(pilot, "plan"))
+        assert [name for name, _ in tuning.calls] == ["refresh", "preview", "preview"]
+
+
+async def test_what_the_host_refuses_is_said_before_anything_is_applied() -> None:
+    async with opened() as (pilot, _, tuning):
+        tuning.refuse = "MinSpareServers: 'many' is no whole number"
+        await press(pilot, *"many", "enter")
+        await until(pilot, lambda: status(pilot) == f"not done: {tuning.refuse}")
+        assert typed(pilot)[0] == "many"
+
+
+async def test_a_guarded_change_waits_to_be_kept() -> None:
+    async with opened() as (pilot, source, _tuning):
+        await press(pilot, "ctrl+g")
+        assert "undoes itself after 60 s unless ^Y keeps it" in status(pilot)
+        await applied(pilot, *"30")
+        await until(pilot, lambda: "A is in force, undone in" in status(pilot))
+        assert "^Y keeps it, ^Z takes it back" in status(pilot)
+        await press(pilot, "ctrl+y")
+        await until(pilot, lambda: status(pilot).startswith("in force: MinSpareServers"))
+        assert source.session.state.changes[0].outcome == "applied"
+
+
+async def test_what_the_server_corrected_is_said() -> None:
+    async with opened() as (pilot, _, tuning):
+        tuning.notes = "AH00513: WARNING: ServerLimit of 300 not allowed during restart"
+        await applied(pilot, *"30")
+        await until(pilot, lambda: status(pilot).endswith(tuning.notes))
+        assert "the server says: AH00513" in history(pilot)
+
+
+async def test_values_are_picked_from_a_list() -> None:
+    async with opened() as (pilot, _, _tuning):
+        await press(pilot, "up", "space")
+        await until(pilot, lambda: isinstance(pilot.app.screen, PickScreen))
+        options = pilot.app.screen.query_one(OptionList)
+        said = [str(option.prompt) for option in options.options]
+        assert said == ["0", "10  in force", "1000"] and options.highlighted == 1
+        await press(pilot, "down", "enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, TuningScreen))
+        assert typed(pilot)[2] == "1000"
+        await press(pilot, "space", "escape")
+        assert typed(pilot)[2] == "1000"
+
+
+async def test_a_chosen_change_is_told_in_full_and_taken_back_at_the_second_enter() -> None:
+    async with opened(84.0) as (pilot, _, tuning):
+        await press(pilot, "tab", "down", "down")
+        assert "B MaxConnectionsPerChild 10 → 1000" in part(pilot, "plan")
+        assert "asked for at 00:01:09 on web1" in part(pilot, "plan")
+        await press(pilot, "enter")
+        assert status(pilot) == "Enter again: take back B MaxConnectionsPerChild 10 → 1000"
+        await press(pilot, "enter")
+        await until(pilot, lambda: status(pilot) == "B taken back")
+        assert tuning.calls[-1] == ("undo", {"letter": "B"})
+        await until(pilot, lambda: "taken back by D" in history(pilot))
+
+
+async def test_actions_run_at_the_second_enter() -> None:
+    async with opened(84.0, actions=True) as (pilot, source, tuning):
+        await press(pilot, "tab", "tab", "down")
+        await press(pilot, "enter")
+        await until(pilot, lambda: status(pilot) == "Enter again: run restart on web1")
+        assert tuning.calls == [("refresh", {})]
+        await press(pilot, "enter")
+        await until(pilot, lambda: status(pilot) == "restart done")
+        assert any(marker.kind == "action" for marker in source.session.state.markers)
+
+
+async def test_back_and_forth_is_asked_for_and_can_be_stopped() -> None:
+    async with opened() as (pilot, _, tuning):
+        await press(pilot, "ctrl+f")
+        assert "type the values to compare" in status(pilot)
+        await press(pilot, *"30", "ctrl+f")
+        await until(pilot, lambda: status(pilot) == "^F again: A-B-A-B")
+        await press(pilot, "ctrl+f")
+        await until(pilot, lambda: isinstance(pilot.app.screen, PromptScreen))
+        await press(pilot, *"2 x 20s", "enter")
+        await until(pilot, lambda: "window 1 of 6" in status(pilot))
+        assert tuning.calls[-1] == ("flip", {"MinSpareServers": "30", "pairs": "2", "seconds": "20"})
+        await press(pilot, "ctrl+f")
+        await until(pilot, lambda: "it was stopped after 1 of 2 pairs; the values of before are back" in status(pilot))
+
+
+async def test_windows_that_tell_nothing_are_refused() -> None:
+    async with opened() as (pilot, _, tuning):
+        await press(pilot, *"30", "ctrl+f")
+        await until(pilot, lambda: status(pilot) == "^F again: A-B-A-B")
+        await press(pilot, "ctrl+f")
+        await until(pilot, lambda: isinstance(pilot.app.screen, PromptScreen))
+        await press(pilot, *"3 x 5s", "enter")
+        await until(pilot, lambda: "windows of 15 s or more" in status(pilot))
+        assert [name for name, _ in tuning.calls] == ["refresh", "preview"]
+
+
+@pytest.mark.parametrize("size", [(120, 40), (80, 24)])
+async def test_keys_history_and_a_long_diff_are_in_reach(size: tuple[int, int]) -> None:
+    async with opened(84.0, size=size, actions=True) as (pilot, source, _):
+        settings = tuple(Setting(knob=f"K{at}", old="1", new="2") for at in range(3))
+        long = "".join(f"-K{at} 1\n+K{at} 2\n" for at in range(40))
+        source.push(ev.ChangeBegun(t=85.0, change="D", host="web1", settings=settings, diff=long))
+        await until(pilot, lambda: "D K0 1 → 2" in part(pilot, "plan"))
+        screen = pilot.app.screen
+        for name in ("#keys", "#history", "#actions", "#status", "#details"):
+            region = screen.query_one(name).region
+            assert region.height and region.bottom < size[1], name
+        await press(pilot, "tab", "end")
+        diff = screen.query_one("#diff")
+        await until(pilot, lambda: diff.scroll_y == diff.max_scroll_y > 0)
 
 
 async def test_what_is_typed_faster_than_the_panel_draws_lands_in_the_right_fields() -> None:
@@ -80,23 +229,25 @@ async def test_what_is_typed_faster_than_the_panel_draws_lands_in_the_right_fiel
 async def test_while_a_change_is_under_way_the_panel_says_so_and_takes_no_other() -> None:
     async with opened() as (pilot, _, tuning):
         tuning.gate.clear()
-        await press(pilot, *"30", "ctrl+s")
+        await applied(pilot, *"30")
         await until(pilot, lambda: status(pilot) == "applying …")
-        await until(pilot, lambda: "under way for" in part(pilot, "changes"))
+        await until(pilot, lambda: "under way for" in history(pilot))
         await press(pilot, "ctrl+s")
         await until(pilot, lambda: "one thing at a time" in status(pilot))
         tuning.gate.set()
         await until(pilot, lambda: status(pilot).startswith("in force"))
-        assert [name for name, _ in tuning.calls] == ["refresh", "apply"]
+        assert [name for name, _ in tuning.calls] == ["refresh", "preview", "apply"]
 
 
 async def test_a_change_that_was_put_back_says_why_and_keeps_what_was_typed() -> None:
     async with opened() as (pilot, _, tuning):
-        tuning.refuse = "web1: apachectl -t: Syntax error on line 5"
         await press(pilot, *"many", "enter")
-        await until(pilot, lambda: status(pilot) == f"not applied: {tuning.refuse}")
+        await until(pilot, lambda: status(pilot) == "Enter again applies it")
+        tuning.refuse = "web1: apachectl -t: Syntax error on line 5"
+        await press(pilot, "enter")
+        await until(pilot, lambda: status(pilot) == f"not done: {tuning.refuse}")
         assert typed(pilot)[0] == "many"
-        await until(pilot, lambda: "undone: web1: apachectl -t" in part(pilot, "changes"))
+        await until(pilot, lambda: "undone: web1: apachectl -t" in history(pilot))
 
 
 async def test_undo_takes_the_last_change_back() -> None:
@@ -110,7 +261,7 @@ async def test_undo_takes_the_last_change_back() -> None:
 async def test_undo_with_nothing_to_undo_says_so() -> None:
     async with opened() as (pilot, _, _tuning):
         await press(pilot, "ctrl+z")
-        await until(pilot, lambda: status(pilot) == "not applied: nothing to undo")
+        await until(pilot, lambda: status(pilot) == "not done: nothing to undo")
 
 
 async def test_enter_with_nothing_typed_changes_nothing() -> None:
@@ -133,7 +284,7 @@ async def test_reading_again_and_the_arrows_round_the_ends() -> None:
 async def test_a_change_goes_on_when_the_panel_is_closed_and_its_end_is_told() -> None:
     async with opened() as (pilot, source, tuning):
         tuning.gate.clear()
-        await press(pilot, *"30", "enter")
+        await applied(pilot, *"30")
         await until(pilot, lambda: status(pilot) == "applying …")
         await press(pilot, "escape")
         await until(pilot, lambda: isinstance(pilot.app.screen, MainScreen))
@@ -145,9 +296,9 @@ async def test_a_change_goes_on_when_the_panel_is_closed_and_its_end_is_told() -
 async def test_a_value_that_could_not_be_read_says_why() -> None:
     async with opened() as (pilot, source, _):
         source.push(ev.KnobRead(t=39.0, knob="MinSpareServers", host="web1", value=None, detail="no such file"))
-        await until(pilot, lambda: "could not be read" in text_of(pilot.app.screen.query_one("KnobRow .value", Static)))
-        await press(pilot, "down", "up")
-        assert "no such file" in part(pilot, "details")
+        await until(pilot, lambda: "unreadable" in text_of(pilot.app.screen.query_one("KnobRow .value", Static)))
+        assert "could not be read: no such file" in part(pilot, "details")
+        assert pilot.app.screen.query(Input).first().placeholder == "no such file"
 
 
 async def test_without_tuning_values_can_only_be_looked_at() -> None:
@@ -160,7 +311,9 @@ async def test_without_tuning_values_can_only_be_looked_at() -> None:
         assert "only be looked at" in part(pilot, "keys")
         await press(pilot, "down", "enter", "ctrl+s", "ctrl+z", "ctrl+r")
         assert "MaxSpareServers in" in part(pilot, "details")
-        assert "A MinSpareServers 5 → 20" in part(pilot, "changes")
+        assert "A MinSpareServers 5 → 20" in history(pilot)
+        await press(pilot, "tab", "down", "enter")
+        assert "B MaxConnectionsPerChild" in part(pilot, "plan") and status(pilot) == ""
 
 
 async def test_a_profile_without_knobs_says_how_to_get_some() -> None:

@@ -17,11 +17,17 @@ from cockpit.session.controls import Action
 from cockpit.tui.words import key_name
 
 _SCREEN_KEYS = (
-    ("t", "open the tuning panel: values in force, change them, take changes back"),
+    (
+        "t",
+        "the tuning panel: values in force; type others (space: pick from a list), Enter shows the diff and what it "
+        "costs, Enter again applies it as one change. ^G guards: undone after 60 s unless ^Y keeps it. ^Z undoes the "
+        "last one, ^F flips it back and forth under a run of its own (A-B-A-B), Tab: earlier changes, actions",
+    ),
     ("v", "latency as a histogram or as a table of percentiles"),
     ("↑ ↓", "choose a row of the runs table: latency shows that row; Esc follows the newest again"),
-    ("b", "make the chosen row the baseline that “vs base” compares with"),
-    ("c", "the chosen row against the baseline: verdict, what differs, every figure, latencies over each other"),
+    ("b", "make the chosen row the baseline that rows are compared with"),
+    ("c", "the verdict on the row looked at: every figure with its interval, and by which rules it was found"),
+    ("C", "the row looked at beside the baseline: what differs, every figure, latencies over each other"),
     ("tab", "look at the next host"),
     ("d  D", "what stands below its figures: processes, cores, disks, interfaces, each status page, each tail"),
     ("w", "averages of every host over the row looked at, in the place of that"),
@@ -53,9 +59,15 @@ _READING = (
         "reply before it sends the next request, so users of a busier site would wait longer than this says.",
     ),
     (
-        "vs base",
-        "Plain difference of the two rates. One run against one other proves nothing yet: repeat both. "
-        "“≠ load” means that the two rows were not under the same load.",
+        "░ ▓",
+        "Above and behind the chart: a change is carried out. ░ from its request, ▓ from its reload until the server "
+        "works by it (its letter) or everything is back.",
+    ),
+    (
+        "verdict",
+        "The row against the one before the change, in the same run; a new run against the baseline. ▲ better, "
+        "▼ worse: the rate, else the figure that is named. ≈ no difference that can be told. short: goes on growing, "
+        "keep the load running. ≠ load, load±, gen!, unsteady, n/c: not comparable; c says why.",
     ),
     ("born/s", "Processes born a second while the row was counted, all hosts together."),
     ("cpu %  tps …", "Averages of the servers over the row, of several hosts as web1/app1. w tells all of them."),

@@ -11,6 +11,7 @@ from textual.containers import Horizontal, Vertical
 from textual.events import Key, Resize
 from textual.screen import Screen
 
+from cockpit.analysis.arms import RowVerdicts
 from cockpit.model.errors import CockpitError
 from cockpit.model.text import neutral
 from cockpit.session.controls import Action
@@ -23,6 +24,7 @@ from cockpit.tui.screens.compare import CompareScreen
 from cockpit.tui.screens.help import HelpScreen
 from cockpit.tui.screens.prompt import FilterScreen, PromptScreen
 from cockpit.tui.screens.tuning import TuningScreen
+from cockpit.tui.screens.verdict import VerdictScreen
 from cockpit.tui.widgets.footer import Footer
 from cockpit.tui.widgets.hosts import HostLines, HostPanes
 from cockpit.tui.widgets.latency import Latency
@@ -61,7 +63,8 @@ class MainScreen(Screen[None]):
         Binding("t", "tune", "tune"),
         Binding("v", "view", "view"),
         Binding("b", "baseline", "baseline"),
-        Binding("c", "compare", "compare"),
+        Binding("c", "compare", "verdict in full"),
+        Binding("C", "compare_rows", "compare"),
         Binding("tab", "host(1)", "next host"),
         Binding("shift+tab", "host(-1)", "host before"),
         Binding("p", "room", "larger"),
@@ -122,6 +125,7 @@ class MainScreen(Screen[None]):
         self.session = session
         self.autostart = autostart
         self.view = View()
+        self.verdicts = RowVerdicts()
         self._drawn: tuple[object, ...] = ()
 
     def compose(self) -> ComposeResult:
@@ -161,6 +165,7 @@ class MainScreen(Screen[None]):
             actions=controls.actions,
             recording=recorder.path if recorder else "",
             trouble=recorder.trouble if recorder else "",
+            verdicts=self.verdicts,
         )
 
     def frame(self) -> None:
@@ -230,6 +235,13 @@ class MainScreen(Screen[None]):
         self._look(replace(self.view, baseline=row.number))
 
     def action_compare(self) -> None:
+        """The verdict on the row looked at with all its figures."""
+        if self.scene().row is None:
+            self.app.notify("there is no row yet to compare: start a run first")
+            return
+        self.app.push_screen(VerdictScreen(self.scene))
+
+    def action_compare_rows(self) -> None:
         """The row looked at against the baseline, in full."""
         scene = self.scene()
         if scene.row is None or scene.baseline is None or scene.row is scene.baseline:

@@ -1,9 +1,8 @@
-"""The tuning panel: every knob with its value in force, new values to type, and what became of earlier changes."""
+"""The tuning panel: every knob with its value in force, what a change would write, and what became of others."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
-from types import MappingProxyType
+from collections.abc import Awaitable, Callable, Mapping
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -12,63 +11,37 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.events import DescendantFocus
 from textual.screen import ModalScreen
-from textual.suggester import SuggestFromList
-from textual.widgets import Input, Static
+from textual.widget import Widget
+from textual.widgets import Input, OptionList, Static
 
-from cockpit.model.errors import CockpitError
-from cockpit.model.state import Change, KnobState, State
-from cockpit.model.text import clock, neutral
-from cockpit.session.loop import Session
-from cockpit.tui.cells import fit
+from cockpit.analysis.arms import repeated_verdict
+from cockpit.analysis.words import verdict_line
+from cockpit.model.errors import CockpitError, UsageError
+from cockpit.model.state import Change, State
+from cockpit.model.text import neutral
+from cockpit.session.controls import PAIRS, WINDOW, Preview, Tuning, flip_plan
+from cockpit.session.loop import EndOfSession, Session
+from cockpit.tui.cells import Line
+from cockpit.tui.changes import action_line, change_lines, details, fate, plan_words, preview_lines
+from cockpit.tui.screens.picking import PickScreen
+from cockpit.tui.screens.prompt import PromptScreen
+from cockpit.tui.screens.verdict import content
+from cockpit.tui.widgets.deeds import Deeds
+from cockpit.tui.widgets.history import History
+from cockpit.tui.widgets.knobs import Field, KnobRow
 
 _REFRESH = 0.5
-_NOTHING: Mapping[str, str] = MappingProxyType({})
+# Seconds within which a guarded change is to be kept by hand, or it undoes itself.
+CONFIRM_WITHIN = 60.0
 _KEYS = (
-    "[@click=screen.apply]Enter apply[/]   [@click=screen.undo]^Z undo last[/]   "
-    "[@click=screen.reread]^R read again[/]   [@click=screen.dismiss(None)]Esc close[/]"
+    "[@click=screen.apply]Enter diff, then apply[/]  [@click=screen.guard]^G guard[/]  [@click=screen.keep]^Y keep[/]  "
+    "[@click=screen.undo]^Z undo last[/]  [@click=screen.flip]^F A-B-A-B[/]  [@click=screen.reread]^R read[/]  "
+    "[@click=screen.section(1)]Tab history, actions[/]  [@click=screen.dismiss(None)]Esc close[/]"
 )
-_READ_ONLY = "values can only be looked at here   [@click=screen.dismiss(None)]Esc close[/]"
-
-
-class Value(Static, can_focus=True):
-    """A knob's line where nothing can be typed, so that the arrows still reach its details."""
-
-
-class KnobRow(Horizontal):
-    """Name, value in force and, where it can be changed, a field for a new one."""
-
-    def __init__(self, state: KnobState, editable: bool) -> None:
-        super().__init__()
-        self.knob = state.knob
-        self.editable = editable
-        self.known = state
-
-    def compose(self) -> ComposeResult:
-        yield Static(Content(neutral(self.knob.name)), classes="name")
-        if not self.editable:
-            yield Value(_in_force(self.known), classes="value")
-            return
-        yield Static(_in_force(self.known), classes="value")
-        suggester = SuggestFromList(self.knob.choices) if self.knob.choices else None
-        field = Input(compact=True, suggester=suggester)
-        # A blinking cursor is traffic on a line that may have little to spare.
-        field.cursor_blink = False
-        yield field
-
-    def update(self, state: KnobState) -> None:
-        """Shows the value as it is now."""
-        if state is not self.known:
-            self.known = state
-            self.query_one(".value", Static).update(_in_force(state))
-
-    def typed(self) -> str:
-        """The new value that was typed; empty where there is none or it is in force already."""
-        value = self.query_one(Input).value.strip() if self.editable else ""
-        return "" if self.known.known and value == self.known.value else value
-
-    def clear(self) -> None:
-        """Forgets what was typed."""
-        self.query_one(Input).value = ""
+_READ_ONLY = (
+    "values can only be looked at here   [@click=screen.section(1)]Tab history[/]   "
+    "[@click=screen.dismiss(None)]Esc close[/]"
+)
 
 
 class TuningScreen(ModalScreen[None]):
@@ -76,56 +49,78 @@ class TuningScreen(ModalScreen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss(None)", "close"),
-        Binding("up", "move(-1)", "knob above", priority=True),
-        Binding("down", "move(1)", "knob below", priority=True),
+        Binding("up", "move(-1)", "knob above"),
+        Binding("down", "move(1)", "knob below"),
+        Binding("tab", "section(1)", "next part"),
+        Binding("shift+tab", "section(-1)", "part before"),
         Binding("ctrl+s", "apply", "apply"),
-        Binding("ctrl+z", "undo", "undo"),
+        Binding("ctrl+g", "guard", "guard"),
+        Binding("ctrl+y", "keep", "keep", priority=True),
+        Binding("ctrl+z", "undo", "undo", priority=True),
+        Binding("ctrl+f", "flip", "A-B-A-B", priority=True),
         Binding("ctrl+r", "reread", "read again"),
     ]
     DEFAULT_CSS = """
     TuningScreen { align: center middle; background: transparent; }
     TuningScreen > Vertical {
-        width: 90; max-width: 100%; height: auto; max-height: 100%;
+        width: 100; max-width: 100%; height: auto; max-height: 100%;
         padding: 0 1; border: solid $cockpit-chart; border-title-color: $cockpit-strong; background: $surface;
     }
     TuningScreen .quiet { color: $cockpit-dim; }
-    TuningScreen #knobs { height: auto; max-height: 14; }
+    TuningScreen #knobs { height: auto; max-height: 10; }
     TuningScreen KnobRow { height: 1; }
-    TuningScreen .name { width: 2fr; height: 1; text-overflow: ellipsis; text-wrap: nowrap; }
-    TuningScreen .value { width: 1fr; height: 1; text-overflow: ellipsis; text-wrap: nowrap; padding: 0 1; }
+    TuningScreen .name { width: 3fr; height: 1; text-overflow: ellipsis; text-wrap: nowrap; }
+    TuningScreen .value { width: 2fr; height: 1; text-overflow: ellipsis; text-wrap: nowrap; padding: 0 1; }
+    TuningScreen .cost { width: 10; height: 1; color: $cockpit-dim; }
     TuningScreen Value:focus { text-style: reverse; }
-    TuningScreen Input, TuningScreen .entry { width: 1fr; }
+    TuningScreen Input, TuningScreen .entry { width: 3fr; }
     TuningScreen Input { background: $panel; }
     TuningScreen Input:focus { background: $cockpit-rule; }
-    TuningScreen #details {
-        height: 5; margin: 1 0 0 0; color: $cockpit-dim;
-        text-wrap: nowrap; text-overflow: ellipsis;
-    }
+    TuningScreen #details { height: 3; color: $cockpit-dim; text-wrap: nowrap; text-overflow: ellipsis; }
+    TuningScreen #diff { height: auto; max-height: 12; }
+    TuningScreen #diff:focus { background: $panel; }
     TuningScreen #plan { height: auto; }
-    TuningScreen #status { height: auto; min-height: 1; text-style: bold; }
+    TuningScreen #status { height: auto; min-height: 1; max-height: 5; text-style: bold; }
     TuningScreen #status.-bad { color: $cockpit-alarm; }
-    TuningScreen #heading { margin: 1 0 0 0; height: 1; }
-    TuningScreen #history { height: auto; max-height: 6; }
-    TuningScreen #history Static { height: auto; }
-    TuningScreen #keys { height: auto; margin: 1 0 0 0; color: $cockpit-dim;
-        link-color: $cockpit-text; link-style: none; }
+    TuningScreen .heading { height: 1; color: $cockpit-dim; }
+    TuningScreen OptionList { height: auto; max-height: 5; background: $surface; }
+    TuningScreen #actions { max-height: 4; }
+    TuningScreen .-none { display: none; }
+    TuningScreen #keys { height: auto; color: $cockpit-dim; link-color: $cockpit-text; link-style: none; }
+    TuningScreen.-short #knobs { max-height: 4; }
+    TuningScreen.-short #details { height: 2; }
+    TuningScreen.-short #diff { max-height: 5; }
+    TuningScreen.-short #status { max-height: 2; }
+    TuningScreen.-short #history { max-height: 2; }
+    TuningScreen.-short #actions { max-height: 2; }
     """
 
     def __init__(self, session: Session) -> None:
         super().__init__()
         self.session = session
-        self._busy = ""
-        self._seen = -1
+        self._deeds = Deeds(id="status")
+        self._guarded = False
+        self._previewed: tuple[Mapping[str, str], tuple[Preview, ...]] | None = None
+        self._asked: tuple[str, str] = ("", "")
+        self._told: list[Line] = []
+        self._seen: tuple[object, ...] = ()
+
+    @property
+    def _tuning(self) -> Tuning | None:
+        return self.session.controls.tuning
 
     def compose(self) -> ComposeResult:
-        editable = self.session.controls.tuning is not None
+        editable = self._tuning is not None
         knobs = self.session.state.knobs.values()
+        started = self.session.state.started
+        actions = [action_line(one) for one in started.actions] if started else []
         with Vertical() as panel:
             panel.border_title = "tuning"
             with Horizontal(classes="quiet") as head:
                 head.styles.height = 1
                 yield Static("knob", classes="name")
                 yield Static("in force", classes="value")
+                yield Static("cost", classes="cost")
                 if editable:
                     yield Static("new value", classes="entry")
             with VerticalScroll(id="knobs", can_focus=False):
@@ -136,11 +131,15 @@ class TuningScreen(ModalScreen[None]):
                         Content("This profile names no knobs. A [[knob]] block in it adds one."), classes="quiet"
                     )
             yield Static(id="details")
-            yield Static(id="plan")
-            yield Static(id="status")
-            yield Static("changes, the newest first and in full", id="heading", classes="quiet")
-            with VerticalScroll(id="history", can_focus=False):
-                yield Static(id="changes")
+            with VerticalScroll(id="diff", can_focus=False):
+                yield Static(id="plan")
+            yield self._deeds
+            back = "; Enter takes one back" if editable else ""
+            yield Static(f"changes, the newest first{back}", classes="heading")
+            yield History(id="history", compact=True)
+            shown = "" if actions else " -none"
+            yield Static(f"actions{'; Enter runs one' if editable else ''}", classes=f"heading{shown}")
+            yield OptionList(*(Content(line) for line in actions), id="actions", compact=True, classes=shown.strip())
             yield Static(_KEYS if editable else _READ_ONLY, id="keys")
 
     def on_mount(self) -> None:
@@ -148,12 +147,15 @@ class TuningScreen(ModalScreen[None]):
         self.action_reread()
 
     def on_resize(self) -> None:
-        self.call_after_refresh(self._tell_changes)
+        self.set_class(self.size.height < 34, "-short")
+        self._seen = ()
+        self.call_after_refresh(self._poll)
 
     def on_descendant_focus(self, event: DescendantFocus) -> None:
         row = event.widget.parent
         if isinstance(row, KnobRow):
-            self.query_one("#details", Static).update(Content(_details(row.known)))
+            self.query_one("#details", Static).update(Content(details(row.known)))
+        self._tell_plan()
 
     def on_input_changed(self, event: Input.Changed) -> None:
         self._tell_plan()
@@ -161,65 +163,185 @@ class TuningScreen(ModalScreen[None]):
     def on_input_submitted(self, event: Input.Submitted) -> None:
         self.action_apply()
 
+    def on_field_picking(self, event: Field.Picking) -> None:
+        field, known = event.field, self.session.state.knobs.get(event.field.knob.name)
+
+        def picked(value: str | None) -> None:
+            if value is not None and field.is_attached:
+                field.value = value
+
+        self.app.push_screen(PickScreen(field.knob.name, field.knob.choices, known.value if known else None), picked)
+
+    def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
+        self._tell_plan()
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        """Enter twice: once to see what it would do, once to have it done."""
+        tuning = self._tuning
+        started = self.session.state.started
+        if tuning is None or self._deeds.waits() or started is None:
+            return
+        if event.option_list.id == "actions":
+            action = started.actions[event.option_index]
+            name, words = action.name, f"run {neutral(action.name)} on {neutral(action.host)}"
+        else:
+            change = self.query_one(History).change(self.session.state, event.option_index)
+            if change is None:
+                return
+            name, words = change.letter, f"take back {neutral(change.label)}"
+        asked = (event.option_list.id or "", name)
+        if self._asked != asked:
+            self._asked = asked
+            self._deeds.tell(f"Enter again: {words}")
+            return
+        self._asked = ("", "")
+        if asked[0] == "actions":
+            self._start(f"running {neutral(name)} …", tuning.act(name), f"{neutral(name)} done")
+        else:
+            self._start(f"taking {name} back …", tuning.undo(name), f"{name} taken back")
+
     def action_move(self, step: int) -> None:
         """Up and down between the knobs, round the ends."""
-        places = [row.query_one(Input if row.editable else Value) for row in self.query(KnobRow)]
+        places = [row.place for row in self.query(KnobRow)]
         if places:
-            at = places.index(self.focused) if self.focused in places else -step
+            at = next((at for at, place in enumerate(places) if place is self.focused), -step)
             # At once, where focus() would wait its turn: what is typed right after belongs to the next field.
             self.set_focus(places[(at + step) % len(places)])
 
+    def action_section(self, step: int) -> None:
+        """From the knobs to the diff where it is longer than its room, the history, the actions, and round again."""
+        diff = self.query_one("#diff", VerticalScroll)
+        diff.can_focus = diff.max_scroll_y > 0
+        rows = list(self.query(KnobRow))
+        parts: list[Widget] = [rows[0].place] if rows else []
+        lists: list[Widget] = [self.query_one(name) for name in ("#diff", "#history", "#actions")]
+        parts += [part for part in lists if part.can_focus and part.display]
+        at = next((at for at, part in enumerate(parts) if part is self.focused), 0)
+        self.set_focus(parts[(at + step) % len(parts)])
+        self._tell_plan()
+
     def action_apply(self) -> None:
-        """All typed values as one change."""
-        tuning = self.session.controls.tuning
-        values = self._typed()
-        if tuning is None or self._waits():
+        """All typed values as one change: first what it would write and cost, then the change."""
+        tuning, values = self._tuning, self._typed()
+        if tuning is None or self._deeds.waits():
             return
         if not values:
-            self._tell("type a new value for one or several knobs first")
-            return
-        done = f"in force: {_plan(self.session.state, values)}"
-        self._start("applying …", tuning.apply(values), done, values)
+            self._deeds.tell("type a new value for one or several knobs first")
+        elif self._previewed is None or self._previewed[0] != values:
+            self._start("asking what it would write …", self._preview(tuning, values, "Enter again applies it"))
+        else:
+            plan = plan_words(self.session.state, values)
+            within = CONFIRM_WITHIN if self._guarded else None
+            self._start("applying …", self._apply(tuning, values, within, f"in force: {plan}"))
+
+    async def _apply(self, tuning: Tuning, values: Mapping[str, str], within: float | None, done: str) -> None:
+        known = len(self.session.state.changes)
+        await tuning.apply(values, within)
+        self._forget(values)
+        state = await self._until(lambda state: len(state.changes) > known and bool(state.changes[-1].outcome))
+        # What the server corrected or ignored of it.
+        notes = [change.detail for change in state.changes[known:] if change.detail]
+        self._deeds.report("; ".join([done, *notes]))
+
+    async def _until(self, holds: Callable[[State], bool]) -> State:
+        """What the session has come to: what was done arrives there a little later."""
+        try:
+            return await self.session.until(holds)
+        except EndOfSession:
+            return self.session.state
+
+    async def _preview(self, tuning: Tuning, values: Mapping[str, str], next_step: str) -> None:
+        previews = await tuning.preview(values)
+        self._previewed = (dict(values), previews)
+        if self.is_attached:
+            self._tell_plan()
+            guarded = f", undone after {CONFIRM_WITHIN:.0f} s unless kept" if self._guarded else ""
+            self._deeds.tell(f"{next_step}{guarded}" if any(each.diff for each in previews) else "nothing to change")
+
+    def action_guard(self) -> None:
+        """Whether changes wait to be kept by hand."""
+        self._guarded = not self._guarded
+        said = f"undoes itself after {CONFIRM_WITHIN:.0f} s unless ^Y keeps it" if self._guarded else "stays"
+        self._deeds.tell(f"what is applied from now on {said}")
+
+    def action_keep(self) -> None:
+        """Keeps the change that waits for it."""
+        if self._tuning is not None:
+            try:
+                self._tuning.confirm()
+            except CockpitError as error:
+                self._deeds.tell(str(error), bad=True)
 
     def action_undo(self) -> None:
-        """Takes back the last change."""
-        tuning = self.session.controls.tuning
-        if tuning is not None and not self._waits():
+        """Takes back the last change, or the one that waits to be kept."""
+        tuning = self._tuning
+        if tuning is None:
+            return
+        if self._awaited() is not None:
+            self.app.run_worker(self._let_go(tuning))
+        elif not self._deeds.waits():
             self._start("taking the last change back …", tuning.undo(), "taken back")
+
+    async def _let_go(self, tuning: Tuning) -> None:
+        """Beside what is being done: that is the very change, which waits to be kept."""
+        try:
+            await tuning.undo()
+        except CockpitError as error:
+            self._deeds.report(f"not done: {error}", bad=True)
+
+    def action_flip(self) -> None:
+        """A-B-A-B with what is typed, or an end to the one that is under way."""
+        tuning, values = self._tuning, self._typed()
+        if tuning is None:
+            return
+        if tuning.flipping:
+            tuning.stop_flipping()
+            return
+        if self._deeds.waits():
+            return
+        if not values:
+            self._deeds.tell("type the values to compare with those in force first")
+        elif self._previewed is None or self._previewed[0] != values:
+            self._start("asking what it would write …", self._preview(tuning, values, "^F again: A-B-A-B"))
+        else:
+            question = f"A-B-A-B: how many pairs × how long each window? Enter: {PAIRS} × {WINDOW:.0f}s"
+            self.app.push_screen(PromptScreen(question), self._flipping(tuning, values))
+
+    def _flipping(self, tuning: Tuning, values: Mapping[str, str]) -> Callable[[str | None], None]:
+        def answered(answer: str | None) -> None:
+            if answer is None:
+                return
+            try:
+                pairs, seconds = flip_plan(answer)
+            except UsageError as error:
+                self._deeds.tell(str(error), bad=True)
+                return
+            self._start("A-B-A-B …", self._flip(tuning, values, pairs, seconds))
+
+        return answered
+
+    async def _flip(self, tuning: Tuning, values: Mapping[str, str], pairs: int, seconds: float) -> None:
+        flipped = await tuning.flip(values, pairs, seconds)
+        state = await self._until(lambda state: state.runs >= flipped.run and state.running is None)
+        verdict = repeated_verdict(state, flipped.run)
+        said = verdict_line(verdict) if verdict else "too few windows for a verdict"
+        early = f"{flipped.why} after {flipped.pairs} of {pairs} pairs; " if flipped.why else ""
+        self._deeds.report(f"A-B-A-B: {early}the values of before are back. {said}")
 
     def action_reread(self) -> None:
         """Reads every value anew."""
-        tuning = self.session.controls.tuning
-        if tuning is not None and not self._waits():
-            self._start("reading the values …", tuning.refresh(), "")
+        tuning = self._tuning
+        if tuning is not None and not self._deeds.waits():
+            self._start("reading the values …", tuning.refresh())
 
-    def _waits(self) -> bool:
-        if self._busy:
-            self._tell(f"{self._busy} (one thing at a time)")
-        return bool(self._busy)
+    def _start(self, words: str, work: Awaitable[None], done: str = "") -> None:
+        """Has one thing done."""
+        self._asked = ("", "")
 
-    def _start(self, words: str, work: Awaitable[None], done: str, values: Mapping[str, str] = _NOTHING) -> None:
-        """Runs as work of the app, not of this panel: closing the panel must not break off a change half made."""
-        self._busy = words
-        self._tell(words)
-        self.app.run_worker(self._carry_out(work, done, values))
+        def failed() -> None:
+            self._previewed = None
 
-    async def _carry_out(self, work: Awaitable[None], done: str, values: Mapping[str, str]) -> None:
-        try:
-            await work
-        except CockpitError as error:
-            self._report(str(error), bad=True)
-        else:
-            self._forget(values)
-            self._report(done, bad=False)
-        finally:
-            self._busy = ""
-
-    def _report(self, words: str, bad: bool) -> None:
-        if self.is_attached:
-            self._tell(words, bad)
-        elif words:
-            self.app.notify(neutral(words), severity="error" if bad else "information", markup=False)
+        self._deeds.start(words, work, done, failed)
 
     def _forget(self, values: Mapping[str, str]) -> None:
         """Empties the fields whose value came into force, unless another was typed meanwhile."""
@@ -228,74 +350,46 @@ class TuningScreen(ModalScreen[None]):
                 row.clear()
 
     def _poll(self) -> None:
-        if not self.is_attached or self.session.revision == self._seen:
+        if not self.is_attached:
             return
-        self._seen = self.session.revision
-        state = self.session.state
+        tuning, awaited = self._tuning, self._awaited()
+        if awaited is not None:
+            self._deeds.tell(f"{awaited.letter} is {fate(awaited, self.session.state)}: ^Y keeps it, ^Z takes it back")
+        elif tuning is not None and tuning.flipping:
+            self._deeds.tell(f"{tuning.flipping}; ^F stops it, the values of before come back")
+        seen = (self.session.revision, self.size)
+        if seen == self._seen:
+            return
+        self._seen = seen
         for row in self.query(KnobRow):
-            row.update(state.knobs.get(row.knob.name, row.known))
+            if row.update(self.session.state.knobs.get(row.knob.name, row.known)) and row.place is self.focused:
+                self.query_one("#details", Static).update(Content(details(row.known)))
         self._tell_plan()
-        self._tell_changes()
+        self.query_one(History).tell(self.session.state)
 
     def _typed(self) -> dict[str, str]:
         return {row.knob.name: row.typed() for row in self.query(KnobRow) if row.typed()}
 
+    def _awaited(self) -> Change | None:
+        """The change that waits for a person."""
+        return next((change for change in self.session.state.changes if change.confirm_by is not None), None)
+
     def _tell_plan(self) -> None:
-        values = self._typed()
-        words = f"will change  {_plan(self.session.state, values)}" if values else ""
-        self.query_one("#plan", Static).update(Content(words))
+        lines = self._plan()
+        if lines != self._told:
+            self._told = lines
+            self.query_one("#plan", Static).update(content(lines))
 
-    def _tell(self, words: str, bad: bool = False) -> None:
-        status = self.query_one("#status", Static)
-        status.set_class(bad, "-bad")
-        status.update(Content(f"not applied: {neutral(words)}" if bad else neutral(words)))
-
-    def _tell_changes(self) -> None:
-        state = self.session.state
-        changes = self.query_one("#changes", Static)
-        newest, *older = [_history(change, state.t) for change in reversed(state.changes)] or ["none yet"]
-        room = max(20, changes.size.width)
-        changes.update(Content("\n".join([newest, *(fit(line, room).rstrip() for line in older)])))
-
-
-def _in_force(state: KnobState) -> Content:
-    if not state.known:
-        return Content("could not be read" if state.detail else "not read yet")
-    return Content("unset" if state.value is None else neutral(state.value))
-
-
-def _details(state: KnobState) -> str:
-    knob = state.knob
-    section = f" in <{neutral(knob.section)}>" if knob.section else ""
-    allowed = neutral(knob.allowed.replace(", ", " ")) or "one word"
-    where = f":{neutral(knob.file)}" if knob.file else ""
-    what = knob.directive or knob.key or knob.mount or knob.get or " | ".join(knob.choices)
-    trouble = f"could not be read: {neutral(state.detail)}" if state.detail else ""
-    lines = (
-        f"{neutral(knob.host)}{where}",
-        f"{neutral(what)}{section} · allowed: {allowed}",
-        f"test: {neutral(knob.test)}",
-        f"reload: {neutral(knob.reload)}",
-        trouble,
-    )
-    return "\n".join(lines)
-
-
-def _plan(state: State, values: dict[str, str]) -> str:
-    def old(name: str) -> str:
-        knob = state.knobs.get(name)
-        if knob is None or not knob.known:
-            return "?"
-        return "unset" if knob.value is None else neutral(knob.value)
-
-    return ", ".join(f"{neutral(name)} {old(name)} → {neutral(value)}" for name, value in values.items())
-
-
-def _history(change: Change, now: float) -> str:
-    label = f"{clock(change.begun)}  {neutral(change.label)}"
-    if not change.outcome:
-        return f"{label}: under way for {max(0.0, now - change.begun):.0f} s"
-    if change.outcome == "applied":
-        return f"{label}: in force since {clock(change.ended or change.begun)}"
-    said = "undone" if change.outcome == "restored" else "FAILED, look at the host"
-    return f"{label}: {said}: {neutral(change.detail)}"
+    def _plan(self) -> list[Line]:
+        """The change looked at in the history, else what is typed, else what is under way."""
+        state, values = self.session.state, self._typed()
+        history = self.query_one(History)
+        chosen = history.change(state, history.highlighted) if history.has_focus else None
+        if chosen is not None:
+            return change_lines(chosen, state)
+        if values:
+            head: Line = ((f"will change  {plan_words(state, values)}", "strong"),)
+            looked = self._previewed is not None and self._previewed[0] == values
+            return [head, *(preview_lines(self._previewed[1]) if looked and self._previewed else [])]
+        last = state.changes[-1] if state.changes else None
+        return change_lines(last, state) if last is not None and not last.outcome else []

@@ -18,6 +18,7 @@ _SCREEN: tuple[tuple[str, str, int], ...] = (
     ("p", "larger", 1),
     ("w", "averages", 1),
     ("b", "baseline", 0),
+    ("c", "verdict", 0),
 )
 # While the arrows act on the detail of a host.
 _INSIDE: tuple[tuple[str, str, int], ...] = (

@@ -6,10 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from textwrap import wrap
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
+from cockpit.analysis.compare import NOT
 from cockpit.analysis.doubt import row_doubts
+from cockpit.analysis.verdict import Verdict
+from cockpit.analysis.words import Role, brief, verdict_line
 from cockpit.model.figures import host_figures
-from cockpit.model.load import LoadPlan
-from cockpit.model.state import HostState, Segment
+from cockpit.model.state import HostState, Segment, State
 from cockpit.model.text import milliseconds, neutral, si, size
 from cockpit.tui.cells import EMPTY, Line, Piece, centred, fit, right, rule
 from cockpit.tui.lines import Lines
@@ -26,6 +30,11 @@ _EXTRA, _ROOMY_LABEL = 5, 20
 
 # So many hosts share a column of figures; of more, the one looked at has it alone.
 _TOGETHER = 3
+
+
+# How a verdict is marked, beside its words: up is better, whatever way the figure went.
+_POINTS: dict[Role, str] = {"good": "▲ ", "bad": "▼ ", "": ""}
+_COLOURS: dict[Role, str] = {"good": "chart", "bad": "warn", "": "dim"}
 
 
 class Column(NamedTuple):
@@ -49,7 +58,7 @@ class Runs(Lines):
         label = width - _NUMBER - sum(column.width for column in columns) - _DOUBT
         head: list[Piece] = [(right("#", _NUMBER - 2) + "  " + fit("change", label), "dim")]
         head += [(right(column.title, column.width), "dim") for column in columns]
-        told = in_full(scene.row, width)[: max(0, height - 4)] if scene.row else []
+        told = in_full(scene.row, scene, width, max(0, min(height - 4, height // 2))) if scene.row else []
         rows = _visible(segments, scene.row, max(1, height - 2 - len(told)))
         lines = [title, tuple(head), *(_row(segment, scene, columns, label) for segment in rows)]
         return lines + [EMPTY] * (height - len(told) - len(lines)) + told
@@ -79,25 +88,51 @@ def _row(segment: Segment, scene: Scene, columns: Sequence[Column], label: int) 
     return tuple(line)
 
 
-def in_full(segment: Segment, width: int) -> list[Line]:
-    """The row's label over as many lines as it takes, then what speaks against its figures, a line each."""
-    label = wrap(neutral(segment.label), max(10, width - _NUMBER))
-    lines = [(f"{segment.number if at == 0 else '':>3}  {part}", "dim") for at, part in enumerate(label)]
-    for _, reason in row_doubts(segment):
-        lines += [(f"     {part}", "warn") for part in wrap(reason, max(10, width - _NUMBER))]
-    return [(line,) for line in lines]
+def in_full(row: Segment, scene: Scene, width: int, room: int) -> list[Line]:
+    """The row's label, its verdict, what the server said of its values and what speaks against its figures."""
+    said = wrap(neutral(row.label), max(10, width - _NUMBER))
+    verdict, base = scene.verdict(row), scene.before(row)
+    judged = []
+    if verdict and base:
+        words = verdict_line(replace(verdict, label="")) + _plainly(verdict, row, base)
+        judged = wrap(f"against row {base.number}: {words}", max(10, width - _NUMBER))
+    rest = [(note, "warn") for note in server_notes(row, scene.state)]
+    rest += [(part, "warn") for _, reason in row_doubts(row) for part in wrap(reason, max(10, width - _NUMBER))]
+    if len(said) + len(judged) + len(rest) > room:
+        said = [fit(neutral(row.label), width - _NUMBER).rstrip()]
+    lines = [(f"{row.number if at == 0 else '':>3}  {part}", "dim") for at, part in enumerate(said)]
+    lines += [(f"     {part}", "") for part in judged]
+    lines += [(f"     {reason}", role) for reason, role in rest]
+    if len(lines) > room > 1:
+        lines = [*lines[: room - 1], (ends_with(lines[room - 1][0], "… c: all", width), lines[room - 1][1])]
+    return [(line,) for line in lines[:room]]
+
+
+def _plainly(verdict: Verdict, row: Segment, base: Segment) -> str:
+    """The two rates beside each other where no more can be said."""
+    if verdict.word != NOT or base.rate <= 0 or row.seconds <= 0:
+        return ""
+    return f"; plainly {100 * (row.rate / base.rate - 1):+.0f} % in rate, which proves nothing"
+
+
+def ends_with(text: str, end: str, width: int) -> str:
+    """The text cut so that `end` stands behind it."""
+    return f"{fit(text, max(0, width - len(end) - 1)).rstrip('… ')} {end}"
+
+
+def server_notes(row: Segment, state: State) -> list[str]:
+    """What servers corrected or ignored of the changes that the row began with."""
+    return [
+        f"{change.letter}: {neutral(change.detail)}"
+        for change in state.changes
+        if change.letter in row.changes and change.outcome == "applied" and change.detail
+    ]
 
 
 def births_per_second(segment: Segment) -> float | None:
     """Processes born a second while the row was counted, all hosts together; None where no host was read twice."""
     rates = [window.births / window.seconds for window in segment.hosts.values() if window.seconds > 0]
     return sum(rates) if rates else None
-
-
-def same_load(one: LoadPlan, other: LoadPlan) -> bool:
-    """Whether two rows were put under the same load, however long it lasted."""
-    names = ("url", "method", "headers", "body", "mix", "paths", "concurrency", "rate", "arrivals", "keepalive")
-    return all(getattr(one, name) == getattr(other, name) for name in names)
 
 
 def _rate(segment: Segment, scene: Scene) -> Piece:
@@ -127,16 +162,16 @@ def _births(segment: Segment, scene: Scene) -> Piece:
     return ("–" if rate is None else f"{rate:.1f}", "")
 
 
-def _against_base(segment: Segment, scene: Scene) -> Piece:
-    """The plain difference of the two rates. It claims nothing: no colour, no word of better or worse."""
-    base = scene.baseline
-    if base is None or segment.warmup or segment.seconds <= 0 or base.rate <= 0:
+def _verdict(segment: Segment, scene: Scene) -> Piece:
+    """The verdict in short; coloured, and pointing up or down, only where there is a difference."""
+    if scene.before(segment) is None:
+        base = scene.baseline
+        return ("base" if base is not None and base.number == segment.number else "–", "dim")
+    verdict = scene.verdict(segment)
+    if verdict is None:
         return ("–", "dim")
-    if segment.number == base.number:
-        return ("base", "dim")
-    if not same_load(segment.plan, base.plan):
-        return ("≠ load", "dim")
-    return (f"{100 * (segment.rate / base.rate - 1):+.0f} %", "")
+    words, role = brief(verdict)
+    return (f"{_POINTS[role]}{words}", _COLOURS[role])
 
 
 def columns_for(scene: Scene, width: int) -> list[Column]:
@@ -169,7 +204,7 @@ def _columns(scene: Scene) -> list[Column]:
     for title, rank, most, figure in _HOST_COLUMNS if hosts else ():
         wide = max(len(title) + 1, (most + 1) * len(hosts))
         found.append(Column(title, wide, rank, _of_hosts([host.config.name for host in hosts], figure)))
-    return [*found, Column("vs base", 8, 0, _against_base)]
+    return [*found, Column("verdict", 10, 0, _verdict)]
 
 
 def together(scene: Scene) -> list[HostState]:

@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from cockpit.model.state import LoadSecond, Marker, Segment
+from cockpit.model.state import LoadSecond, Marker, Segment, State
 from cockpit.model.text import clock, si
 from cockpit.tui import braille
 from cockpit.tui.cells import EMPTY, Line, centred, right, rule
@@ -27,6 +27,9 @@ _AXIS = 6
 # On the time axis, under seconds that are not to be trusted, and under those with errors.
 _SATURATED = "▒"
 _FAILED = "x"
+
+# Above and behind the chart, while a change is carried out: before its reload, and from that until it is in effect.
+_ASKED, _RELOADING = "░", "▓"
 
 # Markers that are neither a change nor a note, whose sign is to be explained.
 _KINDS = (("gap", "host lost"), ("restart", "restart"), ("worker", "load worker lost"))
@@ -53,13 +56,62 @@ class Throughput(Lines):
             at = (second.second - window.first) * window.dots
             columns[at : at + window.dots] = [second.rate] * window.dots
         rows = braille.area(columns[: window.cells * 2], top, plot)
-        signs = _signs(state.markers, window)
-        lines: list[Line] = [((" " * (_AXIS + 1) + signs, "mark"),)]
+        bands = bands_of(state)
+        signs = _signs([*state.markers, *_open_marks(state)], window)
+        shades = _shades(bands, window)
+        lines: list[Line] = [((" " * (_AXIS + 1) + _over(shades, signs), "mark"),)]
         for at, row in enumerate(rows):
-            lines.append((*_label(at, plot, top), *_with_threads(row, signs)))
+            lines.append((*_label(at, plot, top), *_with_threads(row, signs, shades)))
         lines.append(((right("0", _AXIS - 1) + " ", "dim"), ("└", "rule"), *_axis(state.segments, seconds, window)))
         lines.append(((" " * (_AXIS + 1) + _times(window), "dim"),))
         return [title, *lines]
+
+
+class Band(NamedTuple):
+    """A change while it was carried out: asked for, its reload begun, in effect (or back). Session seconds."""
+
+    asked: float
+    reload: float
+    effect: float
+
+
+def bands_of(state: State) -> list[Band]:
+    """Of every change from its request to its effect, and of those that were put back while they were."""
+    bands = []
+    for change in state.changes:
+        over = change.ended or state.t
+        effect = over if change.in_force is None else change.in_force
+        bands.append(Band(change.begun, min(change.stages.get("tested", effect), effect), effect))
+        if (back := change.stages.get("undoing")) is not None:
+            bands.append(Band(back, back, over))
+    return bands
+
+
+def _open_marks(state: State) -> list[Marker]:
+    """Letters of changes whose own marker does not stand where they came into force, or does not stand yet."""
+    return [
+        Marker(t=state.t if change.in_force is None else change.in_force, kind="change", sign=change.letter, text="")
+        for change in state.changes
+        if change.outcome != "applied" and (change.in_force is not None or not change.outcome)
+    ]
+
+
+def _shades(bands: Sequence[Band], window: Window) -> str:
+    """A cell each: lightly shaded from a request on, darker from the reload on, blank elsewhere."""
+    row = [" "] * window.cells
+    for band in bands:
+        reload = window.cell(band.reload)
+        for at in range(max(0, window.cell(band.asked)), min(window.cell(band.effect), window.cells - 1) + 1):
+            row[at] = _RELOADING if at >= reload else _ASKED
+    return "".join(row).rstrip()
+
+
+def _over(shades: str, signs: str) -> str:
+    """The letters, and the shades where none stands."""
+    width = max(len(shades), len(signs))
+    return "".join(
+        shade if sign == " " else sign for shade, sign in zip(shades.ljust(width), signs.ljust(width), strict=True)
+    )
 
 
 class Window(NamedTuple):
@@ -113,6 +165,8 @@ def _figures(scene: Scene, seconds: Sequence[LoadSecond], first: int) -> Line:
         said.append((f"{_SATURATED} saturated  ", "warn"))
     if any(second.failed for second in seconds):
         said.append((f"{_FAILED} errors  ", "warn"))
+    if any(band.effect >= first for band in bands_of(scene.state)):
+        said.append((f"{_ASKED} change {_RELOADING} reload  ", "mark"))
     signs = {marker.kind: marker.sign for marker in scene.state.markers if marker.t >= first}
     said += [(f"{signs[kind]} {words}  ", "warn") for kind, words in _KINDS if kind in signs]
     now = scene.second
@@ -139,16 +193,23 @@ def _signs(markers: Sequence[Marker], window: Window) -> str:
     return "".join(row).rstrip()
 
 
-def _with_threads(row: str, signs: str) -> Line:
-    """The chart's row, with a thread down from every sign where the chart leaves the cell empty."""
-    if not signs:
+def _with_threads(row: str, signs: str, shades: str) -> Line:
+    """The chart's row, with a thread down from every sign and a shade behind every change where the chart leaves the
+    cell empty; where it does not, a shaded cell has a ground of its own."""
+    width = max(len(signs), len(shades))
+    if not width:
         return ((row.rstrip(), "chart"),)
     pieces: list[tuple[str, str]] = []
     start = 0
-    for at, sign in enumerate(signs):
-        if sign != " " and row[at] == " ":
-            pieces += [(row[start:at], "chart"), ("┊", "mark")]
-            start = at + 1
+    for at, (sign, shade) in enumerate(zip(signs.ljust(width), shades.ljust(width), strict=True)):
+        if row[at] == " " and (sign != " " or shade != " "):
+            piece = ("┊" if sign != " " else shade, "mark")
+        elif row[at] != " " and shade != " ":
+            piece = (row[at], "band")
+        else:
+            continue
+        pieces += [(row[start:at], "chart"), piece]
+        start = at + 1
     return (*pieces, (row[start:].rstrip(), "chart"))
 
 

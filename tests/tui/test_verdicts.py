@@ -1,0 +1,134 @@
+"""What a change did, on the screen: its band on the chart, its verdict in the table and in full."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from cockpit.model import events as ev
+from cockpit.tui.screens.main import MainScreen
+from cockpit.tui.screens.verdict import VerdictScreen
+from cockpit.tui.verdicts import verdict_lines
+from cockpit.tui.widgets.runs import Runs
+from cockpit.tui.widgets.throughput import Throughput
+from tests.analysis.test_arms import flipped, tried
+from tests.tui.driving import at_rest, driven, main, plain, press, scene_of, text_of, until
+from tests.tui.scenario import Scenario
+
+
+@cache
+def changed_under_load() -> tuple[ev.AnyEvent, ...]:
+    """120 s of one run; at 59 s a change is asked for, 1.5 s later reloaded, in force at 63 s: a tenth faster."""
+    found: list[ev.AnyEvent] = []
+    for event in flipped((1000.0, 1100.0), 60):
+        if isinstance(event, ev.ChangeEnded):
+            found.append(ev.ChangeStage(t=60.5, change="A", stage="tested"))
+            found.append(ev.ChangeStage(t=60.9, change="A", stage="reloaded"))
+            found.append(ev.ChangeStage(t=63.0, change="A", stage="in force"))
+            found.append(ev.ChangeEnded(t=63.2, change="A", outcome="applied", detail="AH00513: ServerLimit ignored"))
+        else:
+            found.append(event)
+    return tuple(sorted(found, key=lambda event: event.t))
+
+
+def test_a_change_is_a_band_from_its_request_to_its_effect() -> None:
+    lines = Throughput().draw(scene_of(changed_under_load()), 90, 14)
+    told = plain(lines)
+    # Two seconds a cell from 7 on: asked for at 59.6, reloaded from 60.5 on, in force at 63.
+    assert told[1][7 + 59 // 2 : 7 + 63 // 2 + 1] == "░▓A"
+    assert "░ change ▓ reload" in told[0]
+    shaded = [text for line in lines[2:-2] for text, role in line if role == "band"]
+    assert shaded, "cells of the chart have a ground of their own"
+    assert told[2][7 + 59 // 2] == "░", "and those above it are shaded"
+
+
+def test_a_change_under_way_has_its_letter_where_it_has_come_to() -> None:
+    events = [event for event in changed_under_load() if event.t <= 61.0]
+    signs = plain(Throughput().draw(scene_of(events), 90, 14))[1]
+    assert signs[7 + 59 :] == "░▓A", "a second a cell"
+
+
+def test_what_was_put_back_has_a_band_each_way() -> None:
+    events = [event for event in tried((1000.0, 1060.0, 1000.0)) if event.t <= 90]
+    signs = plain(Throughput().draw(scene_of(events), 120, 14))[1]
+    # A second a cell: in force at 40, put back from 77 to 80.
+    assert signs[7 + 39 : 7 + 41] == "░A"
+    assert signs[7 + 77 : 7 + 81] == "▓▓▓A"
+
+
+def test_the_verdict_of_a_change_under_load_stands_in_the_table_and_below_it() -> None:
+    rows = plain(Runs().draw(scene_of(changed_under_load()), 110, 16))
+    assert "verdict" in rows[1]
+    assert rows[2].split()[-1] == "base"
+    assert "▲ +10 %" in rows[3] or "▲ +9 %" in rows[3] or "▲ +11 %" in rows[3]
+    below = " ".join(row.strip() for row in rows[4:])
+    assert "against row 1: better: rate +" in below and "blocks of 5 s" in below
+    assert "A: AH00513: ServerLimit ignored" in below
+
+
+def test_a_growing_window_says_so_and_what_it_waits_for() -> None:
+    events = [event for event in changed_under_load() if event.t <= 75.0]
+    below = " ".join(row.strip() for row in plain(Runs().draw(scene_of(events), 110, 16))[4:])
+    assert "so far not comparable: too short to tell" in below and "s more" in below
+
+
+def test_a_row_is_cut_short_rather_than_the_table() -> None:
+    rows = plain(Runs().draw(scene_of(changed_under_load()), 76, 6))
+    assert [row[:3].strip("▸ ") for row in rows[2:4]] == ["1", "2"] or "▸ 2" in rows[2]
+    assert rows[-1].endswith("… c: all")
+
+
+@pytest.mark.parametrize("width", [110, 76])
+def test_all_figures_and_rules_stand_in_the_details(width: int) -> None:
+    scene = scene_of(changed_under_load())
+    told = plain(verdict_lines(scene, scene.state.segments[1], width))
+    text = " ".join(" ".join(told).split())
+    assert all(len(line) <= width for line in told)
+    assert "against row 1, just before it, same run: baseline" in text
+    assert "▲ better: rate +" in text
+    assert any(line.startswith("▲ rate") and "→" in line for line in told)
+    assert any(line.startswith("≈ p99") for line in told)
+    assert "left out after: first 2 s" in text
+    assert "never counted: what lies between the request of a change and its effect" in text
+    assert "the server says of A: AH00513" in text
+
+
+def test_back_and_forth_has_a_verdict_on_all_its_windows() -> None:
+    scene = scene_of(list(tried((1000.0, 1060.0, 1000.0, 1060.0))))
+    text = " ".join(" ".join(plain(verdict_lines(scene, scene.state.segments[-1], 110))).split())
+    assert "A-B-A-B: the change made and taken back 2 times in this run ▲ better: rate +" in text
+    assert "in 2 pairs of windows" in text
+
+
+def test_a_row_with_nothing_beside_it_says_so() -> None:
+    scene = scene_of(list(flipped((1000.0,))))
+    assert "no other row yet" in " ".join(plain(verdict_lines(scene, scene.state.segments[0], 80)))
+
+
+async def test_c_opens_the_verdict_of_the_row_looked_at() -> None:
+    async with driven(changed_under_load(), size=(80, 24)) as (pilot, source):
+        await press(pilot, "c")
+        await until(pilot, lambda: isinstance(pilot.app.screen, VerdictScreen))
+        await until(pilot, lambda: "better" in text_of(pilot.app.screen.query_one("#told")))
+        assert "2  A MaxSpareServers 10 → 30" in text_of(pilot.app.screen.query_one("#told"))
+        source.push(ev.Note(t=121.0, text="more"))
+        await press(pilot, "down", "pagedown", "c")
+        await until(pilot, lambda: isinstance(pilot.app.screen, MainScreen))
+        await press(pilot, "up", "b", "down", "c")
+        await until(pilot, lambda: isinstance(pilot.app.screen, VerdictScreen))
+        await until(pilot, lambda: "the chosen baseline" in text_of(pilot.app.screen.query_one("#told")))
+        await press(pilot, "escape")
+
+
+async def test_c_without_a_row_says_what_is_missing() -> None:
+    async with driven() as (pilot, _):
+        await press(pilot, "c")
+        await until(pilot, lambda: any("start a run" in note.message for note in pilot.app._notifications))
+
+
+async def test_a_change_between_two_runs_is_compared_with_the_baseline() -> None:
+    async with driven(Scenario().events(60.0)) as (pilot, _):
+        await at_rest(pilot)
+        scene = main(pilot.app).scene()
+        assert [scene.before(row) for row in scene.state.segments] == [None, scene.state.segments[0]]
