@@ -41,7 +41,7 @@ PICTURES = (
     Picture("main-40x12", 40, 12, -1.0),
     Picture("tuning", 120, 40, -1.0, ("t",)),
     Picture("help", 120, 40, -1.0, ("question_mark",)),
-    Picture("compare", 120, 40, -1.0, ("c",)),
+    Picture("compare", 120, 40, -1.0, ("C",)),
     Picture("processes", 120, 40, 20.0, ("p", "s", "down")),
     Picture("two-hosts-120x40", 120, 40, 15.0, recording="two-hosts"),
     Picture("two-hosts-200x50", 200, 50, 15.0, recording="two-hosts"),
