@@ -12,6 +12,7 @@ from cockpit.analysis.plans import differences
 from cockpit.analysis.windows import Window, row_window
 from cockpit.model.errors import UsageError
 from cockpit.model.figures import RunResult, rows_result, run_result
+from cockpit.model.load import LoadPlan
 from cockpit.model.state import Segment, State
 
 
@@ -34,12 +35,12 @@ def side_of_rows(state: State, rows: Sequence[Segment], name: str) -> Side:
     if not counted:
         raise UsageError(f"{name}: no load was counted there")
     _check_alike(state, counted, name)
-    runs = {row.run for row in counted}
-    whole = run_result(state, counted[0].run) if len(runs) == 1 else None
+    plan = _plan_of(state, counted)
+    whole = run_result(state, counted[0].run)
     if whole is not None and whole.segments == counted:
-        result = whole
+        result = msgspec.structs.replace(whole, plan=plan)
     else:
-        result = rows_result(counted, counted[0].plan, sum(row.seconds for row in counted))
+        result = rows_result(counted, plan, sum(row.seconds for row in counted))
     return Side(
         name=name,
         state=state,
@@ -59,13 +60,19 @@ def knobs_at(state: State, t: float) -> dict[str, str | None]:
     return values
 
 
+def _plan_of(state: State, rows: Sequence[Segment]) -> LoadPlan:
+    """The load of one rung where all rows are of one, and as it was altered; else that of the whole run."""
+    first = rows[0].plan
+    return first if all(not differences(first, row.plan) for row in rows) else state.plans[rows[0].run]
+
+
 def _check_alike(state: State, rows: Sequence[Segment], name: str) -> None:
     """Runs are taken together as repeats only where nothing differs. Rows of one run (rungs, a change) may differ."""
     first = rows[0]
     for row in rows:
         if row.run == first.run:
             continue
-        unlike = differences(first.plan, row.plan)
+        unlike = differences(state.plans[first.run], state.plans[row.run])
         if unlike:
             raise UsageError(
                 f"{name}: its runs {first.run} and {row.run} are not one load ({', '.join(unlike)}); name one as "

@@ -13,7 +13,7 @@ from cockpit.analysis.thresholds import Outcome
 from cockpit.model.errors import EXIT_BUG, EXIT_GOOD, EXIT_INTERRUPTED, EXIT_THRESHOLD, EXIT_UNSTEADY
 from cockpit.model.figures import RunResult
 from cockpit.model.text import escaped, milliseconds, neutral
-from cockpit.report.machine import RunJson, run_json
+from cockpit.report.machine import Latency, RunJson, latency_json, run_json
 from cockpit.report.summary import errors_words, found_words, plan_words, threshold_table
 
 
@@ -61,12 +61,17 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BaselineJson(msgspec.Struct, frozen=True, kw_only=True):
-    """A baseline: its name, what it was made from, and its plain figures by the names that thresholds use."""
+    """A baseline: its name, what it was made from, when its session began (epoch s), and its figures, those of the load
+    and of each host by the names that thresholds use."""
 
     name: str
     source: str
     wall: float
+    url: str
     figures: dict[str, float]
+    response: Latency
+    service: Latency
+    hosts: dict[str, dict[str, float]]
 
 
 class CheckPart(msgspec.Struct, frozen=True, kw_only=True):
@@ -177,4 +182,13 @@ def _part(check: CheckResult) -> CheckPart:
 
 def baseline_json(base: Baseline) -> BaselineJson:
     """What a baseline is told as."""
-    return BaselineJson(name=base.name, source=base.source, wall=base.wall, figures=dict(base.figures))
+    return BaselineJson(
+        name=base.name,
+        source=base.source,
+        wall=base.wall,
+        url=base.plan.url,
+        figures=dict(base.figures),
+        response=latency_json(base.histograms["response"]),
+        service=latency_json(base.histograms["service"]),
+        hosts={host: dict(figures) for host, figures in base.hosts.items()},
+    )

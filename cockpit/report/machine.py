@@ -144,11 +144,11 @@ def run_json(result: RunResult, outcomes: tuple[Outcome, ...] = (), verdicts: tu
         unexpected=dict(counts.unexpected),
         statuses={str(status): count for status, count in sorted(counts.statuses.items())},
         errors=dict(counts.errors),
-        response=_latency(latency(counts, "response")),
-        service=_latency(counts.service),
-        connect=_latency(counts.connect),
-        tls=_latency(counts.tls),
-        first_byte=_latency(counts.first_byte),
+        response=latency_json(latency(counts, "response")),
+        service=latency_json(counts.service),
+        connect=latency_json(counts.connect),
+        tls=latency_json(counts.tls),
+        first_byte=latency_json(counts.first_byte),
         requests={name: _request(group) for name, group in counts.groups.items()},
         rows=[_row(segment) for segment in result.segments],
         generator=Generator(
@@ -188,8 +188,8 @@ def _request(group: Group) -> RequestJson:
         errors=dict(group.errors),
         unexpected=dict(group.unexpected),
         statuses={str(status): count for status, count in sorted(group.statuses.items())},
-        service=_latency(group.service),
-        response=_latency(group.response if group.response.count else group.service),
+        service=latency_json(group.service),
+        response=latency_json(group.response if group.response.count else group.service),
     )
 
 
@@ -202,8 +202,8 @@ def _row(segment: Segment) -> RowJson:
         failed=segment.counts.failed,
         rate=segment.rate,
         duration=segment.seconds,
-        service=_latency(segment.counts.service),
-        response=_latency(segment.counts.latency),
+        service=latency_json(segment.counts.service),
+        response=latency_json(segment.counts.latency),
         hosts=_hosts(segment.hosts, segment.seconds),
     )
 
@@ -212,7 +212,8 @@ def _hosts(windows: Mapping[str, HostWindow], seconds: float) -> dict[str, dict[
     return {name: host_figures(window, seconds) for name, window in windows.items() if window.seconds > 0}
 
 
-def _latency(histogram: Histogram) -> Latency:
+def latency_json(histogram: Histogram) -> Latency:
+    """A latency in the shape of the schema."""
     if not histogram.count:
         return Latency(p50=None, p90=None, p95=None, p99=None, p99_9=None, max=None, mean=None)
     at = histogram.percentile

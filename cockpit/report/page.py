@@ -219,9 +219,9 @@ def _changes(state: State) -> str:
     parts = [table(CHANGE_TITLES, [change_cells(change) for change in state.changes])]
     for change in state.changes:
         if change.diff:
-            diff = "<br>".join(text(line) for line in change.diff.split("\n"))
+            diff = "\n".join(text(line) for line in change.diff.split("\n"))
             name = text(change.letter)
-            parts.append(f'<details><summary>diff of {name}</summary><p class="mono">{diff}</p></details>')
+            parts.append(f'<details><summary>diff of {name}</summary><pre class="mono">{diff}</pre></details>')
     return "\n".join(parts) + "\n"
 
 

@@ -19,6 +19,7 @@ h3 { font-size: 1rem; margin: 1.3rem 0 .4rem; overflow-wrap: anywhere; }
 p { margin: .3rem 0; overflow-wrap: anywhere; }
 code, .mono { font: .87em/1.4 ui-monospace, "SFMono-Regular", Menlo, Consolas, "DejaVu Sans Mono", monospace;
   overflow-wrap: anywhere; }
+pre { white-space: pre-wrap; margin: .3rem 0; }
 .soft, small { color: var(--soft); }
 .question { font-size: 1.05rem; }
 .good { color: var(--good); font-weight: 600; } .bad { color: var(--bad); font-weight: 600; }

@@ -23,6 +23,8 @@ from cockpit.session.replay import parse_jump
 _SQLITE = b"SQLite format 3\0"
 # Ticks of a row may reach beyond the end of a stretch by this much (s): a tick is not cut.
 _TICK = 1.0
+# Instants nearer to each other than this (s) are the same one.
+_EDGE = 1e-6
 
 
 class Source(NamedTuple):
@@ -107,11 +109,10 @@ def _stretch(source: Source, text: str) -> Side:
         if not start < end:
             raise UsageError(f"{text}: its end does not come after its beginning")
         state = cut_into(recording.events(), start, end)
-    rows = [row for row in state.segments if row.start >= start - _EDGE and row.start < end and row.last <= end + _TICK]
+    # A cut where a rung ends leaves a row in which nothing was counted.
+    counted = [row for row in state.segments if row.last > row.start]
+    rows = [row for row in counted if start - _EDGE <= row.start < end and row.last <= end + _TICK]
     return side_of_rows(state, rows, text)
-
-
-_EDGE = 1e-6
 
 
 def _runs(state: State) -> str:

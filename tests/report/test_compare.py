@@ -12,7 +12,8 @@ from cockpit.analysis.comparison import compare
 from cockpit.analysis.comparison_words import bars
 from cockpit.cli import main
 from cockpit.model.errors import UsageError
-from cockpit.model.events import AnyEvent, RunStarted
+from cockpit.model.events import AnyEvent, ChangeBegun, ChangeEnded, RunStarted, Tick
+from cockpit.model.load import Stage
 from cockpit.report.comparison_json import CompareJson, compare_schema, to_json
 from cockpit.report.comparison_text import comparison_text
 from cockpit.report.sources import is_recording, open_run, open_side, parse_source
@@ -107,6 +108,28 @@ def test_sides_that_are_none(file: Path) -> None:
 def test_the_last_run_is_taken_where_one_is_needed(file: Path) -> None:
     assert [row.run for row in open_run(str(file)).rows] == [2]
     assert [row.run for row in open_run(f"{file}#1").rows] == [1, 1]
+
+
+def test_rungs_are_compared_with_those_of_the_same_load(tmp_path: Path) -> None:
+    rungs = tuple(Stage(duration=10, concurrency=number) for number in (10, 20))
+    plan = msgspec.structs.replace(PLAN, stages=rungs, duration=None)
+    events: list[AnyEvent] = []
+    for event in small_session():
+        if isinstance(event, RunStarted):
+            event = msgspec.structs.replace(event, plan=plan)
+        elif isinstance(event, Tick):
+            stage = int(event.start - (5 if event.run == 1 else 35) >= 10)
+            event = msgspec.structs.replace(event, stage=stage)
+        events += [event] if not isinstance(event, ChangeBegun | ChangeEnded) else []
+    file = recorded(tmp_path / "rungs.cockpit", events)
+    found = compare(open_side(f"{file}#1"), open_side(f"{file}#2"))
+    assert found.load == ()
+    assert [len(side.rows) for side in (found.before, found.after)] == [2, 2]
+    assert [verdict.label for verdict in found.verdicts] == ["again · c=10", "again · c=20"]
+    # Both runs together are repeats; a rung against another is another load.
+    assert len(open_side(str(file)).rows) == 4
+    apart = compare(open_side(f"{file}@5s..15s"), open_side(f"{file}@45s..55s"))
+    assert apart.load == ("concurrency 10 → 20",)
 
 
 def test_text_has_all_of_it(file: Path) -> None:
