@@ -39,7 +39,7 @@ def tables(comparison: Comparison) -> Iterator[tuple[str, list[Row]]]:
 
 def row_of(one: Beside) -> Row:
     """The figure's name, both values in their unit, and by how much they differ."""
-    return Row(one.name, value_words(one.name, one.before), value_words(one.name, one.after), change_of(one))
+    return Row(neutral(one.name), value_words(one.name, one.before), value_words(one.name, one.after), change_of(one))
 
 
 def different(comparison: Comparison) -> Iterator[tuple[str, list[Row]]]:

@@ -41,7 +41,7 @@ def plan_words(plan: LoadPlan) -> str:
     model = "open" if plan.open else "closed"
     many = f" ({len(plan.mix)} requests)" if plan.mix else " (many paths)" if plan.paths else ""
     warmup = f" after {plan.warmup:g} s of warm-up" if plan.warmup else ""
-    what = f"{plan.method} {neutral(plan.url)}{many}"
+    what = f"{neutral(plan.method)} {neutral(plan.url)}{many}"
     return f"{what} · {model} {_amount(plan)}{warmup} · {connections}"
 
 
@@ -56,7 +56,7 @@ def _amount(plan: LoadPlan) -> str:
 def errors_words(errors: Mapping[str, int]) -> str:
     """`none`, or kinds with their counts, most first."""
     ordered = sorted(errors.items(), key=lambda item: -item[1])
-    return ", ".join(f"{kind} {count}" for kind, count in ordered) or "none"
+    return ", ".join(f"{neutral(kind)} {count}" for kind, count in ordered) or "none"
 
 
 def threshold_table(outcomes: tuple[Outcome, ...]) -> str:

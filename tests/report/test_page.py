@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from msgspec.structs import replace
@@ -14,12 +15,14 @@ from cockpit.model.events import (
     AnyEvent,
     ChangeBegun,
     ChangeEnded,
+    Group,
     HostChanged,
     KnobRead,
     Note,
     RunEnded,
     RunStarted,
     SessionStarted,
+    Tick,
     WorkerLost,
 )
 from cockpit.model.fold import fold_all
@@ -52,6 +55,10 @@ def evil(event: AnyEvent) -> AnyEvent:
             return replace(event, settings=settings, diff=EVIL, who=EVIL, cost=EVIL)
         case ChangeEnded():
             return replace(event, detail=EVIL)
+        case Tick():
+            return replace(
+                event, errors={EVIL: 1}, unexpected={EVIL: 1}, groups={EVIL: Group(sent=1, errors={EVIL: 1})}
+            )
         case RunEnded():
             return replace(event, reason="failed", detail=EVIL)
         case Note():
@@ -59,12 +66,16 @@ def evil(event: AnyEvent) -> AnyEvent:
     return event
 
 
-def hostile_state() -> State:
+def hostile_events() -> list[AnyEvent]:
     lost: list[AnyEvent] = [
         WorkerLost(t=20, run=1, worker=0, detail=EVIL),
         HostChanged(t=59, host="web1", condition="lost", detail=EVIL),
     ]
-    return fold_all([*map(evil, small_session()), *lost])
+    return [*map(evil, small_session()), *lost]
+
+
+def hostile_state() -> State:
+    return fold_all(hostile_events())
 
 
 class Outline(HTMLParser):
@@ -150,6 +161,41 @@ def test_hostile_text_is_text_in_markdown() -> None:
     assert not re.search(r"(?<!\\)\]\(", told)
     for table in re.findall(r"(?:^\|.*\n)+", told, re.MULTILINE):
         assert len({len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()}) == 1
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("report", "FILE"),
+        ("report", "FILE", "--format", "md"),
+        ("report", "FILE", "--format", "html"),
+        ("report", "FILE", "--json"),
+        ("compare", "FILE#1", "FILE#2"),
+        ("compare", "FILE#1", "FILE#2", "--json"),
+        ("check", "FILE"),
+        ("check", "FILE", "--json"),
+        ("export", "FILE", "--format", "jsonl"),
+        ("export", "FILE", "--format", "csv"),
+    ],
+    ids=" ".join,
+)
+def test_a_terminal_is_shown_nothing_that_is_not_text(
+    tmp_path: Path, command: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = str(recorded(tmp_path / "evil.cockpit", hostile_events()))
+    assert main([one.replace("FILE", file) for one in command]) in (0, 1, 99)
+    told = capsys.readouterr().out
+    assert told
+    assert not {char for char in told if not char.isprintable()} - {"\n"}
+
+
+def test_hostile_text_leaves_junit_xml_whole(tmp_path: Path) -> None:
+    file = recorded(tmp_path / "evil.cockpit", hostile_events())
+    output = tmp_path / "check.xml"
+    assert main(["check", str(file), "--junit", str(output)]) == 1
+    root = ElementTree.parse(output).getroot()
+    assert root.find("testsuite/testcase/error") is not None
+    assert "<script>owned = 1</script>" in "".join(root.itertext())
 
 
 def test_markup_is_set_apart() -> None:
