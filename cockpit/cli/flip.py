@@ -29,6 +29,9 @@ _LOOK = 0.5
 
 def flip(options: Namespace, profile: Profile) -> int:
     """Exit 0 with a verdict, whatever it says; 5: the change was refused or undone; 130: interrupted, all put back."""
+    for name in ("dry_run", "confirm_within", "no_probe"):
+        if getattr(options, name):
+            raise UsageError(f"tune abab: --{name.replace('_', '-')} has no meaning here")
     if options.seconds < SHORTEST:
         raise UsageError(f"--seconds {options.seconds:g}: a window below {SHORTEST:.0f} s tells nothing")
     if options.pairs < 2:

@@ -59,6 +59,7 @@ def profile(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ((), "tune abab: name what: Level"),
         (("Level",), "tune abab: 'Level': write NAME=VALUE"),
         (("Other=1",), "unknown knob 'Other'; the profile has: Level"),
+        (("Level=7", "--dry-run"), "tune abab: --dry-run has no meaning here"),
         (("Level=7", "--pairs", "1"), "--pairs: it takes 2 or more"),
         (("Level=7", "--seconds", "5s"), "--seconds 5: a window below 15 s tells nothing"),
     ],
@@ -96,6 +97,7 @@ def test_a_verdict_is_the_result(
     monkeypatch.setattr(flipping, "UNCOUNTED", 0.0)
     record = tmp_path / "s.cockpit"
     options = Namespace(names=["Level=7"], pairs=2, seconds=0.4, ssh_config=None, record=record, json=as_data)
+    options.dry_run = options.confirm_within = options.no_probe = None
     assert flip(options, read_profile(profile)) == 0
     out, err = capsys.readouterr()
     assert "window 1 of 4 (as it was)" in err and "window 4 of 4 (changed)" in err

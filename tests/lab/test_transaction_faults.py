@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 import os
 import shlex
 import signal
@@ -184,6 +185,10 @@ async def test_the_command_line(fresh_web1: Host, tmp_path: Path) -> None:
     code, out, err = await run("set", "MaxSpareServers=30", "--json")
     assert code == 0 and '"outcome": "applied"' in out and "in force\nconfirmed\n" in err
     assert (await run("get", "MaxSpareServers"))[:2] == (0, "30\n")
+    row = json.loads((await run("list", "--json"))[1])[0]
+    assert {name: row[name] for name in ("name", "value", "allowed", "cost", "problem")} == {
+        "name": "MaxSpareServers", "value": "30", "allowed": "1 to 500", "cost": "graceful", "problem": ""
+    }  # fmt: skip
     assert (await run("undo"))[0] == 0
     assert fresh_web1.run(f"cat {CONF}").stdout == original
     code, _, err = await run("set", "MaxSpareServers=30", "--confirm-within", "60s", typed=b"no\n")
@@ -193,6 +198,9 @@ async def test_the_command_line(fresh_web1: Host, tmp_path: Path) -> None:
     code, out, _ = await run("history")
     states = [line.rpartition("  ")[2] for line in out.splitlines()]
     assert code == 0 and states == ["applied", "undone", "applied", "taken back"]
+    newest = json.loads((await run("history", "--json"))[1])[0]
+    assert (newest["host"], newest["state"], newest["undoes"]) == ("web1", "applied", "")
+    assert newest["settings"] == [{"knob": "MaxSpareServers", "old": "10", "new": "30"}]
     assert (await run("do", "restart"))[:2] == (0, "web1: restart done 3 times\n")
     assert fresh_web1.run("wc -l </tmp/restarts").stdout == "3\n"
     assert (await run("do", "other"))[0] == 2

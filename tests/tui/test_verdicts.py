@@ -99,6 +99,8 @@ def test_back_and_forth_has_a_verdict_on_all_its_windows() -> None:
     text = " ".join(" ".join(plain(verdict_lines(scene, scene.state.segments[-1], 110))).split())
     assert "A-B-A-B: the change made and taken back 2 times in this run ▲ better: rate +" in text
     assert "in 2 pairs of windows" in text
+    below = " ".join(row.strip() for row in plain(Runs().draw(scene, 110, 20))[5:])
+    assert "A-B-A-B, rows 2 4 against 1 3: better: rate +" in below
 
 
 def test_a_row_with_nothing_beside_it_says_so() -> None:

@@ -89,7 +89,8 @@ class TuningScreen(ModalScreen[None]):
     TuningScreen #keys { height: auto; color: $cockpit-dim; link-color: $cockpit-text; link-style: none; }
     TuningScreen.-short #knobs { max-height: 4; }
     TuningScreen.-short #details { height: 2; }
-    TuningScreen.-short #diff { max-height: 5; }
+    TuningScreen.-short #diff { max-height: 8; }
+    TuningScreen.-short.-acting #diff { max-height: 5; }
     TuningScreen.-short #status { max-height: 2; }
     TuningScreen.-short #history { max-height: 2; }
     TuningScreen.-short #actions { max-height: 2; }
@@ -114,6 +115,7 @@ class TuningScreen(ModalScreen[None]):
         knobs = self.session.state.knobs.values()
         started = self.session.state.started
         actions = [action_line(one) for one in started.actions] if started else []
+        self.set_class(bool(actions), "-acting")
         with Vertical() as panel:
             panel.border_title = "tuning"
             with Horizontal(classes="quiet") as head:

@@ -91,11 +91,7 @@ def _row(segment: Segment, scene: Scene, columns: Sequence[Column], label: int) 
 def in_full(row: Segment, scene: Scene, width: int, room: int) -> list[Line]:
     """The row's label, its verdict, what the server said of its values and what speaks against its figures."""
     said = wrap(neutral(row.label), max(10, width - _NUMBER))
-    verdict, base = scene.verdict(row), scene.before(row)
-    judged = []
-    if verdict and base:
-        words = verdict_line(replace(verdict, label="")) + _plainly(verdict, row, base)
-        judged = wrap(f"against row {base.number}: {words}", max(10, width - _NUMBER))
+    judged = wrap(_judged(row, scene), max(10, width - _NUMBER))
     rest = [(note, "warn") for note in server_notes(row, scene.state)]
     rest += [(part, "warn") for _, reason in row_doubts(row) for part in wrap(reason, max(10, width - _NUMBER))]
     if len(said) + len(judged) + len(rest) > room:
@@ -106,6 +102,18 @@ def in_full(row: Segment, scene: Scene, width: int, room: int) -> list[Line]:
     if len(lines) > room > 1:
         lines = [*lines[: room - 1], (ends_with(lines[room - 1][0], "… c: all", width), lines[room - 1][1])]
     return [(line,) for line in lines[:room]]
+
+
+def _judged(row: Segment, scene: Scene) -> str:
+    """The verdict on a row in words; on all windows of a change that was made and taken back in its run."""
+    repeated = scene.verdicts.repeated(scene.state, row.run)
+    if repeated is not None:
+        before, after = (" ".join(map(str, numbers)) for numbers in (repeated.before, repeated.after))
+        return f"A-B-A-B, rows {after} against {before}: {verdict_line(replace(repeated, label=''))}"
+    verdict, base = scene.verdict(row), scene.before(row)
+    if verdict is None or base is None:
+        return ""
+    return f"against row {base.number}: {verdict_line(replace(verdict, label=''))}{_plainly(verdict, row, base)}"
 
 
 def _plainly(verdict: Verdict, row: Segment, base: Segment) -> str:
