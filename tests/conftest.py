@@ -1,5 +1,8 @@
 """What all tests share."""
 
+import os
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,19 @@ settings.load_profile("cockpit")
 
 # What has the machine to itself: `make test` runs the rest side by side first.
 ALONE = [Path(__file__).parent / folder for folder in ("lab", "load/truth")]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def state_of_its_own() -> Iterator[None]:
+    """Recordings that nobody names are kept elsewhere than the user's own, also by commands that tests start."""
+    with tempfile.TemporaryDirectory() as folder:
+        before = os.environ.get("XDG_STATE_HOME")
+        os.environ["XDG_STATE_HOME"] = folder
+        yield
+        if before is None:
+            del os.environ["XDG_STATE_HOME"]
+        else:
+            os.environ["XDG_STATE_HOME"] = before
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

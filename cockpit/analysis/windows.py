@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 import msgspec
@@ -135,9 +135,9 @@ def _against(second: LoadSecond, start: float, end: float, changing: list[tuple[
     return "saturated" if second.saturated else ""
 
 
-def _readings(points: tuple[HostPoint, ...], start: float, end: float) -> tuple[HostPoint, ...]:
+def _readings(points: Sequence[HostPoint], start: float, end: float) -> tuple[HostPoint, ...]:
     first = bisect_left(points, start, key=_when)
-    return points[first : bisect_right(points, end, lo=first, key=_when)]
+    return tuple(points[first : bisect_right(points, end, lo=first, key=_when)])
 
 
 def _when(point: HostPoint) -> float:

@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from cockpit.analysis.doubt import doubts
-from cockpit.cli.live import Outcome, headless
+from cockpit.cli.live import Keeping, Outcome, headless
 from cockpit.cli.load_options import FLAGS, flagged, given_headers
 from cockpit.cli.terminal import tell
 from cockpit.load.preflight import preflight
@@ -36,7 +36,7 @@ def ab(options: Namespace) -> int:
     outcome = headless(
         Profile(name="ab", plan=plan),
         None,
-        None,
+        Keeping(),
         limit=options.timelimit,
         quiet=options.quiet,
         listen=lambda events: _keep(ticks, events),

@@ -45,6 +45,7 @@ def make_parser() -> argparse.ArgumentParser:
     run = commands.add_parser("run", help="load a URL or a profile's target, with the screen on a terminal")
     _add_load(run)
     run.add_argument("--no-tui", action="store_true", help="no screen: progress on stderr, a summary on stdout")
+    run.add_argument("--no-record", action="store_true", help="keep no recording (else one is; see cockpit recordings)")
     run.set_defaults(command=_lazy("cockpit.cli.run", "run"))
 
     check = commands.add_parser(
@@ -70,9 +71,9 @@ def make_parser() -> argparse.ArgumentParser:
     _add_tune(tune)
     tune.set_defaults(command=_lazy("cockpit.cli.tune", "tune"))
 
-    replay = commands.add_parser("replay", help="show a recording on the same screen")
-    replay.add_argument("file", type=Path, metavar="FILE")
-    replay.add_argument("--at", default="0", metavar="T", help="begin at 90s, +2m or a time of day as 14:05")
+    replay = commands.add_parser("replay", help="show a recording on the same screen; one that is written is followed")
+    replay.add_argument("file", type=_recording, metavar="FILE|NAME", help="a file, or a name in cockpit recordings")
+    replay.add_argument("--at", default="0", metavar="T", help="begin at 90s, +2m, -30s (from the end), or 14:05")
     replay.add_argument("--paused", action="store_true", help="begin paused")
     replay.set_defaults(command=_lazy("cockpit.cli.replay", "replay"))
 
@@ -84,12 +85,17 @@ def make_parser() -> argparse.ArgumentParser:
     add_export(export, _seconds)
     export.set_defaults(command=_lazy("cockpit.cli.export", "export"))
 
+    recordings = commands.add_parser("recordings", help="the recordings that are kept: list, rename, delete, prune")
+    _add_recordings(recordings)
+    recordings.set_defaults(command=_lazy("cockpit.cli.recordings", "recordings"))
+
     schema = commands.add_parser("schema", help="JSON Schema of --json, or of a profile")
     schema.add_argument("of", choices=("run", "check", "compare", "profile"))
     schema.set_defaults(command=_lazy("cockpit.cli.schema", "schema"))
 
     demo = commands.add_parser("demo", help="the cockpit on an embedded web server and SSH host")
-    demo.add_argument("--record", type=Path, metavar="FILE", help="record the session")
+    demo.add_argument("--record", type=Path, metavar="FILE", help="record the session to a new file")
+    demo.add_argument("--no-record", action="store_true", help="keep no recording")
     demo.set_defaults(command=_lazy("cockpit.cli.demo", "demo"))
     return parser
 
@@ -189,6 +195,28 @@ def _add_tune(parser: argparse.ArgumentParser) -> None:
     add("--json", action="store_true", help="the result as JSON on stdout")
 
 
+def _add_recordings(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(metavar="ACTION", required=True, dest="action")
+    listing = actions.add_parser("list", help="all of them, the newest first")
+    listing.add_argument("--json", action="store_true", help="as JSON on stdout")
+    rename = actions.add_parser("rename", help="give one another name")
+    rename.add_argument("name", metavar="NAME")
+    rename.add_argument("new", metavar="NEW")
+    delete = actions.add_parser("delete", help="remove one or several")
+    delete.add_argument("names", metavar="NAME", nargs="+")
+    prune = actions.add_parser("prune", help="remove the oldest")
+    prune.add_argument("--keep", type=_count, metavar="N", help="all but the N newest")
+    prune.add_argument("--older", type=_age, metavar="T", help="those that began longer ago: 12h, 30d")
+    prune.add_argument("--dry-run", action="store_true", help="only say which")
+
+
+def _recording(text: str) -> Path:
+    """A file, or a recording on the shelf by its name."""
+    from cockpit.session.recording.shelf import find
+
+    return find(text)
+
+
 def _add_ab(parser: argparse.ArgumentParser) -> None:
     """ab's flags, by ab's names."""
     add = parser.add_argument
@@ -233,6 +261,18 @@ def _typed(parse: Callable[[str], Any], text: str) -> Any:
 
 def _positive(text: str) -> int:
     return int(_typed(parse_count, text))
+
+
+def _count(text: str) -> int:
+    if text.isdecimal():
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r}: must be a whole number, 0 or more")
+
+
+def _age(text: str) -> float:
+    """Seconds; days as well."""
+    days = text.removesuffix("d")
+    return 86_400 * float(_typed(float, days)) if days != text else _seconds(text)
 
 
 def _workers(text: str) -> int | str:

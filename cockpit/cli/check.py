@@ -11,7 +11,7 @@ from cockpit.analysis.plans import differences
 from cockpit.analysis.steadiness import unsteady
 from cockpit.analysis.thresholds import Outcome, Threshold, hold, parse_threshold
 from cockpit.cli.baseline import keep
-from cockpit.cli.live import headless, hlog_into
+from cockpit.cli.live import Keeping, headless, hlog_into
 from cockpit.cli.load_options import chosen_profile, given_load_flags, thresholds_for, thresholds_of
 from cockpit.cli.outputs import put
 from cockpit.cli.terminal import tell
@@ -54,7 +54,7 @@ def _run(options: Namespace) -> CheckResult | None:
     if cap is None and profile.plan.duration is None and not profile.plan.stages:
         cap = DEFAULT_CAP
     with hlog_into(options.hlog) as listen:
-        outcome = headless(profile, options.ssh_config, options.record, limit=cap, listen=listen, stop_when=breaker)
+        outcome = headless(profile, options.ssh_config, Keeping(options.record), limit=cap, listen=listen, stop_when=breaker)
     result = run_result(outcome.state, outcome.state.runs)
     if result is None:
         if outcome.interrupted:

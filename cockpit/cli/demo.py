@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from argparse import Namespace
-from pathlib import Path
 
-from cockpit.cli.live import open_recorder, say_trouble
+from cockpit.cli.live import Keeping, say_trouble
 from cockpit.cli.terminal import on_terminal
 from cockpit.demo.world import DemoWorld
 from cockpit.model.clock import Clock
@@ -20,16 +19,16 @@ def demo(options: Namespace) -> int:
     """Opens the screen on a prefork web server reached through an SSH host, both on loopback."""
     if not on_terminal():
         raise UsageError("demo needs a terminal")
-    return EXIT_INTERRUPTED if asyncio.run(_show(options.record)) else EXIT_GOOD
+    return EXIT_INTERRUPTED if asyncio.run(_show(Keeping.of(options))) else EXIT_GOOD
 
 
-async def _show(record: Path | None) -> bool:
+async def _show(keeping: Keeping) -> bool:
     """Until the screen is closed; whether it was interrupted. The recording begins once the world is there."""
     from cockpit.tui.app import CockpitApp
 
     async with DemoWorld() as world:
         profile = parse_profile(world.profile_toml(), "demo", "demo")
-        recorder = open_recorder(record)
+        recorder = keeping.recorder(profile.name)
         app = CockpitApp(Session(LiveSource(profile, Clock(), ssh_config=world.ssh_config), recorder))
         await app.run_async()
     say_trouble(recorder)

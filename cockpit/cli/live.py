@@ -5,24 +5,24 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+import time
+from argparse import Namespace
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from cockpit.cli.progress import show_progress
 from cockpit.model.clock import Clock
-from cockpit.model.errors import CockpitError
-from cockpit.model.events import AnyEvent
+from cockpit.model.errors import CockpitError, RecordingError
 from cockpit.model.state import State
 from cockpit.profiles.profile import Profile
 from cockpit.session.asking import Questions
 from cockpit.session.headless import run_once
-from cockpit.session.live import LiveSource
+from cockpit.session.live import Listener, LiveSource
 from cockpit.session.loop import Recorder, Session
-from cockpit.session.recording.writer import RecordingWriter
-
-Listener = Callable[[Sequence[AnyEvent]], None]
+from cockpit.session.recording import shelf
+from cockpit.session.recording.writer import RecordingWriter, Unrecorded
 
 
 @dataclass(frozen=True)
@@ -33,15 +33,37 @@ class Outcome:
     interrupted: bool
 
 
-def open_recorder(path: Path | None) -> RecordingWriter | None:
-    """Raises RecordingError before any load starts when the file cannot be written."""
-    return RecordingWriter(path) if path else None
+@dataclass(frozen=True)
+class Keeping:
+    """Where a session is recorded: into `file`, else on the shelf where `by_itself`, else nowhere."""
+
+    file: Path | None = None
+    by_itself: bool = False
+
+    @classmethod
+    def of(cls, options: Namespace) -> Keeping:
+        """What --record and --no-record say, for a command that records by itself."""
+        return cls(options.record, not options.no_record)
+
+    def recorder(self, session: str) -> Recorder | None:
+        """For a session of that name. Raises RecordingError before any load starts when `file` cannot be written.
+
+        A session that nobody asked to keep goes on where the shelf cannot be written, and says so.
+        """
+        if self.file is not None:
+            return RecordingWriter(self.file)
+        if not self.by_itself:
+            return None
+        try:
+            return RecordingWriter(shelf.fresh_path(session, time.time()))
+        except RecordingError as error:
+            return Unrecorded(str(error))
 
 
 def headless(
     profile: Profile,
     ssh_config: Path | None,
-    record: Path | None,
+    keeping: Keeping,
     *,
     limit: float | None = None,
     quiet: bool = False,
@@ -52,20 +74,22 @@ def headless(
 
     `limit` seconds of load at the most, and until `stop_when`; `listen` is given every event as it comes.
     """
-    return asyncio.run(_headless(profile, ssh_config, open_recorder(record), limit, quiet, listen, stop_when))
+    return asyncio.run(
+        _headless(profile, ssh_config, keeping.recorder(profile.name), limit, quiet, listen, stop_when)
+    )
 
 
 async def _headless(
     profile: Profile,
     ssh_config: Path | None,
-    recorder: RecordingWriter | None,
+    recorder: Recorder | None,
     limit: float | None,
     quiet: bool,
     listen: Listener | None,
     stop_when: Callable[[State], bool] | None,
 ) -> Outcome:
-    source = LiveSource(profile, Clock(), ssh_config=ssh_config)
-    session = Session(source, recorder, listen)
+    source = LiveSource(profile, Clock(), ssh_config=ssh_config, listen=listen)
+    session = Session(source, recorder)
     taking = asyncio.create_task(session.run())
     showing = asyncio.create_task(_nothing() if quiet else show_progress(session, profile))
     interrupted, unused = False, False
@@ -88,9 +112,10 @@ async def _headless(
     return Outcome(session.state, interrupted)
 
 
-def _remove(recorder: RecordingWriter) -> None:
+def _remove(recorder: Recorder) -> None:
     """A closed recording that holds no run makes way, so that the next attempt can have its name."""
-    Path(recorder.path).unlink(missing_ok=True)
+    if recorder.path:
+        Path(recorder.path).unlink(missing_ok=True)
 
 
 async def _nothing() -> None:
@@ -100,7 +125,7 @@ async def _nothing() -> None:
 def on_screen(
     profile: Profile,
     ssh_config: Path | None,
-    record: Path | None,
+    keeping: Keeping,
     *,
     autostart: str = "",
     listen: Listener | None = None,
@@ -109,13 +134,13 @@ def on_screen(
     from cockpit.tui.app import CockpitApp
 
     async def show() -> Outcome:
-        source = LiveSource(profile, Clock(), ssh_config=ssh_config, questions=Questions())
-        session = Session(source, recorder, listen)
+        source = LiveSource(profile, Clock(), ssh_config=ssh_config, questions=Questions(), listen=listen)
+        session = Session(source, recorder)
         app = CockpitApp(session, autostart=autostart)
         await app.run_async()
         return Outcome(session.state, app.interrupted)
 
-    recorder = open_recorder(record)
+    recorder = keeping.recorder(profile.name)
     outcome = asyncio.run(show())
     say_trouble(recorder)
     return outcome

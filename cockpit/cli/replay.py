@@ -15,7 +15,7 @@ from cockpit.session.replay import ReplaySource, parse_jump
 def replay(options: Namespace) -> int:
     """The same screen, fed from the file."""
     with Recording(options.file) as recording:
-        start = parse_jump(options.at, 0.0, recording.started.wall)
+        start = parse_jump(options.at, recording.end if options.at.startswith("-") else 0.0, recording.started.wall)
         if not on_terminal():
             raise UsageError(f"replay needs a terminal; for text use: cockpit report {options.file}")
         interrupted = asyncio.run(_show(recording, start, not options.paused))

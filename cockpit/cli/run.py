@@ -7,7 +7,7 @@ from argparse import Namespace
 from pathlib import Path
 
 from cockpit.analysis.arms import verdicts
-from cockpit.cli.live import Outcome, headless, hlog_into, on_screen
+from cockpit.cli.live import Keeping, Outcome, headless, hlog_into, on_screen
 from cockpit.cli.load_options import chosen_profile
 from cockpit.cli.terminal import on_terminal, tell
 from cockpit.hosts.feed import check_host
@@ -30,12 +30,13 @@ from cockpit.report.summary import summary
 def run(options: Namespace) -> int:
     """The screen where stdout is a terminal; else, or when asked, one run and its summary."""
     profile = chosen_profile(options)
+    keeping = Keeping.of(options)
     with hlog_into(options.hlog) as listen:
         if options.no_tui or options.json or not on_terminal():
-            outcome = headless(profile, options.ssh_config, options.record, listen=listen)
+            outcome = headless(profile, options.ssh_config, keeping, listen=listen)
         else:
             asyncio.run(_look_first(profile, options.ssh_config))
-            outcome = on_screen(profile, options.ssh_config, options.record, autostart="toggle", listen=listen)
+            outcome = on_screen(profile, options.ssh_config, keeping, autostart="toggle", listen=listen)
     return _tell(outcome, as_data=options.json)
 
 

@@ -78,6 +78,9 @@ class Tick(Event, frozen=True, tag="tick"):
     `unexpected` replies were whole and not what was expected, by kind; `varied` ones had another length than the first
     of their kind, which is no failure. `body_bytes` leaves out heads and framing. `tls` is handshakes.
     `stage` is the rung of a ladder; a tick lies in one. `warmup` ticks are shown and not counted.
+    In a session, histograms stand in the last tick of a second (`latency` and lag; the others every ten), by buckets of
+    1.6 %; `refine`, by name, or `groups/NAME/service`, is what makes them the full ones when it is added, in a tick now
+    and then and in the last of a row. `late` of the `due` lags of a tick were too long to trust it.
     """
 
     run: int
@@ -102,6 +105,9 @@ class Tick(Event, frozen=True, tag="tick"):
     warmup: bool = False
     unsent: int = 0
     cpu_wait: float = 0.0
+    due: int = 0
+    late: int = 0
+    refine: dict[str, Histogram] = {}
     connect: Histogram = EMPTY
     tls: Histogram = EMPTY
     first_byte: Histogram = EMPTY

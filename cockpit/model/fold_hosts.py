@@ -6,10 +6,11 @@ from msgspec.structs import replace
 
 from cockpit.model import events as ev
 from cockpit.model.host_rates import Step, memory_use, step_between
-from cockpit.model.host_window import widened
+from cockpit.model.host_window import begun, widened
 from cockpit.model.hosts import HostFacts, HostReading, ProcessCounters
 from cockpit.model.markers import mark
 from cockpit.model.parents import mark_restarts
+from cockpit.model.series import replaced
 from cockpit.model.state import HostPoint, HostState, HostWindow, Marker, ProcessRow, Segment, State
 
 # Seconds by which a sample's instant may be off.
@@ -49,17 +50,27 @@ def host_sample(state: State, event: ev.HostSample) -> State:
         host,
         sample=event,
         seen=event.t,
-        points=(*host.points, point),
-        processes=process_rows(before.reading if before and same_boot else None, event.reading, host.facts),
-        cores=recent.cores if recent else (),
-        disks=tuple(disk for disk, _ in recent.disks) if recent else (),
-        nets=recent.nets if recent else (),
+        points=replaced(host.points, len(host.points), (point,)),
         births=host.births + (step.births if step else 0),
         deaths=host.deaths + (step.deaths if step else 0),
         gap=False,
     )
+    sampled = with_rows(sampled, before.reading if before and same_boot else None, recent)
     widened = _widen_window(state, host, event, step, point)
     return mark_restarts(replace(widened, hosts={**state.hosts, event.host: sampled}), event)
+
+
+def with_rows(host: HostState, before: HostReading | None, step: Step | None) -> HostState:
+    """The host with the rows of its processes and devices: what its sample and the reading before it make together."""
+    if host.sample is None or host.facts is None:
+        return host
+    return replace(
+        host,
+        processes=process_rows(before, host.sample.reading, host.facts),
+        cores=step.cores if step else (),
+        disks=tuple(disk for disk, _ in step.disks) if step else (),
+        nets=step.nets if step else (),
+    )
 
 
 def _continues(before: ev.HostSample, now: ev.HostSample) -> bool:
@@ -133,7 +144,7 @@ def _widen_window(state: State, host: HostState, event: ev.HostSample, step: Ste
     if segment.end is not None and (window is None or window.last.t >= segment.end):
         return state
     if window is None or not host.points:
-        window = HostWindow(first=event, last=event)
+        window = begun(event)
     else:
         window = widened(window, event, step, (host.points[-1], point), gap=host.gap)
     return replace(state, segments=(*state.segments[:-1], _with_window(segment, event.host, window)))

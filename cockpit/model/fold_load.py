@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
 
 from cockpit.model import events as ev
+from cockpit.model.histogram import Histogram
+from cockpit.model.host_window import begun
 from cockpit.model.load import LoadPlan
 from cockpit.model.markers import mark
+from cockpit.model.series import replaced
 from cockpit.model.state import Change, Counts, Filling, HostWindow, LoadSecond, Marker, Segment, State
 
 # A worker that uses this much of a core (or would, had it not to wait for one), or comes this late (s, p99), was itself
 # the bottleneck.
 SATURATED_CPU = 0.95
 SATURATED_LAG = 0.010
-
-# Bucket edges (ns) of LoadSecond.density: eight a decade from 1 µs to 100 s, as a heat map needs them.
-LATENCY_EDGES = tuple(round(1000 * 10 ** (step / 8)) for step in range(8 * 8 + 1))
 
 # Ticks of a second may arrive until two later ones have begun.
 _FILLING = 3
@@ -137,13 +138,20 @@ def cut(state: State, t: float) -> State:
 def saturated(tick: ev.Tick) -> bool:
     """Whether the generator, not the server, set the pace in this tick."""
     span = tick.t - tick.start
-    return span > 0 and ((tick.cpu + tick.cpu_wait) / span >= SATURATED_CPU or tick.lag.percentile(99) >= SATURATED_LAG)
+    return span > 0 and ((tick.cpu + tick.cpu_wait) / span >= SATURATED_CPU or _late(tick))
+
+
+def _late(tick: ev.Tick) -> bool:
+    """Whether the 99th percentile of the tick's lags is too long: counted where its histogram comes once a second."""
+    if not tick.due:
+        return tick.lag.percentile(99) >= SATURATED_LAG
+    return tick.late > tick.due - max(1, math.ceil(tick.due * 0.99 - 1e-9))
 
 
 def _open_windows(state: State) -> dict[str, HostWindow]:
     """A window for every host that has been read, beginning at its latest sample."""
     return {
-        name: HostWindow(first=host.sample, last=host.sample)
+        name: begun(host.sample)
         for name, host in state.hosts.items()
         if host.sample is not None and host.condition == "up"
     }
@@ -259,13 +267,26 @@ def _count_into_segment(state: State, tick: ev.Tick, counts: Counts) -> State:
     lost = tick.t - tick.start if saturated(tick) else 0.0
     counted = replace(
         segment,
-        counts=add(segment.counts, counts),
+        counts=_refined(add(segment.counts, counts), tick.refine),
         last=max(segment.last, tick.t),
         saturated=segment.saturated + lost / segment.plan.workers,
         worker_cpu=_more(segment.worker_cpu, tick.worker, tick.cpu),
         worker_wait=_more(segment.worker_wait, tick.worker, tick.cpu_wait),
     )
     return replace(state, segments=(*state.segments[:at], counted, *state.segments[at + 1 :]))
+
+
+def _refined(counts: Counts, refine: Mapping[str, Histogram]) -> Counts:
+    """The counts with their histograms made full."""
+    if not refine:
+        return counts
+    own = {name: getattr(counts, name) + more for name, more in refine.items() if "/" not in name}
+    groups = dict(counts.groups)
+    for name in refine.keys() - own.keys():
+        _, group, field = name.split("/")
+        known = groups.get(group, ev.Group())
+        groups[group] = replace(known, **{field: getattr(known, field) + refine[name]})
+    return replace(counts, groups=groups, **own)
 
 
 def _more(table: Mapping[int, float], worker: int, seconds: float) -> dict[int, float]:
@@ -278,10 +299,17 @@ def _count_into_second(state: State, tick: ev.Tick, counts: Counts) -> State:
     open_seconds = {filling.second: filling for filling in state.filling}
     if open_seconds and second < min(open_seconds):
         second = min(open_seconds)
-    open_seconds[second] = _fill(open_seconds.get(second), second, tick, counts)
+    before = open_seconds.get(second)
+    after = open_seconds[second] = _fill(before, second, tick, counts)
     filling = tuple(open_seconds[key] for key in sorted(open_seconds))[-_FILLING:]
-    seconds = _put_second(state.seconds, load_second(open_seconds[second]))
-    return replace(state, filling=filling, seconds=seconds)
+    known = _second_before(state.seconds, second) if before else None
+    told = load_second(after, known if before and before.counts.latency is after.counts.latency else None)
+    return replace(state, filling=filling, seconds=put_second(state.seconds, told))
+
+
+def _second_before(seconds: Sequence[LoadSecond], number: int) -> LoadSecond | None:
+    """The figures of a second as they were so far; it is one of the last."""
+    return next((second for second in seconds[-_FILLING:] if second.second == number), None)
 
 
 def _fill(filling: Filling | None, second: int, tick: ev.Tick, counts: Counts) -> Filling:
@@ -303,22 +331,26 @@ def _fill(filling: Filling | None, second: int, tick: ev.Tick, counts: Counts) -
     )
 
 
-def load_second(filling: Filling) -> LoadSecond:
-    """The figures of a second, as far as its ticks have come."""
+def load_second(filling: Filling, known: LoadSecond | None = None) -> LoadSecond:
+    """The figures of a second, as far as its ticks have come; of latency as in `known` where it is given."""
     counts = filling.counts
-    return LoadSecond(
+    latency = known or LoadSecond(
         second=filling.second,
+        start=filling.start,
+        end=filling.end,
+        p50=counts.latency.percentile(50),
+        p99=counts.latency.percentile(99),
+        max=counts.latency.max,
+        latency=counts.latency.coarse(),
+    )
+    return replace(
+        latency,
         start=filling.start,
         end=filling.end,
         completed=counts.completed,
         failed=counts.failed,
         errors=sum(counts.errors.values()),
         held_back=counts.held_back,
-        p50=counts.latency.percentile(50),
-        p99=counts.latency.percentile(99),
-        max=counts.latency.max,
-        density=tuple(counts.latency.between(LATENCY_EDGES)),
-        latency=counts.latency.coarse(),
         connections=sum(filling.connections.values()),
         workers=tuple(cpu / span if span else 0.0 for _, (cpu, span) in sorted(filling.spent.items())),
         lag_p99=counts.lag.percentile(99),
@@ -334,9 +366,10 @@ def _share(filling: Filling, worker: int) -> float:
     return filling.waited[worker] / span if span else 0.0
 
 
-def _put_second(seconds: tuple[LoadSecond, ...], new: LoadSecond) -> tuple[LoadSecond, ...]:
+def put_second(seconds: Sequence[LoadSecond], told: LoadSecond) -> Sequence[LoadSecond]:
+    """The seconds with one told anew or for the first time, in its place."""
     keep = len(seconds)
-    while keep and seconds[keep - 1].second > new.second:
+    while keep and seconds[keep - 1].second > told.second:
         keep -= 1
-    same = keep > 0 and seconds[keep - 1].second == new.second
-    return (*seconds[: keep - 1 if same else keep], new, *seconds[keep:])
+    same = keep > 0 and seconds[keep - 1].second == told.second
+    return replaced(seconds, keep - 1 if same else keep, (told, *seconds[keep:]))

@@ -19,6 +19,8 @@ _HALF_BITS = 10
 _LARGEST = (1 << 53) - 1
 # Buckets that one of `Histogram.coarse` holds.
 _COARSE = 16
+# From so many buckets on, what is added to a histogram waits until somebody looks.
+_LARGE = 512
 
 
 def indices_of(values: Ints) -> Ints:
@@ -28,6 +30,11 @@ def indices_of(values: Ints) -> Ints:
     exponents = np.frexp(clipped.astype(np.float64))[1].astype(np.int64)
     shifts = np.maximum(exponents - (_HALF_BITS + 1), 0)
     return (shifts << _HALF_BITS) + (clipped >> shifts)
+
+
+def index_of(value: int) -> int:
+    """Bucket index of one value (ns)."""
+    return int(indices_of(np.array([value], dtype=np.int64))[0])
 
 
 def upper_bound(index: int) -> int:
@@ -46,17 +53,36 @@ class Histogram:
     """Immutable counts of values in nanoseconds. `+` and `Histogram.merged` add them without loss.
 
     `indices` ascending, `counts` beside it, both int64; `total_ns`, `min_ns`, `max_ns` are exact.
+    Something small added to something large is put into its buckets when somebody looks; `parts` are the two till then.
     """
 
-    __slots__ = ("count", "counts", "indices", "max_ns", "min_ns", "total_ns")
+    __slots__ = ("_counts", "_indices", "count", "max_ns", "min_ns", "parts", "total_ns")
 
     def __init__(self, indices: Ints, counts: Ints, total_ns: int, min_ns: int, max_ns: int) -> None:
-        self.indices = indices
-        self.counts = counts
+        self._indices = indices
+        self._counts = counts
+        self.parts: tuple[Histogram, Histogram] | None = None
         self.count = int(counts.sum())
         self.total_ns = total_ns
         self.min_ns = min_ns
         self.max_ns = max_ns
+
+    @property
+    def indices(self) -> Ints:
+        """Buckets that hold something, ascending."""
+        self._settle()
+        return self._indices
+
+    @property
+    def counts(self) -> Ints:
+        """How much each of `indices` holds."""
+        self._settle()
+        return self._counts
+
+    def _settle(self) -> None:
+        if self.parts is not None:
+            whole = _merged(self.parts)
+            self._indices, self._counts, self.parts = whole._indices, whole._counts, None
 
     @classmethod
     def of(cls, values_ns: Sequence[int] | Ints) -> Histogram:
@@ -70,24 +96,40 @@ class Histogram:
     @classmethod
     def merged(cls, parts: Iterable[Histogram]) -> Histogram:
         """All parts as one; the same as having recorded everything into one."""
-        filled = [part for part in parts if part.count]
+        filled = [part for part in parts if part.filled]
         if not filled:
             return EMPTY
-        if len(filled) == 1:
-            return filled[0]
-        indices, inverse = np.unique(np.concatenate([part.indices for part in filled]), return_inverse=True)
-        counts = np.zeros(len(indices), dtype=np.int64)
-        np.add.at(counts, inverse, np.concatenate([part.counts for part in filled]))
-        return cls(
-            indices,
-            counts,
-            sum(part.total_ns for part in filled),
-            min(part.min_ns for part in filled),
-            max(part.max_ns for part in filled),
-        )
+        return filled[0] if len(filled) == 1 else _merged(filled)
+
+    @classmethod
+    def joined(cls, large: Histogram, small: Histogram) -> Histogram:
+        """Their sum, to be put into buckets when somebody looks."""
+        both = cls(_NONE, _NONE, large.total_ns + small.total_ns, *_span((large, small)))
+        both.count = large.count + small.count
+        both.parts = (large, small)
+        return both
+
+    @property
+    def filled(self) -> bool:
+        """Whether it has any bucket."""
+        return self.parts is not None or bool(len(self._indices))
 
     def __add__(self, other: Histogram) -> Histogram:
-        return Histogram.merged((self, other))
+        if not other.filled:
+            return self
+        if not self.filled:
+            return other
+        large, small = self.parts or (self, EMPTY)
+        if len(large._indices) >= _LARGE and other.parts is None and len(other._indices) * 4 <= len(large._indices):
+            more = Histogram.merged((small, other))
+            if len(more._indices) * 2 <= len(large._indices):
+                return Histogram.joined(large, more)
+        return _merged((self, other))
+
+    def minus(self, other: Histogram) -> Histogram:
+        """What makes `other` this one when it is added to it; some of its counts may be negative."""
+        negative = Histogram(other.indices, -other.counts, -other.total_ns, self.min_ns, self.max_ns)
+        return Histogram.merged((self, negative))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Histogram):
@@ -185,6 +227,20 @@ class Histogram:
             return EMPTY
         pairs = np.asarray(wire[3:], dtype=np.int64)
         return cls(np.cumsum(pairs[0::2]), pairs[1::2], wire[0], wire[1], wire[2])
+
+
+def _merged(parts: Sequence[Histogram]) -> Histogram:
+    """The parts, none of them empty, in one set of buckets; buckets that add up to nothing are left out."""
+    indices, inverse = np.unique(np.concatenate([part.indices for part in parts]), return_inverse=True)
+    counts = np.zeros(len(indices), dtype=np.int64)
+    np.add.at(counts, inverse, np.concatenate([part.counts for part in parts]))
+    if not counts.all():
+        indices, counts = indices[counts != 0], counts[counts != 0]
+    return Histogram(indices, counts, sum(part.total_ns for part in parts), *_span(parts))
+
+
+def _span(parts: Sequence[Histogram]) -> tuple[int, int]:
+    return min(part.min_ns for part in parts), max(part.max_ns for part in parts)
 
 
 _NONE = np.empty(0, dtype=np.int64)

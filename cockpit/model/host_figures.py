@@ -81,7 +81,7 @@ def _values(group: str, struct: msgspec.Struct) -> dict[str, float]:
 
 def _processes(window: HostWindow) -> dict[str, float]:
     return {
-        "processes.count": len(window.last.reading.processes),
+        "processes.count": window.count,
         "processes.births": window.births,
         "processes.deaths": window.deaths,
         "processes.births_per_s": window.births / window.seconds if window.seconds > 0 else 0.0,

@@ -22,6 +22,11 @@ STRETCH = 5.0
 MARK_EVERY = 0.25
 
 
+def begun(sample: HostSample) -> HostWindow:
+    """A window that holds one sample."""
+    return HostWindow(first=_bare(sample), last=_bare(sample), count=len(sample.reading.processes))
+
+
 def widened(
     window: HostWindow, sample: HostSample, step: Step | None, points: tuple[HostPoint, HostPoint], *, gap: bool
 ) -> HostWindow:
@@ -31,7 +36,11 @@ def widened(
     nobody looked at memory, load and processes.
     """
     grown = replace(
-        window, last=sample, most_defunct=max(window.most_defunct, points[1].defunct), closing=_closing(window, sample)
+        window,
+        last=_bare(sample),
+        count=len(sample.reading.processes),
+        most_defunct=max(window.most_defunct, points[1].defunct),
+        closing=_closing(window, sample),
     )
     if step is None:
         return replace(grown, closing=())
@@ -52,6 +61,7 @@ def joined(before: HostWindow, after: HostWindow) -> HostWindow:
     return HostWindow(
         first=before.first,
         last=after.last,
+        count=after.count,
         seconds=before.seconds + after.seconds,
         covered=before.covered + after.covered,
         births=before.births + after.births,
@@ -64,6 +74,11 @@ def joined(before: HostWindow, after: HostWindow) -> HostWindow:
     )
 
 
+def _bare(sample: HostSample) -> HostSample:
+    """The sample without what is of single processes and devices: a row is kept for as long as the session lasts."""
+    return replace(sample, reading=replace(sample.reading, processes=(), cores=(), disks=(), nets=()))
+
+
 def mean(window: HostWindow, name: str) -> float | None:
     """The figure's mean over the window; None where nothing tells of it."""
     found = window.sums.get(name)
@@ -72,9 +87,9 @@ def mean(window: HostWindow, name: str) -> float | None:
 
 def opening_io(window: HostWindow) -> IoRates | None:
     """I/O over the first stretch of the window."""
-    begun = _mark(window.first.reading)
-    until = begun.uptime + min(STRETCH, window.seconds / 2)
-    return _io_between(begun, _nearest((*window.opening, *window.closing), until))
+    beginning = _mark(window.first.reading)
+    until = beginning.uptime + min(STRETCH, window.seconds / 2)
+    return _io_between(beginning, _nearest((*window.opening, *window.closing), until))
 
 
 def closing_io(window: HostWindow) -> IoRates | None:
@@ -100,9 +115,9 @@ def _mark(reading: HostReading) -> IoMark:
 
 def _opening(window: HostWindow, sample: HostSample) -> tuple[IoMark, ...]:
     """Marks of the first stretch, and the first one beyond it."""
-    begun = window.first.reading.uptime
-    last = window.opening[-1].uptime if window.opening else begun
-    if last >= begun + STRETCH or sample.reading.uptime < last + MARK_EVERY:
+    beginning = window.first.reading.uptime
+    last = window.opening[-1].uptime if window.opening else beginning
+    if last >= beginning + STRETCH or sample.reading.uptime < last + MARK_EVERY:
         return window.opening
     return (*window.opening, _mark(sample.reading))
 

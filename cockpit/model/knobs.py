@@ -38,6 +38,7 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     `test` checks the whole configuration, `reload` puts it into force: shell commands for the host.
     `values` are all it may be set to; `min` and `max` a range of numbers, which `unit` may follow.
     `workers` are the processes of which a reload makes new ones; `log` is the server's error log; `cost` as in Cost.
+    `secret`: its value is told to nobody, neither on the screen nor in a recording.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     cost: str = ""
     workers: str = ""
     log: str = ""
+    secret: bool = False
 
     @property
     def in_file(self) -> bool:

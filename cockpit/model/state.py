@@ -6,7 +6,7 @@ rates per second, memory bytes unless a name says otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
@@ -17,6 +17,9 @@ from cockpit.model.histogram import EMPTY, Histogram
 from cockpit.model.hosts import HostConfig, HostFacts, IoCounters, ProcessCounters, StatusPage
 from cockpit.model.knobs import Knob, Setting
 from cockpit.model.load import LoadPlan
+
+# Bucket edges (ns) of LoadSecond.density: eight a decade from 1 µs to 100 s, as a heat map needs them.
+LATENCY_EDGES = tuple(round(1000 * 10 ** (step / 8)) for step in range(8 * 8 + 1))
 
 
 class Counts(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,8 +69,8 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
 class LoadSecond(msgspec.Struct, frozen=True, kw_only=True):
     """One second of load: `second` is session time rounded down; `start` to `end` is the part that ticks cover.
 
-    `p50`, `p99` and `max` are of response time (under closed load the service time); `density` counts it by
-    `LATENCY_EDGES`, `latency` by coarse buckets, so that seconds can be merged into any window. `failed` as in Counts;
+    `p50`, `p99` and `max` are of response time (under closed load the service time); `latency` counts it by coarse
+    buckets, so that seconds can be merged into any window. `failed` as in Counts;
     `errors` of them got no whole reply. `saturated`: the generator was the bottleneck for most of it, do not trust.
     `workers` is CPU of each worker by number, 1.0 is a whole core; `cpu_wait` the largest share of the time that one
     of them was ready to run and had no CPU; `pause` the longest time (s) that one was away.
@@ -83,7 +86,6 @@ class LoadSecond(msgspec.Struct, frozen=True, kw_only=True):
     p50: float = 0.0
     p99: float = 0.0
     max: float = 0.0
-    density: tuple[int, ...] = ()
     latency: Histogram = EMPTY
     connections: int = 0
     workers: tuple[float, ...] = ()
@@ -91,6 +93,11 @@ class LoadSecond(msgspec.Struct, frozen=True, kw_only=True):
     pause: float = 0.0
     saturated: bool = False
     cpu_wait: float = 0.0
+
+    @property
+    def density(self) -> tuple[int, ...]:
+        """Response times counted by LATENCY_EDGES."""
+        return tuple(self.latency.between(LATENCY_EDGES))
 
     @property
     def generator(self) -> float:
@@ -134,7 +141,8 @@ class Weighted(NamedTuple):
 
 
 class HostWindow(msgspec.Struct, frozen=True, kw_only=True):
-    """A host over a stretch of time, from its `first` sample to its `last`.
+    """A host over a stretch of time, from its `first` sample to its `last`, which has `count` processes; of both only
+    what is of the host as a whole is kept.
 
     `seconds` are those of the host's own clock that its counters tell of, `covered` those of them in which it was read
     at its pace, without a gap. `sums` has all figures by name. Births and deaths count processes that lived past a
@@ -144,6 +152,7 @@ class HostWindow(msgspec.Struct, frozen=True, kw_only=True):
 
     first: HostSample
     last: HostSample
+    count: int = 0
     seconds: float = 0.0
     covered: float = 0.0
     births: int = 0
@@ -362,7 +371,7 @@ class HostState(msgspec.Struct, frozen=True, kw_only=True):
     facts: HostFacts | None = None
     seen: float | None = None
     sample: HostSample | None = None
-    points: tuple[HostPoint, ...] = ()
+    points: Sequence[HostPoint] = ()
     processes: tuple[ProcessRow, ...] = ()
     cores: tuple[CpuShare | None, ...] = ()
     disks: tuple[DiskRates, ...] = ()
@@ -469,7 +478,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     runs: int = 0
     plans: Mapping[int, LoadPlan] = MappingProxyType({})
     segments: tuple[Segment, ...] = ()
-    seconds: tuple[LoadSecond, ...] = ()
+    seconds: Sequence[LoadSecond] = ()
     hosts: Mapping[str, HostState] = MappingProxyType({})
     knobs: Mapping[str, KnobState] = MappingProxyType({})
     changes: tuple[Change, ...] = ()

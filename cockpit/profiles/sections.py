@@ -147,6 +147,7 @@ class KnobSection(Section, frozen=True, kw_only=True):
     cost: Cost | Literal[""] = ""
     workers: str | None = None
     log: str = ""
+    secret: bool = False
 
 
 class ActionSection(Section, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ import asyncio
 import os
 import platform
 from collections import deque
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,28 +15,42 @@ from cockpit.hosts.feed import HostFeed
 from cockpit.hosts.keyring import Keyring
 from cockpit.hosts.panes import pane_feeds
 from cockpit.model.clock import Clock
-from cockpit.model.events import AnyEvent, HostChanged, Note, SessionEnded, SessionStarted
+from cockpit.model.events import AnyEvent, HostChanged, Note, SessionEnded, SessionStarted, Tick
 from cockpit.model.fold_load import load_words
 from cockpit.model.load import url_without_password
 from cockpit.profiles.profile import Profile
 from cockpit.session.asking import Question, Questions
 from cockpit.session.controls import Action
+from cockpit.session.gathering import Gathering, rounded
 from cockpit.session.live_load import LiveLoad
 from cockpit.session.live_tuning import LiveTuning
 from cockpit.session.loop import Batch
+from cockpit.session.secrets import Secrets
+
+Listener = Callable[[Sequence[AnyEvent]], None]
 
 
 class LiveSource:
     """Events of a session as they happen. Hosts are watched from `batches()` on; load starts when somebody asks.
 
     `questions` is what hosts may ask a person through; None: nobody is there, what would be asked is refused.
+    `listen` is given ticks with all their histograms, which the session keeps more sparely (see gathering).
     """
 
     def __init__(
-        self, profile: Profile, clock: Clock, *, ssh_config: Path | None = None, questions: Questions | None = None
+        self,
+        profile: Profile,
+        clock: Clock,
+        *,
+        ssh_config: Path | None = None,
+        questions: Questions | None = None,
+        listen: Listener | None = None,
     ) -> None:
         self.profile = profile
         self._clock = clock
+        self._listen = listen
+        self._secrets = Secrets(profile)
+        self._gathering = Gathering()
         self._events: deque[AnyEvent] = deque()
         self._woken = asyncio.Event()
         self._closed = False
@@ -54,7 +68,10 @@ class LiveSource:
 
     def emit(self, event: AnyEvent) -> None:
         """Takes an event in; called from the event loop's thread only."""
-        self._events.append(event)
+        event = self._secrets.without(event if isinstance(event, Tick) else rounded(event))
+        if self._listen:
+            self._listen((event,))
+        self._events.extend(self._gathering.take(event))
         self._woken.set()
         if isinstance(event, HostChanged) and event.condition == "up" and event.facts is not None:
             self._spawn(self.tuning.read_host(event.host))
@@ -93,6 +110,7 @@ class LiveSource:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._events.extend(self._gathering.rest())
         self.emit(SessionEnded(t=self._clock.now()))
         self._closed = True
         self._woken.set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import zlib
 
 from cockpit.model.events import AnyEvent, decode, encode, kind
@@ -36,4 +37,14 @@ def to_row(event: AnyEvent) -> Row:
 
 def from_body(body: str | bytes) -> AnyEvent:
     """Raises zlib.error, UnicodeError or msgspec.MsgspecError when the body is damaged."""
-    return decode(body if isinstance(body, str) else zlib.decompress(body))
+    return decode(text_of(body))
+
+
+def text_of(body: str | bytes) -> str | bytes:
+    """A body's JSON. Raises zlib.error."""
+    return body if isinstance(body, str) else zlib.decompress(body)
+
+
+def last_instant(database: sqlite3.Connection) -> float:
+    """The latest instant of a recording, session seconds; 0 without events. Raises sqlite3.Error."""
+    return float(database.execute("SELECT max(t) FROM events").fetchone()[0] or 0.0)

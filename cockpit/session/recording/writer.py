@@ -97,6 +97,21 @@ class RecordingWriter:
         self._database.close()
 
 
+class Unrecorded:
+    """A Recorder for a session that cannot be kept: it goes on, and says why from its beginning."""
+
+    path = ""
+
+    def __init__(self, trouble: str) -> None:
+        self.trouble = trouble
+
+    def record(self, events: Sequence[AnyEvent]) -> None:
+        """Keeps nothing."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
 def _create(path: Path) -> sqlite3.Connection:
     try:
         descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
@@ -110,6 +125,8 @@ def _create(path: Path) -> sqlite3.Connection:
         database.executescript(TABLES)
         database.execute("PRAGMA journal_mode = WAL")
         database.execute("PRAGMA synchronous = NORMAL")
+        # The first look at the log takes the lock by which others see that the file is in use.
+        database.execute("SELECT count(*) FROM events").fetchone()
     except sqlite3.Error as error:
         raise RecordingError(f"{path}: cannot record there: {error}") from None
     return database

@@ -327,6 +327,12 @@ class MainScreen(Screen[None]):
         self.app.push_screen(TuningScreen(self.session))
 
     def on_key(self, event: Key) -> None:
+        if isinstance(self.app.screen, PromptScreen):
+            # Typed right behind the key that opened it.
+            self.app.screen.type(event)
+            event.stop()
+            event.prevent_default()
+            return
         if event.key in _SCROLLS and self._inside():
             return
         action = next((action for action in self.session.controls.actions if _pressed(event, action)), None)

@@ -9,12 +9,16 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
+from textual.events import Key
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 
 class PromptScreen(ModalScreen[str | None]):
-    """Ends with the answer, or None where the person thought better of it."""
+    """Ends with the answer, or None where the person thought better of it.
+
+    Keys that come before the field is there are typed into it once it is.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "cancel")]
     DEFAULT_CSS = """
@@ -29,6 +33,8 @@ class PromptScreen(ModalScreen[str | None]):
     def __init__(self, question: str) -> None:
         super().__init__()
         self.question = question
+        self._early: list[Key] = []
+        self._ready = self._over = False
 
     def compose(self) -> ComposeResult:
         with Vertical():
@@ -38,8 +44,39 @@ class PromptScreen(ModalScreen[str | None]):
             yield field
             yield Static(Content("Enter: do it   Esc: leave it"), classes="hint")
 
+    def on_mount(self) -> None:
+        self._ready = True
+        self.query_one(Input).focus()
+        for key in self._early:
+            self.type(key)
+
+    def on_key(self, event: Key) -> None:
+        if self.focused is None:
+            self.type(event)
+            event.stop()
+
+    def type(self, key: Key) -> None:
+        """Takes a key that did not reach the field by itself."""
+        if not self._ready:
+            self._early.append(key)
+        elif self._over:
+            return
+        elif key.key == "enter":
+            self._end(self.query_one(Input).value)
+        elif key.key == "escape":
+            self._end(None)
+        elif key.key == "backspace":
+            self.query_one(Input).action_delete_left()
+        elif key.is_printable and key.character:
+            self.query_one(Input).insert_text_at_cursor(key.character)
+
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        self.dismiss(event.value)
+        self._end(event.value)
+
+    def _end(self, answer: str | None) -> None:
+        if not self._over:
+            self._over = True
+            self.dismiss(answer)
 
 
 class FilterScreen(ModalScreen[str | None]):

@@ -1,0 +1,79 @@
+"""`cockpit recordings`: what is kept of sessions for which nobody named a file."""
+
+from __future__ import annotations
+
+import sys
+import time
+from argparse import Namespace
+from datetime import datetime
+
+import msgspec
+
+from cockpit.cli.terminal import tell
+from cockpit.model.errors import EXIT_GOOD, UsageError
+from cockpit.model.text import clock, escaped, neutral
+from cockpit.session.recording import shelf
+from cockpit.session.recording.shelf import Kept
+
+
+def recordings(options: Namespace) -> int:
+    """Carries one of the actions out."""
+    {"list": _list, "rename": _rename, "delete": _delete, "prune": _prune}[options.action](options)
+    return EXIT_GOOD
+
+
+def _list(options: Namespace) -> None:
+    kept = shelf.all_kept()
+    if options.json:
+        tell(escaped(msgspec.json.format(msgspec.json.encode(kept), indent=2).decode()))
+    elif not kept:
+        tell(f"no recordings in {shelf.folder()}")
+    else:
+        tell("\n".join(_table(kept)))
+
+
+def _table(kept: list[Kept]) -> list[str]:
+    rows = [("name", "began", "length", "runs", "size", "of")]
+    rows += [_row(one) for one in kept]
+    widths = [max(len(row[column]) for row in rows) for column in range(5)]
+    return [
+        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[5]]).rstrip()
+        for row in rows
+    ]
+
+
+def _row(one: Kept) -> tuple[str, str, str, str, str, str]:
+    size = f"{one.size / 1e6:.1f} MB"
+    if one.problem:
+        return neutral(one.name), "", "", "", size, neutral(one.problem)
+    began = datetime.fromtimestamp(one.began).strftime("%Y-%m-%d %H:%M:%S")
+    of = neutral(one.target or one.session)
+    return neutral(one.name), began, clock(one.seconds), str(one.runs), size, of if one.ended else f"{of} (not ended)"
+
+
+def _rename(options: Namespace) -> None:
+    tell(str(shelf.rename(options.name, options.new)))
+
+
+def _delete(options: Namespace) -> None:
+    for name in options.names:
+        shelf.on_shelf(name)
+    for name in options.names:
+        tell(f"deleted {name}: {shelf.delete(name) / 1e6:.1f} MB")
+
+
+def _prune(options: Namespace) -> None:
+    """What does not read is none of those: nobody knows how old it is."""
+    if options.keep is None and options.older is None:
+        raise UsageError("prune: say which: --keep N, --older T, or both")
+    kept = [one for one in shelf.all_kept() if not one.problem]
+    chosen = kept if options.keep is None else kept[options.keep :]
+    if options.older is not None:
+        chosen = [one for one in chosen if one.began < time.time() - options.older]
+    for one in chosen:
+        if shelf.in_use(shelf.on_shelf(one.name)):
+            print(f"cockpit: {one.name}: is being written or looked at; kept", file=sys.stderr)
+        elif options.dry_run:
+            tell(f"would delete {one.name}: {one.size / 1e6:.1f} MB")
+        else:
+            tell(f"deleted {one.name}: {shelf.delete(one.name) / 1e6:.1f} MB")

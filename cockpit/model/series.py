@@ -1,0 +1,127 @@
+"""A sequence that only grows at its end, shared between the states that hold it: one more costs the same however long
+it is. Parts of it may be fetched when somebody looks at them."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Any, Protocol, TypeVar, overload
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+# So many items make a chunk; the last few, which may be told anew, are not in one.
+CHUNK = 64
+LOOSE = 8
+
+
+class Chunk(Protocol[T_co]):
+    """Items that do not change any more."""
+
+    def __len__(self) -> int: ...
+
+    def items(self) -> tuple[T_co, ...]: ...
+
+
+class Held(tuple[T, ...]):
+    """A chunk in memory."""
+
+    def items(self) -> tuple[T, ...]:
+        return self
+
+
+class Series(Sequence[T]):
+    """Chunks, then the rest. Equal to any sequence of the same items; a slice of it is a tuple."""
+
+    __slots__ = ("_chunks", "_ends", "_rest")
+
+    def __init__(self, chunks: tuple[Chunk[T], ...], rest: tuple[T, ...], ends: tuple[int, ...] | None = None) -> None:
+        """`ends` is how many items there are up to the end of each chunk, where that is known."""
+        self._chunks = chunks
+        self._rest = rest
+        if ends is None:
+            ends, total = (), 0
+            counted = []
+            for chunk in chunks:
+                total += len(chunk)
+                counted.append(total)
+            ends = tuple(counted)
+        self._ends = ends
+
+    def __len__(self) -> int:
+        return self._chunked + len(self._rest)
+
+    @property
+    def _chunked(self) -> int:
+        return self._ends[-1] if self._ends else 0
+
+    @overload
+    def __getitem__(self, at: int) -> T: ...
+    @overload
+    def __getitem__(self, at: slice) -> tuple[T, ...]: ...
+    def __getitem__(self, at: int | slice) -> T | tuple[T, ...]:
+        if isinstance(at, slice):
+            first, last, step = at.indices(len(self))
+            found = self._between(min(first, last), max(first, last)) if step == 1 else tuple(self)[at]
+            return found if step != 1 or first < last else ()
+        place = at + len(self) if at < 0 else at
+        if not 0 <= place < len(self):
+            raise IndexError(at)
+        if place >= self._chunked:
+            return self._rest[place - self._chunked]
+        number = bisect_right(self._ends, place)
+        return self._chunks[number].items()[place - self._begin(number)]
+
+    def _begin(self, number: int) -> int:
+        return self._ends[number - 1] if number else 0
+
+    def _between(self, first: int, last: int) -> tuple[T, ...]:
+        if first >= self._chunked:
+            return self._rest[first - self._chunked : last - self._chunked]
+        number = bisect_right(self._ends, first)
+        parts: list[tuple[T, ...]] = []
+        while number < len(self._chunks) and self._begin(number) < last:
+            begin = self._begin(number)
+            parts.append(self._chunks[number].items()[max(0, first - begin) : last - begin])
+            number += 1
+        if last > self._chunked:
+            parts.append(self._rest[: last - self._chunked])
+        return tuple(chain.from_iterable(parts))
+
+    def __iter__(self) -> Iterator[T]:
+        for chunk in self._chunks:
+            yield from chunk.items()
+        yield from self._rest
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Series | tuple):
+            return NotImplemented
+        return len(self) == len(other) and all(one == two for one, two in zip(self, other, strict=True))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Series({len(self)} items)"
+
+    def replaced(self, place: int, items: tuple[T, ...]) -> Series[T]:
+        """With `items` in place of all from `place` on."""
+        if place < self._chunked:
+            return series((*self[:place], *items))
+        rest = (*self._rest[: place - self._chunked], *items)
+        if len(rest) < CHUNK + LOOSE:
+            return Series(self._chunks, rest, self._ends)
+        chunk: Held[T] = Held(rest[:CHUNK])
+        return Series((*self._chunks, chunk), rest[CHUNK:], (*self._ends, self._chunked + CHUNK))
+
+
+def series(items: Sequence[T]) -> Series[T]:
+    """Items as a series."""
+    cut = max(0, len(items) - LOOSE) // CHUNK * CHUNK
+    chunks: tuple[Any, ...] = tuple(Held(items[at : at + CHUNK]) for at in range(0, cut, CHUNK))
+    return Series(chunks, tuple(items[cut:]))
+
+
+def replaced(items: Sequence[T], place: int, more: tuple[T, ...]) -> Sequence[T]:
+    """`items` with `more` in place of all from `place` on."""
+    return (items if isinstance(items, Series) else series(items)).replaced(place, more)

@@ -1,0 +1,158 @@
+"""Ticks as a session keeps them: their histograms once a second, by coarse buckets, and now and then what makes those
+full again. A tick waits for the next of its worker, which tells whether it was the last of its second or its row.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from cockpit.model import events as ev
+from cockpit.model.fold_load import SATURATED_LAG
+from cockpit.model.histogram import EMPTY, Histogram, index_of
+
+# Seconds between what makes the histograms of a row full; at its end they are in any case.
+FULL_EVERY = 300
+# Seconds between histograms that nobody watches second by second.
+SLOW_EVERY = 10
+_HISTOGRAMS = ("connect", "tls", "first_byte", "service", "response", "lag")
+# An instant finer than this (s) tells nothing, and takes room.
+_DIGITS = 6
+_NOTHING = dict.fromkeys(_HISTOGRAMS, EMPTY)
+_LATE_FROM = index_of(round(SATURATED_LAG * 1e9))
+
+
+class _Row(NamedTuple):
+    """What a tick is counted into: its rung, and the changes that were in force when it began."""
+
+    run: int
+    warmup: bool
+    stage: int
+    changes: int
+
+
+class _Worker:
+    """What a worker has told that is not out yet. `fresh` histograms wait for the end of their second (or ten); `told`
+    is what went out coarse, `full` what it stands for."""
+
+    def __init__(self) -> None:
+        self.waiting: ev.Tick | None = None
+        self.row: _Row | None = None
+        self.since = 0
+        self.fresh: dict[str, Histogram] = {}
+        self.told: dict[str, Histogram] = {}
+        self.full: dict[str, Histogram] = {}
+
+    def take(self, tick: ev.Tick) -> None:
+        """A tick that waits from now on."""
+        for name, histogram in _histograms(tick).items():
+            self.fresh[name] = self.fresh.get(name, EMPTY) + histogram
+        lag = tick.lag
+        late = lag.count - int(lag.counts[lag.indices < _LATE_FROM].sum())
+        groups = {name: replace(group, service=EMPTY, response=EMPTY) for name, group in tick.groups.items()}
+        self.waiting = replace(_rounded(tick), groups=groups, due=lag.count, late=late, **_NOTHING)
+
+    def out(self, *, second_over: bool, slow: bool, row_over: bool) -> ev.Tick | None:
+        """The tick that waited, with what is due of its histograms."""
+        tick, self.waiting = self.waiting, None
+        if tick is None:
+            return None
+        if second_over or row_over:
+            tick = self._with_coarse(tick, slow or row_over)
+        if row_over:
+            tick = self._with_full(tick)
+        return tick
+
+    def _with_coarse(self, tick: ev.Tick, slow: bool) -> ev.Tick:
+        # Response time is what a second is judged by; under closed load that is the service time.
+        watched = {"lag", "response" if self.fresh.get("response", EMPTY).count else "service"}
+        due = {name: found for name, found in self.fresh.items() if found.filled and (slow or name in watched)}
+        coarse = {name: found.coarse() for name, found in due.items()}
+        for name, found in due.items():
+            del self.fresh[name]
+            self.full[name] = self.full.get(name, EMPTY) + found
+            self.told[name] = self.told.get(name, EMPTY) + coarse[name]
+        groups = dict(tick.groups)
+        for name in coarse:
+            if "/" in name:
+                _, group, field = name.split("/")
+                groups[group] = replace(groups.get(group, ev.Group()), **{field: coarse[name]})
+        own = {name: found for name, found in coarse.items() if "/" not in name}
+        return replace(tick, groups=groups, **own)
+
+    def _with_full(self, tick: ev.Tick) -> ev.Tick:
+        refine = {name: full.minus(self.told[name]) for name, full in self.full.items()}
+        self.full, self.told = {}, {}
+        return replace(tick, refine={name: found for name, found in refine.items() if found.filled})
+
+
+class Gathering:
+    """Takes a session's events in their order, and gives them out: all but ticks at once."""
+
+    def __init__(self) -> None:
+        self._workers: dict[tuple[int, int], _Worker] = {}
+        self._changes: list[float] = []
+
+    def take(self, event: ev.AnyEvent) -> list[ev.AnyEvent]:
+        """What goes out now that `event` has come."""
+        if isinstance(event, ev.Tick):
+            return self._tick(event)
+        if isinstance(event, ev.RunEnded):
+            return [*self._end(event.run), event]
+        if isinstance(event, ev.ChangeEnded) or (isinstance(event, ev.ChangeStage) and event.stage == "in force"):
+            self._changes.append(event.t)
+        return [event]
+
+    def rest(self) -> list[ev.AnyEvent]:
+        """What still waits, at the end of the session."""
+        return [tick for run in {run for run, _ in self._workers} for tick in self._end(run)]
+
+    def _tick(self, tick: ev.Tick) -> list[ev.AnyEvent]:
+        worker = self._workers.setdefault((tick.run, tick.worker), _Worker())
+        tick_row = _Row(tick.run, tick.warmup, tick.stage, bisect_right(self._changes, tick.start))
+        second = _second(tick)
+        before = worker.waiting
+        out = None
+        if before is not None:
+            row_over = worker.row != tick_row or second // FULL_EVERY != worker.since // FULL_EVERY
+            slow = second // SLOW_EVERY != worker.since // SLOW_EVERY
+            out = worker.out(second_over=second != worker.since, slow=slow, row_over=row_over)
+        worker.row, worker.since = tick_row, second
+        worker.take(tick)
+        return [out] if out else []
+
+    def _end(self, run: int) -> list[ev.AnyEvent]:
+        ended = [key for key in self._workers if key[0] == run]
+        ticks = [self._workers.pop(key).out(second_over=True, slow=True, row_over=True) for key in sorted(ended)]
+        return [tick for tick in ticks if tick]
+
+
+def rounded(event: ev.AnyEvent) -> ev.AnyEvent:
+    """The event with its instant told to the microsecond."""
+    t = round(event.t, _DIGITS)
+    if isinstance(event, ev.HostSample):
+        return replace(event, t=t, round_trip=round(event.round_trip, _DIGITS))
+    return replace(event, t=t)
+
+
+def _rounded(tick: ev.Tick) -> ev.Tick:
+    names = ("t", "start", "cpu", "cpu_wait", "pause")
+    return replace(tick, **{name: round(getattr(tick, name), _DIGITS) for name in names})
+
+
+def _second(tick: ev.Tick) -> int:
+    """The second into which fold counts it."""
+    tick = _rounded(tick)
+    return int((tick.start + tick.t) / 2)
+
+
+def _histograms(tick: ev.Tick) -> Mapping[str, Histogram]:
+    """All that the tick has, by the names that `refine` gives them."""
+    own = {name: getattr(tick, name) for name in _HISTOGRAMS}
+    for name, group in tick.groups.items():
+        own[f"groups/{name}/service"] = group.service
+        own[f"groups/{name}/response"] = group.response
+    return {name: found for name, found in own.items() if found.filled}

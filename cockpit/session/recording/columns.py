@@ -1,0 +1,479 @@
+"""Many structs of one type as columns: values of one field stand side by side, as differences where these are smaller.
+
+The columns follow the types of the fields, so that a field added to an event is kept without a word here; a field that
+an older writer did not know, or of which all values are the default, is read as its default.
+"""
+
+from __future__ import annotations
+
+import itertools
+import types
+import typing
+import zlib
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import Any, Literal, Protocol, Union, get_args, get_origin
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from cockpit.model.histogram import Histogram
+from cockpit.model.hosts import ProcessCounters
+
+Ints = npt.NDArray[np.int64]
+# Scales at which a float may turn out to be a whole number: counts, hundredths, milli- and microseconds.
+_SCALES = (1.0, 100.0, 1e3, 1e6)
+_EXACT = float(1 << 52)
+_NO_DEFAULT = object()
+
+
+class Damaged(ValueError):
+    """Columns that do not read."""
+
+
+class Sink:
+    """Takes columns in: small facts into the head, arrays into the body."""
+
+    def __init__(self) -> None:
+        self.head: list[Any] = []
+        self._body: list[bytes] = []
+
+    def array(self, values: npt.NDArray[np.unsignedinteger[Any]]) -> None:
+        """Unsigned 64-bit numbers, byte by byte: all lowest bytes, all next ones, as far as any is needed."""
+        width = max(1, (int(values.max(initial=0)).bit_length() + 7) // 8)
+        self.head.append(width)
+        self._body.append(np.ascontiguousarray(values).view(np.uint8).reshape(-1, 8).T[:width].tobytes())
+
+    def blob(self) -> bytes:
+        """All of it, compressed."""
+        head = msgspec.json.encode(self.head)
+        return zlib.compress(len(head).to_bytes(4, "little") + head + b"".join(self._body), 9)
+
+
+class Spring:
+    """Gives back what a Sink took in, in the same order. Raises Damaged."""
+
+    def __init__(self, blob: bytes) -> None:
+        try:
+            raw = zlib.decompress(blob)
+            size = int.from_bytes(raw[:4], "little")
+            self._head = iter(msgspec.json.decode(raw[4 : 4 + size]))
+        except (zlib.error, msgspec.MsgspecError) as error:
+            raise Damaged(str(error)) from None
+        self._body = memoryview(raw)[4 + size :]
+
+    def next(self) -> Any:
+        """The next fact of the head."""
+        try:
+            return next(self._head)
+        except StopIteration:
+            raise Damaged("columns are cut short") from None
+
+    def array(self, count: int) -> npt.NDArray[np.uint64]:
+        """The next array, of that many numbers."""
+        width = self.next()
+        if len(self._body) < count * width:
+            raise Damaged("columns are cut short")
+        planes = np.zeros((count, 8), dtype=np.uint8)
+        planes[:, :width] = np.frombuffer(self._body[: count * width], dtype=np.uint8).reshape(width, count).T
+        self._body = self._body[count * width :]
+        return planes.view(np.uint64).reshape(count)
+
+
+class Column(Protocol):
+    """Values of one type. `read` returns as many as were written; what it gives equals what was given."""
+
+    def write(self, values: Sequence[Any], sink: Sink) -> None: ...
+
+    def read(self, count: int, spring: Spring) -> list[Any]: ...
+
+
+def _bits(values: Ints) -> float:
+    return float(np.log2(np.abs(values.astype(np.float64)) + 1).sum())
+
+
+def _folded(values: Ints) -> npt.NDArray[np.uint64]:
+    """Signed as unsigned, small ones small."""
+    return ((values << 1) ^ (values >> 63)).view(np.uint64)
+
+
+def _unfolded(values: npt.NDArray[np.uint64]) -> Ints:
+    signed = (values >> np.uint64(1)).view(np.int64)
+    return signed ^ -(values & np.uint64(1)).view(np.int64)
+
+
+def write_ints(values: Ints, sink: Sink) -> None:
+    """One number where all are the same; else themselves, their differences, or the differences of these."""
+    if values.size == 0:
+        return
+    if (values == values[0]).all():
+        sink.head += ["same", int(values[0])]
+        return
+    once = np.diff(values, prepend=np.int64(0))
+    twice = np.diff(once, prepend=np.int64(0))
+    # The first of each is a jump, not a step.
+    costs = [_bits(values[1:] - values.min()), _bits(once[1:]), _bits(twice[2:])]
+    best = costs.index(min(costs))
+    sink.head.append(best)
+    if best == 0:
+        least = int(values.min())
+        sink.head.append(least)
+        sink.array((values - least).view(np.uint64))
+    else:
+        sink.array(_folded(once if best == 1 else twice))
+
+
+def read_ints(count: int, spring: Spring) -> Ints:
+    """The inverse of `write_ints`."""
+    if count == 0:
+        return np.empty(0, dtype=np.int64)
+    way = spring.next()
+    if way == "same":
+        return np.full(count, spring.next(), dtype=np.int64)
+    if way == 0:
+        least = spring.next()
+        return spring.array(count).view(np.int64) + np.int64(least)
+    steps = _unfolded(spring.array(count))
+    return np.cumsum(steps) if way == 1 else np.cumsum(np.cumsum(steps))
+
+
+class IntColumn:
+    """Numbers of 64 bits; others, should there be any, as text."""
+
+    def write(self, values: Sequence[int], sink: Sink) -> None:
+        try:
+            numbers = np.array(values, dtype=np.int64)
+        except OverflowError:
+            sink.head += ["text", [str(value) for value in values]]
+            return
+        sink.head.append("ints")
+        write_ints(numbers, sink)
+
+    def read(self, count: int, spring: Spring) -> list[int]:
+        if spring.next() == "text":
+            return [int(text) for text in spring.next()]
+        found: list[int] = read_ints(count, spring).tolist()
+        return found
+
+
+class BoolColumn:
+    def write(self, values: Sequence[bool], sink: Sink) -> None:
+        write_ints(np.array(values, dtype=np.int64), sink)
+
+    def read(self, count: int, spring: Spring) -> list[bool]:
+        return [bool(value) for value in read_ints(count, spring).tolist()]
+
+
+class FloatColumn:
+    """Exact: whole numbers of a scale where all are, else the bytes as they are, each different value once."""
+
+    def write(self, values: Sequence[float], sink: Sink) -> None:
+        numbers = np.array(values, dtype=np.float64)
+        if numbers.size == 0:
+            return
+        for scale in _SCALES:
+            whole = np.rint(numbers * scale)
+            if np.isfinite(whole).all() and (np.abs(whole) < _EXACT).all() and (whole / scale == numbers).all():
+                sink.head.append(scale)
+                write_ints(whole.astype(np.int64), sink)
+                return
+        unique, places = np.unique(numbers, return_inverse=True)
+        if unique.size <= numbers.size * 3 // 4:
+            sink.head += ["few", int(unique.size)]
+            sink.array(unique.view(np.uint64))
+            write_ints(places.astype(np.int64), sink)
+        else:
+            sink.head.append("raw")
+            sink.array(numbers.view(np.uint64))
+
+    def read(self, count: int, spring: Spring) -> list[float]:
+        if count == 0:
+            return []
+        way = spring.next()
+        found: list[float]
+        if way == "raw":
+            found = spring.array(count).view(np.float64).tolist()
+        elif way == "few":
+            unique = spring.array(spring.next()).view(np.float64)
+            found = unique[read_ints(count, spring)].tolist()
+        else:
+            found = (read_ints(count, spring) / way).tolist()
+        return found
+
+
+class TextColumn:
+    """Each different text once."""
+
+    def write(self, values: Sequence[str], sink: Sink) -> None:
+        places: dict[str, int] = {}
+        numbers = [places.setdefault(value, len(places)) for value in values]
+        sink.head.append(list(places))
+        write_ints(np.array(numbers, dtype=np.int64), sink)
+
+    def read(self, count: int, spring: Spring) -> list[str]:
+        texts = spring.next()
+        return [texts[number] for number in read_ints(count, spring).tolist()]
+
+
+class OptionalColumn:
+    def __init__(self, inner: Column) -> None:
+        self._inner = inner
+
+    def write(self, values: Sequence[Any], sink: Sink) -> None:
+        write_ints(np.array([value is not None for value in values], dtype=np.int64), sink)
+        self._inner.write([value for value in values if value is not None], sink)
+
+    def read(self, count: int, spring: Spring) -> list[Any]:
+        there = read_ints(count, spring).tolist()
+        found = iter(self._inner.read(sum(there), spring))
+        return [next(found) if one else None for one in there]
+
+
+def _transposed(rows: Sequence[Sequence[Any]]) -> list[Any]:
+    """The first of every row, then the second of every row that has one, and so on."""
+    longest = max(map(len, rows), default=0)
+    return [row[place] for place in range(longest) for row in rows if place < len(row)]
+
+
+def _rows(lengths: list[int], values: Iterable[Any]) -> list[list[Any]]:
+    """The inverse of `_transposed`."""
+    rows: list[list[Any]] = [[] for _ in lengths]
+    found = iter(values)
+    for place in range(max(lengths, default=0)):
+        for row, length in zip(rows, lengths, strict=True):
+            if place < length:
+                row.append(next(found))
+    return rows
+
+
+class TupleColumn:
+    """Tuples of any length: what stands in one place over time is one column."""
+
+    def __init__(self, inner: Column) -> None:
+        self._inner = inner
+
+    def write(self, values: Sequence[tuple[Any, ...]], sink: Sink) -> None:
+        write_ints(np.array([len(value) for value in values], dtype=np.int64), sink)
+        self._inner.write(_transposed(values), sink)
+
+    def read(self, count: int, spring: Spring) -> list[tuple[Any, ...]]:
+        lengths = read_ints(count, spring).tolist()
+        return [tuple(row) for row in _rows(lengths, self._inner.read(sum(lengths), spring))]
+
+
+class FixedColumn:
+    """Tuples of one shape."""
+
+    def __init__(self, inner: Sequence[Column]) -> None:
+        self._inner = inner
+
+    def write(self, values: Sequence[tuple[Any, ...]], sink: Sink) -> None:
+        for place, column in enumerate(self._inner):
+            column.write([value[place] for value in values], sink)
+
+    def read(self, count: int, spring: Spring) -> list[tuple[Any, ...]]:
+        return list(zip(*(column.read(count, spring) for column in self._inner), strict=True))
+
+
+class DictColumn:
+    def __init__(self, keys: Column, values: Column) -> None:
+        self._keys = keys
+        self._values = values
+
+    def write(self, values: Sequence[dict[Any, Any]], sink: Sink) -> None:
+        write_ints(np.array([len(value) for value in values], dtype=np.int64), sink)
+        self._keys.write(_transposed([list(value) for value in values]), sink)
+        self._values.write(_transposed([list(value.values()) for value in values]), sink)
+
+    def read(self, count: int, spring: Spring) -> list[dict[Any, Any]]:
+        lengths = read_ints(count, spring).tolist()
+        keys = _rows(lengths, self._keys.read(sum(lengths), spring))
+        values = _rows(lengths, self._values.read(sum(lengths), spring))
+        return [dict(zip(names, found, strict=True)) for names, found in zip(keys, values, strict=True)]
+
+
+class HistogramColumn:
+    def write(self, values: Sequence[Histogram], sink: Sink) -> None:
+        write_ints(np.array([len(value.indices) for value in values], dtype=np.int64), sink)
+        for name in ("total_ns", "min_ns", "max_ns"):
+            IntColumn().write([getattr(value, name) for value in values], sink)
+        filled = [value for value in values if len(value.indices)]
+        if not filled:
+            return
+        gaps = np.concatenate([np.diff(value.indices, prepend=0) for value in filled])
+        step = int(np.gcd.reduce(gaps)) or 1
+        sink.head.append(step)
+        write_ints(gaps // step, sink)
+        write_ints(np.concatenate([value.counts for value in filled]), sink)
+
+    def read(self, count: int, spring: Spring) -> list[Histogram]:
+        lengths = read_ints(count, spring)
+        facts = [IntColumn().read(count, spring) for _ in range(3)]
+        total = int(lengths.sum())
+        if not total:
+            return [Histogram(_NONE, _NONE, *three) for three in zip(*facts, strict=True)]
+        step = spring.next()
+        gaps, counts = read_ints(total, spring) * step, read_ints(total, spring)
+        ends = np.cumsum(lengths)
+        running = np.cumsum(gaps)
+        found = []
+        for first, last, *three in zip((ends - lengths).tolist(), ends.tolist(), *facts, strict=True):
+            before = running[first - 1] if first else 0
+            found.append(Histogram(running[first:last] - before, counts[first:last], *three))
+        return found
+
+
+_NONE = np.empty(0, dtype=np.int64)
+
+
+class StructColumn:
+    """Structs of one type, a column a field."""
+
+    def __init__(self, kind: type[msgspec.Struct]) -> None:
+        self._kind = kind
+        self._fields = {field.name: field for field in msgspec.structs.fields(kind)}
+        self._columns: dict[str, Column] = {}
+
+    def write(self, values: Sequence[Any], sink: Sink) -> None:
+        told = [
+            (name, column)
+            for name, field in self._fields.items()
+            if not _all_default(column := [getattr(value, name) for value in values], field)
+        ]
+        sink.head.append([name for name, _ in told])
+        for name, column in told:
+            self._column(name).write(column, sink)
+
+    def read(self, count: int, spring: Spring) -> list[Any]:
+        names = spring.next()
+        columns = {name: self._column(name).read(count, spring) for name in names}
+        missing = [name for name in self._fields if name not in columns]
+        for name in missing:
+            columns[name] = [_default_of(self._fields[name])] * count
+        if not columns:
+            return [self._kind() for _ in range(count)]
+        if self._kind.__struct_config__.array_like:
+            return list(map(self._kind, *(columns[name] for name in self._fields)))
+        rows = zip(*columns.values(), strict=True)
+        return [self._kind(**dict(zip(columns, row, strict=True))) for row in rows]
+
+    def _column(self, name: str) -> Column:
+        if name not in self._fields:
+            raise Damaged(f"a field {name!r} that {self._kind.__name__} does not have")
+        if name not in self._columns:
+            self._columns[name] = column_for(self._fields[name].type)
+        return self._columns[name]
+
+
+def _default_of(field: Any) -> Any:
+    if field.default is not msgspec.NODEFAULT:
+        return field.default
+    if field.default_factory is not msgspec.NODEFAULT:
+        return field.default_factory()
+    return _NO_DEFAULT
+
+
+def _all_default(values: Sequence[Any], field: Any) -> bool:
+    default = _default_of(field)
+    return default is not _NO_DEFAULT and all(value is default or value == default for value in values)
+
+
+class ProcessColumn:
+    """The processes of each sample. One that lives on is told once, with the samples it is in; what changes of it is a
+    column over time."""
+
+    _FIELDS = tuple(name for name in ProcessCounters.__struct_fields__ if name not in ("pid", "start"))
+
+    def __init__(self) -> None:
+        kinds = {field.name: field.type for field in msgspec.structs.fields(ProcessCounters)}
+        self._columns = {name: column_for(kinds[name]) for name in self._FIELDS}
+        self._plain = TupleColumn(StructColumn(ProcessCounters))
+
+    def write(self, values: Sequence[tuple[ProcessCounters, ...]], sink: Sink) -> None:
+        lives = _lives(values)
+        sink.head.append(len(lives) if lives is not None else None)
+        if lives is None:
+            self._plain.write(values, sink)
+            return
+        for place in (0, 1):
+            write_ints(np.array([identity[place] for identity in lives], dtype=np.int64), sink)
+        write_ints(np.array([sum(map(len, values))], dtype=np.int64), sink)
+        firsts = [samples[0] for samples, _ in lives.values()]
+        write_ints(np.array(firsts, dtype=np.int64), sink)
+        write_ints(np.array([len(samples) for samples, _ in lives.values()], dtype=np.int64), sink)
+        rows = [row for _, told in lives.values() for row in told]
+        for name, column in self._columns.items():
+            column.write([getattr(row, name) for row in rows], sink)
+
+    def read(self, count: int, spring: Spring) -> list[tuple[ProcessCounters, ...]]:
+        lives = spring.next()
+        if lives is None:
+            return self._plain.read(count, spring)
+        pids, starts = read_ints(lives, spring), read_ints(lives, spring)
+        total = int(read_ints(1, spring)[0])
+        firsts, lengths = read_ints(lives, spring), read_ints(lives, spring)
+        if int(lengths.sum()) != total:
+            raise Damaged("processes that do not add up")
+        whose = np.repeat(np.arange(lives), lengths)
+        sample = np.arange(total) - np.repeat(np.cumsum(lengths) - lengths, lengths) + np.repeat(firsts, lengths)
+        order = np.lexsort((whose, sample))
+        columns: dict[str, list[Any]] = {"pid": pids[whose[order]].tolist(), "start": starts[whose[order]].tolist()}
+        places = order.tolist()
+        for name, column in self._columns.items():
+            found = column.read(total, spring)
+            columns[name] = [found[place] for place in places]
+        made = map(ProcessCounters, *(columns[name] for name in ProcessCounters.__struct_fields__))
+        sizes = np.bincount(sample, minlength=count).tolist()
+        return [tuple(itertools.islice(made, size)) for size in sizes]
+
+
+def _lives(
+    values: Sequence[tuple[ProcessCounters, ...]],
+) -> dict[tuple[int, int], tuple[list[int], list[ProcessCounters]]] | None:
+    """Every process by (pid, start), with the samples it is in, in one go; None where they do not stand in that order
+    or one comes back."""
+    found: dict[tuple[int, int], tuple[list[int], list[ProcessCounters]]] = {}
+    for sample, rows in enumerate(values):
+        before = (-1, -1)
+        for row in rows:
+            identity = (row.pid, row.start)
+            samples, told = found.setdefault(identity, ([], []))
+            if identity <= before or (samples and samples[-1] != sample - 1):
+                return None
+            samples.append(sample)
+            told.append(row)
+            before = identity
+    return dict(sorted(found.items()))
+
+
+_SIMPLE: dict[Any, type[Any]] = {int: IntColumn, float: FloatColumn, str: TextColumn, bool: BoolColumn}
+
+
+@cache
+def column_for(kind: Any) -> Column:
+    """How values of a type are kept. Raises TypeError for a type that no event has."""
+    if kind in _SIMPLE:
+        column: Column = _SIMPLE[kind]()
+        return column
+    if kind is Histogram:
+        return HistogramColumn()
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        return StructColumn(kind)
+    return _column_for_form(kind, get_origin(kind), get_args(kind))
+
+
+def _column_for_form(kind: Any, origin: Any, parts: tuple[Any, ...]) -> Column:
+    if origin is Literal:
+        return TextColumn()
+    if origin in (Union, types.UnionType) and types.NoneType in parts and len(parts) == 2:
+        return OptionalColumn(column_for(next(part for part in parts if part is not types.NoneType)))
+    if origin is dict:
+        return DictColumn(column_for(parts[0]), column_for(parts[1]))
+    if kind == tuple[ProcessCounters, ...]:
+        return ProcessColumn()
+    if origin is tuple and parts[-1:] == (...,):
+        return TupleColumn(column_for(parts[0]))
+    if origin is tuple:
+        return FixedColumn([column_for(part) for part in parts])
+    raise TypeError(f"no column for {typing.cast(Any, kind)!r}")
