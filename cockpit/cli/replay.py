@@ -8,8 +8,9 @@ from argparse import Namespace
 from cockpit.cli.terminal import on_terminal
 from cockpit.model.errors import EXIT_GOOD, EXIT_INTERRUPTED, UsageError
 from cockpit.session.loop import Session
+from cockpit.session.playback import parse_jump
 from cockpit.session.recording.reader import Recording
-from cockpit.session.replay import ReplaySource, parse_jump
+from cockpit.session.replay import ReplaySource
 
 
 def replay(options: Namespace) -> int:

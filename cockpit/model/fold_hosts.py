@@ -10,7 +10,7 @@ from cockpit.model.host_window import begun, widened
 from cockpit.model.hosts import HostFacts, HostReading, ProcessCounters
 from cockpit.model.markers import mark
 from cockpit.model.parents import mark_restarts
-from cockpit.model.series import replaced
+from cockpit.model.series import Deferred, replaced
 from cockpit.model.state import HostPoint, HostState, HostWindow, Marker, ProcessRow, Segment, State
 
 # Seconds by which a sample's instant may be off.
@@ -62,15 +62,27 @@ def host_sample(state: State, event: ev.HostSample) -> State:
 
 def with_rows(host: HostState, before: HostReading | None, step: Step | None) -> HostState:
     """The host with the rows of its processes and devices: what its sample and the reading before it make together."""
-    if host.sample is None or host.facts is None:
+    sample, facts = host.sample, host.facts
+    if sample is None or facts is None:
         return host
     return replace(
         host,
-        processes=process_rows(before, host.sample.reading, host.facts),
+        processes=Deferred(lambda: process_rows(before, sample.reading, facts)),
         cores=step.cores if step else (),
         disks=tuple(disk for disk, _ in step.disks) if step else (),
         nets=step.nets if step else (),
     )
+
+
+def restored_rows(host: HostState, before: ev.HostSample | None, *, recent: bool) -> HostState:
+    """A host of which only the sample was kept, and the one before it, with its rows again as `host_sample` made them.
+
+    `recent`: nothing came between the two.
+    """
+    if before is None or host.sample is None or host.facts is None or not _continues(before, host.sample):
+        return with_rows(host, None, None)
+    step = step_between(before.reading, host.sample.reading, host.facts) if recent else None
+    return with_rows(host, before.reading, step)
 
 
 def _continues(before: ev.HostSample, now: ev.HostSample) -> bool:

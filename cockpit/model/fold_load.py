@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from cockpit.model import events as ev
-from cockpit.model.histogram import Histogram
+from cockpit.model.histogram import EMPTY, Histogram
 from cockpit.model.host_window import begun
 from cockpit.model.load import LoadPlan
 from cockpit.model.markers import mark
@@ -23,6 +23,8 @@ SATURATED_LAG = 0.010
 
 # Ticks of a second may arrive until two later ones have begun.
 _FILLING = 3
+# Shares of a second are told to a hundredth of a per cent.
+_SHARE_DIGITS = 4
 
 
 def run_started(state: State, event: ev.RunStarted) -> State:
@@ -209,11 +211,13 @@ def _from_400(statuses: dict[int, int]) -> int:
 
 def add(left: Counts, right: Counts) -> Counts:
     """Both added up, field by field."""
-    return Counts(**_sums(left, right))
+    return replace(left, **_sums(left, right))
 
 
 def _sums(left: Any, right: Any) -> dict[str, Any]:
-    return {name: _sum(getattr(left, name), getattr(right, name)) for name in left.__struct_fields__}
+    """The fields to which `right` adds anything."""
+    more = {name: value for name in left.__struct_fields__ if (value := getattr(right, name))}
+    return {name: _sum(getattr(left, name), value) for name, value in more.items()}
 
 
 def _sum(left: Any, right: Any) -> Any:
@@ -222,7 +226,7 @@ def _sum(left: Any, right: Any) -> Any:
             key: _sum(left[key], right[key]) if key in left and key in right else (left | right)[key]
             for key in {**left, **right}
         }
-    return ev.Group(**_sums(left, right)) if isinstance(left, ev.Group) else left + right
+    return replace(left, **_sums(left, right)) if isinstance(left, ev.Group) else left + right
 
 
 def _climb(state: State, tick: ev.Tick) -> State:
@@ -321,7 +325,7 @@ def _fill(filling: Filling | None, second: int, tick: ev.Tick, counts: Counts) -
         second=second,
         start=min(before.start, tick.start),
         end=max(before.end, tick.t),
-        counts=add(before.counts, counts),
+        counts=add(before.counts, _of_a_second(counts)),
         connections={**before.connections, tick.worker: tick.connections},
         spent={**before.spent, tick.worker: (cpu + tick.cpu, known + span)},
         span=before.span + span,
@@ -331,20 +335,18 @@ def _fill(filling: Filling | None, second: int, tick: ev.Tick, counts: Counts) -
     )
 
 
+def _of_a_second(counts: Counts) -> Counts:
+    """What the figures of a second are made of."""
+    service = EMPTY if counts.response.filled else counts.service
+    return replace(counts, connect=EMPTY, tls=EMPTY, first_byte=EMPTY, service=service, groups={}, statuses={})
+
+
 def load_second(filling: Filling, known: LoadSecond | None = None) -> LoadSecond:
     """The figures of a second, as far as its ticks have come; of latency as in `known` where it is given."""
     counts = filling.counts
-    latency = known or LoadSecond(
+    return LoadSecond(
         second=filling.second,
-        start=filling.start,
-        end=filling.end,
-        p50=counts.latency.percentile(50),
-        p99=counts.latency.percentile(99),
-        max=counts.latency.max,
-        latency=counts.latency.coarse(),
-    )
-    return replace(
-        latency,
+        latency=known.latency if known else counts.latency.coarse(),
         start=filling.start,
         end=filling.end,
         completed=counts.completed,
@@ -352,7 +354,9 @@ def load_second(filling: Filling, known: LoadSecond | None = None) -> LoadSecond
         errors=sum(counts.errors.values()),
         held_back=counts.held_back,
         connections=sum(filling.connections.values()),
-        workers=tuple(cpu / span if span else 0.0 for _, (cpu, span) in sorted(filling.spent.items())),
+        workers=tuple(
+            round(cpu / span, _SHARE_DIGITS) if span else 0.0 for _, (cpu, span) in sorted(filling.spent.items())
+        ),
         lag_p99=counts.lag.percentile(99),
         pause=filling.pause,
         saturated=filling.saturated > filling.span / 2,
@@ -363,7 +367,7 @@ def load_second(filling: Filling, known: LoadSecond | None = None) -> LoadSecond
 def _share(filling: Filling, worker: int) -> float:
     """The share of a second that a worker waited for a CPU."""
     span = filling.spent[worker][1]
-    return filling.waited[worker] / span if span else 0.0
+    return round(filling.waited[worker] / span, _SHARE_DIGITS) if span else 0.0
 
 
 def put_second(seconds: Sequence[LoadSecond], told: LoadSecond) -> Sequence[LoadSecond]:

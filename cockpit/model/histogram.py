@@ -18,9 +18,9 @@ Ints = npt.NDArray[np.int64]
 _HALF_BITS = 10
 _LARGEST = (1 << 53) - 1
 # Buckets that one of `Histogram.coarse` holds.
-_COARSE = 16
+COARSE = 16
 # From so many buckets on, what is added to a histogram waits until somebody looks.
-_LARGE = 512
+LARGE = 1024
 
 
 def indices_of(values: Ints) -> Ints:
@@ -53,7 +53,7 @@ class Histogram:
     """Immutable counts of values in nanoseconds. `+` and `Histogram.merged` add them without loss.
 
     `indices` ascending, `counts` beside it, both int64; `total_ns`, `min_ns`, `max_ns` are exact.
-    Something small added to something large is put into its buckets when somebody looks; `parts` are the two till then.
+    Something small added to something large is put into its buckets when somebody looks; `parts` are the two.
     """
 
     __slots__ = ("_counts", "_indices", "count", "max_ns", "min_ns", "parts", "total_ns")
@@ -80,9 +80,9 @@ class Histogram:
         return self._counts
 
     def _settle(self) -> None:
-        if self.parts is not None:
+        if self.parts is not None and not len(self._indices):
             whole = _merged(self.parts)
-            self._indices, self._counts, self.parts = whole._indices, whole._counts, None
+            self._indices, self._counts = whole._indices, whole._counts
 
     @classmethod
     def of(cls, values_ns: Sequence[int] | Ints) -> Histogram:
@@ -114,13 +114,16 @@ class Histogram:
         """Whether it has any bucket."""
         return self.parts is not None or bool(len(self._indices))
 
+    def __bool__(self) -> bool:
+        return self.filled
+
     def __add__(self, other: Histogram) -> Histogram:
         if not other.filled:
             return self
         if not self.filled:
             return other
         large, small = self.parts or (self, EMPTY)
-        if len(large._indices) >= _LARGE and other.parts is None and len(other._indices) * 4 <= len(large._indices):
+        if len(large._indices) >= LARGE and other.parts is None and len(other._indices) * 4 <= len(large._indices):
             more = Histogram.merged((small, other))
             if len(more._indices) * 2 <= len(large._indices):
                 return Histogram.joined(large, more)
@@ -202,11 +205,14 @@ class Histogram:
         bounds: Ints = (self.indices - (shifts << _HALF_BITS)) << shifts
         return bounds
 
-    def coarse(self) -> Histogram:
-        """The same counts by buckets of at most 1.6 %, each named by its lowest index: small enough to keep many."""
+    def coarse(self, width: int = COARSE) -> Histogram:
+        """The same counts by buckets `width` (a power of 2) times as wide, each named by its lowest index.
+
+        At the usual width they are at most 1.6 % wide: small enough to keep many histograms.
+        """
         if not self.count:
             return EMPTY
-        indices = self.indices & -_COARSE
+        indices = self.indices & -width
         first = np.flatnonzero(np.diff(indices, prepend=-1))
         counts = np.add.reduceat(self.counts, first)
         return Histogram(indices[first], counts, self.total_ns, self.min_ns, self.max_ns)

@@ -4,7 +4,7 @@ it is. Parts of it may be fetched when somebody looks at them."""
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import Any, Protocol, TypeVar, overload
 
@@ -29,6 +29,39 @@ class Held(tuple[T, ...]):
 
     def items(self) -> tuple[T, ...]:
         return self
+
+
+class Deferred(Sequence[T]):
+    """Items that are made when somebody first looks. Equal to any sequence of the same items."""
+
+    __slots__ = ("_items", "_make")
+
+    def __init__(self, make: Callable[[], tuple[T, ...]]) -> None:
+        self._make: Callable[[], tuple[T, ...]] | None = make
+        self._items: tuple[T, ...] = ()
+
+    def _made(self) -> tuple[T, ...]:
+        if self._make is not None:
+            self._items, self._make = self._make(), None
+        return self._items
+
+    def __len__(self) -> int:
+        return len(self._made())
+
+    @overload
+    def __getitem__(self, at: int) -> T: ...
+    @overload
+    def __getitem__(self, at: slice) -> tuple[T, ...]: ...
+    def __getitem__(self, at: int | slice) -> T | tuple[T, ...]:
+        return self._made()[at]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Deferred | tuple) and self._made() == tuple(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr(self._made())
 
 
 class Series(Sequence[T]):

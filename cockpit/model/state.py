@@ -69,8 +69,8 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
 class LoadSecond(msgspec.Struct, frozen=True, kw_only=True):
     """One second of load: `second` is session time rounded down; `start` to `end` is the part that ticks cover.
 
-    `p50`, `p99` and `max` are of response time (under closed load the service time); `latency` counts it by coarse
-    buckets, so that seconds can be merged into any window. `failed` as in Counts;
+    `latency` is response time (under closed load the service time) by coarse buckets, so that seconds can be merged
+    into any window; `p50`, `p99` and `max` are of it. `failed` as in Counts;
     `errors` of them got no whole reply. `saturated`: the generator was the bottleneck for most of it, do not trust.
     `workers` is CPU of each worker by number, 1.0 is a whole core; `cpu_wait` the largest share of the time that one
     of them was ready to run and had no CPU; `pause` the longest time (s) that one was away.
@@ -83,9 +83,6 @@ class LoadSecond(msgspec.Struct, frozen=True, kw_only=True):
     failed: int = 0
     errors: int = 0
     held_back: int = 0
-    p50: float = 0.0
-    p99: float = 0.0
-    max: float = 0.0
     latency: Histogram = EMPTY
     connections: int = 0
     workers: tuple[float, ...] = ()
@@ -93,6 +90,18 @@ class LoadSecond(msgspec.Struct, frozen=True, kw_only=True):
     pause: float = 0.0
     saturated: bool = False
     cpu_wait: float = 0.0
+
+    @property
+    def p50(self) -> float:
+        return self.latency.percentile(50)
+
+    @property
+    def p99(self) -> float:
+        return self.latency.percentile(99)
+
+    @property
+    def max(self) -> float:
+        return self.latency.max
 
     @property
     def density(self) -> tuple[int, ...]:
@@ -372,7 +381,7 @@ class HostState(msgspec.Struct, frozen=True, kw_only=True):
     seen: float | None = None
     sample: HostSample | None = None
     points: Sequence[HostPoint] = ()
-    processes: tuple[ProcessRow, ...] = ()
+    processes: Sequence[ProcessRow] = ()
     cores: tuple[CpuShare | None, ...] = ()
     disks: tuple[DiskRates, ...] = ()
     nets: tuple[NetRates, ...] = ()

@@ -12,15 +12,19 @@ from msgspec.structs import replace
 
 from cockpit.model import events as ev
 from cockpit.model.fold_load import SATURATED_LAG
-from cockpit.model.histogram import EMPTY, Histogram, index_of
+from cockpit.model.histogram import COARSE, EMPTY, Histogram, index_of
 
 # Seconds between what makes the histograms of a row full; at its end they are in any case.
-FULL_EVERY = 300
+FULL_EVERY = 600
 # Seconds between histograms that nobody watches second by second.
-SLOW_EVERY = 10
+SLOW_EVERY = 30
 _HISTOGRAMS = ("connect", "tls", "first_byte", "service", "response", "lag")
 # An instant finer than this (s) tells nothing, and takes room.
 _DIGITS = 6
+# CPU and pauses (s) are told to 10 µs.
+_DIGITS_OF_CPU = 5
+# Lags are looked at as far as they may be too long: buckets of 25 % will do, of so many of a histogram's own.
+_LAG_BUCKET = 256
 _NOTHING = dict.fromkeys(_HISTOGRAMS, EMPTY)
 _LATE_FROM = index_of(round(SATURATED_LAG * 1e9))
 
@@ -70,7 +74,7 @@ class _Worker:
         # Response time is what a second is judged by; under closed load that is the service time.
         watched = {"lag", "response" if self.fresh.get("response", EMPTY).count else "service"}
         due = {name: found for name, found in self.fresh.items() if found.filled and (slow or name in watched)}
-        coarse = {name: found.coarse() for name, found in due.items()}
+        coarse = {name: found.coarse(_LAG_BUCKET if name == "lag" else COARSE) for name, found in due.items()}
         for name, found in due.items():
             del self.fresh[name]
             self.full[name] = self.full.get(name, EMPTY) + found
@@ -139,8 +143,9 @@ def rounded(event: ev.AnyEvent) -> ev.AnyEvent:
 
 
 def _rounded(tick: ev.Tick) -> ev.Tick:
-    names = ("t", "start", "cpu", "cpu_wait", "pause")
-    return replace(tick, **{name: round(getattr(tick, name), _DIGITS) for name in names})
+    instants = {name: round(getattr(tick, name), _DIGITS) for name in ("t", "start")}
+    spans = {name: round(getattr(tick, name), _DIGITS_OF_CPU) for name in ("cpu", "cpu_wait", "pause")}
+    return replace(tick, **instants, **spans)
 
 
 def _second(tick: ev.Tick) -> int:

@@ -15,10 +15,14 @@ from cockpit.session.controls import Controls
 
 @dataclass(frozen=True)
 class Batch:
-    """Events to fold in order, onto `base` where the source jumped, onto the present state where it is None."""
+    """Events to fold in order, onto `base` where the source jumped, onto the present state where it is None.
+
+    `reached` is told how many of them are folded and the state then, after each.
+    """
 
     events: Sequence[AnyEvent]
     base: State | None = None
+    reached: Callable[[int, State], None] | None = None
 
 
 class Source(Protocol):
@@ -44,6 +48,9 @@ class Recorder(Protocol):
     def trouble(self) -> str: ...
 
     def record(self, events: Sequence[AnyEvent]) -> None: ...
+
+    def settle(self, state: State) -> None:
+        """The state after all events so far."""
 
     def close(self) -> None: ...
 
@@ -116,7 +123,11 @@ class Session:
         if self._listen:
             self._listen(batch.events)
         state = self.state if batch.base is None else batch.base
-        for event in batch.events:
+        for folded, event in enumerate(batch.events, 1):
             state = fold(state, event)
+            if batch.reached:
+                batch.reached(folded, state)
+        if self.recorder:
+            self.recorder.settle(state)
         self.state = state
         self.revision += 1

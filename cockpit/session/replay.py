@@ -3,40 +3,37 @@
 from __future__ import annotations
 
 import asyncio
-import datetime as dt
 import time
-from bisect import bisect_left, bisect_right
-from collections.abc import AsyncIterator, Awaitable, Callable
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import AsyncIterator
 
-from cockpit.model.errors import UsageError
-from cockpit.model.fold import fold
 from cockpit.model.state import State
-from cockpit.model.units import parse_duration
-from cockpit.session.asking import Question
-from cockpit.session.controls import Action, Tuning
 from cockpit.session.loop import Batch
-from cockpit.session.recording.reader import Recording
+from cockpit.session.playback import Playback
+from cockpit.session.recording.reader import BEGINNING, Anchor, Known, Recording
 
 SPEEDS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 FRAME = 0.05
-# A state is kept every so many events, so that going back folds at most that many anew.
+# Seconds between two looks for what another process has written since.
+LOOK_EVERY = 0.25
+# Where the recording keeps no state, one is kept here every so many events, and so many at the most.
 CHECKPOINT_EVERY = 500
+CHECKPOINTS = 128
 LANDMARKS = ("run_started", "change_ended", "action_begun", "note", "load_adjusted", "worker_lost")
 
 
 class ReplaySource:
-    """Plays `recording` from `start` (s) on; pauses at the end and stays."""
+    """Plays `recording` from `start` (s) on; pauses at the end and stays. One that is still written is followed."""
 
     def __init__(self, recording: Recording, start: float = 0.0, playing: bool = True) -> None:
-        self._recording = recording
-        self._landmarks = recording.times_of(LANDMARKS)
+        self.recording = recording
         self._position = max(0.0, min(start, recording.end))
-        self._at = 0
-        self._state = State()
-        self._checkpoints: list[tuple[int, State]] = [(0, State())]
-        self._rewound = False
+        self._reached = BEGINNING
+        self._kept: list[Anchor] = []
         self._woken = asyncio.Event()
         self._closed = False
+        self._looked = time.monotonic()
+        self.growing = not recording.ended
         self.playing = playing
         self.speed = 1.0
         self.controls = Playback(self)
@@ -48,7 +45,11 @@ class ReplaySource:
 
     @property
     def end(self) -> float:
-        return self._recording.end
+        return self.recording.end
+
+    @property
+    def at_end(self) -> bool:
+        return self._position >= self.end
 
     async def batches(self) -> AsyncIterator[Batch]:
         yield self._advance()
@@ -57,12 +58,13 @@ class ReplaySource:
             if self.playing:
                 await self._pause_for(FRAME)
             else:
-                await self._pause_for(None)
+                await self._pause_for(LOOK_EVERY if self.growing else None)
                 then = time.monotonic()
             now = time.monotonic()
+            self._look(now)
             if self.playing:
                 self._position = min(self.end, self._position + (now - then) * self.speed)
-                self.playing = self._position < self.end
+                self.playing = self.growing or not self.at_end
             then = now
             yield self._advance()
 
@@ -77,16 +79,17 @@ class ReplaySource:
 
     def seek_landmark(self, direction: int) -> None:
         """To the next (+1) or previous (-1) run, change or note; to the end or beginning when there is none."""
+        landmarks = self.recording.times_of(LANDMARKS)
         if direction > 0:
-            at = bisect_right(self._landmarks, self._position + 1e-6)
-            self.seek(self._landmarks[at] if at < len(self._landmarks) else self.end)
+            at = bisect_right(landmarks, self._position + 1e-6)
+            self.seek(landmarks[at] if at < len(landmarks) else self.end)
         else:
-            at = bisect_left(self._landmarks, self._position - 1e-6) - 1
-            self.seek(self._landmarks[at] if at >= 0 else 0.0)
+            at = bisect_left(landmarks, self._position - 1e-6) - 1
+            self.seek(landmarks[at] if at >= 0 else 0.0)
 
     def toggle(self) -> None:
         """Pause or resume; from the end it begins anew."""
-        if not self.playing and self._position >= self.end:
+        if not self.playing and self.at_end and not self.growing:
             self._position = 0.0
         self.playing = not self.playing
         self._woken.set()
@@ -96,6 +99,14 @@ class ReplaySource:
         self.speed = SPEEDS[max(0, min(at, len(SPEEDS) - 1))]
         self._woken.set()
 
+    def annotate(self, text: str) -> None:
+        """Adds a note to the recording at the cursor. Raises RecordingError where it cannot be written."""
+        self.recording.annotate(self._position, text.strip() or "mark")
+        # The state at the cursor is made anew, with the note in it.
+        self._kept = [anchor for anchor in self._kept if anchor.instant < self._position]
+        self._reached = BEGINNING
+        self._woken.set()
+
     async def _pause_for(self, seconds: float | None) -> None:
         try:
             await asyncio.wait_for(self._woken.wait(), seconds)
@@ -103,115 +114,42 @@ class ReplaySource:
             return
         self._woken.clear()
 
+    def _look(self, now: float) -> None:
+        """Takes in what another process has written meanwhile."""
+        if self.growing and now - self._looked >= LOOK_EVERY:
+            self._looked = now
+            self.recording.refresh()
+            self.growing = not self.recording.ended
+
     def _advance(self) -> Batch:
-        """The events between where the reader stands and the cursor, from a kept state where the cursor went back."""
-        target = max(1, self._recording.index_at(self._position))
-        base = None
-        if target < self._at:
-            self._at, self._state = next(kept for kept in reversed(self._checkpoints) if kept[0] <= target)
-            base = self._state
-        events = list(self._recording.events(self._at, target)) if target > self._at else []
-        for event in events:
-            self._state = fold(self._state, event)
-            self._at += 1
-            if self._at - self._checkpoints[-1][0] >= CHECKPOINT_EVERY:
-                self._checkpoints.append((self._at, self._state))
-        return Batch(events=events, base=base)
+        """The events between where the reader stands and the cursor, from a kept state where that is nearer."""
+        here = self._position
+        anchor = self._nearest(here)
+        jumped = self._reached.number == 0 or here < self._reached.instant or anchor.number > self._reached.number
+        start = anchor if jumped else self._reached
+        found = self.recording.following(start.number, start.instant, here)
+        number = found[-1].number if found else start.number
+        self._reached = Anchor(BEGINNING.state, number, here)
+        events = [known.event for known in found]
+        return Batch(events, start.state if jumped else None, lambda count, state: self._keep(found[count - 1], state))
 
+    def _nearest(self, t: float) -> Anchor:
+        """The latest state that is kept for an instant not after `t`."""
+        forwards = self._reached.number > 0 and self._reached.instant <= t
+        # What lies a little ahead is come by sooner by going there.
+        if forwards and t - self._reached.instant < 10:
+            return BEGINNING
+        kept = self.recording.anchor(t)
+        place = bisect_right(self._kept, t, key=lambda anchor: anchor.instant) - 1
+        own = self._kept[place] if place >= 0 else BEGINNING
+        return own if own.number > kept.number else kept
 
-def parse_jump(text: str, position: float, wall: float) -> float:
-    """Session seconds for `-30s` and `+2m` (from the cursor), `90s` or `00:01:30` (as the screen's clock shows it), and
-    `14:05` (time of day).
-
-    `wall` is the epoch time of session second 0. Raises UsageError.
-    """
-    text = text.strip()
-    try:
-        if text.count(":") == 2:
-            hours, minutes, seconds = (int(part) for part in text.split(":"))
-            return 3600.0 * hours + 60 * minutes + seconds
-        if ":" in text:
-            return _time_of_day(text, wall)
-        if text[:1] in ("+", "-"):
-            seconds_away = parse_duration(text[1:])
-            return position + (seconds_away if text[0] == "+" else -seconds_away)
-        return parse_duration(text)
-    except ValueError:
-        raise UsageError(f"{text!r} is no instant; write -30s, +2m, 00:01:30 or a time of day as 14:05") from None
-
-
-def _time_of_day(text: str, wall: float) -> float:
-    """The first such time of day that is not before the minute in which the session began."""
-    began = dt.datetime.fromtimestamp(wall)
-    when = dt.datetime.combine(began.date(), dt.time.fromisoformat(text.zfill(5)))
-    if when < began.replace(second=0, microsecond=0):
-        when += dt.timedelta(days=1)
-    return when.timestamp() - wall
-
-
-class Playback:
-    """The Controls of a replay."""
-
-    mode = "REPLAY"
-    tuning: Tuning | None = None
-    question: Question | None = None
-
-    def __init__(self, source: ReplaySource) -> None:
-        self._source = source
-        self.actions = self._make_actions()
-
-    @property
-    def condition(self) -> str:
-        source = self._source
-        if source.playing:
-            return f"×{source.speed:g}"
-        return "END" if source.position >= source.end else "PAUSED"
-
-    @property
-    def position(self) -> float | None:
-        return self._source.position
-
-    @property
-    def extent(self) -> tuple[float, float] | None:
-        return 0.0, self._source.end
-
-    def _make_actions(self) -> tuple[Action, ...]:
-        source = self._source
-
-        def do(step: Callable[[], None]) -> Callable[[str], Awaitable[None]]:
-            async def run(_: str) -> None:
-                step()
-
-            return run
-
-        def by(seconds: float) -> Callable[[str], Awaitable[None]]:
-            return do(lambda: source.seek(source.position + seconds))
-
-        def share(part: float) -> Callable[[str], Awaitable[None]]:
-            return do(lambda: source.seek(source.position + part * source.end))
-
-        async def jump(answer: str) -> None:
-            source.seek(parse_jump(answer, source.position, source._recording.started.wall))
-
-        return (
-            Action("toggle", ("space",), "pause/resume", do(source.toggle)),
-            Action("back", ("left",), "step back 1 s", by(-1), footer=False),
-            Action("forward", ("right",), "step 1 s", by(1)),
-            Action("back_10", ("comma",), "back 10 s", by(-10), footer=False),
-            Action("forward_10", ("full_stop",), "forward 10 s", by(10), footer=False),
-            Action("back_tenth", ("pageup",), "back 10 %", share(-0.1), footer=False),
-            Action("forward_tenth", ("pagedown",), "forward 10 %", share(0.1), footer=False),
-            Action("home", ("home",), "to the beginning", do(lambda: source.seek(0.0)), footer=False),
-            Action("end", ("end",), "to the end", do(lambda: source.seek(source.end)), footer=False),
-            Action(
-                "previous",
-                ("left_square_bracket",),
-                "previous marker",
-                do(lambda: source.seek_landmark(-1)),
-                footer=False,
-            ),
-            Action("next", ("right_square_bracket",), "next marker", do(lambda: source.seek_landmark(1))),
-            Action("faster", ("plus",), "faster", do(lambda: source.change_speed(1))),
-            Action("slower", ("minus",), "slower", do(lambda: source.change_speed(-1)), footer=False),
-            Action("jump", ("colon",), "jump", jump, prompt="Jump to (-30s, +2m, 14:05, 00:01:30)"),
-        )
+    def _keep(self, known: Known, state: State) -> None:
+        """Keeps a state where there is none near."""
+        place = bisect_right(self._kept, known.number, key=lambda anchor: anchor.number)
+        before = self._kept[place - 1].number if place else 0
+        if known.number - before < CHECKPOINT_EVERY or self.recording.kept_near(known.number, CHECKPOINT_EVERY):
+            return
+        insort(self._kept, Anchor(state, known.number, known.instant), key=lambda anchor: anchor.number)
+        if len(self._kept) > CHECKPOINTS:
+            self._kept = self._kept[::2]

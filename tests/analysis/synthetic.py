@@ -64,9 +64,6 @@ def window(
                 end=float(start + at + 1),
                 completed=completed,
                 failed=int(generator.binomial(completed, failed)) if failed else 0,
-                p50=histogram.percentile(50),
-                p99=histogram.percentile(99),
-                max=histogram.max,
                 latency=histogram.coarse(),
             )
         )

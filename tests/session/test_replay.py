@@ -10,8 +10,9 @@ from cockpit.model.errors import UsageError
 from cockpit.model.fold import fold_all
 from cockpit.model.state import State
 from cockpit.session.loop import Session
+from cockpit.session.playback import parse_jump
 from cockpit.session.recording.reader import Recording
-from cockpit.session.replay import ReplaySource, parse_jump
+from cockpit.session.replay import ReplaySource
 from tests.session.events import small_session
 from tests.session.test_recording import recorded
 

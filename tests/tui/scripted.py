@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from cockpit.model import events as ev
 from cockpit.model.errors import ChangeRefused, ChangeUndone, CockpitError, UsageError
 from cockpit.model.knobs import Setting
+from cockpit.model.state import State
 from cockpit.session.asking import Question
 from cockpit.session.controls import Action, Flipped, Preview, Tuning
 from cockpit.session.loop import Batch, Session
@@ -168,6 +169,9 @@ class KeptRecorder:
 
     def record(self, events: Sequence[ev.AnyEvent]) -> None:
         self.events += events
+
+    def settle(self, state: State) -> None:
+        """The state is not kept."""
 
     def close(self) -> None:
         self.closed = True

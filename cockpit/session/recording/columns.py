@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import types
 import typing
-import zlib
 from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any, Literal, Protocol, Union, get_args, get_origin
@@ -18,18 +17,16 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from cockpit.model.events import Tick
 from cockpit.model.histogram import Histogram
 from cockpit.model.hosts import ProcessCounters
+from cockpit.session.recording.packing import Damaged, packed, unpacked
 
 Ints = npt.NDArray[np.int64]
-# Scales at which a float may turn out to be a whole number: counts, hundredths, milli- and microseconds.
-_SCALES = (1.0, 100.0, 1e3, 1e6)
+# Scales at which a float may turn out to be a whole number: counts, hundredths, parts of a second down to a nano.
+_SCALES = (1.0, 100.0, 1e3, 1e4, 1e5, 1e6, 1e9)
 _EXACT = float(1 << 52)
 _NO_DEFAULT = object()
-
-
-class Damaged(ValueError):
-    """Columns that do not read."""
 
 
 class Sink:
@@ -45,23 +42,31 @@ class Sink:
         self.head.append(width)
         self._body.append(np.ascontiguousarray(values).view(np.uint8).reshape(-1, 8).T[:width].tobytes())
 
+    def raw(self) -> bytes:
+        """All of it."""
+        head = msgspec.json.encode(self.head)
+        return len(head).to_bytes(4, "little") + head + b"".join(self._body)
+
     def blob(self) -> bytes:
         """All of it, compressed."""
-        head = msgspec.json.encode(self.head)
-        return zlib.compress(len(head).to_bytes(4, "little") + head + b"".join(self._body), 9)
+        return packed(self.raw())
 
 
 class Spring:
     """Gives back what a Sink took in, in the same order. Raises Damaged."""
 
-    def __init__(self, blob: bytes) -> None:
+    def __init__(self, raw: bytes) -> None:
+        size = int.from_bytes(raw[:4], "little")
         try:
-            raw = zlib.decompress(blob)
-            size = int.from_bytes(raw[:4], "little")
             self._head = iter(msgspec.json.decode(raw[4 : 4 + size]))
-        except (zlib.error, msgspec.MsgspecError) as error:
+        except msgspec.MsgspecError as error:
             raise Damaged(str(error)) from None
         self._body = memoryview(raw)[4 + size :]
+
+    @classmethod
+    def of(cls, blob: bytes) -> Spring:
+        """Of what is compressed."""
+        return cls(unpacked(blob))
 
     def next(self) -> Any:
         """The next fact of the head."""
@@ -327,6 +332,10 @@ class HistogramColumn:
 _NONE = np.empty(0, dtype=np.int64)
 
 
+# A field that mostly tells what another told one struct earlier: a tick begins where the one before ended.
+_CONTINUES: dict[Any, tuple[str, str]] = {Tick: ("start", "t")}
+
+
 class StructColumn:
     """Structs of one type, a column a field."""
 
@@ -334,20 +343,33 @@ class StructColumn:
         self._kind = kind
         self._fields = {field.name: field for field in msgspec.structs.fields(kind)}
         self._columns: dict[str, Column] = {}
+        self._continued, self._after = _CONTINUES.get(kind, ("", ""))
 
     def write(self, values: Sequence[Any], sink: Sink) -> None:
         told = [
             (name, column)
             for name, field in self._fields.items()
-            if not _all_default(column := [getattr(value, name) for value in values], field)
+            if name != self._continued and not _all_default(column := [getattr(value, name) for value in values], field)
         ]
         sink.head.append([name for name, _ in told])
         for name, column in told:
             self._column(name).write(column, sink)
+        if self._continued:
+            begins = [getattr(value, self._continued) for value in values]
+            ends = [None, *(getattr(value, self._after) for value in values)]
+            breaks = [at for at, begin in enumerate(begins) if begin != ends[at]]
+            sink.head.append(breaks)
+            FloatColumn().write([begins[at] for at in breaks], sink)
 
     def read(self, count: int, spring: Spring) -> list[Any]:
         names = spring.next()
         columns = {name: self._column(name).read(count, spring) for name in names}
+        if self._continued:
+            breaks = spring.next()
+            begins = [0.0, *columns[self._after][:-1]] if count else []
+            for at, begin in zip(breaks, FloatColumn().read(len(breaks), spring), strict=True):
+                begins[at] = begin
+            columns[self._continued] = begins
         missing = [name for name in self._fields if name not in columns]
         for name in missing:
             columns[name] = [_default_of(self._fields[name])] * count

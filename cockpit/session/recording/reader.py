@@ -1,40 +1,102 @@
-"""Reads a recording, whether it was closed, cut short or is still being written."""
+"""Reads a recording, whether it was closed, cut short, damaged, or is still being written."""
 
 from __future__ import annotations
 
-import bisect
 import os
 import sqlite3
+import time
 import zlib
-from collections.abc import Iterator, Sequence
-from itertools import accumulate
+from bisect import bisect_right
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from cockpit.model.errors import RecordingError
-from cockpit.model.events import AnyEvent, SessionStarted
+from cockpit.model.events import AnyEvent, HostSample, Note, SessionStarted
+from cockpit.model.fold import fold
+from cockpit.model.series import Series
+from cockpit.model.state import HostPoint, LoadSecond, State
+from cockpit.model.text import clock
+from cockpit.session.recording.binding import Grown, latencies
+from cockpit.session.recording.checkpoints import Restorer
+from cockpit.session.recording.columns import Spring, column_for
+from cockpit.session.recording.packing import Damaged
+from cockpit.session.recording.pages import unpack
 from cockpit.session.recording.schema import APPLICATION_ID, VERSION, from_body
+
+# Rows that are not packed are read so many at a time.
+_ROWS = 64
+# Stretches and parts of series that are kept at hand.
+_AT_HAND = 16
+_SERIES_AT_HAND = 256
+
+_T = TypeVar("_T")
+
+
+class Known(NamedTuple):
+    """An event, its number in the order of arrival, and the instant at which it was known: never falling, although
+    events may arrive late."""
+
+    number: int
+    event: AnyEvent
+    instant: float
+
+
+class Stretch(NamedTuple):
+    """Events `first` to `last`. All before them were known at `begin`, all of them at `end`. `page`: packed."""
+
+    first: int
+    last: int
+    begin: float
+    end: float
+    page: bool
+
+
+class Anchor(NamedTuple):
+    """A state, and the number and instant of the event after which it is."""
+
+    state: State
+    number: int
+    instant: float
+
+
+BEGINNING = Anchor(State(), 0, -1.0)
 
 
 class Recording:
-    """A recording opened for reading. Events are numbered from 0 in the order in which they arrived.
+    """A recording opened for reading; nothing of it is held in memory but its index. Events are numbered from 1.
 
-    `times[i]` is the instant at which event i was known: never falling, although events may arrive late.
-    Raises RecordingError, one line, for a file that is not a recording or does not read.
+    `damage` says what was found damaged so far, and so is left out; it is empty for a file that is whole.
+    Raises RecordingError, one line, for a file that is not a recording or does not read at all.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._lost: dict[str, None] = {}
+        self._at_hand: OrderedDict[Stretch, list[Known]] = OrderedDict()
+        self._series: OrderedDict[int, tuple[tuple[Any, ...], dict[str, tuple[Any, ...]]]] = OrderedDict()
+        self._pages: list[Stretch] = []
+        self._grown: list[Grown] = []
+        self._between: list[Stretch] = []
+        self._stretches: list[Stretch] = []
+        self.notes: list[Note] = []
+        self._restorer = Restorer(self._part)
         self._database = _open(path)
         try:
-            rows = _index(path, self._database)
+            self._version = _checked(path, self._database)
+            self.refresh()
+            if not self._stretches:
+                raise RecordingError(
+                    f"{path}: holds no events; {self.damage or 'the session ended before any was kept'}"
+                )
         except RecordingError:
             self._database.close()
             raise
-        self._sequence: list[int] = [row[0] for row in rows]
-        self.times: list[float] = list(accumulate((row[1] for row in rows), max))
 
     def __enter__(self) -> Recording:
         return self
@@ -44,70 +106,297 @@ class Recording:
     ) -> None:
         self.close()
 
-    def __len__(self) -> int:
-        return len(self._sequence)
+    def close(self) -> None:
+        self._database.close()
+
+    @property
+    def damage(self) -> str:
+        return "; ".join(self._lost)
 
     @property
     def end(self) -> float:
         """The last instant, session seconds."""
-        return self.times[-1]
+        return self._stretches[-1].end
 
     @property
     def started(self) -> SessionStarted:
-        first = next(iter(self.events(0, 1)))
+        first = next(iter(self.events()), None)
         if not isinstance(first, SessionStarted):
-            raise RecordingError(f"{self.path}: does not begin with the start of a session")
+            raise RecordingError(
+                f"{self.path}: does not begin with the start of a session: {self.damage or 'no event'}"
+            )
         return first
 
-    def index_at(self, t: float) -> int:
-        """How many events were known at instant `t`."""
-        return bisect.bisect_right(self.times, t)
+    @property
+    def ended(self) -> bool:
+        """Whether the session was closed; nothing comes any more then."""
+        return bool(self._rows("SELECT 1 FROM events WHERE kind = 'session_ended' LIMIT 1"))
 
-    def events(self, first: int = 0, last: int | None = None) -> Iterator[AnyEvent]:
-        """Events first (included) to last (excluded)."""
-        chosen = self._sequence[first:last]
-        if not chosen:
-            return
-        try:
-            rows = self._database.execute(
-                "SELECT seq, body FROM events WHERE seq BETWEEN ? AND ? ORDER BY seq", (chosen[0], chosen[-1])
-            )
-            for seq, body in rows:
-                yield self._event(seq, body)
-        except sqlite3.Error as error:
-            raise RecordingError(f"{self.path}: damaged: {error}") from None
+    def refresh(self) -> bool:
+        """Takes in what was written since; whether there was anything."""
+        before = self._stretches[-1] if self._stretches else None
+        with _reading(self._database):
+            self._read_pages()
+            loose = self._read_loose()
+        self._stretches = sorted([*self._pages, *loose])
+        self.notes = self._read_notes()
+        return before != (self._stretches[-1] if self._stretches else None)
+
+    def events(self) -> Iterator[AnyEvent]:
+        """All events in the order of arrival; notes that were made afterwards stand at their instant."""
+        notes = sorted(self.notes, key=lambda note: note.t, reverse=True)
+        for known in self._from(0):
+            while notes and notes[-1].t < known.instant:
+                yield notes.pop()
+            yield known.event
+        yield from reversed(notes)
+
+    def following(self, number: int, since: float, until: float) -> list[Known]:
+        """Events after that number that were known at `until`, with the notes made afterwards for instants since
+        `since`."""
+        found = []
+        for known in self._from(number):
+            if known.instant > until:
+                break
+            found.append(known)
+        notes = [Known(number, note, note.t) for note in self.notes if since < note.t <= until]
+        # A note stands after what was known at its instant.
+        return sorted((*found, *notes), key=lambda known: known.instant) if notes else found
+
+    def anchor(self, t: float) -> Anchor:
+        """The latest state that is kept of an instant not after `t`, notes included."""
+        place = bisect_right(self._pages, t, key=lambda page: page.end) - 1
+        while place >= 0:
+            page = self._pages[place]
+            try:
+                state = self._state(place)
+            except Damaged as error:
+                self._lose(page, error)
+                state = None
+            if state is not None:
+                for note in self.notes:
+                    state = fold(state, note) if note.t <= page.end else state
+                return Anchor(state, page.last, page.end)
+            place -= 1
+        return BEGINNING
+
+    def kept_near(self, number: int, within: int) -> bool:
+        """Whether the file keeps a state at most so many events before that one."""
+        place = bisect_right(self._pages, number, key=lambda page: page.last) - 1
+        return place >= 0 and number - self._pages[place].last < within
 
     def times_of(self, kinds: Sequence[str]) -> list[float]:
-        """Instants at which events of these kinds stand, ascending."""
+        """Instants at which events of these kinds stand, ascending; of kinds that do not come often."""
         marks = ",".join("?" * len(kinds))
-        rows = self._database.execute(f"SELECT t FROM events WHERE kind IN ({marks}) ORDER BY t", tuple(kinds))
-        return [row[0] for row in rows]
+        times = [row[0] for row in self._rows(f"SELECT t FROM events WHERE kind IN ({marks})", kinds)]
+        return sorted([*times, *(note.t for note in self.notes)] if "note" in kinds else times)
 
-    def close(self) -> None:
-        self._database.close()
-
-    def _event(self, seq: int, body: str | bytes) -> AnyEvent:
+    def annotate(self, t: float, text: str) -> Note:
+        """Adds a note of an instant to the file. Raises RecordingError where it cannot be written."""
+        note = Note(t=round(t, 3), text=text)
         try:
-            return from_body(body)
-        except (zlib.error, UnicodeError, msgspec.MsgspecError, ValueError) as error:
-            raise RecordingError(f"{self.path}: event {seq} is damaged: {error}") from None
+            writing = sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=rw", uri=True, timeout=5)
+            try:
+                with writing:
+                    writing.execute("CREATE TABLE IF NOT EXISTS notes (t REAL NOT NULL, text TEXT NOT NULL, wall REAL)")
+                    writing.execute("INSERT INTO notes VALUES (?, ?, ?)", (note.t, note.text, time.time()))
+            finally:
+                writing.close()
+        except sqlite3.Error as error:
+            raise RecordingError(f"{self.path}: the note is not kept: {error}") from None
+        self.notes = self._read_notes()
+        return note
+
+    def _from(self, number: int) -> Iterator[Known]:
+        """Events after that number."""
+        place = bisect_right(self._stretches, number, key=lambda stretch: stretch.last)
+        for stretch in self._stretches[place:]:
+            yield from (known for known in self._read(stretch) if known.number > number)
+
+    def _read(self, stretch: Stretch) -> list[Known]:
+        if stretch in self._at_hand:
+            self._at_hand.move_to_end(stretch)
+            return self._at_hand[stretch]
+        numbered = self._read_rows(stretch)
+        if stretch.page:
+            try:
+                [(blob,)] = self._rows("SELECT events FROM pages WHERE first = ?", (stretch.first,))
+                often = unpack(blob, lambda: latencies(self._series_at(self._pages.index(stretch))[0]))
+                numbered = sorted([*numbered, *often], key=lambda one: one[0])
+            except (Damaged, ValueError) as error:
+                self._lose(stretch, error)
+        found, latest = [], stretch.begin
+        for number, event in numbered:
+            latest = max(latest, event.t)
+            found.append(Known(number, event, latest))
+        _keep(self._at_hand, stretch, found, _AT_HAND)
+        return found
+
+    def _read_rows(self, stretch: Stretch) -> list[tuple[int, AnyEvent]]:
+        rows = self._rows(
+            "SELECT seq, body FROM events WHERE seq BETWEEN ? AND ? ORDER BY seq", (stretch.first, stretch.last)
+        )
+        found = []
+        for number, body in rows:
+            try:
+                found.append((number, from_body(body)))
+            except (zlib.error, UnicodeError, msgspec.MsgspecError, ValueError, TypeError) as error:
+                self._lost[f"event {number} is damaged and left out: {error}"] = None
+        return found
+
+    def _lose(self, stretch: Stretch, error: Exception) -> None:
+        begin, end = clock(max(0.0, stretch.begin)), clock(stretch.end)
+        self._lost[f"what came often from {begin} to {end} is damaged and left out: {error}"] = None
+
+    def _rows(self, question: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """As many rows as read: of a damaged file, those before the damage."""
+        found: list[tuple[Any, ...]] = []
+        try:
+            for row in self._database.execute(question, tuple(values)):
+                found.append(row)
+        except (sqlite3.Error, UnicodeError) as error:
+            self._lost[f"the file is damaged, part of it does not read: {error}"] = None
+        return found
+
+    def _read_pages(self) -> None:
+        if self._version == 1:
+            return
+        since = self._pages[-1].last if self._pages else 0
+        question = "SELECT first, last, begin, end, grown FROM pages WHERE first > ? ORDER BY first"
+        for first, last, begin, end, grown in self._rows(question, (since,)):
+            self._pages.append(Stretch(first, last, begin, end, True))
+            self._grown.append(msgspec.json.decode(grown, type=Grown))
+
+    def _read_loose(self) -> list[Stretch]:
+        """Stretches of rows that no page covers: those after the last, and what was too much for one."""
+        found = []
+        ends = [(0, 0.0), *((page.last, page.end) for page in self._pages)]
+        firsts = [*(page.first for page in self._pages), None]
+        for (last, latest), first in zip(ends, firsts, strict=True):
+            if first == last + 1:
+                continue
+            until = "" if first is None else f"AND seq < {first}"
+            rows = self._rows(f"SELECT seq, t FROM events WHERE seq > ? {until} ORDER BY seq", (last,))
+            for at in range(0, len(rows), _ROWS):
+                some = rows[at : at + _ROWS]
+                end = max(latest, *(t for _, t in some))
+                found.append(Stretch(some[0][0], some[-1][0], latest, end, False))
+                latest = end
+        return found
+
+    def _read_notes(self) -> list[Note]:
+        if not self._rows("SELECT 1 FROM sqlite_master WHERE name = 'notes'"):
+            return []
+        return [Note(t=t, text=text) for t, text in self._rows("SELECT t, text FROM notes ORDER BY t")]
+
+    def _state(self, place: int) -> State | None:
+        """The state after a page, its series fetched when somebody looks. Raises Damaged."""
+        rows = self._rows("SELECT state FROM pages WHERE first = ?", (self._pages[place].first,))
+        if not rows or rows[0][0] is None:
+            return None
+        state = self._restorer.restore(rows[0][0], self._sample)
+        hosts = {}
+        for name, host in state.hosts.items():
+            chunks = [
+                Fetched(self, at, grown.points[name], name) for at, grown in self._upto(place) if name in grown.points
+            ]
+            hosts[name] = replace(host, points=Series(tuple(chunks), ()))
+        seconds = [Fetched(self, at, grown.seconds) for at, grown in self._upto(place) if grown.seconds]
+        return replace(state, hosts=hosts, seconds=Series(tuple(seconds), tuple(state.seconds)))
+
+    def _upto(self, place: int) -> Iterable[tuple[int, Grown]]:
+        return enumerate(self._grown[: place + 1])
+
+    def _sample(self, number: int) -> HostSample | None:
+        place = bisect_right(self._stretches, number - 1, key=lambda stretch: stretch.last)
+        found = next((known.event for known in self._read(self._stretches[place]) if known.number == number), None)
+        if not isinstance(found, HostSample):
+            raise Damaged(f"event {number} is missing")
+        return found
+
+    def _part(self, number: int) -> bytes:
+        rows = self._rows("SELECT body FROM parts WHERE id = ?", (number,))
+        if not rows:
+            raise Damaged(f"part {number} is missing")
+        blob: bytes = rows[0][0]
+        return blob
+
+    def series_of(self, place: int) -> tuple[tuple[Any, ...], dict[str, tuple[Any, ...]]]:
+        """What seconds and points came with a page. Raises RecordingError where they are damaged."""
+        try:
+            return self._series_at(place)
+        except Damaged as error:
+            self._lose(self._pages[place], error)
+            raise RecordingError(f"{self.path}: {self.damage}") from None
+
+    def _series_at(self, place: int) -> tuple[tuple[Any, ...], dict[str, tuple[Any, ...]]]:
+        """As `series_of`; raises Damaged."""
+        if place in self._series:
+            self._series.move_to_end(place)
+            return self._series[place]
+        page, grown = self._pages[place], self._grown[place]
+        try:
+            [(blob,)] = self._rows("SELECT series FROM pages WHERE first = ?", (page.first,))
+            spring = Spring.of(blob)
+            seconds = tuple(column_for(LoadSecond).read(grown.seconds, spring))
+            points = {name: tuple(column_for(HostPoint).read(count, spring)) for name, count in grown.points.items()}
+        except (ValueError, TypeError, KeyError, IndexError, OverflowError) as error:
+            raise Damaged(str(error)) from None
+        _keep(self._series, place, (seconds, points), _SERIES_AT_HAND)
+        return seconds, points
 
 
-def _index(path: Path, database: sqlite3.Connection) -> list[tuple[int, float]]:
-    """Number and time of every event, after a look at whether the file is ours."""
+class Fetched:
+    """A chunk of a series that is read from its page when somebody looks: of `host`'s points, or of the seconds."""
+
+    __slots__ = ("_count", "_host", "_place", "_recording")
+
+    def __init__(self, recording: Recording, place: int, count: int, host: str | None = None) -> None:
+        self._recording = recording
+        self._place = place
+        self._count = count
+        self._host = host
+
+    def __len__(self) -> int:
+        return self._count
+
+    def items(self) -> tuple[Any, ...]:
+        seconds, points = self._recording.series_of(self._place)
+        return seconds if self._host is None else points[self._host]
+
+
+class _reading:
+    """One view of the file for several questions, while another process writes."""
+
+    def __init__(self, database: sqlite3.Connection) -> None:
+        self._database = database
+
+    def __enter__(self) -> None:
+        self._database.execute("BEGIN")
+
+    def __exit__(self, *error: object) -> None:
+        self._database.rollback()
+
+
+def _keep(at_hand: OrderedDict[Any, _T], key: Any, value: _T, most: int) -> None:
+    at_hand[key] = value
+    if len(at_hand) > most:
+        at_hand.popitem(last=False)
+
+
+def _checked(path: Path, database: sqlite3.Connection) -> int:
+    """The format's version, after a look at whether the file is ours."""
     try:
         application = database.execute("PRAGMA application_id").fetchone()[0]
-        version = database.execute("PRAGMA user_version").fetchone()[0]
+        version = int(database.execute("PRAGMA user_version").fetchone()[0])
         if application != APPLICATION_ID:
             raise RecordingError(f"{path}: is not a cockpit recording")
         if version > VERSION:
             raise RecordingError(f"{path}: was written by a newer cockpit (format {version}; this one reads {VERSION})")
-        rows = database.execute("SELECT seq, t FROM events ORDER BY seq").fetchall()
+        database.execute("SELECT count(*) FROM sqlite_master").fetchone()
     except sqlite3.Error as error:
         raise RecordingError(f"{path}: does not read as a recording: {error}") from None
-    if not rows:
-        raise RecordingError(f"{path}: holds no events; the session ended before anything was written")
-    return rows
+    return version
 
 
 def _open(path: Path) -> sqlite3.Connection:
@@ -115,9 +404,18 @@ def _open(path: Path) -> sqlite3.Connection:
     if os.path.isdir(path):  # noqa: PTH112
         raise RecordingError(f"{path}: is a folder; name a .cockpit file")
     if not os.path.exists(path):  # noqa: PTH110
-        raise RecordingError(f"{path}: no such recording")
-    try:
-        # A file cut short has its last events in the -wal beside it, which only a writable opening can take in.
-        return sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True)
-    except sqlite3.Error as error:
-        raise RecordingError(f"{path}: does not read as a recording: {error}") from None
+        raise RecordingError(f"{path}: no such recording; cockpit recordings list shows those that are kept")
+    problem: sqlite3.Error | None = None
+    # A file cut short has its last events in the -wal beside it, which only a writable opening can take in; one in a
+    # folder that nobody may write reads as it is.
+    for how in ("mode=rw", "mode=ro&immutable=1"):
+        try:
+            database = sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True, timeout=5)
+            database.isolation_level = None
+            database.execute("PRAGMA query_only = 1")
+            database.execute("PRAGMA schema_version").fetchone()
+        except sqlite3.DatabaseError as error:
+            problem = error
+        else:
+            return database
+    raise RecordingError(f"{path}: does not read as a recording: {problem}")

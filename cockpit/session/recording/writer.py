@@ -1,4 +1,7 @@
-"""Writes events as they happen, in a thread of its own, so that a slow disk never delays the session."""
+"""Writes events as they happen, in a thread of its own, so that a slow disk never delays the session.
+
+Every event is first a row, committed within COMMIT_EVERY. What is older is packed into pages (see pages).
+"""
 
 from __future__ import annotations
 
@@ -7,17 +10,23 @@ import queue
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from cockpit.model.errors import RecordingError
 from cockpit.model.events import AnyEvent
+from cockpit.model.state import State
+from cockpit.session.recording.binding import Binder
+from cockpit.session.recording.pages import Numbered
 from cockpit.session.recording.schema import TABLES, Row, to_row
 
 # A crash loses at most what came in since the last commit.
 COMMIT_EVERY = 0.3
 # While the disk refuses, this many rows wait in memory; what comes after is counted as lost.
 BACKLOG = 50_000
+# A page is bound when it has so many seconds or so many events.
+PAGE_SECONDS = 30.0
+PAGE_EVENTS = 5000
 
 
 class RecordingWriter:
@@ -27,9 +36,13 @@ class RecordingWriter:
         self._path = path
         self._trouble = ""
         self._lost = 0
-        self._queue: queue.SimpleQueue[list[AnyEvent] | None] = queue.SimpleQueue()
+        self._numbered = 0
+        self._settled: tuple[int, State] | None = None
+        self._page_from = (0, 0.0)
+        self._queue: queue.SimpleQueue[list[Numbered] | tuple[int, State] | None] = queue.SimpleQueue()
         self._database = _create(path)
-        self._thread = threading.Thread(target=self._write_all, name="recorder", daemon=True)
+        self._binder = Binder(self._database)
+        self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
         self._thread.start()
 
     @property
@@ -41,38 +54,66 @@ class RecordingWriter:
         return self._trouble
 
     def record(self, events: Sequence[AnyEvent]) -> None:
-        self._queue.put(list(events))
+        first = self._numbered + 1
+        self._numbered += len(events)
+        self._queue.put(list(enumerate(events, first)))
+
+    def settle(self, state: State) -> None:
+        self._settled = (self._numbered, state)
+        number, instant = self._page_from
+        if state.t - instant >= PAGE_SECONDS or self._numbered - number >= PAGE_EVENTS:
+            self._page_from = (self._numbered, state.t)
+            self._queue.put(self._settled)
 
     def close(self) -> None:
         """Writes what is left and makes it one file again, without a -wal beside it."""
         if self._thread.is_alive():
+            if self._settled is not None and self._settled[0] == self._numbered > self._page_from[0]:
+                self._queue.put(self._settled)
             self._queue.put(None)
             self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            self._write_all()
+        except Exception as error:
+            # A fault of ours ends the recording, never the session; it is said as loudly as a full disk.
+            self._trouble = f"{self._path.name}: the recorder failed: {type(error).__name__}: {error}"
 
     def _write_all(self) -> None:
         waiting: list[Row] = []
         closing = False
         due = time.monotonic() + COMMIT_EVERY
         while not closing:
+            page: tuple[int, State] | None = None
             try:
-                events = self._queue.get(timeout=max(0.01, due - time.monotonic()))
-                closing = events is None
-                waiting.extend(self._rows(events or ()))
+                given = self._queue.get(timeout=max(0.01, due - time.monotonic()))
+                closing = given is None
+                if isinstance(given, tuple):
+                    page = given
+                else:
+                    waiting.extend(self._rows(given or ()))
             except queue.Empty:
                 pass
-            if closing or time.monotonic() >= due:
+            if closing or page or time.monotonic() >= due:
                 waiting = self._commit(waiting)
                 due = time.monotonic() + COMMIT_EVERY
+            if page and not waiting:
+                self._bind(*page)
         self._finish()
 
-    def _rows(self, events: Sequence[AnyEvent]) -> Iterator[Row]:
+    def _rows(self, events: Sequence[Numbered]) -> list[Row]:
         """What cannot be written down (a text that is no Unicode) is counted as lost; the rest goes on."""
-        for event in events:
+        rows = []
+        for number, event in events:
             try:
-                yield to_row(event)
+                rows.append(to_row(number, event))
             except (ValueError, TypeError) as error:
                 self._lost += 1
                 self._trouble = f"{self._path.name}: {self._lost} events lost: {error}"
+            else:
+                self._binder.take(number, event)
+        return rows
 
     def _commit(self, rows: list[Row]) -> list[Row]:
         """Returns the rows that still wait: none, or as many as the backlog holds when the disk refused them."""
@@ -80,7 +121,7 @@ class RecordingWriter:
             return rows
         try:
             with self._database:
-                self._database.executemany("INSERT INTO events (t, kind, body) VALUES (?, ?, ?)", rows)
+                self._database.executemany("INSERT INTO events (seq, t, kind, body) VALUES (?, ?, ?, ?)", rows)
         except sqlite3.Error as error:
             self._lost += max(0, len(rows) - BACKLOG)
             lost = f", {self._lost} events lost" if self._lost else ", events wait in memory"
@@ -89,11 +130,22 @@ class RecordingWriter:
         self._trouble = f"{self._path.name}: {self._lost} events lost" if self._lost else ""
         return []
 
-    def _finish(self) -> None:
+    def _bind(self, last: int, state: State) -> None:
+        """Packs what has been written up to `last`; what the disk refuses now is packed with the next page."""
         try:
-            self._database.execute("PRAGMA journal_mode = DELETE")
+            self._binder.bind(last, state)
         except sqlite3.Error as error:
             self._trouble = f"{self._path.name}: {error}"
+
+    def _finish(self) -> None:
+        try:
+            # As a script: a plain statement would free one page and be taken for done.
+            self._database.executescript("PRAGMA incremental_vacuum")
+            self._database.execute("PRAGMA journal_mode = DELETE")
+        except sqlite3.Error as error:
+            # Somebody looks at it meanwhile: whoever is the last to close it makes it one file.
+            if "locked" not in str(error):
+                self._trouble = f"{self._path.name}: {error}"
         self._database.close()
 
 
@@ -106,6 +158,9 @@ class Unrecorded:
         self.trouble = trouble
 
     def record(self, events: Sequence[AnyEvent]) -> None:
+        """Keeps nothing."""
+
+    def settle(self, state: State) -> None:
         """Keeps nothing."""
 
     def close(self) -> None:

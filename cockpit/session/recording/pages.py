@@ -1,0 +1,87 @@
+"""Pages: stretches of a recording that are over, packed.
+
+A page holds the events of half a minute that come often (ticks, samples, status pages, lines of tails) as columns, the
+state after its last event, and what the series of the state have grown by. The other events stay rows of their own,
+for sqlite3 to be asked about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from msgspec.structs import replace
+
+from cockpit.model import events as ev
+from cockpit.model.histogram import EMPTY, Histogram
+from cockpit.session.recording.columns import Sink, Spring, column_for, read_ints, write_ints
+from cockpit.session.recording.packing import Damaged
+
+# Kinds of which there are many, each with what tells one source of them from another.
+OFTEN: Mapping[type[Any], Callable[[Any], tuple[str, int]]] = {
+    ev.Tick: lambda tick: ("", tick.worker),
+    ev.HostSample: lambda sample: (sample.host, 0),
+    ev.StatusRead: lambda read: (read.host, read.page),
+    ev.TailText: lambda text: (text.host, text.tail),
+}
+_KINDS: Mapping[str, Any] = {kind.__struct_config__.tag: kind for kind in OFTEN}
+
+Numbered = tuple[int, ev.AnyEvent]
+
+
+class _Borrowed(NamedTuple):
+    """A tick's latencies that are those of its second, which the series have anyway."""
+
+    number: int
+    second: int
+    field: str
+
+
+def _without_borrowed(
+    events: Iterable[Numbered], latencies: Mapping[int, Histogram]
+) -> tuple[list[Numbered], list[_Borrowed]]:
+    kept: list[Numbered] = []
+    borrowed = []
+    for number, event in events:
+        if isinstance(event, ev.Tick):
+            field = "response" if event.response.filled else "service"
+            second = int((event.start + event.t) / 2)
+            if second in latencies and getattr(event, field).filled and getattr(event, field) == latencies[second]:
+                borrowed.append(_Borrowed(number, second, field))
+                event = replace(event, **{field: EMPTY})
+        kept.append((number, event))
+    return kept, borrowed
+
+
+def pack(events: Iterable[Numbered], latencies: Mapping[int, Histogram]) -> bytes:
+    """Events that come often, with their numbers, as one blob. `latencies`, by second, are kept elsewhere."""
+    events, borrowed = _without_borrowed(events, latencies)
+    streams: dict[tuple[str, str, int], list[Numbered]] = {}
+    for number, event in events:
+        name = str(type(event).__struct_config__.tag)
+        streams.setdefault((name, *OFTEN[type(event)](event)), []).append((number, event))
+    sink = Sink()
+    sink.head.append([(name, len(told)) for (name, _, _), told in streams.items()])
+    sink.head.append(borrowed)
+    for (name, _, _), told in streams.items():
+        write_ints(np.array([number for number, _ in told], dtype=np.int64), sink)
+        column_for(_KINDS[name]).write([event for _, event in told], sink)
+    return sink.blob()
+
+
+def unpack(blob: bytes, latencies: Callable[[], Mapping[int, Histogram]]) -> list[Numbered]:
+    """The inverse of `pack`, in the order of their numbers. Raises Damaged."""
+    try:
+        spring = Spring.of(blob)
+        streams, borrowed = spring.next(), spring.next()
+        found: list[Numbered] = []
+        for name, count in streams:
+            numbers = read_ints(count, spring).tolist()
+            found += zip(numbers, column_for(_KINDS[name]).read(count, spring), strict=True)
+        if borrowed:
+            back = {number: {field: latencies()[second]} for number, second, field in borrowed}
+            found = [(number, replace(event, **back[number]) if number in back else event) for number, event in found]
+    except (TypeError, ValueError, KeyError, IndexError, OverflowError) as error:
+        raise Damaged(f"a page does not read: {error}") from None
+    return sorted(found, key=lambda one: one[0])

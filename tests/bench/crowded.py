@@ -1,0 +1,184 @@
+"""A session as it is at its largest: one host with 200 workers that come and go, 2000 requests a second, an hour, a
+day. A minute of it is real (Apache, its workers, the probe, the load engine); the rest is that minute again and again,
+its counters going on."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from cockpit.model.clock import Clock
+from cockpit.model.events import AnyEvent, HostSample, RunStarted, Tick
+from cockpit.model.fold import fold
+from cockpit.model.hosts import HostConfig
+from cockpit.model.load import LoadPlan
+from cockpit.model.state import State
+from cockpit.profiles.profile import Profile
+from cockpit.session.gathering import Gathering
+from cockpit.session.live import LiveSource
+from cockpit.session.loop import Session
+from cockpit.session.recording.writer import RecordingWriter
+
+WORKERS = 200
+CONNECTIONS = 20
+RATE = 2000.0
+SECONDS = 60
+
+_CONFIG = """\
+ServerRoot {folder}
+PidFile {folder}/pid
+ErrorLog {folder}/error.log
+ServerName localhost
+Listen 127.0.0.1:{port}
+DocumentRoot {folder}/docs
+LoadModule mpm_prefork_module {modules}/mod_mpm_prefork.so
+LoadModule authz_core_module {modules}/mod_authz_core.so
+StartServers {workers}
+MinSpareServers {workers}
+MaxSpareServers {workers}
+ServerLimit 256
+MaxRequestWorkers 256
+MaxConnectionsPerChild 1000
+KeepAlive Off
+{user}
+"""
+_MODULES = Path("/usr/lib/apache2/modules")
+
+
+@contextmanager
+def apache() -> Iterator[str]:
+    """The address of a prefork Apache with that many workers. Raises RuntimeError where there is none to start."""
+    binary = shutil.which("apache2", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+    if binary is None or not (_MODULES / "mod_mpm_prefork.so").exists():
+        raise RuntimeError("apache2 is missing")
+    with tempfile.TemporaryDirectory() as name, socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+        probe.close()
+        folder = Path(name)
+        folder.chmod(0o755)
+        (folder / "docs").mkdir()
+        (folder / "docs" / "hello.html").write_text("<p>hello</p>\n" * 7)
+        user = "User nobody\nGroup nogroup" if os.geteuid() == 0 else ""
+        config = folder / "apache.conf"
+        config.write_text(_CONFIG.format(folder=folder, port=port, modules=_MODULES, workers=WORKERS, user=user))
+        # At its end it signals its whole process group.
+        server = subprocess.Popen([binary, "-DFOREGROUND", "-f", str(config)], start_new_session=True)
+        try:
+            yield f"http://127.0.0.1:{port}/hello.html"
+        finally:
+            server.send_signal(signal.SIGTERM)
+            server.wait()
+
+
+async def _recorded(url: str, seconds: float) -> list[AnyEvent]:
+    """The events of a session of so many seconds of load, as they come from the engine and the probe."""
+    plan = LoadPlan(url=url, rate=RATE, duration=seconds, keepalive=False, max_in_flight=CONNECTIONS * 10)
+    host = HostConfig(name="web1", processes="apache2")
+    told: list[AnyEvent] = []
+    source = LiveSource(Profile(name="crowded", plan=plan, hosts=(host,)), Clock(), listen=told.extend)
+    session = Session(source)
+    running = asyncio.create_task(session.run())
+
+    def crowded(state) -> bool:  # type: ignore[no-untyped-def]
+        return "web1" in state.hosts and len(state.hosts["web1"].processes) > WORKERS
+
+    await asyncio.wait_for(session.until(crowded), 60)
+    await source.load.start()
+    await asyncio.wait_for(session.until(lambda state: state.runs == 1 and state.running is None), seconds + 60)
+    await source.close()
+    await running
+    return told
+
+
+def minute() -> list[AnyEvent]:
+    """The real minute."""
+    with apache() as url:
+        return asyncio.run(_recorded(url, SECONDS))
+
+
+def session(minute: Sequence[AnyEvent], seconds: float) -> Iterator[AnyEvent]:
+    """A session of so long: its beginning and one run, of which every minute is the real one again.
+
+    Counters of the host go on; its processes are others each minute, so that about as many come and go.
+    """
+    started = next(event.t for event in minute if isinstance(event, RunStarted))
+    ticks = [event for event in minute if isinstance(event, Tick)]
+    span = ticks[-1].t - ticks[0].start
+    samples = [event for event in minute if isinstance(event, HostSample) and event.t >= started]
+    often = sorted([*ticks, *samples], key=lambda event: event.t)
+    gathering = Gathering()
+    yield from (event for event in minute if event.t <= started and not isinstance(event, Tick))
+    for turn in range(int(seconds / span) + 1):
+        for event in often:
+            if event.t - started + turn * span > seconds:
+                yield from gathering.rest()
+                return
+            yield from gathering.take(later(event, turn, round(turn * span, 6), samples))
+
+
+def later(event: Tick | HostSample, turn: int, seconds: float, samples: Sequence[HostSample]) -> Tick | HostSample:
+    """An event of the minute as it would be `turn` minutes on."""
+    t = round(event.t + seconds, 6)
+    if isinstance(event, Tick):
+        return replace(event, t=t, start=round(event.start + seconds, 6))
+    first, last = samples[0].reading, samples[-1].reading
+    now = event.reading
+
+    def on(name: str) -> Any:
+        return _counted_on(getattr(now, name), getattr(first, name), getattr(last, name), turn)
+
+    parents = {one.ppid for one in now.processes}
+    processes = tuple(
+        one if one.pid in parents else replace(one, pid=one.pid + 1000 * turn, start=one.start + int(seconds * 100))
+        for one in now.processes
+    )
+    reading = replace(
+        now,
+        uptime=round(now.uptime + seconds, 2),
+        wall=round(now.wall + seconds, 2),
+        cpu=on("cpu"),
+        io=on("io"),
+        forks=now.forks + turn * (last.forks - first.forks),
+        cores=tuple(_counted_on(*three, turn) for three in zip(now.cores, first.cores, last.cores, strict=True)),
+        disks=tuple(_counted_on(*three, turn) for three in zip(now.disks, first.disks, last.disks, strict=True)),
+        nets=tuple(_counted_on(*three, turn) for three in zip(now.nets, first.nets, last.nets, strict=True)),
+        processes=processes,
+    )
+    return replace(event, t=t, reading=reading)
+
+
+def _counted_on(now: Any, first: Any, last: Any, turn: int) -> Any:
+    """Counters that have grown by so many minutes more."""
+    names = [name for name in now.__struct_fields__ if isinstance(getattr(now, name), int)]
+    return replace(
+        now, **{name: getattr(now, name) + turn * (getattr(last, name) - getattr(first, name)) for name in names}
+    )
+
+
+def recorded(path: Path, events: Iterable[AnyEvent]) -> State:
+    """Writes a recording as a session does, a batch a second, and returns its last state."""
+    writer = RecordingWriter(path)
+    state = State()
+    for _, batch in groupby(events, key=lambda event: int(event.t)):
+        some = list(batch)
+        writer.record(some)
+        for event in some:
+            state = fold(state, event)
+        writer.settle(state)
+    writer.close()
+    if writer.trouble:
+        raise RuntimeError(writer.trouble)
+    return state
