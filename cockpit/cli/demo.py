@@ -12,6 +12,7 @@ from cockpit.model.clock import Clock
 from cockpit.model.errors import EXIT_GOOD, EXIT_INTERRUPTED, UsageError
 from cockpit.profiles.reader import parse_profile
 from cockpit.session.live import LiveSource
+from cockpit.session.lookback import can_look_back
 from cockpit.session.loop import Session
 
 
@@ -29,7 +30,8 @@ async def _show(keeping: Keeping) -> bool:
     async with DemoWorld() as world:
         profile = parse_profile(world.profile_toml(), "demo", "demo")
         recorder = keeping.recorder(profile.name)
-        app = CockpitApp(Session(LiveSource(profile, Clock(), ssh_config=world.ssh_config), recorder))
+        session = Session(LiveSource(profile, Clock(), ssh_config=world.ssh_config), recorder)
+        app = CockpitApp(can_look_back(session))
         await app.run_async()
     say_trouble(recorder)
     return app.interrupted

@@ -20,6 +20,7 @@ from cockpit.profiles.profile import Profile
 from cockpit.session.asking import Questions
 from cockpit.session.headless import run_once
 from cockpit.session.live import Listener, LiveSource
+from cockpit.session.lookback import can_look_back
 from cockpit.session.loop import Recorder, Session
 from cockpit.session.recording import shelf
 from cockpit.session.recording.writer import RecordingWriter, Unrecorded
@@ -135,7 +136,7 @@ def on_screen(
 
     async def show() -> Outcome:
         source = LiveSource(profile, Clock(), ssh_config=ssh_config, questions=Questions(), listen=listen)
-        session = Session(source, recorder)
+        session = can_look_back(Session(source, recorder))
         app = CockpitApp(session, autostart=autostart)
         await app.run_async()
         return Outcome(session.state, app.interrupted)

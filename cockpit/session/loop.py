@@ -55,6 +55,21 @@ class Recorder(Protocol):
     def close(self) -> None: ...
 
 
+class Looking(Controls, Protocol):
+    """Controls of a session whose past can be looked at."""
+
+    @property
+    def past(self) -> State | None:
+        """The state looked at; None is the present one."""
+
+    @property
+    def revision(self) -> int:
+        """Grows with what is shown of the past."""
+
+    async def close(self) -> None:
+        """Ends looking back."""
+
+
 class EndOfSession(Exception):
     """The source ended while somebody still waited for something to happen."""
 
@@ -74,6 +89,7 @@ class Session:
         self.source = source
         self.recorder = recorder
         self._listen = listen
+        self.looking: Looking | None = None
         self.state = State()
         self.revision = 0
         self._changed = asyncio.Event()
@@ -81,7 +97,19 @@ class Session:
 
     @property
     def controls(self) -> Controls:
-        return self.source.controls
+        return self.looking or self.source.controls
+
+    @property
+    def shown(self) -> State:
+        """The state to be looked at: the present one, or one of the past while somebody looks back."""
+        past = self.looking.past if self.looking else None
+        return self.state if past is None else past
+
+    @property
+    def shown_revision(self) -> tuple[int, int]:
+        """Another one for everything else that is shown."""
+        past = self.looking is not None and self.looking.past is not None
+        return (self.revision, 0) if not past or self.looking is None else (0, self.looking.revision)
 
     async def run(self) -> None:
         """Until the source ends. When cancelled it closes the source, takes in its last events, then ends."""
@@ -96,6 +124,8 @@ class Session:
             await self.source.close()
             raise
         finally:
+            if self.looking:
+                await self.looking.close()
             if self.recorder:
                 await asyncio.to_thread(self.recorder.close)
 

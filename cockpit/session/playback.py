@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from cockpit.session.replay import ReplaySource
 
 
+JUMP = "Jump to (-30s, +2m, 14:05, 00:01:30)"
+
+
 class Playback:
     """The Controls of a replay."""
 
@@ -83,7 +86,7 @@ class Playback:
             Action("next", ("right_square_bracket",), "next marker", do(lambda: source.seek_landmark(1))),
             Action("faster", ("plus",), "faster", do(lambda: source.change_speed(1))),
             Action("slower", ("minus",), "slower", do(lambda: source.change_speed(-1)), footer=False),
-            Action("jump", ("colon",), "jump", jump, prompt="Jump to (-30s, +2m, 14:05, 00:01:30)"),
+            Action("jump", ("colon",), "jump", jump, prompt=JUMP),
             Action("mark", ("m",), "note", mark, prompt="Note for this instant", footer=False),
         )
 

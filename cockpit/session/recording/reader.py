@@ -20,7 +20,7 @@ from cockpit.model.errors import RecordingError
 from cockpit.model.events import AnyEvent, HostSample, Note, SessionStarted
 from cockpit.model.fold import fold
 from cockpit.model.series import Series
-from cockpit.model.state import HostPoint, LoadSecond, State
+from cockpit.model.state import HostPoint, LoadSecond, MemoryUse, State
 from cockpit.model.text import clock
 from cockpit.session.recording.binding import Grown, latencies
 from cockpit.session.recording.checkpoints import Restorer
@@ -36,6 +36,8 @@ _AT_HAND = 16
 _SERIES_AT_HAND = 256
 
 _T = TypeVar("_T")
+# What came with a page: seconds, and points by host.
+Told = tuple[tuple[LoadSecond, ...], dict[str, tuple[HostPoint, ...]]]
 
 
 class Known(NamedTuple):
@@ -79,7 +81,7 @@ class Recording:
         self.path = path
         self._lost: dict[str, None] = {}
         self._at_hand: OrderedDict[Stretch, list[Known]] = OrderedDict()
-        self._series: OrderedDict[int, tuple[tuple[Any, ...], dict[str, tuple[Any, ...]]]] = OrderedDict()
+        self._series: OrderedDict[int, Told] = OrderedDict()
         self._pages: list[Stretch] = []
         self._grown: list[Grown] = []
         self._between: list[Stretch] = []
@@ -193,7 +195,7 @@ class Recording:
 
     def annotate(self, t: float, text: str) -> Note:
         """Adds a note of an instant to the file. Raises RecordingError where it cannot be written."""
-        note = Note(t=round(t, 3), text=text)
+        note = Note(t=t, text=text)
         try:
             writing = sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=rw", uri=True, timeout=5)
             try:
@@ -321,15 +323,16 @@ class Recording:
         blob: bytes = rows[0][0]
         return blob
 
-    def series_of(self, place: int) -> tuple[tuple[Any, ...], dict[str, tuple[Any, ...]]]:
-        """What seconds and points came with a page. Raises RecordingError where they are damaged."""
+    def series_of(self, place: int) -> Told:
+        """What seconds and points came with a page; where they are damaged, as many of which nothing is known."""
         try:
             return self._series_at(place)
         except Damaged as error:
-            self._lose(self._pages[place], error)
-            raise RecordingError(f"{self.path}: {self.damage}") from None
+            page, grown = self._pages[place], self._grown[place]
+            self._lose(page, error)
+            return _unknown(page, grown)
 
-    def _series_at(self, place: int) -> tuple[tuple[Any, ...], dict[str, tuple[Any, ...]]]:
+    def _series_at(self, place: int) -> Told:
         """As `series_of`; raises Damaged."""
         if place in self._series:
             self._series.move_to_end(place)
@@ -376,6 +379,20 @@ class _reading:
 
     def __exit__(self, *error: object) -> None:
         self._database.rollback()
+
+
+def _unknown(page: Stretch, grown: Grown) -> Told:
+    """Seconds and points of a page of which nothing is known but how many there were."""
+    none = MemoryUse(0, 0, 0, 0, 0, 0)
+    seconds = tuple(
+        LoadSecond(second=int(page.begin) + at, start=page.begin + at, end=page.begin + at)
+        for at in range(grown.seconds)
+    )
+    points = {
+        name: tuple(HostPoint(t=page.begin, memory=none, load=(0.0, 0.0, 0.0)) for _ in range(count))
+        for name, count in grown.points.items()
+    }
+    return seconds, points
 
 
 def _keep(at_hand: OrderedDict[Any, _T], key: Any, value: _T, most: int) -> None:

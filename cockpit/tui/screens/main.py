@@ -156,7 +156,7 @@ class MainScreen(Screen[None]):
         """What there is to draw now."""
         controls, recorder = self.session.controls, self.session.recorder
         return Scene(
-            state=self.session.state,
+            state=self.session.shown,
             view=self.view,
             mode=controls.mode,
             condition=controls.condition,
@@ -173,7 +173,7 @@ class MainScreen(Screen[None]):
         attend(self.app, self, self.session)
         scene = self.scene()
         words = (scene.mode, scene.condition, scene.position, scene.extent, scene.trouble)
-        now = (self.session.revision, self.view, words, self.size)
+        now = (self.session.shown_revision, self.view, words, self.size)
         if now == self._drawn:
             return
         self._drawn = now
@@ -183,7 +183,7 @@ class MainScreen(Screen[None]):
 
     def _arrange(self) -> None:
         layout = layout_for(*self.size)
-        hosts = self.session.state.hosts
+        hosts = self.session.shown.hosts
         for name in LAYOUTS:
             self.set_class(name == layout, f"-{name}")
         self.set_class(not hosts, "-no-hosts")
@@ -279,9 +279,9 @@ class MainScreen(Screen[None]):
             self._look(looking.frozen(self.scene()))
 
     def _has_hosts(self) -> bool:
-        if not self.session.state.hosts:
+        if not self.session.shown.hosts:
             self.app.notify("no host is watched: [[host]] in a profile adds one", markup=False)
-        return bool(self.session.state.hosts)
+        return bool(self.session.shown.hosts)
 
     def action_up_or_down(self, step: int) -> None:
         """Moves in the detail that the arrows act on, or to the row of the runs table above or below."""
@@ -301,7 +301,7 @@ class MainScreen(Screen[None]):
             self._scroll(step * (self.query_one(HostPanes).reach.most + 1))
 
     def _inside(self) -> bool:
-        return self.view.inside and bool(self.session.state.hosts)
+        return self.view.inside and bool(self.session.shown.hosts)
 
     def _scroll(self, lines: int) -> None:
         self._look(looking.scrolled(self.scene(), lines, self.query_one(HostPanes).reach))
@@ -311,7 +311,7 @@ class MainScreen(Screen[None]):
         row = self.scene().row
         if row is not None:
             number = max(1, row.number + step)
-            last = len(self.session.state.segments)
+            last = len(self.session.shown.segments)
             self._look(replace(self.view, row=None if number > last else number))
 
     def action_back(self) -> None:

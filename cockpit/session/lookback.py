@@ -1,0 +1,132 @@
+"""Looking back in a live session: a replay of its own recording, while load, recording and state go on."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from cockpit.model.errors import UsageError
+from cockpit.model.state import State
+from cockpit.session.asking import Question
+from cockpit.session.controls import Action, Controls, Tuning
+from cockpit.session.loop import Session
+from cockpit.session.playback import JUMP
+from cockpit.session.recording.reader import Recording
+from cockpit.session.replay import ReplaySource
+
+# What of a replay's actions begins to look back.
+_BEGIN = (
+    ("back", "left", "look back 1 s"),
+    ("back_10", "comma", "look back 10 s"),
+    ("back_tenth", "pageup", "look back 10 %"),
+    ("previous", "left_square_bracket", "look back to a marker"),
+    ("home", "home", "look at the beginning"),
+    ("jump", "colon", "look back to", JUMP),
+)
+
+
+def can_look_back(session: Session) -> Session:
+    """The session, whose past can be looked at while it is recorded."""
+    session.looking = LookBack(session)
+    return session
+
+
+class LookBack:
+    """The controls of a live session, and of a replay of it while somebody looks at its past."""
+
+    def __init__(self, session: Session) -> None:
+        self._recorder = session.recorder
+        self._live = session.source.controls
+        self._past: _Past | None = None
+        self._beginnings = tuple(self._beginning(*told) for told in _BEGIN)
+
+    @property
+    def past(self) -> State | None:
+        """The state looked at; None is the present one."""
+        return self._past.session.state if self._past else None
+
+    @property
+    def revision(self) -> int:
+        """Grows with what is shown of the past."""
+        return self._past.session.revision if self._past else 0
+
+    @property
+    def mode(self) -> str:
+        return "LOOKING BACK" if self._past else self._live.mode
+
+    @property
+    def condition(self) -> str:
+        if self._past is None:
+            return self._live.condition
+        return f"{self._past.controls.condition} · End: back to live"
+
+    @property
+    def position(self) -> float | None:
+        return self._past.controls.position if self._past else self._live.position
+
+    @property
+    def extent(self) -> tuple[float, float] | None:
+        return self._past.controls.extent if self._past else self._live.extent
+
+    @property
+    def tuning(self) -> Tuning | None:
+        return None if self._past else self._live.tuning
+
+    @property
+    def question(self) -> Question | None:
+        return self._live.question
+
+    @property
+    def actions(self) -> tuple[Action, ...]:
+        if self._past is None:
+            return (*self._live.actions, *self._beginnings)
+        others = (action for action in self._past.controls.actions if action.name != "end")
+        return (Action("end", ("end",), "back to live", self._leave), *others)
+
+    async def close(self) -> None:
+        """Lets go of the recording."""
+        past, self._past = self._past, None
+        if past is not None:
+            await past.close()
+
+    def _beginning(self, name: str, key: str, label: str, prompt: str = "") -> Action:
+        async def run(answer: str) -> None:
+            await self._begin(name, answer)
+
+        return Action(name, (key,), label, run, prompt, footer=False)
+
+    async def _begin(self, name: str, answer: str) -> None:
+        if self._recorder is None or not self._recorder.path:
+            raise UsageError("nothing is recorded, so there is no past to look at")
+        past = _Past(Recording(Path(self._recorder.path)))
+        try:
+            await past.do(name, answer)
+        except BaseException:
+            await past.close()
+            raise
+        self._past = past
+
+    async def _leave(self, _: str) -> None:
+        await self.close()
+
+
+class _Past:
+    """A paused replay of what has been recorded so far, which goes on growing."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+        self._source = ReplaySource(recording, recording.end, playing=False)
+        self.controls: Controls = self._source.controls
+        self.session = Session(self._source)
+        self._running = asyncio.create_task(self.session.run())
+
+    async def do(self, name: str, answer: str) -> None:
+        await self.session.until(lambda state: state.started is not None)
+        before = self.session.revision
+        await next(action for action in self.controls.actions if action.name == name).run(answer)
+        await self.session.until(lambda _: self.session.revision > before)
+
+    async def close(self) -> None:
+        await self._source.close()
+        await self._running
+        self._recording.close()

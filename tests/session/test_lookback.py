@@ -1,0 +1,104 @@
+"""The past of a live session is looked at while load, recording and state go on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from cockpit.model.clock import Clock
+from cockpit.model.errors import UsageError
+from cockpit.model.load import LoadPlan
+from cockpit.profiles.profile import Profile
+from cockpit.session.live import LiveSource
+from cockpit.session.lookback import can_look_back
+from cockpit.session.loop import Session
+from cockpit.session.recording.reader import Recording
+from cockpit.session.recording.writer import RecordingWriter
+from cockpit.tui.app import CockpitApp
+from cockpit.tui.widgets.position import Position
+from cockpit.tui.widgets.topline import TopLine
+from tests.servers import http_server
+from tests.tui.driving import text_of, until
+
+PLAN = {"concurrency": 2, "duration": 120.0}
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with http_server() as base:
+        yield f"{base}/"
+
+
+def session_of(url: str, file: Path | None) -> Session:
+    source = LiveSource(Profile(name="x", plan=LoadPlan(url=url, **PLAN)), Clock())  # type: ignore[arg-type]
+    return can_look_back(Session(source, RecordingWriter(file) if file else None))
+
+
+@pytest.fixture
+async def live(url: str, tmp_path: Path) -> AsyncIterator[Session]:
+    session = session_of(url, tmp_path / "s.cockpit")
+    running = asyncio.create_task(session.run())
+    yield session
+    await session.source.close()
+    await running
+
+
+async def do(session: Session, name: str, answer: str = "") -> None:
+    await next(action for action in session.controls.actions if action.name == name).run(answer)
+
+
+async def holds(session: Session, condition: Callable[[], bool]) -> None:
+    await asyncio.wait_for(session.until(lambda _: condition()), 60)
+
+
+async def test_the_past_is_shown_and_the_present_goes_on(live: Session, tmp_path: Path) -> None:
+    await do(live, "mark", "before")
+    await do(live, "toggle")
+    await holds(live, lambda: len(live.state.seconds) >= 3)
+    await do(live, "home")
+    assert live.controls.mode == "LOOKING BACK" and "End: back to live" in live.controls.condition
+    assert (live.controls.position, live.controls.tuning) == (0.0, None)
+    assert live.shown.running is None and live.shown.t == 0.0 and live.state.running == 1
+    seconds, shown = len(live.state.seconds), live.shown
+    await holds(live, lambda: len(live.state.seconds) > seconds + 1)
+    assert live.shown == shown
+    extent = live.controls.extent
+    assert extent is not None and extent[1] > 2
+    await do(live, "next")
+    await holds(live, lambda: [marker.text for marker in live.shown.markers] == ["before"])
+    await do(live, "mark", "said later")
+    await holds(live, lambda: [marker.text for marker in live.shown.markers] == ["before", "said later"])
+    await do(live, "end")
+    assert live.controls.mode == "LIVE" and live.shown is live.state and live.state.running == 1
+    await do(live, "toggle")
+    await live.source.close()
+    await holds(live, lambda: live.state.ended)
+    assert live.recorder is not None
+    await asyncio.to_thread(live.recorder.close)
+    with Recording(tmp_path / "s.cockpit") as recording:
+        assert [note.text for note in recording.notes] == ["said later"]
+        assert recording.ended and recording.damage == ""
+
+
+async def test_without_a_recording_there_is_no_past(url: str) -> None:
+    session = session_of(url, None)
+    with pytest.raises(UsageError, match="nothing is recorded"):
+        await do(session, "back")
+    assert session.controls.mode == "LIVE"
+
+
+async def test_the_screen_says_that_one_looks_at_the_past(url: str, tmp_path: Path) -> None:
+    session = session_of(url, tmp_path / "s.cockpit")
+    app = CockpitApp(session, autostart="toggle")
+    async with app.run_test(size=(120, 40)) as pilot:
+        top = app.screen.query_one(TopLine)
+        await until(pilot, lambda: len(session.state.seconds) >= 2)
+        await pilot.press("left")
+        await until(pilot, lambda: "LOOKING BACK PAUSED · End: back to live" in text_of(top))
+        assert app.screen.query_one(Position).display
+        await pilot.press("end")
+        await until(pilot, lambda: "LIVE c=2" in text_of(top) and not app.screen.query_one(Position).display)
+        assert session.state.running == 1
