@@ -54,7 +54,9 @@ def _run(options: Namespace) -> CheckResult | None:
     if cap is None and profile.plan.duration is None and not profile.plan.stages:
         cap = DEFAULT_CAP
     with hlog_into(options.hlog) as listen:
-        outcome = headless(profile, options.ssh_config, Keeping(options.record), limit=cap, listen=listen, stop_when=breaker)
+        outcome = headless(
+            profile, options.ssh_config, Keeping(options.record), limit=cap, listen=listen, stop_when=breaker
+        )
     result = run_result(outcome.state, outcome.state.runs)
     if result is None:
         if outcome.interrupted:

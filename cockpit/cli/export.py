@@ -11,8 +11,8 @@ from cockpit.model.errors import EXIT_GOOD, UsageError
 from cockpit.model.events import encode
 from cockpit.model.text import escaped
 from cockpit.report.sources import parse_source, read_state
+from cockpit.session.playback import parse_jump
 from cockpit.session.recording.reader import Recording
-from cockpit.session.replay import parse_jump
 
 FORMATS = ("jsonl", "csv", "hlog", "cast", "svg")
 _SMALLEST, _LARGEST = (20, 5), (500, 200)

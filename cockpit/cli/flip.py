@@ -11,7 +11,7 @@ import msgspec
 
 from cockpit.analysis.arms import repeated_verdict
 from cockpit.analysis.verdict import Verdict
-from cockpit.cli.live import open_recorder, say_trouble, terminated_like_interrupted
+from cockpit.cli.live import Keeping, say_trouble, terminated_like_interrupted
 from cockpit.cli.terminal import tell
 from cockpit.model.clock import Clock
 from cockpit.model.errors import EXIT_GOOD, EXIT_INTERRUPTED, UsageError
@@ -54,7 +54,7 @@ def _values(options: Namespace, profile: Profile) -> dict[str, str]:
 
 
 async def _flip(options: Namespace, profile: Profile, values: Mapping[str, str]) -> int:
-    recorder: Recorder | None = open_recorder(options.record)
+    recorder: Recorder | None = Keeping(options.record).recorder(profile.name)
     source = LiveSource(profile, Clock(), ssh_config=options.ssh_config)
     session = Session(source, recorder)
     taking = asyncio.create_task(session.run())

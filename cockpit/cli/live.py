@@ -7,7 +7,7 @@ import signal
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,9 +75,7 @@ def headless(
 
     `limit` seconds of load at the most, and until `stop_when`; `listen` is given every event as it comes.
     """
-    return asyncio.run(
-        _headless(profile, ssh_config, keeping.recorder(profile.name), limit, quiet, listen, stop_when)
-    )
+    return asyncio.run(_headless(profile, ssh_config, keeping.recorder(profile.name), limit, quiet, listen, stop_when))
 
 
 async def _headless(

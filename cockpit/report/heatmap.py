@@ -11,8 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from cockpit.model.fold_load import LATENCY_EDGES
-from cockpit.model.state import LoadSecond
+from cockpit.model.state import LATENCY_EDGES, LoadSecond
 from cockpit.model.text import milliseconds
 from cockpit.report.charts import HEIGHT, WIDTH, Axis, Chart, decades
 

@@ -17,8 +17,8 @@ from cockpit.model.events import AnyEvent
 from cockpit.model.fold import fold, fold_all
 from cockpit.model.fold_load import cut
 from cockpit.model.state import State
+from cockpit.session.playback import parse_jump
 from cockpit.session.recording.reader import Recording
-from cockpit.session.replay import parse_jump
 
 _SQLITE = b"SQLite format 3\0"
 # Ticks of a row may reach beyond the end of a stretch by this much (s): a tick is not cut.
