@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # LAB=0 leaves the real servers out of `make test`.
 LAB ?= 1
 
-.PHONY: help setup demo test check lab lab-down bench screenshots clean
+.PHONY: help setup demo test check lab lab-down studies bench screenshots clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,6 +41,10 @@ lab: setup ## bring the lab up to play with; prints the profile and options to u
 
 lab-down: setup ## take the lab down, leaving nothing
 	@$(BIN)/python -m tests.lab down
+
+studies: setup ## run all shipped studies in their short form on the lab; their tables go into the README
+	@sh tests/lab/install
+	@$(BIN)/python -m tests.lab.studies --readme
 
 bench: setup ## generator cost beside wrk, ab and hey; screen cost
 	@$(BIN)/python -m tests.bench

@@ -71,6 +71,10 @@ def make_parser() -> argparse.ArgumentParser:
     _add_tune(tune)
     tune.set_defaults(command=_lazy("cockpit.cli.tune", "tune"))
 
+    study = commands.add_parser("study", help="a profile's planned series of runs, to its table and verdicts")
+    _add_study(study)
+    study.set_defaults(command=_lazy("cockpit.cli.study", "study"))
+
     replay = commands.add_parser("replay", help="show a recording on the same screen; one that is written is followed")
     replay.add_argument("file", type=_recording, metavar="FILE|NAME", help="a file, or a name in cockpit recordings")
     replay.add_argument("--at", default="0", metavar="T", help="begin at 90s, +2m, -30s (from the end), or 14:05")
@@ -90,7 +94,7 @@ def make_parser() -> argparse.ArgumentParser:
     recordings.set_defaults(command=_lazy("cockpit.cli.recordings", "recordings"))
 
     schema = commands.add_parser("schema", help="JSON Schema of --json, or of a profile")
-    schema.add_argument("of", choices=("run", "check", "compare", "profile"))
+    schema.add_argument("of", choices=("run", "check", "compare", "study", "profile"))
     schema.set_defaults(command=_lazy("cockpit.cli.schema", "schema"))
 
     demo = commands.add_parser("demo", help="the cockpit on an embedded web server and SSH host")
@@ -215,6 +219,23 @@ def _recording(text: str) -> Path:
     from cockpit.session.recording.shelf import find
 
     return find(text)
+
+
+def _add_study(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("profile", metavar="PROFILE", help="a profile with a [study] (path, or name in profiles/)")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--short", action="store_true", help="its short form: minutes, for a sanity run")
+    form.add_argument("--full", dest="short", action="store_false", help="its full form (default)")
+    again = parser.add_mutually_exclusive_group()
+    again.add_argument("--resume", action="store_true", help="go on with an unfinished one, or refuse")
+    again.add_argument("--fresh", action="store_true", help="begin anew, whatever is there")
+    add = parser.add_argument
+    add("--dry-run", action="store_true", help="print the plan and about how long it takes, and touch nothing")
+    add("--json", action="store_true", help="the result as JSON on stdout, no screen")
+    add("--csv", type=Path, metavar="FILE", help="write the table as CSV")
+    add("-o", "--output", type=Path, metavar="DIR", help="recordings and results (default studies/PROFILE-FORM-N)")
+    add("--no-tui", action="store_true", help="no screen: progress on stderr, the result on stdout")
+    add("--ssh-config", type=Path, metavar="FILE", help="as ssh -F: read this in place of ~/.ssh/config")
 
 
 def _add_ab(parser: argparse.ArgumentParser) -> None:

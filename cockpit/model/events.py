@@ -14,6 +14,7 @@ from cockpit.model.histogram import EMPTY, Histogram
 from cockpit.model.hosts import HostConfig, HostFacts, HostReading
 from cockpit.model.knobs import Knob, ServerAction, Setting
 from cockpit.model.load import LoadPlan
+from cockpit.model.study import Study
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="event"):
@@ -268,6 +269,46 @@ class Note(Event, frozen=True, tag="note"):
     text: str
 
 
+class StudyBegun(Event, frozen=True, tag="study_begun"):
+    """A study begins, or goes on: its plan, how many `steps` that is, and how many of them were `done` before."""
+
+    study: Study
+    steps: int
+    done: int = 0
+
+
+class StudyRun(Event, frozen=True, tag="study_run"):
+    """The next run, number `run` of the session, belongs to a `step` (from 0) of the study: the `arm` in a `round`
+    (from 1), on a `rung`, in a pass. `turn` counts from 1 how often the step has come to that pass; 0 is a warm-up."""
+
+    run: int
+    step: int
+    round: int
+    arm: str
+    rung: float | None = None
+    part: str = ""
+    turn: int = 1
+
+
+class StudyLook(Event, frozen=True, tag="study_look"):
+    """What a look of the study printed before (`after`: after) a run; `detail` says why it could not be had."""
+
+    run: int
+    look: str
+    host: str
+    after: bool
+    text: str = ""
+    detail: str = ""
+
+
+class StudyStepEnded(Event, frozen=True, tag="study_step_ended"):
+    """A step is done: the `counted` runs of the session are its result. Not `steady`: they never agreed."""
+
+    step: int
+    counted: tuple[int, ...]
+    steady: bool = True
+
+
 AnyEvent = (
     SessionStarted
     | SessionEnded
@@ -288,6 +329,10 @@ AnyEvent = (
     | ActionBegun
     | ActionEnded
     | Note
+    | StudyBegun
+    | StudyRun
+    | StudyLook
+    | StudyStepEnded
 )
 
 

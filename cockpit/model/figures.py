@@ -20,6 +20,7 @@ __all__ = [
     "RunResult",
     "figure",
     "host_figures",
+    "is_figure",
     "is_host_figure",
     "is_latency",
     "latency",
@@ -154,6 +155,12 @@ def figure(result: RunResult, name: str) -> float | None:
         window = result.hosts.get(head)
         return host_figures(window, result.seconds).get(rest) if window and window.seconds > 0 else None
     raise KeyError(name)
+
+
+def is_figure(name: str) -> bool:
+    """Whether `figure` knows the name, whatever hosts there are."""
+    head, _, rest = name.partition(".")
+    return name in _PLAIN or is_latency(name) or (head in LATENCIES and is_latency(rest)) or is_host_figure(rest)
 
 
 def is_latency(name: str) -> bool:

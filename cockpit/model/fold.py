@@ -11,6 +11,7 @@ from cockpit.model import events as ev
 from cockpit.model.fold_hosts import host_changed, host_sample
 from cockpit.model.fold_load import load_adjusted, run_ended, run_started, split_segment, tick, worker_lost
 from cockpit.model.fold_panes import panes_of, status_read, tail_changed, tail_text
+from cockpit.model.fold_study import study_begun, study_look, study_run, study_step_ended
 from cockpit.model.knobs import Setting
 from cockpit.model.markers import mark
 from cockpit.model.state import ActionRun, Change, HostState, KnobState, Marker, State
@@ -151,4 +152,8 @@ _FOLDS: dict[type, Callable[[State, Any], State]] = {
     ev.ActionBegun: _action_begun,
     ev.ActionEnded: _action_ended,
     ev.Note: _note,
+    ev.StudyBegun: study_begun,
+    ev.StudyRun: study_run,
+    ev.StudyLook: study_look,
+    ev.StudyStepEnded: study_step_ended,
 }

@@ -25,9 +25,20 @@ _MEANS = (
     *_names("net", NetRates),
     *_names("memory.mean", MemoryUse),
     *(f"load.{name}" for name in ("1", "5", "15", "running", "blocked")),
-    *(f"processes.{name}" for name in ("mean", "rss", "unshared", "pss")),
+    *(f"processes.{name}" for name in ("mean", "rss", "unshared", "pss", "user", "system")),
 )
-_COUNTS = ("count", "births", "deaths", "births_per_s", "deaths_per_s", "defunct", "unseen")
+_COUNTS = (
+    "count",
+    "births",
+    "deaths",
+    "births_per_s",
+    "deaths_per_s",
+    "defunct",
+    "unseen",
+    "cpu",
+    "rss_each",
+    "unshared_each",
+)
 # All names but those of single disks and interfaces, which are `disk.sda.util`, `net.eth0.rxkb`.
 HOST_FIGURES = (
     *_MEANS,
@@ -57,7 +68,8 @@ def host_figures(window: HostWindow, seconds: float = 0.0) -> dict[str, float]:
 
     `memory.X` is at the end, `memory.start.X` at the start, `memory.mean.X` the mean; bytes. `io.start` and `io.end`
     are the first and the last 5 s, or halves where that is less. `processes.count` is at the end, `births`, `deaths`
-    and `unseen` over the window, `defunct` the most seen at once, `mean`, `rss`, `unshared` and `pss` means. `coverage`
+    and `unseen` over the window, `defunct` the most seen at once, `mean`, `rss`, `unshared` and `pss` means, `rss_each`
+    and `unshared_each` a process of those, `user`, `system` and both as `cpu` per cent of one core. `coverage`
     is how much of the window, or of `seconds` where that is longer, the host was read at its pace; per cent.
     """
     figures = {name: found for name in (*_MEANS, *window.sums) if (found := mean(window, name)) is not None}
@@ -65,7 +77,7 @@ def host_figures(window: HostWindow, seconds: float = 0.0) -> dict[str, float]:
         figures |= _values(part, told) if told else {}
     figures |= _values("memory", memory_use(window.last.reading))
     figures |= _values("memory.start", memory_use(window.first.reading))
-    figures |= _processes(window)
+    figures |= _processes(window) | _each(figures)
     figures["coverage"] = _coverage(window, seconds)
     return dict(sorted(figures.items(), key=_order))
 
@@ -89,6 +101,17 @@ def _processes(window: HostWindow) -> dict[str, float]:
         "processes.defunct": window.most_defunct,
         "processes.unseen": window.unseen,
     }
+
+
+def _each(figures: dict[str, float]) -> dict[str, float]:
+    """CPU of the watched processes, and what one of them has of the memory that they have together."""
+    found = {}
+    if "processes.user" in figures:
+        found["processes.cpu"] = figures["processes.user"] + figures["processes.system"]
+    if figures.get("processes.mean"):
+        for name in ("rss", "unshared"):
+            found[f"processes.{name}_each"] = figures[f"processes.{name}"] / figures["processes.mean"]
+    return found
 
 
 def _coverage(window: HostWindow, seconds: float) -> float:

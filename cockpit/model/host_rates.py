@@ -30,6 +30,7 @@ class Step(NamedTuple):
     """The time between two readings of one boot. `seconds` are the host's own, `ticks` those its CPU lines tell of.
 
     `disks` are with the requests that each has done. Births and deaths are of the watched processes, `forks` of all.
+    `spent` is CPU time (s) of the watched processes, user and system.
     """
 
     seconds: float
@@ -43,6 +44,7 @@ class Step(NamedTuple):
     births: int
     deaths: int
     forks: int
+    spent: tuple[float, float] = (0.0, 0.0)
 
 
 def step_between(old: HostReading, new: HostReading, facts: HostFacts) -> Step:
@@ -65,7 +67,22 @@ def step_between(old: HostReading, new: HostReading, facts: HostFacts) -> Step:
         births=births,
         deaths=deaths,
         forks=new.forks - old.forks,
+        spent=cpu_spent(old, new, facts.hz),
     )
+
+
+def cpu_spent(old: HostReading, new: HostReading, hz: int) -> tuple[float, float]:
+    """CPU time (s) of the watched processes between two readings, user and system.
+
+    What a process used between the last reading that has it and its end is not known, and not in it.
+    """
+    known = {(process.pid, process.start): (process.utime, process.stime) for process in old.processes}
+    user = system = 0
+    for process in new.processes:
+        before = known.get((process.pid, process.start), (0, 0))
+        user += max(0, process.utime - before[0])
+        system += max(0, process.stime - before[1])
+    return user / hz, system / hz
 
 
 def most_ticks(seconds: float, hz: int) -> float:

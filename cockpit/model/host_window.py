@@ -153,6 +153,9 @@ def _weighted(step: Step, points: tuple[HostPoint, HostPoint] | None) -> Iterato
         yield from _fields(f"net.{net.name}", net, seconds)
     for disk, requests in step.disks:
         yield from _fields(f"disk.{disk.name}", disk, seconds, {"areq_sz": requests, "await_": requests})
+    user, system = step.spent
+    yield "processes.user", Weighted(100 * user, seconds)
+    yield "processes.system", Weighted(100 * system, seconds)
     if points:
         yield from _gauges(*points, seconds)
 

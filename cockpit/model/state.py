@@ -12,11 +12,20 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from cockpit.model.events import Group, HostCondition, HostSample, SessionStarted
+from cockpit.model.events import (
+    Group,
+    HostCondition,
+    HostSample,
+    SessionStarted,
+    StudyLook,
+    StudyRun,
+    StudyStepEnded,
+)
 from cockpit.model.histogram import EMPTY, Histogram
 from cockpit.model.hosts import HostConfig, HostFacts, IoCounters, ProcessCounters, StatusPage
 from cockpit.model.knobs import Knob, Setting
 from cockpit.model.load import LoadPlan
+from cockpit.model.study import Study
 
 # Bucket edges (ns) of LoadSecond.density: eight a decade from 1 µs to 100 s, as a heat map needs them.
 LATENCY_EDGES = tuple(round(1000 * 10 ** (step / 8)) for step in range(8 * 8 + 1))
@@ -477,6 +486,20 @@ class ActionRun(msgspec.Struct, frozen=True, kw_only=True):
     detail: str = ""
 
 
+class StudyState(msgspec.Struct, frozen=True, kw_only=True):
+    """A study as far as it has come in this session: its runs, what was looked at, the steps that are done.
+
+    `steps` are those of the whole study, `before` of them were done in earlier sessions.
+    """
+
+    study: Study
+    steps: int
+    before: int = 0
+    runs: tuple[StudyRun, ...] = ()
+    looks: tuple[StudyLook, ...] = ()
+    done: tuple[StudyStepEnded, ...] = ()
+
+
 class State(msgspec.Struct, frozen=True, kw_only=True):
     """A session at the instant `t`. The empty State() is before anything happened."""
 
@@ -494,6 +517,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     actions: tuple[ActionRun, ...] = ()
     markers: tuple[Marker, ...] = ()
     filling: tuple[Filling, ...] = ()
+    study: StudyState | None = None
 
     @property
     def segment(self) -> Segment | None:

@@ -10,14 +10,17 @@ import msgspec
 from cockpit.model.hosts import HostConfig
 from cockpit.model.knobs import Knob, ServerAction
 from cockpit.model.load import LoadPlan
+from cockpit.model.study import Study
 from cockpit.profiles.knobs import to_knob
 from cockpit.profiles.plan import Wrong, make_plan, seconds_of
 from cockpit.profiles.sections import Host, ProfileFile
+from cockpit.profiles.study import to_study
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """`name` is the file's, without its ending. `thresholds` and `abort_on` are expressions, not yet parsed; the rest
-    of what `check` needs is as in its section, `cap` in seconds."""
+    of what `check` needs is as in its section, `cap` in seconds. `short_study`
+    is the study in its short form; the same as `study` where the file has none."""
 
     name: str
     question: str = ""
@@ -30,6 +33,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     baseline: str = ""
     steady: bool = False
     cap: float | None = None
+    study: Study | None = None
+    short_study: Study | None = None
 
 
 def to_profile(name: str, file: ProfileFile, folder: Path = Path()) -> Profile:
@@ -46,18 +51,22 @@ def to_profile(name: str, file: ProfileFile, folder: Path = Path()) -> Profile:
         if named not in hosts:
             allowed = ", ".join(sorted(hosts)) or "none is defined"
             raise Wrong(f"{key}.host", f"found {named!r}; allowed: a [[host]] of this file ({allowed})")
+    knobs = tuple(to_knob(knob, hosts[knob.host]) for knob in file.knob)
+    study = to_study(file, knobs, folder) if file.study else None
     return Profile(
         name=name,
         question=file.question.strip(),
         plan=make_plan(file.target, file.load, file.tls, file.request, folder),
         hosts=tuple(msgspec.convert(msgspec.to_builtins(host), HostConfig) for host in file.host),
-        knobs=tuple(to_knob(knob, hosts[knob.host]) for knob in file.knob),
+        knobs=knobs,
         actions=tuple(msgspec.convert(msgspec.to_builtins(action), ServerAction) for action in file.action),
         thresholds=file.check.thresholds,
         abort_on=file.check.abort_on,
         baseline=file.check.baseline,
         steady=file.check.steady,
         cap=seconds_of("check.cap", file.check.cap),
+        study=study,
+        short_study=to_study(file, knobs, folder, short=True) if file.study else None,
     )
 
 

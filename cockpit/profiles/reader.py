@@ -12,7 +12,8 @@ import msgspec
 from cockpit.model.errors import ProfileError
 from cockpit.profiles.plan import Wrong
 from cockpit.profiles.profile import Profile, to_profile
-from cockpit.profiles.sections import ProfileFile, Section
+from cockpit.profiles.section import Section
+from cockpit.profiles.sections import ProfileFile
 
 _AT = re.compile(r"(?P<problem>.*?)(?: - at `(?P<path>\$.*)`)?", re.DOTALL)
 _NAMED = re.compile(r"Object (contains unknown|missing required) field `(.*)`")

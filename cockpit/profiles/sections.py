@@ -4,22 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-import msgspec
-from msgspec import Meta
+from msgspec import Meta, field
 
 from cockpit.model.hosts import StatusKind
 from cockpit.model.knobs import Cost, KnobKind
+from cockpit.profiles.section import Duration, Name, Positive, Section, Seed
+from cockpit.profiles.study_sections import StudySection
 
-Positive = Annotated[int, Meta(gt=0)]
-Seed = Annotated[int, Meta(ge=0)]
-Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
 Method = Annotated[str, Meta(pattern=r"^[A-Z]+$")]
-Duration = float | str
 Status = Annotated[int, Meta(ge=100, le=999)]
-
-
-class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A table of the file; a key it does not name is an error."""
 
 
 class ExpectSection(Section, frozen=True, kw_only=True):
@@ -50,7 +43,7 @@ class RequestSection(Section, frozen=True, kw_only=True):
     name: Name
     path: str = ""
     method: Method = "GET"
-    headers: dict[str, str] = {}
+    headers: dict[str, str] = field(default_factory=dict)
     body: str | None = None
     body_file: str | None = None
     auth: str | None = None
@@ -81,7 +74,7 @@ class Load(Section, frozen=True, kw_only=True):
     keepalive: bool = True
     timeout: Duration = 30.0
     method: Method = "GET"
-    headers: dict[str, str] = {}
+    headers: dict[str, str] = field(default_factory=dict)
     body: str | None = None
     body_file: str | None = None
     auth: str | None = None
@@ -182,3 +175,4 @@ class ProfileFile(Section, frozen=True, kw_only=True):
     knob: tuple[KnobSection, ...] = ()
     action: tuple[ActionSection, ...] = ()
     check: Check = Check()
+    study: StudySection | None = None

@@ -26,6 +26,7 @@ from cockpit.session.live_load import LiveLoad
 from cockpit.tuning.applied import Applied, ChangeFailed
 from cockpit.tuning.plan import Plan
 from cockpit.tuning.probing import probe_of
+from cockpit.tuning.reason import useful_line
 from cockpit.tuning.remote import Following, Remote, privileged
 from cockpit.tuning.terms import Approval, Watch, whoami
 from cockpit.tuning.tuner import Tuner
@@ -71,6 +72,19 @@ class LiveTuning:
     def flipping(self) -> str:
         return self._flips.words if self._flips else ""
 
+    @property
+    def values(self) -> Mapping[str, str | None]:
+        """The knobs' values as they were read or set last; None is: not set there."""
+        return self._values
+
+    async def look(self, host: str, command: str, seconds: float = 30.0) -> str:
+        """What a command prints on the host. Raises HostError, ChangeRefused with what it says when it fails."""
+        done = await self._remotes[host].run(command, timeout=seconds)
+        if done.exit_status != 0:
+            silent = f"it failed without a word (exit status {done.exit_status})"
+            raise ChangeRefused(f"{host}: {useful_line(done.stderr, done.stdout) or silent}")
+        return done.stdout.decode("utf-8", "replace").rstrip("\n")
+
     async def refresh(self) -> None:
         for host in {knob.host for knob in self._knobs.values()}:
             await self.read_host(host)
@@ -88,7 +102,7 @@ class LiveTuning:
         ]
         return tuple(Preview(plan.host, plan.diff, plan.cost) for plan in plans)
 
-    async def apply(self, values: Mapping[str, str], confirm_within: float | None = None) -> None:
+    async def apply(self, values: Mapping[str, str | None], confirm_within: float | None = None) -> None:
         async with self._turn():
             for host, assignments in self._by_host(values).items():
                 await self._apply(host, assignments, confirm_within)
@@ -269,7 +283,7 @@ class LiveTuning:
         self._values[knob.name] = value
         self._emit(KnobRead(t=self._clock.now(), knob=knob.name, host=knob.host, value=value))
 
-    def _by_host(self, values: Mapping[str, str]) -> dict[str, list[tuple[Knob, str | None]]]:
+    def _by_host(self, values: Mapping[str, str | None]) -> dict[str, list[tuple[Knob, str | None]]]:
         chosen: dict[str, list[tuple[Knob, str | None]]] = {}
         for name, value in values.items():
             knob = self._knob(name)

@@ -10,7 +10,8 @@ from tests.lab.apache import JK_FILES, apache
 from tests.lab.services import HELLO, File, Service
 
 WEBAPP = Path(__file__).with_name("webapp")
-REQUESTS = tuple(sorted((WEBAPP / "requests").glob("*.xml")))
+# The posts that profiles/topologies.toml sends.
+REQUESTS = tuple(sorted((WEBAPP.parents[2] / "profiles/requests").glob("*.xml")))
 BASE = "/var/lib/tomcat10"
 SHOP = f"{BASE}/webapps/shop"
 SOURCES = "/usr/src/shop"

@@ -33,10 +33,12 @@ _NAMES = {
     "births_per_s": "births/s",
     "deaths_per_s": "deaths/s",
     "unshared": "own",
+    "rss_each": "rss each",
+    "unshared_each": "own each",
     "errors": "err/s",
     "drops": "drop/s",
 }
-_BYTES = ("processes.rss", "processes.unshared", "processes.pss")
+_BYTES = ("processes.rss", "processes.unshared", "processes.pss", "processes.rss_each", "processes.unshared_each")
 
 
 def averages_rows(host: HostState, row: Segment | None, width: int) -> tuple[Line, Sequence[Line]]:

@@ -1,0 +1,192 @@
+"""`cockpit study`: a planned series of runs, from its plan to its verdicts."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import sys
+from argparse import Namespace
+from collections.abc import Callable
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from cockpit.cli.live import open_recorder, say_trouble, terminated_like_interrupted
+from cockpit.cli.load_options import named_profile
+from cockpit.cli.study_folder import Place, locked, open_place, sessions_of
+from cockpit.cli.study_progress import plan_text, show_study
+from cockpit.cli.terminal import on_terminal, tell
+from cockpit.model.clock import Clock
+from cockpit.model.errors import (
+    EXIT_GOOD,
+    EXIT_INTERRUPTED,
+    EXIT_UNSTEADY,
+    ProfileError,
+    UsageError,
+)
+from cockpit.model.study import Study
+from cockpit.profiles.plan import Wrong
+from cockpit.profiles.profile import Profile
+from cockpit.report.study import study_markdown, study_text
+from cockpit.report.study_json import study_csv, study_json
+from cockpit.session.live import LiveSource
+from cockpit.session.loop import Session
+from cockpit.study.journal import Journal, read_journal
+from cockpit.study.plan import located, names_of, steps
+from cockpit.study.restore import put_back
+from cockpit.study.results import StudyResult, collect, steps_done
+from cockpit.study.runner import Runner
+
+# What the folder of a study holds beside its recordings once there is a result.
+RESULTS: dict[str, Callable[[StudyResult], str]] = {
+    "result.txt": lambda result: study_text(result) + "\n",
+    "result.md": study_markdown,
+    "result.json": lambda result: study_json(result) + "\n",
+    "result.csv": study_csv,
+}
+
+
+def study(options: Namespace) -> int:
+    """Exit 0: done and steady; 4: something never settled; 5: a change was undone; 130: interrupted."""
+    profile, chosen = _chosen(options)
+    if options.dry_run:
+        tell(plan_text(profile, chosen))
+        return EXIT_GOOD
+    place = open_place(options, profile.name, chosen)
+    try:
+        return asyncio.run(_study(options, profile, chosen, place))
+    finally:
+        place.lock.release()
+
+
+def _chosen(options: Namespace) -> tuple[Profile, Study]:
+    """The profile and its study in the form asked for, each name of a URL with where it is reached."""
+    try:
+        profile = named_profile(options.profile)
+    except Wrong as error:
+        raise UsageError(str(error)) from None
+    found = profile.short_study if options.short else profile.study
+    if found is None:
+        raise ProfileError(f"{profile.name}: has no [study]; add one, or use: cockpit run {options.profile}")
+    addresses = {name: address for name in names_of(found) if (address := _address(name, options.ssh_config))}
+    found = replace(found, addresses=tuple(addresses.items()))
+    return replace(profile, plan=located(found.plan, addresses)), found
+
+
+def _address(name: str, ssh_config: Path | None) -> str:
+    """Where ssh_config says that a server is which no resolver knows; "" where it need not or cannot be said."""
+    from cockpit.hosts.ssh_settings import Destination, read_settings
+
+    try:
+        socket.getaddrinfo(name, None)
+        return ""
+    except OSError:
+        settings = read_settings(Destination(name), ssh_config)
+        return "" if settings.host == name else settings.host
+
+
+async def _study(options: Namespace, profile: Profile, chosen: Study, place: Place) -> int:
+    """Puts back what a killed study left, does the steps that are left, and tells the result."""
+    if place.left is not None:
+        await _put_back_left(place.left)
+    if place.journal.touched:
+        print(f"cockpit: {place.folder}: putting back the settings that a killed study left", file=sys.stderr)
+        place = place._replace(journal=await put_back(place.folder, place.journal))
+    done = steps_done(sessions_of(place.folder), chosen)
+    interrupted = False
+    if len(done) < len(steps(chosen)):
+        interrupted = await _go(options, profile, chosen, place, done)
+    result = collect(sessions_of(place.folder), profile.name)
+    if result is None or not result.cells:
+        return EXIT_INTERRUPTED if interrupted else EXIT_GOOD
+    for name, written in RESULTS.items():
+        (place.folder / name).write_text(written(result), encoding="utf-8")
+    if options.csv:
+        _write(options.csv, study_csv(result))
+    tell(study_json(result) if options.json else study_text(result))
+    print(f"cockpit: recorded in {place.folder}", file=sys.stderr)
+    if interrupted:
+        return EXIT_INTERRUPTED
+    return EXIT_GOOD if result.steady else EXIT_UNSTEADY
+
+
+async def _put_back_left(folder: Path) -> None:
+    """Puts back what a killed study left that another begins in place of."""
+    lock = locked(folder)
+    try:
+        journal = read_journal(folder)
+        if journal is not None:
+            print(f"cockpit: {folder}: putting back the settings that a killed study left", file=sys.stderr)
+            await put_back(folder, journal)
+    finally:
+        lock.release()
+
+
+async def _go(options: Namespace, profile: Profile, chosen: Study, place: Place, done: frozenset[int]) -> bool:
+    """Runs what is left, with the screen on a terminal; whether somebody interrupted it."""
+    source = LiveSource(profile, Clock(), ssh_config=options.ssh_config)
+    recorder = open_recorder(place.recording)
+    session = Session(source, recorder)
+    journal = _journal(options, profile, chosen, place.journal)
+    runner = Runner(session, source, chosen, place.folder, journal, done)
+    try:
+        if options.no_tui or options.json or not on_terminal():
+            return await _headless(session, source, runner)
+        return await _on_screen(session, runner)
+    finally:
+        say_trouble(recorder)
+        if not session.state.runs:
+            place.recording.unlink(missing_ok=True)
+
+
+async def _headless(session: Session, source: LiveSource, runner: Runner) -> bool:
+    taking = asyncio.create_task(session.run())
+    showing = asyncio.create_task(show_study(session, runner))
+    interrupted = False
+    try:
+        with terminated_like_interrupted():
+            await runner.run()
+    except asyncio.CancelledError:
+        interrupted = True
+    finally:
+        showing.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await showing
+        await source.close()
+        await taking
+    return interrupted
+
+
+async def _on_screen(session: Session, runner: Runner) -> bool:
+    """The study's screen until it is over, or closed, which interrupts it."""
+    from cockpit.tui.screens.study import StudyApp
+
+    app = StudyApp(session, runner)
+    await app.run_async()
+    if app.failure is not None:
+        raise app.failure
+    return app.interrupted
+
+
+def _journal(options: Namespace, profile: Profile, chosen: Study, journal: Journal) -> Journal:
+    """The journal with what it takes to put things back from this session."""
+    by_name = {action.name: action for action in profile.actions}
+    return replace(
+        journal,
+        name=profile.name,
+        fingerprint=chosen.fingerprint,
+        finished=False,
+        originals={},
+        hosts=tuple(host.without_secrets() for host in profile.hosts),
+        knobs=tuple(knob for knob in profile.knobs if knob.name in chosen.knobs),
+        actions=tuple(by_name[name] for name in chosen.after),
+        ssh_config=str(options.ssh_config.absolute()) if options.ssh_config else "",
+    )
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror}") from None

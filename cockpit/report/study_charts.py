@@ -1,0 +1,136 @@
+"""Charts of a study for the terminal: rate and CPU by rung, latency distributions side by side, CPU over time."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+from cockpit.model.figures import figure
+from cockpit.model.text import milliseconds, neutral, si
+from cockpit.study.results import Cell, StudyResult
+
+_BLOCKS = " ▏▎▍▌▋▊▉█"
+_RISING = "▁▂▃▄▅▆▇█"
+_PERCENTS = (10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 100.0)
+# Rates are told of so many seconds each, at most so many of them in a line.
+_EVERY = 5
+_MOST_RATES = 20
+# Names of arms are cut to this in charts.
+_NAME = 28
+
+Chart = tuple[str, list[str]]
+
+
+def charts(result: StudyResult, width: int) -> list[Chart]:
+    """(title, lines) of every chart that has something to show; lines at most about `width` wide."""
+    found = [by_rung(result, width)] if result.study.rungs else []
+    found += [distributions(result)]
+    found += [rate_over_time(result)]
+    found += [cpu_over_time(result, host, width) for host in _hosts(result)]
+    return [chart for chart in found if chart[1]]
+
+
+def by_rung(result: StudyResult, width: int) -> Chart:
+    """A bar a rung for the rate, with the CPU of every host's watched processes beside it."""
+    cells = [cell for cell in result.cells if cell.total]
+    most = max((cell.total.rate for cell in cells if cell.total), default=0.0)
+    hosts = _hosts(result)
+    lines = [
+        f"{'':{_NAME}} {'':>6} {'req/s':>8}  {'':{_room(width, hosts)}}" + "".join(f"{_cut(h, 10):>12}" for h in hosts)
+    ]
+    for cell in cells:
+        assert cell.total is not None
+        bar = _bar(cell.total.rate / most if most else 0.0, _room(width, hosts))
+        cpus = "".join(f"{_cpu(cell, host):>12}" for host in hosts)
+        lines.append(f"{_name(cell):{_NAME}} {cell.rung:>6g} {si(cell.total.rate, 4):>8}  {bar}{cpus}")
+    return "rate by rung; CPU of each host's watched processes, per cent of a core", lines if cells else []
+
+
+def _room(width: int, hosts: Sequence[str]) -> int:
+    return max(10, width - _NAME - 20 - 12 * len(hosts))
+
+
+def _cpu(cell: Cell, host: str) -> str:
+    value = figure(cell.total, f"{host}.processes.cpu") if cell.total else None
+    return "–" if value is None else f"{value:.0f} %"
+
+
+def distributions(result: StudyResult) -> Chart:
+    """Latency by percentile, a line a cell, so that where they part can be seen."""
+    cells = [cell for cell in result.cells if cell.total and cell.total.counts.latency.count]
+    if not cells or result.study.rungs:
+        return "", []
+    lines = [f"{'':{_NAME}}" + "".join(f"{f'p{percent:g}' if percent < 100 else 'max':>9}" for percent in _PERCENTS)]
+    for cell in cells:
+        assert cell.total is not None
+        at = cell.total.counts.latency.percentile
+        values = [cell.total.counts.latency.max if percent == 100 else at(percent) for percent in _PERCENTS]
+        lines.append(f"{_name(cell):{_NAME}}" + "".join(f"{milliseconds(value):>9}" for value in values))
+    most = max(cell.total.counts.latency.max for cell in cells if cell.total)
+    least = min(cell.total.counts.latency.percentile(1) for cell in cells if cell.total)
+    lines += [f"{_name(cell):{_NAME}} {_overlay(cell, least, most)}" for cell in cells]
+    lines.append(f"{'':{_NAME}} {milliseconds(least)} ms{'logarithmic':^44}{milliseconds(most)} ms")
+    return "latency in ms, and how replies spread over it", lines
+
+
+def _overlay(cell: Cell, least: float, most: float, room: int = 60) -> str:
+    """How many replies lie where between `least` and `most`, on a logarithmic scale, as high as they are many."""
+    assert cell.total is not None
+    if not 0 < least < most:
+        return ""
+    edges = [round(1e9 * least * (most / least) ** (step / room)) for step in range(room + 1)]
+    counts = cell.total.counts.latency.between(tuple(dict.fromkeys(edges)))[:room]
+    top = max(counts, default=0)
+    # The root shows the few of the tail beside the many of the middle.
+    return "".join(_RISING[min(7, int(8 * (one / top) ** 0.5))] if one else " " for one in counts) if top else ""
+
+
+def rate_over_time(result: StudyResult) -> Chart:
+    """Replies a second in each 5 s of the last run that counts of each cell."""
+    lines = []
+    for cell in result.cells if not result.study.rungs else ():
+        seconds = list(cell.counted[-1].window.seconds) if cell.counted else []
+        fives = [seconds[at : at + _EVERY] for at in range(0, len(seconds) - _EVERY + 1, _EVERY)]
+        rates = [sum(one.completed for one in five) / sum(one.end - one.start for one in five) for five in fives]
+        if len(rates) >= 2:
+            lines.append(f"{_name(cell):{_NAME}}" + "".join(f"{si(rate, 4):>7}" for rate in rates[:_MOST_RATES]))
+    return "replies a second in each 5 s of the last run", lines
+
+
+def cpu_over_time(result: StudyResult, host: str, width: int) -> Chart:
+    """CPU of a host (per cent busy) during the last run that counts of each cell."""
+    lines = []
+    for cell in result.cells if not result.study.rungs else ():
+        points = cell.counted[-1].cpu.get(host, ()) if cell.counted else ()
+        if len(points) >= 4:
+            shown = _squeezed([busy for _, busy in points], width - _NAME - 16)
+            line = "".join(_RISING[min(7, int(busy / 100 * 8))] for busy in shown)
+            mean = sum(busy for _, busy in points) / len(points)
+            lines.append(f"{_name(cell):{_NAME}} {mean:5.1f} %  {line}")
+    return f"CPU of {neutral(host)} over the last run, per cent busy", lines
+
+
+def _squeezed(values: Sequence[float], room: int) -> list[float]:
+    """At most `room` values, each the mean of as many as it stands for."""
+    if len(values) <= room:
+        return list(values)
+    edges = [round(step * len(values) / room) for step in range(room + 1)]
+    return [sum(values[a:b]) / (b - a) for a, b in itertools.pairwise(edges) if b > a]
+
+
+def _hosts(result: StudyResult) -> list[str]:
+    return list(dict.fromkeys(host for cell in result.cells if cell.total for host in cell.total.hosts))
+
+
+def _bar(share: float, room: int) -> str:
+    eighths = round(share * room * 8)
+    whole, rest = divmod(eighths, 8)
+    return ("█" * whole + (_BLOCKS[rest] if rest else "")).ljust(room)
+
+
+def _name(cell: Cell) -> str:
+    return _cut(" · ".join(filter(None, (cell.arm, cell.part))), _NAME)
+
+
+def _cut(text: str, room: int) -> str:
+    return neutral(text, room)

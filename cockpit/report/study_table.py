@@ -1,0 +1,137 @@
+"""The table of a study: its columns, and each cell of it as a number and as text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from cockpit.model.figures import LATENCIES, RunResult, figure, is_latency
+from cockpit.model.study import Look, Study
+from cockpit.model.text import milliseconds, neutral, si, size
+from cockpit.study.results import Cell, StudyResult, StudyRunResult
+
+# What is in every table; hosts add theirs where the study does not say which it watches.
+ALWAYS = ("rate", "p50", "p99", "max", "failed")
+_OF_A_HOST = ("cpu.user", "cpu.system", "cpu.idle", "memory.used", "io.tps", "processes.births_per_s")
+_SIZES = ("memory.", "processes.rss", "processes.unshared", "processes.pss")
+_SPENT = ("processes.cpu", "processes.user", "processes.system")
+
+
+class Column(NamedTuple):
+    """A column: its name as figures are named, what heads it, its value for a result, and how that is shown."""
+
+    name: str
+    head: str
+    value: Callable[[RunResult, Sequence[StudyRunResult]], float | None]
+    shown: Callable[[float], str]
+
+
+def columns(result: StudyResult) -> tuple[Column, ...]:
+    """All columns of the table, those of the looks that count last."""
+    watched = result.study.watch or tuple(f"{host}.{name}" for host in _hosts(result) for name in _OF_A_HOST)
+    names = dict.fromkeys((*ALWAYS, *watched))
+    found = [Column(name, _head(name), _figure_of(name), _shown(name)) for name in names]
+    found += [_counter(look) for look in result.study.looks if look.counter]
+    return tuple(found)
+
+
+def _hosts(result: StudyResult) -> list[str]:
+    return list(dict.fromkeys(host for cell in result.cells if cell.total for host in cell.total.hosts))
+
+
+def _figure_of(name: str) -> Callable[[RunResult, Sequence[StudyRunResult]], float | None]:
+    return lambda total, _: figure(total, name)
+
+
+def _counter(look: Look) -> Column:
+    def grown(_: RunResult, runs: Sequence[StudyRunResult]) -> float | None:
+        found = [one for run in runs if (one := growth(look, run)) is not None]
+        return sum(found) / len(found) if found else None
+
+    return Column(f"look.{look.name}", neutral(look.name), grown, lambda value: si(value, 5))
+
+
+def growth(look: Look, run: StudyRunResult) -> float | None:
+    """By how much a counter grew over a run; None where it did not say a number both times."""
+    said = {one.after: one.text for one in run.looks if one.look == look.name and not one.detail}
+    try:
+        return float(said[True]) - float(said[False])
+    except (KeyError, ValueError):
+        return None
+
+
+def _head(name: str) -> str:
+    """What heads a column: the figure's own name, its unit where that is not plain."""
+    if name == "rate":
+        return "req/s"
+    if _in_ms(name):
+        return f"{name} ms"
+    host, _, rest = name.partition(".")
+    words = {"processes.births_per_s": "born/s", "processes.deaths_per_s": "died/s", "processes.births": "born"}
+    words |= {f"processes.{spent}": f"own %{spent}" for spent in ("cpu", "user", "system")}
+    if rest.startswith("cpu."):
+        return f"{host} %{rest[4:]}"
+    if name == "generator.cpu":
+        return "gen %cpu"
+    return f"{host} {words.get(rest, rest.replace('processes.', '').replace('_', ' '))}" if rest else name
+
+
+def _shown(name: str) -> Callable[[float], str]:
+    rest = name.partition(".")[2]
+    if name in ("generator.cpu",) or rest.startswith("cpu.") or rest in _SPENT:
+        return lambda value: f"{value:.1f}"
+    if name in ("bytes", "failed", "errors", "completed", "sent"):
+        return lambda value: f"{value:,.0f}"
+    if _in_ms(name):
+        return milliseconds
+    if rest.startswith(_SIZES):
+        return size
+    return lambda value: si(value, 4)
+
+
+def _in_ms(name: str) -> bool:
+    head, _, rest = name.partition(".")
+    return is_latency(name) or (head in LATENCIES and is_latency(rest)) or name == "generator.lag_p99"
+
+
+def value_of(column: Column, cell: Cell) -> float | None:
+    """A column's value for a cell; None where nothing counted or nothing is known."""
+    return None if cell.total is None else column.value(cell.total, cell.counted)
+
+
+def text_of(column: Column, cell: Cell) -> str:
+    value = value_of(column, cell)
+    return "–" if value is None else column.shown(value)
+
+
+def labels(result: StudyResult) -> tuple[str, ...]:
+    """What heads the columns that say which cell a row is."""
+    study = result.study
+    rung = ("rate" if study.plan.open else "c",) if study.rungs else ()
+    part = ("pass",) if len(study.passes) > 1 else ()
+    return ("arm", *rung, *part)
+
+
+def place_of(study: Study, cell: Cell) -> tuple[str, ...]:
+    """Which cell a row is, as `labels` names it."""
+    rung = (f"{cell.rung:g}",) if cell.rung is not None else ()
+    part = (neutral(cell.part),) if len(study.passes) > 1 else ()
+    return (neutral(cell.arm), *rung, *part)
+
+
+def rows(result: StudyResult) -> list[list[str]]:
+    """The table with its head, as text."""
+    chosen = columns(result)
+    head = [*labels(result), "runs", *(column.head for column in chosen)]
+    return [head, *([*place_of(result.study, cell), _runs(cell), *_texts(chosen, cell)] for cell in result.cells)]
+
+
+def _texts(chosen: Sequence[Column], cell: Cell) -> list[str]:
+    return [text_of(column, cell) for column in chosen]
+
+
+def _runs(cell: Cell) -> str:
+    """How many count, and how many were left out."""
+    left_out = len(cell.left_out)
+    marks = ("" if cell.steady else " ~") + ("" if cell.whole else " …")
+    return f"{len(cell.counted)}{f'+{left_out}' if left_out else ''}{marks}"

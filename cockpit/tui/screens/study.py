@@ -1,0 +1,100 @@
+"""The main screen with a study above it: what is being done, how much is left, and its table so far."""
+
+from __future__ import annotations
+
+import asyncio
+
+from textual.app import ComposeResult
+from textual.widgets import Static
+
+from cockpit.model.errors import CockpitError
+from cockpit.model.text import neutral, si
+from cockpit.session.loop import EndOfSession, Session
+from cockpit.study.runner import Runner
+from cockpit.study.words import progress_words
+from cockpit.tui.app import CockpitApp
+from cockpit.tui.screens.main import FRAME, MainScreen
+
+# Rows of the table of steps that are shown, the newest last.
+_ROWS = 4
+
+
+class StudyLine(Static):
+    """Two lines or more: progress, then the newest runs of the study."""
+
+    DEFAULT_CSS = "StudyLine { height: auto; max-height: 6; background: $panel; padding: 0 1; }"
+
+    def __init__(self, session: Session, runner: Runner) -> None:
+        super().__init__("", markup=False)
+        self._session = session
+        self._runner = runner
+
+    def on_mount(self) -> None:
+        self.refresh_words()
+        self.set_interval(FRAME, self.refresh_words)
+
+    def refresh_words(self) -> None:
+        """Puts down how far the study is."""
+        self.update("\n".join([f"study  {progress_words(self._runner.progress)}", *self._newest()]))
+
+    def _newest(self) -> list[str]:
+        state = self._session.state
+        if state.study is None:
+            return []
+        rows = {row.run: row for row in state.segments if not row.warmup}
+        counted = {run for ended in state.study.done for run in ended.counted}
+        ended = {one.step for one in state.study.done}
+        lines = []
+        for place in state.study.runs[-_ROWS:]:
+            row = rows.get(place.run)
+            if row is None:
+                continue
+            mark = "✓" if place.run in counted else "·" if place.step in ended else "…"
+            rung = "" if place.rung is None else f" {place.rung:g}"
+            part = f" {place.part}" if place.part else ""
+            lines.append(f"  {mark} round {place.round} {neutral(place.arm, 40)}{rung}{part}  {si(row.rate, 4)} req/s")
+        return lines
+
+
+class StudyScreen(MainScreen):
+    """The main screen under the study's lines."""
+
+    def __init__(self, session: Session, runner: Runner) -> None:
+        super().__init__(session)
+        self._runner = runner
+
+    def compose(self) -> ComposeResult:
+        yield StudyLine(self.session, self._runner)
+        yield from super().compose()
+
+
+class StudyApp(CockpitApp):
+    """Runs a study and shows it; leaving before its end interrupts it. The settings are put back before it closes."""
+
+    def __init__(self, session: Session, runner: Runner) -> None:
+        super().__init__(session)
+        self._runner = runner
+        self._study: asyncio.Task[None] | None = None
+
+    def get_default_screen(self) -> MainScreen:
+        return StudyScreen(self.session, self._runner)
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self._study = asyncio.create_task(self._runner.run())
+        self._study.add_done_callback(self._study_over)
+
+    def _study_over(self, task: asyncio.Task[None]) -> None:
+        failure = None if task.cancelled() else task.exception()
+        if isinstance(failure, CockpitError) or (failure is not None and not isinstance(failure, EndOfSession)):
+            self.failure = failure
+        if self._leaving is None:
+            self.action_leave(task.cancelled())
+
+    async def _end_session(self) -> None:
+        """The study first: its settings have to be back while the hosts are still connected."""
+        if self._study is not None and not self._study.done():
+            self.interrupted = True
+            self._study.cancel()
+            await asyncio.wait([self._study])
+        await super()._end_session()

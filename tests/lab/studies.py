@@ -1,0 +1,94 @@
+"""`make studies`: every shipped study in its short form on a lab, and their tables in the README.
+
+    python -m tests.lab.studies [--readme] [NAME...]
+
+brings the lab up, runs the studies named (all), prints what each came to, and takes the lab down again. With --readme
+the tables go into the README, between its marks, with the date, the machine and the command.
+"""
+
+import argparse
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tests.lab.cpus import on_generator_cpu
+from tests.lab.hosts import NAMES
+from tests.lab.keeper import REPOSITORY
+from tests.lab.lab import Lab
+
+PROFILES = REPOSITORY / "profiles"
+README = REPOSITORY / "README.md"
+BEGIN, END = "<!-- studies: written by make studies -->\n", "<!-- end of studies -->\n"
+# In the order of the questions, from the oldest.
+STUDIES = (
+    "spare-servers",
+    "jit-warm-up",
+    "topologies",
+    "restart-memory",
+    "mpm",
+    "caches",
+    "large-file",
+    "atime",
+)
+# Exit codes of a study that came to its end: steady, or not.
+ENDED = (0, 4)
+
+
+def run(lab: Lab, name: str, folder: Path) -> int:
+    """Runs a study in its short form into a folder; its exit code. Progress goes to stderr."""
+    command = [
+        *(sys.executable, "-m", "cockpit", "study", str(PROFILES / f"{name}.toml"), "--short", "--no-tui"),
+        *("--ssh-config", str(lab.ssh_config), "-o", str(folder)),
+    ]
+    return subprocess.run(on_generator_cpu(command), stdin=subprocess.DEVNULL, cwd=REPOSITORY).returncode
+
+
+def machine() -> str:
+    """The machine in a line."""
+    rows = Path("/proc/cpuinfo").read_text().splitlines()
+    model = next((row.partition(":")[2].strip() for row in rows if row.startswith("model name")), platform.machine())
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return (
+        f"{os.cpu_count()} x {model}, {memory:.0f} GiB, Linux {platform.release()}, Python {platform.python_version()}"
+    )
+
+
+def into_readme(results: dict[str, str], seconds: float) -> None:
+    """Puts the studies' markdown between the README's marks."""
+    text = README.read_text()
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    when = time.strftime("%Y-%m-%d %H:%M")
+    head = f"{when}, {machine()}; `make studies`, {seconds / 60:.0f} min. Servers on one CPU, load on the other.\n"
+    README.write_text(f"{before}{BEGIN}{head}\n" + "\n".join(results.values()) + END + after)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.lab.studies", description="The studies on a lab.")
+    parser.add_argument("--readme", action="store_true", help="write the tables into the README")
+    parser.add_argument("name", nargs="*", help=f"which (all): {', '.join(STUDIES)}")
+    words = parser.parse_args()
+    unknown = [name for name in words.name if name not in STUDIES]
+    if unknown:
+        parser.error(f"no such study: {', '.join(unknown)}; there are {', '.join(STUDIES)}")
+    begun, results, failed = time.monotonic(), {}, []
+    with tempfile.TemporaryDirectory(prefix="studies-") as directory, Lab.start(*NAMES) as lab:
+        for name in words.name or STUDIES:
+            folder = Path(directory) / name
+            if run(lab, name, folder) in ENDED:
+                results[name] = (folder / "result.md").read_text()
+            else:
+                failed.append(name)
+    if words.readme:
+        into_readme(results, time.monotonic() - begun)
+    if failed:
+        print(f"did not come to their end: {', '.join(failed)}", file=sys.stderr)
+    return int(bool(failed))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,64 @@
+"""Two of the shipped studies on a lab, in a form that takes less than a minute: what they must bring out they do."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.lab import web1
+from tests.lab.cpus import on_generator_cpu
+from tests.lab.keeper import REPOSITORY
+from tests.lab.lab import Host, Lab
+from tests.lab.services import PREFORK_CONF
+
+pytestmark = pytest.mark.lab
+
+LONGEST = 300.0  # seconds; far more than either takes
+
+
+def study(lab: Lab, folder: Path, name: str, short: str) -> dict[str, Any]:
+    """The result of a shipped study with another short form."""
+    text = (REPOSITORY / "profiles" / f"{name}.toml").read_text().partition("[study.short]")[0]
+    profile = folder / f"{name}.toml"
+    profile.write_text(f"{text}[study.short]\n{short}\n")
+    command = [sys.executable, "-m", "cockpit", "study", str(profile), "--short", "--json"]
+    command += ["--ssh-config", str(lab.ssh_config), "-o", str(folder / "out")]
+    done = subprocess.run(
+        on_generator_cpu(command), capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=LONGEST
+    )
+    assert done.returncode in (0, 4), done.stderr
+    result: dict[str, Any] = json.loads(done.stdout)
+    assert result["done"] == result["steps"] > 0
+    return result
+
+
+def cells(result: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {cell["arm"]: cell for cell in result["cells"]}
+
+
+def test_spare_servers_shows_the_churn(lab: Lab, fresh_web1: Host, tmp_path: Path) -> None:
+    before = fresh_web1.run(f"cat {PREFORK_CONF}").stdout
+    found = cells(study(lab, tmp_path, "spare-servers", "requests = 4000\nrepeats = 2\nruns = 1"))
+    few, more = found["few spare"]["figures"], found["more spare"]["figures"]
+    assert few["web1.processes.births_per_s"] > more["web1.processes.births_per_s"]
+    assert all(run["completed"] == 4000 for cell in found.values() for run in cell["runs"])
+    assert fresh_web1.run(f"cat {PREFORK_CONF}").stdout == before
+
+
+def test_atime_shows_the_access_time(lab: Lab, fresh_web1: Host, tmp_path: Path) -> None:
+    rows = f"grep ' {web1.ATIME_MOUNT} ' /proc/self/mountinfo"
+    before = fresh_web1.run(rows).stdout
+    short = "requests = 500\nconcurrency = 20\nrepeats = 1\nruns = 1\nleave_out = 1"
+    result = study(lab, tmp_path, "atime", short)
+    moved = {
+        arm: [seen[0] != seen[1] for run in cell["runs"] for seen in run["looks"].values()]
+        for arm, cell in cells(result).items()
+    }
+    assert moved["atime strictatime"] == [True, True] and moved["atime noatime"] == [False, False]
+    assert [one["other"] for one in result["verdicts"]] == ["atime noatime", "atime noatime"]
+    assert fresh_web1.run(rows).stdout == before
