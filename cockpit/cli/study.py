@@ -12,7 +12,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from cockpit.cli.live import open_recorder, say_trouble, terminated_like_interrupted
+from cockpit.cli.live import Keeping, say_trouble, terminated_like_interrupted
 from cockpit.cli.load_options import named_profile
 from cockpit.cli.study_folder import Place, locked, open_place, sessions_of
 from cockpit.cli.study_progress import plan_text, show_study
@@ -32,6 +32,7 @@ from cockpit.report.study import study_markdown, study_text
 from cockpit.report.study_json import study_csv, study_json
 from cockpit.session.live import LiveSource
 from cockpit.session.loop import Session
+from cockpit.study.controls import StudyControls
 from cockpit.study.journal import Journal, read_journal
 from cockpit.study.plan import located, names_of, steps
 from cockpit.study.restore import put_back
@@ -126,13 +127,14 @@ async def _put_back_left(folder: Path) -> None:
 async def _go(options: Namespace, profile: Profile, chosen: Study, place: Place, done: frozenset[int]) -> bool:
     """Runs what is left, with the screen on a terminal; whether somebody interrupted it."""
     source = LiveSource(profile, Clock(), ssh_config=options.ssh_config)
-    recorder = open_recorder(place.recording)
+    recorder = Keeping(place.recording).recorder(profile.name)
     session = Session(source, recorder)
     journal = _journal(options, profile, chosen, place.journal)
     runner = Runner(session, source, chosen, place.folder, journal, done)
     try:
         if options.no_tui or options.json or not on_terminal():
             return await _headless(session, source, runner)
+        source.controls = StudyControls(source.controls)
         return await _on_screen(session, runner)
     finally:
         say_trouble(recorder)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 
+from msgspec.structs import replace
+
 from cockpit.analysis.doubt import doubts
 from cockpit.analysis.words import method_lines, verdict_line
 from cockpit.model.study import Look
@@ -12,6 +14,7 @@ from cockpit.model.text import milliseconds, neutral, si
 from cockpit.report.study_charts import charts
 from cockpit.report.study_table import rows
 from cockpit.report.summary import errors_words, plan_words
+from cockpit.study.plan import load_of
 from cockpit.study.results import Cell, StudyResult, StudyRunResult
 
 # Texts of looks are cut to so many characters a side.
@@ -22,7 +25,7 @@ _MOST_TOLD = 4
 
 def study_text(result: StudyResult, width: int = 100) -> str:
     """Several lines without a line end after the last: table, what was left out, looks, charts, verdicts."""
-    lines = [_title(result), *(f"  {line}" for line in _question(result)), f"  {plan_words(result.study.plan)}", ""]
+    lines = [_title(result), *(f"  {line}" for line in _question(result)), f"  {_load(result)}", ""]
     lines += table_lines(rows(result))
     lines += _section("left out and steadiness", settling_lines(result))
     lines += _section("errors by kind, and lengths", error_lines(result))
@@ -43,7 +46,7 @@ def study_markdown(result: StudyResult) -> str:
         "",
         " ".join(_question(result)),
         "",
-        f"`{plan_words(result.study.plan)}`",
+        f"`{_load(result)}`",
         "",
     ]
     lines += [f"| {' | '.join(head)} |", f"|{'|'.join(['---', *['---:'] * (len(head) - 1)])}|"]
@@ -66,6 +69,11 @@ def _title(result: StudyResult) -> str:
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(result.wall))
     cut = "" if result.done >= result.steps else f" · {result.done} of {result.steps} steps"
     return f"study {neutral(result.name)} ({result.study.form}) · {when}{cut}"
+
+
+def _load(result: StudyResult) -> str:
+    """The load of the first arm; the others' differs by what their names say."""
+    return plan_words(load_of(replace(result.study, addresses=()), result.study.arms[0], None))
 
 
 def _question(result: StudyResult) -> list[str]:

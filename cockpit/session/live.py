@@ -20,7 +20,7 @@ from cockpit.model.fold_load import load_words
 from cockpit.model.load import url_without_password
 from cockpit.profiles.profile import Profile
 from cockpit.session.asking import Question, Questions
-from cockpit.session.controls import Action
+from cockpit.session.controls import Action, Controls
 from cockpit.session.gathering import Gathering, rounded
 from cockpit.session.live_load import LiveLoad
 from cockpit.session.live_tuning import LiveTuning
@@ -64,7 +64,7 @@ class LiveSource:
         }
         self.load = LiveLoad(profile.plan, clock, self.emit)
         self.tuning = LiveTuning(profile, self._feeds, clock, self.emit, load=self.load)
-        self.controls = LiveControls(self)
+        self.controls: Controls = LiveControls(self)
 
     def emit(self, event: AnyEvent) -> None:
         """Takes an event in; called from the event loop's thread only."""

@@ -15,8 +15,8 @@ from cockpit.study.words import progress_words
 from cockpit.tui.app import CockpitApp
 from cockpit.tui.screens.main import FRAME, MainScreen
 
-# Rows of the table of steps that are shown, the newest last.
-_ROWS = 4
+# Runs that are shown, the newest last: of a screen this high, and of a lower one.
+_ROWS, _HIGH, _FEW = 4, 34, 1
 
 
 class StudyLine(Static):
@@ -45,7 +45,8 @@ class StudyLine(Static):
         counted = {run for ended in state.study.done for run in ended.counted}
         ended = {one.step for one in state.study.done}
         lines = []
-        for place in state.study.runs[-_ROWS:]:
+        rows_shown = _ROWS if self.app.size.height >= _HIGH else _FEW
+        for place in state.study.runs[-rows_shown:]:
             row = rows.get(place.run)
             if row is None:
                 continue

@@ -1,0 +1,38 @@
+"""What a person may do while a study runs: leave marks, answer hosts. Load and settings are the study's."""
+
+from __future__ import annotations
+
+from cockpit.session.asking import Question
+from cockpit.session.controls import Action, Controls
+
+_ALLOWED = frozenset({"mark", "answer"})
+
+
+class StudyControls:
+    """The Controls of a live session without what would spoil a study."""
+
+    mode = "STUDY"
+    tuning = None
+
+    def __init__(self, live: Controls) -> None:
+        self._live = live
+
+    @property
+    def actions(self) -> tuple[Action, ...]:
+        return tuple(action for action in self._live.actions if action.name in _ALLOWED)
+
+    @property
+    def question(self) -> Question | None:
+        return self._live.question
+
+    @property
+    def condition(self) -> str:
+        return self._live.condition
+
+    @property
+    def position(self) -> float | None:
+        return self._live.position
+
+    @property
+    def extent(self) -> tuple[float, float] | None:
+        return self._live.extent

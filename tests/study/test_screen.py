@@ -1,0 +1,46 @@
+"""A study on the screen: how far it is, its newest runs, and nothing that could spoil it."""
+
+from __future__ import annotations
+
+import pytest
+
+from cockpit.model.clock import Clock
+from cockpit.profiles.reader import read_profile
+from cockpit.session.live import LiveSource
+from cockpit.session.loop import Session
+from cockpit.study.controls import StudyControls
+from cockpit.study.journal import Journal
+from cockpit.study.runner import Runner
+from cockpit.tui.screens.study import StudyApp, StudyLine
+from tests.study.conftest import Studied, until
+
+
+@pytest.mark.parametrize("size", [(120, 40), (80, 24)])
+async def test_a_study_on_the_screen(studied: Studied, size: tuple[int, int]) -> None:
+    studied.write(short='arms = ["more"]\nrepeats = 1\nrequests = 40\nconcurrency = 2')
+    profile = read_profile(studied.profile)
+    assert profile.short_study is not None
+    source = LiveSource(profile, Clock(), ssh_config=studied.world.ssh_config)
+    source.controls = StudyControls(source.controls)
+    session = Session(source)
+    studied.folder.mkdir()
+    journal = Journal(
+        name="demo",
+        fingerprint=profile.short_study.fingerprint,
+        hosts=profile.hosts,
+        knobs=tuple(knob for knob in profile.knobs if knob.name in profile.short_study.knobs),
+        ssh_config=str(studied.world.ssh_config),
+    )
+    runner = Runner(session, source, profile.short_study, studied.folder, journal, frozenset())
+    app = StudyApp(session, runner)
+    async with app.run_test(size=size) as pilot:
+        line = app.screen.query_one(StudyLine)
+        assert "step 1 of 1 · connecting" in str(line.render())
+        await pilot.press("space", "t", "plus")
+        await until(lambda: bool(session.state.study and session.state.study.done), "the step")
+        line.refresh_words()
+        assert "✓ round 1 more" in str(line.render())
+        await until(lambda: runner.journal.finished, "the end")
+    assert app.failure is None and not app.interrupted
+    assert session.state.runs == 1 and len(session.state.changes) == 2
+    assert studied.as_it_was() and not studied.journal().touched
