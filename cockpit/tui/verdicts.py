@@ -74,7 +74,7 @@ def _effect(effect: Effect, width: int) -> list[Line]:
     values = fit(value_words(effect), _VALUES - 1) + " "
     role = _ROLES[effect.word]
     told = name + values + fit(change, _CHANGE - 1) + " " + verdict
-    if len(told) <= width:
+    if len(told) <= width and len(change) < _CHANGE:
         return [((told, role),)]
     return [((fit(name + values + change, width).rstrip(), role),), *_wrapped(f"    {verdict}", width, role)]
 

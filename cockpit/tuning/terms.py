@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import pwd
 import socket
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import NamedTuple, Protocol
 
 from cockpit.model.events import Stage
@@ -64,4 +66,7 @@ class Failure(Exception):
 
 def whoami() -> str:
     """Who sits at this cockpit, as `user@machine`."""
-    return f"{os.environ.get('USER') or os.getuid()}@{socket.gethostname()}"
+    name = os.environ.get("USER") or str(os.getuid())
+    with suppress(KeyError):
+        name = os.environ.get("USER") or pwd.getpwuid(os.getuid()).pw_name
+    return f"{name}@{socket.gethostname()}"

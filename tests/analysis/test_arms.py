@@ -80,6 +80,22 @@ def test_the_recorded_change_made_it_better(recorded: State) -> None:
     assert verdict_line(verdict).endswith("2 against 3 runs")
 
 
+def test_the_recorded_change_under_load_names_fewer_births_and_a_shorter_tail() -> None:
+    """Of Apache's spare servers and requests per child, raised in the middle of a run (tests/lab/under_load.py)."""
+    with Recording(RECORDING.with_name("under-load.cockpit")) as recording:
+        state = fold_all(recording.events())
+    first, second = state.segments
+    assert row_before(state, second) == first
+    verdict = row_verdict(state, second, first)
+    assert verdict.word == "better"
+    births, tail = verdict.effect("web1.processes.births_per_s"), verdict.effect("p99")
+    assert births is not None and births.word == "better"
+    assert tail is not None and tail.word == "better"
+    line = verdict_line(verdict)
+    assert "web1 births −" in line and "p99 −" in line
+    assert "3 s during a change" in verdict.left_out[0] or "2 s during a change" in verdict.left_out[0]
+
+
 def test_a_recorded_run_by_itself_is_too_short(recorded: State) -> None:
     one, *_, last = recorded.segments
     verdict = row_verdict(recorded, last, one)

@@ -96,6 +96,49 @@ async def test_the_mpm_is_a_choice(plain_web1: Host) -> None:
     assert threads(plain_web1) == 1 and config(plain_web1, "/etc/apache2") == before
 
 
+def cache(name: str, enable: str, modules: str) -> Option:
+    """Apache before origin1's images, without a cache or with one of two."""
+    return Option(
+        name=name,
+        when=f"[ \"$(cd /etc/apache2/mods-enabled && ls cache_*.load 2>/dev/null)\" = '{modules}' ]",
+        set=f"a2dismod -q -f cache_disk cache_socache socache_memcache cache; a2enmod -q {enable}",
+    )
+
+
+CACHE = Knob(
+    name="cache",
+    host="web1",
+    kind="choice",
+    option=(
+        cache("none", "proxy_http", ""),
+        cache("disk", "proxy_http cache_disk", "cache_disk.load"),
+        cache("memory", "proxy_http cache_socache", "cache_socache.load"),
+    ),
+    test="apachectl -t",
+    reload="service apache2 restart",
+    workers="apache2",
+)
+
+
+async def test_the_cache_is_a_choice(plain_web1: Host) -> None:
+    plain_web1.run("a2enmod -q proxy_http && service apache2 restart && service memcached start")
+    before = config(plain_web1, "/etc/apache2")
+    headers = f"curl -sSI http://{plain_web1.address}/img/00001.jpg"
+
+    def cached() -> bool:
+        plain_web1.run(headers.replace("-sSI", "-sS -o /dev/null"))
+        return "X-Cache: HIT" in plain_web1.run(headers.replace("-sSI", "-sS -o /dev/null -D -")).stdout
+
+    async with in_force(plain_web1, CACHE, "disk") as (shell, tuner, _applied):
+        await until(cached)
+        assert "cache_disk_module" in plain_web1.run("apachectl -M").stdout
+        memory = await tuner.apply(shell, "web1", [(CACHE, "memory")])
+        await until(cached)
+        assert "cache_socache_module" in plain_web1.run("apachectl -M").stdout
+        await tuner.undo(shell, memory)
+    assert not cached() and config(plain_web1, "/etc/apache2") == before
+
+
 async def test_the_access_time_is_a_mount_option(plain_web1: Host) -> None:
     place = web1.ATIME_MOUNT
     knob = Knob(name="atime", host="web1", kind="mount", mount=place)
