@@ -22,7 +22,8 @@ def put(pieces: Iterable[str], path: Path | None) -> None:
             with path.open("w", encoding="utf-8") as file:
                 file.writelines(pieces)
         else:
-            _replace(path, pieces)
+            # A link stays one: what it leads to is replaced.
+            _replace(path.resolve(), pieces)
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
 

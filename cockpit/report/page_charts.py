@@ -23,10 +23,16 @@ _TROUBLE = ("gap", "restart", "worker")
 
 
 def time_axis(state: State) -> Axis:
-    """Session time from its beginning to its end, labelled at four to seven round instants."""
+    """Session time from its beginning to its end, labelled at three to six round instants."""
     end = max(1.0, state.t)
-    step = next((step for step in _STEPS if end / step <= 6.5), 86400)
-    return Axis(0.0, end, tuple((float(at), clock(at)) for at in range(0, int(end) + 1, step)))
+    step = next((step for step in _STEPS if end / step <= 5.5), 86400)
+    return Axis(0.0, end, tuple((float(at), _instant(at)) for at in range(0, int(end) + 1, step)))
+
+
+def _instant(seconds: int) -> str:
+    """As short as a phone needs it: `0:10`, `12:30`, `1:05:00`."""
+    said = clock(seconds).removeprefix("00:")
+    return said[1:] if said.startswith("0") else said
 
 
 def timeline(state: State) -> str:

@@ -22,6 +22,8 @@ _CPU: tuple[tuple[str, int, Callable[[CpuShare], float]], ...] = (
 )
 # No line is drawn over a time in which a host was not read for so many times its interval.
 _GAP = 4.0
+# A share (per cent) below this cannot be seen in a chart.
+_SEEN = 0.05
 
 
 def host_section(state: State, host: HostState, rows: Sequence[Segment]) -> str:
@@ -75,11 +77,13 @@ def _charts(state: State, host: HostState, signs: Sequence[Sign]) -> str:
 
 
 def _cpu(host: HostState, x: Axis, signs: Sequence[Sign]) -> str:
-    """Shares piled up; what is missing to 100 % is idling."""
+    """Shares piled up; what is missing to 100 % is idling. What was never there is left out."""
     series: list[Series] = []
     below: list[Point] = []
-    for place, (name, colour, _) in enumerate(_CPU):
-        parts = [part for _, _, part in _CPU[: place + 1]]
+    shares = [point.cpu for point in host.points if point.cpu]
+    there = [row for row in _CPU if max((row[2](cpu) for cpu in shares), default=0.0) >= _SEEN]
+    for place, (name, colour, _) in enumerate(there):
+        parts = [part for _, _, part in there[: place + 1]]
 
         def piled(point: HostPoint, parts: Sequence[Callable[[CpuShare], float]] = parts) -> float | None:
             return sum(part(point.cpu) for part in parts) if point.cpu else None

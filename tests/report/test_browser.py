@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,9 @@ ASK = """(() => {
     plot: size(chart.querySelector('svg')),
     drawn: [...chart.querySelectorAll('svg path.s, svg image')].map(size),
     labels: [...chart.querySelectorAll('.plot span')].filter(label => size(label)[0] > 0).length,
+    instants: [...chart.querySelectorAll('.plot .x')].map(label => {
+      const box = label.getBoundingClientRect(); return [box.left, box.right];
+    }),
     colours: [...chart.querySelectorAll('svg path.s')].map(path => getComputedStyle(path).stroke),
     loaded: [...chart.querySelectorAll('svg image')].every(image => image.href.baseVal.startsWith('data:image/png')),
   }));
@@ -67,6 +71,7 @@ def test_the_report_is_whole_by_itself(driven: Browser, tmp_path: Path, name: st
         assert any(max(drawn) > 10 for drawn in chart["drawn"]), chart
         assert chart["labels"] >= 4, chart
         assert chart["loaded"], chart
+        assert all(right < left for (_, right), (left, _) in pairwise(sorted(chart["instants"]))), chart
         assert not {"none", "rgb(0, 0, 0)"} & set(chart["colours"]), chart
     assert found["width"] <= found["inner"] == width
     assert found["page"] == ("rgb(18, 22, 28)" if dark else "rgb(255, 255, 255)")

@@ -6,13 +6,15 @@ import json
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
 
 from cockpit.analysis.comparison import compare
 from cockpit.analysis.comparison_words import bars
 from cockpit.cli import main
 from cockpit.model.errors import UsageError
-from cockpit.model.events import AnyEvent, ChangeBegun, ChangeEnded, RunStarted, Tick
+from cockpit.model.events import AnyEvent, ChangeBegun, ChangeEnded, RunEnded, RunStarted, Tick
+from cockpit.model.histogram import Histogram
 from cockpit.model.load import Stage
 from cockpit.report.comparison_json import CompareJson, compare_schema, to_json
 from cockpit.report.comparison_text import comparison_text
@@ -108,6 +110,38 @@ def test_sides_that_are_none(file: Path) -> None:
 def test_the_last_run_is_taken_where_one_is_needed(file: Path) -> None:
     assert [row.run for row in open_run(str(file)).rows] == [2]
     assert [row.run for row in open_run(f"{file}#1").rows] == [1, 1]
+
+
+def two_rates(first: int, second: int) -> list[AnyEvent]:
+    """Two runs of 60 s, so many replies a second in each, give or take a few."""
+    dice = np.random.default_rng(5)
+    events: list[AnyEvent] = [next(small_session())]
+    for run, rate, begin in ((1, first, 1.0), (2, second, 71.0)):
+        events.append(RunStarted(t=begin, run=run, plan=PLAN))
+        for n in range(600):
+            done = max(1, round((rate + dice.normal(0, 10)) / 10))
+            times = Histogram.of(dice.lognormal(0, 0.3, done) * 1e9 / rate)
+            start = begin + n / 10
+            told = {"sent": done, "completed": done, "statuses": {200: done}, "service": times}
+            events.append(Tick(t=start + 0.1, start=start, run=run, worker=0, **told))
+        events.append(RunEnded(t=begin + 60, run=run, reason="completed"))
+    return events
+
+
+def test_a_verdict_comes_with_its_interval(tmp_path: Path) -> None:
+    file = recorded(tmp_path / "two.cockpit", two_rates(200, 260))
+    found = compare(open_side(f"{file}#1"), open_side(f"{file}#2"))
+    verdict = found.verdicts[0]
+    rate = verdict.headline
+    assert rate is not None
+    assert (verdict.word, rate.name) == ("better", "rate")
+    assert rate.low is not None
+    assert rate.high is not None
+    assert 0.2 < rate.low < 0.3 < rate.high < 0.4
+    assert "rate +30 % (+" in comparison_text(found)
+    # A stretch of the same run against another one of it shows nothing.
+    same = compare(open_side(f"{file}@1s..31s"), open_side(f"{file}@31s..61s"))
+    assert same.verdicts[0].word == "no detectable difference"
 
 
 def test_rungs_are_compared_with_those_of_the_same_load(tmp_path: Path) -> None:

@@ -235,6 +235,16 @@ def test_the_ending_or_the_flag_says_the_format(tmp_path: Path, name: str, flags
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["small.cockpit", name])
 
 
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
+    file = recorded(tmp_path / "small.cockpit", list(small_session()))
+    (tmp_path / "real.md").write_text("older")
+    link = tmp_path / "link.md"
+    link.symlink_to("real.md")
+    assert main(["report", str(file), "-o", str(link)]) == 0
+    assert link.is_symlink()
+    assert (tmp_path / "real.md").read_text().startswith("# small\n")
+
+
 def test_a_report_that_cannot_be_written_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = recorded(tmp_path / "small.cockpit", list(small_session()))
     assert main(["report", str(file), "-o", str(tmp_path / "none" / "r.html")]) == 2
