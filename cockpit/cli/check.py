@@ -15,13 +15,14 @@ from cockpit.cli.live import Keeping, headless, hlog_into
 from cockpit.cli.load_options import chosen_profile, given_load_flags, thresholds_for, thresholds_of
 from cockpit.cli.outputs import put
 from cockpit.cli.terminal import tell
-from cockpit.model.errors import EXIT_INTERRUPTED, TargetError, UsageError
+from cockpit.model.errors import EXIT_INTERRUPTED, CockpitError, TargetError, UsageError
 from cockpit.model.figures import RunResult, run_result
 from cockpit.model.load import LoadPlan
 from cockpit.model.state import State
+from cockpit.profiles.plan import without_credentials
 from cockpit.profiles.profile import Profile
 from cockpit.report.baselines import load
-from cockpit.report.check_result import CheckResult, check_json, check_text, junit
+from cockpit.report.check_result import CheckResult, check_json, check_text, junit, junit_without_run
 from cockpit.report.sources import is_recording, open_run
 
 # What is held where neither profile nor command line says anything; with a baseline, closed and open load.
@@ -34,7 +35,12 @@ DEFAULT_CAP = 15.0
 def check(options: Namespace) -> int:
     """Exit 0 when every threshold holds, 99 when one does not (one without data does not), 4 when it had to be steady
     and was not."""
-    found = _recorded(options) if is_recording(options.target) else _run(options)
+    try:
+        found = _recorded(options) if is_recording(options.target) else _run(options)
+    except CockpitError as error:
+        if options.junit:
+            put((junit_without_run(without_credentials(options.target), str(error)),), options.junit)
+        raise
     if found is None:
         return EXIT_INTERRUPTED
     if options.junit:

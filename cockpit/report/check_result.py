@@ -145,6 +145,20 @@ def junit(check: CheckResult) -> str:
     ElementTree.SubElement(suite, "system-out").text = "\n".join(
         neutral(line) for line in check_text(check).split("\n")
     )
+    return _document(root)
+
+
+def junit_without_run(target: str, problem: str) -> str:
+    """A test suite that says why nothing could be checked."""
+    counts = {"tests": "1", "failures": "0", "errors": "1", "time": "0"}
+    root = ElementTree.Element("testsuites", counts)
+    suite = ElementTree.SubElement(root, "testsuite", {"name": f"cockpit check {neutral(target)}", **counts})
+    case = ElementTree.SubElement(suite, "testcase", {"classname": neutral(target), "name": "run", "time": "0"})
+    ElementTree.SubElement(case, "error", {"message": neutral(problem)})
+    return _document(root)
+
+
+def _document(root: ElementTree.Element) -> str:
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
 

@@ -26,7 +26,18 @@ told no-baseline check "$URL/" -n 100 --baseline gone
 told aborted check "$URL/status/503" -z 60s --abort-on 'failed < 10' --json
 told capped check "$URL/" -n 100m --cap 1s --json
 told unknown check "$URL/" --threshold 'speed > 3'
-told refused check http://127.0.0.1:1/
+told refused check http://user:sesame@127.0.0.1:1/ --junit refused.xml
+cat >hosts.toml <<END
+[target]
+url = "$URL/"
+[load]
+duration = "60s"
+[[host]]
+name = "here"
+[check]
+abort_on = ["here.cpu.idle > 100"]
+END
+told host-aborted check hosts.toml --json
 told unsteady check "$URL/slower" -z 9s --steady --json
 told too-short check "$URL/" -n 10 --steady
 told recorded check "$URL/" -n 100 --record run.cockpit

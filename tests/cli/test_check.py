@@ -35,6 +35,7 @@ EXITS = {
     "capped": 0,
     "unknown": 2,
     "refused": 3,
+    "host-aborted": 99,
     "unsteady": 4,
     "too-short": 4,
     "recorded": 0,
@@ -145,7 +146,9 @@ def test_a_compact_table(ended: tuple[Path, dict[str, int]]) -> None:
 def test_json_says_why(ended: tuple[Path, dict[str, int]]) -> None:
     folder, _ = ended
     found = {name: json.loads((folder / f"{name}.out").read_text()) for name in ("against", "aborted", "capped")}
-    found |= {name: json.loads((folder / f"{name}.out").read_text()) for name in ("unsteady", "interrupted")}
+    found |= {
+        name: json.loads((folder / f"{name}.out").read_text()) for name in ("unsteady", "interrupted", "host-aborted")
+    }
     for name, told in found.items():
         msgspec.convert(told, CheckJson)
         assert told["check"]["exit"] == EXITS[name]
@@ -153,6 +156,8 @@ def test_json_says_why(ended: tuple[Path, dict[str, int]]) -> None:
     assert found["aborted"]["check"]["aborted"] == "failed < 10"
     assert [one["holds"] for one in found["aborted"]["thresholds"]] == [False, False]
     assert found["aborted"]["ended"] == "stopped"
+    assert found["host-aborted"]["check"]["aborted"] == "here.cpu.idle > 100"
+    assert 0 <= found["host-aborted"]["thresholds"][1]["found"] <= 100
     assert found["capped"]["check"]["capped"] == 1.0
     assert found["unsteady"]["check"]["steady"] is False
     assert "check" in check_schema()["$defs"]["CheckJson"]["required"]
@@ -167,6 +172,14 @@ def test_junit_has_a_case_a_threshold(ended: tuple[Path, dict[str, int]]) -> Non
         cases = suite.findall("testcase")
         assert [case.get("name") for case in cases] == ["failed == 0"]
         assert len(suite.findall("testcase/failure")) == failures
+
+
+def test_junit_says_that_nothing_could_be_checked(ended: tuple[Path, dict[str, int]]) -> None:
+    told = (ended[0] / "refused.xml").read_text()
+    error = ElementTree.fromstring(told).find("testsuite/testcase/error")
+    assert error is not None
+    assert "127.0.0.1 port 1 is out of reach" in str(error.get("message"))
+    assert "sesame" not in told
 
 
 @pytest.fixture
