@@ -113,9 +113,11 @@ def test_too_few_seconds_are_not_called_steady() -> None:
 
 def test_under_open_load_the_tail_must_rest_too() -> None:
     steady = window(3, 40, deviation=0.002, plan=OPEN)
+    # Every second as of another server, each a little slower than the one before.
+    slower = [window(at, 1, slower=factor).seconds[0] for at, factor in enumerate(np.linspace(1, 4, 40))]
     rising = [
-        replace(second, p99=second.p99 * factor)
-        for second, factor in zip(steady.seconds, np.linspace(1, 4, 40), strict=True)
+        replace(one, second=second.second, start=second.start, end=second.end, completed=second.completed)
+        for one, second in zip(slower, steady.seconds, strict=True)
     ]
     assert window_unsteady(steady) == ""
     assert window_unsteady(replace(steady, seconds=tuple(rising))).startswith("p99 rose by ")
