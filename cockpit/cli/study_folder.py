@@ -97,6 +97,8 @@ def _newest(name: str, form: str) -> Path:
 
 def _next(name: str, form: str) -> Path:
     known = _numbered(name, form)
+    if known and not (known[-1] / FILE).exists():
+        return known[-1]
     number = int(known[-1].name.rpartition("-")[2]) + 1 if known else 1
     return STUDIES / f"{name}-{form}-{number}"
 

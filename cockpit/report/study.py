@@ -26,7 +26,7 @@ _MOST_TOLD = 4
 def study_text(result: StudyResult, width: int = 100) -> str:
     """Several lines without a line end after the last: table, what was left out, looks, charts, verdicts."""
     lines = [_title(result), *(f"  {line}" for line in _question(result)), f"  {_load(result)}", ""]
-    lines += table_lines(rows(result))
+    lines += [*table_lines(rows(result)), *_legend(result)]
     lines += _section("left out and steadiness", settling_lines(result))
     lines += _section("errors by kind, and lengths", error_lines(result))
     lines += _section("seen on the hosts, before → after", look_lines(result))
@@ -69,6 +69,14 @@ def _title(result: StudyResult) -> str:
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(result.wall))
     cut = "" if result.done >= result.steps else f" · {result.done} of {result.steps} steps"
     return f"study {neutral(result.name)} ({result.study.form}) · {when}{cut}"
+
+
+def _legend(result: StudyResult) -> list[str]:
+    """What the marks beside the number of runs mean, where there are any."""
+    said = ["+ left out"] if any(cell.left_out for cell in result.cells) else []
+    said += ["~ not steady"] if not result.steady else []
+    said += ["… not whole"] if not all(cell.whole for cell in result.cells) else []
+    return [f"  runs: counted {', '.join(said)}"] if said else []
 
 
 def _load(result: StudyResult) -> str:

@@ -7,13 +7,14 @@ from typing import NamedTuple
 
 from cockpit.model.figures import LATENCIES, RunResult, figure, is_latency
 from cockpit.model.study import Look, Study
-from cockpit.model.text import milliseconds, neutral, si, size
+from cockpit.model.text import milliseconds, neutral, si
 from cockpit.study.results import Cell, StudyResult, StudyRunResult
 
 # What is in every table; hosts add theirs where the study does not say which it watches.
 ALWAYS = ("rate", "p50", "p99", "max", "failed")
 _OF_A_HOST = ("cpu.user", "cpu.system", "cpu.idle", "memory.used", "io.tps", "processes.births_per_s")
 _SIZES = ("memory.", "processes.rss", "processes.unshared", "processes.pss")
+_MIB, _COARSE = 1 << 20, 100
 _SPENT = ("processes.cpu", "processes.user", "processes.system")
 
 
@@ -68,6 +69,7 @@ def _head(name: str) -> str:
         return f"{name} ms"
     host, _, rest = name.partition(".")
     words = {"processes.births_per_s": "born/s", "processes.deaths_per_s": "died/s", "processes.births": "born"}
+    words |= {"processes.mean": "processes", "processes.defunct": "most defunct"}
     words |= {f"processes.{spent}": f"own %{spent}" for spent in ("cpu", "user", "system")}
     if rest.startswith("cpu."):
         return f"{host} %{rest[4:]}"
@@ -85,13 +87,19 @@ def _shown(name: str) -> Callable[[float], str]:
     if _in_ms(name):
         return milliseconds
     if rest.startswith(_SIZES):
-        return size
+        return _mib
     return lambda value: si(value, 4)
 
 
 def _in_ms(name: str) -> bool:
     head, _, rest = name.partition(".")
     return is_latency(name) or (head in LATENCIES and is_latency(rest)) or name == "generator.lag_p99"
+
+
+def _mib(value: float) -> str:
+    """Memory in MiB, as finely as it can be told apart."""
+    mib = value / _MIB
+    return f"{mib:,.0f} MiB" if mib >= _COARSE else f"{mib:.1f} MiB"
 
 
 def value_of(column: Column, cell: Cell) -> float | None:

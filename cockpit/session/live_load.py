@@ -69,9 +69,9 @@ class LiveLoad:
                 await self._waiting
 
     async def over(self) -> None:
-        """Until no run is under way. Being cancelled here does not stop it."""
+        """Until no run is under way and another can begin. Being cancelled here does not stop it."""
         if self._run is not None:
-            await asyncio.shield(self._waiting)
+            await asyncio.wait([self._waiting])
 
     def change(self, more: bool) -> None:
         """A tenth more or less load, at least one connection: at once, or for the next run where none is under way."""

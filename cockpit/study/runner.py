@@ -75,6 +75,7 @@ class Runner:
         Raises TargetError, HostError, ChangeRefused, ChangeUndone; each step that was done until then stays done.
         """
         await hosts_ready(self._session, self._source)
+        self._write(self.journal)
         self._source.emit(
             StudyBegun(
                 t=self._source.now(),
@@ -150,6 +151,7 @@ class Runner:
         await self._act(part.before)
         await self._hosts_up()
         await self._serving(plan)
+        await self._source.load.over()
         self._source.load.plan = plan
         number = self._source.load.runs + 1
         self._source.emit(
@@ -248,6 +250,8 @@ def settling_figure(result: RunResult) -> float:
 def words_of(step: Step, part: Pass, plan: LoadPlan, turn: int) -> str:
     """What is being run, as in `round 1 · event · 2000/s · cold · run 2`."""
     words = [f"round {step.round}", step.arm.name]
+    if turn == 0:
+        return " · ".join([*words, part.name])
     if step.rung is not None:
         words.append(f"{step.rung:g}/s" if plan.open else f"c={step.rung:g}")
     return " · ".join([*words, *([part.name] if part.name else []), f"run {turn}"])

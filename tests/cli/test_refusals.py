@@ -122,3 +122,17 @@ def test_a_list_of_paths_by_its_whole_name(url: str, tmp_path: Path) -> None:
     (tmp_path / "paths").write_text("/status/201\n/status/202\n")
     done = cockpit("run", url, "--urls", tmp_path / "paths", "-n", "10", "--json")
     assert '"201": 5' in done.stdout, done.stderr
+
+
+def test_a_profile_without_a_study(tmp_path: Path) -> None:
+    profile = tmp_path / "plain.toml"
+    profile.write_text('[target]\nurl = "http://127.0.0.1:1/"\n')
+    done = cockpit("study", str(profile))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("cockpit: plain: has no [study]; add one, or use: cockpit run ")
+
+
+def test_flags_of_a_study_that_contradict_each_other() -> None:
+    for flags in (("--short", "--full"), ("--resume", "--fresh")):
+        done = cockpit("study", "mpm", *flags)
+        assert done.returncode == 2 and "not allowed with" in done.stderr
