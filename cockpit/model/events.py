@@ -14,6 +14,7 @@ from cockpit.model.histogram import EMPTY, Histogram
 from cockpit.model.hosts import HostConfig, HostFacts, HostReading
 from cockpit.model.knobs import Knob, ServerAction, Setting
 from cockpit.model.load import LoadPlan
+from cockpit.model.series import Deferred
 from cockpit.model.study import Study
 
 
@@ -339,6 +340,8 @@ AnyEvent = (
 def _to_wire(value: Any) -> Any:
     if isinstance(value, Histogram):
         return value.to_wire()
+    if isinstance(value, Deferred):
+        return tuple(value)
     raise NotImplementedError(f"no wire form for {type(value)}")
 
 

@@ -55,6 +55,9 @@ class Deferred(Sequence[T]):
     def __getitem__(self, at: int | slice) -> T | tuple[T, ...]:
         return self._made()[at]
 
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._made())
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Deferred | tuple) and self._made() == tuple(other)
 

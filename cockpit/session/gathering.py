@@ -1,12 +1,14 @@
-"""Ticks as a session keeps them: their histograms once a second, by coarse buckets, and now and then what makes those
-full again. A tick waits for the next of its worker, which tells whether it was the last of its second or its row.
+"""Ticks as a session keeps them: two a second, their histograms once a second, by coarse buckets, and now and then what
+makes those full again.
+
+A tick waits for the next of its worker, which tells whether it was the last of its second or its row.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -18,6 +20,11 @@ from cockpit.model.histogram import COARSE, EMPTY, Histogram, index_of
 FULL_EVERY = 600
 # Seconds between histograms that nobody watches second by second.
 SLOW_EVERY = 30
+# Ticks of a worker that lie in the same such part of a second are one.
+_PARTS_OF_SECOND = 2
+_ADDED = ("sent", "completed", "abandoned", "bytes_received", "bytes_sent", "body_bytes", "held_back", "varied")
+_ADDED_TOO = ("unsent", "due", "late", "cpu", "cpu_wait")
+_COUNTED = ("statuses", "errors", "unexpected")
 _HISTOGRAMS = ("connect", "tls", "first_byte", "service", "response", "lag")
 # An instant finer than this (s) tells nothing, and takes room.
 _DIGITS = 6
@@ -57,7 +64,8 @@ class _Worker:
         lag = tick.lag
         late = lag.count - int(lag.counts[lag.indices < _LATE_FROM].sum())
         groups = {name: replace(group, service=EMPTY, response=EMPTY) for name, group in tick.groups.items()}
-        self.waiting = replace(_rounded(tick), groups=groups, due=lag.count, late=late, **_NOTHING)
+        bare = replace(_rounded(tick), groups=groups, due=lag.count, late=late, **_NOTHING)
+        self.waiting = joined(self.waiting, bare) if self.waiting else bare
 
     def out(self, *, second_over: bool, slow: bool, row_over: bool) -> ev.Tick | None:
         """The tick that waited, with what is due of its histograms."""
@@ -120,7 +128,7 @@ class Gathering:
         second = _second(tick)
         before = worker.waiting
         out = None
-        if before is not None:
+        if before is not None and (worker.row != tick_row or _part(before) != _part(tick)):
             row_over = worker.row != tick_row or second // FULL_EVERY != worker.since // FULL_EVERY
             slow = second // SLOW_EVERY != worker.since // SLOW_EVERY
             out = worker.out(second_over=second != worker.since, slow=slow, row_over=row_over)
@@ -132,6 +140,27 @@ class Gathering:
         ended = [key for key in self._workers if key[0] == run]
         ticks = [self._workers.pop(key).out(second_over=True, slow=True, row_over=True) for key in sorted(ended)]
         return [tick for tick in ticks if tick]
+
+
+def joined(first: ev.Tick, then: ev.Tick) -> ev.Tick:
+    """Two ticks of a worker, one behind the other and without histograms, as one."""
+    sums = {name: getattr(first, name) + getattr(then, name) for name in _ADDED}
+    spans = {name: round(getattr(first, name) + getattr(then, name), _DIGITS_OF_CPU) for name in _ADDED_TOO}
+    counts = {name: _counted(getattr(first, name), getattr(then, name)) for name in _COUNTED}
+    groups = dict(first.groups)
+    for name, group in then.groups.items():
+        groups[name] = _group(groups[name], group) if name in groups else group
+    pause = max(first.pause, then.pause)
+    return replace(then, start=first.start, groups=groups, pause=pause, **sums, **spans, **counts)
+
+
+def _group(first: ev.Group, then: ev.Group) -> ev.Group:
+    sums = {name: getattr(first, name) + getattr(then, name) for name in ("sent", "completed")}
+    return replace(then, **sums, **{name: _counted(getattr(first, name), getattr(then, name)) for name in _COUNTED})
+
+
+def _counted(first: dict[Any, int], then: dict[Any, int]) -> dict[Any, int]:
+    return {key: first.get(key, 0) + then.get(key, 0) for key in {**first, **then}}
 
 
 def rounded(event: ev.AnyEvent) -> ev.AnyEvent:
@@ -150,8 +179,13 @@ def _rounded(tick: ev.Tick) -> ev.Tick:
 
 def _second(tick: ev.Tick) -> int:
     """The second into which fold counts it."""
+    return _part(tick) // _PARTS_OF_SECOND
+
+
+def _part(tick: ev.Tick) -> int:
+    """The part of a second in which the middle of the tick lies."""
     tick = _rounded(tick)
-    return int((tick.start + tick.t) / 2)
+    return int((tick.start + tick.t) / 2 * _PARTS_OF_SECOND)
 
 
 def _histograms(tick: ev.Tick) -> Mapping[str, Histogram]:

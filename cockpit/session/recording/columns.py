@@ -6,11 +6,10 @@ an older writer did not know, or of which all values are the default, is read as
 
 from __future__ import annotations
 
-import itertools
 import types
 import typing
 from collections.abc import Iterable, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any, Literal, Protocol, Union, get_args, get_origin
 
 import msgspec
@@ -20,6 +19,7 @@ import numpy.typing as npt
 from cockpit.model.events import Tick
 from cockpit.model.histogram import Histogram
 from cockpit.model.hosts import ProcessCounters
+from cockpit.model.series import Deferred
 from cockpit.session.recording.packing import Damaged, packed, unpacked
 
 Ints = npt.NDArray[np.int64]
@@ -55,7 +55,7 @@ class Sink:
 class Spring:
     """Gives back what a Sink took in, in the same order. Raises Damaged."""
 
-    def __init__(self, raw: bytes) -> None:
+    def __init__(self, raw: bytes | memoryview) -> None:
         size = int.from_bytes(raw[:4], "little")
         try:
             self._head = iter(msgspec.json.decode(raw[4 : 4 + size]))
@@ -403,55 +403,67 @@ def _all_default(values: Sequence[Any], field: Any) -> bool:
 
 class ProcessColumn:
     """The processes of each sample. One that lives on is told once, with the samples it is in; what changes of it is a
-    column over time."""
+    column over time. They are made when somebody looks at the sample: till then a Deferred stands for the tuple."""
 
-    _FIELDS = tuple(name for name in ProcessCounters.__struct_fields__ if name not in ("pid", "start"))
+    _TEXTS = ("stat", "comm", "command")
+    _NUMBERS = ("ppid", "utime", "stime", "threads", "vsz", "rss", "shared")
 
     def __init__(self) -> None:
-        kinds = {field.name: field.type for field in msgspec.structs.fields(ProcessCounters)}
-        self._columns = {name: column_for(kinds[name]) for name in self._FIELDS}
         self._plain = TupleColumn(StructColumn(ProcessCounters))
 
-    def write(self, values: Sequence[tuple[ProcessCounters, ...]], sink: Sink) -> None:
+    def write(self, values: Sequence[Sequence[ProcessCounters]], sink: Sink) -> None:
         lives = _lives(values)
         sink.head.append(len(lives) if lives is not None else None)
         if lives is None:
-            self._plain.write(values, sink)
+            self._plain.write([tuple(value) for value in values], sink)
             return
         for place in (0, 1):
             write_ints(np.array([identity[place] for identity in lives], dtype=np.int64), sink)
-        write_ints(np.array([sum(map(len, values))], dtype=np.int64), sink)
         firsts = [samples[0] for samples, _ in lives.values()]
         write_ints(np.array(firsts, dtype=np.int64), sink)
         write_ints(np.array([len(samples) for samples, _ in lives.values()], dtype=np.int64), sink)
         rows = [row for _, told in lives.values() for row in told]
-        for name, column in self._columns.items():
-            column.write([getattr(row, name) for row in rows], sink)
+        for name in self._NUMBERS:
+            write_ints(np.array([getattr(row, name) for row in rows], dtype=np.int64), sink)
+        for name in self._TEXTS:
+            TextColumn().write([getattr(row, name) for row in rows], sink)
 
-    def read(self, count: int, spring: Spring) -> list[tuple[ProcessCounters, ...]]:
+    def read(self, count: int, spring: Spring) -> list[Sequence[ProcessCounters]]:
         lives = spring.next()
         if lives is None:
-            return self._plain.read(count, spring)
+            return list(self._plain.read(count, spring))
         pids, starts = read_ints(lives, spring), read_ints(lives, spring)
-        total = int(read_ints(1, spring)[0])
         firsts, lengths = read_ints(lives, spring), read_ints(lives, spring)
-        if int(lengths.sum()) != total:
+        if lengths.min(initial=1) < 1 or firsts.min(initial=0) < 0 or (firsts + lengths).max(initial=0) > count:
             raise Damaged("processes that do not add up")
+        total = int(lengths.sum())
         whose = np.repeat(np.arange(lives), lengths)
         sample = np.arange(total) - np.repeat(np.cumsum(lengths) - lengths, lengths) + np.repeat(firsts, lengths)
         order = np.lexsort((whose, sample))
-        columns: dict[str, list[Any]] = {"pid": pids[whose[order]].tolist(), "start": starts[whose[order]].tolist()}
-        places = order.tolist()
-        for name, column in self._columns.items():
-            found = column.read(total, spring)
-            columns[name] = [found[place] for place in places]
-        made = map(ProcessCounters, *(columns[name] for name in ProcessCounters.__struct_fields__))
-        sizes = np.bincount(sample, minlength=count).tolist()
-        return [tuple(itertools.islice(made, size)) for size in sizes]
+        columns: dict[str, Ints] = {"pid": pids[whose[order]], "start": starts[whose[order]]}
+        for name in self._NUMBERS:
+            columns[name] = read_ints(total, spring)[order]
+        texts = {}
+        for name in self._TEXTS:
+            texts[name] = spring.next()
+            columns[name] = read_ints(total, spring)[order]
+        ends = np.cumsum(np.bincount(sample, minlength=count)).tolist()
+        return [
+            Deferred(partial(_processes, columns, texts, first, last))
+            for first, last in zip([0, *ends], ends, strict=False)
+        ]
+
+
+def _processes(columns: dict[str, Ints], texts: dict[str, list[str]], first: int, last: int) -> tuple[Any, ...]:
+    """Those in the rows from one place to another."""
+    found = {name: column[first:last].tolist() for name, column in columns.items()}
+    for name, known in texts.items():
+        found[name] = [known[number] for number in found[name]]
+    return tuple(map(ProcessCounters, *(found[name] for name in ProcessCounters.__struct_fields__)))
 
 
 def _lives(
-    values: Sequence[tuple[ProcessCounters, ...]],
+    values: Sequence[Sequence[ProcessCounters]],
 ) -> dict[tuple[int, int], tuple[list[int], list[ProcessCounters]]] | None:
     """Every process by (pid, start), with the samples it is in, in one go; None where they do not stand in that order
     or one comes back."""

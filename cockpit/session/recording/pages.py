@@ -1,6 +1,6 @@
 """Pages: stretches of a recording that are over, packed.
 
-A page holds the events of half a minute that come often (ticks, samples, status pages, lines of tails) as columns, the
+A page holds the events of some seconds that come often (ticks, samples, status pages, lines of tails) as columns, the
 state after its last event, and what the series of the state have grown by. The other events stay rows of their own,
 for sqlite3 to be asked about.
 """
@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from cockpit.model import events as ev
 from cockpit.model.histogram import EMPTY, Histogram
 from cockpit.session.recording.columns import Sink, Spring, column_for, read_ints, write_ints
-from cockpit.session.recording.packing import Damaged
+from cockpit.session.recording.packing import Damaged, packed, unpacked
 
 # Kinds of which there are many, each with what tells one source of them from another.
 OFTEN: Mapping[type[Any], Callable[[Any], tuple[str, int]]] = {
@@ -61,25 +61,36 @@ def pack(events: Iterable[Numbered], latencies: Mapping[int, Histogram]) -> byte
     for number, event in events:
         name = str(type(event).__struct_config__.tag)
         streams.setdefault((name, *OFTEN[type(event)](event)), []).append((number, event))
-    sink = Sink()
-    sink.head.append([(name, len(told)) for (name, _, _), told in streams.items()])
-    sink.head.append(borrowed)
+    packs = []
     for (name, _, _), told in streams.items():
+        sink = Sink()
         write_ints(np.array([number for number, _ in told], dtype=np.int64), sink)
         column_for(_KINDS[name]).write([event for _, event in told], sink)
-    return sink.blob()
+        packs.append(sink.raw())
+    contents = Sink()
+    contents.head.append(
+        [(name, len(told), len(raw)) for ((name, _, _), told), raw in zip(streams.items(), packs, strict=True)]
+    )
+    contents.head.append(borrowed)
+    head = contents.raw()
+    return packed(len(head).to_bytes(4, "little") + head + b"".join(packs))
 
 
-def unpack(blob: bytes, latencies: Callable[[], Mapping[int, Histogram]]) -> list[Numbered]:
-    """The inverse of `pack`, in the order of their numbers. Raises Damaged."""
+def unpack(blob: bytes, latencies: Callable[[], Mapping[int, Histogram]], only: str = "") -> list[Numbered]:
+    """The inverse of `pack`, in the order of their numbers; `only` those of one kind. Raises Damaged."""
+    raw = memoryview(unpacked(blob))
     try:
-        spring = Spring.of(blob)
-        streams, borrowed = spring.next(), spring.next()
+        at = 4 + int.from_bytes(raw[:4], "little")
+        contents = Spring(raw[4:at])
+        streams, borrowed = contents.next(), contents.next()
         found: list[Numbered] = []
-        for name, count in streams:
-            numbers = read_ints(count, spring).tolist()
-            found += zip(numbers, column_for(_KINDS[name]).read(count, spring), strict=True)
-        if borrowed:
+        for name, count, size in streams:
+            if only in ("", name):
+                spring = Spring(raw[at : at + size])
+                numbers = read_ints(count, spring).tolist()
+                found += zip(numbers, column_for(_KINDS[name]).read(count, spring), strict=True)
+            at += size
+        if borrowed and not only:
             back = {number: {field: latencies()[second]} for number, second, field in borrowed}
             found = [(number, replace(event, **back[number]) if number in back else event) for number, event in found]
     except (TypeError, ValueError, KeyError, IndexError, OverflowError) as error:

@@ -82,6 +82,7 @@ class Recording:
         self._lost: dict[str, None] = {}
         self._at_hand: OrderedDict[Stretch, list[Known]] = OrderedDict()
         self._series: OrderedDict[int, Told] = OrderedDict()
+        self._sampled: OrderedDict[Stretch, dict[int, Any]] = OrderedDict()
         self._pages: list[Stretch] = []
         self._grown: list[Grown] = []
         self._between: list[Stretch] = []
@@ -311,10 +312,20 @@ class Recording:
 
     def _sample(self, number: int) -> HostSample | None:
         place = bisect_right(self._stretches, number - 1, key=lambda stretch: stretch.last)
-        found = next((known.event for known in self._read(self._stretches[place]) if known.number == number), None)
-        if not isinstance(found, HostSample):
+        found = self._samples(self._stretches[place]).get(number)
+        if found is None:
             raise Damaged(f"event {number} is missing")
         return found
+
+    def _samples(self, stretch: Stretch) -> dict[int, HostSample]:
+        """The samples of a stretch by their numbers. Raises Damaged."""
+        if stretch in self._at_hand or not stretch.page:
+            return {one.number: one.event for one in self._read(stretch) if isinstance(one.event, HostSample)}
+        if stretch not in self._sampled:
+            [(blob,)] = self._rows("SELECT events FROM pages WHERE first = ?", (stretch.first,))
+            samples = dict(unpack(blob, dict, "host_sample"))
+            _keep(self._sampled, stretch, samples, _AT_HAND)
+        return self._sampled[stretch]
 
     def _part(self, number: int) -> bytes:
         rows = self._rows("SELECT body FROM parts WHERE id = ?", (number,))

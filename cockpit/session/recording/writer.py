@@ -25,7 +25,7 @@ COMMIT_EVERY = 0.3
 # While the disk refuses, this many rows wait in memory; what comes after is counted as lost.
 BACKLOG = 50_000
 # A page is bound when it has so many seconds or so many events.
-PAGE_SECONDS = 30.0
+PAGE_SECONDS = 25.0
 PAGE_EVENTS = 5000
 
 
