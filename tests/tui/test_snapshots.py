@@ -8,6 +8,7 @@ import pytest
 from textual.pilot import Pilot
 
 from cockpit.tui.screens.tuning import TuningScreen
+from cockpit.tui.widgets.history import History
 from tests.tui.driving import at_rest, press, settled, text_of, until
 from tests.tui.scenario import Scenario
 from tests.tui.scripted import scripted_app
@@ -57,6 +58,7 @@ def test_tuning_panel(snap_compare: Compare) -> None:
         await settled(pilot, source, len(events))
         await press(pilot, "t")
         await until(pilot, lambda: isinstance(pilot.app.screen, TuningScreen))
+        await until(pilot, lambda: pilot.app.screen.query_one(History).option_count == 3)
         await press(pilot, *"30", "down", *"60", "enter")
         await until(pilot, lambda: "Enter again" in text_of(pilot.app.screen.query_one("#status")))
         await at_rest(pilot)

@@ -38,6 +38,8 @@ async def opened(
         assert isinstance(tuning, ScriptedTuning)
         await press(pilot, "t")
         await until(pilot, lambda: isinstance(pilot.app.screen, TuningScreen) and status(pilot) == "")
+        changes = len(source.session.state.changes)
+        await until(pilot, lambda: pilot.app.screen.query_one(History).option_count == changes)
         yield pilot, source, tuning
 
 
@@ -95,7 +97,7 @@ async def test_several_values_are_shown_as_a_diff_with_its_cost_and_then_applied
         assert tuning.calls[1:] == [("preview", both), ("apply", both)]
         await until(pilot, lambda: typed(pilot) == ["", "", ""])
         await until(pilot, lambda: "A MinSpareServers 5 → 30, MaxSpareServers 10 → 60" in history(pilot))
-        assert "in force since" in history(pilot)
+        await until(pilot, lambda: "in force since" in history(pilot))
         assert [change.outcome for change in source.session.state.changes] == ["applied"]
 
 
@@ -135,7 +137,7 @@ async def test_what_the_server_corrected_is_said() -> None:
         tuning.notes = "AH00513: WARNING: ServerLimit of 300 not allowed during restart"
         await applied(pilot, *"30")
         await until(pilot, lambda: status(pilot).endswith(tuning.notes))
-        assert "the server says: AH00513" in history(pilot)
+        await until(pilot, lambda: "the server says: AH00513" in history(pilot))
 
 
 async def test_values_are_picked_from_a_list() -> None:
@@ -311,7 +313,7 @@ async def test_without_tuning_values_can_only_be_looked_at() -> None:
         assert "only be looked at" in part(pilot, "keys")
         await press(pilot, "down", "enter", "ctrl+s", "ctrl+z", "ctrl+r")
         assert "MaxSpareServers in" in part(pilot, "details")
-        assert "A MinSpareServers 5 → 20" in history(pilot)
+        await until(pilot, lambda: "A MinSpareServers 5 → 20" in history(pilot))
         await press(pilot, "tab", "down", "enter")
         assert "B MaxConnectionsPerChild" in part(pilot, "plan") and status(pilot) == ""
 

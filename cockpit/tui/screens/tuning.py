@@ -77,13 +77,15 @@ class TuningScreen(ModalScreen[None]):
     TuningScreen Input { background: $panel; }
     TuningScreen Input:focus { background: $cockpit-rule; }
     TuningScreen #details { height: 3; color: $cockpit-dim; text-wrap: nowrap; text-overflow: ellipsis; }
-    TuningScreen #diff { height: auto; max-height: 12; }
+    TuningScreen #diff { height: auto; max-height: 12; scrollbar-size: 1 1; }
     TuningScreen #diff:focus { background: $panel; }
     TuningScreen #plan { height: auto; }
     TuningScreen #status { height: auto; min-height: 1; max-height: 5; text-style: bold; }
     TuningScreen #status.-bad { color: $cockpit-alarm; }
     TuningScreen .heading { height: 1; color: $cockpit-dim; }
-    TuningScreen OptionList { height: auto; max-height: 5; background: $surface; }
+    TuningScreen OptionList {
+        height: auto; max-height: 5; background: $surface; scrollbar-gutter: stable; scrollbar-size: 1 1;
+    }
     TuningScreen #actions { max-height: 4; }
     TuningScreen .-none { display: none; }
     TuningScreen #keys { height: auto; color: $cockpit-dim; link-color: $cockpit-text; link-style: none; }

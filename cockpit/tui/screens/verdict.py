@@ -30,7 +30,7 @@ class VerdictScreen(ModalScreen[None]):
         width: 112; max-width: 100%; height: auto; max-height: 100%;
         padding: 0 1; border: solid $cockpit-chart; border-title-color: $cockpit-strong; background: $surface;
     }
-    VerdictScreen VerticalScroll { height: auto; max-height: 100%; scrollbar-gutter: stable; }
+    VerdictScreen VerticalScroll { height: auto; max-height: 100%; scrollbar-gutter: stable; scrollbar-size: 1 1; }
     VerdictScreen #told { height: auto; }
     """
 
