@@ -30,6 +30,7 @@ from cockpit.profiles.plan import Wrong
 from cockpit.profiles.profile import Profile
 from cockpit.report.study import study_markdown, study_text
 from cockpit.report.study_json import study_csv, study_json
+from cockpit.session.asking import Questions
 from cockpit.session.live import LiveSource
 from cockpit.session.loop import Session
 from cockpit.study.controls import StudyControls
@@ -126,13 +127,15 @@ async def _put_back_left(folder: Path) -> None:
 
 async def _go(options: Namespace, profile: Profile, chosen: Study, place: Place, done: frozenset[int]) -> bool:
     """Runs what is left, with the screen on a terminal; whether somebody interrupted it."""
-    source = LiveSource(profile, Clock(), ssh_config=options.ssh_config)
+    screen = not options.no_tui and not options.json and on_terminal()
+    questions = Questions() if screen else None
+    source = LiveSource(profile, Clock(), ssh_config=options.ssh_config, questions=questions)
     recorder = Keeping(place.recording).recorder(profile.name)
     session = Session(source, recorder)
     journal = _journal(options, profile, chosen, place.journal)
     runner = Runner(session, source, chosen, place.folder, journal, done)
     try:
-        if options.no_tui or options.json or not on_terminal():
+        if not screen:
             return await _headless(session, source, runner)
         source.controls = StudyControls(source.controls)
         return await _on_screen(session, runner)

@@ -53,6 +53,7 @@ def study_markdown(result: StudyResult) -> str:
     lines += [f"| {' | '.join(row)} |" for row in body]
     lines += [""]
     told = [*settling_lines(result), *error_lines(result), *look_lines(result), *_headlines(result)]
+    told += [f"doubt: {line}" for line in doubt_lines(result)]
     lines += [f"- {_plain(line)}" for line in told]
     return "\n".join(lines)
 

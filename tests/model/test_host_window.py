@@ -62,6 +62,22 @@ def test_levels_are_means_over_time() -> None:
     assert "processes.pss" not in found
 
 
+def test_cpu_and_memory_of_the_watched_processes() -> None:
+    """By what each used itself: one that is new since it began, one that went as far as it was seen."""
+
+    def at(t: float, *used: tuple[int, int, int]) -> HostSample:
+        rows = tuple(
+            ProcessCounters(pid, 1, 100, "S", "apache2", user, system, 1, 10 << 20, 8 << 20, 6 << 20, "apache2")
+            for pid, user, system in used
+        )
+        return sample(t, processes=rows)
+
+    found = figures_of(at(0, (1, 500, 100)), at(2, (1, 600, 120), (2, 40, 20)), at(4, (2, 60, 20), (3, 0, 60)))
+    # 100 ticks a second, 4 s: 100 + 40 + 20 of user time, 20 + 20 + 60 of system time.
+    assert (found["processes.user"], found["processes.system"], found["processes.cpu"]) == (40, 25, 65)
+    assert (found["processes.rss_each"], found["processes.unshared_each"]) == (8 << 20, 2 << 20)
+
+
 def test_io_of_the_first_and_of_the_last_seconds() -> None:
     """It writes 100 blocks a second for 6 s, then none for 20, then 10 a second for 6."""
     written = [min(t, 6) * 100 + max(0, t - 26) * 10 for t in range(33)]
