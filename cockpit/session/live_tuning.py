@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 
 from cockpit.hosts.feed import HostFeed
 from cockpit.model.clock import Clock
@@ -72,11 +72,6 @@ class LiveTuning:
     def flipping(self) -> str:
         return self._flips.words if self._flips else ""
 
-    @property
-    def values(self) -> Mapping[str, str | None]:
-        """The knobs' values as they were read or set last; None is: not set there."""
-        return self._values
-
     async def look(self, host: str, command: str, seconds: float = 30.0) -> str:
         """What a command prints on the host. Raises HostError, ChangeRefused with what it says when it fails."""
         done = await self._remotes[host].run(command, timeout=seconds)
@@ -84,6 +79,17 @@ class LiveTuning:
             silent = f"it failed without a word (exit status {done.exit_status})"
             raise ChangeRefused(f"{host}: {useful_line(done.stderr, done.stdout) or silent}")
         return done.stdout.decode("utf-8", "replace").rstrip("\n")
+
+    async def read(self, names: Collection[str]) -> dict[str, str | None]:
+        """These knobs' values as the hosts have them now. Raises HostError, ChangeRefused for the first that cannot be
+        read.
+        """
+        found: dict[str, str | None] = {}
+        for knob in map(self._knob, names):
+            found[knob.name] = await self._tuner.read(self._remotes[knob.host], knob)
+            self._values[knob.name] = found[knob.name]
+            self._emit(KnobRead(t=self._clock.now(), knob=knob.name, host=knob.host, value=found[knob.name]))
+        return found
 
     async def refresh(self) -> None:
         for host in {knob.host for knob in self._knobs.values()}:

@@ -100,13 +100,7 @@ class Runner:
         """Reads the knobs and writes their values down, before anything is touched."""
         if not (self.study.knobs or self.study.after):
             return
-        tuning = self._source.tuning
-        await tuning.refresh()
-        unread = [name for name in self.study.knobs if name not in tuning.values]
-        if unread:
-            state = await self._session.until(lambda state: all(bool(state.knobs[name].detail) for name in unread))
-            raise ChangeRefused(f"{unread[0]}: cannot be read: {state.knobs[unread[0]].detail}")
-        originals = {name: tuning.values[name] for name in self.study.knobs}
+        originals = await self._source.tuning.read(self.study.knobs)
         self._write(replace(self.journal, originals=originals, touched=True))
         self._keeper = await Keeper.start(self._folder)
 
@@ -136,7 +130,8 @@ class Runner:
         tuning = self._source.tuning
         wanted = values_of(self.study, step.arm, self.journal.originals)
         await self._hosts_up()
-        await tuning.apply({name: value for name, value in wanted.items() if tuning.values[name] != value})
+        known = await tuning.read(self.study.knobs)
+        await tuning.apply({name: value for name, value in wanted.items() if known[name] != value})
         await self._act(step.arm.before)
         if self.study.warm_up:
             await self._run(step, Pass(name=WARM_UP), warm_up_of(self.study, step.arm), 0)
@@ -232,9 +227,9 @@ class Runner:
 
     async def _restore(self) -> None:
         tuning = self._source.tuning
-        await tuning.refresh()
+        known = await tuning.read(self.study.knobs)
         originals = self.journal.originals
-        await tuning.apply({name: value for name, value in originals.items() if tuning.values[name] != value})
+        await tuning.apply({name: value for name, value in originals.items() if known[name] != value})
         await self._act(self.study.after)
 
     def _write(self, journal: Journal) -> None:

@@ -67,9 +67,8 @@ def machine() -> str:
     rows = Path("/proc/cpuinfo").read_text().splitlines()
     model = next((row.partition(":")[2].strip() for row in rows if row.startswith("model name")), platform.machine())
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    return (
-        f"{os.cpu_count()} x {model}, {memory:.0f} GiB, Linux {platform.release()}, Python {platform.python_version()}"
-    )
+    kernel = platform.release().partition("-")[0]
+    return f"{os.cpu_count()} x {model}, {memory:.0f} GiB, Linux {kernel}, Python {platform.python_version()}"
 
 
 def into_readme(results: dict[str, str], seconds: float) -> None:

@@ -66,9 +66,7 @@ class Studied:
     async def run(self, *flags: str) -> tuple[int, str, str]:
         """Exit code, stdout, stderr."""
         process = await self.start(*flags)
-        out, err = await asyncio.wait_for(process.communicate(), DEADLINE)
-        assert process.returncode is not None
-        return process.returncode, out.decode(), err.decode()
+        return await ended(process)
 
     def set_to(self, value: str) -> bool:
         """Whether the server's file has this number of spare servers."""
@@ -87,6 +85,19 @@ class Studied:
         """The process that puts settings back when the study is killed."""
         children = psutil.Process(study).children()
         return next(child for child in children if "cockpit.study.keeper" in child.cmdline())
+
+
+async def ended(process: asyncio.subprocess.Process) -> tuple[int, str, str]:
+    """Exit code, stdout, stderr; one that does not end is killed, and what it said is shown."""
+    reading = asyncio.ensure_future(process.communicate())
+    await asyncio.wait([reading], timeout=DEADLINE)
+    in_time = reading.done()
+    if not in_time:
+        process.kill()
+    out, err = await reading
+    assert in_time, f"it did not end within {DEADLINE:.0f} s: {err.decode()}"
+    assert process.returncode is not None
+    return process.returncode, out.decode(), err.decode()
 
 
 async def until(holds: Callable[[], bool], what: str) -> None:

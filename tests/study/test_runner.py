@@ -10,18 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.study.conftest import DEADLINE, Studied, kill, until
+from tests.study.conftest import DEADLINE, Studied, ended, kill, until
 
 # Long enough to be killed in, short enough to be done again.
 SLOW = 'duration = "3s"\nconcurrency = 2\nrepeats = 1'
 
 QUICK = 'requests = 40\nconcurrency = 2\nrepeats = 1\narms = ["more"]'
-
-
-async def ended(process: asyncio.subprocess.Process) -> tuple[int, str]:
-    out, err = await asyncio.wait_for(process.communicate(), DEADLINE)
-    assert process.returncode is not None
-    return process.returncode, out.decode() + err.decode()
 
 
 async def in_the_second_arm(process: asyncio.subprocess.Process) -> None:
@@ -84,8 +78,8 @@ async def test_interrupted_it_puts_back(studied: Studied, number: signal.Signals
     process = await studied.start()
     await until(lambda: studied.set_to("7"), "the second arm's value")
     process.send_signal(number)
-    code, said = await ended(process)
-    assert code == 130, said
+    code, _, err = await ended(process)
+    assert code == 130, err
     assert studied.as_it_was() and not studied.journal().touched and not studied.journal().finished
 
 
