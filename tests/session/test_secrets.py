@@ -59,7 +59,7 @@ def everything_in(path: Path) -> bytes:
         for row in database.execute(f"SELECT * FROM {table}"):
             for value in row:
                 if isinstance(value, bytes):
-                    found += [value, zlib.decompress(value) if value[:1] == b"x" else unpacked(value)]
+                    found += [value, zlib.decompress(value) if table == "events" else unpacked(value)]
                 else:
                     found.append(str(value).encode())
     database.close()

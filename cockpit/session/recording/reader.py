@@ -40,6 +40,19 @@ _T = TypeVar("_T")
 Told = tuple[tuple[LoadSecond, ...], dict[str, tuple[HostPoint, ...]]]
 
 
+# No session lasts so long (s).
+_LAST = 1e8
+
+
+class _Place(NamedTuple):
+    """A row of the table of pages."""
+
+    first: int
+    last: int
+    begin: float
+    end: float
+
+
 class Known(NamedTuple):
     """An event, its number in the order of arrival, and the instant at which it was known: never falling, although
     events may arrive late."""
@@ -257,7 +270,7 @@ class Recording:
         try:
             for row in self._database.execute(question, tuple(values)):
                 found.append(row)
-        except (sqlite3.Error, UnicodeError) as error:
+        except (sqlite3.Error, UnicodeError, OverflowError) as error:
             self._lost[f"the file is damaged, part of it does not read: {error}"] = None
         return found
 
@@ -266,9 +279,18 @@ class Recording:
             return
         since = self._pages[-1].last if self._pages else 0
         question = "SELECT first, last, begin, end, grown FROM pages WHERE first > ? ORDER BY first"
-        for first, last, begin, end, grown in self._rows(question, (since,)):
-            self._pages.append(Stretch(first, last, begin, end, True))
-            self._grown.append(msgspec.json.decode(grown, type=Grown))
+        for row in self._rows(question, (since,)):
+            try:
+                page, grown = msgspec.convert(row[:4], _Place), msgspec.json.decode(row[4], type=Grown)
+            except (msgspec.MsgspecError, TypeError) as error:
+                self._lost[f"a page is damaged and left out: {error}"] = None
+                continue
+            before = self._pages[-1] if self._pages else Stretch(0, 0, 0.0, 0.0, True)
+            if page.first <= before.last or page.last < page.first or not before.end <= page.begin <= page.end < _LAST:
+                self._lost["a page that does not fit the one before is left out"] = None
+                continue
+            self._pages.append(Stretch(*page, True))
+            self._grown.append(grown)
 
     def _read_loose(self) -> list[Stretch]:
         """Stretches of rows that no page covers: those after the last, and what was too much for one."""
@@ -279,7 +301,11 @@ class Recording:
             if first == last + 1:
                 continue
             until = "" if first is None else f"AND seq < {first}"
-            rows = self._rows(f"SELECT seq, t FROM events WHERE seq > ? {until} ORDER BY seq", (last,))
+            rows = [
+                (number, t)
+                for number, t in self._rows(f"SELECT seq, t FROM events WHERE seq > ? {until} ORDER BY seq", (last,))
+                if isinstance(number, int) and isinstance(t, float | int) and 0 <= t < _LAST
+            ]
             for at in range(0, len(rows), _ROWS):
                 some = rows[at : at + _ROWS]
                 end = max(latest, *(t for _, t in some))
@@ -290,7 +316,8 @@ class Recording:
     def _read_notes(self) -> list[Note]:
         if not self._rows("SELECT 1 FROM sqlite_master WHERE name = 'notes'"):
             return []
-        return [Note(t=t, text=text) for t, text in self._rows("SELECT t, text FROM notes ORDER BY t")]
+        told = self._rows("SELECT t, text FROM notes ORDER BY t")
+        return [Note(t=t, text=text) for t, text in told if isinstance(t, float | int) and isinstance(text, str)]
 
     def _state(self, place: int) -> State | None:
         """The state after a page, its series fetched when somebody looks. Raises Damaged."""
@@ -422,6 +449,9 @@ def _checked(path: Path, database: sqlite3.Connection) -> int:
         if version > VERSION:
             raise RecordingError(f"{path}: was written by a newer cockpit (format {version}; this one reads {VERSION})")
         database.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except UnicodeError:
+        # SQLite names what it found, which need not be text.
+        raise RecordingError(f"{path}: does not read as a recording: its tables are damaged") from None
     except sqlite3.Error as error:
         raise RecordingError(f"{path}: does not read as a recording: {error}") from None
     return version
@@ -433,7 +463,7 @@ def _open(path: Path) -> sqlite3.Connection:
         raise RecordingError(f"{path}: is a folder; name a .cockpit file")
     if not os.path.exists(path):  # noqa: PTH110
         raise RecordingError(f"{path}: no such recording; cockpit recordings list shows those that are kept")
-    problem: sqlite3.Error | None = None
+    problem: Exception | None = None
     # A file cut short has its last events in the -wal beside it, which only a writable opening can take in; one in a
     # folder that nobody may write reads as it is.
     for how in ("mode=rw", "mode=ro&immutable=1"):
@@ -442,7 +472,7 @@ def _open(path: Path) -> sqlite3.Connection:
             database.isolation_level = None
             database.execute("PRAGMA query_only = 1")
             database.execute("PRAGMA schema_version").fetchone()
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.Error, UnicodeError) as error:
             problem = error
         else:
             return database
