@@ -1,17 +1,20 @@
 """A replay is the live session again: same events, same loop, same fold, from any instant."""
 
 import asyncio
+import os
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from cockpit.model.errors import UsageError
+from cockpit.model.errors import RecordingError, UsageError
 from cockpit.model.fold import fold_all
 from cockpit.model.state import State
 from cockpit.session.loop import Session
 from cockpit.session.playback import parse_jump
 from cockpit.session.recording.reader import Recording
+from cockpit.session.recording.writer import RecordingWriter
 from cockpit.session.replay import ReplaySource
 from tests.session.events import small_session
 from tests.session.test_recording import recorded
@@ -93,6 +96,61 @@ async def test_it_plays_to_the_end_and_stays(replayed: tuple[Session, ReplaySour
     state = await session.until(lambda state: state.ended)
     assert state == fold_all(EVENTS)
     assert (source.playing, session.controls.condition) == (False, "END")
+
+
+async def test_one_that_is_written_is_followed(tmp_path: Path) -> None:
+    path = tmp_path / "s.cockpit"
+    writer = RecordingWriter(path)
+    writer.record(EVENTS[:100])
+    await asyncio.to_thread(written, path, 100)
+    with Recording(path) as recording:
+        source = ReplaySource(recording, recording.end)
+        session = Session(source)
+        running = asyncio.create_task(session.run())
+        await session.until(lambda _: session.controls.condition == "FOLLOWING")
+        writer.record(EVENTS[100:200])
+        known = fold_all(EVENTS[:200])
+        await asyncio.wait_for(session.until(lambda state: state.t >= known.t), 60)
+        assert session.state == known
+        source.annotate("seen from outside")
+        writer.record(EVENTS[200:])
+        await asyncio.to_thread(writer.close)
+        assert writer.trouble == ""
+        state = await asyncio.wait_for(session.until(lambda state: state.ended), 60)
+        assert "seen from outside" in [marker.text for marker in state.markers]
+        await session.until(lambda _: session.controls.condition == "END")
+        await source.close()
+        await running
+    with Recording(path) as recording:
+        assert len(list(recording.events())) == len(EVENTS) + 1
+
+
+def written(path: Path, count: int) -> None:
+    """Returns when so many events are in the file."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        try:
+            with Recording(path) as recording:
+                if len(list(recording.events())) >= count:
+                    return
+        except RecordingError as error:
+            assert "holds no events" in str(error)
+    raise TimeoutError
+
+
+async def test_notes_are_added_afterwards(replayed: tuple[Session, ReplaySource]) -> None:
+    session, source = replayed
+    await do(session, "jump", "20s")
+    state = await do(session, "mark", "a thought")
+    assert [(marker.t, marker.text) for marker in state.markers if marker.kind == "note"] == [(20.0, "a thought")]
+    assert not any(marker.text == "a thought" for marker in (await do(session, "jump", "19s")).markers)
+    assert any(marker.text == "a thought" for marker in (await do(session, "jump", "21s")).markers)
+    await do(session, "previous")
+    assert source.position == 20.0
+    source.recording.path.chmod(0o400)
+    if not os.access(source.recording.path, os.W_OK):
+        with pytest.raises(RecordingError, match="the note is not kept"):
+            await do(session, "mark", "another")
 
 
 def test_jumps() -> None:

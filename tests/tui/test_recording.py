@@ -2,16 +2,53 @@
 
 from pathlib import Path
 
+import pytest
+from textual.app import App
+
 from cockpit.session.loop import Session
 from cockpit.session.recording.reader import Recording
 from cockpit.session.replay import ReplaySource
 from cockpit.tui.app import CockpitApp
 from cockpit.tui.widgets.hosts import HostPanes
+from cockpit.tui.widgets.latency import Latency
 from cockpit.tui.widgets.runs import Runs
+from cockpit.tui.widgets.throughput import Throughput
 from cockpit.tui.widgets.topline import TopLine
-from tests.tui.driving import text_of, until
+from tests.session.test_pages import settled
+from tests.tui.driving import driven, main, text_of, until
 
 RECORDING = Path(__file__).parents[1] / "recordings" / "spare-servers.cockpit"
+
+
+@pytest.mark.parametrize("name", ["spare-servers", "two-hosts"])
+async def test_the_screen_is_the_same_live_and_replayed(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Recorded anew in pages, at an instant come to from the end: every pane is as it was live."""
+    with Recording(RECORDING.with_name(f"{name}.cockpit")) as recording:
+        events = list(recording.events())
+    settled(tmp_path / "s.cockpit", events, monkeypatch)
+    with Recording(tmp_path / "s.cockpit") as recording:
+        for share in (0.5, 0.8, 1.0):
+            known = recording.following(0, -1.0, recording.end * share)
+            async with driven([one.event for one in known]) as (pilot, _):
+                live = panes(pilot.app)
+            session = Session(ReplaySource(recording, recording.end, playing=False))
+            app = CockpitApp(session)
+            # The line of a replay's position comes on top.
+            async with app.run_test(size=(120, 41)) as pilot:
+                await until(pilot, lambda session=session: session.state.ended)
+                instant = known[-1].instant
+                session.source.seek(instant)  # type: ignore[attr-defined]
+                await until(pilot, lambda session=session, t=instant: session.state.t == t)
+                main(app).frame()
+                assert panes(app) == live
+
+
+def panes(app: App[object]) -> list[str]:
+    """What the panes show, without the lines that say how the session is looked at."""
+    kinds = (Throughput, Latency, Runs, HostPanes)
+    return [text_of(main(app).query_one(kind)) for kind in kinds]
 
 
 async def test_a_recorded_session_is_stepped_through() -> None:

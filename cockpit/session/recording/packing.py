@@ -18,8 +18,10 @@ def packed(raw: bytes) -> bytes:
     return zlib.crc32(raw).to_bytes(_CHECK, "little") + lzma.compress(raw, lzma.FORMAT_RAW, filters=_FILTERS)
 
 
-def unpacked(blob: bytes) -> bytes:
-    """The inverse of `packed`. Raises Damaged."""
+def unpacked(blob: object) -> bytes:
+    """The inverse of `packed`. Raises Damaged, also for what a damaged file has in the place of bytes."""
+    if not isinstance(blob, bytes):
+        raise Damaged("no bytes")
     try:
         raw = lzma.decompress(blob[_CHECK:], lzma.FORMAT_RAW, filters=_FILTERS)
     except (lzma.LZMAError, EOFError) as error:

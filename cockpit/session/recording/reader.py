@@ -271,7 +271,7 @@ class Recording:
             for row in self._database.execute(question, tuple(values)):
                 found.append(row)
         except (sqlite3.Error, UnicodeError, OverflowError) as error:
-            self._lost[f"the file is damaged, part of it does not read: {error}"] = None
+            self._lost[f"the file is damaged, part of it does not read: {_words(error)}"] = None
         return found
 
     def _read_pages(self) -> None:
@@ -453,8 +453,13 @@ def _checked(path: Path, database: sqlite3.Connection) -> int:
         # SQLite names what it found, which need not be text.
         raise RecordingError(f"{path}: does not read as a recording: its tables are damaged") from None
     except sqlite3.Error as error:
-        raise RecordingError(f"{path}: does not read as a recording: {error}") from None
+        raise RecordingError(f"{path}: does not read as a recording: {_words(error)}") from None
     return version
+
+
+def _words(error: Exception | None) -> str:
+    """What SQLite says, short and on one line: it may show what it read."""
+    return " ".join(str(error).split())[:120]
 
 
 def _open(path: Path) -> sqlite3.Connection:
@@ -476,4 +481,4 @@ def _open(path: Path) -> sqlite3.Connection:
             problem = error
         else:
             return database
-    raise RecordingError(f"{path}: does not read as a recording: {problem}")
+    raise RecordingError(f"{path}: does not read as a recording: {_words(problem)}")
