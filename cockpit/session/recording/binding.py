@@ -11,9 +11,10 @@ from cockpit.model.events import AnyEvent, HostSample
 from cockpit.model.histogram import Histogram
 from cockpit.model.state import HostPoint, HostState, LoadSecond, State
 from cockpit.session.recording.checkpoints import Keeper, Sampled, final_seconds
-from cockpit.session.recording.columns import Sink, column_for
+from cockpit.session.recording.columns import column_for
 from cockpit.session.recording.pages import OFTEN, Numbered, pack
 from cockpit.session.recording.schema import tell_tables
+from cockpit.session.recording.sink import Sink
 
 _OFTEN_KINDS = tuple(sorted(str(one.__struct_config__.tag) for one in OFTEN))
 

@@ -29,8 +29,9 @@ from cockpit.model.state import (
     State,
     TailPane,
 )
-from cockpit.session.recording.columns import HistogramColumn, Sink, Spring
+from cockpit.session.recording.columns import HistogramColumn
 from cockpit.session.recording.packing import Damaged, packed, unpacked
+from cockpit.session.recording.sink import Sink, Spring
 
 # A histogram's large part changes now and then only.
 Store = Callable[[bytes], int]

@@ -15,8 +15,9 @@ from msgspec.structs import replace
 
 from cockpit.model import events as ev
 from cockpit.model.histogram import EMPTY, Histogram
-from cockpit.session.recording.columns import Sink, Spring, column_for, read_ints, write_ints
+from cockpit.session.recording.columns import column_for
 from cockpit.session.recording.packing import Damaged, packed, unpacked
+from cockpit.session.recording.sink import Sink, Spring, read_ints, write_ints
 
 # Kinds of which there are many, each with what tells one source of them from another.
 OFTEN: Mapping[type[Any], Callable[[Any], tuple[str, int]]] = {

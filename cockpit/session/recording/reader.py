@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import time
 import zlib
@@ -24,10 +23,12 @@ from cockpit.model.state import HostPoint, LoadSecond, MemoryUse, State
 from cockpit.model.text import clock
 from cockpit.session.recording.binding import Grown, latencies
 from cockpit.session.recording.checkpoints import Restorer
-from cockpit.session.recording.columns import Spring, column_for
+from cockpit.session.recording.columns import column_for
+from cockpit.session.recording.opening import checked, opened, words
 from cockpit.session.recording.packing import Damaged
 from cockpit.session.recording.pages import unpack
-from cockpit.session.recording.schema import APPLICATION_ID, VERSION, from_body
+from cockpit.session.recording.schema import from_body
+from cockpit.session.recording.sink import Spring
 
 # Rows that are not packed are read so many at a time.
 _ROWS = 64
@@ -102,9 +103,9 @@ class Recording:
         self._stretches: list[Stretch] = []
         self.notes: list[Note] = []
         self._restorer = Restorer(self._part)
-        self._database = _open(path)
+        self._database = opened(path)
         try:
-            self._version = _checked(path, self._database)
+            self._version = checked(path, self._database)
             self.refresh()
             if not self._stretches:
                 raise RecordingError(
@@ -271,7 +272,7 @@ class Recording:
             for row in self._database.execute(question, tuple(values)):
                 found.append(row)
         except (sqlite3.Error, UnicodeError, OverflowError) as error:
-            self._lost[f"the file is damaged, part of it does not read: {_words(error)}"] = None
+            self._lost[f"the file is damaged, part of it does not read: {words(error)}"] = None
         return found
 
     def _read_pages(self) -> None:
@@ -437,48 +438,3 @@ def _keep(at_hand: OrderedDict[Any, _T], key: Any, value: _T, most: int) -> None
     at_hand[key] = value
     if len(at_hand) > most:
         at_hand.popitem(last=False)
-
-
-def _checked(path: Path, database: sqlite3.Connection) -> int:
-    """The format's version, after a look at whether the file is ours."""
-    try:
-        application = database.execute("PRAGMA application_id").fetchone()[0]
-        version = int(database.execute("PRAGMA user_version").fetchone()[0])
-        if application != APPLICATION_ID:
-            raise RecordingError(f"{path}: is not a cockpit recording")
-        if version > VERSION:
-            raise RecordingError(f"{path}: was written by a newer cockpit (format {version}; this one reads {VERSION})")
-        database.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    except UnicodeError:
-        # SQLite names what it found, which need not be text.
-        raise RecordingError(f"{path}: does not read as a recording: its tables are damaged") from None
-    except sqlite3.Error as error:
-        raise RecordingError(f"{path}: does not read as a recording: {_words(error)}") from None
-    return version
-
-
-def _words(error: Exception | None) -> str:
-    """What SQLite says, short and on one line: it may show what it read."""
-    return " ".join(str(error).split())[:120]
-
-
-def _open(path: Path) -> sqlite3.Connection:
-    # os.path says no, where pathlib raises, to a name that cannot be one: too long, or with a NUL.
-    if os.path.isdir(path):  # noqa: PTH112
-        raise RecordingError(f"{path}: is a folder; name a .cockpit file")
-    if not os.path.exists(path):  # noqa: PTH110
-        raise RecordingError(f"{path}: no such recording; cockpit recordings list shows those that are kept")
-    problem: Exception | None = None
-    # A file cut short has its last events in the -wal beside it, which only a writable opening can take in; one in a
-    # folder that nobody may write reads as it is.
-    for how in ("mode=rw", "mode=ro&immutable=1"):
-        try:
-            database = sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True, timeout=5)
-            database.isolation_level = None
-            database.execute("PRAGMA query_only = 1")
-            database.execute("PRAGMA schema_version").fetchone()
-        except (sqlite3.Error, UnicodeError) as error:
-            problem = error
-        else:
-            return database
-    raise RecordingError(f"{path}: does not read as a recording: {_words(problem)}")

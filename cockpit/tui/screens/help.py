@@ -110,6 +110,7 @@ _READING = (
         "hidepid",
         "/proc of that host hides the processes of others from this user: what is not shown may well be there.",
     ),
+    ("LOOKING BACK", "The past of this session; load and recording go on meanwhile. End goes back to live."),
     ("paused", "A tail that one looks back in stands still; Esc goes on with the newest line."),
     ("skipped", "Lines of a tail that came faster than they can be kept."),
 )
