@@ -7,6 +7,7 @@ can be joined, and where the kernel has counters the mean is exact: weighted rat
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 
 import msgspec
 from msgspec.structs import replace
@@ -164,11 +165,15 @@ def _fields(
     group: str, told: msgspec.Struct, weight: float, weights: Mapping[str, float] | None = None
 ) -> Iterator[tuple[str, Weighted]]:
     """A struct's figures, all of the same weight but those of `weights`. `await_` is `await`, which Python keeps."""
-    for name in told.__struct_fields__:
-        if name == "name":
-            continue
-        of_it = weights.get(name, weight) if weights else weight
-        yield f"{group}.{name.rstrip('_')}", Weighted(getattr(told, name) * of_it, of_it)
+    for field, name in _named(group, type(told)):
+        of_it = weights.get(field, weight) if weights else weight
+        yield name, Weighted(getattr(told, field) * of_it, of_it)
+
+
+@lru_cache(maxsize=1024)
+def _named(group: str, kind: type[msgspec.Struct]) -> tuple[tuple[str, str], ...]:
+    """Fields that are figures, each with its whole name."""
+    return tuple((field, f"{group}.{field.rstrip('_')}") for field in kind.__struct_fields__ if field != "name")
 
 
 def _gauges(before: HostPoint, after: HostPoint, seconds: float) -> Iterator[tuple[str, Weighted]]:

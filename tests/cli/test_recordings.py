@@ -1,0 +1,86 @@
+"""`run` keeps a recording by itself, `recordings` keeps them in order; a disk that refuses stops no run."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.servers import http_server
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with http_server() as base:
+        yield base
+
+
+Cockpit = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def cockpit(tmp_path: Path) -> Cockpit:
+    """The command, with a state directory of its own; `limit` is the most bytes that a file of it may have."""
+
+    def call(*arguments: str, state: Path = tmp_path, limit: int = 0) -> subprocess.CompletedProcess[str]:
+        def confine() -> None:
+            if limit:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+        return subprocess.run(
+            [sys.executable, "-m", "cockpit", *arguments],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+            env={**os.environ, "XDG_STATE_HOME": str(state)},
+            preexec_fn=confine,
+        )
+
+    return call
+
+
+def listed(cockpit: Cockpit) -> list[dict[str, object]]:
+    found: list[dict[str, object]] = json.loads(cockpit("recordings", "list", "--json").stdout)
+    return found
+
+
+def test_kept_by_itself_and_kept_in_order(url: str, cockpit: Cockpit) -> None:
+    assert cockpit("recordings", "list").stdout.startswith("no recordings in ")
+    assert cockpit("run", url, "-n", "50", "--no-record").returncode == 0
+    assert listed(cockpit) == []
+    for _ in range(3):
+        assert cockpit("run", url, "-n", "50").returncode == 0
+    kept = listed(cockpit)
+    assert [(one["runs"], one["ended"], one["problem"]) for one in kept] == [(1, True, "")] * 3
+    name = str(kept[0]["name"])
+    report = cockpit("report", name, "--json")
+    assert [one["completed"] for one in json.loads(report.stdout)] == [50]
+    assert cockpit("recordings", "rename", name, "before").returncode == 0
+    assert "before" in cockpit("recordings", "list").stdout
+    assert cockpit("recordings", "delete", "before", "nothing").stderr.startswith("cockpit: nothing: no recording")
+    assert len(listed(cockpit)) == 3
+    assert cockpit("recordings", "delete", "before").stdout.startswith("deleted before: ")
+    assert cockpit("recordings", "prune").returncode == 2
+    assert cockpit("recordings", "prune", "--keep", "1", "--dry-run").stdout.startswith("would delete ")
+    assert cockpit("recordings", "prune", "--keep", "0", "--older", "30d").stdout == ""
+    assert cockpit("recordings", "prune", "--keep", "1").stdout.count("deleted ") == 1
+    assert len(listed(cockpit)) == 1
+
+
+def test_a_disk_that_refuses_stops_no_run(url: str, cockpit: Cockpit, tmp_path: Path) -> None:
+    full = cockpit("run", url, "-n", "500", "--json", limit=20_000)
+    assert full.returncode == 0 and json.loads(full.stdout)["completed"] == 500
+    assert "cockpit: recording: " in full.stderr
+    (tmp_path / "file").touch()
+    nowhere = cockpit("run", url, "-n", "50", "--json", state=tmp_path / "file")
+    assert nowhere.returncode == 0 and json.loads(nowhere.stdout)["completed"] == 50
+    assert "cannot record there" in nowhere.stderr
+    asked = cockpit("run", url, "-n", "50", "--record", str(tmp_path / "file" / "x.cockpit"))
+    assert asked.returncode == 2 and "cannot record there" in asked.stderr
