@@ -13,6 +13,7 @@ from cockpit.cli.terminal import tell
 from cockpit.model.errors import EXIT_GOOD, UsageError
 from cockpit.model.text import clock, escaped, neutral
 from cockpit.session.recording import shelf
+from cockpit.session.recording.opening import in_use
 from cockpit.session.recording.shelf import Kept
 
 
@@ -71,7 +72,7 @@ def _prune(options: Namespace) -> None:
     if options.older is not None:
         chosen = [one for one in chosen if one.began < time.time() - options.older]
     for one in chosen:
-        if shelf.in_use(shelf.on_shelf(one.name)):
+        if in_use(shelf.on_shelf(one.name)):
             print(f"cockpit: {one.name}: is being written or looked at; kept", file=sys.stderr)
         elif options.dry_run:
             tell(f"would delete {one.name}: {one.size / 1e6:.1f} MB")

@@ -67,6 +67,13 @@ class _Worker:
         bare = replace(_rounded(tick), groups=groups, due=lag.count, late=late, **_NOTHING)
         self.waiting = joined(self.waiting, bare) if self.waiting else bare
 
+    def copied(self) -> _Worker:
+        """One that can be asked what would go out, while this one goes on."""
+        copy = _Worker()
+        copy.waiting, copy.row, copy.since = self.waiting, self.row, self.since
+        copy.fresh, copy.told, copy.full = dict(self.fresh), {}, {}
+        return copy
+
     def out(self, *, second_over: bool, slow: bool, row_over: bool) -> ev.Tick | None:
         """The tick that waited, with what is due of its histograms."""
         tick, self.waiting = self.waiting, None
@@ -121,6 +128,12 @@ class Gathering:
     def rest(self) -> list[ev.AnyEvent]:
         """What still waits, at the end of the session."""
         return [tick for run in {run for run, _ in self._workers} for tick in self._end(run)]
+
+    def pending(self) -> list[ev.AnyEvent]:
+        """What still waits, as it would go out if nothing came any more; it goes on waiting."""
+        copies = [worker.copied() for worker in self._workers.values()]
+        ticks = [copy.out(second_over=True, slow=True, row_over=False) for copy in copies]
+        return [tick for tick in ticks if tick]
 
     def _tick(self, tick: ev.Tick) -> list[ev.AnyEvent]:
         worker = self._workers.setdefault((tick.run, tick.worker), _Worker())

@@ -90,7 +90,7 @@ class LiveSource:
             events = tuple(self._events)
             self._events.clear()
             if events:
-                yield Batch(events)
+                yield Batch(events, pending=self._gathering.pending())
 
     def now(self) -> float:
         """Session time."""

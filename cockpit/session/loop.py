@@ -17,12 +17,14 @@ from cockpit.session.controls import Controls
 class Batch:
     """Events to fold in order, onto `base` where the source jumped, onto the present state where it is None.
 
-    `reached` is told how many of them are folded and the state then, after each.
+    `reached` is told how many of them are folded and the state then, after each. `pending` is what the source still
+    holds back and would give if it had to end now: it is kept for the case that the process is killed.
     """
 
     events: Sequence[AnyEvent]
     base: State | None = None
     reached: Callable[[int, State], None] | None = None
+    pending: Sequence[AnyEvent] = ()
 
 
 class Source(Protocol):
@@ -49,8 +51,8 @@ class Recorder(Protocol):
 
     def record(self, events: Sequence[AnyEvent]) -> None: ...
 
-    def settle(self, state: State) -> None:
-        """The state after all events so far."""
+    def settle(self, state: State, pending: Sequence[AnyEvent] = ()) -> None:
+        """The state after all events so far, and what would follow if nothing came any more."""
 
     def close(self) -> None: ...
 
@@ -158,6 +160,6 @@ class Session:
             if batch.reached:
                 batch.reached(folded, state)
         if self.recorder:
-            self.recorder.settle(state)
+            self.recorder.settle(state, batch.pending)
         self.state = state
         self.revision += 1

@@ -170,7 +170,7 @@ class KeptRecorder:
     def record(self, events: Sequence[ev.AnyEvent]) -> None:
         self.events += events
 
-    def settle(self, state: State) -> None:
+    def settle(self, state: State, pending: Sequence[ev.AnyEvent] = ()) -> None:
         """The state is not kept."""
 
     def close(self) -> None:

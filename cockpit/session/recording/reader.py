@@ -24,7 +24,7 @@ from cockpit.model.text import clock
 from cockpit.session.recording.binding import Grown, latencies
 from cockpit.session.recording.checkpoints import Restorer
 from cockpit.session.recording.columns import column_for
-from cockpit.session.recording.opening import checked, opened, words
+from cockpit.session.recording.opening import checked, in_use, opened, words
 from cockpit.session.recording.packing import Damaged
 from cockpit.session.recording.pages import unpack
 from cockpit.session.recording.schema import from_body
@@ -101,11 +101,15 @@ class Recording:
         self._grown: list[Grown] = []
         self._between: list[Stretch] = []
         self._stretches: list[Stretch] = []
+        self._cut = False
+        self._pending: tuple[Stretch, list[Known]] | None = None
         self.notes: list[Note] = []
         self._restorer = Restorer(self._part)
+        alone = not in_use(path)
         self._database = opened(path)
         try:
             self._version = checked(path, self._database)
+            self._cut = alone and self._version > 1 and not self.ended
             self.refresh()
             if not self._stretches:
                 raise RecordingError(
@@ -156,6 +160,8 @@ class Recording:
             self._read_pages()
             loose = self._read_loose()
         self._stretches = sorted([*self._pages, *loose])
+        if self._cut and self._stretches:
+            self._read_pending(self._stretches[-1])
         self.notes = self._read_notes()
         return before != (self._stretches[-1] if self._stretches else None)
 
@@ -231,6 +237,8 @@ class Recording:
             yield from (known for known in self._read(stretch) if known.number > number)
 
     def _read(self, stretch: Stretch) -> list[Known]:
+        if self._pending is not None and stretch == self._pending[0]:
+            return self._pending[1]
         if stretch in self._at_hand:
             self._at_hand.move_to_end(stretch)
             return self._at_hand[stretch]
@@ -313,6 +321,25 @@ class Recording:
                 found.append(Stretch(some[0][0], some[-1][0], latest, end, False))
                 latest = end
         return found
+
+    def _read_pending(self, before: Stretch) -> None:
+        """What was held back when the session was cut short, behind all that came."""
+        found: list[Known] = []
+        latest = before.end
+        for after, body in self._rows("SELECT after, body FROM pending"):
+            # Of what was written before the last rows were, they have the rest.
+            if after != before.last or not isinstance(body, str | bytes):
+                continue
+            try:
+                event = from_body(body)
+            except (zlib.error, UnicodeError, msgspec.MsgspecError, ValueError):
+                self._lost["the last second is damaged and left out"] = None
+                continue
+            latest = max(latest, event.t)
+            found.append(Known(before.last + len(found) + 1, event, latest))
+        if found:
+            self._pending = (Stretch(before.last + 1, found[-1].number, before.end, latest, False), found)
+            self._stretches.append(self._pending[0])
 
     def _read_notes(self) -> list[Note]:
         if not self._rows("SELECT 1 FROM sqlite_master WHERE name = 'notes'"):

@@ -39,6 +39,7 @@ CREATE TABLE pages (
     series BLOB NOT NULL,
     state  BLOB                 -- after its last event
 );
+CREATE TABLE pending (after INTEGER NOT NULL, body NOT NULL);  -- what would have come last, for one cut short
 CREATE TABLE parts (id INTEGER PRIMARY KEY, body BLOB NOT NULL);
 CREATE TABLE notes (t REAL NOT NULL, text TEXT NOT NULL, wall REAL NOT NULL);  -- made afterwards
 CREATE TABLE runs (                                                            -- a row each of the runs table

@@ -15,6 +15,7 @@ import platformdirs
 
 from cockpit.model.errors import RecordingError
 from cockpit.model.events import SessionStarted, decode
+from cockpit.session.recording.opening import in_use
 from cockpit.session.recording.schema import APPLICATION_ID, VERSION, last_instant, text_of
 
 SUFFIX = ".cockpit"
@@ -117,25 +118,6 @@ def delete(name: str) -> int:
     except OSError as error:
         raise RecordingError(f"{path}: cannot be deleted: {error.strerror}") from None
     return size
-
-
-def in_use(path: Path) -> bool:
-    """Whether somebody has the recording open, to write or to look at."""
-    try:
-        database = sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=0)
-    except sqlite3.Error:
-        return False
-    try:
-        # One who leaves the write-ahead log must be alone; in a file that is closed there is none to leave.
-        if database.execute("PRAGMA journal_mode").fetchone()[0] == "wal":
-            database.execute("PRAGMA journal_mode = DELETE")
-    except sqlite3.OperationalError as error:
-        return "locked" in str(error)
-    except sqlite3.DatabaseError:
-        return False
-    finally:
-        database.close()
-    return False
 
 
 def _not_in_use(path: Path) -> None:

@@ -39,6 +39,9 @@ class RecordingWriter:
         self._numbered = 0
         self._settled: tuple[int, State] | None = None
         self._page_from = (0, 0.0)
+        self._pending: tuple[int, Sequence[AnyEvent]] = (0, ())
+        self._held_back: Sequence[AnyEvent] = ()
+        self._written = 0
         self._queue: queue.SimpleQueue[list[Numbered] | tuple[int, State] | None] = queue.SimpleQueue()
         self._database = _create(path)
         self._binder = Binder(self._database)
@@ -58,8 +61,10 @@ class RecordingWriter:
         self._numbered += len(events)
         self._queue.put(list(enumerate(events, first)))
 
-    def settle(self, state: State) -> None:
+    def settle(self, state: State, pending: Sequence[AnyEvent] = ()) -> None:
         self._settled = (self._numbered, state)
+        # One assignment: the recorder's thread takes whichever is the newest.
+        self._pending = (self._numbered, pending)
         number, instant = self._page_from
         if state.t - instant >= PAGE_SECONDS or self._numbered - number >= PAGE_EVENTS:
             self._page_from = (self._numbered, state.t)
@@ -117,17 +122,24 @@ class RecordingWriter:
 
     def _commit(self, rows: list[Row]) -> list[Row]:
         """Returns the rows that still wait: none, or as many as the backlog holds when the disk refused them."""
-        if not rows:
+        after, pending = self._pending
+        written = rows[-1][0] if rows else self._written
+        held_back = pending if after == written else ()
+        if not rows and held_back is self._held_back:
             return rows
         try:
             with self._database:
                 self._database.executemany("INSERT INTO events (seq, t, kind, body) VALUES (?, ?, ?, ?)", rows)
+                self._database.execute("DELETE FROM pending")
+                told = [(after, to_row(0, event)[-1]) for event in held_back]
+                self._database.executemany("INSERT INTO pending VALUES (?, ?)", told)
         except sqlite3.Error as error:
             self._lost += max(0, len(rows) - BACKLOG)
             lost = f", {self._lost} events lost" if self._lost else ", events wait in memory"
             self._trouble = f"{self._path.name}: {error}{lost}"
             return rows[:BACKLOG]
         self._trouble = f"{self._path.name}: {self._lost} events lost" if self._lost else ""
+        self._written, self._held_back = written, held_back
         return []
 
     def _bind(self, last: int, state: State) -> None:
@@ -160,7 +172,7 @@ class Unrecorded:
     def record(self, events: Sequence[AnyEvent]) -> None:
         """Keeps nothing."""
 
-    def settle(self, state: State) -> None:
+    def settle(self, state: State, pending: Sequence[AnyEvent] = ()) -> None:
         """Keeps nothing."""
 
     def close(self) -> None:
