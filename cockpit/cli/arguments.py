@@ -82,7 +82,7 @@ def make_parser() -> argparse.ArgumentParser:
     replay.set_defaults(command=_lazy("cockpit.cli.replay", "replay"))
 
     report = commands.add_parser("report", help="what a recording came to: text, Markdown, JSON or one HTML page")
-    add_report(report)
+    add_report(report, _recording)
     report.set_defaults(command=_lazy("cockpit.cli.report", "report"))
 
     export = commands.add_parser("export", help="a recording as events, series, histograms, a cast or a picture")

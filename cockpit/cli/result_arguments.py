@@ -51,9 +51,10 @@ def add_baseline(parser: argparse.ArgumentParser) -> None:
     add("--json", action="store_true", help="show, list: as JSON on stdout")
 
 
-def add_report(parser: argparse.ArgumentParser) -> None:
+def add_report(parser: argparse.ArgumentParser, recording: Callable[[str], Path]) -> None:
+    """`recording` finds one by its path or name."""
     add = parser.add_argument
-    add("file", type=Path, metavar="FILE")
+    add("file", type=recording, metavar="FILE|NAME", help="a file, or a name in cockpit recordings")
     add("-o", "--output", type=Path, metavar="FILE", help="write it there; its ending tells the format")
     add("--format", choices=("text", "md", "json", "html"), help="default: what the ending of -o tells, else text")
     add("--json", action="store_true", help="as --format json: a list, an entry a run")

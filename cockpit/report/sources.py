@@ -19,6 +19,7 @@ from cockpit.model.fold_load import cut
 from cockpit.model.state import State
 from cockpit.session.playback import parse_jump
 from cockpit.session.recording.reader import Recording
+from cockpit.session.recording.shelf import find
 
 _SQLITE = b"SQLite format 3\0"
 # Ticks of a row may reach beyond the end of a stretch by this much (s): a tick is not cut.
@@ -36,16 +37,19 @@ class Source(NamedTuple):
 
 
 def parse_source(text: str) -> Source:
-    """Raises UsageError for a run or a stretch that makes no sense; whether there is such a file is not looked at."""
+    """Raises UsageError for a run or a stretch that makes no sense; whether there is such a file is not looked at.
+
+    In place of a file there may be the name of a recording on the shelf.
+    """
     if not _is_file(text):
         path, sign, number = text.rpartition("#")
         if sign and number.isascii() and number.isdecimal() and int(number):
-            return Source(Path(path), run=int(number))
+            return Source(find(path), run=int(number))
         path, sign, stretch = text.rpartition("@")
         start, dots, end = stretch.partition("..")
-        if sign and dots and _is_file(path):
-            return Source(Path(path), stretch=(start, end))
-    return Source(Path(text))
+        if sign and dots and _is_file(str(find(path))):
+            return Source(find(path), stretch=(start, end))
+    return Source(find(text))
 
 
 def is_recording(text: str) -> bool:
