@@ -153,11 +153,20 @@ def later(event: Tick | HostSample, turn: int, seconds: float, samples: Sequence
         io=on("io"),
         forks=now.forks + turn * (last.forks - first.forks),
         cores=tuple(_counted_on(*three, turn) for three in zip(now.cores, first.cores, last.cores, strict=True)),
-        disks=tuple(_counted_on(*three, turn) for three in zip(now.disks, first.disks, last.disks, strict=True)),
-        nets=tuple(_counted_on(*three, turn) for three in zip(now.nets, first.nets, last.nets, strict=True)),
+        disks=_devices_on(now.disks, first.disks, last.disks, turn),
+        nets=_devices_on(now.nets, first.nets, last.nets, turn),
         processes=processes,
     )
     return replace(event, t=t, reading=reading)
+
+
+def _devices_on(now: Any, first: Any, last: Any, turn: int) -> tuple[Any, ...]:
+    """Those that were there at the minute's beginning and its end have counted on; others come and go each minute."""
+    begun, ended = ({one.name: one for one in many} for many in (first, last))
+    return tuple(
+        _counted_on(one, begun[one.name], ended[one.name], turn) if one.name in begun.keys() & ended.keys() else one
+        for one in now
+    )
 
 
 def _counted_on(now: Any, first: Any, last: Any, turn: int) -> Any:
