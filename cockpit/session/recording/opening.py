@@ -58,16 +58,13 @@ def opened(path: Path) -> sqlite3.Connection:
 def in_use(path: Path) -> bool:
     """Whether somebody has the recording open, to write or to look at. Asks of our own files only."""
     try:
-        with path.open("rb") as file:
-            if int.from_bytes(file.read(100)[68:72], "big") != APPLICATION_ID:
-                return False
-    except (OSError, ValueError):
-        return False
-    try:
         database = sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=0)
     except sqlite3.Error:
         return False
     try:
+        # Asked of SQLite: to open and close the file by other means would take the locks of this process off it.
+        if database.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
+            return False
         # One who leaves the write-ahead log must be alone; in a file that is closed there is none to leave.
         if database.execute("PRAGMA journal_mode").fetchone()[0] == "wal":
             database.execute("PRAGMA journal_mode = DELETE")
