@@ -70,7 +70,7 @@ def in_use(path: Path) -> bool:
             database.execute("PRAGMA journal_mode = DELETE")
     except sqlite3.OperationalError as error:
         return "locked" in str(error)
-    except sqlite3.DatabaseError:
+    except (sqlite3.DatabaseError, UnicodeError):
         return False
     finally:
         database.close()
