@@ -24,7 +24,7 @@ from cockpit.session.recording.writer import RecordingWriter
 from cockpit.session.replay import ReplaySource
 from cockpit.tui.app import CockpitApp
 from cockpit.tui.widgets.runs import Runs
-from cockpit.tui.widgets.throughput import Throughput
+from cockpit.tui.widgets.throughput import Throughput, bands_of
 from tests.lab.cpus import generator_cpu
 from tests.lab.lab import Host
 
@@ -52,8 +52,31 @@ async def run_once(pilot: Pilot[None], session: Session) -> Segment:
     return state.segments[-1]
 
 
-async def type_over(pilot: Pilot[None], value: str) -> None:
-    await pilot.press(*value)
+async def raise_spare_servers(pilot: Pilot[None], session: Session) -> None:
+    """From the panel: the values are typed, the diff is looked at, and applied."""
+    await pilot.press("t")
+    await pilot.pause()
+    for value in ("30", "60", "10000"):
+        await pilot.press(*value, "down")
+    await apply(pilot, session)
+    state = await until(session, lambda state: bool(state.changes and state.changes[-1].outcome))
+    assert state.changes[-1].outcome == "applied", state.changes[-1].detail
+    await pilot.press("escape")
+
+
+async def apply(pilot: Pilot[None], session: Session) -> None:
+    """Looks at the diff in the panel, then applies it."""
+    await pilot.press("enter")
+    panel = pilot.app.screen
+    async with asyncio.timeout(PATIENCE):
+        while "Enter again" not in str(panel.query_one("#status", Static).content):
+            await pilot.pause(0.05)
+    plan = panel.query_one("#plan")
+    told = "\n".join(plan.render_line(y).text.strip() for y in range(plan.size.height))
+    assert "cost: graceful" in told
+    assert all(f"{sign}MinSpareServers" in told.replace(" ", "") for sign in "-+")
+    assert not session.state.changes
+    await pilot.press("enter")
 
 
 def births_per_second(segment: Segment) -> float:
@@ -84,15 +107,7 @@ async def test_spare_servers_from_the_panel(fresh_web1: Host, tmp_path: Path) ->
         assert (before.counts.completed, before.counts.failed) == (10_000, 0)
         assert births_per_second(before) > 1
 
-        await pilot.press("t")
-        await pilot.pause()
-        for value in ("30", "60", "10000"):
-            await type_over(pilot, value)
-            await pilot.press("down")
-        await apply(pilot, session)
-        state = await until(session, lambda state: bool(state.changes and state.changes[-1].outcome))
-        assert state.changes[-1].outcome == "applied", state.changes[-1].detail
-        await pilot.press("escape")
+        await raise_spare_servers(pilot, session)
 
         after = await run_once(pilot, session)
         await pilot.pause()
@@ -106,21 +121,6 @@ async def test_spare_servers_from_the_panel(fresh_web1: Host, tmp_path: Path) ->
     said = fresh_web1.run("grep -v '#' /etc/apache2/mods-available/mpm_prefork.conf").stdout.split()
     assert {"30", "60", "10000"} < set(said)
     await replays_to(file, session.state, live_rows)
-
-
-async def apply(pilot: Pilot[None], session: Session) -> None:
-    """Looks at the diff in the panel, then applies it."""
-    await pilot.press("enter")
-    panel = pilot.app.screen
-    async with asyncio.timeout(PATIENCE):
-        while "Enter again" not in str(panel.query_one("#status", Static).content):
-            await pilot.pause(0.05)
-    plan = panel.query_one("#plan")
-    told = "\n".join(plan.render_line(y).text.strip() for y in range(plan.size.height))
-    assert "cost: graceful" in told
-    assert all(f"{sign}MinSpareServers" in told.replace(" ", "") for sign in "-+")
-    assert not session.state.changes
-    await pilot.press("enter")
 
 
 # Seconds of load before the change is asked for, and after it is in force: seven blocks of 5 s and what is left out.
@@ -138,24 +138,18 @@ async def test_the_verdict_on_spare_servers_raised_under_load(fresh_web1: Host, 
         await until(session, lambda state: all(knob.known for knob in state.knobs.values()) and bool(state.knobs))
         await pilot.press("space")
         await until(session, lambda state: bool(state.segments) and state.segments[0].seconds >= SIDE)
-        await pilot.press("t")
-        await pilot.pause()
-        for value in ("30", "60", "10000"):
-            await type_over(pilot, value)
-            await pilot.press("down")
-        await apply(pilot, session)
-        state = await until(session, lambda state: bool(state.changes and state.changes[-1].outcome))
-        assert state.changes[-1].outcome == "applied", state.changes[-1].detail
-        await pilot.press("escape")
+        await raise_spare_servers(pilot, session)
         await until(session, lambda state: state.segments[-1].number == 2 and state.segments[-1].seconds >= SIDE)
         await pilot.press("space")
-        state = await until(session, lambda state: state.running is None)
+        await until(session, lambda state: state.running is None)
         await until(session, lambda state: (state.hosts["web1"].seen or 0.0) >= (state.segments[-1].end or 0.0))
         await pilot.pause()
         app.screen.frame()  # type: ignore[attr-defined]
         assert "against row 1" in shown(app, Runs)
-        # The letter stands right behind the band, of whichever stages fall into a column.
-        assert re.search("[░▓]A", shown(app, Throughput))
+        # The band begins before the letter's second; where both fall into one cell the letter stands alone.
+        (band,), (change,) = bands_of(session.state), session.state.changes
+        assert band.asked == change.begun < band.effect == change.in_force
+        assert re.search("[ ░▓]A", shown(app, Throughput))
         verdict = row_verdict(session.state, session.state.segments[1], session.state.segments[0])
     print(verdict_line(verdict))
     print(*method_lines(verdict), sep="\n")
