@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
+from cockpit.hosts.local import LocalShell
+from cockpit.hosts.probe import Probe
+from cockpit.model.hosts import HostConfig
 from tests.hosts.sshd import Sshd
 
 DEADLINE = 60.0
@@ -86,3 +91,43 @@ def crowd(tmp_path: Path) -> Iterator[Crowd]:
     crowd = Crowd(directory)
     yield crowd
     crowd.end_all()
+
+
+# What a host may have: a shell with the machine's own tools, all of busybox, one awk or another, or none.
+KINDS = [name for name in ("dash", "bash", "busybox", "mawk", "gawk", "original-awk") if shutil.which(name)] + [
+    "no awk"
+]
+BUSYBOX = ("sh", "awk", "cut", "date", "grep", "head", "tr", "uname")
+NO_AWK = "#!/bin/sh\nexit 127\n"
+
+
+def put_first(directory: Path, monkeypatch: pytest.MonkeyPatch, **programs: str) -> None:
+    """Has `sh -s` and what it calls find these programs first: name -> the script or the program it is."""
+    directory.mkdir(exist_ok=True)
+    for name, program in programs.items():
+        path = directory / name
+        if program.startswith("#!"):
+            path.write_text(program)
+            path.chmod(0o755)
+        else:
+            path.symlink_to(program)
+    monkeypatch.setenv("PATH", f"{directory}:{os.environ['PATH']}")
+
+
+@pytest.fixture(params=KINDS)
+def host_shell(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Makes this machine look like each kind of host."""
+    kind = str(request.param)
+    program = shutil.which(kind) or NO_AWK
+    names = BUSYBOX if kind == "busybox" else ("awk",) if "awk" in kind else ("sh",)
+    put_first(tmp_path / "bin", monkeypatch, **dict.fromkeys(names, program))
+    return kind
+
+
+@asynccontextmanager
+async def running(processes: str | None) -> AsyncIterator[Probe]:
+    shell = LocalShell()
+    try:
+        yield await Probe.start(shell, HostConfig(name="here", processes=processes))
+    finally:
+        await shell.close()

@@ -6,8 +6,8 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -18,47 +18,9 @@ from cockpit.hosts.probe import Probe
 from cockpit.hosts.script import LINE_BYTES, ROUND, SLOW_ROUND
 from cockpit.model.errors import HostError
 from cockpit.model.hosts import HostConfig, HostReading, ProcessCounters
-from tests.hosts.conftest import TAG, Crowd, until
+from tests.hosts.conftest import TAG, Crowd, put_first, running, until
 
-# What a host may have: a shell with the machine's own tools, all of busybox, one awk or another, or none.
-KINDS = [name for name in ("dash", "bash", "busybox", "mawk", "gawk", "original-awk") if shutil.which(name)] + [
-    "no awk"
-]
-BUSYBOX = ("sh", "awk", "cut", "date", "grep", "head", "tr", "uname")
-NO_AWK = "#!/bin/sh\nexit 127\n"
 MIB = 1024 * 1024
-
-
-def put_first(directory: Path, monkeypatch: pytest.MonkeyPatch, **programs: str) -> None:
-    """Has `sh -s` and what it calls find these programs first: name -> the script or the program it is."""
-    directory.mkdir(exist_ok=True)
-    for name, program in programs.items():
-        path = directory / name
-        if program.startswith("#!"):
-            path.write_text(program)
-            path.chmod(0o755)
-        else:
-            path.symlink_to(program)
-    monkeypatch.setenv("PATH", f"{directory}:{os.environ['PATH']}")
-
-
-@pytest.fixture(params=KINDS)
-def host_shell(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Makes this machine look like each kind of host."""
-    kind = str(request.param)
-    program = shutil.which(kind) or NO_AWK
-    names = BUSYBOX if kind == "busybox" else ("awk",) if "awk" in kind else ("sh",)
-    put_first(tmp_path / "bin", monkeypatch, **dict.fromkeys(names, program))
-    return kind
-
-
-@asynccontextmanager
-async def running(processes: str | None) -> AsyncIterator[Probe]:
-    shell = LocalShell()
-    try:
-        yield await Probe.start(shell, HostConfig(name="here", processes=processes))
-    finally:
-        await shell.close()
 
 
 async def read_once(processes: str | None) -> HostReading:
@@ -188,27 +150,6 @@ def becoming(directory: Path, name: str) -> subprocess.Popen[bytes]:
     idle = "import sys; print(flush=True); sys.stdin.read()"
     wait = f"import os, sys; sys.stdin.readline(); os.execv({str(program)!r}, [{name!r}, '-ISc', {idle!r}, 'a title'])"
     return subprocess.Popen([sys.executable, "-c", wait], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
-
-
-async def test_reading_begins_anew_where_awk_gave_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, crowd: Crowd
-) -> None:
-    """As mawk does where a process ends between the opening of its file and the reading."""
-    real = shutil.which("awk")
-    given_up = tmp_path / "given-up"
-    script = f"""#!/bin/sh
-    case $* in *forget_the_gone*) [ -e {given_up} ] || {{ read -r tick; case $tick in "tick 2"*) : >{given_up}; exit 2;;
-      *) {{ echo "$tick"; sed -u '/^end/q'; }} | {real} "$@"; exit 2;; esac; }} ;; esac
-    exec {real} "$@"
-    """
-    put_first(tmp_path / "bin", monkeypatch, awk=script)
-    child = crowd.start(f"{TAG}-anew", "title")
-    async with running(f"{TAG}-anew") as probe:
-        readings = [await probe.read() for _ in range(4)]
-    assert given_up.exists()
-    for reading in readings:
-        assert [row.pid for row in reading.processes] == [child.pid]
-        assert reading.processes[0].command.endswith(" title")
 
 
 async def test_a_process_is_what_psutil_says(host_shell: str, crowd: Crowd) -> None:

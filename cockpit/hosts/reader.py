@@ -1,0 +1,243 @@
+"""The reading of /proc that the probe hands to awk, where a host has one that can: mawk, gawk or busybox's."""
+
+from __future__ import annotations
+
+# Frames within which a command line that changed (setproctitle) and a name that changed are seen; with an awk that
+# knows no NUL it takes a fork, so it is done seldom. So is the reading of what each process has of shared pages.
+ROUND, SLOW_ROUND = 10, 30
+
+# One process for as long as the probe lives: no fork, no exec for a tick. A process's line is sent when it differs
+# from the one sent before; `there` lists those that are still there. What the kernel says of memory in statm is read
+# only where stat has changed, or in turn: memory changes hardly without that. Of a process whose stat stays as it is,
+# schedstat is asked in place of it, for half the cost: as long as that says it did not run, nothing of it has changed
+# but what others do to it (a parent that dies, pages taken away), and that is seen in turn. It speaks of the first
+# thread alone, so it is asked only of processes that have no other.
+READER = r"""
+BEGIN {
+  pattern = ENVIRON["pattern"]; regex = ENVIRON["regex"]; nuls = ENVIRON["nuls"]
+  bytes = @BYTES@; every = @ROUND@; seldom = @SLOW_ROUND@
+  timed = run_time("self") != "none"
+}
+
+function put(line) {
+  out = out "\n" line
+  if (length(out) > 4000) { print substr(out, 2); out = "" }
+}
+
+function say_all(path,   line) {
+  while ((getline line < path) > 0) put("/proc/" path ":" line)
+  close(path)
+}
+
+function say_system(   line) {
+  say_all("uptime")
+  while ((getline line < "stat") > 0)
+    if (substr(line, 1, 4) != "intr" && substr(line, 1, 7) != "softirq") put("/proc/stat:" line)
+  close("stat")
+  say_all("loadavg")
+  while ((getline line < "meminfo") > 0)
+    if (line ~ /^(MemTotal|MemFree|MemAvailable|Buffers|Cached|SReclaimable|Shmem|SwapTotal|SwapFree):/)
+      put("/proc/meminfo:" line)
+  close("meminfo")
+  while ((getline line < "diskstats") > 0)
+    if (line !~ / 0 0 0 0 0 0 0 0 0 0 0/) put("/proc/diskstats:" line)
+  close("diskstats")
+  while ((getline line < "net/dev") > 0)
+    if (line !~ /\|/) put("/proc/net/dev:" line)
+  close("net/dev")
+  say_all("self/stat")
+  say_all(shell "/stat")
+}
+
+# Which block devices are disks and which lie upon disks; looked up anew when the kernel lists others than before.
+function sort_disks(   line, word, names, command) {
+  names = ""
+  while ((getline line < "diskstats") > 0) { split(line, word, " "); names = names " " word[3] }
+  close("diskstats")
+  if (names == listed_disks) return
+  listed_disks = names
+  disks = ""; layered = ""
+  command = "cd /sys/block && for d in *; do [ -e $d/device ] && echo disk $d || echo layered $d; done"
+  while ((command | getline line) > 0) {
+    split(line, word, " ")
+    if (word[1] == "disk") disks = disks " " word[2]; else layered = layered " " word[2]
+  }
+  close(command)
+}
+
+# Whether the processes of others are hidden from this one: process 1 always is there.
+function see_hiding(   line) {
+  hidden = (getline line < "1/comm") <= 0
+  close("1/comm")
+}
+
+function bare(text) {
+  gsub(/ /, "", text)
+  return text
+}
+
+function begin(number, what, own) {
+  tick++
+  busy = number
+  shell = "./" own
+  there = ""; batch = ""; listed = 0
+  if (what == "all") { split("", stat); split("", statm); split("", title); split("", still) }
+  if (tick % every == 1) { sort_disks(); see_hiding() }
+  put("")
+  put("#cockpit begin " number)
+  put("#cockpit disks" disks)
+  put("#cockpit layered" layered)
+  if (hidden) put("#cockpit hidden")
+  say_system()
+}
+
+function finish() {
+  if (batch != "") say_titles()
+  put("#cockpit there" there)
+  put("#cockpit end " busy)
+  print substr(out, 2); out = ""
+  fflush()
+  busy = ""
+  if (listed < known) forget_the_gone()
+}
+
+function look(pid) {
+  listed++
+  if (!(pid in seen)) { known++; met[pid] = tick }
+  seen[pid] = tick
+  if (pid in head) say_process(pid)
+  else if (tick - met[pid] < 3 || (tick + pid) % every == 0) meet(pid)
+}
+
+function wanted(pid,   path, comm, got) {
+  path = pid "/comm"
+  got = (getline comm < path)
+  close(path)
+  return got > 0 && (comm == pattern || (regex != "" && comm ~ regex))
+}
+
+function meet(pid) {
+  if (!wanted(pid)) return
+  head[pid] = ""
+  say_process(pid)
+}
+
+function say_process(pid,   path, line, got, turn, slow, ran, named) {
+  slow = (tick + pid) % seldom == 0
+  if (pid in still) {
+    ran = run_time(pid)
+    if (ran == still[pid] && !slow) { add(pid); return }
+    moved[pid] = 1
+  }
+  path = pid "/stat"
+  got = (getline line < path)
+  close(path)
+  if (got <= 0) return
+  turn = slow || ((tick + pid) % every == 0 && pid in moved)
+  if (line != stat[pid]) {
+    delete still[pid]
+    moved[pid] = 1
+    if (head[pid] == "" || substr(line, 1, length(head[pid])) != head[pid]) {
+      if (head[pid] != "" && !wanted(pid)) { forget(pid); met[pid] = tick; return }
+      match(line, /.*\) /)
+      head[pid] = substr(line, 1, RLENGTH)
+      named = 1
+    }
+    stat[pid] = line
+    put("/proc/" path ":" line)
+  }
+  else {
+    if (timed && single(pid)) still[pid] = ran; else delete still[pid]
+    if (!turn) { add(pid); return }
+  }
+  say_memory(pid)
+  if (turn) delete moved[pid]
+  if (named || (nuls ? turn : tick % seldom == 0)) see_title(pid)
+  if (slow) say_shares(pid)
+  add(pid)
+}
+
+# How long it ran and how often, as the scheduler has it; `none` where the kernel does not count that.
+function run_time(pid,   path, line) {
+  path = pid "/schedstat"
+  if ((getline line < path) <= 0 || line == "0 0 0") line = "none"
+  close(path)
+  return line
+}
+
+# Whether a process has one thread.
+function single(pid,   field) {
+  split(substr(stat[pid], length(head[pid]) + 1), field, " ")
+  return field[18] == 1
+}
+
+# A process's part of the pages it shares. The kernel walks all its pages for that, so it is asked seldom; one without
+# memory (defunct, or the kernel's own) has no answer.
+function say_shares(pid,   path, line) {
+  if (statm[pid] == "" || statm[pid] ~ /^0 /) return
+  path = pid "/smaps_rollup"
+  while ((getline line < path) > 0) if (line ~ /^Pss:/) { put("/proc/" path ":" line); break }
+  close(path)
+}
+
+function add(pid) {
+  there = there " " pid
+  if (length(there) > 4000) { put("#cockpit there" there); there = "" }
+}
+
+function say_memory(pid,   path, line) {
+  path = pid "/statm"
+  if ((getline line < path) > 0 && line != statm[pid]) { statm[pid] = line; put("/proc/" path ":" line) }
+  close(path)
+}
+
+function see_title(pid,   path, line, more, n) {
+  if (!nuls) {
+    batch = batch " " pid "/cmdline"
+    if (length(batch) > 4000) say_titles()
+    return
+  }
+  path = pid "/cmdline"
+  line = ""
+  while (n++ < 1000 && length(line) < bytes && (getline more < path) > 0) line = line (n > 1 ? " " : "") more
+  close(path)
+  line = substr(line, 1, bytes)
+  gsub(/\000/, " ", line)
+  sub(/ +$/, "", line)
+  say_title(pid, line)
+}
+
+function say_title(pid, line) {
+  if (line == title[pid]) return
+  title[pid] = line
+  put("/proc/" pid "/cmdline:" line)
+}
+
+# For an awk that knows no NUL: grep puts the file's name before each argument.
+function say_titles(   command, line, at, pid, found) {
+  command = "grep -aHsz -m 1000 '' " batch " | tr '\\n\\000' ' \\n'"
+  while ((command | getline line) > 0) {
+    at = index(line, "/")
+    pid = substr(line, 1, at - 1)
+    line = substr(line, at + 9)
+    if (!(pid in found)) found[pid] = line
+    else if (length(found[pid]) < bytes) found[pid] = found[pid] " " line
+  }
+  close(command)
+  for (pid in found) say_title(pid, substr(found[pid], 1, bytes))
+  batch = ""
+}
+
+function forget(pid) {
+  delete head[pid]; delete stat[pid]; delete statm[pid]; delete title[pid]; delete still[pid]; delete moved[pid]
+}
+
+function forget_the_gone(   pid) {
+  for (pid in seen) if (seen[pid] != tick) { forget(pid); delete met[pid]; delete seen[pid]; known-- }
+}
+
+# A word a line: `tick NUMBER WHAT OWN`, the processes there are, `end`.
+/[0-9]/ { if (busy != "") look($0 + 0); next }
+/tick/ { getline number; getline what; getline own; begin(number + 0, bare(what), bare(own)); next }
+/end/ { if (busy != "") finish() }
+"""

@@ -1,0 +1,65 @@
+"""The awk that does the reading: one that fails, and one that reads in blocks."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.hosts.conftest import TAG, Crowd, put_first, running
+
+MANY = 1000
+
+
+@pytest.fixture
+def last_line() -> str:
+    """What ends a message to the machine's awk, as a pattern: for mawk, what fills up its block."""
+    told = subprocess.run(["awk", "-W", "version"], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    return "^ *$" if "mawk" in told.stdout else "^ *end$"
+
+
+@pytest.mark.parametrize("end", ["exit 2", "kill -9 $$"])
+async def test_reading_begins_anew_where_awk_gave_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, crowd: Crowd, last_line: str, end: str
+) -> None:
+    """As mawk does where a process ends between the opening of its file and the reading; or it crashes."""
+    real = shutil.which("awk")
+    given_up = tmp_path / "given-up"
+    script = f"""#!/bin/sh
+    rest() {{ sed -u '/{last_line}/q'; }}
+    case $* in *forget_the_gone*) [ -e {given_up} ] || {{ read -r tick; read -r number; case $number in
+      2) : >{given_up}; rest >/dev/null; {end};;
+      *) {{ printf '%s\\n' tick $number; rest; }} | {real} "$@"; exit 2;; esac; }} ;; esac
+    exec {real} "$@"
+    """
+    put_first(tmp_path / "bin", monkeypatch, awk=script)
+    child = crowd.start(f"{TAG}-anew", "title")
+    async with running(f"{TAG}-anew") as probe:
+        readings = [await probe.read() for _ in range(4)]
+    assert given_up.exists()
+    for reading in readings:
+        assert [row.pid for row in reading.processes] == [child.pid]
+        assert reading.processes[0].command.endswith(" title")
+
+
+@pytest.fixture
+def sleepers() -> Iterator[int]:
+    """The parent of many processes."""
+    each = f"i=0; while [ $((i += 1)) -le {MANY} ]; do sleep 600 & done; echo; wait"
+    with subprocess.Popen(["/bin/sh", "-c", each], stdout=subprocess.PIPE, start_new_session=True) as parent:
+        assert parent.stdout and parent.stdout.readline()
+        yield parent.pid
+        os.killpg(parent.pid, signal.SIGKILL)
+
+
+async def test_more_processes_than_a_block_holds(host_shell: str, sleepers: int) -> None:
+    """mawk reads 512 words at once: none of them is lost or waited for."""
+    async with running("sleep") as probe:
+        readings = [await probe.read() for _ in range(3)]
+    for reading in readings:
+        assert sum(row.ppid == sleepers for row in reading.processes) == MANY
