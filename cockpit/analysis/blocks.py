@@ -16,7 +16,8 @@ from cockpit.analysis.ranks import Floats
 from cockpit.analysis.windows import Window
 from cockpit.model.figures import host_figures
 from cockpit.model.histogram import Histogram
-from cockpit.model.state import HostPoint, LoadSecond, Segment
+from cockpit.model.host_state import HostPoint
+from cockpit.model.state import LoadSecond, Segment
 
 # A block counts when this share of its seconds does.
 FILLED = 0.8

@@ -16,8 +16,9 @@ from types import MappingProxyType
 import msgspec
 
 from cockpit.analysis.steady import GUARD, warmup
+from cockpit.model.host_state import HostPoint
 from cockpit.model.load import LoadPlan
-from cockpit.model.state import HostPoint, LoadSecond, Segment, State
+from cockpit.model.state import LoadSecond, Segment, State
 
 # A second is whole when ticks cover this much of it: they are placed by their middle, so that its ends are blurred.
 WHOLE = 0.75

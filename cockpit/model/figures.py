@@ -10,9 +10,10 @@ import msgspec
 from cockpit.model.fold_load import add
 from cockpit.model.histogram import Histogram
 from cockpit.model.host_figures import HOST_FIGURES, host_figures, is_host_figure
+from cockpit.model.host_state import HostWindow
 from cockpit.model.host_window import joined
 from cockpit.model.load import LoadPlan
-from cockpit.model.state import Counts, HostWindow, Segment, State
+from cockpit.model.state import Counts, Segment, State
 
 __all__ = [
     "HOST_FIGURES",

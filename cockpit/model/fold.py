@@ -12,9 +12,10 @@ from cockpit.model.fold_hosts import host_changed, host_sample
 from cockpit.model.fold_load import load_adjusted, run_ended, run_started, split_segment, tick, worker_lost
 from cockpit.model.fold_panes import panes_of, status_read, tail_changed, tail_text
 from cockpit.model.fold_study import study_begun, study_look, study_run, study_step_ended
+from cockpit.model.host_state import HostState
 from cockpit.model.knobs import Setting
 from cockpit.model.markers import mark
-from cockpit.model.state import ActionRun, Change, HostState, KnobState, Marker, State
+from cockpit.model.state import ActionRun, Change, KnobState, Marker, State
 
 
 def fold(state: State, event: ev.AnyEvent) -> State:

@@ -6,12 +6,13 @@ from msgspec.structs import replace
 
 from cockpit.model import events as ev
 from cockpit.model.host_rates import Step, memory_use, step_between
+from cockpit.model.host_state import HostPoint, HostState, HostWindow, ProcessRow
 from cockpit.model.host_window import begun, widened
 from cockpit.model.hosts import HostFacts, HostReading, ProcessCounters
 from cockpit.model.markers import mark
 from cockpit.model.parents import mark_restarts
 from cockpit.model.series import Deferred, replaced
-from cockpit.model.state import HostPoint, HostState, HostWindow, Marker, ProcessRow, Segment, State
+from cockpit.model.state import Marker, Segment, State
 
 # Seconds by which a sample's instant may be off.
 _UPTIME_SLACK = 1.0

@@ -10,11 +10,12 @@ from msgspec.structs import replace
 
 from cockpit.model import events as ev
 from cockpit.model.histogram import EMPTY, Histogram
+from cockpit.model.host_state import HostWindow
 from cockpit.model.host_window import begun
 from cockpit.model.load import LoadPlan
 from cockpit.model.markers import mark
 from cockpit.model.series import replaced
-from cockpit.model.state import Change, Counts, Filling, HostWindow, LoadSecond, Marker, Segment, State
+from cockpit.model.state import Change, Counts, Filling, LoadSecond, Marker, Segment, State
 
 # A worker that uses this much of a core (or would, had it not to wait for one), or comes this late (s, p99), was itself
 # the bottleneck.

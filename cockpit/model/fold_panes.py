@@ -5,10 +5,11 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from cockpit.model import events as ev
+from cockpit.model.host_state import HostState, StatusPane, TailLine, TailPane
 from cockpit.model.host_window import added
 from cockpit.model.pages import rates, weighted
 from cockpit.model.parents import mark_reload
-from cockpit.model.state import HostState, State, StatusPane, TailLine, TailPane
+from cockpit.model.state import State
 
 # Lines of a tail that can be looked back at from any instant.
 TAIL_LINES = 500

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 import msgspec
 
 from cockpit.model.host_rates import memory_use
+from cockpit.model.host_state import CpuShare, DiskRates, HostWindow, IoRates, MemoryUse, NetRates
 from cockpit.model.host_window import closing_io, mean, opening_io
 from cockpit.model.pages import COUNTERS, PAGE_FIGURES
-from cockpit.model.state import CpuShare, DiskRates, HostWindow, IoRates, MemoryUse, NetRates
 
 
 def _names(group: str, struct: type[msgspec.Struct]) -> tuple[str, ...]:

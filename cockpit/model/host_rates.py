@@ -10,8 +10,8 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
+from cockpit.model.host_state import CpuShare, DiskRates, IoRates, MemoryUse, NetRates
 from cockpit.model.hosts import CpuCounters, DiskCounters, HostFacts, HostReading, IoCounters, NetCounters
-from cockpit.model.state import CpuShare, DiskRates, IoRates, MemoryUse, NetRates
 
 KIB = 1024
 LOOPBACK = "lo"

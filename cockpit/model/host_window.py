@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from cockpit.model.events import HostSample
 from cockpit.model.host_rates import Step, io_rates
+from cockpit.model.host_state import HostPoint, HostWindow, IoMark, IoRates, Weighted
 from cockpit.model.hosts import HostReading
-from cockpit.model.state import HostPoint, HostWindow, IoMark, IoRates, Weighted
 
 # Seconds of the window's beginning and of its end whose I/O is told apart, half of it at most.
 STRETCH = 5.0

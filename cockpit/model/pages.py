@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from cockpit.model.host_state import Weighted
 from cockpit.model.hosts import StatusKind
-from cockpit.model.state import Weighted
 
 # By the page's own names. All that squid's `counters` has counts up, but for what GAUGES names.
 COUNTERS: dict[StatusKind, frozenset[str]] = {

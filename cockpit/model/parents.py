@@ -12,9 +12,10 @@ import msgspec
 from msgspec.structs import replace
 
 from cockpit.model import events as ev
+from cockpit.model.host_state import HostState, ParentProcess, StatusPane
 from cockpit.model.hosts import HostReading, ProcessCounters
 from cockpit.model.markers import mark
-from cockpit.model.state import HostState, Marker, ParentProcess, State, StatusPane
+from cockpit.model.state import Marker, State
 
 # Seconds that a parent must have lived: while a server goes to the background, its first process is one for a moment.
 SETTLED = 1.0

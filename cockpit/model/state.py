@@ -8,21 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Literal, NamedTuple
 
 import msgspec
 
-from cockpit.model.events import (
-    Group,
-    HostCondition,
-    HostSample,
-    SessionStarted,
-    StudyLook,
-    StudyRun,
-    StudyStepEnded,
-)
+from cockpit.model.events import Group, SessionStarted, StudyLook, StudyRun, StudyStepEnded
 from cockpit.model.histogram import EMPTY, Histogram
-from cockpit.model.hosts import HostConfig, HostFacts, IoCounters, ProcessCounters, StatusPage
+from cockpit.model.host_state import HostState, HostWindow
 from cockpit.model.knobs import Knob, Setting
 from cockpit.model.load import LoadPlan
 from cockpit.model.study import Study
@@ -144,49 +135,6 @@ class Filling(msgspec.Struct, frozen=True, kw_only=True):
     waited: Mapping[int, float] = MappingProxyType({})
 
 
-class IoMark(msgspec.Struct, frozen=True):
-    """A host's I/O counters at an instant of its uptime."""
-
-    uptime: float
-    io: IoCounters
-
-
-class Weighted(NamedTuple):
-    """A sum of figures, each times what it is a mean over, and the sum of that: seconds, clock ticks or requests."""
-
-    amount: float
-    weight: float
-
-
-class HostWindow(msgspec.Struct, frozen=True, kw_only=True):
-    """A host over a stretch of time, from its `first` sample to its `last`, which has `count` processes; of both only
-    what is of the host as a whole is kept.
-
-    `seconds` are those of the host's own clock that its counters tell of, `covered` those of them in which it was read
-    at its pace, without a gap. `sums` has all figures by name. Births and deaths count processes that lived past a
-    sample, `forks` what the host made of processes and threads; `most_defunct` is the most seen at once. `opening` and
-    `closing` are marks of the first and the last seconds.
-    """
-
-    first: HostSample
-    last: HostSample
-    count: int = 0
-    seconds: float = 0.0
-    covered: float = 0.0
-    births: int = 0
-    deaths: int = 0
-    forks: int = 0
-    most_defunct: int = 0
-    sums: Mapping[str, Weighted] = MappingProxyType({})
-    opening: tuple[IoMark, ...] = ()
-    closing: tuple[IoMark, ...] = ()
-
-    @property
-    def unseen(self) -> int:
-        """At most so many of the watched processes came and went between two samples: what else the host forked."""
-        return max(0, self.forks - self.births)
-
-
 class Segment(msgspec.Struct, frozen=True, kw_only=True):
     """A stretch of one run with the settings unchanged: a row of the runs table.
 
@@ -236,175 +184,6 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
     def rate(self) -> float:
         """Replies a second, failed statuses included; 0 before the first tick."""
         return self.counts.completed / self.seconds if self.seconds > 0 else 0.0
-
-
-class CpuShare(msgspec.Struct, frozen=True):
-    """Per cent of all cores, as `sar -u` names and counts them."""
-
-    user: float
-    nice: float
-    system: float
-    iowait: float
-    steal: float
-    idle: float
-
-
-class IoRates(msgspec.Struct, frozen=True):
-    """As `sar -b`: transfers and 512-byte blocks a second."""
-
-    tps: float
-    rtps: float
-    wtps: float
-    bread: float
-    bwrtn: float
-
-
-class DiskRates(msgspec.Struct, frozen=True):
-    """As `sar -d`: transfers and KiB a second, KiB a request, requests under way, ms a request, per cent busy."""
-
-    name: str
-    tps: float
-    rkb: float
-    wkb: float
-    dkb: float
-    areq_sz: float
-    aqu_sz: float
-    await_: float
-    util: float
-
-
-class NetRates(msgspec.Struct, frozen=True):
-    """As `sar -n DEV`: packets and KiB a second; and errors and drops a second, both ways together."""
-
-    name: str
-    rxpck: float
-    txpck: float
-    rxkb: float
-    txkb: float
-    errors: float = 0.0
-    drops: float = 0.0
-
-
-class MemoryUse(msgspec.Struct, frozen=True):
-    """As `free`, in bytes."""
-
-    total: int
-    used: int
-    free: int
-    shared: int
-    buff_cache: int
-    available: int
-
-
-class ProcessRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A process as `ps aux` shows it, but `cpu` (per cent of one core) is of the last interval.
-
-    `started` is epoch seconds on the host's clock, `age` seconds. `new`: not there one sample ago.
-    """
-
-    process: ProcessCounters
-    cpu: float
-    started: float
-    age: float
-    new: bool
-
-
-class HostPoint(msgspec.Struct, frozen=True, kw_only=True):
-    """A host's figures at one sample, for its charts and for looking back. None where nothing can be said yet.
-
-    `net` is all interfaces together but the loopback. `running` and `blocked` are tasks of the whole host. `rss` sums
-    what each watched process has in memory, so that pages they share count once for each; `unshared` leaves out all
-    that belongs to files or shared memory; `pss` counts each page once, by parts, and is None where it may not be read.
-    `unseen`: at most so many processes came and went since the sample before without being seen.
-    """
-
-    t: float
-    cpu: CpuShare | None = None
-    io: IoRates | None = None
-    net: NetRates | None = None
-    memory: MemoryUse
-    load: tuple[float, float, float]
-    count: int = 0
-    births: float | None = None
-    deaths: float | None = None
-    defunct: int = 0
-    rss: int = 0
-    unshared: int = 0
-    pss: int | None = None
-    unseen: int | None = None
-    running: int = 0
-    blocked: int = 0
-    probe_cpu: float = 0.0
-    round_trip: float = 0.0
-
-
-class TailLine(msgspec.Struct, frozen=True, array_like=True):
-    """A line as it came, not neutralised, and when."""
-
-    t: float
-    text: str
-
-
-class TailPane(msgspec.Struct, frozen=True, kw_only=True):
-    """What a tail has printed: the newest lines, newest last. `skipped` counts lines that were not kept at all."""
-
-    command: str
-    lines: tuple[TailLine, ...] = ()
-    skipped: int = 0
-    condition: Literal["waiting", "running", "ended"] = "waiting"
-    detail: str = ""
-
-
-class StatusPane(msgspec.Struct, frozen=True, kw_only=True):
-    """What a status page said last, at `t`. `rates` are those of its counters, a second, since the time before."""
-
-    page: StatusPage
-    t: float | None = None
-    values: Mapping[str, float] = MappingProxyType({})
-    rates: Mapping[str, float] = MappingProxyType({})
-    text: Mapping[str, str] = MappingProxyType({})
-    detail: str = ""
-
-
-class ParentProcess(msgspec.Struct, frozen=True, kw_only=True):
-    """The process of a server that makes its workers. `gone`: it has ended, and none came in its place yet."""
-
-    pid: int
-    start: int
-    comm: str
-    gone: bool = False
-
-
-class HostState(msgspec.Struct, frozen=True, kw_only=True):
-    """All that is known of one host. `seen` is when the last sample was taken, `since` when `condition` began.
-
-    `cores`, `disks` and `nets` are of the newest interval, `processes` of the newest sample. `gap`: it was lost since
-    that sample.
-    """
-
-    config: HostConfig
-    condition: HostCondition = "connecting"
-    since: float = 0.0
-    detail: str = ""
-    facts: HostFacts | None = None
-    seen: float | None = None
-    sample: HostSample | None = None
-    points: Sequence[HostPoint] = ()
-    processes: Sequence[ProcessRow] = ()
-    cores: tuple[CpuShare | None, ...] = ()
-    disks: tuple[DiskRates, ...] = ()
-    nets: tuple[NetRates, ...] = ()
-    tails: tuple[TailPane, ...] = ()
-    pages: tuple[StatusPane, ...] = ()
-    births: int = 0
-    deaths: int = 0
-    gap: bool = False
-    parents: tuple[ParentProcess, ...] = ()
-
-    @property
-    def point(self) -> HostPoint | None:
-        """The newest figures."""
-        return self.points[-1] if self.points else None
 
 
 class KnobState(msgspec.Struct, frozen=True, kw_only=True):

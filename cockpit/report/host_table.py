@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from cockpit.model.figures import host_figures
+from cockpit.model.host_state import HostWindow
 from cockpit.model.host_window import STRETCH
 from cockpit.model.pages import COUNTERS, MEANS, RATES
-from cockpit.model.state import HostWindow
 from cockpit.model.text import neutral, si, size
 
 _MIB = 1024 * 1024

@@ -13,7 +13,8 @@ from cockpit.analysis.verdict import Verdict
 from cockpit.model.events import Group
 from cockpit.model.figures import RunResult, host_figures, latency
 from cockpit.model.histogram import Histogram
-from cockpit.model.state import HostWindow, Segment
+from cockpit.model.host_state import HostWindow
+from cockpit.model.state import Segment
 from cockpit.model.text import escaped
 from cockpit.report.verdicts import VerdictJson, said_of, verdict_json
 

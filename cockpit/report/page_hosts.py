@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from cockpit.analysis.comparison import HOST_FIGURES_BESIDE
 from cockpit.analysis.comparison_words import value_words
 from cockpit.model.figures import host_figures
-from cockpit.model.state import CpuShare, HostPoint, HostState, Segment, State
+from cockpit.model.host_state import CpuShare, HostPoint, HostState
+from cockpit.model.state import Segment, State
 from cockpit.model.text import size
 from cockpit.report.charts import Axis, Chart, Point, Series, Sign, draw, from_zero, text
 from cockpit.report.page_charts import lines_over_time, time_axis

@@ -13,7 +13,8 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 
-from cockpit.model.state import HostPoint, HostState, LoadSecond, Segment, State
+from cockpit.model.host_state import HostPoint, HostState
+from cockpit.model.state import LoadSecond, Segment, State
 from cockpit.model.text import neutral
 
 Cell = str | int | float | None

@@ -12,8 +12,9 @@ from cockpit.analysis.windows import Window, row_window
 from cockpit.model.events import StudyLook, StudyRun
 from cockpit.model.figures import RunResult, run_result
 from cockpit.model.fold_load import add
+from cockpit.model.host_state import HostPoint
 from cockpit.model.host_window import joined
-from cockpit.model.state import HostPoint, Segment, State
+from cockpit.model.state import Segment, State
 from cockpit.model.study import Study
 from cockpit.study.plan import steps
 

@@ -8,7 +8,8 @@ from typing import Literal, NamedTuple
 
 from cockpit.analysis.arms import RowVerdicts, row_before
 from cockpit.analysis.verdict import Verdict
-from cockpit.model.state import HostState, LoadSecond, Segment, State, TailPane
+from cockpit.model.host_state import HostState, TailPane
+from cockpit.model.state import LoadSecond, Segment, State
 from cockpit.session.controls import Action
 
 LatencyView = Literal["histogram", "percentiles"]

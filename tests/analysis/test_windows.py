@@ -12,8 +12,9 @@ from cockpit.analysis.blocks import Spread, block_length, block_sample, runs_sam
 from cockpit.analysis.windows import Window, row_window, window_between
 from cockpit.model.fold import fold_all
 from cockpit.model.histogram import Histogram
+from cockpit.model.host_state import HostState
 from cockpit.model.hosts import HostConfig
-from cockpit.model.state import ActionRun, Change, HostState, LoadSecond, State
+from cockpit.model.state import ActionRun, Change, LoadSecond, State
 from tests.analysis.synthetic import PLAN, window
 from tests.session.events import small_session
 

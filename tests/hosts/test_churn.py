@@ -15,8 +15,9 @@ from cockpit.hosts.local import LocalShell
 from cockpit.hosts.probe import Probe
 from cockpit.model.events import HostChanged, HostSample, SessionStarted
 from cockpit.model.fold import fold
+from cockpit.model.host_state import HostState
 from cockpit.model.hosts import HostConfig
-from cockpit.model.state import HostState, State
+from cockpit.model.state import State
 from tests.hosts.conftest import TAG, until
 
 WORKERS = 500

@@ -25,8 +25,8 @@ from cockpit.hosts.tails import HostTail, script
 from cockpit.model.clock import Clock
 from cockpit.model.events import AnyEvent, SessionStarted, TailChanged, TailText
 from cockpit.model.fold import fold_all
+from cockpit.model.host_state import TailPane
 from cockpit.model.hosts import HostConfig
-from cockpit.model.state import TailPane
 from tests.hosts.conftest import DEADLINE, until
 from tests.hosts.sshd import Sshd
 

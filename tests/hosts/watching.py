@@ -12,8 +12,9 @@ from cockpit.hosts.feed import HostFeed
 from cockpit.model.clock import Clock
 from cockpit.model.events import AnyEvent, HostChanged, HostSample, SessionStarted
 from cockpit.model.fold import fold_all
+from cockpit.model.host_state import HostState
 from cockpit.model.hosts import HostConfig
-from cockpit.model.state import HostState, State
+from cockpit.model.state import State
 from tests.hosts.conftest import until
 
 

@@ -19,8 +19,9 @@ from cockpit.hosts.panes import pane_feeds
 from cockpit.model.clock import Clock
 from cockpit.model.events import AnyEvent, SessionStarted
 from cockpit.model.fold import fold_all
+from cockpit.model.host_state import HostState, StatusPane
 from cockpit.model.hosts import HostConfig, StatusKind, StatusPage
-from cockpit.model.state import HostState, State, StatusPane
+from cockpit.model.state import State
 from tests.lab.app1 import STATUS_LOGIN, STATUS_PATH
 from tests.lab.lab import Host, Lab
 

@@ -5,6 +5,7 @@ import msgspec
 from cockpit.model.events import HostChanged, HostSample, RunEnded, RunStarted, SessionStarted
 from cockpit.model.figures import figure, host_figures, run_result
 from cockpit.model.fold import fold_all
+from cockpit.model.host_state import HostState
 from cockpit.model.hosts import (
     CpuCounters,
     HostConfig,
@@ -15,7 +16,7 @@ from cockpit.model.hosts import (
     ProcessCounters,
 )
 from cockpit.model.load import LoadPlan
-from cockpit.model.state import HostState, State
+from cockpit.model.state import State
 
 FACTS = HostFacts(hostname="web1", kernel="6.1", cpus=1, hz=100, page=4096)
 START = SessionStarted(t=0, wall=0, version="0", name="x", hosts=(HostConfig(name="web1"),))

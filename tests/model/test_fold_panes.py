@@ -20,9 +20,10 @@ from cockpit.model.events import (
 from cockpit.model.figures import figure, run_result
 from cockpit.model.fold import fold, fold_all
 from cockpit.model.fold_panes import TAIL_LINES
+from cockpit.model.host_state import HostState, StatusPane
 from cockpit.model.hosts import HostConfig, ProcessCounters, StatusKind, StatusPage
 from cockpit.model.load import LoadPlan
-from cockpit.model.state import HostState, State, StatusPane
+from cockpit.model.state import State
 from tests.model.test_fold_hosts import FACTS, process, sample
 
 PAGES: tuple[StatusKind, ...] = ("apache", "squid", "tomcat")

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from cockpit.model.events import AnyEvent, HostSample
 from cockpit.model.figures import figure, host_figures, is_host_figure
+from cockpit.model.host_state import HostWindow
 from cockpit.model.host_window import joined
 from cockpit.model.hosts import CpuCounters, IoCounters, MemCounters, ProcessCounters
-from cockpit.model.state import HostWindow
 from tests.model.hosts import back, disk, lost, net, reading, result_of, sample
 
 

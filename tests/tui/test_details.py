@@ -8,8 +8,8 @@ from rich.cells import cell_len
 
 from cockpit.model import events as ev
 from cockpit.model.figures import host_figures
+from cockpit.model.host_state import CpuShare, DiskRates, HostState, NetRates, StatusPane, TailLine, TailPane
 from cockpit.model.hosts import HostConfig
-from cockpit.model.state import CpuShare, DiskRates, HostState, NetRates, StatusPane, TailLine, TailPane
 from cockpit.tui.scene import PROCESSES, Detail, Scene, View, details_of
 from cockpit.tui.widgets.details import draw_detail
 from cockpit.tui.widgets.host_pane import condition, host_pane

@@ -9,7 +9,8 @@ import msgspec
 
 from cockpit.model.events import AnyEvent, HostSample
 from cockpit.model.histogram import Histogram
-from cockpit.model.state import HostPoint, HostState, LoadSecond, State
+from cockpit.model.host_state import HostPoint, HostState
+from cockpit.model.state import LoadSecond, State
 from cockpit.session.recording.checkpoints import Keeper, Sampled, final_seconds
 from cockpit.session.recording.columns import column_for
 from cockpit.session.recording.pages import OFTEN, Numbered, pack

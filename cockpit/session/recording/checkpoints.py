@@ -17,18 +17,9 @@ from cockpit.model.events import HostSample, SessionStarted
 from cockpit.model.fold_hosts import restored_rows
 from cockpit.model.fold_load import load_second
 from cockpit.model.histogram import EMPTY, LARGE, Histogram
+from cockpit.model.host_state import HostState, TailPane
 from cockpit.model.load import LoadPlan
-from cockpit.model.state import (
-    ActionRun,
-    Change,
-    Filling,
-    HostState,
-    KnobState,
-    Marker,
-    Segment,
-    State,
-    TailPane,
-)
+from cockpit.model.state import ActionRun, Change, Filling, KnobState, Marker, Segment, State
 from cockpit.session.recording.columns import HistogramColumn
 from cockpit.session.recording.packing import Damaged, packed, unpacked
 from cockpit.session.recording.sink import Sink, Spring

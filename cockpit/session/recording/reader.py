@@ -18,8 +18,9 @@ from msgspec.structs import replace
 from cockpit.model.errors import RecordingError
 from cockpit.model.events import AnyEvent, HostSample, Note, SessionStarted
 from cockpit.model.fold import fold
+from cockpit.model.host_state import HostPoint, MemoryUse
 from cockpit.model.series import Series
-from cockpit.model.state import HostPoint, LoadSecond, MemoryUse, State
+from cockpit.model.state import LoadSecond, State
 from cockpit.model.text import clock
 from cockpit.session.recording.binding import Grown, latencies
 from cockpit.session.recording.checkpoints import Restorer

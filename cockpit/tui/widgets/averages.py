@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from cockpit.model.figures import host_figures
-from cockpit.model.state import HostState, Segment
+from cockpit.model.host_state import HostState
+from cockpit.model.state import Segment
 from cockpit.model.text import neutral, si, size
 from cockpit.tui.cells import Line, fit, length, pairs
 

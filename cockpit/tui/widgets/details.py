@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from cockpit.model.state import HostState
+from cockpit.model.host_state import HostState
 from cockpit.tui.cells import EMPTY, Line, clip, ends, length, padded
 from cockpit.tui.scene import PROCESSES, Detail, Scene
 from cockpit.tui.widgets.averages import averages_rows

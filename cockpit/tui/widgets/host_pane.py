@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from textwrap import wrap
 from typing import NamedTuple
 
-from cockpit.model.state import HostPoint, HostState
+from cockpit.model.host_state import HostPoint, HostState
 from cockpit.model.text import clock, neutral, si, size
 from cockpit.tui.braille import trend
 from cockpit.tui.cells import EMPTY, Line, clip, ends, length, packed, pairs, right, rule

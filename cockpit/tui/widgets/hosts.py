@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len
 
-from cockpit.model.state import HostState
+from cockpit.model.host_state import HostState
 from cockpit.model.text import neutral, si, size
 from cockpit.tui.cells import EMPTY, Line, beside, clip, fit, length, packed, pairs, right
 from cockpit.tui.lines import Lines

@@ -9,7 +9,7 @@ from textwrap import wrap
 
 from rich.cells import cell_len
 
-from cockpit.model.state import StatusPane
+from cockpit.model.host_state import StatusPane
 from cockpit.model.text import neutral, si
 from cockpit.tui.cells import Line, Piece, fit, right
 

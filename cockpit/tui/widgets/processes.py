@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from rich.cells import cell_len
 
+from cockpit.model.host_state import HostState, ProcessRow
 from cockpit.model.hosts import ProcessCounters
-from cockpit.model.state import HostState, ProcessRow
 from cockpit.model.text import neutral, size
 from cockpit.tui.cells import EMPTY, Line, ends, fit, padded, right
 from cockpit.tui.scene import ProcessOrder, View

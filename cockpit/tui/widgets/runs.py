@@ -13,7 +13,8 @@ from cockpit.analysis.doubt import row_doubts
 from cockpit.analysis.verdict import Verdict
 from cockpit.analysis.words import Role, brief, verdict_line
 from cockpit.model.figures import host_figures
-from cockpit.model.state import HostState, Segment, State
+from cockpit.model.host_state import HostState
+from cockpit.model.state import Segment, State
 from cockpit.model.text import milliseconds, neutral, si, size
 from cockpit.tui.cells import EMPTY, Line, Piece, centred, fit, right, rule
 from cockpit.tui.lines import Lines

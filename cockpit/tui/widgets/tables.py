@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from cockpit.model.state import CpuShare, DiskRates, HostState, NetRates
+from cockpit.model.host_state import CpuShare, DiskRates, HostState, NetRates
 from cockpit.model.text import neutral, si
 from cockpit.tui.braille import bar
 from cockpit.tui.cells import Line, Piece, fit, right

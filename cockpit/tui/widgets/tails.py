@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from rich.cells import cell_len
 
-from cockpit.model.state import TailPane
+from cockpit.model.host_state import TailPane
 from cockpit.model.text import clock, neutral
 from cockpit.tui.cells import EMPTY, Line, Piece, centred, clip, length, rule
 
