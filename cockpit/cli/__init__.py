@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from cockpit.cli.arguments import make_parser
+from cockpit.cli.arguments import joined, make_parser
 from cockpit.cli.terminal import drop_output, open_closed_streams
 from cockpit.model.errors import EXIT_INTERRUPTED, EXIT_USAGE, CockpitError
 from cockpit.model.text import neutral
@@ -21,7 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for text in given:
         if any("\ud800" <= char <= "\udfff" for char in text):
             return _refuse(f"{text!a}: is not text in this terminal's encoding", EXIT_USAGE)
-    options = make_parser().parse_args(given)
+    options = make_parser().parse_args(joined(given))
     try:
         code: int = options.command(options)
     except CockpitError as error:

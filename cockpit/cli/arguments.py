@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
@@ -13,6 +14,10 @@ from cockpit.cli.result_arguments import add_baseline, add_check, add_compare, a
 from cockpit.model.errors import EXIT_USAGE
 from cockpit.model.text import neutral
 from cockpit.model.units import parse_count, parse_duration, parse_rate
+
+# Flags whose value may begin with a sign, and what such a value begins with.
+_INSTANTS = ("--at", "--until")
+_BEFORE = re.compile(r"-\d")
 
 TUNE = ("list", "get", "set", "undo", "history", "actions", "do", "abab")
 EPILOG = """\
@@ -102,6 +107,17 @@ def make_parser() -> argparse.ArgumentParser:
     demo.add_argument("--no-record", action="store_true", help="keep no recording")
     demo.set_defaults(command=_lazy("cockpit.cli.demo", "demo"))
     return parser
+
+
+def joined(arguments: Iterable[str]) -> list[str]:
+    """The command line with `--at -30s` as `--at=-30s`: argparse would take the value for a flag."""
+    found: list[str] = []
+    for text in arguments:
+        if _BEFORE.match(text) and found and found[-1] in _INSTANTS and "--" not in found:
+            found[-1] += f"={text}"
+        else:
+            found.append(text)
+    return found
 
 
 def _add_load(parser: argparse.ArgumentParser, targets: str = "PROFILE|URL", more: str = "") -> None:

@@ -11,7 +11,7 @@ from cockpit.model.errors import EXIT_GOOD, UsageError
 from cockpit.model.events import encode
 from cockpit.model.text import escaped
 from cockpit.report.sources import parse_source, read_state
-from cockpit.session.playback import parse_jump
+from cockpit.session.playback import parse_instant
 from cockpit.session.recording.reader import Recording
 
 FORMATS = ("jsonl", "csv", "hlog", "cast", "svg")
@@ -72,11 +72,11 @@ async def _picture(recording: Recording, options: Namespace, form: str) -> str:
     keys = [key for key in options.keys.split(",") if key]
     wall = recording.started.wall
     if form == "svg":
-        at = parse_jump(options.at, 0.0, wall) if options.at else recording.end
+        at = parse_instant(options.at, recording.end, wall) if options.at else recording.end
         _check_within(recording, "--at", at)
         return await svg_at(recording, at, size, keys)
-    start = parse_jump(options.at, 0.0, wall) if options.at else 0.0
-    end = parse_jump(options.until, start, wall) if options.until else recording.end
+    start = parse_instant(options.at, recording.end, wall) if options.at else 0.0
+    end = parse_instant(options.until, recording.end, wall, start) if options.until else recording.end
     _check_within(recording, "--at", start)
     if not start < end:
         raise UsageError(f"--until {options.until}: does not come after the beginning")

@@ -8,7 +8,7 @@ from argparse import Namespace
 from cockpit.cli.terminal import on_terminal
 from cockpit.model.errors import EXIT_GOOD, EXIT_INTERRUPTED, UsageError
 from cockpit.session.loop import Session
-from cockpit.session.playback import parse_jump
+from cockpit.session.playback import parse_instant
 from cockpit.session.recording.reader import Recording
 from cockpit.session.replay import ReplaySource
 
@@ -16,7 +16,7 @@ from cockpit.session.replay import ReplaySource
 def replay(options: Namespace) -> int:
     """The same screen, fed from the file."""
     with Recording(options.file) as recording:
-        start = parse_jump(options.at, recording.end if options.at.startswith("-") else 0.0, recording.started.wall)
+        start = parse_instant(options.at, recording.end, recording.started.wall)
         if not on_terminal():
             raise UsageError(f"replay needs a terminal; for text use: cockpit report {options.file}")
         interrupted = asyncio.run(_show(recording, start, not options.paused))

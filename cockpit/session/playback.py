@@ -112,6 +112,12 @@ def parse_jump(text: str, position: float, wall: float) -> float:
         raise UsageError(f"{text!r} is no instant; write -30s, +2m, 00:01:30 or a time of day as 14:05") from None
 
 
+def parse_instant(text: str, end: float, wall: float, begin: float = 0.0) -> float:
+    """As `parse_jump`, of a whole recording: `+2m` counts from its beginning, or from `begin`, and `-30s` from its
+    end."""
+    return parse_jump(text, end if text.strip().startswith("-") else begin, wall)
+
+
 def _time_of_day(text: str, wall: float) -> float:
     """The first such time of day that is not before the minute in which the session began."""
     began = dt.datetime.fromtimestamp(wall)

@@ -14,6 +14,7 @@ from tests.servers import http_server
 
 NOWHERE = "http://127.0.0.1:1/"
 LONG = 300 * "a"
+RECORDING = str(Path(__file__).parents[1] / "recordings" / "spare-servers.cockpit")
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +45,10 @@ def url() -> Iterator[str]:
         (("ab", "-H", "Authorization: x", "-A", "me:sesame", NOWHERE), "-A: found beside a header Authorization"),
         (("run", LONG), "aaa…: no such profile"),
         (("replay", LONG), "aaa: no such recording"),
+        (("replay", RECORDING, "--at", "-30s"), "replay needs a terminal"),
+        (("replay", RECORDING, "--at=-30s"), "replay needs a terminal"),
+        (("replay", RECORDING, "--at", "-soon"), "--at: expected one argument"),
+        (("replay", RECORDING, "--", "--at", "-3"), "unrecognized arguments: --at"),
         (("run", NOWHERE, "-D", LONG), "File name too long"),
         (("run", "https://127.0.0.1:1/", "--cacert", LONG), "aaa: no such file"),
         (("run", NOWHERE, "-H", os.fsdecode(b"X: \xff")), "is not text"),

@@ -112,7 +112,7 @@ def test_the_screen_as_a_cast(file: Path, tmp_path: Path) -> None:
 
 
 def test_a_cast_goes_through_a_stretch_in_which_nothing_happens(file: Path, tmp_path: Path) -> None:
-    flags = ("--at", "28s", "--until", "32s", "--every", "2s")
+    flags = ("--at", "-32s", "--until", "-28s", "--every", "2s")
     _, *events = map(json.loads, exported(file, tmp_path / "x.cast", *flags).splitlines())
     assert [at for at, _, _ in events] == [0.0, 2.0, 4.0, 6.0]
     assert "00:00:30" in re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", events[1][2])

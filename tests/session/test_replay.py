@@ -12,7 +12,7 @@ from cockpit.model.errors import RecordingError, UsageError
 from cockpit.model.fold import fold_all
 from cockpit.model.state import State
 from cockpit.session.loop import Session
-from cockpit.session.playback import parse_jump
+from cockpit.session.playback import parse_instant, parse_jump
 from cockpit.session.recording.reader import Recording
 from cockpit.session.recording.writer import RecordingWriter
 from cockpit.session.replay import ReplaySource
@@ -157,6 +157,7 @@ def test_jumps() -> None:
     wall = 1_700_000_000.0
     assert parse_jump("-30s", 100, wall) == 70
     assert parse_jump("+2m", 100, wall) == 220
+    assert [parse_instant(text, 600, wall, 20) for text in ("-30s", "+2m", "90s")] == [570, 140, 90]
     assert parse_jump("90s", 100, wall) == parse_jump("00:01:30", 100, wall) == 90
     with pytest.raises(UsageError, match="is no instant"):
         parse_jump("soon", 0, wall)
