@@ -20,8 +20,8 @@ from cockpit.model.histogram import EMPTY, LARGE, Histogram
 from cockpit.model.host_state import HostState, TailPane
 from cockpit.model.load import LoadPlan
 from cockpit.model.state import ActionRun, Change, Filling, KnobState, Marker, Segment, State
-from cockpit.session.recording.columns import HistogramColumn
 from cockpit.session.recording.packing import Damaged, packed, unpacked
+from cockpit.session.recording.plain_columns import HistogramColumn
 from cockpit.session.recording.sink import Sink, Spring
 
 # A histogram's large part changes now and then only.
