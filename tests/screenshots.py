@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 os.environ |= {"TEXTUAL_ANIMATIONS": "none", "TEXTUAL_COLOR_SYSTEM": "truecolor", "TERM": "xterm-256color"}
 
 from cockpit.report.page import page
-from cockpit.report.sources import read_state
+from cockpit.report.sources import last_state
 from cockpit.session.recording.reader import Recording
 from cockpit.tui.picture import svg_at
 from tests.browser import browser, chromium
@@ -69,7 +69,8 @@ def take_reports(folder: Path) -> Iterator[Path]:
     """Writes `folder/NAME.png` of the report, as a browser shows it, and yields their paths."""
     with TemporaryDirectory() as scratch, browser(Path(scratch) / "chromium") as driven:
         page_of = Path(scratch) / "report.html"
-        page_of.write_text(page(read_state(RECORDINGS / "spare-servers.cockpit")))
+        with Recording(RECORDINGS / "spare-servers.cockpit") as recording:
+            page_of.write_text(page(last_state(recording)))
         for name, width, height, dark in REPORTS:
             look = driven.look(page_of, width, height, "0", dark=dark)
             path = folder / f"{name}.png"

@@ -10,13 +10,14 @@ import msgspec
 
 from cockpit.analysis.baseline import Baseline, baseline_of
 from cockpit.analysis.thresholds import is_time
+from cockpit.cli.opening import recording_at
 from cockpit.cli.terminal import tell
 from cockpit.model.errors import EXIT_GOOD, UsageError
 from cockpit.model.figures import RunResult, latency_figure
 from cockpit.model.text import escaped, milliseconds, neutral, si
 from cockpit.report import baselines
 from cockpit.report.check_result import baseline_json
-from cockpit.report.sources import open_run
+from cockpit.report.sources import parse_source, run_of
 from cockpit.report.summary import plan_words
 
 _PERCENTILES = ("p50", "p90", "p99", "p99.9", "max")
@@ -46,10 +47,12 @@ def keep(name: str, source: str, wall: float, result: RunResult) -> None:
 def _set(name: str, recording: str | None) -> None:
     if recording is None:
         raise UsageError(f"baseline set {name}: name the recording it is made from: FILE, or FILE#2 for its second run")
-    side = open_run(recording)
-    if not side.result.counts.completed:
-        raise UsageError(f"{recording}: no reply in it to make a baseline of")
-    keep(name, recording, side.state.started.wall if side.state.started else 0.0, side.result)
+    source = parse_source(recording)
+    with recording_at(source.path) as opened:
+        side = run_of(opened, source, recording)
+        if not side.result.counts.completed:
+            raise UsageError(f"{recording}: no reply in it to make a baseline of")
+        keep(name, recording, side.state.started.wall if side.state.started else 0.0, side.result)
 
 
 def _list(as_data: bool) -> None:

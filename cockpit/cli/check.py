@@ -8,11 +8,13 @@ from collections.abc import Sequence
 from cockpit.analysis.baseline import Baseline
 from cockpit.analysis.breaker import Breaker, check_abort
 from cockpit.analysis.plans import differences
+from cockpit.analysis.sides import Side
 from cockpit.analysis.steadiness import unsteady
 from cockpit.analysis.thresholds import Outcome, Threshold, hold, parse_threshold
 from cockpit.cli.baseline import keep
 from cockpit.cli.live import Keeping, headless, hlog_into
 from cockpit.cli.load_options import chosen_profile, given_load_flags, thresholds_for, thresholds_of
+from cockpit.cli.opening import recording_at
 from cockpit.cli.outputs import put
 from cockpit.cli.terminal import tell
 from cockpit.model.errors import EXIT_INTERRUPTED, CockpitError, TargetError, UsageError
@@ -23,7 +25,7 @@ from cockpit.profiles.plan import without_credentials
 from cockpit.profiles.profile import Profile
 from cockpit.report.baselines import load
 from cockpit.report.check_result import CheckResult, check_json, check_text, junit, junit_without_run
-from cockpit.report.sources import is_recording, open_run
+from cockpit.report.sources import is_recording, parse_source, run_of
 
 # What is held where neither profile nor command line says anything; with a baseline, closed and open load.
 DEFAULT_THRESHOLD = "failed == 0"
@@ -103,7 +105,12 @@ def _recorded(options: Namespace) -> CheckResult:
     given = given_load_flags(options)
     if given:
         raise UsageError(f"{', '.join(given)}: what was recorded is checked as it is")
-    side = open_run(options.target)
+    source = parse_source(options.target)
+    with recording_at(source.path) as recording:
+        return _checked(options, run_of(recording, source, options.target))
+
+
+def _checked(options: Namespace, side: Side) -> CheckResult:
     state, result = side.state, side.result
     base = _baseline(options, "", result.plan)
     own = state.started.thresholds if state.started else ()

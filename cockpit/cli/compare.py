@@ -4,15 +4,24 @@ from __future__ import annotations
 
 from argparse import Namespace
 
+from cockpit.analysis.comparison import Comparison
 from cockpit.analysis.comparison import compare as put_beside
+from cockpit.cli.opening import recording_at
 from cockpit.cli.terminal import tell
 from cockpit.model.errors import EXIT_GOOD, UsageError
-from cockpit.report.sources import open_side
+from cockpit.report.sources import parse_source, side_of
 
 
 def compare(options: Namespace) -> int:
     """Exit 0 whatever the verdict is; 2 where the two loads differ and nobody said that this is meant."""
-    found = put_beside(open_side(options.before), open_side(options.after))
+    before, after = parse_source(options.before), parse_source(options.after)
+    with recording_at(before.path) as first, recording_at(after.path) as second:
+        found = put_beside(side_of(first, before, options.before), side_of(second, after, options.after))
+        _tell(options, found)
+    return EXIT_GOOD
+
+
+def _tell(options: Namespace, found: Comparison) -> None:
     if found.load and not options.anyway:
         unlike = ", ".join(found.load)
         raise UsageError(
@@ -26,4 +35,3 @@ def compare(options: Namespace) -> int:
         from cockpit.report.comparison_text import comparison_text
 
         tell(comparison_text(found))
-    return EXIT_GOOD

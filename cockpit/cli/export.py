@@ -6,11 +6,12 @@ import asyncio
 from argparse import Namespace
 from collections.abc import Iterable
 
+from cockpit.cli.opening import recording_at
 from cockpit.cli.outputs import put
 from cockpit.model.errors import EXIT_GOOD, UsageError
 from cockpit.model.events import encode
 from cockpit.model.text import escaped
-from cockpit.report.sources import parse_source, read_state
+from cockpit.report.sources import last_state, parse_source
 from cockpit.session.playback import parse_instant
 from cockpit.session.recording.reader import Recording
 
@@ -26,13 +27,13 @@ def export(options: Namespace) -> int:
     source = parse_source(options.file)
     if source.stretch is not None or (source.run is not None and form != "hlog"):
         raise UsageError(f"{options.file}: only --format hlog takes a part of a recording: FILE#2")
-    with Recording(source.path) as recording:
+    with recording_at(source.path) as recording:
         if form == "jsonl":
             made: Iterable[str] = (f"{escaped(encode(event).decode())}\n" for event in recording.events())
         elif form == "csv":
             from cockpit.report.series import series_csv
 
-            made = series_csv(read_state(source.path))
+            made = series_csv(last_state(recording))
         elif form == "hlog":
             made = _hlog(recording, source.run, options.file)
         else:
@@ -57,7 +58,7 @@ def _hlog(recording: Recording, run: int | None, text: str) -> Iterable[str]:
     """A log holds one run: of several, one must be named."""
     from cockpit.report.hlog import run_log
 
-    runs = range(1, read_state(recording.path).runs + 1)
+    runs = range(1, last_state(recording).runs + 1)
     if run is None and len(runs) != 1:
         raise UsageError(f"{text}: has {len(runs)} runs; name one as FILE#1")
     if run is not None and run not in runs:

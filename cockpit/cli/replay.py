@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from argparse import Namespace
 
+from cockpit.cli.opening import recording_at
 from cockpit.cli.terminal import on_terminal
 from cockpit.model.errors import EXIT_GOOD, EXIT_INTERRUPTED, UsageError
 from cockpit.session.loop import Session
@@ -15,7 +16,7 @@ from cockpit.session.replay import ReplaySource
 
 def replay(options: Namespace) -> int:
     """The same screen, fed from the file."""
-    with Recording(options.file) as recording:
+    with recording_at(options.file) as recording:
         start = parse_instant(options.at, recording.end, recording.started.wall)
         if not on_terminal():
             raise UsageError(f"replay needs a terminal; for text use: cockpit report {options.file}")

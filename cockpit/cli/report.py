@@ -7,13 +7,14 @@ from argparse import Namespace
 import msgspec
 
 from cockpit.analysis.arms import verdicts
+from cockpit.cli.opening import recording_at
 from cockpit.cli.outputs import put
 from cockpit.model.errors import EXIT_GOOD, UsageError
 from cockpit.model.figures import run_result
 from cockpit.model.state import State
 from cockpit.model.text import escaped
 from cockpit.report.machine import run_json
-from cockpit.report.sources import read_state
+from cockpit.report.sources import last_state
 from cockpit.report.summary import summary
 
 _ENDINGS = {".html": "html", ".htm": "html", ".md": "md", ".json": "json", ".txt": "text"}
@@ -25,7 +26,8 @@ def report(options: Namespace) -> int:
         raise UsageError(f"--json and --format {options.format}: one of the two")
     ending = options.output.suffix.lower() if options.output else ""
     form = options.format or ("json" if options.json else _ENDINGS.get(ending, "text"))
-    put((_made(read_state(options.file), form), "\n"), options.output)
+    with recording_at(options.file) as recording:
+        put((_made(last_state(recording), form), "\n"), options.output)
     return EXIT_GOOD
 
 

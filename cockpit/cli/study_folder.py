@@ -8,12 +8,12 @@ from argparse import Namespace
 from pathlib import Path
 from typing import NamedTuple
 
+from cockpit.cli.opening import recording_at
 from cockpit.model.errors import RecordingError, UsageError
 from cockpit.model.fold import fold_all
 from cockpit.model.state import State
 from cockpit.model.study import Study
 from cockpit.model.text import neutral
-from cockpit.session.recording.reader import Recording
 from cockpit.study.journal import FILE, FolderLock, Journal, read_journal
 from cockpit.study.keeper import NAME
 
@@ -146,7 +146,7 @@ def sessions_of(folder: Path) -> list[State]:
     states = []
     for path in files:
         try:
-            with Recording(path) as recording:
+            with recording_at(path) as recording:
                 states.append(fold_all(recording.events()))
         except RecordingError as error:
             print(f"cockpit: left out: {neutral(str(error), 1000)}", file=sys.stderr)

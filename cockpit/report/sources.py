@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from cockpit.analysis.sides import Side, side_of_rows
 from cockpit.model.errors import UsageError
-from cockpit.model.events import AnyEvent
-from cockpit.model.fold import fold, fold_all
+from cockpit.model.fold import fold
 from cockpit.model.fold_load import cut
 from cockpit.model.state import State
 from cockpit.session.playback import parse_jump
-from cockpit.session.recording.reader import Recording
+from cockpit.session.recording.reader import Anchor, Recording
 from cockpit.session.recording.shelf import find
 
 _SQLITE = b"SQLite format 3\0"
@@ -64,18 +63,16 @@ def is_recording(text: str) -> bool:
         return False
 
 
-def read_state(path: Path) -> State:
-    """The last state of a recording. Raises RecordingError."""
-    with Recording(path) as recording:
-        return fold_all(recording.events())
+def last_state(recording: Recording) -> State:
+    """Its last state, from the last one that the file keeps. Its series are read from the file when somebody looks."""
+    return _from_anchor(recording, recording.anchor(math.inf))
 
 
-def open_side(text: str) -> Side:
-    """What was named, as one side of a comparison. Raises UsageError, RecordingError."""
-    source = parse_source(text)
+def side_of(recording: Recording, source: Source, text: str) -> Side:
+    """What was named, as one side of a comparison; for as long as the recording is open. Raises UsageError."""
     if source.stretch is not None:
-        return _stretch(source, text)
-    state = read_state(source.path)
+        return _stretch(recording, source.stretch, text)
+    state = last_state(recording)
     if source.run is None:
         return side_of_rows(state, state.segments, text)
     if source.run > state.runs:
@@ -83,36 +80,35 @@ def open_side(text: str) -> Side:
     return side_of_rows(state, [row for row in state.segments if row.run == source.run], text)
 
 
-def open_run(text: str) -> Side:
-    """The last run of a recording, or the run or stretch that was named. Raises UsageError, RecordingError."""
-    source = parse_source(text)
+def run_of(recording: Recording, source: Source, text: str) -> Side:
+    """As `side_of`, but where neither run nor stretch is named, of the last run. Raises UsageError."""
     if source.run is not None or source.stretch is not None:
-        return open_side(text)
-    state = read_state(source.path)
+        return side_of(recording, source, text)
+    state = last_state(recording)
     if not state.runs:
         raise UsageError(f"{text}: no run in this recording")
     return side_of_rows(state, [row for row in state.segments if row.run == state.runs], text)
 
 
-def cut_into(events: Iterable[AnyEvent], start: float, end: float) -> State:
-    """The last state, with rows that end and begin at both instants (session seconds)."""
-    state, waiting = State(), [start, end]
-    for event in events:
-        while waiting and event.t >= waiting[0]:
+def _from_anchor(recording: Recording, anchor: Anchor, cuts: Sequence[float] = ()) -> State:
+    """The last state, with rows that end and begin at each of the instants (session seconds), which come after the
+    anchor."""
+    state, waiting = anchor.state, list(cuts)
+    for known in recording.following(anchor.number, anchor.instant, math.inf):
+        while waiting and known.event.t >= waiting[0]:
             state = cut(state, waiting.pop(0))
-        state = fold(state, event)
+        state = fold(state, known.event)
     return state
 
 
-def _stretch(source: Source, text: str) -> Side:
-    with Recording(source.path) as recording:
-        wall = recording.started.wall
-        begin, over = source.stretch or ("", "")
-        start = parse_jump(begin, 0.0, wall) if begin else 0.0
-        end = parse_jump(over, start, wall) if over else math.inf
-        if not start < end:
-            raise UsageError(f"{text}: its end does not come after its beginning")
-        state = cut_into(recording.events(), start, end)
+def _stretch(recording: Recording, stretch: tuple[str, str], text: str) -> Side:
+    wall = recording.started.wall
+    begin, over = stretch
+    start = parse_jump(begin, 0.0, wall) if begin else 0.0
+    end = parse_jump(over, start, wall) if over else math.inf
+    if not start < end:
+        raise UsageError(f"{text}: its end does not come after its beginning")
+    state = _from_anchor(recording, recording.anchor(math.nextafter(start, -math.inf)), (start, end))
     # A cut where a rung ends leaves a row in which nothing was counted.
     counted = [row for row in state.segments if row.last > row.start]
     rows = [row for row in counted if start - _EDGE <= row.start < end and row.last <= end + _TICK]

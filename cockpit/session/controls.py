@@ -123,6 +123,10 @@ class Controls(Protocol):
         """The instant looked at (s), which the state's own time may lag; None where it is that."""
 
     @property
+    def lost(self) -> tuple[str, ...]:
+        """What of a recording was found damaged so far and is left out, each thing in words of one line."""
+
+    @property
     def actions(self) -> tuple[Action, ...]: ...
 
     @property

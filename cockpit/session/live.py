@@ -176,6 +176,10 @@ class LiveControls:
     def extent(self) -> tuple[float, float] | None:
         return None
 
+    @property
+    def lost(self) -> tuple[str, ...]:
+        return ()
+
     async def _toggle(self, _: str) -> None:
         load = self._source.load
         if load.running or load.starting:

@@ -69,6 +69,10 @@ class LookBack:
         return self._past.controls.extent if self._past else self._live.extent
 
     @property
+    def lost(self) -> tuple[str, ...]:
+        return self._past.controls.lost if self._past else ()
+
+    @property
     def tuning(self) -> Tuning | None:
         return None if self._past else self._live.tuning
 

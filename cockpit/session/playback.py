@@ -45,6 +45,10 @@ class Playback:
     def extent(self) -> tuple[float, float] | None:
         return 0.0, self._source.end
 
+    @property
+    def lost(self) -> tuple[str, ...]:
+        return self._source.recording.lost
+
     def _make_actions(self) -> tuple[Action, ...]:
         source = self._source
 

@@ -22,6 +22,10 @@ class StudyControls:
         return tuple(action for action in self._live.actions if action.name in _ALLOWED)
 
     @property
+    def lost(self) -> tuple[str, ...]:
+        return ()
+
+    @property
     def question(self) -> Question | None:
         return self._live.question
 

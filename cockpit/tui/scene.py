@@ -68,8 +68,8 @@ class View:
 class Scene:
     """`mode` and `condition` are the session's words for itself; `trouble` says why nothing is recorded.
 
-    `position` is the instant under the cursor where that is not the state's own time; `verdicts` are kept from scene to
-    scene.
+    `position` is the instant under the cursor where that is not the state's own time; `lost` says what of a recording
+    is damaged and left out; `verdicts` are kept from scene to scene.
     """
 
     state: State
@@ -81,6 +81,7 @@ class Scene:
     actions: tuple[Action, ...] = ()
     recording: str = ""
     trouble: str = ""
+    lost: tuple[str, ...] = ()
     verdicts: RowVerdicts = field(default_factory=RowVerdicts)
 
     @property

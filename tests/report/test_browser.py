@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from cockpit.report.page import page
-from cockpit.report.sources import read_state
+from cockpit.report.sources import last_state
+from cockpit.session.recording.reader import Recording
 from tests.browser import Browser, browser, chromium
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
@@ -57,7 +58,8 @@ def driven(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 @pytest.mark.parametrize("name", ["spare-servers", "two-hosts"])
 def test_the_report_is_whole_by_itself(driven: Browser, tmp_path: Path, name: str, width: int, dark: bool) -> None:
     file = tmp_path / "report.html"
-    file.write_text(page(read_state(RECORDINGS / f"{name}.cockpit")))
+    with Recording(RECORDINGS / f"{name}.cockpit") as recording:
+        file.write_text(page(last_state(recording)))
     look = driven.look(file, width, 900, ASK, dark=dark)
     assert look.said == []
     assert look.asked == [file.as_uri()]

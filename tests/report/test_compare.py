@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import msgspec
@@ -11,6 +13,7 @@ import pytest
 
 from cockpit.analysis.comparison import compare
 from cockpit.analysis.comparison_words import bars
+from cockpit.analysis.sides import Side
 from cockpit.cli import main
 from cockpit.model.errors import UsageError
 from cockpit.model.events import AnyEvent, ChangeBegun, ChangeEnded, RunEnded, RunStarted, Tick
@@ -18,7 +21,8 @@ from cockpit.model.histogram import Histogram
 from cockpit.model.load import Stage
 from cockpit.report.comparison_json import CompareJson, compare_schema, to_json
 from cockpit.report.comparison_text import comparison_text
-from cockpit.report.sources import is_recording, open_run, open_side, parse_source
+from cockpit.report.sources import is_recording, parse_source, run_of, side_of
+from cockpit.session.recording.reader import Recording
 from cockpit.session.recording.writer import RecordingWriter
 from tests.session.events import PLAN, small_session
 
@@ -34,6 +38,26 @@ def recorded(path: Path, events: list[AnyEvent]) -> Path:
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return recorded(tmp_path_factory.mktemp("compare") / "small.cockpit", list(small_session()))
+
+
+OPEN = ExitStack()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def closing() -> Iterator[None]:
+    """What a test opened stays open for as long as it is looked at."""
+    with OPEN:
+        yield
+
+
+def open_side(text: str) -> Side:
+    source = parse_source(text)
+    return side_of(OPEN.enter_context(Recording(source.path)), source, text)
+
+
+def open_run(text: str) -> Side:
+    source = parse_source(text)
+    return run_of(OPEN.enter_context(Recording(source.path)), source, text)
 
 
 @pytest.fixture(scope="module")

@@ -41,10 +41,11 @@ def session(study: Study, done: Sequence[int], rates: dict[str, float], cut: int
 
     `cut` is the number of a step that it begins and does not end: one run of it, and half of another.
     """
-    return fold_all(_events(study, done, rates, cut))
+    return fold_all(events(study, done, rates, cut))
 
 
-def _events(study: Study, done: Sequence[int], rates: dict[str, float], cut: int | None) -> Iterator[AnyEvent]:
+def events(study: Study, done: Sequence[int], rates: dict[str, float], cut: int | None = None) -> Iterator[AnyEvent]:
+    """What a session that does these steps is made of; see `session`."""
     planned = steps(study)
     yield SessionStarted(t=0, wall=1_700_000_000.0, version="0", name="small", question="Why?\nBecause.")
     yield StudyBegun(t=0, study=study, steps=len(planned))

@@ -102,6 +102,7 @@ class ScriptedControls:
         self.condition = ""
         self.extent: tuple[float, float] | None = None
         self.position: float | None = None
+        self.lost: tuple[str, ...] = ()
         self.question: Question | None = None
         self.tuning: Tuning | None = ScriptedTuning(source)
         self.done: list[tuple[str, str]] = []

@@ -1,5 +1,6 @@
 """A session recorded on the lab, driven through the real screen by its keys."""
 
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,12 @@ from cockpit.session.replay import ReplaySource
 from cockpit.tui.app import CockpitApp
 from cockpit.tui.widgets.hosts import HostPanes
 from cockpit.tui.widgets.latency import Latency
+from cockpit.tui.widgets.losses import Losses
 from cockpit.tui.widgets.runs import Runs
 from cockpit.tui.widgets.throughput import Throughput
 from cockpit.tui.widgets.topline import TopLine
+from tests.report.test_compare import recorded
+from tests.session.events import small_session
 from tests.session.test_pages import settled
 from tests.tui.driving import driven, main, text_of, until
 
@@ -70,3 +74,28 @@ async def test_a_recorded_session_is_stepped_through() -> None:
             await until(pilot, lambda: "again" in text_of(runs))
             assert session.state.running is None
             assert " procs " in text_of(app.screen.query_one(HostPanes))
+
+
+@pytest.mark.parametrize("size", [(120, 40), (80, 24)])
+async def test_what_is_lost_of_a_damaged_recording_is_on_the_screen(tmp_path: Path, size: tuple[int, int]) -> None:
+    path = recorded(tmp_path / "s.cockpit", list(small_session()))
+    database = sqlite3.connect(path)
+    database.execute("UPDATE events SET body = x'00ff' WHERE seq > 5 AND seq < 15")
+    database.commit()
+    database.close()
+    with Recording(path) as recording:
+        app = CockpitApp(Session(ReplaySource(recording, recording.end, playing=False)))
+        async with app.run_test(size=size) as pilot:
+            losses = app.screen.query_one(Losses)
+            await until(pilot, lambda: text_of(losses).count("is damaged and left out") == 2)
+            assert "DAMAGED   event 6 " in text_of(losses)
+            assert "and 7 more" in text_of(losses)
+            assert "REPLAY END DAMAGED" in text_of(app.screen.query_one(TopLine))
+
+
+async def test_nothing_is_said_of_one_that_is_whole() -> None:
+    with Recording(RECORDING) as recording:
+        app = CockpitApp(Session(ReplaySource(recording, recording.end, playing=False)))
+        async with app.run_test(size=(120, 40)) as pilot:
+            await until(pilot, lambda: app.session.state.ended)
+            assert app.screen.query_one(Losses).size.height == 0

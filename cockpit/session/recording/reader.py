@@ -17,8 +17,8 @@ from msgspec.structs import replace
 
 from cockpit.model.errors import RecordingError
 from cockpit.model.events import AnyEvent, HostSample, Note, SessionStarted
-from cockpit.model.fold import fold
-from cockpit.model.state import State
+from cockpit.model.fold import fold, fold_all
+from cockpit.model.state import State, StudyState
 from cockpit.session.recording.binding import latencies
 from cockpit.session.recording.checkpoints import Restorer
 from cockpit.session.recording.index import Index, Stretch
@@ -31,6 +31,8 @@ from cockpit.session.recording.schema import from_body
 
 # Stretches that are kept at hand.
 _AT_HAND = 16
+# What of a study is told.
+_STUDY = ("study_begun", "study_run", "study_look", "study_step_ended")
 
 
 class Known(NamedTuple):
@@ -227,11 +229,12 @@ class Recording:
         return found
 
     def _read_rows(self, stretch: Stretch) -> list[tuple[int, AnyEvent]]:
-        rows = self._rows.ask(
-            "SELECT seq, body FROM events WHERE seq BETWEEN ? AND ? ORDER BY seq", (stretch.first, stretch.last)
-        )
+        question = "SELECT seq, body FROM events WHERE seq BETWEEN ? AND ? ORDER BY seq"
+        return self._decoded(question, (stretch.first, stretch.last))
+
+    def _decoded(self, question: str, values: Sequence[Any]) -> list[tuple[int, AnyEvent]]:
         found = []
-        for number, body in rows:
+        for number, body in self._rows.ask(question, values):
             try:
                 found.append((number, from_body(body)))
             except (zlib.error, UnicodeError, msgspec.MsgspecError, ValueError, TypeError) as error:
@@ -270,7 +273,14 @@ class Recording:
             return None
         state = self._restorer.restore(rows[0][0], self._sample)
         hosts = {name: replace(host, points=self._series.points(name, place)) for name, host in state.hosts.items()}
-        return replace(state, hosts=hosts, seconds=self._series.seconds(place, tuple(state.seconds)))
+        seconds = self._series.seconds(place, tuple(state.seconds))
+        return replace(state, hosts=hosts, seconds=seconds, study=self._study(self._index.pages[place].last))
+
+    def _study(self, last: int) -> StudyState | None:
+        """How far a study had come with the event of that number. Its events come seldom and are rows of their own."""
+        marks = ",".join("?" * len(_STUDY))
+        question = f"SELECT seq, body FROM events WHERE seq <= ? AND kind IN ({marks}) ORDER BY seq"
+        return fold_all(event for _, event in self._decoded(question, (last, *_STUDY))).study
 
     def _sample(self, number: int) -> HostSample | None:
         place = bisect_right(self._index.stretches, number - 1, key=lambda stretch: stretch.last)

@@ -28,6 +28,7 @@ from cockpit.tui.screens.verdict import VerdictScreen
 from cockpit.tui.widgets.footer import Footer
 from cockpit.tui.widgets.hosts import HostLines, HostPanes
 from cockpit.tui.widgets.latency import Latency
+from cockpit.tui.widgets.losses import Losses, loss_lines
 from cockpit.tui.widgets.numbers import Numbers
 from cockpit.tui.widgets.position import Position
 from cockpit.tui.widgets.runs import Runs
@@ -139,6 +140,7 @@ class MainScreen(Screen[None]):
                 yield HostPanes()
         yield HostLines()
         yield Numbers()
+        yield Losses()
         yield Position()
         yield Footer()
 
@@ -165,6 +167,7 @@ class MainScreen(Screen[None]):
             actions=controls.actions,
             recording=recorder.path if recorder else "",
             trouble=recorder.trouble if recorder else "",
+            lost=controls.lost,
             verdicts=self.verdicts,
         )
 
@@ -172,7 +175,7 @@ class MainScreen(Screen[None]):
         """Draws the present state, if it is another than the one drawn last."""
         attend(self.app, self, self.session)
         scene = self.scene()
-        words = (scene.mode, scene.condition, scene.position, scene.extent, scene.trouble)
+        words = (scene.mode, scene.condition, scene.position, scene.extent, scene.trouble, scene.lost)
         now = (self.session.shown_revision, self.view, words, self.size)
         if now == self._drawn:
             return
@@ -191,9 +194,8 @@ class MainScreen(Screen[None]):
         self.set_class(self.size.width >= _BROAD and len(hosts) > 1, "-broad")
         self.set_class(self.view.room != "column" and bool(hosts), "-host-alone")
         self.set_class(self.session.controls.extent is not None, "-extent")
-        lines = self.query_one(HostLines)
-        if lines.styles.height is None or lines.styles.height.value != len(hosts):
-            lines.styles.height = len(hosts)
+        _set_height(self.query_one(HostLines), len(hosts))
+        _set_height(self.query_one(Losses), len(loss_lines(self.session.controls.lost)))
 
     def _look(self, view: View) -> None:
         self.view = view
@@ -364,6 +366,11 @@ class MainScreen(Screen[None]):
             self.app.notify(neutral(str(error)), severity="error", timeout=10, markup=False)
         if self.is_attached:
             self.frame()
+
+
+def _set_height(lines: Lines, height: int) -> None:
+    if lines.styles.height is None or lines.styles.height.value != height:
+        lines.styles.height = height
 
 
 def _pressed(event: Key, action: Action) -> bool:

@@ -1,0 +1,126 @@
+"""What is read of a recording is what all of its events come to, from wherever the reading begins."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from cockpit.cli import main
+from cockpit.model.events import AnyEvent
+from cockpit.model.fold import fold, fold_all
+from cockpit.model.fold_load import cut
+from cockpit.model.state import State
+from cockpit.report.page import page
+from cockpit.report.sources import last_state, parse_source, side_of
+from cockpit.session.recording.reader import Recording
+from tests.report.test_compare import recorded
+from tests.session.events import small_session
+from tests.session.test_pages import of_the_lab, settled
+from tests.study import sessions
+
+RECORDINGS = Path(__file__).parents[1] / "recordings"
+LAB = ("spare-servers", "two-hosts", "under-load")
+
+
+@pytest.fixture
+def paged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The small session in short pages."""
+    settled(tmp_path / "s.cockpit", list(small_session()), monkeypatch)
+    return tmp_path / "s.cockpit"
+
+
+def cut_at(events: Sequence[AnyEvent], instants: Sequence[float]) -> State:
+    """All events folded, with rows that end at these instants."""
+    state, waiting = State(), list(instants)
+    for event in events:
+        while waiting and event.t >= waiting[0]:
+            state = cut(state, waiting.pop(0))
+        state = fold(state, event)
+    return state
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["as it is", "recorded anew in short pages"])
+@pytest.mark.parametrize("name", LAB)
+def test_the_last_state_is_that_of_all_events(
+    name: str, again: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = RECORDINGS / f"{name}.cockpit"
+    if again:
+        settled(tmp_path / "s.cockpit", of_the_lab(name), monkeypatch)
+        path = tmp_path / "s.cockpit"
+    with Recording(path) as recording:
+        folded = fold_all(recording.events())
+        assert (recording.anchor(recording.end).number > 0) >= again
+        state = last_state(recording)
+        assert state == folded
+        assert page(state) == page(folded)
+        assert recording.lost == ()
+
+
+@pytest.mark.parametrize("stretch", [(6.0, 12.0), (15.0, 24.0), (36.5, 50.0), (41.0, 44.25)])
+def test_a_stretch_is_that_of_all_events(paged: Path, stretch: tuple[float, float]) -> None:
+    text = f"{paged}@{stretch[0]}s..{stretch[1]}s"
+    with Recording(paged) as recording:
+        side = side_of(recording, parse_source(text), text)
+        assert side.state == cut_at(list(small_session()), stretch)
+        assert side.rows
+
+
+def test_how_far_a_study_came_is_known_wherever_one_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    events = list(sessions.events(sessions.STUDY, (1, 2, 3), {"few": 400.0, "more": 500.0}))
+    settled(tmp_path / "s.cockpit", events, monkeypatch)
+    with Recording(tmp_path / "s.cockpit") as recording:
+        anchor = recording.anchor(recording.end)
+        assert anchor.number > 0 and anchor.state.study is not None
+        assert last_state(recording) == fold_all(events)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("report", "{file}"),
+        ("compare", "{file}#1", "{file}#2", "--anyway"),
+        ("check", "{file}", "--threshold", "rate > 1"),
+        ("export", "{file}", "--format", "jsonl"),
+        ("export", "{file}", "--format", "csv"),
+        ("baseline", "set", "x", "{file}"),
+    ],
+    ids=lambda arguments: " ".join(arguments[:1] + arguments[2:]),
+)
+def test_what_is_lost_is_said_in_a_line_each(
+    arguments: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    path = recorded(tmp_path / "s.cockpit", list(small_session()))
+    given = [argument.format(file=path) for argument in arguments]
+    assert main(given) == 0
+    assert "damaged" not in capsys.readouterr().err
+    database = sqlite3.connect(path)
+    for number in (10, 20):
+        database.execute("UPDATE events SET body = x'00ff' WHERE seq = ?", (number,))
+    database.commit()
+    database.close()
+    assert main([argument.format(file=path) for argument in arguments]) == 0
+    said = [line for line in capsys.readouterr().err.splitlines() if "damaged" in line]
+    once = [f"cockpit: s.cockpit: event {number} is damaged and left out" for number in (10, 20)]
+    for place, line in enumerate(said):
+        assert line.startswith(once[place % 2])
+    assert len(said) == (4 if arguments[0] == "compare" else 2)
+
+
+def test_series_that_are_damaged_are_said_by_who_shows_them(paged: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    database = sqlite3.connect(paged)
+    database.execute("UPDATE pages SET series = x'00ff' WHERE first = 1")
+    database.commit()
+    database.close()
+    assert main(["report", str(paged), "--format", "html"]) == 0
+    told = capsys.readouterr()
+    assert told.err.startswith("cockpit: s.cockpit: what came often from 00:00:00 to ")
+    assert told.err.count("\n") == 1
+    assert told.out.startswith("<!doctype html>")
