@@ -6,6 +6,8 @@ import asyncio
 from pathlib import Path
 
 from cockpit.model.errors import UsageError
+from cockpit.model.events import Note
+from cockpit.model.fold import fold_all
 from cockpit.model.state import State
 from cockpit.session.asking import Question
 from cockpit.session.controls import Action, Controls, Tuning
@@ -38,12 +40,22 @@ class LookBack:
         self._recorder = session.recorder
         self._live = session.source.controls
         self._past: _Past | None = None
+        self._notes: tuple[Note, ...] = ()
+        self._present = State(), State()
         self._beginnings = tuple(self._beginning(*told) for told in _BEGIN)
 
     @property
     def past(self) -> State | None:
         """The state looked at; None is the present one."""
         return self._past.session.state if self._past else None
+
+    def present(self, state: State) -> State:
+        """With the notes that were made of the past: they are in the file, beside the events."""
+        if not self._notes:
+            return state
+        if self._present[0] is not state:
+            self._present = state, fold_all(self._notes, state)
+        return self._present[1]
 
     @property
     def revision(self) -> int:
@@ -91,6 +103,7 @@ class LookBack:
         """Lets go of the recording."""
         past, self._past = self._past, None
         if past is not None:
+            self._notes, self._present = past.notes, (State(), State())
             await past.close()
 
     def _beginning(self, name: str, key: str, label: str, prompt: str = "") -> Action:
@@ -123,6 +136,11 @@ class _Past:
         self.controls: Controls = self._source.controls
         self.session = Session(self._source)
         self._running = asyncio.create_task(self.session.run())
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """Those that stand in the file beside the events."""
+        return tuple(self._recording.notes)
 
     async def do(self, name: str, answer: str) -> None:
         await self.session.until(lambda state: state.started is not None)

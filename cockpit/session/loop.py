@@ -68,6 +68,9 @@ class Looking(Controls, Protocol):
     def revision(self) -> int:
         """Grows with what is shown of the past."""
 
+    def present(self, state: State) -> State:
+        """The present state with the notes that were made while somebody looked back."""
+
     async def close(self) -> None:
         """Ends looking back."""
 
@@ -104,8 +107,10 @@ class Session:
     @property
     def shown(self) -> State:
         """The state to be looked at: the present one, or one of the past while somebody looks back."""
-        past = self.looking.past if self.looking else None
-        return self.state if past is None else past
+        if self.looking is None:
+            return self.state
+        past = self.looking.past
+        return self.looking.present(self.state) if past is None else past
 
     @property
     def shown_revision(self) -> tuple[int, int]:

@@ -19,6 +19,7 @@ from cockpit.session.recording.reader import Recording
 from cockpit.session.recording.writer import RecordingWriter
 from cockpit.tui.app import CockpitApp
 from cockpit.tui.widgets.position import Position
+from cockpit.tui.widgets.throughput import Throughput
 from cockpit.tui.widgets.topline import TopLine
 from tests.servers import http_server
 from tests.tui.driving import text_of, until
@@ -72,14 +73,21 @@ async def test_the_past_is_shown_and_the_present_goes_on(live: Session, tmp_path
     await do(live, "mark", "said later")
     await holds(live, lambda: [marker.text for marker in live.shown.markers] == ["before", "said later"])
     await do(live, "end")
-    assert live.controls.mode == "LIVE" and live.shown is live.state and live.state.running == 1
+    assert live.controls.mode == "LIVE" and live.state.running == 1
+    assert [marker.text for marker in live.state.markers] == ["before"]
+    assert [marker.text for marker in live.shown.markers] == ["before", "said later"]
+    assert live.shown is live.shown and live.shown.seconds is live.state.seconds
+    await do(live, "home")
+    await do(live, "mark", "said of the beginning")
+    await do(live, "end")
+    assert [marker.text for marker in live.shown.markers] == ["said of the beginning", "before", "said later"]
     await do(live, "toggle")
     await live.source.close()
     await holds(live, lambda: live.state.ended)
     assert live.recorder is not None
     await asyncio.to_thread(live.recorder.close)
     with Recording(tmp_path / "s.cockpit") as recording:
-        assert [note.text for note in recording.notes] == ["said later"]
+        assert [note.text for note in recording.notes] == ["said of the beginning", "said later"]
         assert recording.ended and recording.damage == ""
 
 
@@ -99,6 +107,10 @@ async def test_the_screen_says_that_one_looks_at_the_past(url: str, tmp_path: Pa
         await pilot.press("left")
         await until(pilot, lambda: "LOOKING BACK PAUSED · End: back to live" in text_of(top))
         assert app.screen.query_one(Position).display
+        await pilot.press("m", *"noted", "enter")
+        await until(pilot, lambda: [marker.text for marker in session.shown.markers] == ["noted"])
         await pilot.press("end")
+        chart = app.screen.query_one(Throughput)
+        await until(pilot, lambda: "▸" in text_of(chart) and session.shown is not session.state)
         await until(pilot, lambda: "LIVE c=2" in text_of(top) and not app.screen.query_one(Position).display)
         assert session.state.running == 1
