@@ -14,6 +14,11 @@ from cockpit.tui.cells import Line
 _OF_DIFF = {"+": "chart", "-": "warn", "@": "dim"}
 
 
+def panel_title(past: float | None) -> str:
+    """Of the tuning panel; an instant (s) that somebody looks back at is named: what is in force now may be another."""
+    return "tuning" if past is None else f"tuning as it was at {clock(past)} · now: Esc, then End"
+
+
 def in_force(state: KnobState) -> str:
     """A knob's value as it is now."""
     if not state.known:

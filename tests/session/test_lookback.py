@@ -7,9 +7,13 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
+from textual.containers import Vertical
+from textual.widgets import Input, Static
 
 from cockpit.model.clock import Clock
 from cockpit.model.errors import UsageError
+from cockpit.model.hosts import HostConfig
+from cockpit.model.knobs import Knob
 from cockpit.model.load import LoadPlan
 from cockpit.profiles.profile import Profile
 from cockpit.session.live import LiveSource
@@ -18,6 +22,7 @@ from cockpit.session.loop import Session
 from cockpit.session.recording.reader import Recording
 from cockpit.session.recording.writer import RecordingWriter
 from cockpit.tui.app import CockpitApp
+from cockpit.tui.screens.tuning import TuningScreen
 from cockpit.tui.widgets.position import Position
 from cockpit.tui.widgets.throughput import Throughput
 from cockpit.tui.widgets.topline import TopLine
@@ -114,3 +119,34 @@ async def test_the_screen_says_that_one_looks_at_the_past(url: str, tmp_path: Pa
         await until(pilot, lambda: "▸" in text_of(chart) and session.shown is not session.state)
         await until(pilot, lambda: "LIVE c=2" in text_of(top) and not app.screen.query_one(Position).display)
         assert session.state.running == 1
+
+
+async def test_the_tuning_panel_shows_what_was_in_force_then(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    (tmp_path / "conf").write_text("Level=5\n")
+    knob = Knob(name="Level", host="web1", kind="keyvalue", file=str(tmp_path / "conf"), key="Level", reload="true")
+    plan = LoadPlan(url=url, **PLAN)  # type: ignore[arg-type]
+    profile = Profile(name="x", plan=plan, hosts=(HostConfig(name="web1"),), knobs=(knob,))
+    source = LiveSource(profile, Clock())
+    session = can_look_back(Session(source, RecordingWriter(tmp_path / "s.cockpit")))
+    app = CockpitApp(session)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: session.state.knobs["Level"].known if session.state.knobs else False)
+        before = session.state.t
+        await source.tuning.apply({"Level": "7"})
+        await until(pilot, lambda: session.state.knobs["Level"].value == "7")
+        await pilot.press("t")
+        await until(pilot, lambda: isinstance(app.screen, TuningScreen) and shown_value(app) == "7")
+        assert app.screen.query_one(Vertical).border_title == "tuning"
+        await pilot.press("escape", "colon", *f"{before + 1e-6:.6f}s", "enter")
+        await until(pilot, lambda: session.controls.mode == "LOOKING BACK" and not session.shown.changes)
+        await pilot.press("t")
+        await until(pilot, lambda: isinstance(app.screen, TuningScreen) and shown_value(app) == "5")
+        assert "as it was at 00:00:0" in str(app.screen.query_one(Vertical).border_title)
+        assert not app.screen.query(Input) and session.state.knobs["Level"].value == "7"
+
+
+def shown_value(app: CockpitApp) -> str:
+    return text_of(app.screen.query_one("KnobRow .value", Static)).strip()

@@ -22,7 +22,7 @@ from cockpit.model.text import neutral
 from cockpit.session.controls import PAIRS, WINDOW, Preview, Tuning, flip_plan
 from cockpit.session.loop import EndOfSession, Session
 from cockpit.tui.cells import Line
-from cockpit.tui.changes import action_line, change_lines, details, fate, plan_words, preview_lines
+from cockpit.tui.changes import action_line, change_lines, details, fate, panel_title, plan_words, preview_lines
 from cockpit.tui.screens.picking import PickScreen
 from cockpit.tui.screens.prompt import PromptScreen
 from cockpit.tui.screens.verdict import content
@@ -45,7 +45,7 @@ _READ_ONLY = (
 
 
 class TuningScreen(ModalScreen[None]):
-    """Shows what the session's state says; types go to `session.controls.tuning` as one change."""
+    """Shows what the state looked at says; what is typed goes to `session.controls.tuning` as one change."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss(None)", "close"),
@@ -109,17 +109,22 @@ class TuningScreen(ModalScreen[None]):
         self._seen: tuple[object, ...] = ()
 
     @property
+    def _title(self) -> str:
+        looking = self.session.looking
+        return panel_title(looking.position if looking is not None and looking.past is not None else None)
+
+    @property
     def _tuning(self) -> Tuning | None:
         return self.session.controls.tuning
 
     def compose(self) -> ComposeResult:
         editable = self._tuning is not None
-        knobs = self.session.state.knobs.values()
-        started = self.session.state.started
+        knobs = self.session.shown.knobs.values()
+        started = self.session.shown.started
         actions = [action_line(one) for one in started.actions] if started else []
         self.set_class(bool(actions), "-acting")
         with Vertical() as panel:
-            panel.border_title = "tuning"
+            panel.border_title = self._title
             with Horizontal(classes="quiet") as head:
                 head.styles.height = 1
                 yield Static("knob", classes="name")
@@ -168,7 +173,7 @@ class TuningScreen(ModalScreen[None]):
         self.action_apply()
 
     def on_field_picking(self, event: Field.Picking) -> None:
-        field, known = event.field, self.session.state.knobs.get(event.field.knob.name)
+        field, known = event.field, self.session.shown.knobs.get(event.field.knob.name)
 
         def picked(value: str | None) -> None:
             if value is not None and field.is_attached:
@@ -182,14 +187,14 @@ class TuningScreen(ModalScreen[None]):
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Enter twice: once to see what it would do, once to have it done."""
         tuning = self._tuning
-        started = self.session.state.started
+        started = self.session.shown.started
         if tuning is None or self._deeds.waits() or started is None:
             return
         if event.option_list.id == "actions":
             action = started.actions[event.option_index]
             name, words = action.name, f"run {neutral(action.name)} on {neutral(action.host)}"
         else:
-            change = self.query_one(History).change(self.session.state, event.option_index)
+            change = self.query_one(History).change(self.session.shown, event.option_index)
             if change is None:
                 return
             name, words = change.letter, f"take back {neutral(change.label)}"
@@ -234,7 +239,7 @@ class TuningScreen(ModalScreen[None]):
         elif self._previewed is None or self._previewed[0] != values:
             self._start("asking what it would write …", self._preview(tuning, values, "Enter again applies it"))
         else:
-            plan = plan_words(self.session.state, values)
+            plan = plan_words(self.session.shown, values)
             within = CONFIRM_WITHIN if self._guarded else None
             self._start("applying …", self._apply(tuning, values, within, f"in force: {plan}"))
 
@@ -358,25 +363,28 @@ class TuningScreen(ModalScreen[None]):
             return
         tuning, awaited = self._tuning, self._awaited()
         if awaited is not None:
-            self._deeds.tell(f"{awaited.letter} is {fate(awaited, self.session.state)}: ^Y keeps it, ^Z takes it back")
+            self._deeds.tell(f"{awaited.letter} is {fate(awaited, self.session.shown)}: ^Y keeps it, ^Z takes it back")
         elif tuning is not None and tuning.flipping:
             self._deeds.tell(f"{tuning.flipping}; ^F stops it, the values of before come back")
-        seen = (self.session.revision, self.size)
+        seen = (self.session.shown_revision, self.size)
         if seen == self._seen:
             return
         self._seen = seen
+        self.query_one("TuningScreen > Vertical").border_title = self._title
         for row in self.query(KnobRow):
-            if row.update(self.session.state.knobs.get(row.knob.name, row.known)) and row.place is self.focused:
+            if row.update(self.session.shown.knobs.get(row.knob.name, row.known)) and row.place is self.focused:
                 self.query_one("#details", Static).update(Content(details(row.known)))
         self._tell_plan()
-        self.query_one(History).tell(self.session.state)
+        self.query_one(History).tell(self.session.shown)
 
     def _typed(self) -> dict[str, str]:
         return {row.knob.name: row.typed() for row in self.query(KnobRow) if row.typed()}
 
     def _awaited(self) -> Change | None:
-        """The change that waits for a person."""
-        return next((change for change in self.session.state.changes if change.confirm_by is not None), None)
+        """The change that waits for a person, where one can be answered."""
+        if self._tuning is None:
+            return None
+        return next((change for change in self.session.shown.changes if change.confirm_by is not None), None)
 
     def _tell_plan(self) -> None:
         lines = self._plan()
@@ -386,7 +394,7 @@ class TuningScreen(ModalScreen[None]):
 
     def _plan(self) -> list[Line]:
         """The change looked at in the history, else what is typed, else what is under way."""
-        state, values = self.session.state, self._typed()
+        state, values = self.session.shown, self._typed()
         history = self.query_one(History)
         chosen = history.change(state, history.highlighted) if history.has_focus else None
         if chosen is not None:
