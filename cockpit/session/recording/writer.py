@@ -16,9 +16,11 @@ from pathlib import Path
 from cockpit.model.errors import RecordingError
 from cockpit.model.events import AnyEvent
 from cockpit.model.state import State
+from cockpit.model.text import clock
 from cockpit.session.recording.binding import Binder
 from cockpit.session.recording.pages import Numbered
 from cockpit.session.recording.schema import TABLES, Row, to_row
+from cockpit.session.recording.standing import GONE, Standing
 
 # A crash loses at most what came in since the last commit.
 COMMIT_EVERY = 0.3
@@ -27,6 +29,9 @@ BACKLOG = 50_000
 # A page is bound when it has so many seconds or so many events.
 PAGE_SECONDS = 25.0
 PAGE_EVENTS = 5000
+# A disk that takes so long (s) for a commit does not answer; at the end so long is waited for it.
+STALLED = 5.0
+PATIENCE = 60.0
 
 
 class RecordingWriter:
@@ -34,8 +39,6 @@ class RecordingWriter:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._trouble = ""
-        self._lost = 0
         self._numbered = 0
         self._settled: tuple[int, State] | None = None
         self._page_from = (0, 0.0)
@@ -44,6 +47,9 @@ class RecordingWriter:
         self._written = 0
         self._queue: queue.SimpleQueue[list[Numbered] | tuple[int, State] | None] = queue.SimpleQueue()
         self._database = _create(path)
+        self._standing = Standing(path)
+        # When the disk was asked for what it has not done yet.
+        self._asked: float | None = None
         self._binder = Binder(self._database)
         self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
         self._thread.start()
@@ -54,7 +60,11 @@ class RecordingWriter:
 
     @property
     def trouble(self) -> str:
-        return self._trouble
+        asked, standing = self._asked, self._standing
+        if asked is not None and time.monotonic() - asked >= STALLED:
+            held = clock(standing.held)
+            return f"{self._path.name}: the disk does not answer; the file holds the session up to {held}"
+        return standing.words
 
     def record(self, events: Sequence[AnyEvent]) -> None:
         first = self._numbered + 1
@@ -76,14 +86,15 @@ class RecordingWriter:
             if self._settled is not None and self._settled[0] == self._numbered > self._page_from[0]:
                 self._queue.put(self._settled)
             self._queue.put(None)
-            self._thread.join()
+            # A file system that hangs must not take the session with it.
+            self._thread.join(PATIENCE)
 
     def _run(self) -> None:
         try:
             self._write_all()
         except Exception as error:
             # A fault of ours ends the recording, never the session; it is said as loudly as a full disk.
-            self._trouble = f"{self._path.name}: the recorder failed: {type(error).__name__}: {error}"
+            self._standing.problem = f"the recorder failed: {type(error).__name__}: {error}"
 
     def _write_all(self) -> None:
         waiting: list[Row] = []
@@ -101,11 +112,16 @@ class RecordingWriter:
             except queue.Empty:
                 pass
             if closing or page or time.monotonic() >= due:
+                self._asked = time.monotonic()
                 waiting = self._commit(waiting)
                 due = time.monotonic() + COMMIT_EVERY
-            if page and not waiting:
-                self._bind(*page)
+                if page and not waiting:
+                    self._bind(*page)
+                self._asked = None
+        self._asked = time.monotonic()
         self._finish()
+        self._asked = None
+        self._standing.over = True
 
     def _rows(self, events: Sequence[Numbered]) -> list[Row]:
         """What cannot be written down (a text that is no Unicode) is counted as lost; the rest goes on."""
@@ -114,8 +130,8 @@ class RecordingWriter:
             try:
                 rows.append(to_row(number, event))
             except (ValueError, TypeError) as error:
-                self._lost += 1
-                self._trouble = f"{self._path.name}: {self._lost} events lost: {error}"
+                self._standing.lost += 1
+                self._standing.problem = f"an event cannot be written down: {error}"
             else:
                 self._binder.take(number, event)
         return rows
@@ -134,11 +150,13 @@ class RecordingWriter:
                 told = [(after, to_row(0, event)[-1]) for event in held_back]
                 self._database.executemany("INSERT INTO pending VALUES (?, ?)", told)
         except sqlite3.Error as error:
-            self._lost += max(0, len(rows) - BACKLOG)
-            lost = f", {self._lost} events lost" if self._lost else ", events wait in memory"
-            self._trouble = f"{self._path.name}: {error}{lost}"
+            self._standing.lost += max(0, len(rows) - BACKLOG)
+            self._standing.waiting = min(len(rows), BACKLOG)
+            self._standing.problem = str(error)
             return rows[:BACKLOG]
-        self._trouble = f"{self._path.name}: {self._lost} events lost" if self._lost else ""
+        self._standing.held = max([self._standing.held, *(row[1] for row in rows)])
+        self._standing.waiting = 0
+        self._standing.problem = "" if self._standing.there else GONE
         self._written, self._held_back = written, held_back
         return []
 
@@ -147,7 +165,7 @@ class RecordingWriter:
         try:
             self._binder.bind(last, state)
         except sqlite3.Error as error:
-            self._trouble = f"{self._path.name}: {error}"
+            self._standing.problem = str(error)
 
     def _finish(self) -> None:
         try:
@@ -157,7 +175,9 @@ class RecordingWriter:
         except sqlite3.Error as error:
             # Somebody looks at it meanwhile: whoever is the last to close it makes it one file.
             if "locked" not in str(error):
-                self._trouble = f"{self._path.name}: {error}"
+                self._standing.problem = self._standing.problem or str(error)
+        if not self._standing.there:
+            self._standing.problem = GONE
         self._database.close()
 
 
