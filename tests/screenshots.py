@@ -43,7 +43,7 @@ PICTURES = (
     Picture("verdict", 120, 40, -0.1, ("c",), recording="under-load"),
     Picture("under-load", 120, 40, -0.1, recording="under-load"),
     Picture("help", 120, 40, -1.0, ("question_mark",)),
-    Picture("compare", 120, 40, -1.0, ("C",)),
+    Picture("compare", 120, 40, -1.0, ("c", "end")),
     Picture("processes", 120, 40, 20.0, ("p", "s", "down")),
     Picture("two-hosts-120x40", 120, 40, 15.0, recording="two-hosts"),
     Picture("two-hosts-200x50", 200, 50, 15.0, recording="two-hosts"),

@@ -44,10 +44,7 @@ def verdict_lines(scene: Scene, row: Segment, width: int) -> list[Line]:
     if repeated is not None:
         head = f"A-B-A-B: the change made and taken back {repeated.repeats} times in this run"
         lines += [EMPTY, ((fit(head, width).rstrip(), "strong"),), *judged(repeated, width)]
-    return [*lines, EMPTY, *_wrapped(RULE, width, "dim"), *_wrapped(_OTHERS, width, "dim")]
-
-
-_OTHERS = "b in the runs table makes another row the baseline; ↑ ↓ there choose the row that is told of here"
+    return [*lines, EMPTY, *_wrapped(RULE, width, "dim")]
 
 
 def judged(verdict: Verdict, width: int) -> list[Line]:

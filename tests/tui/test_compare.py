@@ -1,49 +1,72 @@
-"""`c`: the row looked at against the baseline."""
+"""`c`: the row looked at against what it is compared with."""
 
 from __future__ import annotations
 
-from textual.widgets import Static
-
-from cockpit.tui.app import CockpitApp
 from cockpit.tui.screens.compare import CompareScreen, comparison_lines
-from tests.tui.driving import driven, plain, press, scene_of
+from tests.tui.driving import at_rest, driven, main, plain, press, scene_of, text_of
 from tests.tui.scenario import Scenario
+from tests.tui.test_verdicts import changed_under_load
 
 
-def content(app: object) -> str:
-    assert isinstance(app, CockpitApp)
-    assert isinstance(app.screen, CompareScreen)
-    return str(app.screen.query_one(Static).render())
+def told(app: object) -> str:
+    screen = app.screen  # type: ignore[attr-defined]
+    assert isinstance(screen, CompareScreen)
+    return text_of(screen.query_one("#told"))
 
 
-async def test_c_puts_the_row_looked_at_beside_the_baseline() -> None:
-    async with driven(Scenario().events()) as (pilot, _):
-        await press(pilot, "C")
-        told = content(pilot.app)
-        for piece in ("before  row 1", "MaxSpareServers", "service time, ms", "p99.9", "web1", "cpu.idle"):
-            assert piece in told
+async def test_c_tells_the_verdict_then_puts_both_rows_beside_each_other() -> None:
+    async with driven(Scenario().events(60)) as (pilot, _):
+        await press(pilot, "c")
+        text = told(pilot.app)
+        pieces = ("2  A ", "against row 1", "never counted", "before  row 1", "settings that differ", "cpu.idle")
+        places = [text.index(piece) for piece in (*pieces, "service time, ms  ▀ before")]
+        assert places == sorted(places)
         await press(pilot, "escape")
         assert not isinstance(pilot.app.screen, CompareScreen)
 
 
-async def test_there_must_be_two_rows() -> None:
-    async with driven() as (pilot, _):
-        await press(pilot, "C")
-        assert not isinstance(pilot.app.screen, CompareScreen)
+async def test_left_and_right_go_to_other_rows_and_b_makes_one_the_baseline() -> None:
+    async with driven(Scenario().events()) as (pilot, _):
+        await press(pilot, "c")
+        assert "before  row 1" in told(pilot.app)
+        assert "after   row 4" in told(pilot.app)
+        await press(pilot, "end", "left", "left")
+        assert "after   row 2" in told(pilot.app)
+        assert pilot.app.screen.query("VerticalScroll").first().scroll_y == 0
+        await press(pilot, "b", "right")
+        await at_rest(pilot)
+        assert "before  row 2" in told(pilot.app)
+        assert "the chosen baseline" in told(pilot.app)
+        assert main(pilot.app).view.baseline == 2
+        await press(pilot, *["left"] * 5)
+        assert "1  baseline" in told(pilot.app)
+        await press(pilot, *["right"] * 9)
+        assert "after   row 4" in told(pilot.app)
+
+
+async def test_the_first_row_has_nothing_beside_it() -> None:
+    async with driven(Scenario().events(30)) as (pilot, _):
+        await press(pilot, "c")
+        assert "no other row yet" in told(pilot.app)
+
+
+def test_under_another_load_the_verdict_says_so_and_what_it_would_be() -> None:
+    scene = scene_of(Scenario().events())
+    text = "\n".join(plain(comparison_lines(scene, scene.state.segments[-1], 114)))
+    assert text.index("not comparable: different load") < text.index("Whatever the load:") < text.index("before  row 1")
 
 
 def test_it_fits_narrow_and_wide() -> None:
-    state = scene_of(Scenario().events()).state
-    last = len(state.segments)
+    scene = scene_of(Scenario().events())
     for width in (34, 74, 114, 194):
-        lines = plain(comparison_lines(state, 1, last, width))
+        lines = plain(comparison_lines(scene, scene.state.segments[-1], width))
         tables = [line for line in lines if line.startswith(("p99 ", "rate ", "cpu."))]
         assert tables
         assert all(len(line) <= max(width, 70) for line in tables)
-    wide = plain(comparison_lines(state, 1, last, 114))
+    wide = plain(comparison_lines(scene, scene.state.segments[-1], 114))
     assert any("rate" in line and "cpu.user" in line for line in wide)
 
 
-def test_a_row_that_is_not_there_is_said() -> None:
-    state = scene_of(Scenario().events()).state
-    assert plain(comparison_lines(state, 1, 99, 80)) == ["row 99: no load was counted there"]
+def test_what_cannot_be_put_side_by_side_keeps_its_verdict() -> None:
+    scene = scene_of(changed_under_load(), baseline=2)
+    assert plain(comparison_lines(scene, scene.state.segments[0], 90))[0] == "1  baseline"

@@ -7,8 +7,8 @@ from functools import cache
 import pytest
 
 from cockpit.model import events as ev
+from cockpit.tui.screens.compare import CompareScreen
 from cockpit.tui.screens.main import MainScreen
-from cockpit.tui.screens.verdict import VerdictScreen
 from cockpit.tui.verdicts import verdict_lines
 from cockpit.tui.widgets.runs import Runs
 from cockpit.tui.widgets.throughput import Throughput
@@ -111,14 +111,14 @@ def test_a_row_with_nothing_beside_it_says_so() -> None:
 async def test_c_opens_the_verdict_of_the_row_looked_at() -> None:
     async with driven(changed_under_load(), size=(80, 24)) as (pilot, source):
         await press(pilot, "c")
-        await until(pilot, lambda: isinstance(pilot.app.screen, VerdictScreen))
+        await until(pilot, lambda: isinstance(pilot.app.screen, CompareScreen))
         await until(pilot, lambda: "better" in text_of(pilot.app.screen.query_one("#told")))
         assert "2  A MaxSpareServers 10 → 30" in text_of(pilot.app.screen.query_one("#told"))
         source.push(ev.Note(t=121.0, text="more"))
         await press(pilot, "down", "pagedown", "c")
         await until(pilot, lambda: isinstance(pilot.app.screen, MainScreen))
         await press(pilot, "up", "b", "down", "c")
-        await until(pilot, lambda: isinstance(pilot.app.screen, VerdictScreen))
+        await until(pilot, lambda: isinstance(pilot.app.screen, CompareScreen))
         await until(pilot, lambda: "the chosen baseline" in text_of(pilot.app.screen.query_one("#told")))
         await press(pilot, "escape")
 

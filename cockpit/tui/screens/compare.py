@@ -1,29 +1,28 @@
-"""One row of the runs table against another: verdict, what differs, figures side by side, latencies over each other."""
+"""A row of the runs table against what it is compared with: the verdict in full, what differs, figures side by side,
+latencies over each other."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import ClassVar
 
-from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
-from textual.events import Resize
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from cockpit.analysis.comparison import Comparison, compare
 from cockpit.analysis.comparison_words import Row, columns, different, overlaid, tables
-from cockpit.analysis.sides import Side, side_of_rows
-from cockpit.analysis.words import method_lines, verdict_words
+from cockpit.analysis.sides import side_of_rows
 from cockpit.model.errors import UsageError
-from cockpit.model.state import State
+from cockpit.model.state import Segment
 from cockpit.model.text import neutral
-from cockpit.session.loop import Session
 from cockpit.tui.cells import EMPTY, Line, beside, length
-from cockpit.tui.scene import by_number
-from cockpit.tui.theme import VARIABLES
+from cockpit.tui.content import content
+from cockpit.tui.scene import Scene, View, by_number
+from cockpit.tui.verdicts import judged, verdict_lines
 
 # Seconds between two looks at a row that still grows; all of it is worked out anew.
 _REFRESH = 2.0
@@ -31,91 +30,91 @@ _REFRESH = 2.0
 _BROAD = 100
 _BUCKETS = 16
 _SPAN, _SHARES = 16, 17
-_BEFORE, _AFTER = VARIABLES["cockpit-chart"], VARIABLES["cockpit-mark"]
-_STYLES = {
-    "strong": f"bold {VARIABLES['cockpit-strong']}",
-    "dim": VARIABLES["cockpit-dim"],
-    "warn": VARIABLES["cockpit-warn"],
-    "rule": VARIABLES["cockpit-rule"],
-    "before": _BEFORE,
-    "after": _AFTER,
-    "both": f"{_BEFORE} on {_AFTER}",
-}
 
 
 class CompareScreen(ModalScreen[None]):
-    """The rows of these numbers; while the session goes on it follows them."""
+    """Follows `scene()` while the session goes on. It begins with the row looked at, and stays with it until one goes
+    to another; `look` is told of a new baseline."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,c,q,enter", "dismiss(None)", "close")]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("left", "row(-1)", "row before"),
+        Binding("right", "row(1)", "next row"),
+        Binding("b", "baseline", "baseline"),
+        Binding("escape,c,q,enter", "dismiss(None)", "close"),
+    ]
     DEFAULT_CSS = """
     CompareScreen { align: center middle; background: transparent; }
     CompareScreen > VerticalScroll {
         width: 100%; height: 100%; padding: 0 1; border: solid $cockpit-chart; background: $surface;
+        border-title-color: $cockpit-strong; scrollbar-size: 1 1;
     }
     CompareScreen Static { width: 1fr; }
     """
 
-    def __init__(self, session: Session, before: int, after: int) -> None:
+    def __init__(self, scene: Callable[[], Scene], look: Callable[[View], None]) -> None:
         super().__init__()
-        self.session = session
-        self.rows = (before, after)
+        self.scene, self.look = scene, look
+        row = scene().row
+        self.number = row.number if row else 0
         self._drawn: tuple[object, ...] = ()
 
     def compose(self) -> ComposeResult:
         with VerticalScroll() as room:
-            room.border_title, room.border_subtitle = "compare", "Esc closes"
-            yield Static()
+            room.border_title = "compare"
+            room.border_subtitle = "↑ ↓ scroll   ← → other row   b baseline   Esc close"
+            yield Static(id="told")
 
     def on_mount(self) -> None:
         self.set_interval(_REFRESH, self.frame)
         self.frame()
 
-    def on_resize(self, event: Resize) -> None:
+    def on_resize(self) -> None:
+        self.frame()
+
+    def action_row(self, step: int) -> None:
+        """The row above or below in the table."""
+        last = len(self.scene().state.segments)
+        self.number = max(1, min(self.number + step, last))
+        self.query_one(VerticalScroll).scroll_home(animate=False)
+        self.frame()
+
+    def action_baseline(self) -> None:
+        """Others are compared with this row from now on."""
+        self.look(replace(self.scene().view, baseline=self.number))
         self.frame()
 
     def frame(self) -> None:
         """Draws the rows, if they or the room for them are others than those drawn last."""
-        state = self.session.state
+        scene = self.scene()
+        row = by_number(scene.state.segments, self.number)
         width = max(30, self.size.width - 6)
-        now = (*(by_number(state.segments, number) for number in self.rows), width)
-        if now != self._drawn:
-            self._drawn = now
-            self.query_one(Static).update(_text(comparison_lines(state, *self.rows, width)))
+        if row is None or (now := (row, scene.before(row), scene.view.baseline, width)) == self._drawn:
+            return
+        self._drawn = now
+        self.query_one(Static).update(content(comparison_lines(scene, row, width)))
 
 
-def comparison_lines(state: State, before: int, after: int, width: int) -> list[Line]:
-    """All that the screen shows, in `width` cells; a line that says why where there is nothing to compare."""
+def comparison_lines(scene: Scene, row: Segment, width: int) -> list[Line]:
+    """All that the screen shows, in `width` cells."""
+    lines, before = verdict_lines(scene, row, width), scene.before(row)
+    if before is None:
+        return lines
     try:
-        found = compare(_side(state, before), _side(state, after))
+        found = compare(*(side_of_rows(scene.state, [one], f"row {one.number}") for one in (before, row)))
     except UsageError as error:
-        return [((neutral(str(error)), "warn"),)]
-    lines: list[Line] = [
-        (("before  ", "before"), (_named(state, before), "")),
-        (("after   ", "after"), (_named(state, after), "")),
-        EMPTY,
-        *_verdict(found),
-    ]
+        return [*lines, EMPTY, ((neutral(str(error)), "warn"),)]
+    if found.load:
+        lines += [EMPTY, (("Whatever the load:", "strong"),)]
+        lines += [line for verdict in found.verdicts for line in judged(verdict, width)]
+    lines += [EMPTY, (("before  ", "before"), (_named(before), "")), (("after   ", "after"), (_named(row), ""))]
     for title, rows in different(found):
         lines += [EMPTY, *_table(f"{title} that differ", rows)]
     blocks = [_table(title, rows) for title, rows in tables(found)]
     return [*lines, EMPTY, *_arranged(blocks, len(found.hosts), width), *_distribution(found, width)]
 
 
-def _side(state: State, number: int) -> Side:
-    row = by_number(state.segments, number)
-    return side_of_rows(state, [row] if row else [], f"row {number}")
-
-
-def _named(state: State, number: int) -> str:
-    row = by_number(state.segments, number)
-    return f"row {number}: {neutral(row.label)}, {row.seconds:.1f} s" if row else f"row {number}"
-
-
-def _verdict(found: Comparison) -> Iterator[Line]:
-    for verdict in found.verdicts:
-        yield ((verdict_words(verdict), "strong"),)
-        for line in method_lines(verdict):
-            yield ((f"  {line}", "warn" if line.startswith("!") else "dim"),)
+def _named(row: Segment) -> str:
+    return f"row {row.number}: {neutral(row.label)}, {row.seconds:.1f} s"
 
 
 def _table(title: str, rows: Sequence[Row]) -> list[Line]:
@@ -157,12 +156,3 @@ def _coloured(bars: str) -> Iterator[tuple[str, str]]:
     if both:
         yield "▀" * both, "both"
     yield bars[both:], "before" if "▀" in bars else "after"
-
-
-def _text(lines: Sequence[Line]) -> Text:
-    made = Text(no_wrap=False)
-    for line in lines:
-        for text, role in line:
-            made.append(text, _STYLES.get(role, ""))
-        made.append("\n")
-    return made

@@ -26,8 +26,11 @@ _SCREEN_KEYS = (
     ("v", "latency as a histogram or as a table of percentiles"),
     ("↑ ↓", "choose a row of the runs table: latency shows that row; Esc follows the newest again"),
     ("b", "make the chosen row the baseline that rows are compared with"),
-    ("c", "the verdict on the row looked at: every figure with its interval, and by which rules it was found"),
-    ("C", "the row looked at beside the baseline: what differs, every figure, latencies over each other"),
+    (
+        "c",
+        "compare the row looked at: the verdict, every figure with its interval and by which rules it was found, then "
+        "what differs, all figures side by side, latencies over each other; ← → there go to another row",
+    ),
     ("tab", "look at the next host"),
     ("d  D", "what stands below its figures: processes, cores, disks, interfaces, each status page, each tail"),
     ("w", "averages of every host over the row looked at, in the place of that"),

@@ -24,7 +24,6 @@ from cockpit.tui.screens.compare import CompareScreen
 from cockpit.tui.screens.help import HelpScreen
 from cockpit.tui.screens.prompt import FilterScreen, PromptScreen
 from cockpit.tui.screens.tuning import TuningScreen
-from cockpit.tui.screens.verdict import VerdictScreen
 from cockpit.tui.widgets.footer import Footer
 from cockpit.tui.widgets.hosts import HostLines, HostPanes
 from cockpit.tui.widgets.latency import Latency
@@ -64,8 +63,7 @@ class MainScreen(Screen[None]):
         Binding("t", "tune", "tune"),
         Binding("v", "view", "view"),
         Binding("b", "baseline", "baseline"),
-        Binding("c", "compare", "verdict in full"),
-        Binding("C", "compare_rows", "compare"),
+        Binding("c", "compare", "compare"),
         Binding("tab", "host(1)", "next host"),
         Binding("shift+tab", "host(-1)", "host before"),
         Binding("p", "room", "larger"),
@@ -237,19 +235,11 @@ class MainScreen(Screen[None]):
         self._look(replace(self.view, baseline=row.number))
 
     def action_compare(self) -> None:
-        """The verdict on the row looked at with all its figures."""
+        """The verdict on the row looked at and all its figures beside those of the row it is compared with."""
         if self.scene().row is None:
             self.app.notify("there is no row yet to compare: start a run first")
             return
-        self.app.push_screen(VerdictScreen(self.scene))
-
-    def action_compare_rows(self) -> None:
-        """The row looked at against the baseline, in full."""
-        scene = self.scene()
-        if scene.row is None or scene.baseline is None or scene.row is scene.baseline:
-            self.app.notify("choose a row other than the baseline with ↑ ↓; b makes another one the baseline")
-            return
-        self.app.push_screen(CompareScreen(self.session, scene.baseline.number, scene.row.number))
+        self.app.push_screen(CompareScreen(self.scene, self._look))
 
     def action_host(self, step: int) -> None:
         """Looks at the next host."""

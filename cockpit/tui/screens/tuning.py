@@ -23,9 +23,9 @@ from cockpit.session.controls import PAIRS, WINDOW, Preview, Tuning, flip_plan
 from cockpit.session.loop import EndOfSession, Session
 from cockpit.tui.cells import Line
 from cockpit.tui.changes import action_line, change_lines, details, fate, panel_title, plan_words, preview_lines
+from cockpit.tui.content import content
 from cockpit.tui.screens.picking import PickScreen
 from cockpit.tui.screens.prompt import PromptScreen
-from cockpit.tui.screens.verdict import content
 from cockpit.tui.widgets.deeds import Deeds
 from cockpit.tui.widgets.history import History
 from cockpit.tui.widgets.knobs import Field, KnobRow

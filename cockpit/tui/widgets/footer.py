@@ -11,6 +11,7 @@ from cockpit.tui.words import key_name
 # Key, label, and how many hosts it takes to be of use.
 _SCREEN: tuple[tuple[str, str, int], ...] = (
     ("t", "tune", 0),
+    ("c", "compare", 0),
     ("v", "view", 0),
     ("tab", "host", 2),
     ("d", "detail", 1),
@@ -18,7 +19,6 @@ _SCREEN: tuple[tuple[str, str, int], ...] = (
     ("p", "larger", 1),
     ("w", "averages", 1),
     ("b", "baseline", 0),
-    ("c", "verdict", 0),
 )
 # While the arrows act on the detail of a host.
 _INSIDE: tuple[tuple[str, str, int], ...] = (
