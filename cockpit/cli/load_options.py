@@ -16,6 +16,7 @@ from cockpit.model.errors import ProfileError, UsageError
 from cockpit.model.figures import is_host_figure
 from cockpit.model.load import Expect, LoadPlan, Stage
 from cockpit.model.units import parse_count, parse_duration, parse_rate
+from cockpit.profiles import catalogue
 from cockpit.profiles.plan import (
     NO_BODY,
     Wrong,
@@ -245,14 +246,14 @@ def named_profile(target: str) -> Profile:
     if "://" in target:
         return Profile(name="url", plan=make_plan(Target(url=target), Load()))
     path = Path(target)
-    shipped = Path("profiles") / f"{target}.toml"
     if target and is_there(path):
         return read_profile(path)
-    if target and is_there(shipped):
-        return read_profile(shipped)
-    here = ", ".join(sorted(file.stem for file in Path("profiles").glob("*.toml"))) or "none"
+    known = catalogue.find(target)
+    if known is not None:
+        return read_profile(known)
+    names = ", ".join(catalogue.names()) or "none"
     shown = _short(without_credentials(target)) or "''"
-    raise UsageError(f"{shown}: no such profile; a URL begins with http://; profiles here: {here}")
+    raise UsageError(f"{shown}: no such profile; a URL begins with http://; profiles here: {names}")
 
 
 def _short(text: str) -> str:

@@ -1,0 +1,121 @@
+"""Where profiles are found: the working directory, the user's own folder, and those that ship with cockpit."""
+
+from __future__ import annotations
+
+import os
+import re
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+import platformdirs
+
+from cockpit.model.errors import ProfileError
+from cockpit.model.load import url_without_password
+from cockpit.profiles.profile import Profile
+from cockpit.profiles.reader import read_profile
+
+SUFFIX = ".toml"
+Origin = Literal["here", "yours", "shipped"]
+# Other tools have TOML files in working directories too; a profile has a target. Nobody writes one of a megabyte.
+_TARGET = re.compile(rb"^\s*(\[\s*target\s*\]|target\s*[.=])", re.MULTILINE)
+_MOST_BYTES = 1 << 20
+
+
+class Listed(msgspec.Struct, frozen=True, kw_only=True):
+    """A profile file that was found. `problem` is the one line that says why it does not read, with `profile` None."""
+
+    name: str
+    path: Path
+    origin: Origin
+    profile: Profile | None = None
+    problem: str = ""
+
+    @property
+    def question(self) -> str:
+        """What it asks, on one line."""
+        return " ".join(self.profile.question.split()) if self.profile else ""
+
+    @property
+    def target(self) -> str:
+        """The URL it loads, without credentials."""
+        return url_without_password(self.profile.plan.url) if self.profile else ""
+
+
+def own_folder() -> Path:
+    """The user's profiles; it may not exist yet."""
+    return platformdirs.user_config_path("cockpit") / "profiles"
+
+
+def shipped_folder() -> Path | None:
+    """The profiles that came with cockpit: beside the package in a clone, else where a wheel puts its data."""
+    clone = Path(__file__).resolve().parents[2]
+    if (clone / "pyproject.toml").is_file() and (clone / "profiles").is_dir():
+        return clone / "profiles"
+    installed = Path(sysconfig.get_path("data")) / "share" / "cockpit" / "profiles"
+    return installed if installed.is_dir() else None
+
+
+def find(name: str) -> Path | None:
+    """The profile of that name, as commands take it: here first, then the user's own, then those that ship."""
+    if not name or os.path.basename(name) != name:  # noqa: PTH119
+        return None
+    paths = (folder / f"{name}{SUFFIX}" for folder, _ in _folders())
+    return next((path for path in paths if os.path.isfile(path)), None)  # noqa: PTH113
+
+
+def names() -> list[str]:
+    """All names that `find` knows."""
+    return sorted({path.stem for folder, _ in _folders() for path in _files(folder)})
+
+
+def listed() -> list[Listed]:
+    """Every profile that there is, each file once: those of the working directory, the user's own, those that ship."""
+    shipped = shipped_folder()
+    found: dict[Path, Listed] = {}
+    for path, origin in _candidates():
+        real = path.resolve()
+        if real not in found:
+            is_shipped = shipped is not None and real.parent == shipped.resolve()
+            found[real] = _read(path, "shipped" if is_shipped else origin)
+    return sorted(found.values(), key=lambda one: (("here", "yours", "shipped").index(one.origin), one.name))
+
+
+def _folders() -> Iterator[tuple[Path, Origin]]:
+    yield Path("profiles"), "here"
+    yield own_folder(), "yours"
+    if shipped := shipped_folder():
+        yield shipped, "shipped"
+
+
+def _candidates() -> Iterator[tuple[Path, Origin]]:
+    for path in _files(Path()):
+        if _is_profile(path):
+            yield path, "here"
+    for folder, origin in _folders():
+        for path in _files(folder):
+            yield path, origin
+
+
+def _files(folder: Path) -> list[Path]:
+    try:
+        return sorted(path for path in folder.glob(f"*{SUFFIX}") if path.is_file())
+    except OSError:
+        return []
+
+
+def _is_profile(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return _TARGET.search(file.read(_MOST_BYTES)) is not None
+    except OSError:
+        return False
+
+
+def _read(path: Path, origin: Origin) -> Listed:
+    try:
+        return Listed(name=path.stem, path=path, origin=origin, profile=read_profile(path))
+    except ProfileError as error:
+        return Listed(name=path.stem, path=path, origin=origin, problem=str(error).removeprefix(f"{path}: "))
