@@ -21,7 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for text in given:
         if any("\ud800" <= char <= "\udfff" for char in text):
             return _refuse(f"{text!a}: is not text in this terminal's encoding", EXIT_USAGE)
-    options = make_parser().parse_args(joined(given))
+    options = make_parser().parse_args(joined(given or ["start"]))
     try:
         code: int = options.command(options)
     except CockpitError as error:

@@ -47,6 +47,10 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"cockpit {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
 
+    start = commands.add_parser("start", help="profiles and recordings to open; what cockpit alone does")
+    start.add_argument("--ssh-config", type=Path, metavar="FILE", help="as ssh -F: read this in place of ~/.ssh/config")
+    start.set_defaults(command=_lazy("cockpit.cli.start", "start"))
+
     run = commands.add_parser("run", help="load a URL or a profile's target, with the screen on a terminal")
     _add_load(run)
     run.add_argument("--no-tui", action="store_true", help="no screen: progress on stderr, a summary on stdout")

@@ -26,12 +26,13 @@ def demo(options: Namespace) -> int:
 async def _show(keeping: Keeping) -> bool:
     """Until the screen is closed; whether it was interrupted. The recording begins once the world is there."""
     from cockpit.tui.app import CockpitApp
+    from cockpit.tui.hints import Hints
 
     async with DemoWorld() as world:
         profile = parse_profile(world.profile_toml(), "demo", "demo")
         recorder = keeping.recorder(profile.name)
         session = Session(LiveSource(profile, Clock(), ssh_config=world.ssh_config), recorder)
-        app = CockpitApp(can_look_back(session))
+        app = CockpitApp(can_look_back(session), hints=Hints())
         await app.run_async()
     say_trouble(recorder)
     return app.interrupted

@@ -131,11 +131,12 @@ def on_screen(
 ) -> Outcome:
     """The cockpit's screen until it is closed."""
     from cockpit.tui.app import CockpitApp
+    from cockpit.tui.hints import Hints
 
     async def show() -> Outcome:
         source = LiveSource(profile, Clock(), ssh_config=ssh_config, questions=Questions(), listen=listen)
         session = can_look_back(Session(source, recorder))
-        app = CockpitApp(session, autostart=autostart)
+        app = CockpitApp(session, autostart=autostart, hints=Hints())
         await app.run_async()
         return Outcome(session.state, app.interrupted)
 

@@ -5,13 +5,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from textual.app import App
 from textual.binding import Binding, BindingType
+from textual.command import Provider
 
 from cockpit.session.loop import Session
 from cockpit.tui import theme
+from cockpit.tui.hints import Hints
+from cockpit.tui.keys import show_help
+from cockpit.tui.palette import STYLE, Everything
 from cockpit.tui.screens.main import MainScreen
 
 # What ends the screen as ctrl+c does: load stopped, recording closed, terminal as before.
@@ -21,21 +26,25 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 class CockpitApp(App[object]):
     """Runs the session and shows it. `interrupted` is whether ctrl+c or a signal ended it.
 
-    `autostart` names an action of the session's controls to carry out once the screen is up. When the session
-    fails, the screen ends and `run()` raises what it failed with.
+    `autostart` names an action of the session's controls to carry out once the screen is up. `hints` are shown to
+    those who are new to it. When the session fails, the screen ends and `run()` raises what it failed with.
     """
 
     TITLE = "cockpit"
-    ENABLE_COMMAND_PALETTE = False
+    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {Everything}
+    CSS = STYLE
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+q", "leave", "quit", priority=True, show=False),
         Binding("ctrl+c", "leave(True)", "quit", priority=True, show=False),
+        Binding("f1", "help", "help", priority=True, show=False),
+        Binding("question_mark", "help", "help", show=False),
     ]
 
-    def __init__(self, session: Session, *, autostart: str = "") -> None:
+    def __init__(self, session: Session, *, autostart: str = "", hints: Hints | None = None) -> None:
         super().__init__()
         self.session = session
         self.autostart = autostart
+        self.hints = hints
         self.interrupted = False
         self.failure: BaseException | None = None
         self._session_task: asyncio.Task[None] | None = None
@@ -48,7 +57,7 @@ class CockpitApp(App[object]):
         return theme.VARIABLES
 
     def get_default_screen(self) -> MainScreen:
-        return MainScreen(self.session, self.autostart)
+        return MainScreen(self.session, self.autostart, self.hints)
 
     def on_mount(self) -> None:
         self._session_task = asyncio.create_task(self.session.run())
@@ -68,6 +77,10 @@ class CockpitApp(App[object]):
         if self.failure is not None:
             raise self.failure
         return returned
+
+    def action_help(self) -> None:
+        """The keys of the screen on top."""
+        show_help(self)
 
     def action_leave(self, interrupted: bool = False) -> None:
         """Ends the session, then the screen; asked a second time, does not wait for the session."""

@@ -10,8 +10,10 @@ from typing import ClassVar
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
+from textual.content import Content
 from textual.geometry import Region
 from textual.strip import Strip
+from textual.visual import VisualType
 from textual.widget import Widget
 
 from cockpit.tui.cells import EMPTY, Line, clip
@@ -90,6 +92,19 @@ class Lines(Widget):
             self.refresh()
         elif changed:
             self.refresh(*changed)
+
+    @property
+    def tooltip(self) -> VisualType | None:
+        """What the figure under the mouse is."""
+        from cockpit.tui.tips import tip
+
+        at = self.app.mouse_position - self.content_region.offset
+        text = tip(type(self).__name__, self._lines, at.x, at.y)
+        return None if text is None else Content(text)
+
+    @tooltip.setter
+    def tooltip(self, tooltip: VisualType | None) -> None:
+        """It follows from what is shown."""
 
     def render_line(self, y: int) -> Strip:
         if y < len(self._strips):

@@ -27,6 +27,7 @@ _KEYS = {
     "escape": "Esc",
     "enter": "Enter",
     "equals_sign": "=",
+    "shift+tab": "Shift+Tab",
 }
 
 

@@ -85,7 +85,7 @@ def on_shelf(name: str) -> Path:
 def all_kept() -> list[Kept]:
     """What stands on the shelf, the newest first."""
     shelf = folder()
-    found = [_about(path) for path in shelf.glob(f"*{SUFFIX}")] if shelf.is_dir() else []
+    found = [about(path) for path in shelf.glob(f"*{SUFFIX}")] if shelf.is_dir() else []
     return sorted(found, key=lambda kept: (-kept.began, kept.name))
 
 
@@ -137,7 +137,7 @@ def _candidates(shelf: Path, name: str) -> Iterator[Path]:
         number += 1
 
 
-def _about(path: Path) -> Kept:
+def about(path: Path) -> Kept:
     """What the list tells of a file, without reading the whole of it."""
     name = path.name.removesuffix(SUFFIX)
     try:

@@ -10,6 +10,7 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
+from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
@@ -43,11 +44,12 @@ _SCREEN_KEYS = (
     ("f", "freeze the hosts: sort, filter and scroll what was so at that instant; again to go on"),
     ("s  S", "sort processes by the next column; S turns the order round"),
     ("/", "only processes with that text in their PID or command; an empty text shows all again"),
-    ("?", "this help"),
+    ("^P", "everything there is to do, by name: type a few letters; hosts, views, markers and themes are there too"),
+    ("?  F1", "this help: what is in focus comes first"),
     ("q  ^C", "end: load stops, the recording is closed, the terminal is as before"),
 )
 
-_READING = (
+READING = (
     (
         "throughput",
         "Replies a second. A letter with a thread below it is a change, ▸ a note, ! above the chart a lost host, "
@@ -120,7 +122,7 @@ _READING = (
 
 
 class HelpScreen(ModalScreen[None]):
-    """Scrolls; any of its keys closes it."""
+    """Scrolls; any of its keys closes it. First the keys of what is in focus, then the rest."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,question_mark,q,enter", "dismiss(None)", "close"),
@@ -129,33 +131,37 @@ class HelpScreen(ModalScreen[None]):
     HelpScreen { align: center middle; background: transparent; }
     HelpScreen > VerticalScroll {
         width: 84; max-width: 100%; height: auto; max-height: 100%;
-        padding: 0 1; border: solid $cockpit-chart; background: $surface;
+        padding: 0 1; border: solid $cockpit-chart; background: $surface; border-title-color: $cockpit-strong;
     }
     HelpScreen Static { width: 1fr; }
     """
 
-    def __init__(self, actions: Sequence[Action]) -> None:
+    def __init__(self, table: Table, title: str = "keys") -> None:
         super().__init__()
-        self.actions = actions
+        self.table = table
+        self.heading = title
 
     def compose(self) -> ComposeResult:
-        with VerticalScroll():
-            yield Static(help_table(self.actions))
+        with VerticalScroll() as room:
+            room.border_title, room.border_subtitle = Content(self.heading), "↑ ↓ scroll   Esc close"
+            yield Static(self.table)
 
 
-def help_table(actions: Sequence[Action]) -> Table:
-    """All keys of the session and of the screen, then how to read what is shown."""
+def help_table(actions: Sequence[Action], focus: Sequence[tuple[str, str]] = (), title: str = "") -> Table:
+    """The keys of what is in focus, which `title` names, all keys of session and screen, then how to read figures."""
+    first = [(f"— {title}", ""), *focus, ("", ""), ("— everywhere", "")] if focus else []
+    entries = first + [(" ".join(key_name(key) for key in action.keys), action.label) for action in actions]
+    return keys_table([*entries, *_SCREEN_KEYS, ("", ""), ("— figures", ""), *READING])
+
+
+def keys_table(entries: Sequence[tuple[str, str]]) -> Table:
+    """(keys, words) in two columns; a line whose words are empty is a heading."""
     table = Table.grid(padding=(0, 2))
     table.add_column(width=14)
     table.add_column()
-    entries = [
-        *((" ".join(key_name(key) for key in action.keys), action.label) for action in actions),
-        *_SCREEN_KEYS,
-        ("", ""),
-        *_READING,
-        ("", ""),
-        ("Esc", "closes this"),
-    ]
     for name, words in entries:
-        table.add_row(Text(name, style="bold"), Text(words))
+        if name.startswith("— "):
+            table.add_row(Text("", style="bold"), Text(name.removeprefix("— "), style="bold underline"))
+        else:
+            table.add_row(Text(name, style="bold"), Text(words))
     return table

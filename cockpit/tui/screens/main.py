@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import ClassVar
 
@@ -17,14 +18,19 @@ from cockpit.model.text import neutral
 from cockpit.session.controls import Action
 from cockpit.session.loop import Session
 from cockpit.tui import looking
+from cockpit.tui.commands import main_commands
+from cockpit.tui.hints import Hints
+from cockpit.tui.keys import main_help
 from cockpit.tui.lines import Lines
+from cockpit.tui.palette import Command
 from cockpit.tui.scene import LATENCY_VIEWS, Scene, View
 from cockpit.tui.screens.asking import attend
 from cockpit.tui.screens.compare import CompareScreen
 from cockpit.tui.screens.help import HelpScreen
-from cockpit.tui.screens.prompt import FilterScreen, PromptScreen
+from cockpit.tui.screens.prompt import FilterScreen, OneLine, PromptScreen
 from cockpit.tui.screens.tuning import TuningScreen
 from cockpit.tui.widgets.footer import Footer
+from cockpit.tui.widgets.hint import HintLine
 from cockpit.tui.widgets.hosts import HostLines, HostPanes
 from cockpit.tui.widgets.latency import Latency
 from cockpit.tui.widgets.losses import Losses, loss_lines
@@ -119,10 +125,11 @@ class MainScreen(Screen[None]):
     MainScreen.-host-alone Numbers { display: none; }
     """
 
-    def __init__(self, session: Session, autostart: str = "") -> None:
+    def __init__(self, session: Session, autostart: str = "", hints: Hints | None = None) -> None:
         super().__init__()
         self.session = session
         self.autostart = autostart
+        self.hints = hints
         self.view = View()
         self.verdicts = RowVerdicts()
         self._drawn: tuple[object, ...] = ()
@@ -140,6 +147,7 @@ class MainScreen(Screen[None]):
         yield Numbers()
         yield Losses()
         yield Position()
+        yield HintLine(self.hints)
         yield Footer()
 
     def on_mount(self) -> None:
@@ -169,13 +177,13 @@ class MainScreen(Screen[None]):
             verdicts=self.verdicts,
         )
 
-    def frame(self) -> None:
-        """Draws the present state, if it is another than the one drawn last."""
+    def frame(self, anew: bool = False) -> None:
+        """Draws the present state, if it is another than the one drawn last, or in any case."""
         attend(self.app, self, self.session)
         scene = self.scene()
         words = (scene.mode, scene.condition, scene.position, scene.extent, scene.trouble, scene.lost)
         now = (self.session.shown_revision, self.view, words, self.size)
-        if now == self._drawn:
+        if now == self._drawn and not anew:
             return
         self._drawn = now
         self._arrange()
@@ -236,6 +244,7 @@ class MainScreen(Screen[None]):
 
     def action_compare(self) -> None:
         """The verdict on the row looked at and all its figures beside those of the row it is compared with."""
+        self._found_out("compare")
         if self.scene().row is None:
             self.app.notify("there is no row yet to compare: start a run first")
             return
@@ -252,6 +261,7 @@ class MainScreen(Screen[None]):
 
     def action_detail(self, step: int) -> None:
         """What stands below the figures of the host looked at."""
+        self._found_out("detail")
         if self._has_hosts():
             self._look(looking.next_detail(self.scene(), step))
 
@@ -308,18 +318,42 @@ class MainScreen(Screen[None]):
 
     def action_back(self) -> None:
         """One step back, in the end to the newest row and how the screen is at first."""
+        before = self.view
         self._look(looking.back(self.view))
+        if self.hints and before == self.view and self.query_one(HintLine).display:
+            self.hints.hide()
+            self.frame(anew=True)
+
+    def _found_out(self, name: str) -> None:
+        """No hint is needed for that any more."""
+        if self.hints:
+            self.hints.done(name)
+            self.frame(anew=True)
 
     def action_help(self) -> None:
-        """All keys and how to read the figures."""
-        self.app.push_screen(HelpScreen(self.session.controls.actions))
+        """The keys of what is in focus, all others, and how to read the figures."""
+        self._found_out("help")
+        self.app.push_screen(self.help_screen())
+
+    def help_screen(self) -> HelpScreen:
+        """What `?` opens."""
+        return main_help(self.scene())
+
+    def commands(self) -> Iterator[Command]:
+        """What the palette offers beside the bindings."""
+
+        def answer(action: Action, text: str) -> None:
+            self.app.run_worker(self._carry_out(action, text))
+
+        return main_commands(self.scene(), self._begin, answer, self._look)
 
     def action_tune(self) -> None:
         """The tuning panel."""
+        self._found_out("tune")
         self.app.push_screen(TuningScreen(self.session))
 
     def on_key(self, event: Key) -> None:
-        if isinstance(self.app.screen, PromptScreen):
+        if isinstance(self.app.screen, OneLine):
             # Typed right behind the key that opened it.
             self.app.screen.type(event)
             event.stop()
@@ -339,6 +373,8 @@ class MainScreen(Screen[None]):
                 self._begin(action)
 
     def _begin(self, action: Action) -> None:
+        if action.name == "toggle":
+            self._found_out("load")
         if not action.prompt:
             self.app.run_worker(self._carry_out(action, ""))
             return

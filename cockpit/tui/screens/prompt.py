@@ -14,35 +14,18 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 
-class PromptScreen(ModalScreen[str | None]):
-    """Ends with the answer, or None where the person thought better of it.
+class OneLine(ModalScreen[str | None]):
+    """A field of one line. Ends with its text, or None where the person thought better of it.
 
     Keys that come before the field is there are typed into it once it is.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "cancel")]
-    DEFAULT_CSS = """
-    PromptScreen { align: center middle; background: transparent; }
-    PromptScreen > Vertical {
-        width: 60; max-width: 100%; height: auto;
-        padding: 0 1; border: solid $cockpit-chart; background: $surface;
-    }
-    PromptScreen .hint { color: $cockpit-dim; }
-    """
 
-    def __init__(self, question: str) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.question = question
         self._early: list[Key] = []
         self._ready = self._over = False
-
-    def compose(self) -> ComposeResult:
-        with Vertical():
-            yield Static(Content(self.question))
-            field = Input(compact=True)
-            field.cursor_blink = False
-            yield field
-            yield Static(Content("Enter: do it   Esc: leave it"), classes="hint")
 
     def on_mount(self) -> None:
         self._ready = True
@@ -79,13 +62,34 @@ class PromptScreen(ModalScreen[str | None]):
             self.dismiss(answer)
 
 
-class FilterScreen(ModalScreen[str | None]):
-    """One line at the bottom: each letter typed is told to `typed`, so that what it does is seen at once.
+class PromptScreen(OneLine):
+    """A question, and a field for the answer."""
 
-    Ends with the text, or None where the person thought better of it.
+    DEFAULT_CSS = """
+    PromptScreen { align: center middle; background: transparent; }
+    PromptScreen > Vertical {
+        width: 60; max-width: 100%; height: auto;
+        padding: 0 1; border: solid $cockpit-chart; background: $surface;
+    }
+    PromptScreen .hint { color: $cockpit-dim; }
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "cancel")]
+    def __init__(self, question: str) -> None:
+        super().__init__()
+        self.question = question
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield Static(Content(self.question))
+            field = Input(compact=True)
+            field.cursor_blink = False
+            yield field
+            yield Static(Content("Enter: do it   Esc: leave it"), classes="hint")
+
+
+class FilterScreen(OneLine):
+    """One line at the bottom: each letter typed is told to `typed`, so that what it does is seen at once."""
+
     DEFAULT_CSS = """
     FilterScreen { align: center bottom; background: transparent; }
     FilterScreen > Horizontal { width: 1fr; height: 1; padding: 0 1; background: $surface; }
@@ -98,7 +102,6 @@ class FilterScreen(ModalScreen[str | None]):
         self.label = label
         self.text = text
         self.typed = typed
-        self._over = False
 
     def compose(self) -> ComposeResult:
         with Horizontal():
@@ -112,7 +115,3 @@ class FilterScreen(ModalScreen[str | None]):
         # A key pressed right behind Enter still reaches the field.
         if not self._over:
             self.typed(event.value)
-
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        self._over = True
-        self.dismiss(event.value)

@@ -1,0 +1,79 @@
+"""`cockpit` alone: the start screen, and what is opened from there; each time it is left, the start screen again."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from pathlib import Path
+
+from cockpit.cli.arguments import make_parser
+from cockpit.cli.live import Keeping, Outcome, on_screen
+from cockpit.cli.load_options import named_profile, thresholds_of
+from cockpit.cli.terminal import on_terminal
+from cockpit.model.errors import EXIT_GOOD, EXIT_INTERRUPTED, EXIT_USAGE, CockpitError
+from cockpit.profiles.catalogue import listed
+from cockpit.profiles.profile import Profile
+from cockpit.session.recording.recent import recent
+from cockpit.tui.offers import Choice, Offers
+
+# Recordings that are listed; `cockpit recordings list` has them all.
+_RECENT = 30
+
+
+def start(options: Namespace) -> int:
+    """Until the person leaves the start screen, or interrupts anything. Without a terminal: help, and exit code 2."""
+    if not on_terminal():
+        make_parser().print_help(sys.stderr)
+        return EXIT_USAGE
+    from cockpit.tui.start import StartApp
+
+    told, bad, at = "", False, None
+    while True:
+        app = StartApp(_look, told=told, bad=bad, at=at, ssh_config=options.ssh_config)
+        choice = app.run()
+        if app.interrupted:
+            return EXIT_INTERRUPTED
+        if choice is None:
+            return EXIT_GOOD
+        try:
+            told, bad = _open(choice, options.ssh_config), False
+        except CockpitError as error:
+            told, bad = str(error), True
+        except KeyboardInterrupt:
+            return EXIT_INTERRUPTED
+        at = choice
+
+
+def _look() -> Offers:
+    """What there is to open."""
+    return Offers(listed(), recent(_RECENT))
+
+
+def _open(choice: Choice, ssh_config: Path | None) -> str:
+    """Opens what was chosen until it is left, and says what became of it.
+
+    Raises CockpitError, and KeyboardInterrupt when somebody interrupted it.
+    """
+    if choice.kind == "recording":
+        return _command("replay", "--", choice.what)
+    if choice.kind == "demo":
+        return _command("demo")
+    profile = named_profile(choice.what)
+    thresholds_of(profile, [])
+    return _left(profile, on_screen(profile, ssh_config, Keeping(by_itself=True)))
+
+
+def _command(*arguments: str) -> str:
+    """Does what the command line would, with all its defaults."""
+    options = make_parser().parse_args(arguments)
+    if options.command(options) == EXIT_INTERRUPTED:
+        raise KeyboardInterrupt
+    return ""
+
+
+def _left(profile: Profile, outcome: Outcome) -> str:
+    if outcome.interrupted:
+        raise KeyboardInterrupt
+    runs = outcome.state.runs
+    what = "no run" if not runs else f"{runs} run{'s' if runs > 1 else ''}"
+    return f"{profile.name}: left with {what}; the first of the recordings keeps it"

@@ -1,0 +1,89 @@
+"""First-run hints: one line that says what to press next, until it was pressed once or the hints are hidden.
+
+What was done is kept in a small JSON file of the user's, a list of names.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import platformdirs
+
+from cockpit.tui.scene import Scene
+
+# In the list of what was done: no more hints.
+_HIDDEN = "hidden"
+
+
+class Hint(NamedTuple):
+    """`name` is the action that makes it go; it is shown while `fits`."""
+
+    name: str
+    words: str
+    fits: Callable[[Scene], bool]
+
+
+_HINTS = (
+    Hint("load", "space starts the load, and stops it: press it now", lambda scene: scene.state.runs == 0),
+    Hint(
+        "tune",
+        "t opens the tuning panel: the settings in force, and what another value would do",
+        lambda scene: scene.state.runs > 0 and bool(scene.state.knobs),
+    ),
+    Hint(
+        "detail",
+        "d goes through what stands below the host's figures; Enter takes the arrows into it",
+        lambda scene: scene.state.runs > 0 and bool(scene.hosts),
+    ),
+    Hint(
+        "compare",
+        "↑ ↓ choose a row of the runs table; c tells how sure the difference between two of them is",
+        lambda scene: len(scene.state.segments) > 1,
+    ),
+    Hint("help", "? explains what is in focus and every figure; ^P finds what there is to do by name", lambda _: True),
+)
+
+
+def hints_file() -> Path:
+    """In the user's state directory; it may not exist yet."""
+    return platformdirs.user_state_path("cockpit") / "hints.json"
+
+
+class Hints:
+    """What is still to be hinted at. A file that cannot be read or written only means that hints come again."""
+
+    def __init__(self, file: Path | None = None) -> None:
+        self._file = hints_file() if file is None else file
+        self._done = self._read()
+
+    def next(self, scene: Scene) -> str:
+        """The hint that fits now; empty where there is none."""
+        if _HIDDEN in self._done or scene.mode != "LIVE":
+            return ""
+        return next((hint.words for hint in _HINTS if hint.name not in self._done and hint.fits(scene)), "")
+
+    def done(self, name: str) -> None:
+        """The person has found that one out."""
+        if any(hint.name == name for hint in _HINTS) and not self._done & {name, _HIDDEN}:
+            self._keep(name)
+
+    def hide(self) -> None:
+        """No more of them, ever."""
+        self._keep(_HIDDEN)
+
+    def _keep(self, name: str) -> None:
+        self._done.add(name)
+        with contextlib.suppress(OSError):
+            self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._file.write_text(json.dumps(sorted(self._done)), encoding="utf-8")
+
+    def _read(self) -> set[str]:
+        try:
+            found = json.loads(self._file.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return set()
+        return {name for name in found if isinstance(name, str)} if isinstance(found, list) else set()

@@ -1,0 +1,121 @@
+"""`cockpit` alone: help where there is no terminal; on one, the start screen before and after each session."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.cli.test_headless import COCKPIT
+from tests.servers import http_server
+
+PATIENCE = 30.0
+_CONTROL = re.compile(rb"\x1b\[[0-9;?<>=]*[A-Za-z]|\x1b[()][A-Z0-9]")
+
+
+def test_without_a_terminal_it_is_the_help_and_exit_code_2() -> None:
+    for arguments in ((), ("start",)):
+        done = subprocess.run([*COCKPIT, *arguments], capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 2
+        assert done.stdout == ""
+        assert "usage: cockpit" in done.stderr and "demo" in done.stderr
+
+
+class Terminal:
+    """A process on a terminal of its own: 40 lines of 120 cells."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+        self._seen = b""
+
+    def press(self, keys: str) -> None:
+        os.write(self.descriptor, keys.encode())
+
+    def until(self, *words: str) -> str:
+        """What came since the last call, up to and with all of these words."""
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            text = _CONTROL.sub(b"", self._seen).decode("utf-8", "replace")
+            if all(word in text for word in words):
+                self._seen = b""
+                return text
+            ready, _, _ = select.select([self.descriptor], [], [], max(0.0, deadline - time.monotonic()))
+            assert ready, f"{words!r} did not come; the last was {text[-2000:]!r}"
+            try:
+                self._seen += os.read(self.descriptor, 65536)
+            except OSError as error:
+                raise AssertionError(f"it ended without {words!r}: {text[-2000:]!r}") from error
+
+
+@contextmanager
+def cockpit_on_a_terminal(folder: Path, *arguments: str) -> Iterator[Terminal]:
+    """Ends well with exit code 0, which the shell around it prints."""
+    environment = {
+        "TERM": "xterm-256color",
+        "COLUMNS": "120",
+        "LINES": "40",
+        "TEXTUAL_ANIMATIONS": "none",
+        "XDG_STATE_HOME": str(folder / "state"),
+        "XDG_CONFIG_HOME": str(folder / "config"),
+        "PYTHONPATH": str(Path(__file__).parents[2]),
+    }
+    command = " ".join([*COCKPIT, *arguments])
+    child, descriptor = pty.fork()
+    if child == 0:
+        os.chdir(folder)
+        os.environ.update(environment)
+        os.execv("/bin/sh", ["/bin/sh", "-c", f"{command}; echo exit code $?"])
+    try:
+        yield Terminal(descriptor)
+    finally:
+        # A child that is still there loses its terminal, which ends it.
+        os.close(descriptor)
+        os.waitpid(child, 0)
+
+
+def test_a_profile_is_opened_without_load_and_left_for_the_start_screen(tmp_path: Path) -> None:
+    (tmp_path / "profiles").mkdir()
+    with http_server() as url:
+        (tmp_path / "profiles" / "aaa.toml").write_text(f'question = "Is it?"\n[target]\nurl = "{url}"\n')
+        _open_and_leave(tmp_path)
+
+
+def _open_and_leave(folder: Path) -> None:
+    with cockpit_on_a_terminal(folder) as terminal:
+        terminal.until("aaa", "Is it?", "none yet")
+        terminal.press("/aaa\r")
+        terminal.until("only with 'aaa'")
+        terminal.press("\r")
+        terminal.until("nothing has been sent yet")
+        terminal.press("q")
+        terminal.until("recent recordings", "aaa: left with no run", "no run")
+        terminal.press("q")
+        terminal.until("exit code 0")
+
+
+def test_what_cannot_be_opened_is_said_on_the_start_screen(tmp_path: Path) -> None:
+    (tmp_path / "profiles").mkdir()
+    profile = tmp_path / "profiles" / "aaa.toml"
+    profile.write_text('[target]\nurl = "http://127.0.0.1:1/"\n')
+    with cockpit_on_a_terminal(tmp_path) as terminal:
+        terminal.until("aaa", "none yet")
+        terminal.press("/aaa\r")
+        terminal.until("only with 'aaa'")
+        profile.unlink()
+        terminal.press("\r")
+        terminal.until("no such profile")
+        terminal.press("q")
+        terminal.until("exit code 0")
+
+
+def test_the_start_screen_is_there_for_a_python_of_another_folder(tmp_path: Path) -> None:
+    with cockpit_on_a_terminal(tmp_path) as terminal:
+        terminal.until("spare-servers", "Is process churn")
+        terminal.press("\x03")
+        terminal.until("exit code 130")

@@ -1,0 +1,42 @@
+"""The newest recordings with what they came to."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from cockpit.session.recording import shelf
+from cockpit.session.recording.recent import recent
+from tests.session.test_recording import recorded
+
+WALL = 1_700_000_000.0
+
+
+@pytest.fixture(autouse=True)
+def own_shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+
+
+def test_the_newest_are_told_of_with_their_last_row_and_their_changes() -> None:
+    assert recent(5) == []
+    for age, name in enumerate(("newest", "older", "oldest")):
+        path = recorded(shelf.fresh_path(name, WALL))
+        os.utime(path, (WALL - age, WALL - age))
+    (shelf.folder() / "junk.cockpit").write_text("hello " * 1000)
+    os.utime(shelf.folder() / "junk.cockpit", (WALL - 1.5, WALL - 1.5))
+    found = {one.kept.name.partition("-")[0]: one for one in recent(3)}
+    assert set(found) == {"newest", "older", "junk"}
+    newest = found["newest"]
+    assert newest.rate is not None and newest.rate > 0 and newest.p99_ms is not None
+    assert newest.kept.runs == 2
+    assert found["junk"].kept.problem and found["junk"].rate is None
+
+
+def test_one_of_the_first_format_is_listed_without_figures() -> None:
+    old = Path(__file__).parents[1] / "recordings" / "two-hosts.cockpit"
+    shelf.fresh_path("x", WALL)
+    (shelf.folder() / "old.cockpit").write_bytes(old.read_bytes())
+    (one,) = recent(3)
+    assert (one.kept.problem, one.kept.runs, one.rate, one.changes) == ("", 1, None, ())

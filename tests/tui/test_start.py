@@ -1,0 +1,211 @@
+"""The start screen: what it lists, and what each key opens."""
+
+from __future__ import annotations
+
+import datetime as dt
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+from textual.widgets import OptionList, Static
+
+from cockpit.profiles import catalogue
+from cockpit.session.recording.recent import Change, Recent
+from cockpit.session.recording.shelf import Kept
+from cockpit.tui.offers import Choice, Offers
+from cockpit.tui.screens.prompt import FilterScreen, PromptScreen
+from cockpit.tui.screens.start import StartScreen
+from cockpit.tui.start import StartApp
+from tests.tui.driving import at_rest, until
+
+NOW = dt.datetime(2026, 11, 21, 15, 0)
+WALL = dt.datetime(2026, 11, 21, 14, 5).timestamp()
+PROFILES = Path(__file__).parents[2] / "profiles"
+
+
+def offers(*, recordings: bool = True, broken: bool = True) -> Offers:
+    """Two shipped profiles, one that does not read; three recordings."""
+    profiles = [catalogue._read(PROFILES / f"{name}.toml", "shipped") for name in ("mpm", "spare-servers")]
+    if broken:
+        problem = "target.url: found 'ftp://x/'; allowed: http://host[:port]/path"
+        profiles.insert(0, catalogue.Listed(name="broken", path=Path("broken.toml"), origin="here", problem=problem))
+    kept = Kept(
+        name="spare-servers-20261121-140500",
+        path="/state/one.cockpit",
+        size=1,
+        began=WALL,
+        seconds=192.0,
+        runs=2,
+        session="spare-servers",
+        target="http://web1/hello.html",
+        ended=True,
+    )
+    change = Change(letter="A", label="MaxSpareServers 10 → 40", outcome="applied")
+    newest = Recent(kept=kept, rate=13_934.0, p99_ms=4.2, changes=(change,))
+    cut = Recent(kept=Kept(name="before", path="/state/two.cockpit", size=1, began=WALL - 86_400, session="x"))
+    odd = Recent(kept=Kept(name="junk", path="/state/junk.cockpit", size=1, problem="does not read: not a database"))
+    return Offers(profiles, [newest, cut, odd] if recordings else [])
+
+
+def start_app(found: Offers, **options: object) -> StartApp:
+    return StartApp(lambda: found, now=lambda: NOW, **options)
+
+
+@asynccontextmanager
+async def started(
+    found: Offers, size: tuple[int, int] = (120, 40), **options: object
+) -> AsyncIterator[tuple[Pilot[Choice], StartApp]]:
+    app = start_app(found, **options)
+    async with app.run_test(size=size) as pilot:
+        await found_all(pilot)
+        yield pilot, app
+
+
+async def found_all(pilot: Pilot[Choice]) -> None:
+    """Until everything is listed and drawn."""
+    await until(pilot, lambda: first(pilot)._offers is not None)
+    await at_rest(pilot)
+
+
+def first(pilot: Pilot[Choice]) -> StartScreen:
+    return next(screen for screen in pilot.app.screen_stack if isinstance(screen, StartScreen))
+
+
+def text(pilot: Pilot[Choice], name: str) -> str:
+    widget = first(pilot).query_one(name)
+    return "\n".join("".join(s.text for s in widget.render_line(y)).rstrip() for y in range(widget.size.height))
+
+
+async def ended(pilot: Pilot[Choice], app: StartApp) -> Choice | None:
+    await until(pilot, lambda: not app.is_running)
+    return app.return_value
+
+
+async def test_it_lists_ways_to_begin_profiles_with_their_question_and_recordings() -> None:
+    async with started(offers()) as (pilot, _):
+        listing = text(pilot, "OptionList")
+    for words in (
+        "d try it on the demo",
+        "mpm                   Does Apache's event MPM take less CPU than its",
+        "web1 · 3 knobs · study",
+        "does not read: target.url: found 'ftp://x/'",
+        "spare-servers          today 14:05  00:03:12   2 runs  13.9k req/s  p99  4.2 ms  1 change",
+        "before                Nov 20 14:05  00:00:00   no run  not ended",
+        "junk                  does not read: not a database",
+    ):
+        assert words in listing
+
+
+async def test_nothing_there_yet_says_what_to_do() -> None:
+    async with started(Offers()) as (pilot, _):
+        assert "none yet: n writes one" in text(pilot, "OptionList")
+        assert "none yet: every session leaves one here" in text(pilot, "OptionList")
+        assert "cockpit demo" in text(pilot, "#about"), "a newcomer begins with the demo"
+
+
+async def test_the_screen_is_there_before_everything_is_found() -> None:
+    gate = threading.Event()
+
+    def slow() -> Offers:
+        gate.wait(20)
+        return offers()
+
+    app = StartApp(slow, now=lambda: NOW)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await at_rest(pilot)
+        assert text(pilot, "OptionList").count("looking …") == 2
+        gate.set()
+        await found_all(pilot)
+        assert "looking" not in text(pilot, "OptionList")
+
+
+async def test_arrows_choose_and_enter_opens_a_profile() -> None:
+    async with started(offers(broken=False)) as (pilot, app):
+        assert "fixed rate of new connections" in text(pilot, "#about"), "the first profile is looked at first"
+        await pilot.press("down")
+        await at_rest(pilot)
+        told = text(pilot, "#about")
+        assert "Is process churn what makes Apache" in told
+        assert "knobs MinSpareServers, MaxSpareServers" in told
+        assert "load begins with space" in told
+        await pilot.press("enter")
+        assert await ended(pilot, app) == Choice("profile", str(PROFILES / "spare-servers.toml"))
+
+
+async def test_enter_opens_a_recording_and_what_came_of_it_is_told() -> None:
+    async with started(offers(), at=Choice("recording", "/state/one.cockpit")) as (pilot, app):
+        told = text(pilot, "#about")
+        assert "A  MaxSpareServers 10 → 40  applied" in told
+        assert "cockpit report spare-servers-20261121-140500" in told
+        await pilot.press("enter")
+        assert await ended(pilot, app) == Choice("recording", "/state/one.cockpit")
+
+
+@pytest.mark.parametrize("what", [Choice("profile", "broken.toml"), Choice("recording", "/state/junk.cockpit")])
+async def test_what_does_not_read_is_not_opened(what: Choice) -> None:
+    async with started(offers(), at=what) as (pilot, app):
+        assert first(pilot).looked_at.choice == what
+        await pilot.press("enter")
+        await until(pilot, lambda: "does not read" in text(pilot, "#said"))
+        assert app.is_running
+
+
+async def test_slash_filters_as_one_types_and_escape_shows_all_again() -> None:
+    async with started(offers()) as (pilot, app):
+        await pilot.press("slash")
+        await until(pilot, lambda: isinstance(app.screen, FilterScreen))
+        await pilot.press(*"churn")
+        await until(pilot, lambda: "mpm" not in text(pilot, "OptionList"))
+        assert "spare-servers" in text(pilot, "OptionList")
+        assert "nothing like that" in text(pilot, "OptionList"), "no recording is called that"
+        await pilot.press("enter")
+        await until(pilot, lambda: app.screen is first(pilot))
+        assert "only with 'churn', Esc shows all" in text(pilot, "#keys")
+        await pilot.press("escape")
+        await until(pilot, lambda: "mpm" in text(pilot, "OptionList"))
+
+
+async def test_u_asks_for_a_url_and_one_that_is_none_is_told_back() -> None:
+    async with started(offers()) as (pilot, app):
+        await pilot.press("u")
+        await until(pilot, lambda: isinstance(app.screen, PromptScreen))
+        await pilot.press(*"ftp://x", "enter")
+        await until(pilot, lambda: "allowed: http://host[:port]/path; u asks again" in text(pilot, "#said"))
+        await pilot.press("u")
+        await until(pilot, lambda: isinstance(app.screen, PromptScreen))
+        await pilot.press(*"web1:8080", "enter")
+        assert await ended(pilot, app) == Choice("url", "http://web1:8080/")
+
+
+async def test_d_opens_the_demo() -> None:
+    async with started(offers()) as (pilot, app):
+        await pilot.press("d")
+        assert await ended(pilot, app) == Choice("demo")
+
+
+@pytest.mark.parametrize(("key", "interrupted"), [("q", False), ("ctrl+q", False), ("ctrl+c", True)])
+async def test_leaving_opens_nothing(key: str, interrupted: bool) -> None:
+    async with started(offers()) as (pilot, app):
+        await pilot.press(key)
+        assert await ended(pilot, app) is None
+    assert app.interrupted is interrupted
+
+
+async def test_what_became_of_the_session_before_is_told() -> None:
+    async with started(offers(), told="no host \x1b[31mof that name", bad=True) as (pilot, _):
+        assert text(pilot, "#said").strip() == "no host ·[31mof that name"
+        assert first(pilot).query_one("#said", Static).has_class("-bad")
+
+
+@pytest.mark.parametrize("size", [(200, 50), (80, 24), (60, 15), (40, 12), (20, 5)])
+async def test_it_stays_whole_at_any_size(size: tuple[int, int]) -> None:
+    async with started(offers(), size) as (pilot, _):
+        listing = first(pilot).query_one(OptionList)
+        assert listing.option_count >= 9
+        assert all(len(line) <= size[0] for line in text(pilot, "OptionList").splitlines())
+        await pilot.press("end", "home")
+        await at_rest(pilot)
+        assert first(pilot).looked_at is not None
