@@ -200,8 +200,9 @@ def _recording_row(one: Recent, names: int, width: int, now: dt.datetime) -> Lin
     title = neutral(kept.session if kept.session and kept.name.startswith(kept.session) else kept.name)
     if kept.problem:
         return clip(((fit(title, names), ""), (f"  {neutral(kept.problem)}", "warn")), width)
-    when = right(when_words(kept.began, now), 12)
-    cells: list[tuple[str, str]] = [(fit(title, names), ""), (f"  {when}  {clock(kept.seconds)}", "dim")]
+    when = f"  {right(when_words(kept.began, now), 12)}"
+    lasted = f"  {clock(kept.seconds)}" if width >= _BROAD else ""
+    cells: list[tuple[str, str]] = [(fit(title, names), ""), (when + lasted, "dim")]
     cells.append((f"  {right(_count(kept.runs, 'run') or 'no run', 7)}", "dim"))
     if one.rate is not None and one.p99_ms is not None:
         cells.append((f"  {right(si(one.rate), 5)} req/s  p99 {right(milliseconds(one.p99_ms / 1000), 4)} ms", ""))

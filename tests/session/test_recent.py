@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from cockpit.model.fold import fold_all
 from cockpit.session.recording import shelf
 from cockpit.session.recording.recent import recent
-from tests.session.test_recording import recorded
+from cockpit.session.recording.writer import RecordingWriter
+from tests.session.events import small_session
 
 WALL = 1_700_000_000.0
 
@@ -22,7 +24,11 @@ def own_shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_newest_are_told_of_with_their_last_row_and_their_changes() -> None:
     assert recent(5) == []
     for age, name in enumerate(("newest", "older", "oldest")):
-        path = recorded(shelf.fresh_path(name, WALL))
+        path = shelf.fresh_path(name, WALL)
+        writer = RecordingWriter(path)
+        writer.record(list(small_session()))
+        writer.settle(fold_all(small_session()))
+        writer.close()
         os.utime(path, (WALL - age, WALL - age))
     (shelf.folder() / "junk.cockpit").write_text("hello " * 1000)
     os.utime(shelf.folder() / "junk.cockpit", (WALL - 1.5, WALL - 1.5))

@@ -20,7 +20,7 @@ from cockpit import __version__
 from cockpit.model.errors import UsageError
 from cockpit.model.text import neutral
 from cockpit.profiles.plan import Wrong, checked_url
-from cockpit.tui.cells import Line, ends, packed
+from cockpit.tui.cells import EMPTY, Line, ends, packed
 from cockpit.tui.offers import (
     BEGIN,
     Choice,
@@ -73,12 +73,13 @@ class StartScreen(Screen[None]):
     DEFAULT_CSS = """
     StartScreen { layout: vertical; background: $background; }
     StartScreen #top { height: 1; background: $panel; padding: 0 1; text-wrap: nowrap; }
-    StartScreen OptionList {
-        height: 1fr; padding: 0 1; border: none; background: $background; scrollbar-size: 1 1;
-        scrollbar-gutter: stable; color: $cockpit-text;
+    StartScreen #offers {
+        height: 1fr; padding: 0 1; border: none; background: $background; color: $cockpit-text;
+        scrollbar-size: 1 1; scrollbar-gutter: stable;
     }
-    StartScreen OptionList > .option-list--option-disabled { color: $cockpit-text; }
-    StartScreen OptionList > .option-list--option-highlighted {
+    StartScreen #offers:focus { background-tint: transparent; border: none; }
+    StartScreen #offers > .option-list--option-disabled { color: $cockpit-text; }
+    StartScreen #offers > .option-list--option-highlighted {
         color: $cockpit-strong; background: $cockpit-rule; text-style: none;
     }
     StartScreen #about { height: 6; padding: 0 2; border-top: solid $cockpit-rule; color: $cockpit-text; }
@@ -106,10 +107,12 @@ class StartScreen(Screen[None]):
         self._offers: Offers | None = None
         self._text = ""
         self._shown: list[Offer | None] = []
+        self._rows: list[Line] = []
+        self._marked: int | None = None
 
     def compose(self) -> ComposeResult:
         yield Static(id="top")
-        yield OptionList(compact=True)
+        yield OptionList(id="offers", compact=True)
         yield Static(id="about")
         yield Static(id="said", classes="-none")
         yield Static(id="keys")
@@ -164,7 +167,7 @@ class StartScreen(Screen[None]):
     def fill(self) -> None:
         """Puts all offers down anew, for the room there is; the cursor stays on what it was on."""
         listing = self.query_one(OptionList)
-        width = self.size.width - 4
+        width = self.size.width - 3
         if width < 8:
             return
         looked_at = self.looked_at
@@ -172,28 +175,35 @@ class StartScreen(Screen[None]):
         offers = self._offers or Offers()
         found = sections(offers.profiles, offers.recordings, self._text)
         columns = widths(found)
-        self._shown = []
+        self._shown, self._rows, self._marked = [], [], None
         listing.clear_options()
-        listing.add_options([option for section in found for option in self._options(section, columns, width)])
+        for section in found:
+            self._put(section, columns, width)
+        places = zip(self._rows, self._shown, strict=True)
+        listing.add_options([Option(_content(line), disabled=offer is None) for line, offer in places])
         listing.highlighted = self._place(wanted)
+        self._mark(listing.highlighted)
         self._tell_keys()
         self._tell_about()
 
-    def _options(self, section: Section, columns: Widths, width: int) -> list[Option]:
-        options = []
-        if self._shown and self.size.height >= _HIGH:
-            self._shown.append(None)
-            options.append(Option("", disabled=True))
-        self._shown.append(None)
-        options.append(Option(_content(heading(section, width)), disabled=True))
-        for offer in section.offers:
-            self._shown.append(offer)
-            options.append(Option(_content(row(offer, columns, width, self._now()))))
+    def _put(self, section: Section, columns: Widths, width: int) -> None:
+        """A section's lines, each with the offer that stands on it."""
+        lines: list[tuple[Line, Offer | None]] = [(EMPTY, None)] if self._rows and self.size.height >= _HIGH else []
+        lines.append((heading(section, width), None))
+        lines += [((("  ", "key"), *row(offer, columns, width - 2, self._now())), offer) for offer in section.offers]
         if not section.offers:
-            self._shown.append(None)
             looking = "looking …" if self._offers is None else section.empty
-            options.append(Option(_content(((f"  {looking}", "dim"),)), disabled=True))
-        return options
+            lines.append(((("  ", ""), (looking, "dim")), None))
+        self._rows += [line for line, _ in lines]
+        self._shown += [offer for _, offer in lines]
+
+    def _mark(self, place: int | None) -> None:
+        """A sign before the line looked at: its colour alone says nothing to some."""
+        listing = self.query_one(OptionList)
+        for at, sign in ((self._marked, "  "), (place, "▸ ")):
+            if at is not None and at < len(self._rows):
+                listing.replace_option_prompt_at_index(at, _content(((sign, "key"), *self._rows[at][1:])))
+        self._marked = place
 
     def _place(self, wanted: Choice | None) -> int | None:
         """Where the cursor stands: on what was wanted, else what a newcomer begins with, else the first profile."""
@@ -225,6 +235,8 @@ class StartScreen(Screen[None]):
         self.query_one("#keys", Static).update(_content(ends(keys, always, width)))
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
+        if self.query_one(OptionList).highlighted != self._marked:
+            self._mark(self.query_one(OptionList).highlighted)
         self._tell_about()
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
@@ -298,4 +310,13 @@ def _key(key: str, label: str) -> Line:
 
 
 def _content(line: Line) -> Content:
-    return Content.assemble(*((text, _STYLES[role]) if _STYLES[role] else text for text, role in line if text))
+    """The line as Textual shows it; blanks go with the piece before them, since pictures lose those at a beginning."""
+    pieces: list[tuple[str, str]] = []
+    for text, role in line:
+        if pieces and text[:1] == " ":
+            rest = text.lstrip(" ")
+            pieces[-1] = (pieces[-1][0] + " " * (len(text) - len(rest)), pieces[-1][1])
+            text = rest
+        if text:
+            pieces.append((text, _STYLES[role]))
+    return Content.assemble(*((text, style) if style else text for text, style in pieces))
