@@ -39,8 +39,7 @@ _NEXT = (
 _HOST = ("tab", "the next host")
 _ROWS = (
     ("↑ ↓", "choose a row: the latency above is that row's; Esc follows the newest again"),
-    ("c", "the verdict on the row, with every figure and how sure it is"),
-    ("C", "the row beside the baseline: what differs, latencies over each other"),
+    ("c", "the verdict on the row, with every figure and how sure it is; beside it the row it is held against"),
     ("b", "make it the baseline that rows are compared with"),
     ("w", "every host's averages over the row"),
     ("Enter", "into the processes (or whatever stands below the host's figures)"),
