@@ -106,7 +106,7 @@ function look(pid) {
   if (!(pid in seen)) { known++; met[pid] = tick }
   seen[pid] = tick
   if (pid in head) say_process(pid)
-  else if (tick - met[pid] < 3 || (tick + pid) % every == 0) meet(pid)
+  else if (tick - met[pid] < 3 || (tick + pid) % (tick - met[pid] < seldom ? every : seldom) == 0) meet(pid)
 }
 
 function wanted(pid,   path, comm, got) {
@@ -127,7 +127,7 @@ function say_process(pid,   path, line, got, turn, slow, ran, named) {
   if (pid in still) {
     ran = run_time(pid)
     if (ran == still[pid] && !slow) { add(pid); return }
-    moved[pid] = 1
+    stir(pid)
   }
   path = pid "/stat"
   got = (getline line < path)
@@ -136,7 +136,7 @@ function say_process(pid,   path, line, got, turn, slow, ran, named) {
   turn = slow || ((tick + pid) % every == 0 && pid in moved)
   if (line != stat[pid]) {
     delete still[pid]
-    moved[pid] = 1
+    stir(pid)
     if (head[pid] == "" || substr(line, 1, length(head[pid])) != head[pid]) {
       if (head[pid] != "" && !wanted(pid)) { forget(pid); met[pid] = tick; return }
       match(line, /.*\) /)
@@ -153,13 +153,20 @@ function say_process(pid,   path, line, got, turn, slow, ran, named) {
   say_memory(pid)
   if (turn) delete moved[pid]
   if (named || (nuls ? turn : tick % seldom == 0)) see_title(pid)
-  if (slow) say_shares(pid)
+  if (slow && (pid in stirred || (tick + pid) % (3 * seldom) == 0)) say_shares(pid)
   add(pid)
+}
+
+# It did something: what it has of memory is read in turn.
+function stir(pid) {
+  moved[pid] = 1
+  stirred[pid] = 1
 }
 
 # How long it ran and how often, as the scheduler has it; `none` where the kernel does not count that.
 function run_time(pid,   path, line) {
-  path = pid "/schedstat"
+  if (!(pid in schedstat)) schedstat[pid] = pid "/schedstat"
+  path = schedstat[pid]
   if ((getline line < path) <= 0 || line == "0 0 0") line = "none"
   close(path)
   return line
@@ -172,8 +179,9 @@ function single(pid,   field) {
 }
 
 # A process's part of the pages it shares. The kernel walks all its pages for that, so it is asked seldom; one without
-# memory (defunct, or the kernel's own) has no answer.
+# memory (defunct, or the kernel's own) has no answer. Of one that rests it is asked in every third such turn.
 function say_shares(pid,   path, line) {
+  delete stirred[pid]
   if (statm[pid] == "" || statm[pid] ~ /^0 /) return
   path = pid "/smaps_rollup"
   while ((getline line < path) > 0) if (line ~ /^Pss:/) { put("/proc/" path ":" line); break }
@@ -230,6 +238,7 @@ function say_titles(   command, line, at, pid, found) {
 
 function forget(pid) {
   delete head[pid]; delete stat[pid]; delete statm[pid]; delete title[pid]; delete still[pid]; delete moved[pid]
+  delete stirred[pid]; delete schedstat[pid]
 }
 
 function forget_the_gone(   pid) {
