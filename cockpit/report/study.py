@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
@@ -12,6 +13,7 @@ from cockpit.analysis.words import method_lines, verdict_line
 from cockpit.model.study import Look
 from cockpit.model.text import milliseconds, neutral, si
 from cockpit.report.study_charts import charts
+from cockpit.report.study_doubts import grouped
 from cockpit.report.study_table import rows
 from cockpit.report.summary import errors_words, plan_words
 from cockpit.study.plan import load_of
@@ -19,6 +21,8 @@ from cockpit.study.results import Cell, StudyResult, StudyRunResult
 
 # Texts of looks are cut to so many characters a side.
 _LONGEST_LOOK = 160
+# What stands above the runs and looks in markdown.
+DETAILS = "Runs and looks:"
 # More verdicts than this are told in a line each.
 _MOST_TOLD = 4
 
@@ -38,7 +42,7 @@ def study_text(result: StudyResult, width: int = 100) -> str:
 
 
 def study_markdown(result: StudyResult) -> str:
-    """A heading, the question, the table, what was left out and seen, the verdicts."""
+    """A heading, the question, the table, the verdicts and doubts; then, below `DETAILS`, every run and look."""
     table = rows(result)
     head, *body = ([cell.replace("|", "\\|") for cell in row] for row in table)
     lines = [
@@ -52,10 +56,21 @@ def study_markdown(result: StudyResult) -> str:
     lines += [f"| {' | '.join(head)} |", f"|{'|'.join(['---', *['---:'] * (len(head) - 1)])}|"]
     lines += [f"| {' | '.join(row)} |" for row in body]
     lines += [""]
-    told = [*settling_lines(result), *error_lines(result), *look_lines(result), *_headlines(result)]
+    many = len(result.verdicts) > _MOST_TOLD
+    told = [_counted(result)] if many else _headlines(result)
     told += [f"doubt: {line}" for line in doubt_lines(result)]
     lines += [f"- {_plain(line)}" for line in told]
+    details = [*settling_lines(result), *error_lines(result), *look_lines(result)]
+    details += _headlines(result) if many else []
+    if details:
+        lines += ["", DETAILS, "", *(f"- {_plain(line)}" for line in details)]
     return "\n".join(lines)
+
+
+def _counted(result: StudyResult) -> str:
+    """How many verdicts said what."""
+    words = Counter(one.verdict.word for one in result.verdicts)
+    return f"{len(result.verdicts)} verdicts: {', '.join(f'{many} {word}' for word, many in words.most_common())}"
 
 
 def _plain(text: str) -> str:
@@ -178,7 +193,7 @@ def _headlines(result: StudyResult) -> list[str]:
 
 
 def doubt_lines(result: StudyResult) -> list[str]:
-    """What speaks against the figures of a cell."""
-    return [
-        f"{cell_name(result, cell)}: {doubt}" for cell in result.cells if cell.total for doubt in doubts(cell.total)
-    ]
+    """What speaks against the figures of the cells."""
+    cells = [cell for cell in result.cells if cell.total]
+    found = [(cell_name(result, cell), doubt) for cell in cells if cell.total for doubt in doubts(cell.total)]
+    return grouped(found, len(cells))

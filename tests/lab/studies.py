@@ -15,6 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from cockpit.report.study import DETAILS
 from tests.lab.cpus import on_generator_cpu
 from tests.lab.hosts import NAMES
 from tests.lab.keeper import REPOSITORY
@@ -58,6 +59,14 @@ def run(lab: Lab, name: str, folder: Path) -> int:
     return subprocess.run(on_generator_cpu(command), stdin=subprocess.DEVNULL, cwd=REPOSITORY).returncode
 
 
+def _section(name: str, result: str) -> str:
+    """A study's markdown for the README: its runs and looks folded away, and the remark on it."""
+    head, found, details = result.partition(DETAILS)
+    if found:
+        head += f"<details><summary>{DETAILS.rstrip(':')}</summary>{details}\n\n</details>"
+    return head.rstrip() + _remark(name)
+
+
 def _remark(name: str) -> str:
     return f"\n\n{REMARKS[name]}\n\n" if name in REMARKS else "\n\n"
 
@@ -95,7 +104,7 @@ def main() -> int:
         for name in words.name or STUDIES:
             folder = Path(directory) / name
             if run(lab, name, folder) in ENDED:
-                results[name] = (folder / "result.md").read_text() + _remark(name)
+                results[name] = _section(name, (folder / "result.md").read_text())
             else:
                 failed.append(name)
     if words.readme:

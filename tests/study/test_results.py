@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.model.state import State
-from cockpit.report.study import study_markdown, study_text
+from cockpit.report.study import DETAILS, study_markdown, study_text
 from cockpit.report.study_json import study_csv, study_json
 from cockpit.study.results import StudyResult, collect, steps_done
 from tests.study.sessions import SECONDS, STUDY, session
@@ -79,6 +79,9 @@ def test_text_and_markdown() -> None:
     assert "\x1b" not in text + study_markdown(result)
     assert "| few | 4+2 | 1k | 20 | 20 | 20 | 0 | 5 |" in study_markdown(result)
     assert "more against few: better: rate +20 %" in text
+    told, _, details = study_markdown(result).partition(DETAILS)
+    assert "- more against few: better: rate +20 %" in told and "replies of another length" not in told
+    assert "- few: 6000 of 12000 replies of another length, no failure" in details
 
 
 def test_json_and_csv() -> None:
