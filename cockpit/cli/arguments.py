@@ -106,6 +106,14 @@ def make_parser() -> argparse.ArgumentParser:
     schema.add_argument("of", choices=("run", "check", "compare", "study", "profile"))
     schema.set_defaults(command=_lazy("cockpit.cli.schema", "schema"))
 
+    help_ = commands.add_parser("help", help="what there is to know beyond the flags, by topic")
+    help_.add_argument("topic", nargs="?", metavar="TOPIC", help="left out: lists them")
+    help_.set_defaults(command=_lazy("cockpit.cli.help", "help_topic"))
+
+    completion = commands.add_parser("completion", help="completion for a shell: source <(cockpit completion bash)")
+    completion.add_argument("shell", choices=("bash", "zsh", "fish"))
+    completion.set_defaults(command=_lazy("cockpit.cli.completion", "completion"))
+
     demo = commands.add_parser("demo", help="the cockpit on an embedded web server and SSH host")
     demo.add_argument("--record", type=Path, metavar="FILE", help="record the session to a new file")
     demo.add_argument("--no-record", action="store_true", help="keep no recording")

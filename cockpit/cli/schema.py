@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from cockpit.cli.terminal import tell
+from cockpit.cli.texts import profile_keys
 from cockpit.model.errors import EXIT_GOOD
 from cockpit.profiles.sections import ProfileFile
 from cockpit.report.check_result import check_schema
@@ -16,12 +17,36 @@ from cockpit.report.comparison_json import compare_schema
 from cockpit.report.machine import json_schema
 from cockpit.report.study_json import study_schema
 
+
+def profile_schema() -> dict[str, Any]:
+    """What a profile may say, each key with the words that help has for it."""
+    found = msgspec.json.schema(ProfileFile)
+    sections = found["$defs"]
+    for table, key, words in profile_keys():
+        section = sections[_of(found["$ref"])]
+        for name in filter(None, table.split(".")):
+            section = sections[_of(_refers(section["properties"][name]))]
+        section["properties"][key]["description"] = words
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "a profile of cockpit", **found}
+
+
+def _of(reference: str) -> str:
+    return reference.rpartition("/")[2]
+
+
+def _refers(told: Any) -> str:
+    """The section that a key holds: itself, in a list, or as one of several forms."""
+    while "$ref" not in told:
+        told = told.get("items") or next(one for one in told["anyOf"] if one.get("type") != "null")
+    return str(told["$ref"])
+
+
 _SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
     "run": json_schema,
     "check": check_schema,
     "compare": compare_schema,
     "study": study_schema,
-    "profile": lambda: msgspec.json.schema(ProfileFile),
+    "profile": profile_schema,
 }
 
 

@@ -1,0 +1,39 @@
+"""The texts of `cockpit help`: Markdown files beside this one, each with a title `# NAME: what it tells`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from importlib.resources import files
+
+_FOLDER = files("cockpit.cli") / "topics"
+# The topic that names every key of a profile: a heading a table of it, `## [target]`, with rows `| `key` | words |`.
+_KEYS = "profile"
+_HEADING = re.compile(r"## \[{1,2}([a-z_.]+)\]{1,2}")
+_TOP = "## At the top"
+_ROW = re.compile(r"\| (`[^|]*`) \| (.*) \|")
+
+
+def topics() -> dict[str, str]:
+    """What each topic tells, by its name."""
+    names = sorted(file.name.removesuffix(".md") for file in _FOLDER.iterdir() if file.name.endswith(".md"))
+    return {name: text(name).partition("\n")[0].partition(": ")[2] for name in names}
+
+
+def text(topic: str) -> str:
+    """Raises FileNotFoundError."""
+    return (_FOLDER / f"{topic}.md").read_text(encoding="utf-8")
+
+
+def profile_keys() -> Iterator[tuple[str, str, str]]:
+    """(table, key, what it says) of every key that the help names; the table of those at the top is empty, of others as
+    in `study.arm`."""
+    table: str | None = None
+    for line in text(_KEYS).splitlines():
+        heading = _HEADING.fullmatch(line)
+        if line.startswith("## "):
+            table = heading[1] if heading else "" if line == _TOP else None
+        row = _ROW.fullmatch(line)
+        if row and table is not None:
+            for key in re.findall(r"`([^`]+)`", row[1]):
+                yield table, key, row[2].replace("`", "")

@@ -1,0 +1,152 @@
+"""`cockpit help`: its topics, and that what they say is so."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from cockpit.analysis.thresholds import is_time, known_figures, parse_threshold
+from cockpit.cli import main
+from cockpit.cli.arguments import joined, make_parser
+from cockpit.cli.schema import profile_schema
+from cockpit.cli.texts import profile_keys, text, topics
+from cockpit.demo.world import DemoWorld
+from cockpit.model import errors
+from cockpit.profiles.sections import ProfileFile
+
+ROOT = Path(__file__).parents[2]
+SHIPPED = sorted((ROOT / "profiles").glob("*.toml"))
+
+
+def test_topics_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["help"]) == 0
+    told = capsys.readouterr().out
+    for name in ("profile", "knobs", "expressions", "exit-codes", "studies"):
+        assert re.search(rf"^  {name} +\w", told, re.MULTILINE)
+    assert all(title for title in topics().values())
+
+
+def test_a_topic_is_its_text_where_nobody_looks(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["help", "exit-codes"]) == 0
+    assert capsys.readouterr().out == text("exit-codes")
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("profil", "'profil': no such topic; did you mean profile? there are check, "),
+        ("Exit", "did you mean exit-codes? "),
+        ("zzzz", "'zzzz': no such topic; there are check, "),
+    ],
+)
+def test_an_unknown_topic_is_one_line_with_the_nearest(
+    asked: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["help", asked]) == 2
+    told = capsys.readouterr()
+    assert said in told.err and told.err.count("\n") == 1 and told.out == ""
+
+
+def test_on_a_terminal_it_is_laid_out() -> None:
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "cockpit", "help", "exit-codes"]
+    process = subprocess.Popen(command, stdout=theirs, env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "80"})
+    os.close(theirs)
+    told = b""
+    try:
+        while piece := os.read(ours, 1 << 16):
+            told += piece
+    except OSError:
+        pass
+    os.close(ours)
+    assert process.wait() == 0
+    shown = re.sub(r"\x1b\[[0-9;]*m", "", told.decode())
+    assert "target or host out of reach" in shown and "|---|" not in shown and "\x1b[1m" in told.decode()
+    assert max(map(len, shown.splitlines())) <= 80
+
+
+def leaves(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Every (section, key) of the schema."""
+    for name, section in schema["$defs"].items():
+        for key in section["properties"]:
+            yield name, key
+
+
+def test_help_names_every_key_of_a_profile_and_no_other() -> None:
+    """Each key gets its words from help: a row too many fails there, a row too few leaves a key without."""
+    found = profile_schema()
+    for section, key in leaves(found):
+        assert found["$defs"][section]["properties"][key].get("description"), f"{section}.{key} is not in the help"
+    named = [(table, key) for table, key, _ in profile_keys()]
+    assert len(named) == len(set(named)) == len(list(leaves(found)))
+    words = text("profile")
+    for section in ProfileFile.__struct_fields__:
+        assert f"`{section}`" in words
+
+
+def test_figures_that_help_names_are_figures() -> None:
+    of_load, of_hosts = text("expressions").split("Of a host")
+    cells = re.compile(r"^\| (`[^|]*) \|", re.MULTILINE)
+    named = [re.findall(r"`([^`]+)`", " ".join(cells.findall(part))) for part in (of_load, of_hosts)]
+    assert len(named[0]) > 10 and len(named[1]) > 40
+    for name in (*named[0], *(f"web1.{one}" for one in named[1])):
+        parse_threshold(f"{name} < {'5ms' if is_time(name) else 5}")
+    told = {name.removeprefix("HOST.") for name in known_figures()}
+    groups = ("cpu.", "io.tps", "load.", "processes.", "memory.used", "memory.available", "coverage")
+    wanted = {name for name in told if name.startswith(groups)} | {"rate", "completed", "sent", "failed", "errors"}
+    assert wanted <= set(named[0]) | set(named[1])
+
+
+def test_every_exit_code_is_named() -> None:
+    codes = {value for name, value in vars(errors).items() if name.startswith("EXIT_")}
+    codes |= {value.exit_code for value in vars(errors).values() if hasattr(value, "exit_code")}
+    named = {int(code) for code in re.findall(r"^\| (\d+) \|", text("exit-codes"), re.MULTILINE)}
+    assert codes <= named
+
+
+def test_every_command_that_help_shows_parses() -> None:
+    """Each line of an example that is a command, as a shell would split it."""
+    for topic in topics():
+        for line in text(topic).splitlines():
+            if line.startswith("    cockpit "):
+                words = shlex.split(line, comments=True)[1:]
+                make_parser().parse_args(joined(words))
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_shipped_profiles_hold_against_the_schema(path: Path) -> None:
+    jsonschema.Draft202012Validator(profile_schema()).validate(tomllib.loads(path.read_text()))
+    assert path.read_text().startswith("#:schema ./profile.schema.json\n")
+
+
+async def test_the_demo_holds_against_the_schema() -> None:
+    async with DemoWorld() as world:
+        jsonschema.Draft202012Validator(profile_schema()).validate(tomllib.loads(world.profile_toml()))
+
+
+def test_the_schema_refuses_what_the_reader_refuses() -> None:
+    validator = jsonschema.Draft202012Validator(profile_schema())
+    jsonschema.Draft202012Validator.check_schema(profile_schema())
+    whole = tomllib.loads(SHIPPED[0].read_text())
+    assert validator.is_valid(whole)
+    for table, key, value in (("load", "concurency", 2), ("load", "concurrency", 0), ("target", "order", "x")):
+        assert not validator.is_valid(whole | {table: whole[table] | {key: value}})
+    assert not validator.is_valid({"load": {}})
+
+
+def test_the_copy_for_editors_is_current(capsys: pytest.CaptureFixture[str]) -> None:
+    """`cockpit schema profile >profiles/profile.schema.json` brings it up to date."""
+    assert main(["schema", "profile"]) == 0
+    told = capsys.readouterr().out
+    assert (ROOT / "profiles" / "profile.schema.json").read_text() == told
