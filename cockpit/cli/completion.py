@@ -3,43 +3,53 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from argparse import Namespace
 from collections.abc import Iterator
+from pathlib import Path
 
 from cockpit.cli.terminal import tell
 from cockpit.cli.texts import topics
 from cockpit.model.errors import EXIT_GOOD
+from cockpit.profiles.catalogue import own_folder, shipped_folder
+from cockpit.session.recording import shelf
 
-_FOLDER = "${XDG_STATE_HOME:-$HOME/.local/state}/cockpit"
-# By shell: profiles are files and the names of those in profiles/, recordings are files and names on the shelf.
-_BASH = f"""
-_cockpit_named() {{
-  local found
-  for found in "$1"/*"$2"; do
-    [ -e "$found" ] && found="${{found##*/}}" && printf '%s\\n' "${{found%"$2"}}"
+# By shell: profiles and recordings are files, and the names of those in the folders where cockpit finds them.
+_BASH = """
+_cockpit_named() {
+  local ending=$1 folder found
+  shift
+  for folder in "$@"; do
+    for found in "$folder"/*"$ending"; do
+      [ -e "$found" ] && found="${found##*/}" && printf '%s\\n' "${found%"$ending"}"
+    done
   done
-}}
-_cockpit_files() {{ compgen -d -S / -- "$1"; compgen -f -X "!*$2" -- "$1"; }}
-_cockpit_profiles() {{ compgen -W "$(_cockpit_named profiles .toml)" -- "$1"; _cockpit_files "$1" .toml; }}
-_cockpit_shelf() {{ compgen -W "$(_cockpit_named "{_FOLDER}/recordings" .cockpit)" -- "$1"; }}
-_cockpit_recordings() {{ _cockpit_shelf "$1"; _cockpit_files "$1" .cockpit; }}
-_cockpit_either() {{ _cockpit_profiles "$1"; _cockpit_recordings "$1"; }}
+}
+_cockpit_files() { compgen -d -S / -- "$1"; compgen -f -X "!*$2" -- "$1"; }
+_cockpit_profiles() { compgen -W "$(_cockpit_named .toml PROFILES)" -- "$1"; _cockpit_files "$1" .toml; }
+_cockpit_shelf() { compgen -W "$(_cockpit_named .cockpit SHELF)" -- "$1"; }
+_cockpit_recordings() { _cockpit_shelf "$1"; _cockpit_files "$1" .cockpit; }
+_cockpit_either() { _cockpit_profiles "$1"; _cockpit_recordings "$1"; }
 """
-_ZSH = f"""
-_cockpit_profiles() {{ compadd -- profiles/*.toml(N:t:r); _files -g '*.toml' }}
-_cockpit_shelf() {{ compadd -- {_FOLDER}/recordings/*.cockpit(N:t:r) }}
-_cockpit_recordings() {{ _cockpit_shelf; _files -g '*.cockpit' }}
-_cockpit_either() {{ _cockpit_profiles; _cockpit_recordings }}
+_ZSH = """
+_cockpit_named() {
+  local ending=$1 folder
+  shift
+  for folder in "$@"; do compadd -- $folder/*$ending(N:t:r); done
+}
+_cockpit_profiles() { _cockpit_named .toml PROFILES; _files -g '*.toml' }
+_cockpit_shelf() { _cockpit_named .cockpit SHELF }
+_cockpit_recordings() { _cockpit_shelf; _files -g '*.cockpit' }
+_cockpit_either() { _cockpit_profiles; _cockpit_recordings }
 """
 _FISH = """
-function _cockpit_named
-  for found in $argv[1]/*$argv[2]; string replace -r -- '.*/(.*)'$argv[2]'$' '$1' $found; end
+function _cockpit_named -a ending
+  for folder in $argv[2..]
+    for found in $folder/*$ending; string replace -r '.*/(.*)'$ending'$' '$1' -- $found; end
+  end
 end
-function _cockpit_profiles; _cockpit_named profiles .toml; __fish_complete_suffix .toml; end
-function _cockpit_shelf
-  set -l state $XDG_STATE_HOME; test -n "$state"; or set state $HOME/.local/state
-  _cockpit_named $state/cockpit/recordings .cockpit
-end
+function _cockpit_profiles; _cockpit_named .toml PROFILES; __fish_complete_suffix .toml; end
+function _cockpit_shelf; _cockpit_named .cockpit SHELF; end
 function _cockpit_recordings; _cockpit_shelf; __fish_complete_suffix .cockpit; end
 function _cockpit_either; _cockpit_profiles; _cockpit_recordings; end
 """
@@ -78,8 +88,15 @@ def completion(options: Namespace) -> int:
             action.choices = list(topics())
         elif action.metavar in ("FILE", "DIR"):
             action.complete = shtab.FILE if action.metavar == "FILE" else shtab.DIRECTORY  # type: ignore[attr-defined]
-    tell(shtab.complete(parser, shell=options.shell, preamble=_HELPERS[options.shell]))
+    tell(shtab.complete(parser, shell=options.shell, preamble=_helpers(options.shell)))
     return EXIT_GOOD
+
+
+def _helpers(shell: str) -> str:
+    """The functions of a shell, with the folders of this machine and this user in them."""
+    folders = (Path("profiles"), own_folder(), shipped_folder())
+    profiles = " ".join(shlex.quote(str(folder)) for folder in folders if folder)
+    return _HELPERS[shell].replace("PROFILES", profiles).replace("SHELF", shlex.quote(str(shelf.folder())))
 
 
 def _arguments(parser: argparse.ArgumentParser, path: str = "") -> Iterator[tuple[str, argparse.Action]]:

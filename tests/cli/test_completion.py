@@ -24,6 +24,7 @@ CASES = [
     ("cockpit help ex", {"exit-codes", "expressions"}),
     ("cockpit help ", set(topics())),
     ("cockpit run spare", {"spare-servers"}),
+    ("cockpit study min", {"mine"}),
     ("cockpit run --max", {"--max-in-flight"}),
     ("cockpit check --ord", {"--order"}),
     ("cockpit run --order ", {"sequence", "shuffle", "once"}),
@@ -56,18 +57,26 @@ exit 0
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    """A shelf with two recordings."""
+    """A shelf with two recordings, and a profile of the user's own."""
+    own = tmp_path / "config" / "cockpit" / "profiles"
+    own.mkdir(parents=True)
+    (own / "mine.toml").touch()
     shelf = tmp_path / "state" / "cockpit" / "recordings"
     shelf.mkdir(parents=True)
     for name in ("night-1", "night-2"):
         (shelf / f"{name}.cockpit").touch()
-    return {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state"), "HOME": str(tmp_path), "TERM": "xterm"}
+    return {
+        **os.environ,
+        "XDG_STATE_HOME": str(tmp_path / "state"),
+        "XDG_CONFIG_HOME": str(tmp_path / "config"),
+        "HOME": str(tmp_path),
+        "TERM": "xterm",
+    }
 
 
-def script(shell: str, folder: Path) -> Path:
-    done = subprocess.run(
-        [sys.executable, "-m", "cockpit", "completion", shell], capture_output=True, text=True, check=True
-    )
+def script(shell: str, folder: Path, environment: dict[str, str]) -> Path:
+    command = [sys.executable, "-m", "cockpit", "completion", shell]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     path = folder / f"cockpit.{shell}"
     path.write_text(done.stdout)
     return path
@@ -88,7 +97,7 @@ def test_what_is_completed(shell: str, program: str, tmp_path: Path, environment
         text=True,
         check=True,
         cwd=ROOT,
-        env={**environment, "SCRIPT": str(script(shell, tmp_path))},
+        env={**environment, "SCRIPT": str(script(shell, tmp_path, environment))},
     )
     found = [set(line.split()) for line in done.stdout.splitlines()]
     assert done.stderr == ""
@@ -101,7 +110,7 @@ def test_what_is_completed(shell: str, program: str, tmp_path: Path, environment
 def test_zsh_completes_what_is_typed(tmp_path: Path, environment: dict[str, str]) -> None:
     """In a terminal of its own: zsh completes nowhere else."""
     needs("zsh")
-    path = script("zsh", tmp_path)
+    path = script("zsh", tmp_path, environment)
     process, terminal = pty.fork()
     if process == 0:
         os.chdir(ROOT)
