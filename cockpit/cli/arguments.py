@@ -114,6 +114,12 @@ def make_parser() -> argparse.ArgumentParser:
     completion.add_argument("shell", choices=("bash", "zsh", "fish"))
     completion.set_defaults(command=_lazy("cockpit.cli.completion", "completion"))
 
+    doctor = commands.add_parser("doctor", help="whether a profile can be used: target, hosts, knobs, limits")
+    doctor.add_argument("profile", metavar="PROFILE|URL", help="a profile (path, or name), or http://…")
+    doctor.add_argument("--ssh-config", type=Path, metavar="FILE", help="as ssh -F: read this in place of the usual")
+    doctor.add_argument("--json", action="store_true", help="the findings as JSON on stdout")
+    doctor.set_defaults(command=_lazy("cockpit.cli.doctor", "doctor"))
+
     demo = commands.add_parser("demo", help="the cockpit on an embedded web server and SSH host")
     demo.add_argument("--record", type=Path, metavar="FILE", help="record the session to a new file")
     demo.add_argument("--no-record", action="store_true", help="keep no recording")

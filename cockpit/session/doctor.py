@@ -1,0 +1,87 @@
+"""Examines a profile before it is used: this machine, the target, each host, what can be read and changed there.
+
+Nothing is changed anywhere: one request goes to the target and to each status page, the probe reads twice, commands
+that test a configuration are run, and values are read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from cockpit.load import limits
+from cockpit.load.files import most_connections_here
+from cockpit.load.preflight import preflight
+from cockpit.load.protocol import assignments, most_connections
+from cockpit.model.errors import CockpitError
+from cockpit.model.fold_load import load_words
+from cockpit.model.load import url_without_password
+from cockpit.profiles.profile import Profile
+from cockpit.session.doctor_host import examine_host
+from cockpit.session.finding import Finding, failed, good, note
+
+MACHINE, TARGET = "this machine", "target"
+
+
+async def examine(profile: Profile, ssh_config: Path | None = None) -> AsyncIterator[Finding]:
+    """Findings as they come, hosts in the order of the profile; all hosts are looked at side by side."""
+    hosts = [asyncio.create_task(examine_host(profile, host, ssh_config)) for host in profile.hosts]
+    try:
+        yield good("profile", _what_it_is(profile))
+        for finding in machine(profile):
+            yield finding
+        async for finding in target(profile):
+            yield finding
+        for host in hosts:
+            for finding in await host:
+                yield finding
+    finally:
+        for host in hosts:
+            host.cancel()
+        await asyncio.gather(*hosts, return_exceptions=True)
+
+
+def _what_it_is(profile: Profile) -> str:
+    parts = [load_words(profile.plan)]
+    for number, word in ((len(profile.hosts), "host"), (len(profile.knobs), "knob"), (len(profile.actions), "action")):
+        parts += [f"{number} {word}{'' if number == 1 else 's'}"] if number else []
+    parts += [f"{len(profile.thresholds)} thresholds"] if profile.thresholds else []
+    return f"{profile.name} reads: {', '.join([*parts, *(['a study'] if profile.study else [])])}"
+
+
+def machine(profile: Profile) -> list[Finding]:
+    """Whether this machine can send the load that is asked for."""
+    plan = profile.plan
+    try:
+        limits.check(plan)
+    except CockpitError as error:
+        return [failed(MACHINE, error, "change [load] in the profile, or this machine's limits")]
+    most, ports = most_connections_here(), limits.local_ports()
+    workers = len(assignments(plan, 0, ()))
+    processes = f"{workers} load process{'' if workers == 1 else 'es'}"
+    files = "any number of open files" if most is None else f"{most * workers} connections allowed"
+    wanted = f"at most {plan.max_in_flight} in flight" if plan.open else f"{most_connections(plan)} connections"
+    said = [good(MACHINE, f"{wanted} from {processes}, {files}; {ports} local ports; {os.cpu_count() or 1} CPUs")]
+    if workers > (os.cpu_count() or workers):
+        said.append(note(MACHINE, "more load processes than CPUs", "fewer workers: they would wait for each other"))
+    for line in (*limits.fitted(plan)[1], *limits.warnings(plan)):
+        said.append(note(MACHINE, line))
+    return said
+
+
+async def target(profile: Profile) -> AsyncIterator[Finding]:
+    """Whether the target answers as the load would ask it."""
+    shown = url_without_password(profile.plan.url)
+    own = (*limits.fitted(profile.plan)[1], *limits.warnings(profile.plan))
+    try:
+        found = await preflight(profile.plan)
+    except CockpitError as error:
+        yield failed(TARGET, error, "is the server up, is the URL right, does a firewall stand between?")
+        return
+    answer = "takes connections" if found.status is None else f"answers {found.status}"
+    yield good(TARGET, f"{shown} {answer} at {', '.join(found.addresses)}")
+    for line in found.warnings:
+        if line not in own:
+            yield note(TARGET, line, "mend the URL, or say in [target] expect which status is good")

@@ -1,0 +1,43 @@
+"""What an examination found, a line each: good, worth knowing, or to be mended first."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from cockpit.model.errors import EXIT_GOOD, EXIT_USAGE, CockpitError
+
+Level = Literal["ok", "note", "wrong"]
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """`about` is the profile, this machine, the target or a host; `todo` what to do about it, "" where it is good.
+
+    `exit_code` is that of the errors: 2 for what is to be put right in the profile or on a host, 3 for what cannot be
+    reached; 0 else.
+    """
+
+    about: str
+    level: Level
+    text: str
+    todo: str = ""
+    exit_code: int = EXIT_GOOD
+
+
+def good(about: str, text: str) -> Finding:
+    return Finding(about=about, level="ok", text=text)
+
+
+def note(about: str, text: str, todo: str = "") -> Finding:
+    return Finding(about=about, level="note", text=text, todo=todo)
+
+
+def wrong(about: str, text: str, todo: str = "", exit_code: int = EXIT_USAGE) -> Finding:
+    return Finding(about=about, level="wrong", text=text, todo=todo, exit_code=exit_code)
+
+
+def failed(about: str, error: CockpitError, todo: str = "") -> Finding:
+    """What was raised, without the name that stands before it anyway."""
+    code = error.exit_code if error.exit_code in (2, 3) else EXIT_USAGE
+    return wrong(about, str(error).removeprefix(f"{about}: "), todo, code)

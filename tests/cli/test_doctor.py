@@ -1,0 +1,203 @@
+"""`cockpit doctor`: what stands in the way is found first, a line each, with what to do; nothing is changed."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cockpit.demo.world import DemoWorld
+from cockpit.hosts.shell import Completed
+from cockpit.session.doctor_host import _first_words, _missing, _paths
+from tests.cli.test_headless import cockpit
+from tests.servers import http_server
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with http_server() as base:
+        yield base
+
+
+def profile_of(folder: Path, url: str, more: str = "") -> Path:
+    path = folder / "p.toml"
+    path.write_text(f'[target]\nurl = "{url}"\n[load]\nrequests = 100\n{more}')
+    return path
+
+
+def test_a_url_that_answers_is_all_well(url: str) -> None:
+    done = cockpit("doctor", url)
+    assert done.returncode == 0, done.stderr
+    assert f"{url}/ answers 200 at 127.0.0.1" in done.stdout
+    assert done.stdout.splitlines()[-1] == "all well"
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "said"),
+    [
+        ('[target]\nurl = "ftp://x/"\n', 2, "WRONG  profile"),
+        ('[target]\nurl = "http://127.0.0.1:1/"\n[check]\nthresholds = ["speed > 3"]\n', 2, "unknown figure 'speed'"),
+        ('[target]\nurl = "http://127.0.0.1:1/"\n', 3, "127.0.0.1 port 1 is out of reach"),
+        ('[target]\nurl = "http://no-such-host.invalid/"\n', 3, "no such host"),
+    ],
+)
+def test_what_is_wrong_is_a_line_on_stdout_and_the_exit_code(tmp_path: Path, text: str, code: int, said: str) -> None:
+    profile = tmp_path / "p.toml"
+    profile.write_text(text)
+    done = cockpit("doctor", profile)
+    assert done.returncode == code, done.stderr
+    assert said in done.stdout
+    assert "to mend" in done.stdout
+    assert done.stderr == ""
+
+
+def test_a_load_that_this_machine_cannot_send_is_found(url: str, tmp_path: Path) -> None:
+    profile = tmp_path / "p.toml"
+    profile.write_text(f'[target]\nurl = "{url}"\n[load]\nconcurrency = 50000000\n')
+    done = cockpit("doctor", profile)
+    assert done.returncode == 2
+    assert "WRONG  this machine    50000000 connections need" in done.stdout
+
+
+def test_ports_that_run_out_are_worth_a_note(url: str, tmp_path: Path) -> None:
+    profile = tmp_path / "p.toml"
+    profile.write_text(f'[target]\nurl = "{url}"\n[load]\nrequests = 1000000\nkeepalive = false\n')
+    done = cockpit("doctor", profile)
+    assert done.returncode == 0
+    assert "note   this machine    1000000 new connections from" in done.stdout
+    assert done.stdout.splitlines()[-1] == "nothing to mend, 1 to know"
+
+
+HOST = """
+[[host]]
+name = "here"
+processes = "no-such-server"
+tail = ["tail -F {folder}/none.log", "no-such-tool -x"]
+status = [{{ kind = "apache", url = "http://127.0.0.1:1/server-status?auto" }}]
+[[knob]]
+name = "Good"
+host = "here"
+file = "{folder}/good.conf"
+directive = "KeepAlive"
+test = "{folder}/test"
+reload = "true"
+[[knob]]
+name = "Gone"
+host = "here"
+file = "{folder}/none.conf"
+directive = "KeepAlive"
+test = "test -e {folder}/none.conf"
+reload = "no-such-reload now"
+[[knob]]
+name = "Dark"
+host = "here"
+kind = "keyvalue"
+file = "{folder}/dark"
+key = "PASSWORD"
+secret = true
+"""
+
+
+def test_a_host_is_examined_whole_and_left_as_it_was(url: str, tmp_path: Path) -> None:
+    (tmp_path / "good.conf").write_text("KeepAlive On\n")
+    (tmp_path / "dark").write_text("PASSWORD=sesame\n")
+    test = tmp_path / "test"
+    test.write_text("#!/bin/sh\necho 'Syntax error on line 3' >&2; exit 1\n")
+    test.chmod(0o755)
+    profile = profile_of(tmp_path, url, HOST.format(folder=tmp_path))
+    before = digests(tmp_path)
+    done = cockpit("doctor", profile)
+    assert done.returncode == 2, done.stderr
+    for said in (
+        "ok     here            this machine as ",
+        "note   here            no process is called 'no-such-server'",
+        "note   here            status page http://127.0.0.1:1/server-status?auto: 127.0.0.1:1: not to be reached",
+        f"note   here            tail: {tmp_path}/none.log cannot be read",
+        "note   here            tail: there is no command 'no-such-tool'",
+        "ok     here            Good = On",
+        f"WRONG  here            Gone: {tmp_path}/none.conf: No such file or directory",
+        "ok     here            Dark (secret)",
+        "WRONG  here            there is no command 'no-such-reload'",
+        f"WRONG  here            `{tmp_path}/test` fails: Syntax error on line 3",
+    ):
+        assert said in done.stdout
+    assert "sesame" not in done.stdout
+    assert digests(tmp_path) == before
+
+
+def digests(folder: Path) -> dict[str, str]:
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir() if path.is_file()}
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anything")
+def test_a_file_that_cannot_be_written_is_found(url: str, tmp_path: Path) -> None:
+    file = tmp_path / "good.conf"
+    file.write_text("KeepAlive On\n")
+    file.chmod(0o444)
+    knob = (
+        f'[[host]]\nname = "here"\n[[knob]]\nname = "K"\nhost = "here"\nkind = "keyvalue"\nfile = "{file}"\nkey = "K"\n'
+    )
+    done = cockpit("doctor", profile_of(tmp_path, url, knob))
+    assert f"{file} or its folder cannot be written" in done.stdout
+
+
+def test_as_data(url: str, tmp_path: Path) -> None:
+    done = cockpit("doctor", profile_of(tmp_path, url), "--json")
+    found = json.loads(done.stdout)
+    assert (done.returncode, found["exit"]) == (0, 0)
+    assert [finding["about"] for finding in found["findings"]] == ["profile", "this machine", "target"]
+    assert {finding["level"] for finding in found["findings"]} == {"ok"}
+
+
+async def test_the_demos_own_profile_is_all_well_over_ssh(tmp_path: Path) -> None:
+    async with DemoWorld() as world:
+        profile = tmp_path / "demo.toml"
+        profile.write_text(world.profile_toml())
+        done = await asyncio.to_thread(cockpit, "doctor", profile, "--ssh-config", world.ssh_config)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "ssh demo as " in done.stdout
+        assert "processes 'demo-httpd'" in done.stdout
+        assert "MaxSpareServers = 10" in done.stdout
+        assert "passes" in done.stdout
+        closed = tmp_path / "closed"
+        closed.write_text("Host demo\n  HostName 127.0.0.1\n  Port 1\n  UserKnownHostsFile /dev/null\n")
+        lost = await asyncio.to_thread(cockpit, "doctor", profile, "--ssh-config", closed)
+        assert lost.returncode == 3
+        assert "does `ssh demo` work?" in lost.stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "word"),
+    [
+        ("apachectl -t", ["apachectl"]),
+        ("service squid stop; squid -z", ["service"]),
+        ("while true; do :; done", []),
+        ("A=1 restart", []),
+        ("$HOME/bin/restart", []),
+        ("'unclosed", []),
+        ("", []),
+    ],
+)
+def test_what_a_command_runs_first(command: str, word: list[str]) -> None:
+    assert list(_first_words([command])) == word
+
+
+def test_whole_paths_of_a_tail() -> None:
+    assert list(_paths("tail -n 3 -F /var/log/a.log b.log '/var/log/*.log'")) == ["/var/log/a.log"]
+
+
+class Deaf:
+    """A host on which nothing answers as expected."""
+
+    async def run(self, command: str, *, input: bytes = b"", timeout: float = 30) -> Completed:  # noqa: ASYNC109
+        return Completed(1, b"", b"")
+
+
+async def test_what_was_not_answered_is_not_called_missing() -> None:
+    assert await _missing(Deaf(), ["command:ls"]) == []
+    assert await _missing(Deaf(), []) == []
