@@ -114,6 +114,18 @@ def make_parser() -> argparse.ArgumentParser:
     completion.add_argument("shell", choices=("bash", "zsh", "fish"))
     completion.set_defaults(command=_lazy("cockpit.cli.completion", "completion"))
 
+    new = commands.add_parser("new", help="write a profile: the hosts' servers and settings are found out")
+    new.add_argument("url", metavar="URL", help="what to load")
+    new.add_argument("--host", action="append", default=[], metavar="SSH", help="user@host or an alias; . is this one")
+    new.add_argument("-c", "--concurrency", type=_positive, default=20, metavar="N", help="connections (default 20)")
+    new.add_argument("-z", "--duration", type=_seconds, default=30.0, metavar="T", help="for so long (default 30s)")
+    new.add_argument(
+        "-o", "--output", type=Path, metavar="FILE", help="in place of one in profiles/ or your own folder"
+    )
+    new.add_argument("--force", action="store_true", help="replace the file where there is one")
+    new.add_argument("--ssh-config", type=Path, metavar="FILE", help="as ssh -F: read this in place of the usual")
+    new.set_defaults(command=_lazy("cockpit.cli.new", "new"))
+
     doctor = commands.add_parser("doctor", help="whether a profile can be used: target, hosts, knobs, limits")
     doctor.add_argument("profile", metavar="PROFILE|URL", help="a profile (path, or name), or http://…")
     doctor.add_argument("--ssh-config", type=Path, metavar="FILE", help="as ssh -F: read this in place of the usual")

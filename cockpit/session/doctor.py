@@ -45,9 +45,10 @@ async def examine(profile: Profile, ssh_config: Path | None = None) -> AsyncIter
 
 def _what_it_is(profile: Profile) -> str:
     parts = [load_words(profile.plan)]
-    for number, word in ((len(profile.hosts), "host"), (len(profile.knobs), "knob"), (len(profile.actions), "action")):
+    words = ("host", "knob", "action", "threshold")
+    counted = zip((profile.hosts, profile.knobs, profile.actions, profile.thresholds), words, strict=True)
+    for number, word in ((len(of), word) for of, word in counted):
         parts += [f"{number} {word}{'' if number == 1 else 's'}"] if number else []
-    parts += [f"{len(profile.thresholds)} thresholds"] if profile.thresholds else []
     return f"{profile.name} reads: {', '.join([*parts, *(['a study'] if profile.study else [])])}"
 
 

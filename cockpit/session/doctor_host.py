@@ -150,8 +150,7 @@ def _processes(config: HostConfig, reading: HostReading) -> Iterable[Finding]:
             "is the server up? the name is that of /proc/PID/comm (ps -o comm), patterns such as php-fpm* are allowed",
         )
     elif count:
-        shared = "" if reading.pss is not None else "; what they share cannot be parted (pss takes root)"
-        yield good(config.name, f"{count} process{'' if count == 1 else 'es'} {config.processes!r}{shared}")
+        yield good(config.name, f"{count} process{'' if count == 1 else 'es'} {config.processes!r}")
 
 
 async def _status(name: str, shell: Shell, page: StatusPage) -> Finding:

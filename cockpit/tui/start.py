@@ -26,7 +26,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 class StartApp(App[Choice]):
     """Returns a Choice, or None where the person leaves. `interrupted` is whether ctrl+c or a signal ended it.
 
-    `look`, `told`, `bad` and `at` are as in StartScreen; `ssh_config` is what new profiles' hosts are reached with.
+    The rest is as in StartScreen.
     """
 
     TITLE = "cockpit"
@@ -51,8 +51,7 @@ class StartApp(App[Choice]):
     ) -> None:
         super().__init__()
         self.interrupted = False
-        self.ssh_config = ssh_config
-        self._first = StartScreen(look, told=told, bad=bad, at=at, now=now)
+        self._first = StartScreen(look, told=told, bad=bad, at=at, ssh_config=ssh_config, now=now)
         self.animation_level = "none"
         self.register_theme(theme.DARK)
         self.theme = theme.DARK.name

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
@@ -22,9 +23,14 @@ LOOK = 0.2
 
 def attend(app: App[object], screen: Screen[None], session: Session) -> None:
     """Opens the dialog for what a host asks, unless the person is in another dialog: then later."""
-    question = session.controls.question
+    ask(app, screen, lambda: session.controls.question)
+
+
+def ask(app: App[Any], screen: Screen[Any], standing: Callable[[], Question | None]) -> None:
+    """The same for whoever has questions: `standing` is the one that is open."""
+    question = standing()
     if question is not None and app.screen is screen:
-        app.push_screen(AskingScreen(session, question))
+        app.push_screen(AskingScreen(standing, question))
 
 
 class AskingScreen(ModalScreen[None]):
@@ -41,9 +47,9 @@ class AskingScreen(ModalScreen[None]):
     AskingScreen .hint { color: $cockpit-dim; }
     """
 
-    def __init__(self, session: Session, question: Question) -> None:
+    def __init__(self, standing: Callable[[], Question | None], question: Question) -> None:
         super().__init__()
-        self.session = session
+        self.standing = standing
         self.question = question
 
     def compose(self) -> ComposeResult:
@@ -99,5 +105,5 @@ class AskingScreen(ModalScreen[None]):
         self.dismiss()
 
     def _still_asked(self) -> None:
-        if self.session.controls.question is not self.question and self.is_current:
+        if self.standing() is not self.question and self.is_current:
             self.dismiss()

@@ -6,6 +6,7 @@ import asyncio
 import datetime as dt
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -19,7 +20,6 @@ from textual.widgets.option_list import Option
 from cockpit import __version__
 from cockpit.model.errors import UsageError
 from cockpit.model.text import neutral
-from cockpit.profiles.plan import Wrong, checked_url
 from cockpit.tui.cells import EMPTY, Line, ends, packed
 from cockpit.tui.offers import (
     BEGIN,
@@ -36,7 +36,9 @@ from cockpit.tui.offers import (
     widths,
 )
 from cockpit.tui.palette import Command
+from cockpit.tui.screens.new_profile import NewProfileScreen
 from cockpit.tui.screens.prompt import FilterScreen, OneLine, PromptScreen
+from cockpit.tui.urls import url_of
 
 _STYLES = {
     "": "",
@@ -58,7 +60,8 @@ class StartScreen(Screen[None]):
     """Ends the app with a Choice, or None.
 
     `look` finds what there is; it is run in a thread of its own. `told` is said at first: what became of the session
-    before. `at` is the choice that is looked at first, where it is there.
+    before. `at` is the choice that is looked at first, where it is there. New profiles' hosts are reached with
+    `ssh_config`.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -97,11 +100,13 @@ class StartScreen(Screen[None]):
         told: str = "",
         bad: bool = False,
         at: Choice | None = None,
+        ssh_config: Path | None = None,
         now: Callable[[], dt.datetime] = dt.datetime.now,
     ) -> None:
         super().__init__()
         self._look = look
         self._now = now
+        self._ssh_config = ssh_config
         self._at = at
         self._told = (told, bad)
         self._offers: Offers | None = None
@@ -252,8 +257,14 @@ class StartScreen(Screen[None]):
         """One of the ways to begin."""
         if kind == "demo":
             self.app.exit(Choice("demo"))
+        elif kind == "new":
+            self.app.push_screen(NewProfileScreen(self._ssh_config), self._written)
         elif kind == "url":
             self.app.push_screen(PromptScreen("URL to load, as http://web1/hello.html"), self._answered)
+
+    def _written(self, path: str | None) -> None:
+        if path is not None:
+            self.app.exit(Choice("profile", path))
 
     def _answered(self, answer: str | None) -> None:
         if not answer or not answer.strip():
@@ -294,15 +305,6 @@ class StartScreen(Screen[None]):
         self._text = ""
         self.tell("")
         self.fill()
-
-
-def url_of(text: str) -> str:
-    """The URL that somebody typed, `http://` added where they left it out. Raises UsageError."""
-    typed = text.strip()
-    try:
-        return checked_url(typed if "://" in typed else f"http://{typed}")
-    except Wrong as error:
-        raise UsageError(str(error).removeprefix("target.url: ")) from None
 
 
 def _key(key: str, label: str) -> Line:

@@ -1,0 +1,41 @@
+"""`cockpit new`: a profile out of a URL and the names of hosts; what runs on them is found out."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from argparse import Namespace
+
+from cockpit.cli.load_options import flagged
+from cockpit.cli.terminal import tell
+from cockpit.model.errors import EXIT_GOOD, UsageError
+from cockpit.model.text import neutral
+from cockpit.profiles.plan import Wrong, checked_url
+from cockpit.profiles.writing import profile_text, write_profile
+from cockpit.session.surveying import HERE, Surveyed, draft_of, hosts_named, place_for, survey
+
+
+def new(options: Namespace) -> int:
+    """Writes the profile and prints its path; what was found goes to stderr. Raises UsageError: it exists already."""
+    try:
+        url = checked_url(options.url)
+    except Wrong as error:
+        raise flagged(error, {"target.url": "URL"}) from None
+    surveyed = asyncio.run(_survey(url, options))
+    for one in surveyed:
+        print(f"{one.config.name}: {neutral(one.words, 400)}", file=sys.stderr)
+    text = profile_text(draft_of(url, surveyed, concurrency=options.concurrency, duration=f"{options.duration:g}s"))
+    path = options.output or place_for(url, surveyed)
+    try:
+        write_profile(path, text, replace=options.force)
+    except UsageError as error:
+        hint = "; --force replaces it, -o names another place" if path.exists() else ""
+        raise UsageError(f"{error}{hint}") from None
+    tell(str(path))
+    print(f"open it: cockpit run {path}   look it over first: cockpit doctor {path}", file=sys.stderr)
+    return EXIT_GOOD
+
+
+async def _survey(url: str, options: Namespace) -> list[Surveyed]:
+    named = [HERE if name == "." else name for name in options.host]
+    return list(await asyncio.gather(*(survey(config, url, options.ssh_config) for config in hosts_named(named))))

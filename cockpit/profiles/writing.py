@@ -1,0 +1,104 @@
+"""Writes a profile: as text that `parse_profile` takes, and as a file that was not there before."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from cockpit.model.errors import UsageError
+from cockpit.model.hosts import HostConfig
+from cockpit.model.knobs import Knob
+from cockpit.model.text import neutral
+from cockpit.profiles.reader import parse_profile
+
+
+class Draft(msgspec.Struct, frozen=True, kw_only=True):
+    """What a new profile is made of. `duration` is as a profile has it; `notes` stand above a host, as comments."""
+
+    url: str
+    question: str = ""
+    concurrency: int = 20
+    duration: str = "30s"
+    keepalive: bool = True
+    hosts: tuple[HostConfig, ...] = ()
+    knobs: tuple[Knob, ...] = ()
+    notes: dict[str, tuple[str, ...]] = {}
+
+
+def profile_text(draft: Draft) -> str:
+    """The file's text, checked. Raises ProfileError where it would not be read."""
+    blocks = [
+        f"question = {_text(draft.question)}\n" if draft.question else "",
+        f"[target]\nurl = {_text(draft.url)}\n",
+        "\n".join(("[load]", *_load(draft), "")),
+        *("\n".join((*_comments(draft, host), "[[host]]", *_fields(host, _HOST), "")) for host in draft.hosts),
+        *("\n".join(("[[knob]]", *_fields(knob, _KNOB), "")) for knob in draft.knobs),
+        '[check]\nthresholds = ["failed == 0"]\n',
+    ]
+    text = "\n".join(block for block in blocks if block)
+    parse_profile(text, "new", "new profile")
+    return text
+
+
+def write_profile(path: Path, text: str, *, replace: bool = False) -> None:
+    """Puts the text there. Raises UsageError where a file is already (unless `replace`), or none can be written."""
+    try:
+        if not path.parent.is_dir():
+            path.parent.mkdir(parents=True)
+    except OSError as error:
+        raise UsageError(f"{path.parent}: cannot be made: {error.strerror}") from None
+    try:
+        with path.open("w" if replace else "x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise UsageError(f"{path}: exists already") from None
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+_HOST = ("name", "ssh", "processes", "tail", "status", "sudo")
+_KNOB = (
+    *("name", "host", "kind", "file", "section", "directive", "key", "mount", "get", "set", "test", "reload"),
+    *("values", "min", "max", "unit", "cost", "workers", "log"),
+)
+
+
+def _load(draft: Draft) -> Iterator[str]:
+    yield f"concurrency = {draft.concurrency}"
+    yield f"duration = {_text(draft.duration)}"
+    if not draft.keepalive:
+        yield "keepalive = false"
+
+
+def _comments(draft: Draft, host: HostConfig) -> Iterator[str]:
+    for note in draft.notes.get(host.name, ()):
+        yield f"# {neutral(' '.join(note.split()))}"
+
+
+def _fields(of: msgspec.Struct, names: Sequence[str]) -> Iterator[str]:
+    """`name = value` of those fields that are not as they would be anyway."""
+    for name in names:
+        value = getattr(of, name)
+        if value not in (None, "", (), False):
+            yield f"{name} = {_value(value)}"
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return f"{value:g}"
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, msgspec.Struct):
+        return f"{{ {', '.join(_fields(value, value.__struct_fields__))} }}"
+    return f"[{', '.join(_value(one) for one in value)}]"
+
+
+def _text(value: str) -> str:
+    """A TOML string on one line."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,172 @@
+"""From a URL and the names of hosts to a new profile: each host is looked at, and what was found makes the draft."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from msgspec.structs import replace
+
+from cockpit.hosts.asking import Asker
+from cockpit.hosts.keyring import Keyring
+from cockpit.hosts.reach import open_shell
+from cockpit.model.errors import CockpitError
+from cockpit.model.hosts import HostConfig
+from cockpit.model.knobs import Knob
+from cockpit.profiles import catalogue
+from cockpit.profiles.writing import Draft
+from cockpit.tuning.looking import Look, look
+from cockpit.tuning.servers import Server
+
+# What stands for a host without ssh.
+HERE = "this machine"
+_ODD = re.compile(r"[^A-Za-z0-9_-]+")
+
+
+class Surveyed(NamedTuple):
+    """A host and what was found on it; `problem` says why nothing was."""
+
+    config: HostConfig
+    look: Look | None
+    problem: str = ""
+
+    @property
+    def server(self) -> Server | None:
+        """What the profile watches there: the server that answers, else the one with most processes."""
+        if self.look is None:
+            return None
+        most = max(self.look.servers, key=lambda server: server.processes, default=None)
+        return self.look.serving or most
+
+    @property
+    def words(self) -> str:
+        """What was found, on one line."""
+        if self.look is None:
+            return self.problem
+        if not self.look.servers:
+            return f"as {self.look.user}: no server that is known here runs there; it can be watched all the same"
+        return f"as {self.look.user}: " + "; ".join(_told(server) for server in self.look.servers)
+
+
+def _told(server: Server) -> str:
+    ports = f", port {', '.join(map(str, server.ports))}" if server.ports else ""
+    return f"{server.title}, {server.processes} process{'' if server.processes == 1 else 'es'}{ports}"
+
+
+def hosts_named(texts: Iterable[str]) -> list[HostConfig]:
+    """A host for each destination (`root@web1`, an alias, HERE), named as a profile can name it, each name once."""
+    made: dict[str, HostConfig] = {}
+    for text in texts:
+        destination = text.strip()
+        if not destination:
+            continue
+        name = host_name(destination)
+        number = 2
+        while name in made:
+            name, number = f"{host_name(destination)}-{number}", number + 1
+        made[name] = HostConfig(name=name, ssh=None if destination == HERE else destination)
+    return list(made.values())
+
+
+def host_name(destination: str) -> str:
+    """A short name: of `root@web1.example.com:2222` web1, of an address its figures."""
+    if destination == HERE:
+        return "here"
+    host = destination.rpartition("@")[2]
+    host = host.partition("]")[0].strip("[") if host.startswith("[") else host.partition(":")[0]
+    short = host if re.fullmatch(r"[0-9a-fA-F:.]+", host) else host.partition(".")[0]
+    return _ODD.sub("-", short).strip("-_") or "host"
+
+
+def port_of(url: str) -> int:
+    """The port that a URL leads to."""
+    parts = urlsplit(url)
+    return parts.port or (443 if parts.scheme == "https" else 80)
+
+
+async def survey(
+    config: HostConfig,
+    url: str,
+    ssh_config: Path | None = None,
+    asker: Asker | None = None,
+    keyring: Keyring | None = None,
+) -> Surveyed:
+    """Looks at a host, with commands that read; what stands in the way becomes its problem."""
+    try:
+        shell = await open_shell(config, ssh_config, asker, keyring)
+    except CockpitError as error:
+        return Surveyed(config, None, str(error).removeprefix(f"{config.name}: "))
+    try:
+        return Surveyed(config, await look(shell, config.name, port_of(url)))
+    except CockpitError as error:
+        return Surveyed(config, None, str(error).removeprefix(f"{config.name}: "))
+    finally:
+        await shell.close()
+
+
+def draft_of(
+    url: str,
+    surveyed: Sequence[Surveyed],
+    chosen: Iterable[tuple[str, str]] | None = None,
+    *,
+    question: str = "",
+    concurrency: int = 20,
+    duration: str = "30s",
+    keepalive: bool = True,
+) -> Draft:
+    """The profile with the knobs chosen, by (host, name); None: those that one begins with."""
+    wanted = None if chosen is None else set(chosen)
+    hosts: list[HostConfig] = []
+    notes: dict[str, tuple[str, ...]] = {}
+    knobs: list[Knob] = []
+    for one in surveyed:
+        server = one.server
+        config = one.config
+        if server is not None:
+            config = replace(config, processes=server.pattern, tail=server.tail, status=server.status)
+        hosts.append(config)
+        notes[config.name] = _notes(one)
+        for offered in one.look.offered if one.look else ():
+            picked = offered.usual if wanted is None else (offered.knob.host, offered.knob.name) in wanted
+            knobs += [offered.knob] if picked else []
+    return Draft(
+        url=url,
+        question=question,
+        concurrency=concurrency,
+        duration=duration,
+        keepalive=keepalive,
+        hosts=tuple(hosts),
+        knobs=tuple(_apart(knobs)),
+        notes=notes,
+    )
+
+
+def _apart(knobs: Sequence[Knob]) -> Iterator[Knob]:
+    """Knobs of one name on two hosts are named after the host too."""
+    names = [knob.name for knob in knobs]
+    for knob in knobs:
+        yield replace(knob, name=f"{knob.name}-{knob.host}") if names.count(knob.name) > 1 else knob
+
+
+def _notes(one: Surveyed) -> tuple[str, ...]:
+    if one.look is None:
+        return (f"{one.config.name} could not be looked at: {one.problem}",)
+    said = [f"found there: {one.words}"]
+    if one.look.user not in ("root", ""):
+        said.append(f"where {one.look.user} may not write its configuration: log in as root, or sudo = true")
+    return tuple(said)
+
+
+def place_for(url: str, surveyed: Sequence[Surveyed]) -> Path:
+    """Where a new profile goes: beside those of the working directory, else among the user's own; a free name."""
+    here, shipped = Path("profiles"), catalogue.shipped_folder()
+    is_shipped = shipped is not None and here.resolve() == shipped.resolve()
+    folder = here if here.is_dir() and not is_shipped else catalogue.own_folder()
+    base = surveyed[0].config.name if surveyed else host_name(urlsplit(url).hostname or "url")
+    name, number = base, 2
+    while (folder / f"{name}{catalogue.SUFFIX}").exists():
+        name, number = f"{base}-{number}", number + 1
+    return folder / f"{name}{catalogue.SUFFIX}"

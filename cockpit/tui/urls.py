@@ -1,0 +1,15 @@
+"""A URL as people type it."""
+
+from __future__ import annotations
+
+from cockpit.model.errors import UsageError
+from cockpit.profiles.plan import Wrong, checked_url
+
+
+def url_of(text: str) -> str:
+    """The URL that somebody typed, `http://` added where they left it out. Raises UsageError."""
+    typed = text.strip()
+    try:
+        return checked_url(typed if "://" in typed else f"http://{typed}")
+    except Wrong as error:
+        raise UsageError(str(error).removeprefix("target.url: ")) from None

@@ -1,0 +1,76 @@
+"""A list of which several can be picked. Whether one is, is told by a sign, not by a colour."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, NamedTuple
+
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.message import Message
+from textual.widgets import OptionList
+
+
+class Pick(NamedTuple):
+    """An entry: what is shown, what it stands for, whether it is picked at first."""
+
+    words: str
+    value: str
+    picked: bool = False
+
+
+class Picks(OptionList):
+    """Space picks and lets go; the arrows go on to the neighbouring field at its ends."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("space", "pick", "pick, or let go"),
+        Binding("enter", "screen.go", "go on", show=False),
+    ]
+
+    class Changed(Message):
+        """Something was picked, or let go."""
+
+    def __init__(self, entries: Sequence[Pick], *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(*(_shown(entry, entry.picked) for entry in entries), id=id, classes=classes, compact=True)
+        self._entries = tuple(entries)
+        self._picked = {place for place, entry in enumerate(entries) if entry.picked}
+
+    @property
+    def selected(self) -> list[str]:
+        """What the picked entries stand for, in their order."""
+        return [entry.value for place, entry in enumerate(self._entries) if place in self._picked]
+
+    def on_mount(self) -> None:
+        if self._entries:
+            self.highlighted = 0
+
+    def action_pick(self) -> None:
+        """Picks the entry under the cursor, or lets it go."""
+        if self.highlighted is not None:
+            self._toggle(self.highlighted)
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        """By the mouse."""
+        event.stop()
+        self._toggle(event.option_index)
+
+    def action_cursor_down(self) -> None:
+        if self.highlighted is None or self.highlighted >= len(self._entries) - 1:
+            self.app.action_focus_next()
+        else:
+            super().action_cursor_down()
+
+    def action_cursor_up(self) -> None:
+        if not self.highlighted:
+            self.app.action_focus_previous()
+        else:
+            super().action_cursor_up()
+
+    def _toggle(self, place: int) -> None:
+        self._picked ^= {place}
+        self.replace_option_prompt_at_index(place, _shown(self._entries[place], place in self._picked))
+        self.post_message(self.Changed())
+
+
+def _shown(entry: Pick, picked: bool) -> Content:
+    return Content(f"[{'x' if picked else ' '}] {entry.words}")

@@ -1,0 +1,102 @@
+"""Looks at a host for servers and their settings: one program that reads, then the files of what may be offered."""
+
+from __future__ import annotations
+
+import shlex
+from typing import NamedTuple
+
+from cockpit.model.errors import ChangeRefused
+from cockpit.model.knobs import Knob
+from cockpit.tuning import files, plan
+from cockpit.tuning.files import HostFile
+from cockpit.tuning.remote import Remote
+from cockpit.tuning.scripts import HEAD
+from cockpit.tuning.servers import (
+    FILES,
+    PROCESSES,
+    Candidate,
+    Server,
+    parse_seen,
+    servers_in,
+    serving,
+    system_candidates,
+)
+from cockpit.tuning.tuner import Tuner
+
+# Prints facts, a line each, their parts by tabs. It reads /proc, asks ss, and tests whether files can be read.
+_LOOK = (
+    HEAD
+    + """
+printf 'user\\t%s\\n' "$(id -un)"
+for at in /proc/[0-9]*/comm; do
+    read -r name <"$at" || continue
+    case $name in NAMES) ;; *) continue ;; esac
+    at=${at%/comm}
+    read -r line <"$at/stat" || continue
+    set -f; set -- ${line##*) }; set +f
+    printf 'process\\t%s\\t%s\\t%s\\t' "${at#/proc/}" "$2" "$name"
+    tr '\\0\\n\\t' '\\t  ' <"$at/cmdline"
+    echo
+done 2>/dev/null
+ss -ltnpH 2>/dev/null | while read -r _ _ _ local _ users; do printf 'listen\\t%s\\t%s\\n' "$local" "$users"; done
+for file in FILES; do [ ! -r "$file" ] || printf 'file\\t%s\\n' "$file"; done
+"""
+)
+
+
+class Offered(NamedTuple):
+    """A knob that can be read there: its value (None: it is not set), and whether it is one to begin with."""
+
+    knob: Knob
+    value: str | None
+    usual: bool
+
+
+class Look(NamedTuple):
+    """What was found on a host. `serving` is the server that answers on the port asked about, where that is known."""
+
+    user: str
+    servers: tuple[Server, ...]
+    serving: Server | None
+    offered: tuple[Offered, ...]
+
+
+async def look(remote: Remote, host: str, port: int) -> Look:
+    """Everything that is worth offering on a host. Raises HostError, ChangeRefused where nothing can be run there."""
+    names = "|".join((*PROCESSES, "squid-*", r"\(squid*"))
+    script = _LOOK.replace("NAMES", names).replace("FILES", shlex.join(FILES))
+    done = await files.run(remote, script)
+    if done.exit_status != 0 and not done.stdout:
+        raise ChangeRefused(f"{host}: {files.why(done)}")
+    seen = parse_seen(done.stdout.decode("utf-8", "replace"))
+    servers = servers_in(seen, host, port)
+    chosen = serving(servers, port)
+    offered: list[Offered] = []
+    known: dict[str, HostFile | None] = {}
+    for server in servers:
+        begin_with = chosen is None or server is chosen
+        for candidate in server.candidates:
+            offered += await _offered(remote, candidate, known, begin_with)
+    for candidate in system_candidates(host):
+        offered += await _offered(remote, candidate, known, False)
+    names_once = {one.knob.name: one for one in reversed(offered)}
+    return Look(seen.user, tuple(servers), chosen, tuple(one for one in offered if names_once[one.knob.name] is one))
+
+
+async def _offered(
+    remote: Remote, candidate: Candidate, known: dict[str, HostFile | None], begin_with: bool
+) -> list[Offered]:
+    """The knob with its value; nothing where its value cannot be read."""
+    knob = candidate.knob
+    try:
+        if not knob.in_file:
+            return [Offered(knob, await Tuner().read(remote, knob), candidate.usual and begin_with)]
+        if knob.file not in known:
+            known[knob.file] = None
+            known[knob.file] = await files.read(remote, knob.host, knob.file)
+        file = known[knob.file]
+        if file is None:
+            return []
+        return [Offered(knob, plan.value_in(file, knob).value, candidate.usual and begin_with)]
+    except ChangeRefused:
+        return []

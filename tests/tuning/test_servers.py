@@ -1,0 +1,90 @@
+"""Which servers are recognised from what a host says, and what is offered for each."""
+
+from __future__ import annotations
+
+import pytest
+
+from cockpit.tuning.servers import MODULES, Seen, Server, parse_seen, servers_in, serving
+
+DEBIAN = f"""\
+user\troot
+process\t100\t1\tapache2\t/usr/sbin/apache2\t-k\tstart\t
+process\t101\t100\tapache2\t/usr/sbin/apache2\t-k\tstart\t
+process\t200\t1\tnginx\tnginx: master process /usr/sbin/nginx\t
+process\t300\t1\tsquid\t/usr/sbin/squid\t-sYC\t
+process\t400\t1\tjava\t/usr/bin/java\t-Dcatalina.base=/var/lib/tomcat10\torg.apache.catalina.startup.Bootstrap\t
+process\t500\t1\tjava\t/usr/bin/java\t-jar\tother.jar\t
+listen\t0.0.0.0:80\tusers:(("apache2",pid=101,fd=4),("apache2",pid=100,fd=4))
+listen\t[::]:8080\tusers:(("java",pid=400,fd=40))
+listen\t*:81\tusers:(("nginx",pid=200,fd=6))
+listen\t127.0.0.1:22\t
+file\t{MODULES}/mpm_prefork.load
+file\t{MODULES}/status.load
+file\t/var/log/apache2/error.log
+file\t/etc/default/tomcat10
+file\t/etc/shadow
+nonsense
+"""
+
+
+def found(text: str = DEBIAN, port: int = 80) -> dict[str, Server]:
+    return {server.title: server for server in servers_in(parse_seen(text), "web1", port)}
+
+
+def test_the_servers_of_a_debian_host() -> None:
+    servers = found()
+    assert set(servers) == {"Apache (prefork)", "nginx", "squid", "Tomcat10"}
+    apache = servers["Apache (prefork)"]
+    assert (apache.pattern, apache.processes, apache.ports) == ("apache2", 2, (80,))
+    assert apache.tail == ("tail -n 3 -F /var/log/apache2/error.log",)
+    assert apache.status[0].url == "http://localhost/server-status?auto"
+    knob = apache.candidates[1].knob
+    assert (knob.name, knob.host, knob.file) == (
+        "MaxSpareServers",
+        "web1",
+        "/etc/apache2/mods-available/mpm_prefork.conf",
+    )
+    assert (knob.test, knob.reload) == ("apachectl -t", "apachectl graceful")
+    assert servers["nginx"].ports == (81,)
+    assert {one.knob.section for one in servers["nginx"].candidates} == {None, "events {", "http {"}
+    (java,) = servers["Tomcat10"].candidates
+    assert (java.knob.kind, java.knob.key, java.knob.reload) == ("keyvalue", "JAVA_OPTS", "service tomcat10 restart")
+    assert servers["squid"].status[0].url == "http://localhost:3128/squid-internal-mgr/counters"
+
+
+def test_threads_for_an_mpm_with_threads() -> None:
+    apache = found(DEBIAN.replace("mpm_prefork", "mpm_event"))["Apache (event)"]
+    names = [one.knob.name for one in apache.candidates]
+    assert "MinSpareThreads" in names and "MinSpareServers" not in names
+    assert apache.candidates[0].knob.file.endswith("mpm_event.conf")
+
+
+def test_the_one_that_answers_on_the_targets_port() -> None:
+    servers = list(found().values())
+    assert serving(servers, 8080) is found()["Tomcat10"] or serving(servers, 8080).title == "Tomcat10"  # type: ignore[union-attr]
+    assert serving(servers, 9999) is None
+    assert serving(servers[:1], 9999) is servers[0]
+    assert serving([], 80) is None
+
+
+def test_java_without_tomcat_is_none() -> None:
+    assert servers_in(parse_seen("process\t5\t1\tjava\t/usr/bin/java\t-jar\tx.jar\n"), "h", 80) == []
+
+
+def test_of_several_demos_the_one_that_listens_on_the_port() -> None:
+    text = (
+        "process\t10\t1\tdemo-httpd\t/usr/bin/python\t-m\tcockpit.demo.webserver\t/tmp/it's a/httpd.conf\t\n"
+        "process\t20\t1\tdemo-httpd\t/usr/bin/python\t-m\tcockpit.demo.webserver\t/tmp/b/httpd.conf\t\n"
+        "process\t21\t20\tdemo-httpd\t/usr/bin/python\t\n"
+        'listen\t127.0.0.1:4000\tusers:(("demo-httpd",pid=10,fd=3))\n'
+        'listen\t127.0.0.1:4001\tusers:(("demo-httpd",pid=21,fd=3),("demo-httpd",pid=20,fd=3))\n'
+    )
+    (first,) = servers_in(parse_seen(text), "h", 4000)
+    (second,) = servers_in(parse_seen(text), "h", 4001)
+    assert first.candidates[0].knob.test.endswith("-t '/tmp/it'\"'\"'s a/httpd.conf'")
+    assert (second.candidates[0].knob.file, second.candidates[0].knob.reload) == ("/tmp/b/httpd.conf", "kill -USR1 20")
+
+
+@pytest.mark.parametrize("text", ["", "\t\t\t", "process\tx\ty\tnginx\n", "listen\tnowhere\tusers:((\n", "file\t/x\n"])
+def test_nonsense_is_passed_over(text: str) -> None:
+    assert parse_seen(text) == Seen()
