@@ -73,14 +73,15 @@ async def look(remote: Remote, host: str, port: int) -> Look:
     chosen = serving(servers, port)
     offered: list[Offered] = []
     known: dict[str, HostFile | None] = {}
-    for server in servers:
+    # The one that answers comes first: of two knobs of one name it is that one's which is offered.
+    for server in sorted(servers, key=lambda server: server is not chosen):
         begin_with = chosen is None or server is chosen
         for candidate in server.candidates:
             offered += await _offered(remote, candidate, known, begin_with)
     for candidate in system_candidates(host):
         offered += await _offered(remote, candidate, known, False)
-    names_once = {one.knob.name: one for one in reversed(offered)}
-    return Look(seen.user, tuple(servers), chosen, tuple(one for one in offered if names_once[one.knob.name] is one))
+    first = {one.knob.name: one for one in reversed(offered)}
+    return Look(seen.user, tuple(servers), chosen, tuple(one for one in offered if first[one.knob.name] is one))
 
 
 async def _offered(
