@@ -23,16 +23,33 @@ def edges_for(histogram: Histogram, most: int) -> tuple[int, ...]:
 
     Of the series of steps, the finest that fits. Where even decades do not fit, the last bucket is wider.
     """
-    if not histogram.count or most < 1:
+    if not histogram.count:
         return ()
     # Values count as the lower bound of their place in the histogram, which may lie just below the least value.
-    low, high = max(1, lower_bound(int(histogram.indices[0]))), max(1, histogram.max_ns)
+    return edges_between(lower_bound(int(histogram.indices[0])), histogram.max_ns, most)
+
+
+def edges_between(low: int, high: int, most: int) -> tuple[int, ...]:
+    """As `edges_for`, of buckets that hold every value from `low` to `high` (ns)."""
+    if most < 1:
+        return ()
+    low, high = max(1, low), max(1, high)
     edges: tuple[int, ...] = ()
     for steps in _SERIES:
         edges = _covering(steps, low, high)
         if len(edges) - 1 <= most:
             return edges
     return (*edges[:most], edges[-1])
+
+
+def edges_filling(low: int, high: int, number: int) -> tuple[int, ...]:
+    """As `edges_between`, but `number` buckets: those that are over go on upwards, as finely."""
+    edges = edges_between(low, high, number)
+    steps = next((steps for steps in _SERIES if edges == _covering(steps, max(1, low), max(1, high))), None)
+    if steps is None:
+        return edges
+    above = _covering(steps, edges[0], edges[-1] * 10 ** (number + 1))
+    return above[: number + 1]
 
 
 def _covering(steps: Sequence[float], low: int, high: int) -> tuple[int, ...]:

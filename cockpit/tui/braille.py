@@ -3,37 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
-# Dots of a cell's left and right column, lit from the bottom up.
-_LEFT = (0x00, 0x40, 0x44, 0x46, 0x47)
-_RIGHT = (0x00, 0x80, 0xA0, 0xB0, 0xB8)
+# A cell's dots from the bottom up, in its left and in its right column.
+_LEFT = (0x40, 0x04, 0x02, 0x01)
+_RIGHT = (0x80, 0x20, 0x10, 0x08)
 _BARS = " ▁▂▃▄▅▆▇█"
 
 
-def area(values: Sequence[float | None], top: float, height: int) -> list[str]:
+def area(values: Sequence[float | None], top: float, height: int, marks: Sequence[Sequence[float]] = ()) -> list[str]:
     """Lines, top first, of one column of dots per value; `top` fills the height. None leaves its column empty.
 
-    A value of 0 still shows one dot: something was there, and it was nothing.
+    A value of 0 still shows one dot: something was there, and it was nothing. `marks` are further values of each
+    column, a dot each.
     """
-    dots = [_dots(value, top, height * 4) for value in values]
+    dots = [0 if value is None else (1 << _dots(value, top, height * 4)) - 1 for value in values]
+    for at, more in enumerate(marks):
+        for value in more:
+            dots[at] |= 1 << (_dots(value, top, height * 4) - 1)
     if len(dots) % 2:
         dots.append(0)
     lines = []
     for row in range(height):
         floor = (height - 1 - row) * 4
         cells = zip(dots[0::2], dots[1::2], strict=True)
-        lines.append("".join(_cell(left - floor, right - floor) for left, right in cells))
+        lines.append("".join(_cell(left >> floor & 15, right >> floor & 15) for left, right in cells))
     return lines
 
 
-def _dots(value: float | None, top: float, most: int) -> int:
-    if value is None:
-        return 0
+def _dots(value: float, top: float, most: int) -> int:
     return max(1, min(most, round(value / top * most))) if top > 0 else 1
 
 
+@cache
 def _cell(left: int, right: int) -> str:
-    code = _LEFT[max(0, min(4, left))] | _RIGHT[max(0, min(4, right))]
+    code = sum(dot for at, dot in enumerate(_LEFT) if left >> at & 1)
+    code += sum(dot for at, dot in enumerate(_RIGHT) if right >> at & 1)
     return chr(0x2800 + code) if code else " "
 
 

@@ -29,6 +29,15 @@ class Helping(Protocol):
     def help_screen(self) -> Screen[None]: ...
 
 
+_OVER_TIME = (
+    ("← → PgUp PgDn", "move the cursor; what is under it is named beside the titles of both charts"),
+    ("Home  End", "to the first cell, to the newest"),
+    ("[  ]", "to the marker or the beginning of a row before, after; its words stand beside its letter"),
+    ("Enter", "all of the screen as it was then"),
+    ("i  o", "zoom in, out"),
+    ("l", "all markers with their words"),
+    ("Esc", "out of the charts: the arrows choose rows of the runs table again"),
+)
 _SCROLL = ("↑ ↓ PgUp PgDn", "scroll")
 _FAR = ("g  G", "to the first line, to the last")
 _OUT = ("Esc", "out of it: the arrows choose rows of the runs table again")
@@ -67,7 +76,9 @@ _NAMES = {"nets": "interfaces", "page": "status page"}
 
 
 def focus_of(scene: Scene) -> Focus:
-    """What the arrows act on: the detail of the host looked at, or the runs table."""
+    """What the arrows act on: the charts over time, the detail of the host looked at, or the runs table."""
+    if scene.view.cursor is not None:
+        return Focus("the charts over time", _OVER_TIME)
     host = scene.host
     if host is None or not scene.view.inside:
         return Focus("the runs table", _ROWS)

@@ -19,10 +19,12 @@ from textual.widget import Widget
 from cockpit.tui.cells import EMPTY, Line, clip
 from cockpit.tui.scene import Scene
 
-ROLES = ("text", "strong", "dim", "rule", "chart", "mark", "warn", "alarm", "key", "focus", "band")
+# Shades of a heat map, the faintest first, and a line drawn over each: glyphs tell them too.
+HEAT = ("heat1", "heat2", "heat3", "heat4", "on_heat1", "on_heat2", "on_heat3", "on_heat4")
+ROLES = ("text", "strong", "dim", "rule", "chart", "mark", "warn", "alarm", "key", "focus", "band", *HEAT)
 
 # Roles of which a blank is seen too.
-_FILLED = ("alarm", "focus")
+_FILLED = ("alarm", "focus", "band", *HEAT)
 
 
 class Lines(Widget):
@@ -42,6 +44,14 @@ class Lines(Widget):
     Lines > .lines--alarm { color: $cockpit-alarm; text-style: bold reverse; }
     Lines > .lines--key { color: $cockpit-strong; text-style: bold; }
     Lines > .lines--band { color: $cockpit-chart; background: $cockpit-rule; }
+    Lines > .lines--heat1 { color: $cockpit-chart 55%; background: $cockpit-chart 15%; }
+    Lines > .lines--heat2 { color: $cockpit-chart 70%; background: $cockpit-chart 35%; }
+    Lines > .lines--heat3 { color: $cockpit-chart 90%; background: $cockpit-chart 60%; }
+    Lines > .lines--heat4 { color: $cockpit-chart; background: $cockpit-chart; }
+    Lines > .lines--on_heat1 { color: $cockpit-strong; background: $cockpit-chart 15%; }
+    Lines > .lines--on_heat2 { color: $cockpit-strong; background: $cockpit-chart 35%; }
+    Lines > .lines--on_heat3 { color: $cockpit-strong; background: $cockpit-chart 60%; }
+    Lines > .lines--on_heat4 { color: $background; background: $cockpit-chart; }
     Lines > .lines--focus { color: $cockpit-strong; background: $cockpit-rule; }
     """
 

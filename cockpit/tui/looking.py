@@ -38,7 +38,7 @@ def entered(scene: Scene, alone: bool) -> View:
     view = scene.view
     if view.inside:
         return left(view)
-    return replace(view, room="alone") if alone else replace(view, entered=True)
+    return replace(view, cursor=None, room="alone") if alone else replace(view, cursor=None, entered=True)
 
 
 def left(view: View) -> View:
@@ -50,16 +50,19 @@ def next_room(scene: Scene) -> View:
     """The host looked at alone, then all of them side by side, then their column again."""
     rooms: tuple[HostRoom, ...] = ("column", "alone", "all") if len(scene.hosts) > 1 else ("column", "alone")
     at = rooms.index(scene.view.room) if scene.view.room in rooms else 0
-    return replace(scene.view, room=rooms[(at + 1) % len(rooms)])
+    return replace(scene.view, cursor=None, room=rooms[(at + 1) % len(rooms)])
 
 
 def back(view: View) -> View:
-    """One step back: to the newest line of a tail, out of the detail, then to how the screen is at first."""
+    """One step back: out of the charts, to the newest line of a tail, out of the detail, then to how the screen is at
+    first."""
+    if view.cursor is not None:
+        return replace(view, cursor=None)
     if view.held is not None:
         return _at_rest(view)
     if view.inside:
         return left(view)
-    return replace(_at_rest(view), row=None, frozen=None, averages=False, filter="")
+    return replace(_at_rest(view), row=None, frozen=None, averages=False, filter="", span=None)
 
 
 def frozen(scene: Scene) -> View:

@@ -14,12 +14,13 @@ from textual.content import Content
 from textual.screen import Screen
 
 from cockpit.tui.cells import fit
+from cockpit.tui.cursor import ALONG
 from cockpit.tui.keys import bindings_of, names_of
 
 # Cells: of the palette, and of its first column.
 _WIDTH, _TITLE = 84, 30
 # What moves a cursor is no command; opening what the arrows stand on is one.
-_MOVES = frozenset({"up", "down", "pageup", "pagedown", "g", "G", "escape"})
+_MOVES = frozenset({"up", "down", "g", "G", "escape", *ALONG})
 
 # The palette and tooltips as the dialogs look.
 STYLE = """

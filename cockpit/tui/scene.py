@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 from cockpit.analysis.arms import RowVerdicts, row_before
+from cockpit.analysis.stretches import Stretch, Stretches
 from cockpit.analysis.verdict import Verdict
 from cockpit.model.host_state import HostState, TailPane
 from cockpit.model.state import LoadSecond, Segment, State
 from cockpit.session.controls import Action
+from cockpit.tui.window import AXIS, Window, window_for
 
-LatencyView = Literal["histogram", "percentiles"]
+LatencyView = Literal["histogram", "heat map", "percentiles"]
 ProcessOrder = Literal["pid", "cpu", "rss", "own", "age", "start", "command"]
 # How much of the screen the hosts have: their column, all of it for the one looked at, all of it for all of them.
 HostRoom = Literal["column", "alone", "all"]
 
-LATENCY_VIEWS: tuple[LatencyView, ...] = ("histogram", "percentiles")
+LATENCY_VIEWS: tuple[LatencyView, ...] = ("histogram", "heat map", "percentiles")
 PROCESS_ORDERS: tuple[ProcessOrder, ...] = ("pid", "cpu", "rss", "own", "age", "start", "command")
 
 
@@ -39,7 +42,8 @@ class View:
     `details` is by host name; `averages` puts those of the row looked at in the place of every one. `entered`: the
     arrows act on the detail of the host looked at, which begins `scroll` lines down (a tail: ends so many lines up).
     `chosen` is a process by (pid, start). `frozen` is the state of which the hosts are shown, `held` the tail as it
-    was when somebody began to look back; None is: as they are now.
+    was when somebody began to look back; None is: as they are now. `cursor` is the instant of the cursor in the charts
+    over time, None: the arrows are not there; `span` how many seconds a cell of these charts is, None: see window_for.
     """
 
     host: int = 0
@@ -57,6 +61,8 @@ class View:
     chosen: tuple[int, int] | None = None
     frozen: State | None = None
     held: TailPane | None = None
+    cursor: float | None = None
+    span: float | None = None
 
     @property
     def inside(self) -> bool:
@@ -68,8 +74,8 @@ class View:
 class Scene:
     """`mode` and `condition` are the session's words for itself; `trouble` says why nothing is recorded.
 
-    `position` is the instant under the cursor where that is not the state's own time; `lost` says what of a recording
-    is damaged and left out; `verdicts` are kept from scene to scene.
+    `position` is the instant of a replay where that is not the state's own time; `lost` says what of a recording is
+    damaged and left out; `verdicts` and `stretches` are kept from scene to scene.
     """
 
     state: State
@@ -83,6 +89,7 @@ class Scene:
     trouble: str = ""
     lost: tuple[str, ...] = ()
     verdicts: RowVerdicts = field(default_factory=RowVerdicts)
+    stretches: Stretches = field(default_factory=Stretches)
 
     @property
     def now(self) -> float:
@@ -144,6 +151,29 @@ class Scene:
         whole = [second for second in state.seconds[-2:] if second.second < state.seconds[-1].second]
         started = next(segment.start for segment in state.segments if segment.run == state.running)
         return whole[0] if whole and whole[0].end > started else state.seconds[-1]
+
+    def window(self, width: int) -> Window:
+        """What the charts over time show in `width` cells."""
+        return window_for(self.now, max(2, width - AXIS - 1), self.view.span, self.view.cursor)
+
+    def cursor(self, window: Window) -> float | None:
+        """Where the cursor stands in that window, at the beginning of a cell: that of `now` where a replay went back
+        behind it. None: there is no cursor."""
+        at = self.view.cursor
+        return None if at is None else window.instant(window.cell(min(at, self.now)))
+
+    def stretch(self, start: float, length: float) -> Stretch | None:
+        """The load from an instant on for `length` s, of whole seconds; without one that has only just begun."""
+        return self.stretches.of(self.state.seconds, int(start), max(1, int(length)), self._until)
+
+    @cached_property
+    def _until(self) -> int:
+        """The first second that is not drawn."""
+        seconds = self.state.seconds
+        if not seconds:
+            return 0
+        begun = self.state.running is not None and seconds[-1].end - seconds[-1].start < 0.5
+        return seconds[-1].second + (not begun)
 
 
 def details_of(host: HostState) -> tuple[Detail, ...]:

@@ -15,7 +15,8 @@ _PANES = {
     "TopLine": "What is loaded, in which mode, session time, whether it is recorded; gen: CPU of the load processes "
     "and how late they come to what is due. Above 95 %, or 10 ms late, the generator and not the server sets the pace.",
     "Throughput": "Whole replies a second, as the load processes count them. ? explains the signs on the chart.",
-    "Latency": "Latency of the row that is looked at: every reply in it, at three digits. v shows it another way.",
+    "Latency": "Latency of the row that is looked at: every reply in it, at three digits. v: other views, "
+    "over time among them.",
     "Runs": "A row a run, and a new one at each change under load. ↑ ↓ choose one, c tells its verdict in full.",
     "HostPanes": "The servers, as the probe reads /proc over SSH: once a second, nothing installed. tab: the next one.",
     "HostLines": "The servers, a line each, as the probe reads /proc over SSH. p shows one on the whole screen.",

@@ -23,8 +23,9 @@ from cockpit.session.recording.reader import Recording
 from cockpit.session.recording.writer import RecordingWriter
 from cockpit.session.replay import ReplaySource
 from cockpit.tui.app import CockpitApp
+from cockpit.tui.signs import bands_of
 from cockpit.tui.widgets.runs import Runs
-from cockpit.tui.widgets.throughput import Throughput, bands_of
+from cockpit.tui.widgets.throughput import Throughput
 from tests.lab.cpus import generator_cpu
 from tests.lab.lab import Host
 

@@ -7,11 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from cockpit.analysis.buckets import edges_for
+from cockpit.analysis.buckets import edges_filling, edges_for
 from cockpit.model.histogram import Histogram
 from cockpit.tui import braille
 from cockpit.tui.cells import clip, ends, fit, length, packed, right, rule
-from cockpit.tui.widgets.throughput import nice_ceiling, window_for
+from cockpit.tui.widgets.throughput import nice_ceiling
+from cockpit.tui.window import SCALES, Window, closer, wider, window_for
 
 WORDS = st.text(alphabet="ab 日本語é", max_size=30)
 
@@ -79,6 +80,15 @@ def test_buckets_are_as_fine_as_the_room_allows() -> None:
     assert len(edges_for(histogram, 8)) == 7
 
 
+@given(st.integers(0, 10**10), st.integers(0, 10**10), st.integers(1, 40))
+def test_buckets_that_fill_a_height_hold_the_range_and_are_as_many(one: int, two: int, number: int) -> None:
+    low, high = sorted((one, two))
+    edges = edges_filling(low, high, number)
+    assert len(edges) == number + 1 or len(edges_for(Histogram.of([low, high]), number)) - 1 == number
+    assert list(edges) == sorted(set(edges))
+    assert edges[0] <= max(1, low) and edges[-1] > high
+
+
 @given(st.floats(0.01, 1e9))
 def test_the_top_of_the_axis_is_above_the_figures_and_not_far(value: float) -> None:
     assert value <= nice_ceiling(value)
@@ -89,5 +99,33 @@ def test_the_window_moves_in_steps_and_always_holds_the_present() -> None:
     windows = [window_for(now, 50) for now in range(300)]
     assert all(window.first <= now < window.first + window.seconds for now, window in enumerate(windows))
     assert all(0 <= window.cell(now + 0.9) < 50 for now, window in enumerate(windows))
-    assert [windows[now].dots for now in (0, 24, 25, 49, 50, 299)] == [4, 4, 2, 2, 1, 1]
+    assert [windows[now].span for now in (0, 24, 25, 49, 50, 299)] == [0.5, 0.5, 1, 1, 2, 2]
     assert len({window.first for window in windows}) == 21
+
+
+@given(st.floats(0, 40_000), st.floats(0, 1), st.integers(10, 200), st.sampled_from([None, *SCALES]))
+def test_the_window_holds_the_cursor_wherever_it_is(now: float, share: float, cells: int, span: float | None) -> None:
+    without = window_for(now, cells, span)
+    assert without.first <= now < without.end
+    cursor = now * share // without.span * without.span
+    window = window_for(now, cells, span, cursor)
+    assert 0 <= window.cell(cursor) < cells
+    assert window.first % window.span == 0, "cells begin at the same instants wherever the window is"
+    assert window == without or cursor < without.first
+
+
+def test_zooming_out_ends_where_all_of_the_session_is_in_sight() -> None:
+    now, span = 3600.0, None
+    seen = []
+    for _ in range(12):
+        window = window_for(now, 60, span)
+        seen.append(window.span)
+        span = wider(window, now)
+    assert seen[:7] == [2, 4, 10, 20, 60, 120, 120]
+    assert window.first == 0
+    assert closer(Window(0, 4.0, 60)) == 2
+    assert closer(Window(0, 0.5, 60)) == 0.5
+
+
+def test_a_column_of_several_seconds_shows_the_least_solid_and_more_as_dots() -> None:
+    assert braille.area([1.0, 1.0], 4, 1, [(2.0, 4.0), ()]) == ["⣅"]

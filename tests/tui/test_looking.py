@@ -8,6 +8,7 @@ from cockpit.model import events as ev
 from cockpit.session.controls import Controls
 from cockpit.tui.screens.help import HelpScreen, help_table
 from cockpit.tui.screens.main import MainScreen
+from cockpit.tui.screens.over_time import OverTime
 from cockpit.tui.screens.prompt import FilterScreen
 from cockpit.tui.widgets.footer import Footer
 from cockpit.tui.widgets.hosts import HostPanes
@@ -198,7 +199,8 @@ async def test_pages_belong_to_the_session_until_the_arrows_are_in_a_detail() ->
 
 
 def test_no_key_of_the_screen_is_one_that_a_terminal_multiplexer_eats() -> None:
-    keys = {key for binding in MainScreen.BINDINGS for key in binding.key.split(",")}  # type: ignore[union-attr]
+    bindings = [*MainScreen.BINDINGS, *OverTime.BINDINGS]
+    keys = {key for binding in bindings for key in binding.key.split(",")}  # type: ignore[union-attr]
     assert not keys & {"ctrl+a", "ctrl+b", "shift+up", "shift+down", "shift+left", "shift+right"}
 
 
@@ -208,7 +210,28 @@ async def test_help_names_every_key_of_the_screen() -> None:
         await until(pilot, lambda: isinstance(pilot.app.screen, HelpScreen))
         controls: Controls = source.controls
         named = " ".join(str(cell) for cell in help_table(controls.actions).columns[0].cells)
-        for key in ["t", "v", "b", "d", "D", "w", "p", "f", "s", "S", "/", "Enter", "tab", "?", "q"]:
+        for key in [
+            "t",
+            "v",
+            "b",
+            "c",
+            "e",
+            "i",
+            "o",
+            "l",
+            "d",
+            "D",
+            "w",
+            "p",
+            "f",
+            "s",
+            "S",
+            "/",
+            "Enter",
+            "tab",
+            "?",
+            "q",
+        ]:
             assert key in named.split()
 
 

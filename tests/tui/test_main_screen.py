@@ -37,10 +37,12 @@ async def test_the_screen_follows_the_session() -> None:
         assert clock(EVENTS[-1].t) in shown(pilot)
 
 
-async def test_v_turns_latency_from_histogram_to_percentiles_and_back() -> None:
+async def test_v_turns_latency_from_histogram_to_heat_map_to_percentiles_and_back() -> None:
     async with driven(EVENTS) as (pilot, _):
         latency = main(pilot.app).query_one(Latency)
         before = text_of(latency)
+        await press(pilot, "v")
+        assert "over time" in text_of(latency)
         await press(pilot, "v")
         assert "first byte ms" in text_of(latency)
         await press(pilot, "v")

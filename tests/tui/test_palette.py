@@ -106,6 +106,7 @@ def told(pilot: Pilot[object]) -> str:
     ("keys", "first"),
     [
         ((), "the runs table"),
+        (("e", "left"), "the charts over time"),
         (("enter",), "processes of web1"),
         (("enter", "d"), "cores of web1"),
     ],

@@ -78,3 +78,16 @@ def test_verdict(snap_compare: Compare, size: tuple[int, int]) -> None:
         await at_rest(pilot)
 
     assert snap_compare(app, terminal_size=size, run_before=pressed)
+
+
+@pytest.mark.parametrize("size", [(120, 40), (80, 24)], ids=["wide", "narrow"])
+def test_heat_map(snap_compare: Compare, size: tuple[int, int]) -> None:
+    events = Scenario().events(99.0)
+    app, source = scripted_app(events)
+
+    async def pressed(pilot: Pilot[object]) -> None:
+        await settled(pilot, source, len(events))
+        await press(pilot, "v", "e", *["left_square_bracket"] * 4)
+        await at_rest(pilot)
+
+    assert snap_compare(app, terminal_size=size, run_before=pressed)

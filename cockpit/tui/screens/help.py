@@ -24,7 +24,15 @@ _SCREEN_KEYS = (
         "costs, Enter again applies it as one change. ^G guards: undone after 60 s unless ^Y keeps it. ^Z undoes the "
         "last one, ^F flips it back and forth under a run of its own (A-B-A-B), Tab: earlier changes, actions",
     ),
-    ("v", "latency as a histogram or as a table of percentiles"),
+    ("v", "latency as a histogram, as a heat map over time, or as a table of percentiles"),
+    (
+        "e",
+        "examine the charts over time: ← → PgUp PgDn Home End move a cursor, [ ] take it to a marker or a row, what is "
+        "under it is named beside the panes' titles. Enter shows all of the screen as it was then. Esc leads out "
+        "again. A click on a chart does it too",
+    ),
+    ("i  o", "zoom the charts over time in, or out to the whole session; the right end of the axis says the scale"),
+    ("l", "list of the markers with their words; Enter takes the cursor to one"),
     ("↑ ↓", "choose a row of the runs table: latency shows that row; Esc follows the newest again"),
     ("b", "make the chosen row the baseline that rows are compared with"),
     (
@@ -54,10 +62,21 @@ READING = (
         "throughput",
         "Replies a second. A letter with a thread below it is a change, ▸ a note, ! above the chart a lost host, "
         "R a restart of the server's parent process, ± the load altered by hand; "
-        "a number on the time axis is where that row of the runs table begins. No dots: no load was running.",
+        "a number on the time axis is where that row of the runs table begins (one cell beside, or left out, where it "
+        "would hide ▒ or x). No dots: no load was running.",
     ),
     ("▒ on the axis", "In that second the load generator was the bottleneck, not the server: do not trust it."),
-    ("x on the axis", "In that second some requests failed."),
+    ("x on the axis", "In that second some requests failed. Zoomed out, one such second marks its cell."),
+    (
+        "cell",
+        "How much time a cell of the charts is stands at the right end of the axis. From 4 s on each column is several "
+        "seconds: solid up to the least replies a second among them, a dot for the mean, a dot for the most.",
+    ),
+    (
+        "heat map",
+        "Latency upwards, ms from where a line begins, time as in the chart above. ░ ▒ ▓ █: which share of the "
+        "replies of that time took so long. ─ is p50, ═ is p99, ≡ both. > and <: that end holds what is beyond, too.",
+    ),
     (
         "service",
         "Time from the first byte sent (or the connection begun) to the last byte read. A closed load waits for each "

@@ -10,15 +10,16 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.events import Key, Resize
-from textual.screen import Screen
 
 from cockpit.analysis.arms import RowVerdicts
+from cockpit.analysis.stretches import Stretches
 from cockpit.model.errors import CockpitError
 from cockpit.model.text import neutral
 from cockpit.session.controls import Action
 from cockpit.session.loop import Session
 from cockpit.tui import looking
 from cockpit.tui.commands import main_commands
+from cockpit.tui.cursor import ALONG
 from cockpit.tui.hints import Hints
 from cockpit.tui.keys import main_help
 from cockpit.tui.lines import Lines
@@ -27,6 +28,7 @@ from cockpit.tui.scene import LATENCY_VIEWS, Scene, View
 from cockpit.tui.screens.asking import attend
 from cockpit.tui.screens.compare import CompareScreen
 from cockpit.tui.screens.help import HelpScreen
+from cockpit.tui.screens.over_time import OverTime
 from cockpit.tui.screens.prompt import FilterScreen, OneLine, PromptScreen
 from cockpit.tui.screens.tuning import TuningScreen
 from cockpit.tui.widgets.footer import Footer
@@ -39,6 +41,7 @@ from cockpit.tui.widgets.position import Position
 from cockpit.tui.widgets.runs import Runs
 from cockpit.tui.widgets.throughput import Throughput
 from cockpit.tui.widgets.topline import TopLine
+from cockpit.tui.window import AXIS
 
 # Seconds between two frames. A terminal that is slower than this misses frames, never events.
 FRAME = 0.5
@@ -62,7 +65,7 @@ def layout_for(width: int, height: int) -> str:
     return "narrow" if width >= 72 and height >= 20 else "tiny"
 
 
-class MainScreen(Screen[None]):
+class MainScreen(OverTime):
     """Everything at a glance."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -131,7 +134,7 @@ class MainScreen(Screen[None]):
         self.autostart = autostart
         self.hints = hints
         self.view = View()
-        self.verdicts = RowVerdicts()
+        self.verdicts, self.stretches = RowVerdicts(), Stretches()
         self._drawn: tuple[object, ...] = ()
 
     def compose(self) -> ComposeResult:
@@ -175,6 +178,7 @@ class MainScreen(Screen[None]):
             trouble=recorder.trouble if recorder else "",
             lost=controls.lost,
             verdicts=self.verdicts,
+            stretches=self.stretches,
         )
 
     def frame(self, anew: bool = False) -> None:
@@ -266,8 +270,10 @@ class MainScreen(Screen[None]):
             self._look(looking.next_detail(self.scene(), step))
 
     def action_enter(self) -> None:
-        """The arrows act on that detail, or on the runs table again."""
-        if self._has_hosts():
+        """The arrows act on that detail, or on the runs table again. From the charts: to the instant of the cursor."""
+        if self.view.cursor is not None:
+            self._go_there()
+        elif self._has_hosts():
             self._look(looking.entered(self.scene(), alone=layout_for(*self.size) != "wide"))
 
     def action_averages(self) -> None:
@@ -293,8 +299,10 @@ class MainScreen(Screen[None]):
             self.action_row(step)
 
     def action_page(self, step: int) -> None:
-        """A page up or down in the detail."""
-        if self._inside():
+        """A page up or down in the detail, or a tenth of the charts."""
+        if self.view.cursor is not None:
+            self.action_along(step * max(1, (self.query_one(Throughput).size.width - AXIS) // 10))
+        elif self._inside():
             self._scroll(step * max(1, self.query_one(HostPanes).reach.page - 1))
 
     def action_far(self, step: int) -> None:
@@ -359,7 +367,7 @@ class MainScreen(Screen[None]):
             event.stop()
             event.prevent_default()
             return
-        if event.key in _SCROLLS and self._inside():
+        if (event.key in _SCROLLS and self._inside()) or (event.key in ALONG and self.view.cursor is not None):
             return
         action = next((action for action in self.session.controls.actions if _pressed(event, action)), None)
         if action is not None:

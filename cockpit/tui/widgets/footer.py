@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cockpit.session.controls import Action
 from cockpit.tui.cells import Line, ends, length, packed
+from cockpit.tui.cursor import ALONG
 from cockpit.tui.lines import Lines
 from cockpit.tui.scene import PROCESSES, Scene
 from cockpit.tui.words import key_name
@@ -13,12 +14,25 @@ _SCREEN: tuple[tuple[str, str, int], ...] = (
     ("t", "tune", 0),
     ("c", "compare", 0),
     ("v", "view", 0),
+    ("e", "examine", 0),
     ("tab", "host", 2),
     ("d", "detail", 1),
     ("Enter", "into it", 1),
     ("p", "larger", 1),
     ("w", "averages", 1),
     ("b", "baseline", 0),
+    ("i o", "zoom", 0),
+    ("l", "markers", 0),
+)
+# While they move the cursor in the charts over time.
+_OVER_TIME: tuple[tuple[str, str, int], ...] = (
+    ("← →", "move", 0),
+    ("Esc", "back", 0),
+    ("[ ]", "to a marker", 0),
+    ("Enter", "go there", 0),
+    ("i o", "zoom", 0),
+    ("l", "markers", 0),
+    ("v", "view", 0),
 )
 # While the arrows act on the detail of a host.
 _INSIDE: tuple[tuple[str, str, int], ...] = (
@@ -41,11 +55,12 @@ class Footer(Lines):
 
     def draw(self, scene: Scene, width: int, height: int) -> list[Line]:
         always = packed([_key(*entry) for entry in _ALWAYS], width)
-        offered = [_action(action) for action in scene.actions if action.footer]
+        taken = () if scene.view.cursor is None else ALONG
+        offered = [_action(action) for action in scene.actions if action.footer and action.keys[0] not in taken]
         room = width - length(always) - 2
         own = [_key(key, label) for key, label, hosts in _own(scene) if len(scene.hosts) >= hosts]
         # Where the arrows went is what the person wants to know first.
-        keys = [*own, *offered] if _inside(scene) else [*offered, *own]
+        keys = [*own, *offered] if _inside(scene) or scene.view.cursor is not None else [*offered, *own]
         return [ends(packed(keys, room), always, width)]
 
 
@@ -55,6 +70,8 @@ def _inside(scene: Scene) -> bool:
 
 def _own(scene: Scene) -> tuple[tuple[str, str, int], ...]:
     """The screen's own keys, those of use where the arrows are."""
+    if scene.view.cursor is not None:
+        return _OVER_TIME
     if scene.host is None or not scene.view.inside:
         return _SCREEN
     of_processes = _OF_PROCESSES if scene.detail(scene.host) == PROCESSES else ()

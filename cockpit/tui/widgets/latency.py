@@ -1,4 +1,5 @@
-"""Latency of one row of the runs table: a line of percentiles over a histogram or a table of percentiles."""
+"""Latency: a line of percentiles over a histogram or a table of percentiles of one row of the runs table, or a heat
+map of all of them over time."""
 
 from __future__ import annotations
 
@@ -10,17 +11,21 @@ from cockpit.model.state import Segment
 from cockpit.model.text import milliseconds, si
 from cockpit.tui.braille import bar
 from cockpit.tui.cells import Line, centred, fit, right, rule
-from cockpit.tui.lines import Lines
-from cockpit.tui.scene import LatencyView, Scene
+from cockpit.tui.scene import Scene
+from cockpit.tui.widgets.charts import Chart
+from cockpit.tui.widgets.heat import heat_map
 
 # Those that matter most first: the room decides how many are shown.
 _PERCENTS = (50, 99, 100, 90, 95, 99.9, 75, 98, 80, 66)
 
 
-class Latency(Lines):
-    """`view.latency` names which of `_VIEWS` is drawn below the line of percentiles."""
+class Latency(Chart):
+    """`view.latency` names which of `_VIEWS` is drawn below the line of percentiles, or the heat map."""
 
     def draw(self, scene: Scene, width: int, height: int) -> list[Line]:
+        self.window = scene.window(width) if scene.view.latency == "heat map" else None
+        if self.window is not None and scene.state.seconds:
+            return heat_map(scene, self.window, width, height)
         row = scene.row
         if row is None or not row.counts.latency.count:
             waiting = "no replies in this row yet" if row else "latencies of the replies will stand here"
@@ -29,7 +34,7 @@ class Latency(Lines):
         title: Line = (("latency", "strong"), (f" {row.counts.latency_name}, row {row.number}", "dim"))
         return [
             rule(title, percentile_line(row.counts.latency), width),
-            *_VIEWS[scene.view.latency](row, width, height - 1),
+            *_VIEWS.get(scene.view.latency, _histogram)(row, width, height - 1),
         ]
 
 
@@ -82,8 +87,8 @@ def _percentiles(row: Segment, width: int, height: int) -> list[Line]:
     return lines
 
 
-# A further view, such as a heat map over time, is one more entry here and in LATENCY_VIEWS.
-_VIEWS: dict[LatencyView, Callable[[Segment, int, int], list[Line]]] = {
+# Views of one row.
+_VIEWS: dict[str, Callable[[Segment, int, int], list[Line]]] = {
     "histogram": _histogram,
     "percentiles": _percentiles,
 }

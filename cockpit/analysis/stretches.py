@@ -1,0 +1,127 @@
+"""Seconds of load taken together, as a chart needs them that has fewer columns than there were seconds."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from cockpit.model.histogram import Histogram
+from cockpit.model.state import LoadSecond
+
+# A long stretch is added up from shorter ones, which are kept: length (s) -> length of its parts.
+_PARTS = {20: 10, 30: 10, 60: 30, 120: 60, 150: 30, 300: 150, 600: 300, 900: 300, 1800: 900}
+# Ticks still come for seconds that lie at most so far behind the newest.
+_OPEN = 3
+_KEPT = 8192
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """`seconds` of load were seen over `covered` s: what they add up to.
+
+    `least` and `most` are the rates of single seconds, replies a second; one that ticks cover by less than half counts
+    only where there is no other. `failed` are requests, `failing` and `saturated` seconds: those with failures, and
+    those in which the generator was the bottleneck.
+    """
+
+    seconds: int
+    covered: float
+    completed: int
+    failed: int
+    failing: int
+    saturated: int
+    least: float
+    most: float
+    latency: Histogram
+
+    @property
+    def rate(self) -> float:
+        """Replies a second, the mean over the time that ticks cover."""
+        return self.completed / self.covered if self.covered > 0 else 0.0
+
+    @cached_property
+    def p1(self) -> float:
+        """Seconds, as the others."""
+        return self.latency.percentile(1)
+
+    @cached_property
+    def p50(self) -> float:
+        return self.latency.percentile(50)
+
+    @cached_property
+    def p99(self) -> float:
+        return self.latency.percentile(99)
+
+
+def of_seconds(seconds: Sequence[LoadSecond]) -> Stretch | None:
+    """All of them together; None for none."""
+    if not seconds:
+        return None
+    whole = [second.rate for second in seconds if second.end - second.start >= 0.5]
+    rates = whole or [second.rate for second in seconds]
+    return Stretch(
+        seconds=len(seconds),
+        covered=sum(second.end - second.start for second in seconds),
+        completed=sum(second.completed for second in seconds),
+        failed=sum(second.failed for second in seconds),
+        failing=sum(second.failed > 0 for second in seconds),
+        saturated=sum(second.saturated for second in seconds),
+        least=min(rates),
+        most=max(rates),
+        latency=Histogram.merged(second.latency for second in seconds),
+    )
+
+
+def joined(stretches: Iterable[Stretch | None]) -> Stretch | None:
+    """Several as one; None where there was no load in any."""
+    parts = [part for part in stretches if part is not None]
+    if len(parts) < 2:
+        return parts[0] if parts else None
+    return Stretch(
+        seconds=sum(part.seconds for part in parts),
+        covered=sum(part.covered for part in parts),
+        completed=sum(part.completed for part in parts),
+        failed=sum(part.failed for part in parts),
+        failing=sum(part.failing for part in parts),
+        saturated=sum(part.saturated for part in parts),
+        least=min(part.least for part in parts),
+        most=max(part.most for part in parts),
+        latency=Histogram.merged(part.latency for part in parts),
+    )
+
+
+class Stretches:
+    """Stretches of one session, kept: one that is over is added up once.
+
+    For a screen that draws the same ones again and again; going back in the session it finds the same ones.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, int], Stretch | None] = {}
+
+    def of(self, seconds: Sequence[LoadSecond], start: int, length: int, until: int) -> Stretch | None:
+        """What was from session second `start` on for `length` s, before second `until`; None: there was no load."""
+        key = (start, length)
+        if start >= until:
+            return None
+        if key in self._known:
+            return self._known[key]
+        over = bool(seconds) and start + length <= seconds[-1].second - _OPEN
+        part = _PARTS.get(length)
+        if part is None:
+            found = of_seconds(between(seconds, start, min(start + length, until)))
+        else:
+            found = joined(self.of(seconds, at, part, until) for at in range(start, start + length, part))
+        if over:
+            if len(self._known) >= _KEPT:
+                self._known.clear()
+            self._known[key] = found
+        return found
+
+
+def between(seconds: Sequence[LoadSecond], start: int, end: int) -> Sequence[LoadSecond]:
+    """Those from `start` on and before `end`."""
+    low, high = (bisect_left(seconds, at, key=lambda second: second.second) for at in (start, end))
+    return seconds[low:high]

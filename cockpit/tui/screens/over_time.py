@@ -1,0 +1,97 @@
+"""The keys of the charts over time: the cursor in them, how much time they show, the list of markers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+
+from cockpit.session.controls import Action
+from cockpit.session.loop import Session
+from cockpit.tui import cursor
+from cockpit.tui.scene import Scene, View
+from cockpit.tui.screens.markers import MarkersScreen
+from cockpit.tui.widgets.charts import Chart
+from cockpit.tui.widgets.throughput import Throughput
+
+# More cells than any terminal has seconds for.
+_FAR = 1 << 30
+
+
+class OverTime(Screen[None]):
+    """A screen with charts over time; `view` is where the person is looking."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("e", "cursor", "examine the charts"),
+        Binding("left", "along(-1)", "back in the charts"),
+        Binding("right", "along(1)", "on in the charts"),
+        Binding("home", f"along({-_FAR})", "to the first cell"),
+        Binding("end", f"along({_FAR})", "to the newest cell"),
+        Binding("left_square_bracket", "marker(-1)", "marker before"),
+        Binding("right_square_bracket", "marker(1)", "next marker"),
+        Binding("i", "zoom(-1)", "zoom in"),
+        Binding("o", "zoom(1)", "zoom out"),
+        Binding("l", "markers", "list of markers"),
+    ]
+
+    session: Session
+    view: View
+
+    def scene(self) -> Scene:
+        """What there is to draw now."""
+        raise NotImplementedError
+
+    def _look(self, view: View) -> None:
+        raise NotImplementedError
+
+    async def _carry_out(self, action: Action, answer: str) -> None:
+        raise NotImplementedError
+
+    def action_cursor(self) -> None:
+        """The arrows go into the charts over time, or out of them again."""
+        self._over_time(cursor.begun)
+
+    def action_along(self, cells: int) -> None:
+        """The cursor so many cells on."""
+        if self.view.cursor is not None:
+            self._over_time(cursor.moved, cells)
+
+    def action_marker(self, step: int) -> None:
+        """The cursor to the next marker or row."""
+        if self.view.cursor is not None:
+            self._over_time(cursor.to_marker, step)
+
+    def action_zoom(self, step: int) -> None:
+        """Less time across, or more."""
+        self._over_time(cursor.zoomed, step)
+
+    def action_markers(self) -> None:
+        """All markers with their words; the one picked has the cursor put on it."""
+
+        def picked(t: float | None) -> None:
+            if t is not None:
+                self._over_time(cursor.placed_at, t)
+
+        self.app.push_screen(MarkersScreen(self.scene()), picked)
+
+    def on_chart_pointed(self, event: Chart.Pointed) -> None:
+        """A click puts the cursor there."""
+        self._over_time(cursor.placed_at, event.t)
+
+    def _over_time(self, change: Callable[..., View], *more: float) -> None:
+        """Looks at the charts over time as `change(scene, window, …)` says, where they have room."""
+        chart = self.query_one(Throughput)
+        if chart.window is None or not chart.size.area:
+            self.app.notify("the charts over time have no room here: Esc brings them back, or a larger terminal")
+            return
+        self._look(change(self.scene(), chart.window, *more))
+
+    def _go_there(self) -> None:
+        """All of the screen as it was under the cursor, where the session can go there."""
+        window = self.query_one(Throughput).window
+        at = None if window is None else self.scene().cursor(window)
+        jump = next((action for action in self.session.controls.actions if action.name == "jump"), None)
+        if at is not None and jump is not None:
+            self.app.run_worker(self._carry_out(jump, f"{at:.1f}s"))

@@ -1,0 +1,97 @@
+"""What part of the session the charts over time show, the same for all of them, so that their columns line up."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+# Seconds a cell may stand for. Each is two columns of dots; up to 2 s a column is at most one second.
+SCALES = (0.5, 1.0, 2.0, 4.0, 10.0, 20.0, 60.0, 120.0, 300.0, 600.0, 1800.0)
+# As wide as the session fits, until it does not at a second a column; then the window moves along with it.
+_USUAL = SCALES[:3]
+
+# The window moves by so many columns at a time, at least by so many seconds: between two moves only the newest column
+# changes.
+_STEP = 10
+
+# Cells for the figures of the y axis and the axis itself.
+AXIS = 6
+
+# Cells between two labels of the time axis, so that they tell round instants.
+_LABELS = {0.5: 20, 10.0: 12, 300.0: 12, 600.0: 12, 1800.0: 12}
+_USUAL_LABELS = 15
+
+
+class Window(NamedTuple):
+    """From session second `first` on, `cells` of `span` seconds each."""
+
+    first: int
+    span: float
+    cells: int
+
+    @property
+    def seconds(self) -> int:
+        """How many seconds fit."""
+        return int(self.cells * self.span)
+
+    @property
+    def end(self) -> float:
+        """The first instant that is out of sight."""
+        return self.first + self.cells * self.span
+
+    @property
+    def labels(self) -> int:
+        """Cells between two labels of the axis."""
+        return _LABELS.get(self.span, _USUAL_LABELS)
+
+    def cell(self, t: float) -> int:
+        """Where an instant stands; below 0 or from `cells` on it is out of sight."""
+        return math.floor((t - self.first) / self.span)
+
+    def instant(self, cell: int) -> float:
+        """When a cell begins, session seconds."""
+        return self.first + cell * self.span
+
+    @property
+    def scale(self) -> str:
+        """In words, as in `2 s a cell`."""
+        return f"{length_words(self.span)} a cell"
+
+
+def window_for(now: float, cells: int, span: float | None = None, cursor: float | None = None) -> Window:
+    """So that `now` is inside: a young session from its beginning on; and the cursor, where there is one.
+
+    `span` None: as wide as fits, up to 2 s a cell.
+    """
+    if span is None:
+        span = next((scale for scale in _USUAL if now < int(cells * scale)), _USUAL[-1])
+    # Whole cells and whole seconds, whatever it moves by.
+    unit = max(1, int(span))
+
+    def steps(most: float) -> int:
+        return max(unit, min(int(most), int(cells * span)) // unit * unit)
+
+    step = steps(max(_STEP, _STEP * span / 2))
+    over = int(now) + 1 - int(cells * span)
+    first = max(0, -(-over // step) * step) if over > 0 else 0
+    if cursor is not None and cursor < first:
+        # Pages of half a window, each beginning where the one before had its middle.
+        page = steps(cells * span / 2)
+        first = int(cursor) // page * page
+    return Window(first, span, cells)
+
+
+def wider(window: Window, now: float) -> float:
+    """The next scale with more time across, at most that at which all of the session is in sight."""
+    at = SCALES.index(window.span)
+    return SCALES[at] if window.cells * window.span > now else SCALES[min(at + 1, len(SCALES) - 1)]
+
+
+def closer(window: Window) -> float:
+    """The next scale with less time across."""
+    return SCALES[max(0, SCALES.index(window.span) - 1)]
+
+
+def length_words(seconds: float) -> str:
+    """`0.5 s`, `20 s`, `5 min`."""
+    return f"{seconds:g} s" if seconds < 60 else f"{seconds / 60:g} min"

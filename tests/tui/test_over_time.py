@@ -1,0 +1,191 @@
+"""The keys of the charts over time, pressed: the cursor, zoom, markers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from cockpit.session.loop import Session
+from cockpit.session.recording.reader import Recording
+from cockpit.session.replay import ReplaySource
+from cockpit.tui.app import CockpitApp
+from cockpit.tui.screens.markers import MarkersScreen
+from cockpit.tui.widgets.footer import Footer
+from cockpit.tui.widgets.latency import Latency
+from cockpit.tui.widgets.throughput import Throughput
+from cockpit.tui.widgets.topline import TopLine
+from cockpit.tui.window import AXIS
+from tests.tui.driving import at_rest, driven, main, press, settled, text_of, until
+from tests.tui.scenario import Scenario
+
+EVENTS = Scenario().events(99)
+RECORDING = Path(__file__).parents[1] / "recordings" / "under-load.cockpit"
+
+
+def title(pilot: Pilot[object]) -> str:
+    return text_of(main(pilot.app).query_one(Throughput)).splitlines()[0]
+
+
+def cursor(pilot: Pilot[object]) -> float | None:
+    return main(pilot.app).view.cursor
+
+
+async def test_e_takes_the_arrows_into_the_charts_and_escape_out_again() -> None:
+    async with driven(EVENTS) as (pilot, source):
+        await press(pilot, "e", "left", "left", "right")
+        assert cursor(pilot) == 96
+        assert "00:01:36  no load" in title(pilot)
+        footer = main(pilot.app).query_one(Footer)
+        assert text_of(footer).strip().startswith("← → move")
+        assert source.controls.done == [], "the arrow is not the session's while the cursor is there"
+        await press(pilot, "home")
+        assert cursor(pilot) == 0
+        await press(pilot, "pagedown", "pagedown", "pageup", "right")
+        assert cursor(pilot) == pytest.approx(
+            2 * (main(pilot.app).query_one(Throughput).size.width - AXIS) // 10, abs=3
+        )
+        await press(pilot, "end")
+        assert cursor(pilot) == 98
+        await press(pilot, "escape")
+        assert cursor(pilot) is None
+        assert "no load now" in title(pilot)
+        assert "← → move" not in text_of(footer)
+        await press(pilot, "left")
+        await until(pilot, lambda: source.controls.done == [("back", "")])
+        await press(pilot, "e", "e")
+        assert cursor(pilot) is None
+
+
+async def test_both_charts_show_the_cursor_and_what_is_under_it() -> None:
+    async with driven(EVENTS) as (pilot, _):
+        await press(pilot, "v", "e", "home", *["right"] * 10)
+        above, below = (text_of(main(pilot.app).query_one(kind)).splitlines() for kind in (Throughput, Latency))
+        assert "00:00:20  1.19k req/s" in above[0]
+        assert "web1 cpu 78 %" in above[0]
+        assert "00:00:20  p50 14 p99 79" in below[0]
+        at = above[-1].index("▲")
+        assert above[2][at] == "│"
+        await press(pilot, "v", "v")
+        assert "p50 14 p99 79" in title(pilot), "where no heat map tells it"
+
+
+async def test_the_cursor_stays_at_its_instant_while_the_session_goes_on() -> None:
+    async with driven(Scenario().events(60)) as (pilot, source):
+        await press(pilot, "e", "left")
+        here, before = cursor(pilot), title(pilot)
+        source.push(*[event for event in EVENTS if event.t > 60])
+        await settled(pilot, source, len(EVENTS))
+        assert cursor(pilot) == here
+        assert title(pilot).split("req/s")[0] == before.split("req/s")[0]
+
+
+async def test_brackets_go_to_markers_and_rows_and_tell_them() -> None:
+    async with driven(EVENTS, size=(120, 40)) as (pilot, _):
+        await press(pilot, "e")
+        seen = []
+        for _ in range(8):
+            await press(pilot, "left_square_bracket")
+            seen.append(cursor(pilot))
+        assert seen == [90, 84, 82, 70, 44, 40, 4, 4]
+        await press(pilot, "right_square_bracket", "right_square_bracket", "right_square_bracket")
+        assert cursor(pilot) == 70 or cursor(pilot) == 44
+        await press(pilot, "end", *["left_square_bracket"] * 2)
+        assert "asked Ann about the disk" in text_of(main(pilot.app).query_one(Throughput))
+
+
+async def test_a_click_puts_the_cursor_there() -> None:
+    async with driven(EVENTS) as (pilot, _):
+        await press(pilot, "v")
+        await pilot.click(Throughput, offset=(AXIS + 1 + 20, 6))
+        await at_rest(pilot)
+        assert cursor(pilot) == 40
+        await pilot.click(Latency, offset=(AXIS + 1 + 7, 4))
+        await at_rest(pilot)
+        assert cursor(pilot) == 14
+        await pilot.click(Latency, offset=(2, 4))
+        await at_rest(pilot)
+        assert cursor(pilot) == 14, "the axis is no instant"
+        await press(pilot, "v", "escape")
+        await pilot.click(Latency, offset=(AXIS + 1 + 7, 4))
+        await at_rest(pilot)
+        assert cursor(pilot) is None, "a histogram is not over time"
+
+
+async def test_i_and_o_zoom_both_charts() -> None:
+    async with driven(EVENTS) as (pilot, _):
+        chart, heat = (main(pilot.app).query_one(kind) for kind in (Throughput, Latency))
+        await press(pilot, "v")
+        assert text_of(chart).splitlines()[-1].endswith("2 s a cell") or "2 s a cell" in text_of(chart)
+        await press(pilot, "o")
+        assert chart.window == heat.window
+        assert "2 s a cell" in text_of(chart), "all of the session is in sight"
+        await press(pilot, "i", "i", "i", "i")
+        assert "0.5 s a cell" in text_of(chart)
+        assert chart.window == heat.window
+        assert "00:01:10" in text_of(chart).splitlines()[-2] + text_of(chart)
+        await press(pilot, "e", "home")
+        assert chart.window is not None and chart.window.first == 0, "the window follows the cursor into the past"
+        await press(pilot, "o")
+        assert "1 s a cell" in text_of(chart)
+        assert cursor(pilot) == 0
+        await press(pilot, "escape", "escape")
+        assert main(pilot.app).view.span is None
+
+
+async def test_l_lists_the_markers_and_enter_takes_the_cursor_to_one() -> None:
+    async with driven(EVENTS) as (pilot, _):
+        await press(pilot, "l")
+        screen = pilot.app.screen
+        assert isinstance(screen, MarkersScreen)
+        listed = text_of(screen.query_one("OptionList"))
+        assert "00:00:40  A  MinSpareServers 5 → 20, MaxSpareServers 10 → 40" in listed
+        assert "asked Ann about the disk" in listed
+        await press(pilot, "up", "up", "enter")
+        assert cursor(pilot) == 70
+        assert "MaxConnectionsPerChild 10 → 1000" in text_of(main(pilot.app).query_one(Throughput))
+        await press(pilot, "l", "escape")
+        assert cursor(pilot) == 70
+
+
+async def test_without_markers_the_list_says_what_becomes_one() -> None:
+    async with driven(Scenario().events(20)) as (pilot, _):
+        await press(pilot, "l")
+        assert "none yet" in text_of(pilot.app.screen.query_one(".hint"))
+        await press(pilot, "enter", "l")
+        assert not isinstance(pilot.app.screen, MarkersScreen)
+
+
+@pytest.mark.parametrize("keys", [("e",), ("i",), ("o",), ("l", "enter")])
+async def test_where_the_charts_have_no_room_the_keys_say_so(keys: tuple[str, ...]) -> None:
+    async with driven(EVENTS, size=(60, 15)) as (pilot, _):
+        await press(pilot, *keys)
+        await until(pilot, lambda: any("no room here" in note.message for note in pilot.app._notifications))
+        assert cursor(pilot) is None
+
+
+async def test_a_host_and_the_charts_do_not_have_the_arrows_both() -> None:
+    async with driven(EVENTS) as (pilot, _):
+        view = lambda: main(pilot.app).view  # noqa: E731
+        await press(pilot, "enter", "e")
+        assert not view().inside and view().cursor is not None
+        await press(pilot, "p")
+        assert view().inside and view().cursor is None
+
+
+async def test_enter_shows_the_screen_as_it_was_under_the_cursor() -> None:
+    with Recording(RECORDING) as recording:
+        session = Session(ReplaySource(recording, recording.end, playing=False))
+        app = CockpitApp(session)
+        async with app.run_test(size=(120, 40)) as pilot:
+            await until(pilot, lambda: session.state.ended)
+            main(app).frame()
+            await press(pilot, "e", "left_square_bracket", "left", "left", "enter")
+            await until(pilot, lambda: "00:00:42" in text_of(app.screen.query_one(TopLine)))
+            await until(pilot, lambda: session.state.t < 43)
+            assert [marker.sign for marker in session.state.markers] == []
+            await press(pilot, "escape", "right_square_bracket")
+            await until(pilot, lambda: session.state.markers != ())
+            main(app).frame()
+            assert "MinSpareServers 5 → 30" in text_of(app.screen.query_one(Throughput)), "a replay stands on it"
