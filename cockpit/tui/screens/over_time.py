@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
@@ -18,6 +19,8 @@ from cockpit.tui.widgets.throughput import Throughput
 
 # More cells than any terminal has seconds for.
 _FAR = 1 << 30
+# The last ticks of a second come so much later (s).
+_TICKS = 0.5
 
 
 class OverTime(Screen[None]):
@@ -89,9 +92,12 @@ class OverTime(Screen[None]):
         self._look(change(self.scene(), chart.window, *more))
 
     def _go_there(self) -> None:
-        """All of the screen as it was under the cursor, where the session can go there."""
-        window = self.query_one(Throughput).window
-        at = None if window is None else self.scene().cursor(window)
+        """All of the screen as it was when the cell under the cursor was over, where the session can go there."""
+        scene, window = self.scene(), self.query_one(Throughput).window
+        at = None if window is None else scene.cursor(window)
         jump = next((action for action in self.session.controls.actions if action.name == "jump"), None)
-        if at is not None and jump is not None:
-            self.app.run_worker(self._carry_out(jump, f"{at:.1f}s"))
+        if window is not None and at is not None and jump is not None:
+            over = min(at // 1 + max(1.0, window.span) + _TICKS, scene.now)
+            # As wide as it is: fewer seconds would have wider cells of their own accord.
+            self._look(replace(self.view, span=window.span))
+            self.app.run_worker(self._carry_out(jump, f"{over:.1f}s"))
