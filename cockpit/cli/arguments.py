@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from cockpit import __version__
+from cockpit.cli.look import add_look
 from cockpit.cli.result_arguments import add_baseline, add_check, add_compare, add_export, add_report
 from cockpit.model.errors import EXIT_USAGE
 from cockpit.model.text import neutral
@@ -55,6 +56,7 @@ def make_parser() -> argparse.ArgumentParser:
     _add_load(run)
     run.add_argument("--no-tui", action="store_true", help="no screen: progress on stderr, a summary on stdout")
     run.add_argument("--no-record", action="store_true", help="keep no recording (else one is; see cockpit recordings)")
+    add_look(run)
     run.set_defaults(command=_lazy("cockpit.cli.run", "run"))
 
     check = commands.add_parser(
@@ -82,12 +84,14 @@ def make_parser() -> argparse.ArgumentParser:
 
     study = commands.add_parser("study", help="a profile's planned series of runs, to its table and verdicts")
     _add_study(study)
+    add_look(study)
     study.set_defaults(command=_lazy("cockpit.cli.study", "study"))
 
     replay = commands.add_parser("replay", help="show a recording on the same screen; one that is written is followed")
     replay.add_argument("file", type=_recording, metavar="FILE|NAME", help="a file, or a name in cockpit recordings")
     replay.add_argument("--at", default="0", metavar="T", help="begin at 90s, +2m, -30s (from the end), or 14:05")
     replay.add_argument("--paused", action="store_true", help="begin paused")
+    add_look(replay, hangup=False)
     replay.set_defaults(command=_lazy("cockpit.cli.replay", "replay"))
 
     report = commands.add_parser("report", help="what a recording came to: text, Markdown, JSON or one HTML page")
@@ -135,6 +139,7 @@ def make_parser() -> argparse.ArgumentParser:
     demo = commands.add_parser("demo", help="the cockpit on an embedded web server and SSH host")
     demo.add_argument("--record", type=Path, metavar="FILE", help="record the session to a new file")
     demo.add_argument("--no-record", action="store_true", help="keep no recording")
+    add_look(demo)
     demo.set_defaults(command=_lazy("cockpit.cli.demo", "demo"))
     return parser
 

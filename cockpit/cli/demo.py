@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from argparse import Namespace
+from typing import TYPE_CHECKING
 
 from cockpit.cli.live import Keeping, say_trouble
+from cockpit.cli.look import look_of
 from cockpit.cli.terminal import on_terminal
 from cockpit.demo.world import DemoWorld
 from cockpit.model.clock import Clock
@@ -15,15 +17,19 @@ from cockpit.session.live import LiveSource
 from cockpit.session.lookback import can_look_back
 from cockpit.session.loop import Session
 
+if TYPE_CHECKING:
+    from cockpit.tui.look import Look
+
 
 def demo(options: Namespace) -> int:
     """Opens the screen on a prefork web server reached through an SSH host, both on loopback."""
     if not on_terminal():
         raise UsageError("demo needs a terminal")
-    return EXIT_INTERRUPTED if asyncio.run(_show(Keeping.of(options))) else EXIT_GOOD
+    interrupted = asyncio.run(_show(Keeping.of(options), look_of(options)))
+    return EXIT_INTERRUPTED if interrupted else EXIT_GOOD
 
 
-async def _show(keeping: Keeping) -> bool:
+async def _show(keeping: Keeping, look: Look) -> bool:
     """Until the screen is closed; whether it was interrupted. The recording begins once the world is there."""
     from cockpit.tui.app import CockpitApp
     from cockpit.tui.hints import Hints
@@ -32,7 +38,7 @@ async def _show(keeping: Keeping) -> bool:
         profile = parse_profile(world.profile_toml(), "demo", "demo")
         recorder = keeping.recorder(profile.name)
         session = Session(LiveSource(profile, Clock(), ssh_config=world.ssh_config), recorder)
-        app = CockpitApp(can_look_back(session), hints=Hints())
+        app = CockpitApp(can_look_back(session), hints=Hints(), look=look)
         await app.run_async()
     say_trouble(recorder)
     return app.interrupted

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cockpit.cli.progress import show_progress
 from cockpit.model.clock import Clock
@@ -24,6 +25,9 @@ from cockpit.session.lookback import can_look_back
 from cockpit.session.loop import Recorder, Session
 from cockpit.session.recording import shelf
 from cockpit.session.recording.writer import RecordingWriter, Unrecorded
+
+if TYPE_CHECKING:
+    from cockpit.tui.look import Look
 
 
 @dataclass(frozen=True)
@@ -128,6 +132,7 @@ def on_screen(
     *,
     autostart: str = "",
     listen: Listener | None = None,
+    look: Look | None = None,
 ) -> Outcome:
     """The cockpit's screen until it is closed."""
     from cockpit.tui.app import CockpitApp
@@ -136,7 +141,7 @@ def on_screen(
     async def show() -> Outcome:
         source = LiveSource(profile, Clock(), ssh_config=ssh_config, questions=Questions(), listen=listen)
         session = can_look_back(Session(source, recorder))
-        app = CockpitApp(session, autostart=autostart, hints=Hints())
+        app = CockpitApp(session, autostart=autostart, hints=Hints(), look=look)
         await app.run_async()
         return Outcome(session.state, app.interrupted)
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from argparse import Namespace
+from typing import TYPE_CHECKING
 
+from cockpit.cli.look import look_of
 from cockpit.cli.opening import recording_at
 from cockpit.cli.terminal import on_terminal
 from cockpit.model.errors import EXIT_GOOD, EXIT_INTERRUPTED, UsageError
@@ -13,6 +15,9 @@ from cockpit.session.playback import parse_instant
 from cockpit.session.recording.reader import Recording
 from cockpit.session.replay import ReplaySource
 
+if TYPE_CHECKING:
+    from cockpit.tui.look import Look
+
 
 def replay(options: Namespace) -> int:
     """The same screen, fed from the file."""
@@ -20,14 +25,14 @@ def replay(options: Namespace) -> int:
         start = parse_instant(options.at, recording.end, recording.started.wall)
         if not on_terminal():
             raise UsageError(f"replay needs a terminal; for text use: cockpit report {options.file}")
-        interrupted = asyncio.run(_show(recording, start, not options.paused))
+        interrupted = asyncio.run(_show(recording, start, not options.paused, look_of(options)))
     return EXIT_INTERRUPTED if interrupted else EXIT_GOOD
 
 
-async def _show(recording: Recording, start: float, playing: bool) -> bool:
+async def _show(recording: Recording, start: float, playing: bool, look: Look) -> bool:
     """Until the screen is closed; whether it was interrupted."""
     from cockpit.tui.app import CockpitApp
 
-    app = CockpitApp(Session(ReplaySource(recording, start, playing)))
+    app = CockpitApp(Session(ReplaySource(recording, start, playing)), look=look)
     await app.run_async()
     return app.interrupted

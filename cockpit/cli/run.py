@@ -9,6 +9,7 @@ from pathlib import Path
 from cockpit.analysis.arms import verdicts
 from cockpit.cli.live import Keeping, Outcome, headless, hlog_into, on_screen
 from cockpit.cli.load_options import chosen_profile
+from cockpit.cli.look import look_of
 from cockpit.cli.terminal import on_terminal, tell
 from cockpit.hosts.feed import check_host
 from cockpit.load.preflight import preflight
@@ -35,8 +36,9 @@ def run(options: Namespace) -> int:
         if options.no_tui or options.json or not on_terminal():
             outcome = headless(profile, options.ssh_config, keeping, listen=listen)
         else:
+            look = look_of(options)
             asyncio.run(_look_first(profile, options.ssh_config))
-            outcome = on_screen(profile, options.ssh_config, keeping, autostart="toggle", listen=listen)
+            outcome = on_screen(profile, options.ssh_config, keeping, autostart="toggle", listen=listen, look=look)
     return _tell(outcome, as_data=options.json)
 
 

@@ -9,11 +9,13 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from cockpit.cli.live import Keeping, say_trouble, terminated_like_interrupted
 from cockpit.cli.load_options import named_profile
+from cockpit.cli.look import look_of
 from cockpit.cli.study_folder import Place, locked, open_place, sessions_of
 from cockpit.cli.study_progress import plan_text, show_study
 from cockpit.cli.terminal import on_terminal, tell
@@ -39,6 +41,9 @@ from cockpit.study.plan import located, names_of, steps
 from cockpit.study.restore import put_back
 from cockpit.study.results import StudyResult, collect, steps_done
 from cockpit.study.runner import Runner
+
+if TYPE_CHECKING:
+    from cockpit.tui.look import Look
 
 # What the folder of a study holds beside its recordings once there is a result.
 RESULTS: dict[str, Callable[[StudyResult], str]] = {
@@ -138,7 +143,7 @@ async def _go(options: Namespace, profile: Profile, chosen: Study, place: Place,
         if not screen:
             return await _headless(session, source, runner)
         source.controls = StudyControls(source.controls)
-        return await _on_screen(session, runner)
+        return await _on_screen(session, runner, look_of(options))
     finally:
         say_trouble(recorder)
         if not session.state.runs:
@@ -163,11 +168,11 @@ async def _headless(session: Session, source: LiveSource, runner: Runner) -> boo
     return interrupted
 
 
-async def _on_screen(session: Session, runner: Runner) -> bool:
+async def _on_screen(session: Session, runner: Runner, look: Look) -> bool:
     """The study's screen until it is over, or closed, which interrupts it."""
     from cockpit.tui.screens.study import StudyApp
 
-    app = StudyApp(session, runner)
+    app = StudyApp(session, runner, look)
     await app.run_async()
     if app.failure is not None:
         raise app.failure

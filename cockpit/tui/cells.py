@@ -66,8 +66,11 @@ def ends(start: Line, end: Line, width: int) -> Line:
 
 
 def rule(title: Line, end: Line, width: int) -> Line:
-    """A pane's first line: a thin rule with the title on the left and figures on the right."""
+    """A pane's first line: a thin rule with the title on the left and figures on the right, of which the last ones stay
+    where there is not room for all."""
     first: Line = (("─ ", "rule"), *title, (" ", ""))
+    while end and length(end) > width - min(length(first), 24) - 4:
+        end = end[1:]
     last: Line = ((" ", ""), *end, (" ─", "rule")) if end else ()
     room = width - length(last)
     if room < 8:

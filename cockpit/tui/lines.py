@@ -43,7 +43,7 @@ class Lines(Widget):
     Lines > .lines--warn { color: $cockpit-warn; }
     Lines > .lines--alarm { color: $cockpit-alarm; text-style: bold reverse; }
     Lines > .lines--key { color: $cockpit-strong; text-style: bold; }
-    Lines > .lines--band { color: $cockpit-chart; background: $cockpit-rule; }
+    Lines > .lines--band { color: $cockpit-chart; background: $cockpit-band; }
     Lines > .lines--heat1 { color: $cockpit-chart 55%; background: $cockpit-chart 15%; }
     Lines > .lines--heat2 { color: $cockpit-chart 70%; background: $cockpit-chart 35%; }
     Lines > .lines--heat3 { color: $cockpit-chart 90%; background: $cockpit-chart 60%; }
@@ -52,7 +52,7 @@ class Lines(Widget):
     Lines > .lines--on_heat2 { color: $cockpit-strong; background: $cockpit-chart 35%; }
     Lines > .lines--on_heat3 { color: $cockpit-strong; background: $cockpit-chart 60%; }
     Lines > .lines--on_heat4 { color: $background; background: $cockpit-chart; }
-    Lines > .lines--focus { color: $cockpit-strong; background: $cockpit-rule; }
+    Lines > .lines--focus { color: $cockpit-strong; background: $cockpit-band; }
     """
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
@@ -77,10 +77,14 @@ class Lines(Widget):
 
     def notify_style_update(self) -> None:
         super().notify_style_update()
+        if self.is_mounted:
+            # The styles of the roles are brought up to date only after the widget's own.
+            self.call_later(self._restyle)
+
+    def _restyle(self) -> None:
         self._styles.clear()
         self._lines = []
-        if self.is_mounted:
-            self._repaint()
+        self._repaint()
 
     def _repaint(self) -> None:
         width, height = self.size

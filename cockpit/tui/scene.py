@@ -75,7 +75,8 @@ class Scene:
     """`mode` and `condition` are the session's words for itself; `trouble` says why nothing is recorded.
 
     `position` is the instant of a replay where that is not the state's own time; `lost` says what of a recording is
-    damaged and left out; `verdicts` and `stretches` are kept from scene to scene.
+    damaged and left out; `verdicts` and `stretches` are kept from scene to scene. `lite`: charts are plain, and what
+    would only please the eye is left out.
     """
 
     state: State
@@ -90,6 +91,7 @@ class Scene:
     lost: tuple[str, ...] = ()
     verdicts: RowVerdicts = field(default_factory=RowVerdicts)
     stretches: Stretches = field(default_factory=Stretches)
+    lite: bool = False
 
     @property
     def now(self) -> float:

@@ -1,32 +1,94 @@
-"""Colours of the screen: few, blue and orange, which colour-blind eyes tell apart. No meaning hangs on them alone."""
+"""Colours of the screen: few, blue and orange, which colour-blind eyes tell apart. No meaning hangs on them alone.
+
+Each theme has its colours three times: for terminals of 2^24, of 256 and of 16 colours, where the nearest to a fine
+shade may be one that cannot be read.
+"""
 
 from __future__ import annotations
 
+from typing import Literal
+
 from textual.theme import Theme
 
-# What the widgets' own styles refer to, beside Textual's variables. A theme overrides what it likes.
-VARIABLES = {
-    "cockpit-text": "#d3d7de",
-    "cockpit-strong": "#ffffff",
-    "cockpit-dim": "#8b949e",
-    "cockpit-rule": "#4a525e",
-    "cockpit-chart": "#58a6e0",
-    "cockpit-mark": "#e6a54a",
-    "cockpit-warn": "#e6a54a",
-    "cockpit-alarm": "#ff8c42",
+Colours = Literal["truecolor", "256", "16"]
+
+# What a colour is for: text of three weights, thin lines, charts, what stands out of them, what is wrong; then grounds:
+# of the screen, of dialogs, of the first and last line, of a chosen line.
+_USES = (
+    *("text", "strong", "dim", "rule", "chart", "mark", "warn", "alarm"),
+    *("background", "surface", "panel", "band"),
+)
+
+_DARK: dict[Colours, str] = {
+    "truecolor": "#d3d7de #ffffff #98a1ab #656e7a #58a6e0 #e6a54a #e6a54a #ff8c42 #12161c #171c24 #1d2430 #2f3947",
+    "256": "#d0d0d0 #ffffff #a8a8a8 #767676 #5fafd7 #d7af5f #d7af5f #ff875f #121212 #1c1c1c #262626 #3a3a3a",
+    "16": "#ffffff #ffffff #aaaaaa #aaaaaa #55ffff #ffff55 #ffff55 #ff5555 #000000 #000000 #000000 #0000aa",
+}
+_LIGHT: dict[Colours, str] = {
+    "truecolor": "#24292f #000000 #57606a #7b848e #0a5ca8 #8a4b00 #8a4b00 #a83f00 #ffffff #f4f5f7 #e9ecef #d5dae0",
+    "256": "#262626 #000000 #585858 #808080 #005faf #870000 #870000 #af0000 #ffffff #eeeeee #eeeeee #d0d0d0",
+    "16": "#000000 #000000 #000000 #555555 #0000aa #aa0000 #aa0000 #aa0000 #ffffff #ffffff #ffffff #aaaaaa",
+}
+_CONTRAST: dict[Colours, str] = {
+    "truecolor": "#ffffff #ffffff #dadada #b2b2b2 #5fd7ff #ffd700 #ffd700 #ffaf00 #000000 #000000 #000000 #303030",
+    "256": "#ffffff #ffffff #dadada #b2b2b2 #5fd7ff #ffd700 #ffd700 #ffaf00 #000000 #000000 #000000 #303030",
+    "16": "#ffffff #ffffff #ffffff #ffffff #55ffff #ffff55 #ffff55 #ffff55 #000000 #000000 #000000 #0000aa",
 }
 
-DARK = Theme(
-    name="cockpit-dark",
-    primary="#58a6e0",
-    secondary="#8b949e",
-    accent="#e6a54a",
-    warning="#e6a54a",
-    error="#ff8c42",
-    success="#58a6e0",
-    foreground="#d3d7de",
-    background="#12161c",
-    surface="#171c24",
-    panel="#1d2430",
-    dark=True,
-)
+_PALETTES = {"dark": _DARK, "light": _LIGHT, "contrast": _CONTRAST}
+
+NAMES = tuple(_PALETTES)
+DEFAULT = "dark"
+
+
+def palette(name: str, colours: Colours = "truecolor") -> dict[str, str]:
+    """The colours of a theme by what they are for. Raises KeyError."""
+    return dict(zip(_USES, _PALETTES[name][colours].split(), strict=True))
+
+
+def theme(name: str, colours: Colours = "truecolor") -> Theme:
+    """The theme of that name as Textual takes it; its own widgets get colours of the same few. Raises KeyError."""
+    of = palette(name, colours)
+    return Theme(
+        name=name,
+        primary=of["chart"],
+        secondary=of["dim"],
+        accent=of["mark"],
+        warning=of["warn"],
+        error=of["alarm"],
+        success=of["chart"],
+        foreground=of["text"],
+        background=of["background"],
+        surface=of["surface"],
+        panel=of["panel"],
+        dark=name != "light",
+        variables={
+            **_own(of),
+            "text-disabled": of["dim"],
+            "block-cursor-foreground": of["background"],
+            "block-cursor-background": of["chart"],
+            "block-cursor-blurred-foreground": of["strong"],
+            "block-cursor-blurred-background": of["band"],
+            "block-hover-background": of["band"],
+            "input-cursor-foreground": of["background"],
+            "input-cursor-background": of["text"],
+            "input-selection-foreground": of["strong"],
+            "input-selection-background": of["band"],
+            "scrollbar": of["rule"],
+            "scrollbar-hover": of["chart"],
+            "scrollbar-active": of["chart"],
+            "scrollbar-background": of["surface"],
+            "scrollbar-background-hover": of["surface"],
+            "scrollbar-background-active": of["surface"],
+            "scrollbar-corner-color": of["surface"],
+        },
+    )
+
+
+def _own(of: dict[str, str]) -> dict[str, str]:
+    """What the widgets' own styles refer to, beside Textual's variables."""
+    return {f"cockpit-{use}": of[use] for use in (*_USES[:8], "band")}
+
+
+# What stands for them until a theme is chosen.
+VARIABLES = _own(palette(DEFAULT))

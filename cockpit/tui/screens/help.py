@@ -52,6 +52,7 @@ _SCREEN_KEYS = (
     ("f", "freeze the hosts: sort, filter and scroll what was so at that instant; again to go on"),
     ("s  S", "sort processes by the next column; S turns the order round"),
     ("/", "only processes with that text in their PID or command; an empty text shows all again"),
+    ("T", "the next theme: dark, light, high contrast; the one chosen last is there the next time"),
     ("^P", "everything there is to do, by name: type a few letters; hosts, views, markers and themes are there too"),
     ("?  F1", "this help: what is in focus comes first"),
     ("q  ^C", "end: load stops, the recording is closed, the terminal is as before"),
@@ -135,6 +136,11 @@ READING = (
         "/proc of that host hides the processes of others from this user: what is not shown may well be there.",
     ),
     ("LOOKING BACK", "The past of this session; load and recording go on meanwhile. End goes back to live."),
+    (
+        "lite",
+        "Beside the clock: fewer frames and plainer charts, asked for or because the line to this terminal is slow. "
+        "Nothing is lost of the figures or the recording. --no-lite: all frames all the same.",
+    ),
     ("paused", "A tail that one looks back in stands still; Esc goes on with the newest line."),
     ("skipped", "Lines of a tail that came faster than they can be kept."),
 )

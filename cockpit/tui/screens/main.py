@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -43,8 +43,13 @@ from cockpit.tui.widgets.throughput import Throughput
 from cockpit.tui.widgets.topline import TopLine
 from cockpit.tui.window import AXIS
 
+if TYPE_CHECKING:
+    from cockpit.tui.app import CockpitApp
+
 # Seconds between two frames. A terminal that is slower than this misses frames, never events.
 FRAME = 0.5
+# Of a lite screen only every so many-th is drawn by itself; what a key does is drawn at once.
+_LITE = 4
 
 LAYOUTS = ("wide", "narrow", "tiny")
 
@@ -91,6 +96,7 @@ class MainScreen(OverTime):
         Binding("g", "far(-1)", "top"),
         Binding("G", "far(1)", "bottom"),
         Binding("escape", "back", "back"),
+        Binding("T", "app.next_theme", "theme"),
         Binding("question_mark", "help", "help"),
         Binding("q", "app.leave", "quit"),
     ]
@@ -136,6 +142,11 @@ class MainScreen(OverTime):
         self.view = View()
         self.verdicts, self.stretches = RowVerdicts(), Stretches()
         self._drawn: tuple[object, ...] = ()
+        self._ticks = 0
+
+    @property
+    def _cockpit(self) -> CockpitApp:
+        return cast("CockpitApp", self.app)
 
     def compose(self) -> ComposeResult:
         yield TopLine()
@@ -154,7 +165,7 @@ class MainScreen(OverTime):
         yield Footer()
 
     def on_mount(self) -> None:
-        self.set_interval(FRAME, self.frame)
+        self.set_interval(FRAME, self._tick)
         self.frame()
         if self.autostart:
             self.call_after_refresh(self._start)
@@ -179,13 +190,21 @@ class MainScreen(OverTime):
             lost=controls.lost,
             verdicts=self.verdicts,
             stretches=self.stretches,
+            lite=self._cockpit.lite,
         )
+
+    def _tick(self) -> None:
+        """Draws a frame, unless the terminal has not taken the one before."""
+        attend(self.app, self, self.session)
+        self._ticks += 1
+        if self._cockpit.keeps_up() and not (self._cockpit.lite and self._ticks % _LITE):
+            self.frame()
 
     def frame(self, anew: bool = False) -> None:
         """Draws the present state, if it is another than the one drawn last, or in any case."""
         attend(self.app, self, self.session)
         scene = self.scene()
-        words = (scene.mode, scene.condition, scene.position, scene.extent, scene.trouble, scene.lost)
+        words = (scene.mode, scene.condition, scene.position, scene.extent, scene.trouble, scene.lost, scene.lite)
         now = (self.session.shown_revision, self.view, words, self.size)
         if now == self._drawn and not anew:
             return

@@ -13,6 +13,7 @@ from cockpit.session.loop import EndOfSession, Session
 from cockpit.study.runner import Runner
 from cockpit.study.words import progress_words
 from cockpit.tui.app import CockpitApp
+from cockpit.tui.look import Look
 from cockpit.tui.screens.main import FRAME, MainScreen
 
 # Runs that are shown, the newest last: of a screen this high, and of a lower one.
@@ -72,8 +73,8 @@ class StudyScreen(MainScreen):
 class StudyApp(CockpitApp):
     """Runs a study and shows it; leaving before its end interrupts it. The settings are put back before it closes."""
 
-    def __init__(self, session: Session, runner: Runner) -> None:
-        super().__init__(session)
+    def __init__(self, session: Session, runner: Runner, look: Look | None = None) -> None:
+        super().__init__(session, look=look)
         self._runner = runner
         self._study: asyncio.Task[None] | None = None
 
@@ -91,6 +92,11 @@ class StudyApp(CockpitApp):
             self.failure = failure
         if self._leaving is None:
             self.action_leave(task.cancelled())
+
+    async def _finish(self) -> None:
+        """Until the study has come to its end."""
+        if self._study is not None:
+            await asyncio.wait([self._study])
 
     async def _end_session(self) -> None:
         """The study first: its settings have to be back while the hosts are still connected."""

@@ -75,7 +75,7 @@ class TuningScreen(ModalScreen[None]):
     TuningScreen Value:focus { text-style: reverse; }
     TuningScreen Input, TuningScreen .entry { width: 3fr; }
     TuningScreen Input { background: $panel; }
-    TuningScreen Input:focus { background: $cockpit-rule; }
+    TuningScreen Input:focus { background: $cockpit-band; }
     TuningScreen #details { height: 3; color: $cockpit-dim; text-wrap: nowrap; text-overflow: ellipsis; }
     TuningScreen #diff { height: auto; max-height: 12; scrollbar-size: 1 1; }
     TuningScreen #diff:focus { background: $panel; }

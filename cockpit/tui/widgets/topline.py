@@ -39,7 +39,8 @@ def _name(scene: Scene, room: int) -> Line:
 def mode(scene: Scene) -> Line:
     """The mode's word, then the session's clock."""
     words = " ".join(word for word in (scene.mode, scene.condition) if word)
-    return ((f"{words}  ", "strong"), (f"{clock(scene.now)}  ", "text"))
+    lite: Line = (("lite  ", "dim"),) if scene.lite else ()
+    return ((f"{words}  ", "strong"), (f"{clock(scene.now)}  ", "text"), *lite)
 
 
 def recording(scene: Scene) -> Line:

@@ -1,0 +1,73 @@
+"""The one table of glyphs beyond ASCII that the screen draws with, and what stands for each where a terminal has none.
+
+It is applied to lines as they go to the terminal, so that widgets draw with one set of glyphs and need not ask.
+"""
+
+from __future__ import annotations
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from textual.color import Color
+from textual.filter import LineFilter
+
+_BRAILLE = 0x2800
+# For a cell of braille by how many of its eight dots are lit.
+_DOTS = " ..::++##"
+
+# Glyphs of the same cell width. Sets that are ordered on the screen (bars, trends, shades) are ordered here too.
+GLYPHS: dict[str, str] = {
+    **{chr(_BRAILLE + code): _DOTS[code.bit_count()] for code in range(256)},
+    **dict(zip("▁▂▃▄▅▆▇█", "_.-=+*%#", strict=True)),
+    **dict(zip("▏▎▍▌▋▊▉", "..---==", strict=True)),
+    **dict(zip("▔▀▐▕", "'\"|'", strict=True)),
+    **dict(zip("░▒▓", ":=%", strict=True)),
+    # Lines and borders, of Textual's own as well.
+    **dict.fromkeys("─━═╌┄╍╴╶╸╺", "-"),
+    **dict.fromkeys("│┃║╎┆┊╵╷╹╻", "|"),
+    "┊": ":",
+    **dict.fromkeys("┌┐└┘├┤┬┴┼╭╮╰╯╔╗╚╝╠╣╦╩╬┏┓┗┛┡┩┠┨╞╡", "+"),
+    **dict.fromkeys("▖▗▘▝▙▛▜▟▚▞", "#"),
+    # Arrows and marks.
+    **dict(zip("←↑→↓", "<^>v", strict=True)),
+    **dict(zip("▲▴▼▾▸▶◂◀", "^^vv>><<", strict=True)),
+    **dict(zip("●○◆◇■□✓✔✗✘⭘", "*o**#o+*xxo", strict=True)),
+    # Punctuation and signs of arithmetic.
+    **dict(zip("…·•–—−", "~.*---", strict=True)),
+    **dict(zip("“”„‘’‚", '"""\'\'`', strict=True)),
+    **dict(zip("×÷±≈≠≤≥", "x/~~!<>", strict=True)),
+    **dict(zip("µ°²³\xa0�", "uo23 ?", strict=True)),
+}
+
+_TABLE = str.maketrans(GLYPHS)
+
+
+def to_ascii(text: str, encoding: str = "utf-8") -> str:
+    """`text` with the glyphs of the table replaced. Other letters stay where `encoding` has them, else each of their
+    cells is a `?`."""
+    if text.isascii():
+        return text
+    text = text.translate(_TABLE)
+    try:
+        text.encode(encoding)
+        return text
+    except (UnicodeEncodeError, LookupError):
+        return "".join(char if _has(char, encoding) else "?" * cell_len(char) for char in text)
+
+
+def _has(char: str, encoding: str) -> bool:
+    try:
+        char.encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        return char.isascii()
+    return True
+
+
+class Ascii(LineFilter):
+    """Draws all that goes to the terminal in ASCII, names and texts of servers in what `encoding` has."""
+
+    def __init__(self, encoding: str = "utf-8") -> None:
+        super().__init__()
+        self._encoding = encoding
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
+        return [Segment(to_ascii(text, self._encoding), style, control) for text, style, control in segments]

@@ -1,0 +1,104 @@
+"""Textual's driver for terminals that are slow, or go away while the screen is up."""
+
+from __future__ import annotations
+
+import io
+import os
+import select
+import time
+from collections.abc import Callable
+from typing import Any
+
+from textual.app import App
+from textual.drivers.linux_driver import LinuxDriver
+
+# What poll says of a terminal that nobody holds any more.
+_GONE = select.POLLHUP | select.POLLERR | select.POLLNVAL
+
+
+class Output(io.TextIOBase):
+    """The terminal as the driver's thread writes to it. `gone` is called, in that thread, when it takes no more; what
+    comes after goes nowhere.
+
+    `since` is when the write that has not come back yet began (monotonic s), None where none is waiting.
+    """
+
+    def __init__(self, file: Any, gone: Callable[[], None]) -> None:
+        super().__init__()
+        self._file = file
+        self._gone = gone
+        self._dead = False
+        self.since: float | None = None
+
+    def write(self, text: str) -> int:
+        self._try(lambda: self._file.write(text))
+        return len(text)
+
+    def flush(self) -> None:
+        self._try(self._file.flush)
+
+    def fileno(self) -> int:
+        number: int = self._file.fileno()
+        return number
+
+    def isatty(self) -> bool:
+        return True
+
+    def _try(self, work: Callable[[], object]) -> None:
+        if self._dead:
+            return
+        self.since = time.monotonic()
+        try:
+            work()
+        except (OSError, ValueError):
+            self._dead = True
+            self._gone()
+        finally:
+            self.since = None
+
+
+class Terminal(LinuxDriver):
+    """Tells the app (`lost_terminal`) when the terminal is gone, instead of failing, waiting or spinning."""
+
+    def __init__(self, app: App[Any], **settings: Any) -> None:
+        super().__init__(app, **settings)
+        self.output = Output(self._file, self._tell)
+        self._file = self.output  # type: ignore[assignment]
+
+    @property
+    def waiting(self) -> float:
+        """Seconds for which the terminal has not taken what is sent to it; 0.0 while it keeps up."""
+        since = self.output.since
+        return 0.0 if since is None else time.monotonic() - since
+
+    def is_gone(self) -> bool:
+        """Whether nobody holds the terminal any more: reading it would find its end again and again."""
+        poll = select.poll()
+        poll.register(self.fileno, 0)
+        return any(found & _GONE for _, found in poll.poll(0))
+
+    def let_go(self) -> None:
+        """Leaves the terminal: the standard streams lead nowhere from now on, for reading without ever an end."""
+        reading, _ = os.pipe()
+        # The driver's thread may be about to read what it was told was there.
+        os.set_blocking(reading, False)
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        for number, to in ((0, reading), (1, nowhere), (2, nowhere)):
+            if os.isatty(number) or _hung_up(number):
+                os.dup2(to, number)
+
+    def _run_input_thread(self) -> None:
+        try:
+            self.run_input_thread()
+        except OSError:
+            self._tell()
+
+    def _tell(self) -> None:
+        """From a thread of the driver's own."""
+        self._loop.call_soon_threadsafe(self._app.lost_terminal)  # type: ignore[attr-defined]
+
+
+def _hung_up(number: int) -> bool:
+    poll = select.poll()
+    poll.register(number, 0)
+    return any(found & _GONE for _, found in poll.poll(0))
