@@ -8,12 +8,15 @@ import signal
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
+from rich.console import RenderableType
+from textual._compositor import ChopsUpdate, LayoutUpdate
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.command import Provider
 from textual.driver import Driver
 from textual.filter import Monochrome, NoColor
 from textual.notifications import SeverityLevel
+from textual.screen import Screen
 
 from cockpit.model.errors import UsageError
 from cockpit.model.text import neutral
@@ -27,6 +30,7 @@ from cockpit.tui.look import Look
 from cockpit.tui.palette import STYLE, Everything
 from cockpit.tui.screens.main import MainScreen
 from cockpit.tui.terminal import Terminal
+from cockpit.tui.updates import Picture, Sent
 
 # What ends the screen as ctrl+c does: load stopped, recording closed, terminal as before.
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -56,6 +60,7 @@ class CockpitApp(App[object]):
         Binding("ctrl+c", "leave(True)", "quit", priority=True, show=False),
         Binding("f1", "help", "help", priority=True, show=False),
         Binding("question_mark", "help", "help", show=False),
+        Binding("ctrl+l", "redraw", "draw anew", priority=True, show=False),
     ]
 
     def __init__(
@@ -71,6 +76,7 @@ class CockpitApp(App[object]):
         self.lite = self.look.lite
         self.hung_up = False
         self._missed = 0
+        self._picture = Picture()
         self._session_task: asyncio.Task[None] | None = None
         self._leaving: asyncio.Task[None] | None = None
         self.animation_level = "none"
@@ -80,6 +86,26 @@ class CockpitApp(App[object]):
         for name in theme.NAMES:
             self.register_theme(theme.theme(name, self.look.colours))
         self.theme = self.look.theme
+
+    def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
+        super()._display(screen, self._frugal(renderable))
+
+    def _frugal(self, update: RenderableType | None) -> Any:
+        """The update as what it takes from the picture that the terminal shows."""
+        if not isinstance(self._driver, Terminal) or self._batch_count or not self._running or self._closed:
+            return update
+        if isinstance(update, LayoutUpdate):
+            return Sent(self._picture.whole(update, self.console, self.size))
+        return Sent(self._picture.parts(update, self.console)) if isinstance(update, ChopsUpdate) else update
+
+    def action_redraw(self) -> None:
+        """The whole screen anew, for a terminal on which something else was written."""
+        self._picture.forget()
+        self.refresh(layout=True)
+
+    def forget_picture(self) -> None:
+        """The terminal may show anything from now on."""
+        self._picture.forget()
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         return theme.VARIABLES

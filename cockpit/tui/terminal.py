@@ -87,6 +87,16 @@ class Terminal(LinuxDriver):
             if os.isatty(number) or _hung_up(number):
                 os.dup2(to, number)
 
+    def start_application_mode(self) -> None:
+        """Begins, and begins again after the process was stopped: another has had the terminal meanwhile."""
+        self._app.forget_picture()  # type: ignore[attr-defined]
+        super().start_application_mode()  # type: ignore[no-untyped-call]
+
+    def _sigcont_application(self, *_: object) -> None:
+        # Sent behind SIGHUP too, where nothing was suspended: its threads must not be started twice.
+        if self._must_signal_resume:
+            super()._sigcont_application()
+
     def _run_input_thread(self) -> None:
         try:
             self.run_input_thread()

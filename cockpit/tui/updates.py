@@ -1,0 +1,182 @@
+"""What is sent to the terminal: of every frame only the cells that differ from those it shows, as short as can be said.
+
+Textual sends changed regions of widgets, from the left edge of each. A line of figures differs in a few digits, so that
+most of what it sends stands there already; over a slow line that decides how quick the screen is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from rich.cells import cell_len
+from rich.color import ColorSystem
+from rich.console import Console
+from rich.style import Style
+from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
+from textual.strip import Strip
+
+# A cell: its character ("" right of a wide one) and how it looks: attributes, foreground and ground as SGR codes.
+Dress = tuple[str, str, str]
+Cell = tuple[str, Dress]
+
+_BARE: Dress = ("", "", "")
+_RESET = "\x1b[0m"
+# Attributes by which a blank is seen: underlined, reversed, struck through.
+_SEEN = frozenset(["4", "7", "9", "21", "53"])
+# So few cells that stand between two changes and need no other dress are sent again: to move the cursor takes more.
+_GAP = 6
+
+
+class Sent(CompositorUpdate):
+    """An update that is made already."""
+
+    def __init__(self, sequence: str) -> None:
+        self.sequence = sequence
+
+    def render_segments(self, console: Console) -> str:
+        return self.sequence
+
+
+class Picture:
+    """What the terminal shows, as far as it is known; made for one terminal and its number of colours."""
+
+    def __init__(self) -> None:
+        self._lines: dict[int, list[Cell | None]] = {}
+        self._width = 0
+        self._dresses: dict[Style, Dress] = {}
+
+    def forget(self) -> None:
+        """The terminal may show anything."""
+        self._lines.clear()
+
+    def whole(self, update: LayoutUpdate, console: Console, size: tuple[int, int]) -> str:
+        """What takes the terminal of `size` to a picture of the whole screen."""
+        width, height = size
+        if self._width != width or any(y >= height for y in self._lines):
+            self.forget()
+            self._width = width
+        pieces = []
+        for y, strips in enumerate(update.strips, update.region.y):
+            pieces.append((y, update.region.x, Strip.join(strips)))
+        return self._sent(pieces, console)
+
+    def parts(self, update: ChopsUpdate, console: Console) -> str:
+        """What takes the terminal to a picture of which some spans are new."""
+        return self._sent(_cropped(update), console)
+
+    def _sent(self, pieces: Iterable[tuple[int, int, Strip]], console: Console) -> str:
+        system = console._color_system or ColorSystem.TRUECOLOR
+        sent: list[str] = []
+        worn = _BARE
+        for y, x, strip in pieces:
+            shown = self._lines.setdefault(y, [])
+            cells = list(self._cells(strip, system))
+            shown += [None] * (x + len(cells) - len(shown))
+            for start, end in _changes(shown[x : x + len(cells)], cells):
+                sent.append(f"\x1b[{y + 1};{x + start + 1}H")
+                for char, dress in cells[start:end]:
+                    if dress != worn and not (char == " " and _alike_when_blank(dress, worn)):
+                        sent.append(_change_of(worn, dress))
+                        worn = dress
+                    sent.append(char)
+            shown[x : x + len(cells)] = cells
+        if worn != _BARE:
+            sent.append(_RESET)
+        return "".join(sent)
+
+    def _cells(self, strip: Strip, system: ColorSystem) -> Iterator[Cell]:
+        for text, style, control in strip:
+            if control:
+                continue
+            dress = _BARE if style is None else self._dress(style, system)
+            if text.isascii():
+                yield from ((char, dress) for char in text)
+            else:
+                yield from _wide(text, dress)
+
+    def _dress(self, style: Style, system: ColorSystem) -> Dress:
+        if style not in self._dresses:
+            colour, ground = style.color, style.bgcolor
+            self._dresses[style] = (
+                Strip.render_ansi(style.without_color, system),
+                ";".join(colour.downgrade(system).get_ansi_codes()) if colour else "",
+                ";".join(ground.downgrade(system).get_ansi_codes(False)) if ground else "",
+            )
+        return self._dresses[style]
+
+
+def _wide(text: str, dress: Dress) -> Iterator[Cell]:
+    """Cells of a text with characters of two cells, or of none: those belong to the one before them."""
+    held = ""
+    for char in text:
+        width = cell_len(char)
+        if width == 0:
+            held += char
+            continue
+        if held:
+            yield held, dress
+            yield from [("", dress)] * (cell_len(held) - 1)
+        held = char
+    if held:
+        yield held, dress
+        yield from [("", dress)] * (cell_len(held) - 1)
+
+
+def _cropped(update: ChopsUpdate) -> Iterator[tuple[int, int, Strip]]:
+    """Line, column and content of what lies inside the update's spans."""
+    for y, left, right in update.spans:
+        for end, (x, strip) in zip(update.chop_ends[y], update.chops[y].items(), strict=False):
+            if strip is None or x >= right or end <= left:
+                continue
+            start, stop = max(x, left), min(end, right)
+            yield y, start, strip if (start, stop) == (x, end) else strip.crop(start - x, stop - x)
+
+
+def _changes(shown: Sequence[Cell | None], cells: Sequence[Cell]) -> Iterator[tuple[int, int]]:
+    """(first, behind the last) of the runs of cells to send; never half of a wide character."""
+    start = end = -1
+    for at, cell in enumerate(cells):
+        before = shown[at]
+        if before is not None and (before == cell or _both_blank(before, cell)):
+            continue
+        first = at
+        while first and not cells[first][0]:
+            first -= 1
+        last = at + 1
+        while last < len(cells) and not cells[last][0]:
+            last += 1
+        if start < 0:
+            start = first
+        elif first - end > _GAP or any(cell[1] != cells[end - 1][1] for cell in cells[end:first]):
+            yield start, end
+            start = first
+        end = max(end, last)
+    if start >= 0:
+        yield start, end
+
+
+def _both_blank(one: Cell, other: Cell) -> bool:
+    return one[0] == other[0] == " " and _alike_when_blank(one[1], other[1])
+
+
+def _alike_when_blank(one: Dress, other: Dress) -> bool:
+    """Whether a blank looks the same in both."""
+    return one[2] == other[2] and not (_SEEN & set(f"{one[0]};{other[0]}".split(";")))
+
+
+def _change_of(worn: Dress, dress: Dress) -> str:
+    """The sequence from one dress to another; attributes can only be taken off all at once."""
+    if worn[0] != dress[0] or (worn[1] and not dress[1]) or (worn[2] and not dress[2]):
+        bare = worn == _BARE or (not worn[0] and _only_adds(worn, dress))
+        codes = dress if not bare else (dress[0], *_colours(worn, dress))
+        return f"\x1b[{';'.join(filter(None, ('' if bare else '0', *codes)))}m"
+    return f"\x1b[{';'.join(filter(None, _colours(worn, dress)))}m"
+
+
+def _only_adds(worn: Dress, dress: Dress) -> bool:
+    return not (worn[1] and not dress[1]) and not (worn[2] and not dress[2])
+
+
+def _colours(worn: Dress, dress: Dress) -> tuple[str, str]:
+    """The codes of those colours that are others."""
+    return (dress[1] if dress[1] != worn[1] else "", dress[2] if dress[2] != worn[2] else "")

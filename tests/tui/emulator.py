@@ -1,0 +1,117 @@
+"""As much of a terminal as the screen needs: a grid of cells, moved about in and written to, and a driver for it."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from rich.cells import cell_len
+from textual.app import App
+from textual.drivers.headless_driver import HeadlessDriver
+
+from cockpit.tui.terminal import Terminal
+
+Cell = tuple[str, tuple[str, ...]]
+
+_MOVE, _DRESS = r"\x1b\[(\d+);(\d+)H", r"\x1b\[([\d;]*)m"
+_OTHER = r"\x1b\[[<?>=\d;$]*[a-zA-Z]|\x1b\].*?(?:\x07|\x1b\\)"
+_TOKEN = re.compile(f"{_MOVE}|{_DRESS}|{_OTHER}|.", re.DOTALL)
+_UNSEEN_ON_BLANKS = ("38", "1", "2", "3")
+
+
+class Emulator:
+    """Cells by (line, column): the character, and the SGR codes in force when it was written, sorted."""
+
+    def __init__(self) -> None:
+        self.cells: dict[tuple[int, int], Cell] = {}
+        self.sent = 0
+        self._line = self._column = 1
+        self._worn: dict[str, str] = {}
+
+    def feed(self, text: str) -> None:
+        """Takes what a terminal is sent."""
+        self.sent += len(text.encode())
+        for found in _TOKEN.finditer(text):
+            line, column, codes = found.groups()
+            if line:
+                self._line, self._column = int(line), int(column)
+            elif codes is not None:
+                self._dress(codes.split(";"))
+            elif found[0][0] not in "\x1b\n\r":
+                self._put(found[0])
+
+    def _dress(self, codes: list[str]) -> None:
+        while codes:
+            code = codes.pop(0)
+            if code in ("", "0"):
+                self._worn.clear()
+            elif code in ("38", "48"):
+                length = 4 if codes[0] == "2" else 2
+                self._worn[code] = ";".join(codes[:length])
+                del codes[:length]
+            elif len(code) > 1 and code[-2] in "39" and code[-1] != "8":
+                self._worn["38"] = code
+            elif len(code) > 1 and code[-2] in "40":
+                self._worn["48"] = code
+            else:
+                self._worn[code] = "on"
+
+    def _put(self, char: str) -> None:
+        width = cell_len(char)
+        if not width:
+            before, worn = self.cells[self._line, self._column - 1]
+            self.cells[self._line, self._column - 1] = (before + char, worn)
+            return
+        for at in range(width):
+            worn = tuple(sorted(f"{name} {value}" for name, value in self._worn.items()))
+            self.cells[self._line, self._column + at] = ("" if at else char, worn)
+        self._column += width
+
+    def picture(self, size: tuple[int, int]) -> list[list[Cell]]:
+        """What is seen: of a blank only its ground."""
+        width, height = size
+        empty: Cell = (" ", ())
+        return [
+            [_seen(self.cells.get((line, column), empty)) for column in range(1, width + 1)]
+            for line in range(1, height + 1)
+        ]
+
+
+def _seen(cell: Cell) -> Cell:
+    char, worn = cell
+    if char == " " and not any(part.startswith(("4 ", "7 ", "9 ")) for part in worn):
+        worn = tuple(part for part in worn if part.split()[0] not in _UNSEEN_ON_BLANKS)
+    return char, worn
+
+
+def emulated(app: App[Any], size: tuple[int, int]) -> Emulator:
+    """Puts an emulator in the place of the app's terminal; the app is then run as if it were on one."""
+    emulator = Emulator()
+
+    class Driver(Terminal):
+        width, height = size
+
+        def write(self, data: str) -> None:
+            emulator.feed(data)
+
+        def flush(self) -> None:
+            """It is there already."""
+
+        def is_gone(self) -> bool:
+            return False
+
+        def _get_terminal_size(self) -> tuple[int, int]:
+            return self.width, self.height
+
+        def start_application_mode(self) -> None:
+            self._app.forget_picture()  # type: ignore[attr-defined]
+            HeadlessDriver.start_application_mode(self)  # type: ignore[arg-type]
+
+        def disable_input(self) -> None:
+            """There is none."""
+
+        def stop_application_mode(self) -> None:
+            """Nothing to restore."""
+
+    app.driver_class = Driver
+    return emulator
