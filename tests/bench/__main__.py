@@ -30,7 +30,10 @@ ROWS: dict[str, Callable[[], bool]] = {
     "recording-size": recording.recording_size,
     "recording-seek": recording.recording_seek,
     "kills": recording.kills,
-    "screen": lambda: screen.main() == 0,
+    "screen": screen.screen,
+    "first-frame": screen.first_frame,
+    "key-answered": screen.key_answered,
+    "beside-screen": screen.beside_screen,
 }
 
 
