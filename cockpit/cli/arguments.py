@@ -50,6 +50,7 @@ def make_parser() -> argparse.ArgumentParser:
 
     start = commands.add_parser("start", help="profiles and recordings to open; what cockpit alone does")
     start.add_argument("--ssh-config", type=Path, metavar="FILE", help="as ssh -F: read this in place of ~/.ssh/config")
+    add_look(start)
     start.set_defaults(command=_lazy("cockpit.cli.start", "start"))
 
     run = commands.add_parser("run", help="load a URL or a profile's target, with the screen on a terminal")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from pathlib import Path
 
 from cockpit.cli.arguments import make_parser
 from cockpit.cli.live import Keeping, Outcome, on_screen
 from cockpit.cli.load_options import named_profile, thresholds_of
+from cockpit.cli.look import look_of
 from cockpit.cli.terminal import on_terminal
 from cockpit.model.errors import EXIT_GOOD, EXIT_INTERRUPTED, EXIT_USAGE, CockpitError
 from cockpit.profiles.catalogue import listed
@@ -29,14 +29,15 @@ def start(options: Namespace) -> int:
 
     told, bad, at = "", False, None
     while True:
-        app = StartApp(_look, told=told, bad=bad, at=at, ssh_config=options.ssh_config)
+        look = look_of(options)
+        app = StartApp(_offers, told=told, bad=bad, at=at, ssh_config=options.ssh_config, look=look)
         choice = app.run()
         if app.interrupted:
             return EXIT_INTERRUPTED
         if choice is None:
             return EXIT_GOOD
         try:
-            told, bad = _open(choice, options.ssh_config), False
+            told, bad = _open(choice, options), False
         except CockpitError as error:
             told, bad = str(error), True
         except KeyboardInterrupt:
@@ -44,28 +45,31 @@ def start(options: Namespace) -> int:
         at = choice
 
 
-def _look() -> Offers:
+def _offers() -> Offers:
     """What there is to open."""
     return Offers(listed(), recent(_RECENT))
 
 
-def _open(choice: Choice, ssh_config: Path | None) -> str:
+def _open(choice: Choice, options: Namespace) -> str:
     """Opens what was chosen until it is left, and says what became of it.
 
     Raises CockpitError, and KeyboardInterrupt when somebody interrupted it.
     """
     if choice.kind == "recording":
-        return _command("replay", "--", choice.what)
+        return _command(options, "replay", "--", choice.what)
     if choice.kind == "demo":
-        return _command("demo")
+        return _command(options, "demo")
     profile = named_profile(choice.what)
     thresholds_of(profile, [])
-    return _left(profile, on_screen(profile, ssh_config, Keeping(by_itself=True)))
+    outcome = on_screen(profile, options.ssh_config, Keeping(by_itself=True), look=look_of(options))
+    return _left(profile, outcome)
 
 
-def _command(*arguments: str) -> str:
-    """Does what the command line would, with all its defaults."""
+def _command(chosen: Namespace, *arguments: str) -> str:
+    """Does what the command line would with all its defaults, on a screen that looks as was chosen."""
     options = make_parser().parse_args(arguments)
+    for name in ("theme", "ascii", "lite", "no_mouse", "on_hangup"):
+        setattr(options, name, getattr(chosen, name))
     if options.command(options) == EXIT_INTERRUPTED:
         raise KeyboardInterrupt
     return ""

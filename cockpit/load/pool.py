@@ -249,7 +249,13 @@ async def launch(
 
 async def _raise_workers(assignments: list[Assignment]) -> list[Worker]:
     """All workers, ready; or none, and the error of the first that failed."""
-    workers: list[Any] = await asyncio.gather(*map(Worker.spawn, assignments), return_exceptions=True)
+    spawning = asyncio.gather(*map(Worker.spawn, assignments), return_exceptions=True)
+    try:
+        workers: list[Any] = await asyncio.shield(spawning)
+    except asyncio.CancelledError:
+        # A process whose start is broken off would be waited for without an end: it has to be there to be ended.
+        await asyncio.gather(*(worker.bury() for worker in await spawning if isinstance(worker, Worker)))
+        raise
     raised = [worker for worker in workers if isinstance(worker, Worker)]
     try:
         for worker in workers:

@@ -13,6 +13,7 @@ from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 from textual.screen import Screen
 
+from cockpit.tui import theme
 from cockpit.tui.cells import fit
 from cockpit.tui.cursor import ALONG
 from cockpit.tui.keys import bindings_of, names_of
@@ -104,7 +105,8 @@ def _told(app: App[Any], screen: Screen[Any], action: str) -> str:
 
 
 def _everywhere(app: App[Any]) -> Iterator[Command]:
-    for name in app.available_themes if hasattr(app, "themes_offered") else ():
-        yield Command(f"theme: {name}", "colours of the screen", partial(setattr, app, "theme", name))
+    for name in theme.NAMES:
+        words = f"T   colours of the screen{', in force' if name == app.theme else ''}; it is remembered"
+        yield Command(f"theme: {name}", words, partial(app.action_theme, name))  # type: ignore[attr-defined]
     yield Command("help", "?  F1   the keys of what is in focus, and how to read the figures", app.action_help)  # type: ignore[attr-defined]
     yield Command("quit", "^Q   end: load stops, the recording is closed", app.action_leave)  # type: ignore[attr-defined]

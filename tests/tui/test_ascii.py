@@ -13,9 +13,10 @@ from cockpit.model.text import neutral
 from cockpit.tui.app import CockpitApp
 from cockpit.tui.glyphs import GLYPHS, to_ascii
 from cockpit.tui.look import Look
-from tests.tui.driving import press, settled
+from tests.tui.driving import at_rest, press, settled
 from tests.tui.scenario import Scenario
 from tests.tui.scripted import ScriptedSource
+from tests.tui.test_start import offers, started
 from tests.tui.test_themes import strips
 from tests.tui.test_verdicts import changed_under_load
 
@@ -56,6 +57,15 @@ def test_every_glyph_in_the_code_is_in_the_table() -> None:
 async def test_every_screen_is_drawn_in_ascii(size: tuple[int, int], keys: tuple[str, ...]) -> None:
     for events in (Scenario(2).events(62.5), changed_under_load()):
         text = await drawn_in_ascii(events, size, keys)
+        assert text.isascii(), {letter for letter in text if not letter.isascii()}
+
+
+@pytest.mark.parametrize("keys", [(), ("n",), ("question_mark",), ("ctrl+p",)], ids=" ".join)
+async def test_the_start_screen_is_drawn_in_ascii(keys: tuple[str, ...]) -> None:
+    async with started(offers(), (100, 30), look=Look(ascii=True)) as (pilot, app):
+        await pilot.press(*keys)
+        await at_rest(pilot)  # type: ignore[arg-type]
+        text = "".join(strip.text for strip in strips(app))
         assert text.isascii(), {letter for letter in text if not letter.isascii()}
 
 

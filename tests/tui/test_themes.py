@@ -13,7 +13,7 @@ from textual.strip import Strip
 from cockpit.cli.look import THEMES
 from cockpit.session import settings
 from cockpit.tui import theme
-from cockpit.tui.app import CockpitApp
+from cockpit.tui.base import CockpitBase
 from cockpit.tui.theme import Colours
 from tests.tui.driving import driven, press, settled
 from tests.tui.scenario import Scenario
@@ -130,6 +130,6 @@ def colours_on(app: App[object]) -> set[str]:
 
 def strips(app: App[object]) -> list[Strip]:
     """The screen as it goes to the terminal."""
-    assert isinstance(app, CockpitApp)
+    assert isinstance(app, CockpitBase)
     update = app.screen._compositor.render_update(full=True, screen_stack=app._background_screens)
     return [Strip.join(line) for line in update.strips]  # type: ignore[union-attr]
