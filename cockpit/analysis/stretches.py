@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import inf
 
 from cockpit.model.histogram import Histogram
 from cockpit.model.state import LoadSecond
@@ -95,11 +96,18 @@ def joined(stretches: Iterable[Stretch | None]) -> Stretch | None:
 class Stretches:
     """Stretches of one session, kept: one that is over is added up once.
 
-    For a screen that draws the same ones again and again; going back in the session it finds the same ones.
+    For a screen that draws the same ones again and again; going back in the session it finds the same ones. `most`
+    seconds are added up between two calls of `again`: what is left for the next time is None, and `behind` says so.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most: float = inf) -> None:
         self._known: dict[tuple[int, int], Stretch | None] = {}
+        self._most = self._left = most
+        self.behind = False
+
+    def again(self) -> None:
+        """As many seconds more may be added up."""
+        self._left, self.behind = self._most, False
 
     def of(self, seconds: Sequence[LoadSecond], start: int, length: int, until: int) -> Stretch | None:
         """What was from session second `start` on for `length` s, before second `until`; None: there was no load."""
@@ -110,10 +118,17 @@ class Stretches:
             return self._known[key]
         over = bool(seconds) and start + length <= seconds[-1].second - _OPEN
         part = _PARTS.get(length)
-        if part is None:
-            found = of_seconds(between(seconds, start, min(start + length, until)))
+        if part is not None:
+            parts = [self.of(seconds, at, part, until) for at in range(start, start + length, part)]
+            if self.behind:
+                return None
+            found = joined(parts)
+        elif self._left <= 0:
+            self.behind = True
+            return None
         else:
-            found = joined(self.of(seconds, at, part, until) for at in range(start, start + length, part))
+            self._left -= length
+            found = of_seconds(between(seconds, start, min(start + length, until)))
         if over:
             if len(self._known) >= _KEPT:
                 self._known.clear()

@@ -127,17 +127,19 @@ def _lit(char: str) -> tuple[str, str]:
     return ("│", "strong") if char in " ┊" else (char, "focus")
 
 
-def times(window: Window, cursor: float | None, scale: str) -> Line:
-    """Instants under the axis, that of the cursor first, and on the right how much time a cell is; what would overlap
-    is left out."""
+def times(window: Window, cursor: float | None, *scales: str) -> Line:
+    """Instants under the axis, that of the cursor first, and on the right the longest of `scales` that fits, which say
+    how much time a cell is; what would overlap is left out."""
     found: list[tuple[int, str, str]] = []
 
-    def put(at: int, text: str, role: str) -> None:
+    def put(at: int, text: str, role: str) -> bool:
         clear = all(at + len(text) < start or start + len(other) < at for start, other, _ in found)
-        if at >= 0 and at + len(text) <= window.cells and clear:
+        fits = at >= 0 and at + len(text) <= window.cells and clear
+        if fits:
             found.append((at, text, role))
+        return fits
 
-    right = window.cells - len(scale)
+    right = window.cells - min(len(scale) for scale in scales)
     if cursor is not None:
         at, label = window.cell(cursor), clock(cursor)
         # Rather on the left of the cursor than over the scale, and rather there than none.
@@ -145,7 +147,7 @@ def times(window: Window, cursor: float | None, scale: str) -> Line:
         for start, text in (behind, before) if at + len(label) + 1 < right else (before, behind, (at, "▲")):
             if not found:
                 put(start, text, "strong")
-    put(right, scale, "dim")
+    any(put(window.cells - len(scale), scale, "dim") for scale in sorted(scales, key=len, reverse=True))
     for at in range(0, window.cells, window.labels):
         put(at, clock(window.instant(at)), "dim")
     line: list[tuple[str, str]] = []

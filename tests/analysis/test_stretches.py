@@ -67,6 +67,24 @@ def test_a_second_covered_in_part_counts_but_sets_no_extremes() -> None:
     assert alone is not None and alone.least == pytest.approx(5)
 
 
+def test_a_long_session_is_added_up_bit_by_bit() -> None:
+    seconds = series([second(at, at % 31 + 1) for at in range(2000)])
+    whole, kept = Stretches(), Stretches(most=250)
+    starts = range(0, 2000, 300)
+    expected = [whole.of(seconds, start, 300, 2000) for start in starts]
+    assert not whole.behind
+    rounds = 0
+    kept.behind = True
+    while kept.behind and rounds < 50:
+        kept.again()
+        found = [kept.of(seconds, start, 300, 2000) for start in starts]
+        rounds += 1
+        for one, other in zip(found, expected, strict=True):
+            assert one is None or one == other, "whole or not at all"
+    assert 8 <= rounds < 50
+    assert found == expected
+
+
 def test_what_may_still_change_is_told_anew() -> None:
     kept = Stretches()
     seconds = [second(at, 10) for at in range(12)]

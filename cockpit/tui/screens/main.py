@@ -19,7 +19,6 @@ from cockpit.session.controls import Action
 from cockpit.session.loop import Session
 from cockpit.tui import looking
 from cockpit.tui.commands import main_commands
-from cockpit.tui.cursor import ALONG
 from cockpit.tui.hints import Hints
 from cockpit.tui.keys import main_help
 from cockpit.tui.lines import Lines
@@ -41,7 +40,6 @@ from cockpit.tui.widgets.position import Position
 from cockpit.tui.widgets.runs import Runs
 from cockpit.tui.widgets.throughput import Throughput
 from cockpit.tui.widgets.topline import TopLine
-from cockpit.tui.window import AXIS
 
 if TYPE_CHECKING:
     from cockpit.tui.app import CockpitApp
@@ -50,6 +48,9 @@ if TYPE_CHECKING:
 FRAME = 0.5
 # Of a lite screen only every so many-th is drawn by itself; what a key does is drawn at once.
 _LITE = 4
+
+# Seconds of load that are added up for one frame: of a session of hours the charts are read in several.
+_AT_ONCE = 600
 
 LAYOUTS = ("wide", "narrow", "tiny")
 
@@ -140,7 +141,7 @@ class MainScreen(OverTime):
         self.autostart = autostart
         self.hints = hints
         self.view = View()
-        self.verdicts, self.stretches = RowVerdicts(), Stretches()
+        self.verdicts, self.stretches = RowVerdicts(), Stretches(_AT_ONCE)
         self._drawn: tuple[object, ...] = ()
         self._ticks = 0
 
@@ -209,9 +210,13 @@ class MainScreen(OverTime):
         if now == self._drawn and not anew:
             return
         self._drawn = now
+        self.stretches.again()
         self._arrange()
         for lines in self.query(Lines):
             lines.show(scene)
+        if self.stretches.behind:
+            # Keys that wait come first.
+            self.call_later(self.frame, True)
 
     def _arrange(self) -> None:
         layout = layout_for(*self.size)
@@ -289,10 +294,8 @@ class MainScreen(OverTime):
             self._look(looking.next_detail(self.scene(), step))
 
     def action_enter(self) -> None:
-        """The arrows act on that detail, or on the runs table again. From the charts: to the instant of the cursor."""
-        if self.view.cursor is not None:
-            self._go_there()
-        elif self._has_hosts():
+        """The arrows act on that detail, or on the runs table again."""
+        if self._has_hosts():
             self._look(looking.entered(self.scene(), alone=layout_for(*self.size) != "wide"))
 
     def action_averages(self) -> None:
@@ -318,10 +321,8 @@ class MainScreen(OverTime):
             self.action_row(step)
 
     def action_page(self, step: int) -> None:
-        """A page up or down in the detail, or a tenth of the charts."""
-        if self.view.cursor is not None:
-            self.action_along(step * max(1, (self.query_one(Throughput).size.width - AXIS) // 10))
-        elif self._inside():
+        """A page up or down in the detail."""
+        if self._inside():
             self._scroll(step * max(1, self.query_one(HostPanes).reach.page - 1))
 
     def action_far(self, step: int) -> None:
@@ -386,7 +387,11 @@ class MainScreen(OverTime):
             event.stop()
             event.prevent_default()
             return
-        if (event.key in _SCROLLS and self._inside()) or (event.key in ALONG and self.view.cursor is not None):
+        if event.key in _SCROLLS and self._inside():
+            return
+        if self.over_time(event.key):
+            event.stop()
+            event.prevent_default()
             return
         action = next((action for action in self.session.controls.actions if _pressed(event, action)), None)
         if action is not None:

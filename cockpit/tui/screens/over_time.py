@@ -17,8 +17,12 @@ from cockpit.tui.screens.markers import MarkersScreen
 from cockpit.tui.widgets.charts import Chart
 from cockpit.tui.widgets.throughput import Throughput
 
-# More cells than any terminal has seconds for.
+# What moves the cursor: by how many cells, by how many tenths of the charts, to the marker before or behind it. Far is
+# more cells than any session has.
 _FAR = 1 << 30
+_CELLS = {"left": -1, "right": 1, "home": -_FAR, "end": _FAR}
+_PAGES = {"pageup": -1, "pagedown": 1}
+_MARKERS = {"left_square_bracket": -1, "right_square_bracket": 1}
 # The last ticks of a second come so much later (s).
 _TICKS = 0.5
 
@@ -28,12 +32,6 @@ class OverTime(Screen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("e", "cursor", "examine the charts"),
-        Binding("left", "along(-1)", "back in the charts"),
-        Binding("right", "along(1)", "on in the charts"),
-        Binding("home", f"along({-_FAR})", "to the first cell"),
-        Binding("end", f"along({_FAR})", "to the newest cell"),
-        Binding("left_square_bracket", "marker(-1)", "marker before"),
-        Binding("right_square_bracket", "marker(1)", "next marker"),
         Binding("i", "zoom(-1)", "zoom in"),
         Binding("o", "zoom(1)", "zoom out"),
         Binding("l", "markers", "list of markers"),
@@ -52,19 +50,32 @@ class OverTime(Screen[None]):
     async def _carry_out(self, action: Action, answer: str) -> None:
         raise NotImplementedError
 
+    def over_time(self, key: str) -> bool:
+        """Does at once what a key means for the charts; False: it means nothing there.
+
+        A binding would come later than the keys of the session that are typed right behind it.
+        """
+        if key == "e":
+            self.action_cursor()
+        elif self.view.cursor is None:
+            return False
+        elif key == "escape":
+            self._look(cursor.gone(self.view))
+        elif key == "enter":
+            self._go_there()
+        elif key in _MARKERS:
+            self._over_time(cursor.to_marker, _MARKERS[key])
+        elif key in _PAGES:
+            self._over_time(cursor.moved, _PAGES[key] * max(1, self.query_one(Throughput).size.width // 10))
+        elif key in _CELLS:
+            self._over_time(cursor.moved, _CELLS[key])
+        else:
+            return False
+        return True
+
     def action_cursor(self) -> None:
         """The arrows go into the charts over time, or out of them again."""
         self._over_time(cursor.begun)
-
-    def action_along(self, cells: int) -> None:
-        """The cursor so many cells on."""
-        if self.view.cursor is not None:
-            self._over_time(cursor.moved, cells)
-
-    def action_marker(self, step: int) -> None:
-        """The cursor to the next marker or row."""
-        if self.view.cursor is not None:
-            self._over_time(cursor.to_marker, step)
 
     def action_zoom(self, step: int) -> None:
         """Less time across, or more."""

@@ -65,7 +65,7 @@ class Throughput(Chart):
         axes = [((" " * (AXIS + 1), ""),), *(_label(at, plot, top) for at in range(plot))]
         lines = [(*axis, *line) for axis, line in zip(axes, lines, strict=True)]
         lines.append(((right("0", AXIS - 1) + " ", "dim"), ("└", "rule"), *_axis(state.segments, columns, window)))
-        lines.append(((" " * (AXIS + 1), ""), *times(window, cursor, _scale(window))))
+        lines.append(((" " * (AXIS + 1), ""), *times(window, cursor, window.scale, _scale(window))))
         return [title, *lines]
 
 
@@ -97,7 +97,7 @@ def _title(scene: Scene, columns: Sequence[Stretch | None], window: Window, widt
 
 
 def _figures(scene: Scene, columns: Sequence[Stretch | None], window: Window) -> Line:
-    said = []
+    said = [("reading …  ", "text")] if scene.stretches.behind else []
     if any(column and column.saturated for column in columns):
         said.append((f"{_SATURATED} saturated  ", "warn"))
     if any(column and column.failed for column in columns):
