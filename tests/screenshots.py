@@ -42,6 +42,7 @@ PICTURES = (
     Picture("tuning", 120, 40, -1.0, ("t", "tab", "down"), recording="under-load"),
     Picture("verdict", 120, 40, -0.1, ("c",), recording="under-load"),
     Picture("under-load", 120, 40, -0.1, recording="under-load"),
+    Picture("heat-map", 120, 40, -0.1, ("v", "e", "left_square_bracket"), recording="under-load"),
     Picture("help", 120, 40, -1.0, ("question_mark",)),
     Picture("compare", 120, 40, -1.0, ("c", "end")),
     Picture("processes", 120, 40, 20.0, ("p", "s", "down")),

@@ -49,8 +49,9 @@ def test_every_glyph_in_the_code_is_in_the_table() -> None:
 @pytest.mark.parametrize(
     "keys",
     [
-        *((), ("v",), ("v", "v"), ("enter", "down"), ("d",), ("d", "d"), ("d", "d", "d"), ("w",), ("p",), ("p", "p")),
-        *(("t",), ("question_mark",), ("c",), ("up", "C"), ("m",), ("slash",), ("f",)),
+        *((), ("v",), ("v", "v"), ("v", "e", "left"), ("o", "l"), ("enter", "down")),
+        *(("d",), ("d", "d"), ("d", "d", "d"), ("w",), ("p",), ("p", "p")),
+        *(("t",), ("question_mark",), ("c",), ("up", "c", "left"), ("m",), ("slash",), ("f",)),
     ],
     ids=" ".join,
 )

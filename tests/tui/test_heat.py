@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace as replace_scene
+
 import pytest
 from msgspec.structs import replace
 
@@ -63,6 +65,14 @@ def test_all_replies_are_in_some_bucket_and_shades_tell_their_share() -> None:
     assert "█" in columns[1] or "═" in columns[1]
     assert "≡" in columns[2], "one of a thousand is not the 99th percentile"
     assert "░" in columns[2], "but it can be seen"
+
+
+def test_on_a_slow_line_the_shades_have_one_colour() -> None:
+    scene = scene_of(EVENTS, latency="heat map")
+    for lite, expected in ((False, {"heat1", "heat2", "heat3", "on_heat3"}), (True, {"chart", "strong"})):
+        lines = Latency().draw(replace_scene(scene, lite=lite), 70, 11)[1:-1]
+        assert expected <= {role for line in lines for text, role in line if text.strip()}
+        assert lite != any(role.endswith("heat2") for line in lines for _, role in line)
 
 
 def test_beyond_the_ends_of_the_axis_is_said() -> None:

@@ -11,12 +11,15 @@ from cockpit.model.state import State
 from cockpit.model.text import clock
 from cockpit.tui.cells import Line, centred, clip, length, right, rule
 from cockpit.tui.cursor import crossed, latency_words
+from cockpit.tui.lines import HEAT
 from cockpit.tui.scene import Scene
 from cockpit.tui.signs import all_markers, letters, placed
 from cockpit.tui.window import AXIS, Window
 
 # From which share of a cell's replies on: glyph and role, told by both. Less than the first is still some.
 _SHADES = ((0.3, "█", "heat4"), (0.1, "▓", "heat3"), (0.02, "▒", "heat2"), (0.0, "░", "heat1"))
+# On a slow line glyphs alone tell the shades: colours of many cells cost most of what is sent.
+_PLAIN = {role: "strong" if role.startswith("on_") else "chart" for role in HEAT}
 # Lines of percentiles over the shades: the glyph of both, of the 50th, of the 99th.
 _P50, _P99, _BOTH = "─", "═", "≡"
 # The axis holds what most cells have between their 1st and 99th percentiles; what is rarer lies in its open ends.
@@ -37,6 +40,8 @@ def heat_map(scene: Scene, window: Window, width: int, height: int) -> list[Line
     signs = letters(placed(all_markers(scene.state), window), window).ljust(window.cells)
     cursor = scene.cursor(window)
     columns = [_column(cell, edges) for cell in cells]
+    if scene.lite:
+        columns = [[(glyph, _PLAIN.get(role, role)) for glyph, role in column] for column in columns]
     lines: list[Line] = []
     for row in reversed(range(len(edges) - 1)):
         line = tuple(
@@ -112,7 +117,9 @@ def _title(scene: Scene, window: Window, cells: Sequence[Stretch | None], width:
     title: Line = (("latency", "strong"), (f" {kind_of(scene.state, window)} over time, ms", "dim"))
     cursor = scene.cursor(window)
     if cursor is None:
-        return rule(title, ((f"{_P50} ", "strong"), ("p50  ", "dim"), (f"{_P99} ", "strong"), ("p99", "dim")), width)
+        signs = ((_P50, "p50  "), (_P99, "p99  "), (_BOTH, "both"))
+        legend = tuple(piece for glyph, words in signs for piece in ((f"{glyph} ", "strong"), (words, "dim")))
+        return rule(title, legend, width)
     found = cells[window.cell(cursor)]
     title = (title[0], (title[1][0].removesuffix(", ms"), "dim"))
     figures = latency_words(found) if found else (("no replies", "dim"),)
