@@ -71,6 +71,11 @@ class CockpitApp(CockpitBase[object]):
         self.notify("ending …", timeout=60)
         self._leaving = asyncio.create_task(self._leave())
 
+    @property
+    def leaving(self) -> bool:
+        """Whether the session ends or has ended: nothing is begun any more."""
+        return self._leaving is not None
+
     def end_without_terminal(self) -> None:
         """The session ends, or goes on by itself, as `look.outlive` says."""
         if self._outlives:

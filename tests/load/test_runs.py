@@ -8,8 +8,10 @@ import signal
 from itertools import pairwise
 from typing import Any
 
+import psutil
 import pytest
 
+from cockpit.load import preflight
 from cockpit.load.pool import launch
 from cockpit.model.clock import Clock
 from cockpit.model.errors import TargetError, UsageError
@@ -171,3 +173,18 @@ async def test_what_cannot_be_begun_is_said_before_any_event(
     with pytest.raises(error, match=says):
         await launch(plan(**{"url": "http://127.0.0.1:9/", **values}), 1, Clock(), outcome.emit)
     assert outcome.events == []
+
+
+async def test_a_run_given_up_while_it_starts_leaves_no_process_and_ends() -> None:
+    load = plan("http://127.0.0.1:9/", rate=50.0, duration=600.0, workers=2)
+    addresses = await preflight.resolve(load)
+    found = preflight.Preflight(address=addresses[0], addresses=("127.0.0.1",))
+    for rounds in range(20):
+        outcome = Outcome()
+        starting = asyncio.create_task(launch(load, 1, Clock(), outcome.emit, found))
+        for _ in range(rounds):
+            await asyncio.sleep(0)
+        starting.cancel()
+        done, _ = await asyncio.wait([starting], timeout=DEADLINE)
+        assert done and starting.cancelled(), f"{rounds} rounds of the loop after its beginning"
+        assert psutil.Process().children() == []

@@ -65,6 +65,13 @@ async def test_autostart_runs_the_action_once_when_the_screen_is_up() -> None:
         assert source.controls.done == [("toggle", "")]
 
 
+async def test_nothing_is_begun_any_more_while_the_session_ends() -> None:
+    async with driven(Scenario().events(20)) as (pilot, source):
+        await pilot.press("q", "space")
+        await until(pilot, lambda: not pilot.app.is_running)
+    assert source.controls.done == []
+
+
 IN_A_TERMINAL = """
 from tests.tui.scenario import Scenario
 from tests.tui.scripted import scripted_app

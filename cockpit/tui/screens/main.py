@@ -405,6 +405,8 @@ class MainScreen(OverTime):
                 self._begin(action)
 
     def _begin(self, action: Action) -> None:
+        if self._cockpit.leaving:
+            return
         if action.name == "toggle":
             self._found_out("load")
         if not action.prompt:
