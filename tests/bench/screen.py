@@ -23,13 +23,11 @@ from cockpit.session.recording.reader import Recording
 from tests.bench.servers import lacking_nginx, nginx
 from tests.bench.table import at_least, at_most, neighbours, show
 from tests.cli.terminals import OnTerminal, on_terminal
-from tests.lab.cpus import generator_cpu, on_server_cpu
+from tests.lab.cpus import generator_cpu, server_cpu
 from tests.tui.emulator import Emulator
 
 COCKPIT = (sys.executable, "-m", "cockpit")
 SECONDS, WARM_UP = 20, 5
-# Modules are kept compiled, as wherever cockpit is installed.
-ENVIRONMENT = {"PYTHONDONTWRITEBYTECODE": ""}
 STARTS, KEYS, ROUNDS, GO = 7, 15, 5, 6
 # Seconds for the start and the end of a run beside those of its load; and how long anything may take to come.
 _MARGIN, _HURRY = 4, 30.0
@@ -73,9 +71,10 @@ def key_answered() -> bool:
         return show(f"{title}: left out, {lacking}", [], [])
     with nginx() as site, neighbours(site.pid):
         options = ["run", site.small, "-c", "20", "-z", "120s", "--cpus", str(generator_cpu()), "--no-record"]
-        with on_terminal(on_server_cpu([*COCKPIT, *options])) as opened:
+        with on_terminal([*COCKPIT, *options]) as opened:
             seen = Seen(opened)
             seen.until(lambda: "p99" in seen.text, "figures")
+            _off_generator_cpu(opened.process.pid)
             took = []
             for _ in range(KEYS):
                 for there in (True, False):
@@ -161,9 +160,14 @@ def _read_for(opened: OnTerminal, seconds: float) -> None:
         opened.read()
 
 
+def _off_generator_cpu(pid: int) -> None:
+    """All threads of a cockpit that has raised its workers already: those stay where they are."""
+    subprocess.run(["taskset", "-a", "-p", "-c", str(server_cpu()), str(pid)], check=True, capture_output=True)
+
+
 def _first(options: Sequence[str]) -> float:
     begun = time.monotonic()
-    with on_terminal([*COCKPIT, *options], environment=ENVIRONMENT) as opened:
+    with on_terminal([*COCKPIT, *options]) as opened:
         opened.until(b"throughput")
         took = time.monotonic() - begun
         opened.type(b"\x03")
@@ -174,7 +178,9 @@ def _first(options: Sequence[str]) -> float:
 def _rate(options: Sequence[str], file: Path, on_screen: bool) -> float:
     """Requests a second, from the run's own ticks."""
     way = ["--record", str(file), *([] if on_screen else ["--no-tui"])]
-    with on_terminal(on_server_cpu([*COCKPIT, *options, *way])) as opened:
+    with on_terminal([*COCKPIT, *options, *way]) as opened:
+        _read_for(opened, 1.5)
+        _off_generator_cpu(opened.process.pid)
         if on_screen:
             # It shows what came of the run until it is left.
             _read_for(opened, GO + _MARGIN)
