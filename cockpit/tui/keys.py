@@ -11,7 +11,7 @@ from textual.screen import Screen
 
 from cockpit.model.text import neutral
 from cockpit.tui.scene import Detail, Scene
-from cockpit.tui.screens.help import HelpScreen, help_table, keys_table
+from cockpit.tui.screens.help import HelpScreen, help_entries
 from cockpit.tui.words import key_name
 
 
@@ -118,10 +118,10 @@ def show_help(app: App[Any]) -> None:
     elif isinstance(screen, Helping):
         app.push_screen(screen.help_screen())
     elif keys := keys_of(screen):
-        app.push_screen(HelpScreen(keys_table(keys)))
+        app.push_screen(HelpScreen(keys))
 
 
 def main_help(scene: Scene) -> HelpScreen:
     """The help of the main screen: what the arrows act on comes first."""
     focus = focus_of(scene)
-    return HelpScreen(help_table(scene.actions, focus.keys, focus.title), f"in focus: {focus.title}")
+    return HelpScreen(help_entries(scene.actions, focus.keys, focus.title), f"in focus: {focus.title}")

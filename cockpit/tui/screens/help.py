@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
+from textwrap import wrap
 from typing import ClassVar
 
-from rich.table import Table
-from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.screen import ModalScreen
-from textual.widgets import Static
 
 from cockpit.session.controls import Action
+from cockpit.tui.cells import Line, fit
+from cockpit.tui.widgets.told import Told
 from cockpit.tui.words import key_name
+
+# Keys, then what they do; a heading begins with a dash.
+Entry = tuple[str, str]
+
+# Cells: of the whole, and of its first column.
+_WIDTH, _NAME = 84, 14
 
 _SCREEN_KEYS = (
     (
@@ -154,39 +160,39 @@ class HelpScreen(ModalScreen[None]):
     ]
     DEFAULT_CSS = """
     HelpScreen { align: center middle; background: transparent; }
-    HelpScreen > VerticalScroll {
-        width: 84; max-width: 100%; height: auto; max-height: 100%;
+    HelpScreen > Told {
+        width: 84; max-width: 100%; max-height: 100%;
         padding: 0 1; border: solid $cockpit-chart; background: $surface; border-title-color: $cockpit-strong;
     }
-    HelpScreen Static { width: 1fr; }
     """
 
-    def __init__(self, table: Table, title: str = "keys") -> None:
+    def __init__(self, entries: Sequence[Entry], title: str = "keys") -> None:
         super().__init__()
-        self.table = table
+        self.entries = entries
         self.heading = title
 
     def compose(self) -> ComposeResult:
-        with VerticalScroll() as room:
-            room.border_title, room.border_subtitle = Content(self.heading), "↑ ↓ scroll   Esc close"
-            yield Static(self.table)
+        room = Told(lambda width: lines_of(self.entries, width))
+        room.border_title, room.border_subtitle = Content(self.heading), "↑ ↓ scroll   Esc close"
+        room.fit(min(_WIDTH, self.app.size.width))
+        yield room
 
 
-def help_table(actions: Sequence[Action], focus: Sequence[tuple[str, str]] = (), title: str = "") -> Table:
+def help_entries(actions: Sequence[Action], focus: Sequence[Entry] = (), title: str = "") -> list[Entry]:
     """The keys of what is in focus, which `title` names, all keys of session and screen, then how to read figures."""
     first = [(f"— {title}", ""), *focus, ("", ""), ("— everywhere", "")] if focus else []
     entries = first + [(" ".join(key_name(key) for key in action.keys), action.label) for action in actions]
-    return keys_table([*entries, *_SCREEN_KEYS, ("", ""), ("— figures", ""), *READING])
+    return [*entries, *_SCREEN_KEYS, ("", ""), ("— figures", ""), *READING]
 
 
-def keys_table(entries: Sequence[tuple[str, str]]) -> Table:
-    """(keys, words) in two columns; a line whose words are empty is a heading."""
-    table = Table.grid(padding=(0, 2))
-    table.add_column(width=14)
-    table.add_column()
+def lines_of(entries: Sequence[Entry], width: int) -> list[Line]:
+    """In two columns, `width` cells; an entry that begins with a dash is a heading."""
+    lines: list[Line] = []
     for name, words in entries:
         if name.startswith("— "):
-            table.add_row(Text("", style="bold"), Text(name.removeprefix("— "), style="bold underline"))
-        else:
-            table.add_row(Text(name, style="bold"), Text(words))
-    return table
+            lines.append(((" " * (_NAME + 2), ""), (name.removeprefix("— "), "heading")))
+            continue
+        names, told = wrap(name, _NAME), wrap(words, max(10, width - _NAME - 2))
+        for left, right in zip_longest(names or [""], told or [""], fillvalue=""):
+            lines.append(((fit(left, _NAME) + "  ", "strong"), (right, "")))
+    return lines
