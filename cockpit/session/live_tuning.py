@@ -115,7 +115,7 @@ class LiveTuning:
 
     def confirm(self) -> None:
         if self._awaited is None or not self.awaited:
-            raise ChangeRefused("no change waits to be confirmed")
+            raise ChangeRefused("no change waits to be confirmed; ^G before Enter makes the next one wait")
         self._awaited.set_result(True)
 
     async def undo(self, letter: str = "") -> None:
@@ -133,7 +133,9 @@ class LiveTuning:
     def _to_undo(self, letter: str) -> int:
         """The place of a change in force that can be taken back. Raises ChangeRefused."""
         if not self._in_force:
-            raise ChangeRefused("nothing to undo: no change of this session is in force")
+            raise ChangeRefused(
+                "nothing to undo: no change of this session is in force; earlier ones: cockpit tune … undo"
+            )
         letters = [each for each, _, _ in self._in_force]
         if letter and letter not in letters:
             raise ChangeRefused(f"{letter} is not in force; what can be taken back: {', '.join(letters)}")

@@ -114,7 +114,7 @@ class LookBack:
 
     async def _begin(self, name: str, answer: str) -> None:
         if self._recorder is None or not self._recorder.path:
-            raise UsageError("nothing is recorded, so there is no past to look at")
+            raise UsageError("nothing is recorded, so there is no past to look at: start it without --no-record")
         past = _Past(Recording(Path(self._recorder.path)))
         try:
             await past.do(name, answer)

@@ -136,7 +136,7 @@ async def test_what_the_server_corrected_is_said() -> None:
     async with opened() as (pilot, _, tuning):
         tuning.notes = "AH00513: WARNING: ServerLimit of 300 not allowed during restart"
         await applied(pilot, *"30")
-        await until(pilot, lambda: status(pilot).endswith(tuning.notes))
+        await until(pilot, lambda: tuning.notes in status(pilot))
         await until(pilot, lambda: "the server says: AH00513" in history(pilot))
 
 
@@ -255,7 +255,7 @@ async def test_a_change_that_was_put_back_says_why_and_keeps_what_was_typed() ->
 async def test_undo_takes_the_last_change_back() -> None:
     async with opened(41.0) as (pilot, source, tuning):
         await press(pilot, "ctrl+z")
-        await until(pilot, lambda: status(pilot) == "taken back")
+        await until(pilot, lambda: status(pilot).startswith("taken back"))
         assert tuning.calls[-1] == ("undo", {})
         await until(pilot, lambda: source.session.state.knobs["MaxSpareServers"].value == "10")
 

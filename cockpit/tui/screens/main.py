@@ -266,7 +266,7 @@ class MainScreen(OverTime):
         """Compares with the row looked at from now on."""
         row = self.scene().row
         if row is None:
-            self.app.notify("there is no row yet to compare with: start a run first")
+            self.app.notify("no row to compare with yet: space starts a run, and it becomes one")
             return
         self._look(replace(self.view, baseline=row.number))
 
@@ -274,7 +274,7 @@ class MainScreen(OverTime):
         """The verdict on the row looked at and all its figures beside those of the row it is compared with."""
         self._found_out("compare")
         if self.scene().row is None:
-            self.app.notify("there is no row yet to compare: start a run first")
+            self.app.notify("no row to compare yet: space starts a run; a change under load (t) opens the next one")
             return
         self.app.push_screen(CompareScreen(self.scene, self._look))
 
@@ -310,7 +310,10 @@ class MainScreen(OverTime):
 
     def _has_hosts(self) -> bool:
         if not self.session.shown.hosts:
-            self.app.notify("no host is watched: [[host]] in a profile adds one", markup=False)
+            self.app.notify(
+                "no host is watched: [[host]] in a profile adds one; cockpit new writes a profile with yours",
+                markup=False,
+            )
         return bool(self.session.shown.hosts)
 
     def action_up_or_down(self, step: int) -> None:

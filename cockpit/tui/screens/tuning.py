@@ -136,9 +136,8 @@ class TuningScreen(ModalScreen[None]):
                 for knob in knobs:
                     yield KnobRow(knob, editable)
                 if not knobs:
-                    yield Static(
-                        Content("This profile names no knobs. A [[knob]] block in it adds one."), classes="quiet"
-                    )
+                    none = "This profile names no knobs. [[knob]] adds one; cockpit new finds what a host offers."
+                    yield Static(Content(none), classes="quiet")
             yield Static(id="details")
             with VerticalScroll(id="diff", can_focus=False):
                 yield Static(id="plan")
@@ -250,7 +249,13 @@ class TuningScreen(ModalScreen[None]):
         state = await self._until(lambda state: len(state.changes) > known and bool(state.changes[-1].outcome))
         # What the server corrected or ignored of it.
         notes = [change.detail for change in state.changes[known:] if change.detail]
-        self._deeds.report("; ".join([done, *notes]))
+        self._deeds.report("; ".join([done, *notes, self._next_step(state)]))
+
+    def _next_step(self, state: State) -> str:
+        """What one does to see whether it helped."""
+        if state.running is None:
+            return "Esc, then space: a run shows what it does"
+        return "Esc: its row grows in the runs table, c tells the verdict"
 
     async def _until(self, holds: Callable[[State], bool]) -> State:
         """What the session has come to: what was done arrives there a little later."""
@@ -265,7 +270,11 @@ class TuningScreen(ModalScreen[None]):
         if self.is_attached:
             self._tell_plan()
             guarded = f", undone after {CONFIRM_WITHIN:.0f} s unless kept" if self._guarded else ""
-            self._deeds.tell(f"{next_step}{guarded}" if any(each.diff for each in previews) else "nothing to change")
+            self._deeds.tell(
+                f"{next_step}{guarded}"
+                if any(each.diff for each in previews)
+                else "nothing to change: the host has these values already"
+            )
 
     def action_guard(self) -> None:
         """Whether changes wait to be kept by hand."""
@@ -289,7 +298,7 @@ class TuningScreen(ModalScreen[None]):
         if self._awaited() is not None:
             self.app.run_worker(self._let_go(tuning))
         elif not self._deeds.waits():
-            self._start("taking the last change back …", tuning.undo(), "taken back")
+            self._start("taking the last change back …", tuning.undo(), "taken back: the values of before are in force")
 
     async def _let_go(self, tuning: Tuning) -> None:
         """Beside what is being done: that is the very change, which waits to be kept."""
