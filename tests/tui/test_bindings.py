@@ -1,0 +1,193 @@
+"""Every binding of every screen, pressed: something that can be seen comes of it. One without a row is an error."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import pkgutil
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, NamedTuple
+
+import pytest
+from textual.app import App
+from textual.binding import Binding
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+import cockpit.tui
+from cockpit.session.asking import Question
+from cockpit.tui.screens.asking import AskingScreen
+from cockpit.tui.screens.new_profile import FoundScreen, NewProfileScreen, Wanted
+from cockpit.tui.screens.picking import PickScreen
+from cockpit.tui.widgets.picks import Picks
+from tests.tui.driving import at_rest, driven, main, until
+from tests.tui.scenario import Scenario
+from tests.tui.scripted import ScriptedTuning
+from tests.tui.test_start import offers, started
+
+EVENTS = Scenario(2).events(99)
+Prepare = Callable[[Pilot[Any]], Awaitable[None]]
+
+
+class Row(NamedTuple):
+    """`keys` are pressed one by one, each on an app of its own, after `before`; `prepare` opens what keys cannot."""
+
+    of: str
+    keys: str
+    before: str = ""
+    prepare: Prepare | None = None
+    world: str = "main"
+
+
+async def push_picking(pilot: Pilot[Any]) -> None:
+    await pilot.app.push_screen(PickScreen("MPM", ["prefork", "event"], "event"))
+
+
+async def push_asking(pilot: Pilot[Any]) -> None:
+    question = Question("web1", "passphrase", None, asyncio.get_running_loop().create_future())
+    await pilot.app.push_screen(AskingScreen(lambda: question, question))
+
+
+async def type_a_value(pilot: Pilot[Any]) -> None:
+    """Into the first knob of the tuning panel."""
+    await pilot.press("t")
+    await until(pilot, lambda: isinstance(pilot.app.focused, Input))
+    await pilot.press("3", "0")
+
+
+async def tune(pilot: Pilot[Any]) -> None:
+    await pilot.press("t")
+    await until(pilot, lambda: isinstance(pilot.app.focused, Input))
+
+
+async def ask_for_a_profile(pilot: Pilot[Any]) -> None:
+    await pilot.app.push_screen(NewProfileScreen(None, "web1"))
+    await until(pilot, lambda: isinstance(pilot.app.focused, Input))
+
+
+async def second_field(pilot: Pilot[Any]) -> None:
+    await ask_for_a_profile(pilot)
+    pilot.app.screen.query_one("#concurrency").focus()
+
+
+async def find_nothing(pilot: Pilot[Any]) -> None:
+    await pilot.app.push_screen(FoundScreen(Wanted("http://web1/", 1, "1s", True, ()), ()))
+    await until(pilot, lambda: isinstance(pilot.app.focused, Input))
+
+
+async def file_field(pilot: Pilot[Any]) -> None:
+    await find_nothing(pilot)
+    pilot.app.screen.query_one("#file").focus()
+
+
+async def pick(pilot: Pilot[Any]) -> None:
+    await ask_for_a_profile(pilot)
+    pilot.app.screen.query_one("#hosts", Picks).focus()
+
+
+ROWS = (
+    Row("CockpitBase", "ctrl+q ctrl+c f1"),
+    Row("CockpitBase", "ctrl+q ctrl+c f1 question_mark T", world="start"),
+    Row("OverTime", "e i l"),
+    Row("OverTime", "o", before="i"),
+    Row("OverTime", "left home left_square_bracket", before="e"),
+    Row("OverTime", "right end right_square_bracket", before="e home"),
+    Row("MarkersScreen", "escape l q", before="l"),
+    Row("MainScreen", "T t v c tab shift+tab p d D enter w f slash s S up question_mark q"),
+    Row("MainScreen", "b down escape", before="up"),
+    Row("MainScreen", "pagedown G", before="enter"),
+    Row("MainScreen", "pageup g", before="enter G"),
+    Row("TuningScreen", "escape up down tab shift+tab ctrl+g ctrl+y ctrl+z ctrl+r", prepare=tune),
+    Row("TuningScreen", "ctrl+s ctrl+f", prepare=type_a_value),
+    Row("CompareScreen", "left b escape c q enter", before="c"),
+    Row("CompareScreen", "right", before="c left"),
+    Row("HelpScreen", "escape question_mark q enter", before="question_mark"),
+    Row("OneLine", "escape", before="m"),
+    Row("PickScreen", "escape", prepare=push_picking),
+    Row("AskingScreen", "escape", prepare=push_asking),
+    Row("StartScreen", "slash n u d question_mark q", world="start"),
+    Row("StartScreen", "escape", before="slash c h u r n enter", world="start"),
+    Row("NewProfileScreen", "enter", prepare=ask_for_a_profile, world="start"),
+    Row("_Page", "escape down", prepare=ask_for_a_profile, world="start"),
+    Row("_Page", "up", prepare=second_field, world="start"),
+    Row("FoundScreen", "enter", prepare=file_field, world="start"),
+    Row("Picks", "space enter", prepare=pick, world="start"),
+)
+
+
+def bound() -> dict[str, set[str]]:
+    """The keys that each class of the screen's room binds by itself."""
+    found: dict[str, set[str]] = {}
+    for module in pkgutil.walk_packages(cockpit.tui.__path__, "cockpit.tui."):
+        for kind in vars(importlib.import_module(module.name)).values():
+            if isinstance(kind, type) and kind.__module__ == module.name and "BINDINGS" in vars(kind):
+                for binding in vars(kind)["BINDINGS"]:
+                    assert isinstance(binding, Binding), f"{kind.__name__}: bindings are written out"
+                    assert binding.description, f"{kind.__name__} {binding.key}: help and palette need words"
+                    found.setdefault(kind.__name__, set()).update(key.strip() for key in binding.key.split(","))
+    return found
+
+
+# What only says again what the screen around it does with these keys.
+REPEATED = {"Field", "Value"}
+# What leaves the screen as it is; that it is sent anew is seen in test_updates.
+UNSEEN = {"CockpitBase": {"ctrl+l"}}
+
+
+def test_every_binding_has_a_row_and_no_row_is_of_one_that_is_gone() -> None:
+    tested: dict[str, set[str]] = {}
+    for row in ROWS:
+        tested.setdefault(row.of, set()).update(row.keys.split())
+    wanted = {name: keys - UNSEEN.get(name, set()) for name, keys in bound().items() if name not in REPEATED}
+    assert wanted == tested
+
+
+@asynccontextmanager
+async def world(row: Row) -> AsyncIterator[tuple[Pilot[Any], Callable[[], object]]]:
+    """The app that a row is about, with what has come to those whom its keys tell."""
+    if row.world == "start":
+        async with started(offers()) as (pilot, _):
+            yield pilot, lambda: None
+    else:
+        async with driven(EVENTS) as (pilot, source):
+            tuning = source.controls.tuning
+            assert isinstance(tuning, ScriptedTuning)
+            yield (
+                pilot,
+                lambda: (
+                    list(source.controls.done),
+                    list(tuning.calls),
+                    tuning.confirmed.is_set(),
+                    main(pilot.app).view,
+                ),
+            )
+
+
+def seen(app: App[Any]) -> object:
+    """All that a person could see, and whether it goes on."""
+    if not app.is_running:
+        return "ended"
+    lines = app.screen._compositor.render_strips()
+    drawn = [[(segment.text, str(segment.style)) for segment in line] for line in lines]
+    return drawn, [type(screen).__name__ for screen in app.screen_stack], len(app._notifications), id(app.focused)
+
+
+@pytest.mark.parametrize(
+    ("row", "key"), [pytest.param(row, key, id=f"{row.of}-{key}") for row in ROWS for key in row.keys.split()]
+)
+async def test_a_binding_does_something_that_can_be_seen(
+    row: Row, key: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    async with world(row) as (pilot, told):
+        if row.prepare:
+            await row.prepare(pilot)
+        for before in row.before.split():
+            await pilot.press(before)
+            await at_rest(pilot)
+        await at_rest(pilot)
+        was = seen(pilot.app), told()
+        await pilot.press(key)
+        await until(pilot, lambda: (seen(pilot.app), told()) != was)
