@@ -1,22 +1,47 @@
-"""`make screenshots`: pictures of the screen and of the HTML report, from recordings of sessions on the lab."""
+"""`make screenshots`: pictures of the screen, of a study's outcome and of the HTML report, from recorded sessions.
+
+SVG of each, and PNG where Debian's Chromium is there to draw it.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
+import io
 import os
-from collections.abc import Iterator
+import re
+import shutil
+import sys
+import textwrap
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 # Before Textual is imported: no movement, no dependence on the terminal this runs in.
 os.environ |= {"TEXTUAL_ANIMATIONS": "none", "TEXTUAL_COLOR_SYSTEM": "truecolor", "TERM": "xterm-256color"}
 
+from rich.console import Console
+from rich.terminal_theme import TerminalTheme
+from rich.text import Text
+
+from cockpit.cli.study_folder import sessions_of
+from cockpit.profiles import catalogue
 from cockpit.report.page import page
 from cockpit.report.sources import last_state
+from cockpit.report.study import study_text
 from cockpit.session.recording.reader import Recording
-from cockpit.tui.picture import svg_at
-from tests.browser import browser, chromium
+from cockpit.session.recording.recent import recent
+from cockpit.session.recording.shelf import folder as shelf
+from cockpit.study.results import collect
+from cockpit.tui.offers import Offers
+from cockpit.tui.picture import self_contained, svg_at
+from cockpit.tui.screens.start import StartScreen
+from cockpit.tui.start import StartApp
+from tests.browser import Browser, browser, chromium
+from tests.strip import Frame, strip
 
 ROOT = Path(__file__).parents[1]
 RECORDINGS = ROOT / "tests" / "recordings"
@@ -44,31 +69,116 @@ PICTURES = (
     Picture("under-load", 120, 40, -0.1, recording="under-load"),
     Picture("heat-map", 120, 40, -0.1, ("v", "e", "left_square_bracket"), recording="under-load"),
     Picture("help", 120, 40, -1.0, ("question_mark",)),
-    Picture("compare", 120, 40, -1.0, ("c", "end")),
     Picture("processes", 120, 40, 20.0, ("p", "s", "down")),
     Picture("two-hosts-120x40", 120, 40, 15.0, recording="two-hosts"),
     Picture("two-hosts-200x50", 200, 50, 15.0, recording="two-hosts"),
     Picture("two-hosts-80x24", 80, 24, 15.0, recording="two-hosts"),
     Picture("two-hosts-averages", 120, 40, -1.0, ("p", "p", "w"), recording="two-hosts"),
 )
-
-
+# The frames of the moving picture: instant, keys, caption, seconds.
+SESSION = (
+    (14.0, (), "Load runs: requests a second and latency as they come, the server beside them", 3.0),
+    (30.0, (), "Processes are born and die, the tail is long", 3.0),
+    (40.0, ("t",), "t  The settings in force, and what a change of each costs", 3.0),
+    (47.5, (), "A change: shaded from its request to its effect", 3.0),
+    (60.0, (), "In force: the load goes on, and a new row is counted", 3.0),
+    (-0.5, (), "Below the table: what it brought", 4.0),
+    (-0.5, ("c",), "c  Every figure of it, with its interval", 4.0),
+)
+# Notes that somebody made afterwards: instant, text.
+NOTES = ((18.0, "first look at the process list"), (62.0, "births have stopped"))
 # Pictures of the HTML report: name, width, height, whether dark.
 REPORTS = (("report-desk", 1200, 1500, False), ("report-phone", 390, 1500, True))
+# Lines of a study's outcome that a picture shows.
+STUDY_LINES = 48
 
 
-async def take(picture: Picture, folder: Path) -> Path:
-    """Writes `folder/NAME.svg` and returns its path."""
-    with Recording(RECORDINGS / f"{picture.recording}.cockpit") as recording:
-        at = picture.at if picture.at >= 0 else recording.end + picture.at
-        path = folder / f"{picture.name}.svg"
-        path.write_text(await svg_at(recording, at, (picture.columns, picture.rows), picture.keys))
-    return path
+async def shot(recording: str, at: float, size: tuple[int, int], keys: Sequence[str]) -> str:
+    """The screen as SVG; an instant below 0 counts from the end."""
+    with Recording(RECORDINGS / f"{recording}.cockpit") as opened:
+        return await svg_at(opened, at if at >= 0 else opened.end + at, size, keys)
 
 
-def take_reports(folder: Path) -> Iterator[Path]:
+async def replayed() -> str:
+    """A replay in its midst, of a session to which notes were added."""
+    with TemporaryDirectory() as scratch:
+        path = Path(scratch) / "noted.cockpit"
+        shutil.copy(RECORDINGS / "under-load.cockpit", path)
+        with Recording(path) as recording:
+            for t, text in NOTES:
+                recording.annotate(t, text)
+            return await svg_at(recording, 71.0, (120, 40))
+
+
+async def moving() -> str:
+    """A session as one moving picture."""
+    return strip(
+        [
+            Frame(await shot("under-load", at, (108, 30), keys), caption, seconds)
+            for at, keys, caption, seconds in SESSION
+        ]
+    )
+
+
+async def start_screen() -> str:
+    """The start screen on a shelf with the recordings that there are here."""
+    with TemporaryDirectory() as state:
+        os.environ["XDG_STATE_HOME"] = state
+        shelf().mkdir(parents=True)
+        for number, path in enumerate(sorted(RECORDINGS.glob("*.cockpit"))):
+            shutil.copy(path, shelf())
+            os.utime(shelf() / path.name, (number, number))
+        kept = recent(10)
+        newest = dt.datetime.fromtimestamp(max(one.kept.began + one.kept.seconds for one in kept))
+        profiles = [one for one in catalogue.listed() if one.path.resolve().parent == ROOT / "profiles"]
+        found = Offers(profiles, kept)
+        app = StartApp(lambda: found, now=lambda: newest + dt.timedelta(minutes=9))
+        async with app.run_test(size=(120, 40)) as pilot:
+            screen = next(screen for screen in app.screen_stack if isinstance(screen, StartScreen))
+            while screen._offers is None:
+                await pilot.pause()
+            await pilot.pause()
+            return self_contained(app.export_screenshot(title="cockpit"))
+
+
+async def study() -> str:
+    """The beginning of what a study came to, as a terminal shows it."""
+    result = collect(sessions_of(RECORDINGS / "study"), "demo")
+    assert result is not None
+    told = (wrapped for line in study_text(result, 116).splitlines() for wrapped in _wrapped(line))
+    console = Console(record=True, width=120, file=io.StringIO(), force_terminal=True)
+    console.print(Text("\n".join(list(told)[:STUDY_LINES])), no_wrap=True)
+    ground, text = (0x15, 0x1A, 0x22), (0xD3, 0xD7, 0xDE)
+    return self_contained(console.export_svg(title="cockpit study demo", theme=TerminalTheme(ground, text, [text] * 8)))
+
+
+def _wrapped(line: str) -> list[str]:
+    """As a terminal of 120 columns would show it, but further in."""
+    indent = " " * (len(line) - len(line.lstrip()) + 4)
+    return textwrap.wrap(line, 118, subsequent_indent=indent, drop_whitespace=False) if len(line) > 118 else [line]
+
+
+def pictures() -> dict[str, Callable[[], Awaitable[str]]]:
+    """What draws each picture of a terminal as SVG, by name."""
+    found: dict[str, Callable[[], Awaitable[str]]] = {
+        one.name: partial(shot, one.recording, one.at, (one.columns, one.rows), one.keys) for one in PICTURES
+    }
+    return found | {"replay": replayed, "start": start_screen, "study": study, "session": moving}
+
+
+def as_png(driven: Browser, path: Path) -> Path:
+    """The picture as a browser draws it, beside the SVG."""
+    size = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', path.read_text())
+    assert size
+    look = driven.look(path, round(float(size[1])), round(float(size[2])), "0")
+    png = path.with_suffix(".png")
+    png.write_bytes(look.picture)
+    return png
+
+
+def take_reports(driven: Browser, folder: Path) -> Iterator[Path]:
     """Writes `folder/NAME.png` of the report, as a browser shows it, and yields their paths."""
-    with TemporaryDirectory() as scratch, browser(Path(scratch) / "chromium") as driven:
+    with TemporaryDirectory() as scratch:
         page_of = Path(scratch) / "report.html"
         with Recording(RECORDINGS / "spare-servers.cockpit") as recording:
             page_of.write_text(page(last_state(recording)))
@@ -79,15 +189,28 @@ def take_reports(folder: Path) -> Iterator[Path]:
             yield path
 
 
-async def main() -> None:
-    for picture in PICTURES:
-        print(await take(picture, ROOT / "screenshots"))
+async def main(names: Sequence[str]) -> None:
+    """All pictures, or those named."""
+    # Times of day are the same wherever this runs.
+    os.environ["TZ"] = "UTC"
+    time.tzset()
+    folder = ROOT / "screenshots"
+    drawn = []
+    for name, draw in pictures().items():
+        if not names or name in names:
+            drawn.append(folder / f"{name}.svg")
+            drawn[-1].write_text(await draw())
+            print(drawn[-1])
     if chromium() is None:
-        print("no pictures of the HTML report: chromium is missing")
+        print("no PNG, and no pictures of the HTML report: chromium is missing")
         return
-    for path in take_reports(ROOT / "screenshots"):
-        print(path)
+    with TemporaryDirectory() as scratch, browser(Path(scratch)) as driven:
+        for path in drawn:
+            if path.stem != "session":  # which moves
+                print(as_png(driven, path))
+        for path in take_reports(driven, folder) if not names else ():
+            print(path)
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    asyncio.run(main(sys.argv[1:]))

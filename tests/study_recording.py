@@ -1,0 +1,69 @@
+"""`python -m tests.study_recording`: records anew the study of which `make screenshots` shows the outcome.
+
+It takes two minutes on the demo's own server. The machine should have nothing else to do: what disturbs the load
+generator is in the figures, and stands in the picture.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+from cockpit.demo.world import DemoWorld
+from cockpit.model.events import AnyEvent, decode, encode
+from cockpit.session.recording.reader import Recording
+from tests.bench.crowded import recorded
+
+TARGET = Path(__file__).parent / "recordings" / "study" / "1.cockpit"
+STUDY = """
+[study]
+repeats = 2
+runs = 2
+leave_out = 1
+takes = "8s"
+watch = ["demo.processes.births_per_s", "demo.processes.cpu", "demo.cpu.idle"]
+[[study.arm]]
+name = "short lives"
+set = { MaxRequestsPerChild = "100" }
+[[study.arm]]
+name = "long lives"
+set = { MaxRequestsPerChild = "10000" }
+[study.short]
+duration = "8s"
+"""
+
+
+async def main() -> int:
+    """Runs it, and keeps its recording without the paths of this machine."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        async with DemoWorld() as world:
+            (folder / "demo.toml").write_text(world.profile_toml() + STUDY)
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "cockpit", "study", str(folder / "demo.toml"), "--short", "--no-tui"),
+                *("--ssh-config", str(world.ssh_config), "-o", str(folder / "out")),
+            )
+            code = await process.wait()
+            paths = {str(world.directory): "/run/demo", sys.executable: "python3"}
+        if code not in (0, 4):
+            return code
+        with Recording(folder / "out" / "1.cockpit") as recording:
+            events = [_without(event, paths) for event in recording.events()]
+    TARGET.parent.mkdir(exist_ok=True)
+    TARGET.unlink(missing_ok=True)
+    recorded(TARGET, events)
+    return 0
+
+
+def _without(event: AnyEvent, paths: dict[str, str]) -> AnyEvent:
+    text = encode(event).decode()
+    for path, name in paths.items():
+        text = text.replace(path, name)
+    return decode(re.sub(r"/tmp/[\w/.-]+", "/run/demo", text))
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main()))
