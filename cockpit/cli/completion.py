@@ -61,6 +61,7 @@ _TAKES = {
     "check target": "either",
     "tune profile": "profiles",
     "study profile": "profiles",
+    "doctor profile": "profiles",
     "replay file": "recordings",
     "report file": "recordings",
     "export file": "recordings",
