@@ -7,22 +7,23 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from cockpit.analysis.sides import Side, side_of_rows
 from cockpit.model.errors import UsageError
-from cockpit.model.fold import fold
+from cockpit.model.fold import fold, fold_all
 from cockpit.model.fold_load import cut
 from cockpit.model.state import State
 from cockpit.session.playback import parse_jump
-from cockpit.session.recording.reader import Anchor, Recording
+from cockpit.session.recording.reader import Recording
 from cockpit.session.recording.shelf import find
 
 _SQLITE = b"SQLite format 3\0"
 # Ticks of a row may reach beyond the end of a stretch by this much (s): a tick is not cut.
 _TICK = 1.0
+# What belongs before an instant has come when so much time (s) has passed since: a second waits for late ticks.
+_LATE = 10.0
 # Instants nearer to each other than this (s) are the same one.
 _EDGE = 1e-6
 
@@ -65,7 +66,9 @@ def is_recording(text: str) -> bool:
 
 def last_state(recording: Recording) -> State:
     """Its last state, from the last one that the file keeps. Its series are read from the file when somebody looks."""
-    return _from_anchor(recording, recording.anchor(math.inf))
+    anchor = recording.anchor(math.inf)
+    known = recording.following(anchor.number, anchor.instant, math.inf)
+    return fold_all((one.event for one in known), anchor.state)
 
 
 def side_of(recording: Recording, source: Source, text: str) -> Side:
@@ -90,15 +93,16 @@ def run_of(recording: Recording, source: Source, text: str) -> Side:
     return side_of_rows(state, [row for row in state.segments if row.run == state.runs], text)
 
 
-def _from_anchor(recording: Recording, anchor: Anchor, cuts: Sequence[float] = ()) -> State:
-    """The last state, with rows that end and begin at each of the instants (session seconds), which come after the
-    anchor."""
-    state, waiting = anchor.state, list(cuts)
-    for known in recording.following(anchor.number, anchor.instant, math.inf):
+def _cut_out(recording: Recording, start: float, end: float) -> State:
+    """The last state, with rows that end and begin at both instants (session seconds). Of what came often only what
+    can be in those between them is folded."""
+    anchor = recording.anchor(math.nextafter(start, -math.inf))
+    state, waiting, number = anchor.state, [start, end], anchor.number
+    for known in recording.following(anchor.number, anchor.instant, end + _LATE):
         while waiting and known.event.t >= waiting[0]:
             state = cut(state, waiting.pop(0))
-        state = fold(state, known.event)
-    return state
+        state, number = fold(state, known.event), max(number, known.number)
+    return fold_all(recording.seldom(number), state)
 
 
 def _stretch(recording: Recording, stretch: tuple[str, str], text: str) -> Side:
@@ -108,7 +112,7 @@ def _stretch(recording: Recording, stretch: tuple[str, str], text: str) -> Side:
     end = parse_jump(over, start, wall) if over else math.inf
     if not start < end:
         raise UsageError(f"{text}: its end does not come after its beginning")
-    state = _from_anchor(recording, recording.anchor(math.nextafter(start, -math.inf)), (start, end))
+    state = _cut_out(recording, start, end)
     # A cut where a rung ends leaves a row in which nothing was counted.
     counted = [row for row in state.segments if row.last > row.start]
     rows = [row for row in counted if start - _EDGE <= row.start < end and row.last <= end + _TICK]

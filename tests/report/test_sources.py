@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from cockpit.analysis.sides import side_of_rows
 from cockpit.cli import main
 from cockpit.model.events import AnyEvent
 from cockpit.model.fold import fold, fold_all
@@ -64,9 +66,11 @@ def test_the_last_state_is_that_of_all_events(
 def test_a_stretch_is_that_of_all_events(paged: Path, stretch: tuple[float, float]) -> None:
     text = f"{paged}@{stretch[0]}s..{stretch[1]}s"
     with Recording(paged) as recording:
+        recording.annotate(stretch[1] - 1, "looked at it again")
         side = side_of(recording, parse_source(text), text)
-        assert side.state == cut_at(list(small_session()), stretch)
-        assert side.rows
+        folded = cut_at(list(small_session()), stretch)
+        rows = [row for row in folded.segments if row.last > row.start and stretch[0] <= row.start < stretch[1]]
+        assert rows and side == replace(side_of_rows(folded, rows, text), state=side.state)
 
 
 def test_how_far_a_study_came_is_known_wherever_one_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from cockpit.session.recording.pages import OFTEN, Numbered, pack
 from cockpit.session.recording.schema import tell_tables
 from cockpit.session.recording.sink import Sink
 
-_OFTEN_KINDS = tuple(sorted(str(one.__struct_config__.tag) for one in OFTEN))
+OFTEN_KINDS = tuple(sorted(str(one.__struct_config__.tag) for one in OFTEN))
 
 # So many events wait for their page at most.
 _MOST = 20_000
@@ -82,10 +82,10 @@ class Binder:
             with self._database:
                 self._database.executemany("INSERT INTO parts VALUES (?, ?)", parts)
                 self._database.execute("INSERT INTO pages VALUES (?,?,?,?,?,?,?,?)", (*row, body))
-                marks = ",".join("?" * len(_OFTEN_KINDS))
+                marks = ",".join("?" * len(OFTEN_KINDS))
                 self._database.execute(
                     f"DELETE FROM events WHERE seq BETWEEN ? AND ? AND kind IN ({marks})",
-                    (self._first, last, *_OFTEN_KINDS),
+                    (self._first, last, *OFTEN_KINDS),
                 )
                 tell_tables(self._database, state, (self._kept.seconds, len(state.seconds)))
         except sqlite3.Error:

@@ -19,13 +19,13 @@ from cockpit.model.errors import RecordingError
 from cockpit.model.events import AnyEvent, HostSample, Note, SessionStarted
 from cockpit.model.fold import fold, fold_all
 from cockpit.model.state import State, StudyState
-from cockpit.session.recording.binding import latencies
+from cockpit.session.recording.binding import OFTEN_KINDS, latencies
 from cockpit.session.recording.checkpoints import Restorer
 from cockpit.session.recording.index import Index, Stretch
 from cockpit.session.recording.opening import checked, in_use, opened
 from cockpit.session.recording.packing import Damaged
 from cockpit.session.recording.page_series import PageSeries, keep
-from cockpit.session.recording.pages import unpack
+from cockpit.session.recording.pages import OFTEN, unpack
 from cockpit.session.recording.rows import Rows
 from cockpit.session.recording.schema import from_body
 
@@ -156,6 +156,14 @@ class Recording:
         notes = [Known(number, note, note.t) for note in self.notes if since < note.t <= until]
         # A note stands after what was known at its instant.
         return sorted((*found, *notes), key=lambda known: known.instant) if notes else found
+
+    def seldom(self, number: int) -> list[AnyEvent]:
+        """Events after that number but for those that come often: ticks, samples, status pages, lines of tails."""
+        marks = ",".join("?" * len(OFTEN_KINDS))
+        question = f"SELECT seq, body FROM events WHERE seq > ? AND kind NOT IN ({marks}) ORDER BY seq"
+        found = [event for _, event in self._decoded(question, (number, *OFTEN_KINDS))]
+        pending = self._pending[1] if self._pending else []
+        return [*found, *(one.event for one in pending if one.number > number and type(one.event) not in OFTEN)]
 
     def anchor(self, t: float) -> Anchor:
         """The latest state that is kept of an instant not after `t`, notes included."""
