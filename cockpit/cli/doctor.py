@@ -15,7 +15,7 @@ from cockpit.model.text import escaped, neutral
 from cockpit.profiles.plan import Wrong
 from cockpit.profiles.profile import Profile
 from cockpit.session.doctor import examine
-from cockpit.session.finding import Finding, failed
+from cockpit.session.finding import Finding, failed, summed
 
 _WORDS = {"ok": "ok", "note": "note", "wrong": "WRONG"}
 _LONGEST = 2000
@@ -30,7 +30,7 @@ def doctor(options: Namespace) -> int:
         found = {"profile": options.profile, "exit": code, "findings": msgspec.to_builtins(findings)}
         tell(escaped(msgspec.json.format(msgspec.json.encode(found), indent=2).decode()))
     else:
-        tell(_sum(findings))
+        tell(summed(findings))
     return code
 
 
@@ -65,12 +65,3 @@ def _show(finding: Finding) -> None:
 
 def _nothing(_: Finding) -> None:
     """Told at the end."""
-
-
-def _sum(findings: list[Finding]) -> str:
-    levels = [finding.level for finding in findings]
-    bad, notes = levels.count("wrong"), levels.count("note")
-    if not bad and not notes:
-        return "all well"
-    parts = [f"{bad} to mend"] if bad else ["nothing to mend"]
-    return ", ".join([*parts, *([f"{notes} to know"] if notes else [])])

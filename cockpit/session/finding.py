@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
@@ -41,3 +42,13 @@ def failed(about: str, error: CockpitError, todo: str = "") -> Finding:
     """What was raised, without the name that stands before it anyway."""
     code = error.exit_code if error.exit_code in (2, 3) else EXIT_USAGE
     return wrong(about, str(error).removeprefix(f"{about}: "), todo, code)
+
+
+def summed(findings: Sequence[Finding]) -> str:
+    """All of them in a few words."""
+    levels = [finding.level for finding in findings]
+    bad, notes = levels.count("wrong"), levels.count("note")
+    if not bad and not notes:
+        return "all well"
+    parts = [f"{bad} to mend"] if bad else ["nothing to mend"]
+    return ", ".join([*parts, *([f"{notes} to know"] if notes else [])])

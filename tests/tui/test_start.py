@@ -16,6 +16,7 @@ from cockpit.profiles import catalogue
 from cockpit.session.recording.recent import Change, Recent
 from cockpit.session.recording.shelf import Kept
 from cockpit.tui.offers import Choice, Offers
+from cockpit.tui.screens.doctor import DoctorScreen
 from cockpit.tui.screens.prompt import FilterScreen, PromptScreen
 from cockpit.tui.screens.start import StartScreen
 from cockpit.tui.start import StartApp
@@ -209,3 +210,21 @@ async def test_it_stays_whole_at_any_size(size: tuple[int, int]) -> None:
         await pilot.press("end", "home")
         await at_rest(pilot)
         assert first(pilot).looked_at is not None
+
+
+async def test_c_examines_the_profile_looked_at(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text('[target]\nurl = "http://no-such-host.invalid/"\n')
+    mine = catalogue._read(tmp_path / "mine.toml", "here")
+    async with started(Offers([mine]), at=Choice("profile", str(mine.path))) as (pilot, app):
+        await pilot.press("c")
+        await until(pilot, lambda: isinstance(app.screen, DoctorScreen) and app.screen.over)
+        told = str(app.screen.query_one("#told", Static).render())
+        assert "mine reads: " in told
+        assert "no such host" in told and "→ is the server up" in told
+        assert told.splitlines()[-1] == "1 to mend"
+
+
+async def test_c_elsewhere_says_what_to_do() -> None:
+    async with started(offers(), at=Choice("profile", "broken.toml")) as (pilot, _):
+        await pilot.press("c")
+        await until(pilot, lambda: "go to a profile that reads first" in text(pilot, "#said"))

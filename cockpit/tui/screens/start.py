@@ -36,6 +36,7 @@ from cockpit.tui.offers import (
     widths,
 )
 from cockpit.tui.palette import Command
+from cockpit.tui.screens.doctor import DoctorScreen
 from cockpit.tui.screens.new_profile import NewProfileScreen
 from cockpit.tui.screens.prompt import FilterScreen, OneLine, PromptScreen
 from cockpit.tui.urls import url_of
@@ -49,7 +50,8 @@ _STYLES = {
     "warn": "$cockpit-warn",
 }
 _KEYS = (
-    *(("Enter", "open"), ("/", "filter"), ("n", "new profile"), ("u", "load a URL"), ("d", "demo"), ("↑↓", "choose")),
+    *(("Enter", "open"), ("/", "filter"), ("n", "new profile"), ("u", "load a URL"), ("d", "demo")),
+    *(("c", "examine"), ("^P", "all there is")),
 )
 _ALWAYS = (("?", "help"), ("q", "quit"))
 # From so many lines on there is room between the sections.
@@ -69,6 +71,7 @@ class StartScreen(Screen[None]):
         Binding("n", "begin('new')", "write a profile"),
         Binding("u", "begin('url')", "load a URL"),
         Binding("d", "begin('demo')", "try it on the demo"),
+        Binding("c", "examine", "examine a profile"),
         Binding("escape", "all", "show all again"),
         Binding("question_mark", "app.help", "help"),
         Binding("q", "app.leave", "quit"),
@@ -218,7 +221,7 @@ class StartScreen(Screen[None]):
             if offer and offer.choice == wanted:
                 return place
         known = self._offers is not None and bool(self._offers.recordings)
-        first = [place for place in places if self._shown[place] not in BEGIN]
+        first = [place for place in places if (offer := self._shown[place]) and offer not in BEGIN and offer.opens]
         return next(iter(first if known and first else places), None)
 
     def _tell_about(self) -> None:
@@ -299,6 +302,14 @@ class StartScreen(Screen[None]):
             typed(before if text is None else text)
 
         self.app.push_screen(FilterScreen("only with", before, typed), answered)
+
+    def action_examine(self) -> None:
+        """Whether the profile looked at can be used: target, hosts, knobs, limits; nothing is changed"""
+        offer = self.looked_at
+        if offer is None or offer.listed is None or offer.listed.profile is None:
+            self.tell("go to a profile that reads first: c looks whether its target and hosts are there")
+        else:
+            self.app.push_screen(DoctorScreen(offer.listed.profile, self._ssh_config))
 
     def action_all(self) -> None:
         """Everything again."""

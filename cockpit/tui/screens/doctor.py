@@ -1,0 +1,75 @@
+"""What an examination of a profile finds, line by line as it comes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from cockpit.model.text import neutral
+from cockpit.profiles.profile import Profile
+from cockpit.session.doctor import examine
+from cockpit.session.finding import Finding, Level, summed
+
+_WORDS: dict[Level, tuple[str, str]] = {
+    "ok": ("ok   ", "$cockpit-dim"),
+    "note": ("note ", "bold $cockpit-mark"),
+    "wrong": ("WRONG", "bold $cockpit-alarm"),
+}
+# Cells for the name of what a line is about; longer ones push the line on.
+_ABOUT = 12
+
+
+class DoctorScreen(ModalScreen[None]):
+    """Looks, and changes nothing. Leaving ends the look."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,c,enter", "dismiss(None)", "close")]
+    DEFAULT_CSS = """
+    DoctorScreen { align: center middle; background: transparent; }
+    DoctorScreen > VerticalScroll {
+        width: 108; max-width: 100%; height: auto; max-height: 100%; scrollbar-size: 1 1;
+        padding: 0 1; border: solid $cockpit-chart; border-title-color: $cockpit-strong; background: $surface;
+    }
+    DoctorScreen Static { width: 1fr; height: auto; }
+    """
+
+    def __init__(self, profile: Profile, ssh_config: Path | None) -> None:
+        super().__init__()
+        self.profile = profile
+        self.ssh_config = ssh_config
+        self.findings: list[Finding] = []
+        self.over = False
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll() as room:
+            room.border_title = Content(f"can {neutral(self.profile.name)} be used as it stands?")
+            room.border_subtitle = "↑ ↓ scroll   Esc close"
+            yield Static(id="told")
+
+    def on_mount(self) -> None:
+        self._tell()
+        self.run_worker(self._examine())
+
+    async def _examine(self) -> None:
+        async for finding in examine(self.profile, self.ssh_config):
+            self.findings.append(finding)
+            self._tell()
+        self.over = True
+        self._tell()
+
+    def _tell(self) -> None:
+        pieces: list[str | tuple[str, str]] = []
+        for finding in self.findings:
+            word, style = _WORDS[finding.level]
+            about = f"  {neutral(finding.about, 40):<{_ABOUT}}  "
+            pieces += [(word, style), (about, "$cockpit-dim"), neutral(finding.text, 400), "\n"]
+            if finding.todo:
+                pieces += [" " * (len(word) + 2), (f"→ {neutral(finding.todo, 400)}", "$cockpit-chart"), "\n"]
+        pieces.append((summed(self.findings) if self.over else "looking …", "bold"))
+        self.query_one("#told", Static).update(Content.assemble(*pieces))
