@@ -6,6 +6,8 @@ import asyncio
 import hashlib
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -201,3 +203,16 @@ class Deaf:
 async def test_what_was_not_answered_is_not_called_missing() -> None:
     assert await _missing(Deaf(), ["command:ls"]) == []
     assert await _missing(Deaf(), []) == []
+
+
+@pytest.mark.parametrize("command", ["doctor", "new"])
+def test_neither_it_nor_new_loads_the_screen(url: str, tmp_path: Path, command: str) -> None:
+    more = f", '-o', r'{tmp_path / 'p.toml'}', '--host', '.'" if command == "new" else ""
+    script = (
+        "import sys; from cockpit.cli import main\n"
+        f"code = main(['{command}', '{url}'{more}])\n"
+        "found = [name for name in sys.modules if name.split('.')[0] == 'textual']\n"
+        "sys.exit(f'imported {found[:3]}' if found else code)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr

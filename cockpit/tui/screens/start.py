@@ -36,8 +36,6 @@ from cockpit.tui.offers import (
     widths,
 )
 from cockpit.tui.palette import Command
-from cockpit.tui.screens.doctor import DoctorScreen
-from cockpit.tui.screens.new_profile import NewProfileScreen
 from cockpit.tui.screens.prompt import FilterScreen, OneLine, PromptScreen
 from cockpit.tui.urls import url_of
 
@@ -261,6 +259,9 @@ class StartScreen(Screen[None]):
         if kind == "demo":
             self.app.exit(Choice("demo"))
         elif kind == "new":
+            # These two load what the start screen can do without: asyncssh takes longer than all the rest.
+            from cockpit.tui.screens.new_profile import NewProfileScreen
+
             self.app.push_screen(NewProfileScreen(self._ssh_config), self._written)
         elif kind == "url":
             self.app.push_screen(PromptScreen("URL to load, as http://web1/hello.html"), self._answered)
@@ -309,6 +310,8 @@ class StartScreen(Screen[None]):
         if offer is None or offer.listed is None or offer.listed.profile is None:
             self.tell("go to a profile that reads first: c looks whether its target and hosts are there")
         else:
+            from cockpit.tui.screens.doctor import DoctorScreen
+
             self.app.push_screen(DoctorScreen(offer.listed.profile, self._ssh_config))
 
     def action_all(self) -> None:
