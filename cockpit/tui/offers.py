@@ -222,12 +222,12 @@ def when_words(wall: float, now: dt.datetime) -> str:
     return then.strftime("%b %d %H:%M") if then.year == now.year else then.strftime("%Y-%m-%d")
 
 
-def about(offer: Offer | None) -> Iterator[tuple[str, str]]:
+def about(offer: Offer | None, width: int) -> Iterator[tuple[str, str]]:
     """What is told of the offer that is looked at: (text, role), what it is first, then what Enter does."""
     if offer is None:
         return
     if offer.listed:
-        yield from _about_profile(offer.listed)
+        yield from _about_profile(offer.listed, width)
     elif offer.recent:
         yield from _about_recording(offer.recent)
     else:
@@ -236,7 +236,7 @@ def about(offer: Offer | None) -> Iterator[tuple[str, str]]:
         yield does, "dim"
 
 
-def _about_profile(one: Listed) -> Iterator[tuple[str, str]]:
+def _about_profile(one: Listed, width: int) -> Iterator[tuple[str, str]]:
     profile = one.profile
     if profile is None:
         yield f"{neutral(str(one.path))}: {neutral(one.problem)}", "warn"
@@ -247,8 +247,9 @@ def _about_profile(one: Listed) -> Iterator[tuple[str, str]]:
     knobs = ", ".join(knob.name for knob in profile.knobs)
     load = f"{neutral(one.target)} · {load_words(profile.plan)} · {neutral(hosts)}"
     yield load + (f" · knobs {neutral(knobs)}" if knobs else ""), "dim"
+    more = f"   ·   {_ORIGINS[one.origin]}: {_short(one.path)}" if width >= _BROAD else ""
     study = f"   ·   cockpit study {neutral(one.name)} --short" if profile.study else ""
-    yield f"Enter opens it, load begins with space   ·   {_ORIGINS[one.origin]}: {_short(one.path)}{study}", "dim"
+    yield f"Enter opens it, load begins with space   ·   c examines it{study}{more}", "dim"
 
 
 def _about_recording(one: Recent) -> Iterator[tuple[str, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import wrap
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -16,14 +17,15 @@ from cockpit.model.text import neutral
 from cockpit.profiles.profile import Profile
 from cockpit.session.doctor import examine
 from cockpit.session.finding import Finding, Level, summed
+from cockpit.tui.cells import fit
 
 _WORDS: dict[Level, tuple[str, str]] = {
     "ok": ("ok   ", "$cockpit-dim"),
     "note": ("note ", "bold $cockpit-mark"),
     "wrong": ("WRONG", "bold $cockpit-alarm"),
 }
-# Cells for the name of what a line is about; longer ones push the line on.
-_ABOUT = 12
+# Cells: of the panel, and at most for the name of what a line is about.
+_WIDTH, _ABOUT = 108, 24
 
 
 class DoctorScreen(ModalScreen[None]):
@@ -63,13 +65,25 @@ class DoctorScreen(ModalScreen[None]):
         self.over = True
         self._tell()
 
+    def on_resize(self) -> None:
+        self._tell()
+
     def _tell(self) -> None:
+        room = min(_WIDTH, self.app.size.width) - 5
+        wide = max((len(neutral(finding.about, _ABOUT)) for finding in self.findings), default=0)
         pieces: list[str | tuple[str, str]] = []
         for finding in self.findings:
             word, style = _WORDS[finding.level]
-            about = f"  {neutral(finding.about, 40):<{_ABOUT}}  "
-            pieces += [(word, style), (about, "$cockpit-dim"), neutral(finding.text, 400), "\n"]
+            indent = len(word) + wide + 4
+            about = f"  {fit(neutral(finding.about, _ABOUT), wide)}  "
+            pieces += [(word, style), (about, "$cockpit-dim"), _wrapped(neutral(finding.text, 400), indent, room), "\n"]
             if finding.todo:
-                pieces += [" " * (len(word) + 2), (f"→ {neutral(finding.todo, 400)}", "$cockpit-chart"), "\n"]
+                todo = _wrapped(f"→ {neutral(finding.todo, 400)}", indent, room)
+                pieces += [" " * indent, (todo, "$cockpit-chart"), "\n"]
         pieces.append((summed(self.findings) if self.over else "looking …", "bold"))
         self.query_one("#told", Static).update(Content.assemble(*pieces))
+
+
+def _wrapped(text: str, indent: int, room: int) -> str:
+    """Over several lines of `room` cells where one is not enough, those after the first indented."""
+    return f"\n{' ' * indent}".join(wrap(text, max(20, room - indent)) or [""])

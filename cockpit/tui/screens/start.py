@@ -21,6 +21,7 @@ from cockpit import __version__
 from cockpit.model.errors import UsageError
 from cockpit.model.text import neutral
 from cockpit.tui.cells import EMPTY, Line, ends, packed
+from cockpit.tui.keys import keys_of
 from cockpit.tui.offers import (
     BEGIN,
     Choice,
@@ -36,6 +37,7 @@ from cockpit.tui.offers import (
     widths,
 )
 from cockpit.tui.palette import Command
+from cockpit.tui.screens.help import HelpScreen, keys_table
 from cockpit.tui.screens.prompt import FilterScreen, OneLine, PromptScreen
 from cockpit.tui.urls import url_of
 
@@ -224,7 +226,7 @@ class StartScreen(Screen[None]):
 
     def _tell_about(self) -> None:
         told = self.query_one("#about", Static)
-        lines = list(about(self.looked_at))
+        lines = list(about(self.looked_at, self.size.width))
         pieces: list[str | tuple[str, str]] = []
         for at, (text, role) in enumerate(lines):
             pieces += ["\n"] if at else []
@@ -284,6 +286,13 @@ class StartScreen(Screen[None]):
         for offer in (offer for section in sections(found.profiles, found.recordings) for offer in section.offers):
             if offer.opens:
                 yield Command(*command_words(offer), partial(self._open, offer))
+
+    def help_screen(self) -> HelpScreen:
+        """What `?` opens."""
+        opens = "open it: a profile's cockpit, without load at first; a recording is replayed"
+        first = (("Enter", opens), ("↑ ↓", "choose"))
+        last = (("^P", "everything there is to do, by name: type a few letters"), ("T", "another theme"))
+        return HelpScreen(keys_table((*first, *keys_of(self), *last)))
 
     def _open(self, offer: Offer) -> None:
         if offer.choice.kind in ("profile", "recording"):
