@@ -33,7 +33,7 @@ _STYLE = """
     Horizontal { height: 1; }
     VerticalScroll { scrollbar-size: 1 1; }
     Input { background: $panel; width: 1fr; }
-    Input:focus { background: $cockpit-rule; }
+    Input:focus { background: $cockpit-band; }
     .name { width: 14; color: $cockpit-dim; }
     .head { height: 1; color: $cockpit-strong; text-style: bold; margin-top: 1; }
     .quiet { color: $cockpit-dim; }
@@ -43,7 +43,7 @@ _STYLE = """
     Picks { text-wrap: nowrap; text-overflow: ellipsis; }
     Picks:focus { background-tint: transparent; border: none; }
     Picks > .option-list--option-highlighted { background: $background; color: $cockpit-text; text-style: none; }
-    Picks:focus > .option-list--option-highlighted { background: $cockpit-rule; color: $cockpit-strong; }
+    Picks:focus > .option-list--option-highlighted { background: $cockpit-band; color: $cockpit-strong; }
     #keepalive { width: 1fr; height: 1; }
     #top { height: 1; background: $panel; padding: 0 1; color: $cockpit-strong; text-style: bold; }
     #body { height: 1fr; padding: 0 2; }

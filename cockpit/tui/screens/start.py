@@ -86,7 +86,7 @@ class StartScreen(Screen[None]):
     StartScreen #offers:focus { background-tint: transparent; border: none; }
     StartScreen #offers > .option-list--option-disabled { color: $cockpit-text; }
     StartScreen #offers > .option-list--option-highlighted {
-        color: $cockpit-strong; background: $cockpit-rule; text-style: none;
+        color: $cockpit-strong; background: $cockpit-band; text-style: none;
     }
     StartScreen #about { height: 6; padding: 0 2; border-top: solid $cockpit-rule; color: $cockpit-text; }
     StartScreen.-low #about { height: 5; }
