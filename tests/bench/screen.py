@@ -143,6 +143,16 @@ def _read_for(opened: OnTerminal, seconds: float) -> None:
         opened.read()
 
 
+def _until_loading(opened: OnTerminal) -> None:
+    """Until its worker is there. Raises RuntimeError."""
+    deadline = time.monotonic() + _HURRY
+    while not any("cockpit.load.worker" in one.cmdline() for one in psutil.Process(opened.process.pid).children()):
+        opened.read()
+        if time.monotonic() > deadline:
+            raise RuntimeError("no load came")
+    _read_for(opened, 0.5)
+
+
 def _off_generator_cpu(pid: int) -> None:
     """All threads of a cockpit that has raised its workers already: those stay where they are."""
     subprocess.run(["taskset", "-a", "-p", "-c", str(server_cpu()), str(pid)], check=True, capture_output=True)
@@ -162,7 +172,7 @@ def _rate(options: Sequence[str], file: Path, on_screen: bool) -> float:
     """Requests a second, from the run's own ticks."""
     way = ["--record", str(file), *([] if on_screen else ["--no-tui"])]
     with on_terminal([*COCKPIT, *options, *way]) as opened:
-        _read_for(opened, 1.5)
+        _until_loading(opened)
         _off_generator_cpu(opened.process.pid)
         if on_screen:
             # It shows what came of the run until it is left.
