@@ -46,7 +46,12 @@ def add_look(parser: ArgumentParser, *, hangup: bool = True) -> None:
         help="draw with ASCII alone (by itself where the terminal has no more)",
     )
     add("--no-ascii", dest="ascii", action="store_false", help="draw with braille, blocks and lines all the same")
-    add("--lite", action="store_true", default=None, help="few frames and plain charts (by itself on a slow line)")
+    add(
+        "--lite",
+        action="store_true",
+        default=None,
+        help="a frame every two seconds (by itself on a slow line)",
+    )
     add("--no-lite", dest="lite", action="store_false", help="all frames, however slow the line is")
     add("--no-mouse", action="store_true", help="leave the mouse to the terminal")
     if hangup:

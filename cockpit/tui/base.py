@@ -38,7 +38,7 @@ App:nocolor .lines--band { text-style: underline; }
 _BEHIND = 0.1
 # It has to miss so many in a row until the screen becomes lite by itself.
 _MISSED = 4
-LITE = "fewer frames and plainer charts (--no-lite: all of them)"
+LITE = "a frame every two seconds, no trends beside figures; --no-lite: all of it"
 
 
 class CockpitBase(App[Returned]):

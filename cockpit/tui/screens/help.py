@@ -144,8 +144,8 @@ READING = (
     ("LOOKING BACK", "The past of this session; load and recording go on meanwhile. End goes back to live."),
     (
         "lite",
-        "Beside the clock: fewer frames and plainer charts, asked for or because the line to this terminal is slow. "
-        "Nothing is lost of the figures or the recording. --no-lite: all frames all the same.",
+        "Beside the clock: a frame every two seconds and no trends beside figures, asked for or because the line to "
+        "this terminal is slow. Nothing is lost of the figures or the recording. --no-lite: all frames all the same.",
     ),
     ("paused", "A tail that one looks back in stands still; Esc goes on with the newest line."),
     ("skipped", "Lines of a tail that came faster than they can be kept."),

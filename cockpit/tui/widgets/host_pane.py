@@ -28,6 +28,9 @@ _TREND = 24
 # From this width on a line holds all that sar prints.
 _ROOMY = 72
 
+# A host that has not answered for so long (s) is worth a word on why that may be.
+_LONG = 10.0
+
 # Lines for a tail below the host, at least: title and two lines. Room is given to processes in steps of so many rows.
 _STRIP = 3
 _STEP = 4
@@ -46,15 +49,28 @@ def host_pane(host: HostState, scene: Scene, width: int, height: int) -> Pane:
     point = host.point
     role = "" if host.condition == "up" else "dim"
     if point:
-        lines += figures(host, point, role, width, height - len(lines))
-    elif host.condition == "up":
-        lines.append((("first figures to come", "dim"),))
+        lines += figures(host, point, role, width, height - len(lines), trends=not scene.lite)
+    elif host.condition in ("up", "connecting"):
+        lines += _to_come(host, scene, width)
     room = height - len(lines)
     strips = _strips(host, scene, width, room)
     below, reach = draw_detail(host, scene, role, width, room - len(strips))
     if strips:
         below += [EMPTY] * (room - len(strips) - len(below))
     return Pane([*lines, *below, *strips][:height], reach)
+
+
+def _to_come(host: HostState, scene: Scene, width: int) -> list[Line]:
+    """What to expect of a host of which there are no figures yet, and what to look at where that takes long."""
+    if host.condition == "up":
+        return [(("first figures to come", "dim"),)]
+    waited = max(0.0, scene.hosts_now - host.since)
+    if waited < _LONG:
+        said, role = "figures come with its first sample; the load can be started meanwhile", "dim"
+    else:
+        where = "its SSH port reached from here" if host.config.ssh is not None else "its probe started"
+        said, role = f"no answer for {seconds_or_minutes(waited)}: is it up, and can {where}? It is asked on.", "warn"
+    return [EMPTY, *(((part, role),) for part in wrap(said, max(12, width)))]
 
 
 def _strips(host: HostState, scene: Scene, width: int, room: int) -> list[Line]:
@@ -117,7 +133,7 @@ def condition(host: HostState, scene: Scene, width: int) -> list[Line]:
     lines: list[Line] = [((badge, role), (f" {texts[0]}", ""))]
     lines += [((indent + text, ""),) for text in texts[1:]]
     if host.condition in ("slow", "lost") and host.seen is not None:
-        again = "trying again by itself; " if host.condition == "lost" else ""
+        again = "tried again every few seconds; " if host.condition == "lost" else ""
         lines.append(((f"{again}figures of {clock(host.seen)}", "warn"),))
     return lines
 
@@ -147,9 +163,9 @@ def seconds_or_minutes(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
-def figures(host: HostState, point: HostPoint, role: str, width: int, height: int) -> list[Line]:
+def figures(host: HostState, point: HostPoint, role: str, width: int, height: int, trends: bool = True) -> list[Line]:
     """Lines in the order in which they are read; where there are too many, those that tell least are left out."""
-    recent = host.points[-_TREND:]
+    recent = host.points[-_TREND:] if trends else ()
     busy = [100 - at.cpu.idle for at in recent if at.cpu]
     used = [at.memory.used / at.memory.total for at in recent if at.memory.total]
     cpu, memory = pairs(_cpu(point, width), role, "cpu"), pairs(_memory(point, width), role, "mem")

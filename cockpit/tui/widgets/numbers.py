@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from textwrap import wrap
+
 from cockpit.analysis.doubt import row_doubts
 from cockpit.model.text import milliseconds, neutral, si
-from cockpit.tui.cells import EMPTY, Line, clip
+from cockpit.tui.cells import EMPTY, Line, clip, length
 from cockpit.tui.lines import Lines
 from cockpit.tui.scene import Scene
 from cockpit.tui.widgets.hosts import host_line
 from cockpit.tui.widgets.topline import generator, mode, recording
 from cockpit.tui.words import how_to_begin
+
+_SATURATED: Line = ((" GENERATOR SATURATED ", "alarm"), (" less load: -", "warn"))
 
 
 class Numbers(Lines):
@@ -17,10 +21,11 @@ class Numbers(Lines):
 
     def draw(self, scene: Scene, width: int, height: int) -> list[Line]:
         lines: list[Line] = [clip((*mode(scene), *recording(scene)), width)]
-        lines += _row(scene)
+        lines += _row(scene, width, height)
         second = scene.second
         if second is not None:
-            lines.append(generator(second))
+            told = generator(second)
+            lines.append(told if length(told) <= width or not second.saturated else _SATURATED)
         hosts = [host_line(host, scene, width) for host in scene.hosts]
         room = max(1, height - len(lines))
         if len(hosts) < room:
@@ -28,7 +33,7 @@ class Numbers(Lines):
         return lines + hosts[:room]
 
 
-def _row(scene: Scene) -> list[Line]:
+def _row(scene: Scene, width: int, height: int) -> list[Line]:
     row = scene.row
     if row is None:
         return [((text, role),) for text, role in how_to_begin(scene) if text]
@@ -56,4 +61,10 @@ def _row(scene: Scene) -> list[Line]:
         (("row      ", "dim"), (f"{row.number} {neutral(row.label)}", "")),
     ]
     said = row_doubts(row)
-    return [*lines, (("doubt    ", "dim"), (said[0][1], "warn"))] if said else lines
+    if not said:
+        return lines
+    # In full where that leaves a line to each host.
+    words = wrap(said[0][1], max(10, width - 9))
+    if len(lines) + len(words) + len(scene.hosts) + 2 > height:
+        words = [said[0][1]]
+    return [*lines, *(((("" if at else "doubt").ljust(9), "dim"), (part, "warn")) for at, part in enumerate(words))]

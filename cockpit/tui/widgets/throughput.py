@@ -24,12 +24,16 @@ from cockpit.tui.signs import (
     with_words,
 )
 from cockpit.tui.widgets.charts import Chart
+from cockpit.tui.widgets.states import state_line
 from cockpit.tui.window import AXIS, Window
 from cockpit.tui.words import how_to_begin
 
 # On the time axis, under seconds that are not to be trusted, and under those with errors.
 _SATURATED = "▒"
 _FAILED = "x"
+
+# From so many lines on the last one tells what the state means.
+_ROOMY = 10
 
 # Markers that are neither a change nor a note, whose sign is to be explained.
 _KINDS = (("gap", "host lost"), ("restart", "restart"), ("worker", "load worker lost"))
@@ -48,7 +52,7 @@ class Throughput(Chart):
         columns = columns_of(scene, window)
         title = _title(scene, columns, window, width)
         # An even number of lines, so that half of the top has a line of its own.
-        plot = (height - 4) // 2 * 2
+        plot = (height - 4 - (height >= _ROOMY)) // 2 * 2
         if plot < 2:
             return [title]
         top = nice_ceiling(max((column.most for column in columns if column), default=0.0))
@@ -66,6 +70,9 @@ class Throughput(Chart):
         lines = [(*axis, *line) for axis, line in zip(axes, lines, strict=True)]
         lines.append(((right("0", AXIS - 1) + " ", "dim"), ("└", "rule"), *_axis(state.segments, columns, window)))
         lines.append(((" " * (AXIS + 1), ""), *times(window, cursor, window.scale, _scale(window))))
+        if len(lines) + 1 < height:
+            said: Line = ((" " * (AXIS + 1), ""), *state_line(scene, width - AXIS - 1))
+            lines += [*[EMPTY] * (height - len(lines) - 2), said]
         return [title, *lines]
 
 
@@ -97,13 +104,14 @@ def _title(scene: Scene, columns: Sequence[Stretch | None], window: Window, widt
 
 
 def _figures(scene: Scene, columns: Sequence[Stretch | None], window: Window) -> Line:
+    # What tells least stands first: it gives way where there is not room for all.
     said = [("reading …  ", "text")] if scene.stretches.behind else []
+    if any(window.first <= band.effect and band.asked < window.end for band in bands_of(scene.state)):
+        said.append((f"{ASKED} change {RELOADING} reload  ", "mark"))
     if any(column and column.saturated for column in columns):
         said.append((f"{_SATURATED} saturated  ", "warn"))
     if any(column and column.failed for column in columns):
         said.append((f"{_FAILED} errors  ", "warn"))
-    if any(window.first <= band.effect and band.asked < window.end for band in bands_of(scene.state)):
-        said.append((f"{ASKED} change {RELOADING} reload  ", "mark"))
     signs = {marker.kind: marker.sign for marker in scene.state.markers if window.first <= marker.t < window.end}
     said += [(f"{signs[kind]} {words}  ", "warn") for kind, words in _KINDS if kind in signs]
     now = scene.second

@@ -12,6 +12,10 @@ from cockpit.tui.scene import Scene
 PAUSE = 0.020
 
 
+# With less room than this the session's own name is all that is said of what it is.
+_ROOMY = 30
+
+
 class TopLine(Lines):
     """One line high."""
 
@@ -30,6 +34,8 @@ def _name(scene: Scene, room: int) -> Line:
     if state.started is None:
         return (("cockpit", "strong"),)
     target = neutral(state.started.target.removeprefix("http://"))
+    if room < _ROOMY:
+        return ((neutral(state.started.name), "strong"),)
     name = (("cockpit  ", "strong"), (neutral(state.started.name) + (f" · {target}" if target else ""), ""))
     address = neutral(next(iter(state.segments[-1].addresses), "")) if state.segments else ""
     at = ((f" at {address}", "dim"),) if address and address not in target else ()
