@@ -36,7 +36,7 @@ GLYPHS: dict[str, str] = {
     # Punctuation and signs of arithmetic.
     **dict(zip("…·•–—−", "~.*---", strict=True)),
     **dict(zip("“”„‘’‚", '"""\'\'`', strict=True)),
-    **dict(zip("×÷±≈≠≤≥≡", "x/~~!<>=", strict=True)),
+    **dict(zip("×÷±≈≠≤≥", "x/~~!<>", strict=True)),
     **dict(zip("µ°²³\xa0�", "uo23 ?", strict=True)),
 }
 

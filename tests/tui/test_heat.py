@@ -12,6 +12,7 @@ from cockpit.model.histogram import Histogram
 from cockpit.model.state import Marker
 from cockpit.tui.cells import length
 from cockpit.tui.cursor import crossed, times
+from cockpit.tui.glyphs import to_ascii
 from cockpit.tui.scene import Scene, View
 from cockpit.tui.signs import placed, with_words
 from cockpit.tui.widgets.heat import edges_of, shares
@@ -191,3 +192,8 @@ def test_the_cursor_is_a_line_where_nothing_is_drawn() -> None:
 
 def test_a_view_begins_without_a_cursor() -> None:
     assert View().cursor is None and View().span is None
+
+
+def test_every_sign_of_the_map_is_another_in_ascii_too() -> None:
+    signs = "░▒▓█─═≡"
+    assert len(set(to_ascii(signs))) == len(signs)
