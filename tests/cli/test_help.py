@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import pty
 import re
@@ -150,3 +151,20 @@ def test_the_copy_for_editors_is_current(capsys: pytest.CaptureFixture[str]) -> 
     assert main(["schema", "profile"]) == 0
     told = capsys.readouterr().out
     assert (ROOT / "profiles" / "profile.schema.json").read_text() == told
+
+
+def test_every_flag_that_help_names_is_one() -> None:
+    known = set(flags(make_parser()))
+    assert {"--ssh-config", "--theme"} <= known
+    for topic in topics():
+        named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text(topic)))
+        assert named <= known, topic
+
+
+def flags(parser: argparse.ArgumentParser) -> Iterator[str]:
+    """Those of a command and of all that belong to it."""
+    for action in parser._actions:
+        yield from action.option_strings
+        if isinstance(action, argparse._SubParsersAction):
+            for command in action.choices.values():
+                yield from flags(command)
