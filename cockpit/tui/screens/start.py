@@ -37,7 +37,7 @@ from cockpit.tui.offers import (
     widths,
 )
 from cockpit.tui.palette import Command
-from cockpit.tui.screens.help import HelpScreen, keys_table
+from cockpit.tui.screens.help import HelpScreen
 from cockpit.tui.screens.prompt import FilterScreen, OneLine, PromptScreen
 from cockpit.tui.urls import url_of
 
@@ -292,7 +292,7 @@ class StartScreen(Screen[None]):
         opens = "open it: a profile's cockpit, without load at first; a recording is replayed"
         first = (("Enter", opens), ("↑ ↓", "choose"))
         last = (("^P", "everything there is to do, by name: type a few letters"), ("T", "another theme"))
-        return HelpScreen(keys_table((*first, *keys_of(self), *last)))
+        return HelpScreen((*first, *keys_of(self), *last))
 
     def _open(self, offer: Offer) -> None:
         if offer.choice.kind in ("profile", "recording"):
