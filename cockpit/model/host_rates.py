@@ -5,13 +5,22 @@ A counter that fell, wrapped or jumped beyond what hardware can do says nothing:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import NamedTuple, TypeVar
 
 import msgspec
 
 from cockpit.model.host_state import CpuShare, DiskRates, IoRates, MemoryUse, NetRates
-from cockpit.model.hosts import CpuCounters, DiskCounters, HostFacts, HostReading, IoCounters, NetCounters
+from cockpit.model.hosts import (
+    CpuCounters,
+    DiskCounters,
+    HostFacts,
+    HostReading,
+    IoCounters,
+    NetCounters,
+    ProcessCounters,
+)
 
 KIB = 1024
 LOOPBACK = "lo"
@@ -22,6 +31,8 @@ SECTOR = 512
 # Counters of a cpu line that only grow; those of waiting and idle time may fall a little, which is no time.
 _GROWING = ("user", "nice", "system", "irq", "softirq")
 _WAITING = ("idle", "iowait", "steal")
+_growing = attrgetter(*_GROWING)
+_ticks = attrgetter(*_GROWING, *_WAITING)
 
 _Named = TypeVar("_Named", DiskCounters, NetCounters)
 
@@ -54,7 +65,8 @@ def step_between(old: HostReading, new: HostReading, facts: HostFacts) -> Step:
     cpus = max(facts.cpus, len(new.cores))
     disks, disks_whole = _disk_steps(old.disks, new.disks, seconds)
     nets, nets_whole = _net_steps(old.nets, new.nets, seconds)
-    births, deaths = churn(old, new)
+    lives = _lives(old.processes, new.processes)
+    births, deaths = churn(lives)
     return Step(
         seconds=seconds,
         ticks=ticks_between(old.cpu, new.cpu),
@@ -67,21 +79,38 @@ def step_between(old: HostReading, new: HostReading, facts: HostFacts) -> Step:
         births=births,
         deaths=deaths,
         forks=new.forks - old.forks,
-        spent=cpu_spent(old, new, facts.hz),
+        spent=cpu_spent(lives, facts.hz),
     )
 
 
-def cpu_spent(old: HostReading, new: HostReading, hz: int) -> tuple[float, float]:
+class _Lives(NamedTuple):
+    """Processes of two readings, told apart by pid and start time: those of the later one, each with what it was in the
+    earlier one, and those that the later one lacks."""
+
+    there: list[tuple[ProcessCounters | None, ProcessCounters]]
+    gone: Iterable[ProcessCounters]
+
+
+def _lives(old: Sequence[ProcessCounters], new: Sequence[ProcessCounters]) -> _Lives:
+    known = {(process.pid, process.start): process for process in old}
+    there = [(known.pop((process.pid, process.start), None), process) for process in new]
+    return _Lives(there, known.values())
+
+
+def cpu_spent(lives: _Lives, hz: int) -> tuple[float, float]:
     """CPU time (s) of the watched processes between two readings, user and system.
 
     What a process used between the last reading that has it and its end is not known, and not in it.
     """
-    known = {(process.pid, process.start): (process.utime, process.stime) for process in old.processes}
     user = system = 0
-    for process in new.processes:
-        before = known.get((process.pid, process.start), (0, 0))
-        user += max(0, process.utime - before[0])
-        system += max(0, process.stime - before[1])
+    for before, process in lives.there:
+        if before is None:
+            user, system = user + process.utime, system + process.stime
+            continue
+        if process.utime > before.utime:
+            user += process.utime - before.utime
+        if process.stime > before.stime:
+            system += process.stime - before.stime
     return user / hz, system / hz
 
 
@@ -92,7 +121,12 @@ def most_ticks(seconds: float, hz: int) -> float:
 
 def ticks_between(old: CpuCounters, new: CpuCounters) -> int:
     """Clock ticks that passed on all CPUs of the line; guest time is in user and nice already."""
-    return sum(max(0, getattr(new, name) - getattr(old, name)) for name in (*_GROWING, *_WAITING))
+    return sum(_passed(old, new))
+
+
+def _passed(old: CpuCounters, new: CpuCounters) -> list[int]:
+    """Clock ticks by kind, in the order of `_ticks`."""
+    return [now - then if now > then else 0 for then, now in zip(_ticks(old), _ticks(new), strict=True)]
 
 
 def cpu_share(old: CpuCounters, new: CpuCounters, most: float = float("inf")) -> CpuShare | None:
@@ -100,21 +134,19 @@ def cpu_share(old: CpuCounters, new: CpuCounters, most: float = float("inf")) ->
 
     None when no clock tick passed, more than `most` did, or a counter fell that cannot.
     """
-    total = ticks_between(old, new)
-    if not 0 < total <= most or any(getattr(new, name) < getattr(old, name) for name in _GROWING):
+    passed = _passed(old, new)
+    total = sum(passed)
+    fell = any(now < then for then, now in zip(_growing(old), _growing(new), strict=True))
+    if fell or not 0 < total <= most:
         return None
-
-    def share(*names: str) -> float:
-        spent: int = sum(max(0, getattr(new, name) - getattr(old, name)) for name in names)
-        return 100 * spent / total
-
+    user, nice, system, irq, softirq, idle, iowait, steal = passed
     return CpuShare(
-        user=share("user"),
-        nice=share("nice"),
-        system=share("system", "irq", "softirq"),
-        iowait=share("iowait"),
-        steal=share("steal"),
-        idle=share("idle"),
+        user=100 * user / total,
+        nice=100 * nice / total,
+        system=100 * (system + irq + softirq) / total,
+        iowait=100 * iowait / total,
+        steal=100 * steal / total,
+        idle=100 * idle / total,
     )
 
 
@@ -234,14 +266,14 @@ def memory_use(reading: HostReading) -> MemoryUse:
     )
 
 
-def churn(old: HostReading, new: HostReading) -> tuple[int, int]:
-    """(births, deaths) between two readings: processes told apart by pid and start time.
+def churn(lives: _Lives) -> tuple[int, int]:
+    """(births, deaths) between two readings.
 
     One that became defunct has died, although its row is still there.
     """
-    known = {(process.pid, process.start): process.stat.startswith("Z") for process in old.processes}
-    there = {(process.pid, process.start): process.stat.startswith("Z") for process in new.processes}
-    born = there.keys() - known.keys()
-    deaths = sum(not defunct and there.get(identity, True) for identity, defunct in known.items())
-    # A newcomer that is defunct already was born and has died.
-    return len(born), deaths + sum(there[identity] for identity in born)
+    births, deaths = 0, sum(not process.stat.startswith("Z") for process in lives.gone)
+    for before, process in lives.there:
+        # A newcomer that is defunct already was born and has died.
+        births += before is None
+        deaths += process.stat.startswith("Z") and not (before is not None and before.stat.startswith("Z"))
+    return births, deaths

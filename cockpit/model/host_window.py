@@ -6,8 +6,9 @@ can be joined, and where the kernel has counters the mean is exact: weighted rat
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from operator import attrgetter
 
 import msgspec
 from msgspec.structs import replace
@@ -135,9 +136,9 @@ def _closing(window: HostWindow, sample: HostSample) -> tuple[IoMark, ...]:
 def added(sums: Mapping[str, Weighted], more: Iterable[tuple[str, Weighted]]) -> dict[str, Weighted]:
     """The sums with more added to those of the same name."""
     total = dict(sums)
-    for name, (amount, weight) in more:
+    for name, one in more:
         known = total.get(name)
-        total[name] = Weighted(known.amount + amount, known.weight + weight) if known else Weighted(amount, weight)
+        total[name] = Weighted(known[0] + one[0], known[1] + one[1]) if known else one
     return total
 
 
@@ -165,15 +166,22 @@ def _fields(
     group: str, told: msgspec.Struct, weight: float, weights: Mapping[str, float] | None = None
 ) -> Iterator[tuple[str, Weighted]]:
     """A struct's figures, all of the same weight but those of `weights`. `await_` is `await`, which Python keeps."""
-    for field, name in _named(group, type(told)):
-        of_it = weights.get(field, weight) if weights else weight
-        yield name, Weighted(getattr(told, field) * of_it, of_it)
+    fields, names, values = _named(group, type(told))
+    if weights is None:
+        yield from ((name, Weighted(value * weight, weight)) for name, value in zip(names, values(told), strict=True))
+        return
+    for field, name, value in zip(fields, names, values(told), strict=True):
+        of_it = weights.get(field, weight)
+        yield name, Weighted(value * of_it, of_it)
 
 
 @lru_cache(maxsize=1024)
-def _named(group: str, kind: type[msgspec.Struct]) -> tuple[tuple[str, str], ...]:
-    """Fields that are figures, each with its whole name."""
-    return tuple((field, f"{group}.{field.rstrip('_')}") for field in kind.__struct_fields__ if field != "name")
+def _named(
+    group: str, kind: type[msgspec.Struct]
+) -> tuple[Sequence[str], Sequence[str], Callable[[msgspec.Struct], tuple[float, ...]]]:
+    """Fields that are figures, their whole names, and what gives their values."""
+    fields = [field for field in kind.__struct_fields__ if field != "name"]
+    return fields, [f"{group}.{field.rstrip('_')}" for field in fields], attrgetter(*fields)
 
 
 def _gauges(before: HostPoint, after: HostPoint, seconds: float) -> Iterator[tuple[str, Weighted]]:
