@@ -15,7 +15,7 @@ from cockpit.model.state import LoadSecond
 _PARTS = {20: 10, 30: 10, 60: 30, 120: 60, 150: 30, 300: 150, 600: 300, 900: 300, 1800: 900}
 # Ticks still come for seconds that lie at most so far behind the newest.
 _OPEN = 3
-_KEPT = 8192
+_KEPT = 4096
 
 
 @dataclass(frozen=True)
@@ -100,9 +100,10 @@ class Stretches:
     seconds are added up between two calls of `again`: what is left for the next time is None, and `behind` says so.
     """
 
-    def __init__(self, most: float = inf) -> None:
+    def __init__(self, most: float = inf, kept: int = _KEPT) -> None:
         self._known: dict[tuple[int, int], Stretch | None] = {}
         self._most = self._left = most
+        self._kept = kept
         self.behind = False
 
     def again(self) -> None:
@@ -130,9 +131,11 @@ class Stretches:
             self._left -= length
             found = of_seconds(between(seconds, start, min(start + length, until)))
         if over:
-            if len(self._known) >= _KEPT:
-                self._known.clear()
             self._known[key] = found
+            if len(self._known) > self._kept:
+                # Long ones are made of the shortest, and need them no more.
+                shortest = min(length for _, length in self._known)
+                self._known = {key: one for key, one in self._known.items() if key[1] > shortest}
         return found
 
 

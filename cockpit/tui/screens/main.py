@@ -50,7 +50,7 @@ FRAME = 0.5
 _LITE = 4
 
 # Seconds of load that are added up for one frame: of a session of hours the charts are read in several.
-_AT_ONCE = 600
+_AT_ONCE = 300
 
 LAYOUTS = ("wide", "narrow", "tiny")
 
