@@ -116,6 +116,10 @@ def make_parser() -> argparse.ArgumentParser:
     help_.set_defaults(command=_lazy("cockpit.cli.help", "help_topic"))
 
     completion = commands.add_parser("completion", help="completion for a shell: source <(cockpit completion bash)")
+    completion.epilog = (
+        'bash: source <(cockpit completion bash) · zsh: eval "$(cockpit completion zsh)", after compinit · '
+        "fish: cockpit completion fish | source"
+    )
     completion.add_argument("shell", choices=("bash", "zsh", "fish"))
     completion.set_defaults(command=_lazy("cockpit.cli.completion", "completion"))
 
