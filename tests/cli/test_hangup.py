@@ -69,6 +69,13 @@ def test_what_lives_on_without_its_terminal_still_ends_by_a_signal(tmp_path: Pat
     assert run_ended(file)[0] == "stopped"
 
 
+def test_the_start_screen_ends_with_its_terminal() -> None:
+    with on_terminal(COCKPIT, controlling=False) as screen:
+        screen.until(b"profiles")
+        screen.close()
+        assert screen.end() == 130
+
+
 def test_a_replay_ends_with_its_terminal(tmp_path: Path) -> None:
     file = tmp_path / "session.cockpit"
     with (

@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from cockpit.model.host_state import HostState, ProcessRow
 from cockpit.model.hosts import ProcessCounters
 from cockpit.model.text import neutral, size
-from cockpit.tui.cells import EMPTY, Line, ends, fit, padded, right
+from cockpit.tui.cells import EMPTY, Line, ends, fit, packed, padded, right
 from cockpit.tui.scene import ProcessOrder, View
 
 _DAY = 24 * 3600
@@ -111,13 +111,14 @@ def told_in_full(row: ProcessRow, host: HostState, width: int) -> list[Line]:
     """One process below a thin rule: what has no column, then its command as far as it goes."""
     process = row.process
     own = max(0, process.rss - process.shared)
-    facts = (
-        f"PID {process.pid}  parent {process.ppid}  threads {process.threads}  "
-        f"rss {size(process.rss)} (own {size(own)})  age {age(row.age)}"
-    )
+    facts = [
+        *(f"PID {process.pid}", f"parent {process.ppid}", f"threads {process.threads}"),
+        *(f"rss {size(process.rss)} (own {size(own)})", f"age {age(row.age)}"),
+    ]
     command = wrap(shown_command(process), max(12, width), max_lines=_COMMAND, placeholder=" …")
     command += [""] * (_COMMAND - len(command))
-    return [(("─" * width, "rule"),), ((facts, ""),), *(((line, "dim"),) for line in command)]
+    told = packed((((fact, ""),) for fact in facts), width)
+    return [(("─" * width, "rule"),), told, *(((line, "dim"),) for line in command)]
 
 
 def _said(host: HostState, rows: Sequence[ProcessRow], first: int, seen: int, view: View) -> Line:
@@ -218,7 +219,7 @@ def _own(row: ProcessRow) -> int:
 _COLUMNS = (
     Column("%CPU", 5, 0, "cpu", _cpu),
     Column("%MEM", 5, 84, None, _memory),
-    Column("VSZ", 5, 0, None, lambda row, host: size(row.process.vsz)),
+    Column("VSZ", 5, 56, None, lambda row, host: size(row.process.vsz)),
     Column("RSS", 5, 0, "rss", lambda row, host: size(row.process.rss)),
     Column("OWN", 5, 72, "own", lambda row, host: size(_own(row))),
     Column("START", 5, 0, "start", _start),
