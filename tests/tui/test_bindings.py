@@ -91,8 +91,6 @@ ROWS = (
     Row("CockpitBase", "ctrl+q ctrl+c f1 question_mark T", world="start"),
     Row("OverTime", "e i l"),
     Row("OverTime", "o", before="i"),
-    Row("OverTime", "left home left_square_bracket", before="e"),
-    Row("OverTime", "right end right_square_bracket", before="e home"),
     Row("MarkersScreen", "escape l q", before="l"),
     Row("MainScreen", "T t v c tab shift+tab p d D enter w f slash s S up question_mark q"),
     Row("MainScreen", "b down escape", before="up"),

@@ -35,6 +35,12 @@ def ticks(times_ns: list[list[int]], response: bool = False) -> list[ev.AnyEvent
     return found
 
 
+def axis_of(lines: list[str]) -> tuple[str, str]:
+    """The time axis of a throughput chart, and the instants below it."""
+    at = next(at for at, line in enumerate(lines) if line.startswith("    0 └"))
+    return lines[at], lines[at + 1]
+
+
 def heat(scene: Scene, width: int = 70, height: int = 11) -> list[str]:
     return plain(Latency().draw(scene, width, height))
 
@@ -43,7 +49,12 @@ def test_columns_stand_below_those_of_the_throughput_chart() -> None:
     scene = scene_of(EVENTS, latency="heat map")
     above, below = plain(Throughput().draw(scene, 70, 16)), heat(scene)
     # Every cell with replies has dots above and shades below.
-    dots = {at for line in above[2:-2] for at, char in enumerate(line) if char > "⠀" and at > AXIS}
+    dots = {
+        at
+        for line in above[2 : above.index(axis_of(above)[0])]
+        for at, char in enumerate(line)
+        if char > "⠀" and at > AXIS
+    }
     shades = {at for line in below[1:-1] for at, char in enumerate(line) if char in "░▒▓█─═≡" and at > AXIS}
     assert shades == dots
 
@@ -117,7 +128,7 @@ def test_what_is_under_the_cursor_is_named() -> None:
     assert f"p99 {found.p99 * 1000:.0f}" in above[0]
     assert "web1 cpu 7" in above[0]
     assert "row 1" in above[0]
-    assert above[-1][AXIS + 1 + 10] == "▲"
+    assert axis_of(above)[1][AXIS + 1 + 10] == "▲"
     below = heat(scene_of(EVENTS, cursor=20.0, span=2.0, latency="heat map"))
     assert f"00:00:20  p50 {found.p50 * 1000:.0f} p99 {found.p99 * 1000:.0f}" in below[0]
     failing = plain(Throughput().draw(scene_of(EVENTS, cursor=91.0, span=1.0), 100, 16))[0]
@@ -137,7 +148,7 @@ def test_a_cursor_ahead_of_a_replay_that_went_back_stands_at_its_newest_cell() -
                 at = scene.cursor(window)
                 assert at is not None and at <= now
                 lines = plain(Throughput().draw(scene, 60, 16))
-                assert lines[-1].index("▲") == AXIS + 1 + window.cell(at)
+                assert axis_of(lines)[1].index("▲") == AXIS + 1 + window.cell(at)
                 assert len(plain(Latency().draw(scene, 60, 10))) <= 10
 
 
@@ -168,10 +179,11 @@ def test_words_keep_clear_of_other_letters_where_there_is_room() -> None:
 
 def test_zoomed_out_failed_and_saturated_seconds_still_mark_their_cell() -> None:
     lines = plain(Throughput().draw(scene_of(EVENTS, span=20.0), 60, 16))
-    axis = lines[-2][AXIS + 1 :]
+    axis, instants = axis_of(lines)
+    axis = axis[AXIS + 1 :]
     assert axis[:6] == "1─2▒x4", "row 3 begins where the generator was saturated: its number gives way"
-    assert lines[-1].endswith("least · mean · most   20 s a cell")
-    assert plain(Throughput().draw(scene_of(EVENTS), 60, 16))[-1].endswith("2 s a cell")
+    assert instants.endswith("least · mean · most   20 s a cell")
+    assert axis_of(plain(Throughput().draw(scene_of(EVENTS), 60, 16)))[1].endswith("2 s a cell")
 
 
 def test_labels_of_the_axis_do_not_overlap() -> None:

@@ -74,7 +74,7 @@ async def test_both_charts_show_the_cursor_and_what_is_under_it() -> None:
         assert "00:00:20  1.19k req/s" in above[0]
         assert "web1 cpu 78 %" in above[0]
         assert "00:00:20  p50 14 p99 79" in below[0]
-        at = above[-1].index("▲")
+        at = next(line for line in above if "▲" in line).index("▲")
         assert above[2][at] == "│"
         await press(pilot, "v", "v")
         assert "p50 14 p99 79" in title(pilot), "where no heat map tells it"
@@ -126,14 +126,14 @@ async def test_i_and_o_zoom_both_charts() -> None:
     async with driven(EVENTS) as (pilot, _):
         chart, heat = (main(pilot.app).query_one(kind) for kind in (Throughput, Latency))
         await press(pilot, "v")
-        assert text_of(chart).splitlines()[-1].endswith("2 s a cell") or "2 s a cell" in text_of(chart)
+        assert "2 s a cell" in text_of(chart)
         await press(pilot, "o")
         assert chart.window == heat.window
         assert "2 s a cell" in text_of(chart), "all of the session is in sight"
         await press(pilot, "i", "i", "i", "i")
         assert "0.5 s a cell" in text_of(chart)
         assert chart.window == heat.window
-        assert "00:01:10" in text_of(chart).splitlines()[-2] + text_of(chart)
+        assert "00:01:10" in text_of(chart)
         await press(pilot, "e", "home")
         assert chart.window is not None and chart.window.first == 0, "the window follows the cursor into the past"
         await press(pilot, "o")
