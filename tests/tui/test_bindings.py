@@ -113,6 +113,11 @@ ROWS = (
     Row("FoundScreen", "enter", prepare=file_field, world="start"),
     Row("Picks", "space enter", prepare=pick, world="start"),
 )
+# Keys that a screen takes without a binding, so that those typed in a row keep their order.
+UNBOUND = (
+    Row("OverTime", "left home pageup left_square_bracket", before="e"),
+    Row("OverTime", "right end pagedown right_square_bracket", before="e home"),
+)
 
 
 def bound() -> dict[str, set[str]]:
@@ -173,7 +178,8 @@ def seen(app: App[Any]) -> object:
 
 
 @pytest.mark.parametrize(
-    ("row", "key"), [pytest.param(row, key, id=f"{row.of}-{key}") for row in ROWS for key in row.keys.split()]
+    ("row", "key"),
+    [pytest.param(row, key, id=f"{row.of}-{key}") for row in (*ROWS, *UNBOUND) for key in row.keys.split()],
 )
 async def test_a_binding_does_something_that_can_be_seen(
     row: Row, key: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any

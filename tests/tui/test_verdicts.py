@@ -126,7 +126,7 @@ async def test_c_opens_the_verdict_of_the_row_looked_at() -> None:
 async def test_c_without_a_row_says_what_is_missing() -> None:
     async with driven() as (pilot, _):
         await press(pilot, "c")
-        await until(pilot, lambda: any("start a run" in note.message for note in pilot.app._notifications))
+        await until(pilot, lambda: any("space starts a run" in note.message for note in pilot.app._notifications))
 
 
 async def test_a_change_between_two_runs_is_compared_with_the_baseline() -> None:
