@@ -36,13 +36,15 @@ def start(options: Namespace) -> int:
             return EXIT_INTERRUPTED
         if choice is None:
             return EXIT_GOOD
+        at = choice
         try:
             told, bad = _open(choice, options), False
         except CockpitError as error:
             told, bad = str(error), True
         except KeyboardInterrupt:
             return EXIT_INTERRUPTED
-        at = choice
+        if choice.kind == "demo" and not bad and (newest := recent(1)):
+            told, at = "the demo is over; Enter replays what it left", Choice("recording", newest[0].kept.path)
 
 
 def _offers() -> Offers:

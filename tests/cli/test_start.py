@@ -119,3 +119,18 @@ def test_the_start_screen_is_there_for_a_python_of_another_folder(tmp_path: Path
         terminal.until("spare-servers", "Is process churn")
         terminal.press("\x03")
         terminal.until("exit code 130")
+
+
+def test_the_demo_leaves_its_recording_under_the_cursor(tmp_path: Path) -> None:
+    with cockpit_on_a_terminal(tmp_path) as terminal:
+        terminal.until("none yet", "cockpit demo")
+        terminal.press("d")
+        terminal.until("nothing has been sent yet", "demo-httpd")
+        terminal.press("q")
+        terminal.until("the demo is over; Enter replays what it left", "▸ demo")
+        terminal.press("\r")
+        terminal.until("REPLAY")
+        terminal.press("q")
+        terminal.until("recent recordings")
+        terminal.press("q")
+        terminal.until("exit code 0")
