@@ -32,8 +32,11 @@ def verdict_lines(scene: Scene, row: Segment, width: int) -> list[Line]:
     lines = _wrapped(f"{row.number}  {neutral(row.label)}", width, "strong")
     base, verdict = scene.before(row), scene.verdict(row)
     if base is None or verdict is None:
-        why = "a warm-up is compared with nothing" if row.warmup else "there is no other row yet to compare it with"
-        return [*lines, EMPTY, ((why, "dim"),)]
+        alone = (
+            "there is no other row yet to compare it with: a change under load (t) opens one, or another run (space)"
+        )
+        why = "a warm-up is compared with nothing: go to another row with ← →" if row.warmup else alone
+        return [*lines, EMPTY, *_wrapped(why, width, "dim")]
     chosen = scene.view.baseline == base.number
     known = "the chosen baseline" if chosen else "just before it, same run" if base.run == row.run else "the baseline"
     lines += _wrapped(f"against row {base.number}, {known}: {neutral(base.label)}", width, "dim")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from rich.cells import cell_len
 from textual.app import ComposeResult
 from textual.widgets import Static
 
@@ -18,6 +19,8 @@ from cockpit.tui.screens.main import FRAME, MainScreen
 
 # Runs that are shown, the newest last: of a screen this high, and of a lower one.
 _ROWS, _HIGH, _FEW = 4, 34, 1
+# Said where there is room for it.
+_LEAVE = "   q: stop here, the settings are put back, --resume goes on"
 
 
 class StudyLine(Static):
@@ -36,7 +39,10 @@ class StudyLine(Static):
 
     def refresh_words(self) -> None:
         """Puts down how far the study is."""
-        self.update("\n".join([f"study  {progress_words(self._runner.progress)}", *self._newest()]))
+        words = f"study  {progress_words(self._runner.progress)}"
+        if cell_len(words) + len(_LEAVE) < self.app.size.width - 2:
+            words += _LEAVE
+        self.update("\n".join([words, *self._newest()]))
 
     def _newest(self) -> list[str]:
         state = self._session.state
