@@ -132,12 +132,13 @@ class Widths(NamedTuple):
     last: int
 
 
-def widths(found: Iterable[Section]) -> Widths:
-    """Of everything that is listed."""
+def widths(found: Iterable[Section], width: int) -> Widths:
+    """Of everything that is listed, in rows of `width` cells."""
     offers = [offer for section in found for offer in section.offers]
     names = [_name(offer) for offer in offers if offer.choice.kind != "recording"]
     lasts = [cell_len(_figures(offer.listed)) for offer in offers if offer.listed]
-    return Widths(min(_MOST_NAME, max(map(cell_len, names), default=0)), max(lasts, default=0))
+    most = min(_MOST_NAME, width // 3)
+    return Widths(min(most, max(map(cell_len, names), default=0)), max(lasts, default=0))
 
 
 def heading(section: Section, width: int) -> Line:
@@ -242,7 +243,8 @@ def _about_profile(one: Listed, width: int) -> Iterator[tuple[str, str]]:
         yield f"{neutral(str(one.path))}: {neutral(one.problem)}", "warn"
         yield "mend the file; cockpit schema profile tells an editor what may stand in it", "dim"
         return
-    yield neutral(one.question) or '(it asks no question: a line question = "…" would stand here)', ""
+    if one.question:
+        yield neutral(one.question), ""
     hosts = ", ".join(f"{host.name} ({host.ssh or 'this machine'})" for host in profile.hosts) or "no host is watched"
     knobs = ", ".join(knob.name for knob in profile.knobs)
     load = f"{neutral(one.target)} · {load_words(profile.plan)} · {neutral(hosts)}"

@@ -20,6 +20,7 @@ _PANES = {
     "Runs": "A row a run, and a new one at each change under load. ↑ ↓ choose one, c tells its verdict in full.",
     "HostPanes": "The servers, as the probe reads /proc over SSH: once a second, nothing installed. tab: the next one.",
     "HostLines": "The servers, a line each, as the probe reads /proc over SSH. p shows one on the whole screen.",
+    "Numbers": "The newest figures of load and servers; a larger terminal shows their charts.",
     "Position": "Where in the recording the screen is. : jumps, [ and ] go from mark to mark.",
     "Footer": "Keys. ^P finds everything there is to do by name.",
 }

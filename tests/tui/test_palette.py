@@ -150,7 +150,7 @@ def test_a_figure_is_explained_in_the_words_of_the_help() -> None:
     lines = [(("#  change  ", "dim"), ("born/s", "dim"))]
     assert (tip("Runs", lines, 12, 0) or "").startswith("born/s: Processes born a second")
     assert (tip("Runs", lines, 3, 0) or "").startswith("A row a run")
-    assert tip("Numbers", [], 0, 0) is None
+    assert tip("HintLine", [], 0, 0) is None
 
 
 async def test_the_mouse_over_a_figure_brings_its_words() -> None:

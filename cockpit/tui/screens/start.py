@@ -56,6 +56,8 @@ _KEYS = (
 _ALWAYS = (("?", "help"), ("q", "quit"))
 # From so many lines on there is room between the sections.
 _HIGH = 30
+# Below so many only the first words of what is told of an offer have room.
+_LOW = 18
 
 
 class StartScreen(Screen[None]):
@@ -90,6 +92,7 @@ class StartScreen(Screen[None]):
     }
     StartScreen #about { height: 6; padding: 0 2; border-top: solid $cockpit-rule; color: $cockpit-text; }
     StartScreen.-low #about { height: 5; }
+    StartScreen.-tiny #about { height: 3; }
     StartScreen #said { height: auto; max-height: 2; padding: 0 2; color: $cockpit-strong; text-style: bold; }
     StartScreen #said.-bad { color: $cockpit-warn; }
     StartScreen #said.-none { display: none; }
@@ -133,6 +136,7 @@ class StartScreen(Screen[None]):
 
     def on_resize(self, event: Resize) -> None:
         self.set_class(event.size.height < _HIGH, "-low")
+        self.set_class(event.size.height < _LOW, "-tiny")
         self.call_after_refresh(self.fill)
 
     async def _find(self) -> None:
@@ -182,7 +186,7 @@ class StartScreen(Screen[None]):
         wanted = looked_at.choice if looked_at else self._at
         offers = self._offers or Offers()
         found = sections(offers.profiles, offers.recordings, self._text)
-        columns = widths(found)
+        columns = widths(found, width)
         self._shown, self._rows, self._marked = [], [], None
         listing.clear_options()
         for section in found:
