@@ -16,12 +16,12 @@ _LONGEST = 1 << 20
 
 # So many new objects until some are looked through for garbage. What importing makes stays: to look through it every
 # 700 objects, as Python does by itself, takes a tenth of the time until the first picture.
-_GARBAGE = 20_000
+GARBAGE = 20_000
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code. What a user can cause is one line on stderr."""
-    gc.set_threshold(_GARBAGE)
+    gc.set_threshold(GARBAGE)
     open_closed_streams()
     given = sys.argv[1:] if arguments is None else arguments
     for text in given:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,8 @@ def replay(options: Namespace) -> int:
         start = parse_instant(options.at, recording.end, recording.started.wall)
         if not on_terminal():
             raise UsageError(f"replay needs a terminal; for text use: cockpit report {options.file}")
+        # What the index of a long recording holds stays: to look through it for garbage would delay seeks.
+        gc.freeze()
         interrupted = asyncio.run(_show(recording, start, not options.paused, look_of(options)))
     return EXIT_INTERRUPTED if interrupted else EXIT_GOOD
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from statistics import median
 
+from cockpit.cli import GARBAGE
 from cockpit.model.events import AnyEvent
 from cockpit.model.fold import fold_all
 from cockpit.session.recording.reader import Recording
@@ -105,7 +107,11 @@ def _opened(path: Path) -> float:
 
 
 def _seeks(recording: Recording) -> list[float]:
-    """Seconds until the state at instants all over it is there, with what the charts show of it."""
+    """Seconds until the state at instants all over it is there, with what the charts show of it; garbage is looked for
+    as `cockpit replay` has it."""
+    gc.set_threshold(GARBAGE)
+    gc.collect()
+    gc.freeze()
     drawn = random.Random(1)
     took = []
     for _ in range(SEEKS):
