@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -24,7 +25,7 @@ from tests.tui.scenario import Scenario
 from tests.tui.scripted import ScriptedSource
 
 
-def meant(app: CockpitApp, size: tuple[int, int]) -> Emulator:
+def meant(app: CockpitApp) -> Emulator:
     """A terminal that was sent the whole of the present picture, each piece of it for itself."""
     update = app.screen._compositor.render_update(full=True, screen_stack=app._background_screens)
     assert isinstance(update, LayoutUpdate)
@@ -47,6 +48,10 @@ async def drawn(pilot: Pilot[object]) -> None:
 
 def _taken_in(source: ScriptedSource, events: int) -> bool:
     return len(source.recorder.events) >= events
+
+
+def _as_meant(emulator: Emulator, app: CockpitApp, size: tuple[int, int]) -> bool:
+    return emulator.picture(size) == meant(app).picture(size)
 
 
 async def on_emulator(
@@ -76,7 +81,10 @@ async def on_emulator(
             else:
                 await press(pilot, step)
             await drawn(pilot)
-            found, wanted = emulator.picture(size), meant(app, size).picture(size)
+            # A notice may go in between: then what is meant is soon shown.
+            with contextlib.suppress(TimeoutError):
+                await until(pilot, partial(_as_meant, emulator, app, size))
+            found, wanted = emulator.picture(size), meant(app).picture(size)
             for line, (shown, right) in enumerate(zip(found, wanted, strict=True), 1):
                 assert shown == right, f"line {line} after {step}"
         app.exit()

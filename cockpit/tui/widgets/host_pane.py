@@ -133,7 +133,7 @@ def condition(host: HostState, scene: Scene, width: int) -> list[Line]:
     lines: list[Line] = [((badge, role), (f" {texts[0]}", ""))]
     lines += [((indent + text, ""),) for text in texts[1:]]
     if host.condition in ("slow", "lost") and host.seen is not None:
-        again = "tried again every few seconds; " if host.condition == "lost" else ""
+        again = "tried again by itself; " if host.condition == "lost" else ""
         lines.append(((f"{again}figures of {clock(host.seen)}", "warn"),))
     return lines
 

@@ -12,10 +12,13 @@ _ENDED = {"completed": "is over", "stopped": "was stopped"}
 
 
 def state_line(scene: Scene, width: int) -> Line:
-    """Saturated, at the end of a recording, or between two runs; empty while a run simply goes on."""
+    """Saturated, at the end of a recording, or between two runs; empty while a run simply goes on, or somebody looks
+    into the charts."""
     second = scene.second
     if second is not None and second.saturated:
         return _first(_SATURATED, width, "warn")
+    if scene.view.cursor is not None:
+        return EMPTY
     if scene.condition.startswith("END"):
         return _with_keys(("the recording ends here", "strong"), _AT_END, width)
     row = scene.row
