@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Literal
 
-from cockpit.analysis.compare import NOT, RISK, RISK_GOING_ON, SAME, Effect
+from cockpit.analysis.compare import LEAST, NOT, RISK, RISK_GOING_ON, SAME, Effect
 from cockpit.analysis.verdict import WANTED, Verdict
 from cockpit.model.text import milliseconds, neutral, si, size
 
@@ -32,13 +32,25 @@ def verdict_words(verdict: Verdict) -> str:
     if verdict.word == NOT:
         return f"{so_far}{NOT}: {verdict.reason}{_waiting(verdict)}"
     differing = [_beside(verdict, one) for one in verdict.effects if one.word in ("better", "worse")]
-    same = [figure_words(one.name) for one in verdict.effects if one.word == SAME]
+    alike = [one for one in verdict.effects if one.word == SAME]
+    same = [figure_words(one.name) for one in alike if not unsure(one)]
+    open_ones = [f"{figure_words(one.name)} {change_words(one)}" for one in alike if unsure(one) and not one.headline]
+    not_sure = f"; not sure of {', '.join(open_ones)}" if open_ones else ""
     if verdict.word == SAME:
-        nor = f"; nor in {', '.join(same[1:])}" if same[1:] else ""
+        others = [name for name in same if name != figure_words(verdict.effects[0].name)]
+        nor = f"; {'nor' if not unsure(verdict.effects[0]) else SAME} in {', '.join(others)}" if others else ""
         but = f"; but {', '.join(differing)}" if differing else ""
-        return f"{so_far}{effect_words(verdict.effects[0])}{nor}{but}{_waiting(verdict)}"
+        return f"{so_far}{effect_words(verdict.effects[0])}{nor}{but}{not_sure}{_waiting(verdict)}"
     rest = f"; {SAME} in {', '.join(same)}" if same else ""
-    return f"{so_far}{verdict.word}: {', '.join(differing)}{rest}{_waiting(verdict)}"
+    return f"{so_far}{verdict.word}: {', '.join(differing)}{rest}{not_sure}{_waiting(verdict)}"
+
+
+def unsure(effect: Effect) -> bool:
+    """Whether its own interval shows a difference, but not surely enough for one figure of several."""
+    low, high, change = effect.low, effect.high, effect.change
+    if effect.word != SAME or low is None or high is None or change is None:
+        return False
+    return (low > 0 or high < 0) and not (effect.relative and abs(change) < LEAST)
 
 
 def _beside(verdict: Verdict, effect: Effect) -> str:
@@ -54,7 +66,8 @@ def effect_words(effect: Effect) -> str:
         return f"{name} {NOT}: {effect.reason}"
     if effect.word != SAME:
         return f"{name} {effect.word} {change_words(effect)}"
-    return f"{name} {SAME}: {change_words(effect)}{seen_words(effect)}"
+    same = "not sure" if unsure(effect) else SAME
+    return f"{name} {same}: {change_words(effect)}{seen_words(effect)}"
 
 
 def seen_words(effect: Effect) -> str:
@@ -120,6 +133,9 @@ def method_lines(verdict: Verdict) -> list[str]:
         each = f" in {verdict.repeats} pairs of windows" if verdict.repeats > 1 else ""
         worth = _worth(verdict)
         lines.append(f"{one} against {other} blocks of {verdict.length} s{each}{worth}")
+        lines.append(
+            "a change is the median over all pairs of blocks (p99: bootstrapped), not the quotient of the means"
+        )
     for side, words in zip(("before", "after"), verdict.left_out, strict=True):
         if words:
             lines.append(f"left out {side}: {words}")

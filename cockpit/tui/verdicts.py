@@ -9,7 +9,15 @@ from msgspec.structs import replace
 from cockpit.analysis.compare import NOT, SAME, Effect
 from cockpit.analysis.steady import GUARD
 from cockpit.analysis.verdict import Verdict
-from cockpit.analysis.words import change_words, figure_words, method_lines, seen_words, value_words, verdict_words
+from cockpit.analysis.words import (
+    change_words,
+    figure_words,
+    method_lines,
+    seen_words,
+    unsure,
+    value_words,
+    verdict_words,
+)
 from cockpit.model.state import Segment
 from cockpit.model.text import neutral
 from cockpit.tui.cells import EMPTY, Line, fit
@@ -67,7 +75,8 @@ def judged(verdict: Verdict, width: int) -> list[Line]:
 def _effect(effect: Effect, width: int) -> list[Line]:
     """A line, or two where the verdict does not fit behind the figures."""
     change = "–" if effect.change is None else change_words(effect)
-    verdict = effect.word + (seen_words(effect) if effect.word == SAME else "")
+    same = "not sure" if unsure(effect) else SAME
+    verdict = f"{same}{seen_words(effect)}" if effect.word == SAME else effect.word
     if effect.word == NOT and effect.reason:
         verdict = f"{NOT}: {effect.reason}"
     name = fit(f"{_MARKS[effect.word]} {figure_words(effect.name)}", _NAME - 1) + " "

@@ -7,10 +7,19 @@ import math
 import msgspec
 import pytest
 
-from cockpit.analysis.compare import Effect
+from cockpit.analysis.compare import SAME, Effect
 from cockpit.analysis.verdict import Verdict, judge, judge_repeats
 from cockpit.analysis.windows import Window
-from cockpit.analysis.words import brief, change_words, effect_words, method_lines, value_words, verdict_line
+from cockpit.analysis.words import (
+    brief,
+    change_words,
+    effect_words,
+    method_lines,
+    unsure,
+    value_words,
+    verdict_line,
+    verdict_words,
+)
 from cockpit.model.state import Segment
 from tests.analysis.synthetic import OPEN, PLAN, window
 
@@ -243,3 +252,21 @@ def test_a_brief_word_is_short() -> None:
     for rate in (100.0, 500.0, 990.0, 1000.0, 1150.0, 2500.0, 90000.0):
         for slower in (0.1, 1.0, 30.0):
             assert len(brief(judge(BEFORE, window(2, rate=rate, slower=slower)))[0]) <= 9
+
+
+def test_an_interval_that_leaves_out_zero_is_not_called_no_difference() -> None:
+    """One figure of several may lean to a side by chance: its own interval shows that, the verdict does not call it."""
+    leaning = Effect(name="rate", word=SAME, headline=True, change=0.48, low=0.014, high=0.98, seen=0.9)
+    level = Effect(name="p99", word=SAME, change=0.02, low=-0.1, high=0.13)
+    sided = Effect(name="p50", word=SAME, change=-0.14, low=-0.25, high=-0.057)
+    tiny = Effect(name="p50", word=SAME, change=0.004, low=0.001, high=0.008)
+    assert [unsure(one) for one in (leaning, level, sided, tiny)] == [True, False, True, False]
+    words = verdict_words(saying_same(leaning, sided, level))
+    assert words.startswith("rate not sure: +48 % (+1.4 to +98 %)")
+    assert "no detectable difference in p99" in words
+    assert words.endswith("not sure of p50 −14 % (−25 to −5.7 %)")
+    assert verdict_words(saying_same(level, sided)).startswith("p99 no detectable difference")
+
+
+def saying_same(*effects: Effect) -> Verdict:
+    return Verdict(word=SAME, effects=effects, blocks=(9, 9), length=5)
