@@ -10,6 +10,7 @@ from typing import Any
 
 from cockpit.session.loop import EndOfSession, Session
 from cockpit.tui.base import CockpitBase
+from cockpit.tui.changes import ending_words
 from cockpit.tui.hints import Hints
 from cockpit.tui.look import Look
 from cockpit.tui.screens.main import MainScreen
@@ -68,8 +69,13 @@ class CockpitApp(CockpitBase[object]):
         if self._leaving is not None:
             self.exit()
             return
-        self.notify("ending …", timeout=60)
+        self._tell_ending()
         self._leaving = asyncio.create_task(self._leave())
+        self.set_interval(LOOK, self._tell_ending)
+
+    def _tell_ending(self) -> None:
+        """What the end waits for, as long as it does."""
+        self.tell(ending_words(self.session.state), matter="ending")
 
     @property
     def leaving(self) -> bool:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, TypeVar
 
 from rich.console import RenderableType
 from textual._compositor import ChopsUpdate, LayoutUpdate
+from textual.actions import ActionParseResult
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.command import Provider
+from textual.dom import DOMNode
 from textual.driver import Driver
 from textual.filter import Monochrome, NoColor
-from textual.notifications import SeverityLevel
+from textual.notifications import Notification, SeverityLevel
 from textual.screen import Screen
 
 from cockpit.model.errors import UsageError
@@ -34,6 +36,13 @@ App:nocolor .option-list--option-highlighted { text-style: reverse; }
 App:nocolor .lines--focus { text-style: bold reverse; }
 App:nocolor .lines--band { text-style: underline; }
 """
+# Notices stand below the top line, where verdicts and hints are not, and are as small as they can be.
+_NOTICES = """
+ToastRack { dock: top; align-vertical: top; margin: 1 0 0 0; }
+Toast { width: auto; max-width: 60; margin: 0; padding: 0 1; }
+"""
+# So long (s) a notice stays at most.
+NOTICE = 4.0
 # A terminal that does not take a frame for so long (s) is behind: it misses frames until it has taken it.
 _BEHIND = 0.1
 # It has to miss so many in a row until the screen becomes lite by itself.
@@ -46,7 +55,7 @@ class CockpitBase(App[Returned]):
 
     TITLE = "cockpit"
     COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {Everything}
-    CSS = STYLE + _WITHOUT_COLOURS
+    CSS = STYLE + _NOTICES + _WITHOUT_COLOURS
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+q", "leave", "quit", priority=True, show=False),
         Binding("ctrl+c", "leave(True)", "quit", priority=True, show=False),
@@ -63,6 +72,7 @@ class CockpitBase(App[Returned]):
         self.hung_up = False
         self._missed = 0
         self._picture = Picture()
+        self._matters: dict[str, Notification] = {}
         self.animation_level = "none"
         self._filters = [NoColor() if isinstance(one, Monochrome) else one for one in self._filters]
         if self.look.ascii:
@@ -103,9 +113,46 @@ class CockpitBase(App[Returned]):
         self._picture.forget()
         self.refresh(layout=True)
 
-    def tell(self, words: str, severity: SeverityLevel = "information", timeout: float = 10) -> None:
-        """A notice; what servers sent is made harmless."""
-        self.notify(neutral(words), severity=severity, timeout=timeout, markup=False)
+    def tell(
+        self, words: str, severity: SeverityLevel = "information", timeout: float = NOTICE, matter: str = ""
+    ) -> None:
+        """A notice, `timeout` seconds long; what servers sent is made harmless.
+
+        It takes the place of the one before it about the same `matter`; without any, of one with the same words.
+        """
+        words = neutral(words)
+        known = self._matters.pop(matter or words, None)
+        if known is not None:
+            del self._notifications[known]
+        notice = Notification(words, severity=severity, timeout=min(NOTICE, timeout))
+        self._matters = {about: one for about, one in self._matters.items() if one in self._notifications}
+        self._matters[matter or words] = notice
+        self._notifications.add(notice)
+        self._refresh_notifications()
+
+    def notices(self) -> tuple[Notification, ...]:
+        """Those in sight."""
+        return tuple(self._notifications)
+
+    def forget_notices(self, notices: Iterable[Notification]) -> None:
+        """What they told is settled: something else was done since."""
+        gone = [notice for notice in notices if notice in self._notifications]
+        for notice in gone:
+            del self._notifications[notice]
+        if gone:
+            self._refresh_notifications()
+
+    async def run_action(
+        self,
+        action: str | ActionParseResult,
+        default_namespace: DOMNode | None = None,
+        namespaces: Mapping[str, DOMNode] | None = None,
+    ) -> bool:
+        before = self.notices()
+        done = await super().run_action(action, default_namespace, namespaces)
+        if done:
+            self.forget_notices(before)
+        return done
 
     def tell_of_look(self) -> None:
         """What there is to say of how the screen looks, once it is up."""

@@ -103,6 +103,14 @@ def fate(change: Change, state: State) -> str:
     return f"{since}; the server says: {neutral(change.detail)}" if change.detail else since
 
 
+def ending_words(state: State) -> str:
+    """What the end of a session waits for."""
+    under_way = [f"change {change.letter} ({fate(change, state)})" for change in state.changes if not change.outcome]
+    load = ["the load, which is being stopped"] if state.running is not None else []
+    waits = " and ".join((*load, *under_way))
+    return f"ending: waits for {waits}" if waits else "ending: the last figures are being taken in"
+
+
 def history_line(change: Change, state: State) -> str:
     """A change in a line, what became of it last."""
     return f"{clock(change.begun)}  {neutral(change.label)}: {fate(change, state)}"

@@ -14,7 +14,6 @@ from textual.events import Key, Resize
 from cockpit.analysis.arms import RowVerdicts
 from cockpit.analysis.stretches import Stretches
 from cockpit.model.errors import CockpitError
-from cockpit.model.text import neutral
 from cockpit.session.controls import Action
 from cockpit.session.loop import Session
 from cockpit.tui import looking
@@ -231,6 +230,9 @@ class MainScreen(OverTime):
         _set_height(self.query_one(HostLines), len(hosts))
         _set_height(self.query_one(Losses), len(loss_lines(self.session.controls.lost)))
 
+    def say(self, words: str) -> None:
+        self._cockpit.tell(words, matter="missing")
+
     def _look(self, view: View) -> None:
         self.view = view
         self.frame()
@@ -266,7 +268,7 @@ class MainScreen(OverTime):
         """Compares with the row looked at from now on."""
         row = self.scene().row
         if row is None:
-            self.app.notify("no row to compare with yet: space starts a run, and it becomes one")
+            self.say("no row to compare with yet: space starts a run, and it becomes one")
             return
         self._look(replace(self.view, baseline=row.number))
 
@@ -274,7 +276,7 @@ class MainScreen(OverTime):
         """The verdict on the row looked at and all its figures beside those of the row it is compared with."""
         self._found_out("compare")
         if self.scene().row is None:
-            self.app.notify("no row to compare yet: space starts a run; a change under load (t) opens the next one")
+            self.say("no row to compare yet: space starts a run; a change under load (t) opens the next one")
             return
         self.app.push_screen(CompareScreen(self.scene, self._look))
 
@@ -310,10 +312,7 @@ class MainScreen(OverTime):
 
     def _has_hosts(self) -> bool:
         if not self.session.shown.hosts:
-            self.app.notify(
-                "no host is watched: [[host]] in a profile adds one; cockpit new writes a profile with yours",
-                markup=False,
-            )
+            self.say("no host is watched: [[host]] in a profile adds one; cockpit new writes a profile with yours")
         return bool(self.session.shown.hosts)
 
     def action_up_or_down(self, step: int) -> None:
@@ -392,7 +391,9 @@ class MainScreen(OverTime):
             return
         if event.key in _SCROLLS and self._inside():
             return
+        before = self._cockpit.notices()
         if self.over_time(event.key):
+            self._cockpit.forget_notices(before)
             event.stop()
             event.prevent_default()
             return
@@ -423,10 +424,13 @@ class MainScreen(OverTime):
         self.app.push_screen(PromptScreen(action.prompt), answered)
 
     async def _carry_out(self, action: Action, answer: str) -> None:
+        before = self._cockpit.notices()
         try:
             await action.run(answer)
         except CockpitError as error:
-            self.app.notify(neutral(str(error)), severity="error", timeout=10, markup=False)
+            self._cockpit.tell(str(error), severity="error", matter=action.name)
+        else:
+            self._cockpit.forget_notices(before)
         if self.is_attached:
             self.frame()
 

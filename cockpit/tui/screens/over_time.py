@@ -47,6 +47,10 @@ class OverTime(Screen[None]):
     def _look(self, view: View) -> None:
         raise NotImplementedError
 
+    def say(self, words: str) -> None:
+        """A notice of what is missing for what a key asks; a key that is done takes it away."""
+        raise NotImplementedError
+
     async def _carry_out(self, action: Action, answer: str) -> None:
         raise NotImplementedError
 
@@ -98,7 +102,7 @@ class OverTime(Screen[None]):
         """Looks at the charts over time as `change(scene, window, …)` says, where they have room."""
         chart = self.query_one(Throughput)
         if chart.window is None or not chart.size.area:
-            self.app.notify("the charts over time have no room here: Esc brings them back, or a larger terminal")
+            self.say("the charts over time have no room here: Esc brings them back, or a larger terminal")
             return
         self._look(change(self.scene(), chart.window, *more))
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, cast
 
 from textual.content import Content
 from textual.widgets import Static
 
 from cockpit.model.errors import CockpitError
 from cockpit.model.text import neutral
+
+if TYPE_CHECKING:
+    from cockpit.tui.base import CockpitBase
 
 
 class Deeds(Static):
@@ -61,4 +65,6 @@ class Deeds(Static):
         if self.is_attached:
             self.tell(words, bad)
         elif words:
-            self.app.notify(neutral(words), severity="error" if bad else "information", timeout=20, markup=False)
+            cast("CockpitBase[object]", self.app).tell(
+                words, severity="error" if bad else "information", matter="tuning"
+            )
