@@ -138,7 +138,7 @@ class LiveControls:
         self.tuning = source.tuning
         self._always = (
             Action("toggle", ("space",), "start/stop", self._toggle),
-            Action("more", ("plus",), "load", self._more),
+            Action("more", ("plus",), "more load", self._more),
             Action("less", ("minus",), "less load", self._less, footer=False),
             Action("load", ("equals_sign",), "set load", self._load, prompt="Load: 40 (connections) or 2000/s"),
             Action("mark", ("m",), "mark", self._mark, prompt="Note for the timeline"),

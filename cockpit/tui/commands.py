@@ -11,6 +11,7 @@ from cockpit.session.controls import Action
 from cockpit.tui.keys import name_of
 from cockpit.tui.palette import Command
 from cockpit.tui.scene import LATENCY_VIEWS, Detail, Scene, View, details_of
+from cockpit.tui.signs import words_of
 from cockpit.tui.words import key_name
 
 
@@ -31,7 +32,7 @@ def main_commands(
     jump = next((action for action in scene.actions if action.name == "jump"), None)
     if jump is not None:
         for marker in scene.state.markers:
-            title = f"jump to {neutral(marker.sign)} {neutral(marker.text)}".rstrip()
+            title = f"jump to {neutral(marker.sign)} {words_of(marker)}".rstrip()
             yield Command(title, f"{clock(marker.t)}   {marker.kind}", partial(answer, jump, f"{marker.t:.1f}s"))
 
 

@@ -33,6 +33,16 @@ def averages(scene: Scene) -> View:
     return replace(_at_rest(scene.view), averages=not scene.view.averages)
 
 
+def first_detail(scene: Scene) -> View:
+    """The host looked at has the screen, with the detail that stands below its figures: it was not in sight."""
+    return replace(_at_rest(scene.view), cursor=None, room="alone", averages=False)
+
+
+def averages_alone(scene: Scene) -> View:
+    """The host looked at has the screen, with its averages: they were not in sight."""
+    return replace(_at_rest(scene.view), cursor=None, room="alone", averages=True)
+
+
 def entered(scene: Scene, alone: bool) -> View:
     """The arrows go into the detail, or out of it again. `alone`: it is not in sight unless it has the screen."""
     view = scene.view

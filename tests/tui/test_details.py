@@ -305,7 +305,7 @@ def test_an_interval_that_is_not_the_asked_one_is_said() -> None:
     assert sample is not None
     assert "every" not in plain(host_pane(scene.hosts[0], scene, 100, 20).lines)[0]
     slow = with_host(scene, "web1", sample=replace(sample, interval=4.0))
-    assert "every 4.0 s · 0.0 s ago · probe 3 ms · trip 4 ms" in plain(host_pane(slow.hosts[0], slow, 100, 20).lines)[0]
+    assert "every 4.0 s · 0.0 s ago · probe 3 ms · rtt 4 ms" in plain(host_pane(slow.hosts[0], slow, 100, 20).lines)[0]
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,7 @@ READING = (
         "+ before a PID",
         "The process was not there one sample ago. Orange: defunct, its parent has not fetched its end.",
     ),
-    ("probe, trip", "CPU time the probe takes on the host for a sample; time from asking to the answer."),
+    ("probe, rtt", "CPU time the probe takes on the host for a sample; round trip from asking to the answer."),
     ("every 2 s", "Beside a host: samples come less often than asked, because the line is slow."),
     ("SLOW, LOST", "SLOW: connected, but the answer is overdue. LOST: no connection; it is tried again by itself."),
     ("REFUSED", "The host or its key was turned down, for the reason that stands there. A changed key always is."),

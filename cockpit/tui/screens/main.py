@@ -293,7 +293,8 @@ class MainScreen(OverTime):
         """What stands below the figures of the host looked at."""
         self._found_out("detail")
         if self._has_hosts():
-            self._look(looking.next_detail(self.scene(), step))
+            in_sight = self.query_one(HostPanes).size.area > 0
+            self._look(looking.next_detail(self.scene(), step) if in_sight else looking.first_detail(self.scene()))
 
     def action_enter(self) -> None:
         """The arrows act on that detail, or on the runs table again."""
@@ -303,7 +304,8 @@ class MainScreen(OverTime):
     def action_averages(self) -> None:
         """Averages of the row looked at in place of every detail."""
         if self._has_hosts():
-            self._look(looking.averages(self.scene()))
+            in_sight = self.query_one(HostPanes).size.area > 0
+            self._look(looking.averages(self.scene()) if in_sight else looking.averages_alone(self.scene()))
 
     def action_freeze(self) -> None:
         """Holds what is shown of the hosts, or lets it go on."""

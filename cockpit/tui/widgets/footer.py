@@ -45,6 +45,7 @@ _INSIDE: tuple[tuple[str, str, int], ...] = (
     ("w", "averages", 1),
 )
 _OF_PROCESSES: tuple[tuple[str, str, int], ...] = (("/", "filter", 1), ("s", "sort", 1), ("S", "turn", 1))
+_NEVER_WITHOUT = ("c", "t", "d")
 _ALWAYS: tuple[tuple[str, str], ...] = (("?", "help"), ("q", "quit"))
 
 
@@ -61,7 +62,17 @@ class Footer(Lines):
         own = [_key(key, label) for key, label, hosts in _own(scene) if len(scene.hosts) >= hosts]
         # Where the arrows went is what the person wants to know first.
         keys = [*own, *offered] if _inside(scene) or scene.view.cursor is not None else [*offered, *own]
-        return [ends(packed(keys, room), always, width)]
+        return [ends(packed(_that_fit(keys, room), room), always, width)]
+
+
+def _that_fit(keys: list[Line], room: int) -> list[Line]:
+    """Those that fit, in order; where not all of them do, the first and those in `_NEVER_WITHOUT` have room first."""
+    weighty = [key for at, key in enumerate(keys) if at == 0 or key[0][0] in _NEVER_WITHOUT]
+    kept: list[Line] = []
+    for key in (*weighty, *(key for key in keys if key not in weighty)):
+        if length(packed([*kept, key], room)) > length(packed(kept, room)):
+            kept.append(key)
+    return [key for key in keys if key in kept]
 
 
 def _inside(scene: Scene) -> bool:

@@ -106,7 +106,7 @@ def title(host: HostState, scene: Scene, width: int) -> Line:
     parts: list[Line] = [
         ((f"{max(0.0, scene.now - host.seen):.1f} s ago", "dim"),),
         ((f"probe {1000 * point.probe_cpu:.0f} ms", "dim"),),
-        ((f"trip {1000 * point.round_trip:.0f} ms", "dim"),),
+        ((f"rtt {1000 * point.round_trip:.0f} ms", "dim"),),
     ]
     every = interval_in_force(host)
     if every is not None:

@@ -7,6 +7,7 @@ from textwrap import wrap
 from typing import NamedTuple
 
 from msgspec.structs import replace
+from rich.cells import cell_len
 
 from cockpit.analysis.compare import NOT
 from cockpit.analysis.doubt import row_doubts
@@ -60,13 +61,24 @@ class Runs(Lines):
         head: list[Piece] = [(right("#", _NUMBER - 2) + "  " + fit("change", label), "dim")]
         head += [(right(column.title, column.width), "dim") for column in columns]
         told = in_full(scene.row, scene, width, max(0, min(height - 4, height // 2))) if scene.row else []
-        rows = _visible(segments, scene.row, max(1, height - 2 - len(told)))
+        rows = _visible(segments, scene, max(1, height - 2 - len(told)))
         lines = [title, tuple(head), *(_row(segment, scene, columns, label) for segment in rows)]
         return lines + [EMPTY] * (height - len(told) - len(lines)) + told
 
 
-def _visible(segments: tuple[Segment, ...], looked_at: Segment | None, room: int) -> tuple[Segment, ...]:
-    """The last rows that fit, moved up where the chosen one would not be among them."""
+def _visible(segments: tuple[Segment, ...], scene: Scene, room: int) -> tuple[Segment, ...]:
+    """The last rows that fit, moved up where the chosen one would not be among them; what that one is compared with
+    stands above or below them where it is none of them."""
+    looked_at = scene.row
+    base = (scene.before(looked_at) if looked_at else None) or scene.baseline
+    found = _around(segments, looked_at, room)
+    if base is None or room < 2 or base.number in [row.number for row in found]:
+        return found
+    found = _around(segments, looked_at, room - 1)
+    return (base, *found) if base.number < found[0].number else (*found, base)
+
+
+def _around(segments: tuple[Segment, ...], looked_at: Segment | None, room: int) -> tuple[Segment, ...]:
     last = len(segments)
     if looked_at and looked_at.number <= last - room:
         last = looked_at.number + room - 1
@@ -96,7 +108,7 @@ def in_full(row: Segment, scene: Scene, width: int, room: int) -> list[Line]:
     rest = [(note, "warn") for note in server_notes(row, scene.state)]
     rest += [(part, "warn") for _, reason in row_doubts(row) for part in wrap(reason, max(10, width - _NUMBER))]
     if len(said) + len(judged) + len(rest) > room:
-        said = [fit(neutral(row.label), width - _NUMBER).rstrip()]
+        said = [ends_with(said[0], "…", width - _NUMBER)] if len(said) > 1 else said
     lines = [(f"{row.number if at == 0 else '':>3}  {part}", "dim") for at, part in enumerate(said)]
     lines += [(f"     {part}", "") for part in judged]
     lines += [(f"     {reason}", role) for reason, role in rest]
@@ -121,12 +133,18 @@ def _plainly(verdict: Verdict, row: Segment, base: Segment) -> str:
     """The two rates beside each other where no more can be said."""
     if verdict.word != NOT or base.rate <= 0 or row.seconds <= 0:
         return ""
-    return f"; plainly {100 * (row.rate / base.rate - 1):+.0f} % in rate, which proves nothing"
+    why = "from different loads" if verdict.reason.startswith("different load") else "not tested"
+    return f"; the raw difference in rate is {100 * (row.rate / base.rate - 1):+.0f} %, {why}"
 
 
 def ends_with(text: str, end: str, width: int) -> str:
-    """The text cut so that `end` stands behind it."""
-    return f"{fit(text, max(0, width - len(end) - 1)).rstrip('… ')} {end}"
+    """The text cut so that `end` stands behind it, at a whole word where there is one."""
+    room = max(0, width - len(end) - 1)
+    if cell_len(text) > room:
+        cut = fit(text, room).removesuffix("…")
+        # The word that was cut, unless there is no other.
+        text = cut if text.startswith(f"{cut} ") else cut.rstrip().rpartition(" ")[0] or cut
+    return f"{text.rstrip('… ,;:')} {end}"
 
 
 def server_notes(row: Segment, state: State) -> list[str]:
@@ -180,6 +198,9 @@ def _verdict(segment: Segment, scene: Scene) -> Piece:
     if verdict is None:
         return ("–", "dim")
     words, role = brief(verdict)
+    if words in [word for word, _ in row_doubts(segment)[:1]]:
+        # The doubt beside it says so.
+        return ("–", "dim")
     return (f"{_POINTS[role]}{words}", _COLOURS[role])
 
 

@@ -1,0 +1,86 @@
+"""On 80 x 24 cells a host is a line: what asks for more of it gives it the screen; what counts stays in sight."""
+
+from __future__ import annotations
+
+import pytest
+
+from cockpit.model import events as ev
+from cockpit.tui.scene import AVERAGES
+from cockpit.tui.widgets.footer import Footer
+from cockpit.tui.widgets.runs import Runs, ends_with
+from tests.tui.driving import driven, main, plain, press, scene_of, shown, text_of
+from tests.tui.scenario import Scenario, plan, session_started
+
+NARROW = (80, 24)
+EVENTS = Scenario(2).events(99.0)
+
+
+async def test_d_gives_the_host_the_screen_with_its_detail_then_goes_through_the_others() -> None:
+    async with driven(EVENTS, size=NARROW) as (pilot, _):
+        assert "COMMAND" not in shown(pilot)
+        await press(pilot, "d")
+        assert "COMMAND" in shown(pilot)
+        await press(pilot, "d")
+        assert "COMMAND" not in shown(pilot)
+        assert main(pilot.app).view.details, "the next one"
+        await press(pilot, "escape")
+        assert main(pilot.app).view.room == "column"
+
+
+async def test_w_gives_the_host_the_screen_with_its_averages_and_d_leaves_them() -> None:
+    async with driven(EVENTS, size=NARROW) as (pilot, _):
+        await press(pilot, "w")
+        assert "averages of row 4" in shown(pilot)
+        await press(pilot, "escape", "w")
+        assert "averages of row 4" in shown(pilot), "asked for again they are shown again"
+        await press(pilot, "escape", "d")
+        scene = main(pilot.app).scene()
+        assert scene.host is not None
+        assert scene.detail(scene.host) != AVERAGES
+
+
+async def test_beside_the_charts_both_keys_act_on_the_column() -> None:
+    async with driven(EVENTS) as (pilot, _):
+        await press(pilot, "d", "w")
+        assert main(pilot.app).view.room == "column"
+        assert main(pilot.app).view.averages
+
+
+@pytest.mark.parametrize("width", [60, 80, 100])
+async def test_the_footer_has_room_for_what_tells_the_verdict(width: int) -> None:
+    async with driven(EVENTS, size=(width, 24)) as (pilot, _):
+        text = text_of(main(pilot.app).query_one(Footer))
+        assert "c compare" in text
+        assert text.startswith("space start/stop")
+        assert text.endswith("? help  q quit")
+
+
+def rows_in_sight(**view: object) -> list[str]:
+    runs = [ev.RunStarted(t=float(run), run=run, plan=plan()) for run in range(1, 31)]
+    lines = plain(Runs().draw(scene_of([session_started(), *runs], **view), 78, 7))
+    return ["".join(line[:3].split()) for line in lines[2:4]]
+
+
+def test_the_row_looked_at_and_what_it_is_compared_with_are_both_in_sight() -> None:
+    assert rows_in_sight() == ["1", "▸30"]
+    assert rows_in_sight(row=12) == ["1", "▸12"]
+    assert rows_in_sight(row=12, baseline=20) == ["▸12", "20"]
+    assert rows_in_sight(row=20, baseline=20) == ["▸20", "21"], "there is nothing else it is compared with"
+
+
+def test_what_is_too_long_is_cut_at_a_whole_word() -> None:
+    assert ends_with("rate +5 %, demo births -4/s", "… c: all", 30) == "rate +5 %, demo … c: all"
+    assert ends_with("rate +5 %, demo", "… c: all", 20) == "rate +5 % … c: all"
+    assert ends_with("short", "… c: all", 30) == "short … c: all"
+    assert ends_with("oneverylongwordindeed", "…", 10) == "onevery …"
+
+
+def test_a_doubt_is_said_once() -> None:
+    rows = plain(Runs().draw(scene_of(Scenario().events(99)), 118, 14))[2:6]
+    assert rows[1].split()[-2:] == ["–", "gen!+"], "its verdict would say the same"
+    assert rows[3].split()[-3:] == ["≠", "load", "short"], "this one says another thing"
+
+
+def test_what_differs_plainly_is_told_as_that_and_why_it_is_no_verdict() -> None:
+    text = " ".join(" ".join(plain(Runs().draw(scene_of(EVENTS), 118, 14))).split())
+    assert "; the raw difference in rate is +4 %, from different loads" in text
