@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 import platformdirs
 
+from cockpit.analysis.compare import NOT
+from cockpit.model.state import Segment
+from cockpit.model.text import neutral
 from cockpit.tui.scene import Scene
 
 # In the list of what was done: no more hints.
@@ -23,12 +27,47 @@ class Hint(NamedTuple):
     """`name` is the action that makes it go; it is shown while `fits`."""
 
     name: str
-    words: str
+    words: str | Callable[[Scene], str]
     fits: Callable[[Scene], bool]
+
+    def told(self, scene: Scene) -> str:
+        """What it says now."""
+        return self.words if isinstance(self.words, str) else self.words(scene)
+
+
+def of_change(scene: Scene) -> str:
+    """What the newest change waits for, or where its verdict stands; empty where there is neither."""
+    state = scene.state
+    if not state.changes:
+        return ""
+    change, row = state.changes[-1], state.segment
+    name = f"change {neutral(change.letter)}"
+    if not change.outcome:
+        if change.confirm_by is not None:
+            return f"{name} undoes itself unless it is kept: t, then ^Y"
+        stage = next(reversed(tuple(change.stages)), "asked for")
+        return f"{name} is not in force yet ({stage}): its row begins when it is"
+    if change.outcome != "applied":
+        return ""
+    if row is None or change.letter not in row.changes:
+        return "" if state.running is not None else f"{name} is in force: space starts a run that shows what it does"
+    return _of_verdict(scene, row, name)
+
+
+def _of_verdict(scene: Scene, row: Segment, name: str) -> str:
+    verdict = scene.verdict(row)
+    if verdict is None:
+        return ""
+    if verdict.word != NOT:
+        return f"{name} is judged: c shows how surely, and every figure"
+    if row.end is None and verdict.needs is not None and math.isfinite(verdict.needs):
+        return f"{name}: {math.ceil(verdict.needs)} s more of this load to judge it; c shows all figures"
+    return f"{name} cannot be judged: c shows why, and every figure"
 
 
 _HINTS = (
     Hint("load", "space starts the load, and stops it: press it now", lambda scene: scene.state.runs == 0),
+    Hint("compare", of_change, lambda scene: bool(of_change(scene))),
     Hint(
         "tune",
         "t opens the tuning panel: the settings in force, and what another value would do",
@@ -64,7 +103,7 @@ class Hints:
         """The hint that fits now; empty where there is none."""
         if _HIDDEN in self._done or scene.mode != "LIVE":
             return ""
-        return next((hint.words for hint in _HINTS if hint.name not in self._done and hint.fits(scene)), "")
+        return next((hint.told(scene) for hint in _HINTS if hint.name not in self._done and hint.fits(scene)), "")
 
     def done(self, name: str) -> None:
         """The person has found that one out."""

@@ -170,6 +170,12 @@ class MainScreen(OverTime):
         if self.autostart:
             self.call_after_refresh(self._start)
 
+    def on_screen_suspend(self) -> None:
+        self.frame(anew=True)
+
+    def on_screen_resume(self) -> None:
+        self.frame(anew=True)
+
     def on_resize(self, event: Resize) -> None:
         self._arrange()
         self.frame()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cockpit.tui.cells import Line, ends
+from cockpit.tui.cells import EMPTY, Line, ends
 from cockpit.tui.hints import Hints
 from cockpit.tui.lines import Lines
 from cockpit.tui.scene import Scene
@@ -19,11 +19,15 @@ class HintLine(Lines):
         self._words = ""
 
     def show(self, scene: Scene) -> None:
-        self._words = self._hints.next(scene) if self._hints else ""
-        if self.display != bool(self._words):
-            self.display = bool(self._words)
+        words = self._hints.next(scene) if self._hints else ""
+        if self.display != bool(words):
+            self.display = bool(words)
+        # Its keys are those of this screen: while another lies on top they do nothing.
+        self._words = words if self.app.screen is self.screen else ""
         super().show(scene)
 
     def draw(self, scene: Scene, width: int, height: int) -> list[Line]:
+        if not self._words:
+            return [EMPTY]
         start = (("hint  ", "mark"), (self._words, "text"))
         return [ends(start, (("Esc hides hints", "dim"),), width)]

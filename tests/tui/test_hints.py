@@ -1,0 +1,70 @@
+"""Hints keep up with what goes on: a change that is waited for, its verdict, a screen that lies on top."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cockpit.model import events as ev
+from cockpit.tui.hints import Hints, of_change
+from cockpit.tui.screens.main import MainScreen
+from cockpit.tui.screens.tuning import TuningScreen
+from cockpit.tui.widgets.hint import HintLine
+from tests.tui.driving import driven, main, press, scene_of, settled, text_of, until
+from tests.tui.scripted import scripted_app
+from tests.tui.test_verdicts import changed_under_load
+
+EVENTS = changed_under_load()
+
+
+def until_second(t: float) -> list[ev.AnyEvent]:
+    return [event for event in EVENTS if event.t <= t]
+
+
+@pytest.mark.parametrize(
+    ("t", "words"),
+    [
+        (58.0, ""),
+        (60.0, "change A is not in force yet (asked for): its row begins when it is"),
+        (61.0, "change A is not in force yet (reloaded): its row begins when it is"),
+        (200.0, "change A is judged: c shows how surely, and every figure"),
+    ],
+)
+def test_a_change_is_followed_until_it_is_judged(t: float, words: str) -> None:
+    assert of_change(scene_of(until_second(t))) == words
+
+
+def test_while_its_row_grows_it_says_how_much_longer() -> None:
+    words = of_change(scene_of(until_second(66.0)))
+    assert words.startswith("change A: ")
+    assert words.endswith(" s more of this load to judge it; c shows all figures")
+
+
+def test_without_load_it_says_how_to_see_what_it_does() -> None:
+    begun = [event for event in EVENTS if not isinstance(event, ev.RunStarted | ev.Tick | ev.RunEnded)]
+    assert of_change(scene_of(begun)) == "change A is in force: space starts a run that shows what it does"
+
+
+async def test_it_goes_before_other_hints_and_is_not_said_below_another_screen(tmp_path: Path) -> None:
+    app, source = scripted_app(until_second(66.0))
+    app.hints = Hints(tmp_path / "hints.json")
+    async with app.run_test(size=(120, 40)) as pilot:
+        await settled(pilot, source, len(until_second(66.0)))
+        line = main(app).query_one(HintLine)
+        assert "more of this load to judge it" in text_of(line)
+        await press(pilot, "t")
+        await until(pilot, lambda: isinstance(pilot.app.screen, TuningScreen))
+        assert not text_of(line).strip(), "its keys do nothing here"
+        assert line.display, "and nothing moves below the panel"
+        await press(pilot, "escape")
+        await until(pilot, lambda: isinstance(pilot.app.screen, MainScreen))
+        assert "more of this load to judge it" in text_of(line)
+        await press(pilot, "c", "escape")
+        await until(pilot, lambda: isinstance(pilot.app.screen, MainScreen))
+        assert "change A" not in text_of(line)
+
+
+async def test_without_hints_there_are_none_of_changes_either() -> None:
+    async with driven(EVENTS) as (pilot, _):
+        assert not main(pilot.app).query_one(HintLine).display
