@@ -167,11 +167,17 @@ def _said(side: Side) -> dict[str, str]:
     """What it was measured with and on."""
     started, plan = side.state.started, side.result.plan
     said = {"cockpit": started.version, **started.environment} if started else {}
-    said |= {"target": ", ".join(side.result.addresses), "load processes": str(plan.workers)}
+    said |= {"target": ", ".join(_addresses(side)) or "unknown", "load processes": str(plan.workers)}
     for name, host in side.state.hosts.items():
         if host.facts:
             said |= {f"{name} kernel": host.facts.kernel, f"{name} CPUs": str(host.facts.cpus)}
     return said
+
+
+def _addresses(side: Side) -> dict[str, None]:
+    """What the target was resolved to: told at the beginning of a run, for all rows of it."""
+    runs = {row.run for row in side.rows}
+    return dict.fromkeys(one for row in side.state.segments if row.run in runs for one in row.addresses)
 
 
 def _errors(before: Side, after: Side) -> tuple[Beside, ...]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from textwrap import wrap
 
 from msgspec.structs import replace
+from rich.cells import cell_len
 
 from cockpit.analysis.compare import NOT, SAME, Effect
 from cockpit.analysis.steady import GUARD
@@ -26,8 +28,8 @@ from cockpit.tui.widgets.runs import server_notes
 
 _MARKS = {"better": "▲", "worse": "▼", SAME: "≈", NOT: "–"}
 _ROLES = {"better": "chart", "worse": "warn", SAME: "", NOT: "dim"}
-# Cells for a mark and the figure's name, for its values, and for the change with its interval.
-_NAME, _VALUES, _CHANGE = 22, 22, 24
+# Heads of the table; before the first there is room for a mark. Columns are as wide as their widest cell.
+_HEAD = ("  figure", "before → after", "change (95 %)", "verdict")
 # The rule by which the seconds around a change are left out, whether or not there were any here.
 RULE = (
     f"never counted: what lies between the request of a change and its effect, {GUARD} s after it and after a row's "
@@ -63,29 +65,38 @@ def judged(verdict: Verdict, width: int) -> list[Line]:
     plain = replace(verdict, label="", effects=verdict.effects)
     lines = _wrapped(f"{_MARKS[verdict.word]} {verdict_words(plain)}", width, _ROLES[verdict.word] or "strong")
     if verdict.effects:
-        head = fit("  figure", _NAME) + fit("before → after", _VALUES) + fit("change (95 %)", _CHANGE) + "verdict"
-        lines += [EMPTY, ((fit(head, width).rstrip(), "dim"),)]
-        lines += [line for one in verdict.effects for line in _effect(one, width)]
+        rows = [_cells(one) for one in verdict.effects]
+        wide = [max(cell_len(row[at]) for row in (_HEAD, *rows)) + 2 for at in range(3)]
+        lines += [EMPTY, ((_straight(_HEAD, wide, width), "dim"),)]
+        for one, row in zip(verdict.effects, rows, strict=True):
+            lines += _effect(row, wide, _ROLES[one.word], width)
     lines.append(EMPTY)
     for line in method_lines(verdict):
         lines += _wrapped(line, width, "warn" if line.startswith("!") else "dim")
     return lines
 
 
-def _effect(effect: Effect, width: int) -> list[Line]:
-    """A line, or two where the verdict does not fit behind the figures."""
+def _cells(effect: Effect) -> tuple[str, str, str, str]:
+    """Mark and name, values, change with its interval, verdict."""
     change = "–" if effect.change is None else change_words(effect)
     same = "not sure" if unsure(effect) else SAME
     verdict = f"{same}{seen_words(effect)}" if effect.word == SAME else effect.word
     if effect.word == NOT and effect.reason:
         verdict = f"{NOT}: {effect.reason}"
-    name = fit(f"{_MARKS[effect.word]} {figure_words(effect.name)}", _NAME - 1) + " "
-    values = fit(value_words(effect), _VALUES - 1) + " "
-    role = _ROLES[effect.word]
-    told = name + values + fit(change, _CHANGE - 1) + " " + verdict
-    if len(told) <= width and len(change) < _CHANGE:
-        return [((told, role),)]
-    return [((fit(name + values + change, width).rstrip(), role),), *_wrapped(f"    {verdict}", width, role)]
+    return f"{_MARKS[effect.word]} {figure_words(effect.name)}", value_words(effect), change, verdict
+
+
+def _effect(row: Sequence[str], wide: Sequence[int], role: str, width: int) -> list[Line]:
+    """A line, or two where the verdict does not fit behind the figures."""
+    if sum(wide) + cell_len(row[3]) <= width:
+        return [((_straight(row, wide, width), role),)]
+    return [((_straight(row[:3], wide, width), role),), *_wrapped(f"    {row[3]}", width, role)]
+
+
+def _straight(row: Sequence[str], wide: Sequence[int], width: int) -> str:
+    """The cells in columns of that width, the last one as long as it is; at most `width` cells."""
+    told = "".join(fit(cell, room) for cell, room in zip(row, wide, strict=False)) + "".join(row[len(wide) :])
+    return fit(told, width).rstrip()
 
 
 def _wrapped(text: str, width: int, role: str) -> list[Line]:

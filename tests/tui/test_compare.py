@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import msgspec
+
+from cockpit.analysis.compare import Effect
+from cockpit.analysis.verdict import Verdict
+from cockpit.model import events as ev
 from cockpit.tui.screens.compare import CompareScreen, comparison_lines
+from cockpit.tui.verdicts import judged
 from tests.tui.driving import at_rest, driven, main, plain, press, scene_of, text_of
 from tests.tui.scenario import Scenario
 from tests.tui.test_verdicts import changed_under_load
@@ -72,3 +78,40 @@ def test_it_fits_narrow_and_wide() -> None:
 def test_what_cannot_be_put_side_by_side_keeps_its_verdict() -> None:
     scene = scene_of(changed_under_load(), baseline=2)
     assert plain(comparison_lines(scene, scene.state.segments[0], 90))[0] == "1  baseline"
+
+
+def test_the_columns_of_figures_are_as_wide_as_their_widest_cell() -> None:
+    verdict = Verdict(
+        word="better",
+        effects=(
+            Effect(
+                name="rate", before=884.0, after=2750.0, change=2.1, low=1.1, high=3.9, word="better", headline=True
+            ),
+            Effect(
+                name="web1.processes.births_per_s",
+                before=8.98,
+                after=1.38,
+                change=-7.6,
+                low=-11.4,
+                high=-4.39,
+                relative=False,
+                word="better",
+            ),
+        ),
+    )
+    lines = plain(judged(verdict, 114))
+    table = [line for line in lines if "→" in line]
+    assert [line.split()[-1] for line in table] == ["verdict", "better", "better"]
+    assert len({line.index(word) for line, word in zip(table, ("verdict", "better", "better"), strict=True)}) == 1
+    assert all(len(line) <= 40 for line in plain(judged(verdict, 40)))
+
+
+def test_rows_of_one_run_reached_the_same_target() -> None:
+    events = [
+        msgspec.structs.replace(event, addresses=("192.0.2.7",)) if isinstance(event, ev.RunStarted) else event
+        for event in changed_under_load()
+    ]
+    scene = scene_of(events)
+    text = "\n".join(plain(comparison_lines(scene, scene.state.segments[1], 114)))
+    assert "after   row 2" in text
+    assert "surroundings that differ" not in text
