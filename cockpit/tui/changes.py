@@ -116,10 +116,15 @@ def history_line(change: Change, state: State) -> str:
     return f"{clock(change.begun)}  {neutral(change.label)}: {fate(change, state)}"
 
 
+def who_words(who: str) -> str:
+    """Who asked for it; a user of whom only the number is known is told as `uid 0@machine`."""
+    return f"uid {neutral(who)}" if who.partition("@")[0].isdigit() else neutral(who)
+
+
 def change_lines(change: Change, state: State) -> list[Line]:
     """A change in full: what became of it, its stages, who asked for it, what was written."""
     lines: list[Line] = [((neutral(change.label), "strong"),), ((fate(change, state), ""),)]
-    who = f", by {neutral(change.who)}" if change.who else ""
+    who = f", by {who_words(change.who)}" if change.who else ""
     cost = f", cost: {neutral(change.cost)}" if change.cost else ""
     lines.append(((f"asked for at {clock(change.begun)} on {neutral(change.host)}{who}{cost}", "dim"),))
     stages = [f"{name} +{at - change.begun:.1f} s" for name, at in change.stages.items()]

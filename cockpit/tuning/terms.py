@@ -65,8 +65,11 @@ class Failure(Exception):
 
 
 def whoami() -> str:
-    """Who sits at this cockpit, as `user@machine`."""
-    name = os.environ.get("USER") or str(os.getuid())
-    with suppress(KeyError):
-        name = os.environ.get("USER") or pwd.getpwuid(os.getuid()).pw_name
+    """Who sits at this cockpit, as `user@machine`; a user without a name is a number."""
+    name = os.environ.get("USER", "")
+    # Some containers put the number there.
+    if not name or name.isdigit():
+        name = str(os.getuid())
+        with suppress(KeyError):
+            name = pwd.getpwuid(os.getuid()).pw_name
     return f"{name}@{socket.gethostname()}"

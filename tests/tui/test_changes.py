@@ -1,0 +1,42 @@
+"""Changes in words: who asked for one, and its letter once."""
+
+from __future__ import annotations
+
+import os
+import pwd
+
+import pytest
+
+from cockpit.model import events as ev
+from cockpit.model.fold import fold_all
+from cockpit.session.recording.recent import Change, Recent
+from cockpit.session.recording.shelf import Kept
+from cockpit.tui.changes import change_lines
+from cockpit.tui.offers import Choice, Offer, about
+from cockpit.tuning.terms import whoami
+from tests.tui.driving import plain
+
+
+@pytest.mark.parametrize(
+    ("who", "words"), [("ann@desk", "by ann@desk"), ("0@desk", "by uid 0@desk"), ("0xen@desk", "by 0xen@desk")]
+)
+def test_who_asked_for_a_change_is_no_bare_number(who: str, words: str) -> None:
+    state = fold_all([ev.ChangeBegun(t=1.0, change="A", host="web1", settings=(), diff="", who=who)])
+    assert words in " ".join(plain(change_lines(state.changes[0], state)))
+
+
+def test_who_sits_here_is_told_by_the_login_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("USER", "ann")
+    assert whoami().startswith("ann@")
+    login = pwd.getpwuid(os.getuid()).pw_name
+    for value in ("", "0"):
+        monkeypatch.setenv("USER", value)
+        assert whoami().startswith(f"{login}@")
+
+
+@pytest.mark.parametrize("label", ["A MaxSpareServers 10 → 40", "MaxSpareServers 10 → 40"])
+def test_a_recordings_changes_have_their_letter_once(label: str) -> None:
+    kept = Kept(name="one", path="/state/one.cockpit", size=1, began=0.0, session="one")
+    one = Recent(kept=kept, changes=(Change(letter="A", label=label, outcome="applied"),))
+    told = [words for words, _ in about(Offer(Choice("recording", kept.path), recent=one), 120)]
+    assert "A  MaxSpareServers 10 → 40  applied" in told
