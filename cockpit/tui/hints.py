@@ -46,11 +46,11 @@ def of_change(scene: Scene) -> str:
         if change.confirm_by is not None:
             return f"{name} undoes itself unless it is kept: t, then ^Y"
         stage = next(reversed(tuple(change.stages)), "asked for")
-        return f"{name} is not in force yet ({stage}): its row begins when it is"
+        return f"{name} ({stage}): its row begins once it is in force"
     if change.outcome != "applied":
         return ""
     if row is None or change.letter not in row.changes:
-        return "" if state.running is not None else f"{name} is in force: space starts a run that shows what it does"
+        return "" if state.running is not None else f"{name} is in force: space runs load to show its effect"
     return _of_verdict(scene, row, name)
 
 
@@ -61,7 +61,7 @@ def _of_verdict(scene: Scene, row: Segment, name: str) -> str:
     if verdict.word != NOT:
         return f"{name} is judged: c shows how surely, and every figure"
     if row.end is None and verdict.needs is not None and math.isfinite(verdict.needs):
-        return f"{name}: {math.ceil(verdict.needs)} s more of this load to judge it; c shows all figures"
+        return f"{name}: {math.ceil(verdict.needs)} s more of load to judge it; c: all figures"
     return f"{name} cannot be judged: c shows why, and every figure"
 
 

@@ -26,8 +26,8 @@ def until_second(t: float) -> list[ev.AnyEvent]:
     ("t", "words"),
     [
         (58.0, ""),
-        (60.0, "change A is not in force yet (asked for): its row begins when it is"),
-        (61.0, "change A is not in force yet (reloaded): its row begins when it is"),
+        (60.0, "change A (asked for): its row begins once it is in force"),
+        (61.0, "change A (reloaded): its row begins once it is in force"),
         (200.0, "change A is judged: c shows how surely, and every figure"),
     ],
 )
@@ -38,12 +38,13 @@ def test_a_change_is_followed_until_it_is_judged(t: float, words: str) -> None:
 def test_while_its_row_grows_it_says_how_much_longer() -> None:
     words = of_change(scene_of(until_second(66.0)))
     assert words.startswith("change A: ")
-    assert words.endswith(" s more of this load to judge it; c shows all figures")
+    assert len(words) <= 56, "on 80 columns it stands whole"
+    assert words.endswith(" s more of load to judge it; c: all figures")
 
 
 def test_without_load_it_says_how_to_see_what_it_does() -> None:
     begun = [event for event in EVENTS if not isinstance(event, ev.RunStarted | ev.Tick | ev.RunEnded)]
-    assert of_change(scene_of(begun)) == "change A is in force: space starts a run that shows what it does"
+    assert of_change(scene_of(begun)) == "change A is in force: space runs load to show its effect"
 
 
 async def test_it_goes_before_other_hints_and_is_not_said_below_another_screen(tmp_path: Path) -> None:
@@ -52,14 +53,14 @@ async def test_it_goes_before_other_hints_and_is_not_said_below_another_screen(t
     async with app.run_test(size=(120, 40)) as pilot:
         await settled(pilot, source, len(until_second(66.0)))
         line = main(app).query_one(HintLine)
-        assert "more of this load to judge it" in text_of(line)
+        assert "more of load to judge it" in text_of(line)
         await press(pilot, "t")
         await until(pilot, lambda: isinstance(pilot.app.screen, TuningScreen))
         assert not text_of(line).strip(), "its keys do nothing here"
         assert line.display, "and nothing moves below the panel"
         await press(pilot, "escape")
         await until(pilot, lambda: isinstance(pilot.app.screen, MainScreen))
-        assert "more of this load to judge it" in text_of(line)
+        assert "more of load to judge it" in text_of(line)
         await press(pilot, "c", "escape")
         await until(pilot, lambda: isinstance(pilot.app.screen, MainScreen))
         assert "change A" not in text_of(line)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cockpit.tui.cells import EMPTY, Line, ends
+from cockpit.tui.cells import EMPTY, Line, ends, length
 from cockpit.tui.hints import Hints
 from cockpit.tui.lines import Lines
 from cockpit.tui.scene import Scene
@@ -30,4 +30,6 @@ class HintLine(Lines):
         if not self._words:
             return [EMPTY]
         start = (("hint  ", "mark"), (self._words, "text"))
-        return [ends(start, (("Esc hides hints", "dim"),), width)]
+        end: Line = (("Esc hides hints", "dim"),)
+        # What the hint says comes before how to be rid of it.
+        return [ends(start, end if length(start) + length(end) < width else (), width)]
