@@ -20,14 +20,17 @@ from cockpit.demo.scoreboard import DEAD, FINISHING, STARTING, Scoreboard
 from cockpit.demo.webchild import Child, run_child
 from cockpit.demo.webconfig import ConfigError, Settings, load
 
-NAME = "demo-httpd"
-
 _PASS = 1.0  # seconds between two maintenance passes
 _MAX_SPAWN = 32  # the most children one pass makes
 _BURST = 8  # from this many on, a pass says in the log that it was busy
 _HOLD_OFF = 10  # passes after a reload in which the spawn rate does not double
 _PATIENCE = 3.0  # seconds the children have to end at shutdown before they are killed
 _SIGNALS = {signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP}
+
+
+def process_name(port: int) -> str:
+    """What the server's processes are called: its own name, of at most 15 bytes, however many demos run."""
+    return f"demo-http-{port}"
 
 
 class Worker:
@@ -73,7 +76,7 @@ class Prefork:
 
         `ready` is called once signals are heeded and the first children are made.
         """
-        kernel.set_name(NAME)
+        kernel.set_name(process_name(self.address[1]))
         for number in _SIGNALS:
             signal.signal(number, self._note)
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)

@@ -11,14 +11,23 @@ from asyncio.subprocess import PIPE, Process
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+from urllib.parse import urlsplit
 
 from cockpit.demo.layout import Layout
+from cockpit.demo.prefork import process_name
+from cockpit.demo.webconfig import SERVER_LIMIT
 from cockpit.model.errors import OutOfReach
 
 _START_WITHIN = 30.0  # seconds
 _END_WITHIN = 15.0  # seconds; the keeper itself gives the servers less
 
-_KNOBS = ("MinSpareServers", "MaxSpareServers", "MaxRequestsPerChild", "MaxClients")
+# What the server takes: the least, and the most where there is one.
+_KNOBS: dict[str, tuple[int, int | None]] = {
+    "MinSpareServers": (1, SERVER_LIMIT),
+    "MaxSpareServers": (1, None),
+    "MaxRequestsPerChild": (0, None),
+    "MaxClients": (1, SERVER_LIMIT),
+}
 
 
 class DemoError(OutOfReach):
@@ -76,10 +85,12 @@ class DemoWorld:
         file = str(self.config_file)
         test = f"{shlex.quote(sys.executable)} -m cockpit.demo.webserver -t {shlex.quote(file)}"
         reload = f'kill -USR1 "$(cat {shlex.quote(str(self._layout.pid_file))})"'
-        parts = [_PROFILE.format(url=_text(self.url))]
-        parts += [
-            _KNOB.format(name=_text(name), file=_text(file), test=_text(test), reload=_text(reload)) for name in _KNOBS
-        ]
+        processes = _text(process_name(urlsplit(self.url).port or 0))
+        shared = {"file": _text(file), "test": _text(test), "reload": _text(reload), "processes": processes}
+        parts = [_PROFILE.format(url=_text(self.url), processes=processes)]
+        for name, (least, most) in _KNOBS.items():
+            block = _KNOB.format(name=_text(name), least=least, **shared)
+            parts.append(block if most is None else f"{block}max = {most}\n")
         return "\n".join([*parts, _CHECK])
 
     async def _first_line(self, keeper: Process) -> dict[str, str]:
@@ -143,7 +154,7 @@ keepalive = false
 [[host]]
 name = "demo"
 ssh = "demo"
-processes = "demo-httpd"
+processes = {processes}
 """
 
 _KNOB = """\
@@ -156,6 +167,8 @@ section = "IfModule prefork"
 directive = {name}
 test = {test}
 reload = {reload}
+workers = {processes}
+min = {least}
 """
 
 _CHECK = """\

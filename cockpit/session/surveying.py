@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from ipaddress import ip_address
 from pathlib import Path
+from socket import AF_INET, AF_INET6, SOCK_DGRAM, gethostname, socket
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -18,7 +20,7 @@ from cockpit.model.hosts import HostConfig
 from cockpit.model.knobs import Knob
 from cockpit.profiles import catalogue
 from cockpit.profiles.writing import Draft
-from cockpit.tuning.looking import Look, look
+from cockpit.tuning.looking import Look, Offered, look
 from cockpit.tuning.servers import Server
 
 # What stands for a host without ssh.
@@ -35,10 +37,11 @@ class Surveyed(NamedTuple):
 
     @property
     def server(self) -> Server | None:
-        """What the profile watches there: the server that answers, else the one with most processes."""
+        """What the profile watches there: the server that answers, else of those that may the one with most
+        processes."""
         if self.look is None:
             return None
-        most = max(self.look.servers, key=lambda server: server.processes, default=None)
+        most = max(self.look.able, key=lambda server: server.processes, default=None)
         return self.look.serving or most
 
     @property
@@ -48,7 +51,14 @@ class Surveyed(NamedTuple):
             return self.problem
         if not self.look.servers:
             return f"as {self.look.user}: no server that is known here runs there; it can be watched all the same"
-        return f"as {self.look.user}: " + "; ".join(_told(server) for server in self.look.servers)
+        nobody = (self.look.nobody,) if self.look.nobody else ()
+        return f"as {self.look.user}: " + "; ".join((*nobody, *(_told(server) for server in self.look.servers)))
+
+    def server_of(self, knobs: Iterable[Knob]) -> Server | None:
+        """That of the knobs that were chosen, where nothing else says which one the profile is about."""
+        wanted = set(knobs)
+        servers = self.look.servers if self.look else ()
+        return next((one for one in servers if any(each.knob in wanted for each in one.candidates)), None)
 
 
 def _told(server: Server) -> str:
@@ -75,16 +85,51 @@ def host_name(destination: str) -> str:
     """A short name: of `root@web1.example.com:2222` web1, of an address its figures."""
     if destination == HERE:
         return "here"
-    host = destination.rpartition("@")[2]
-    host = host.partition("]")[0].strip("[") if host.startswith("[") else host.partition(":")[0]
+    host = _bare(destination)
     short = host if re.fullmatch(r"[0-9a-fA-F:.]+", host) else host.partition(".")[0]
     return _ODD.sub("-", short).strip("-_") or "host"
+
+
+def _bare(destination: str) -> str:
+    """The host of a destination, without user and port."""
+    host = destination.rpartition("@")[2]
+    return host.partition("]")[0].strip("[") if host.startswith("[") else host.partition(":")[0]
 
 
 def port_of(url: str) -> int:
     """The port that a URL leads to."""
     parts = urlsplit(url)
     return parts.port or (443 if parts.scheme == "https" else 80)
+
+
+def leads_to(url: str, config: HostConfig) -> bool:
+    """Whether a URL leads to this very host, as far as their names tell."""
+    name = urlsplit(url).hostname or ""
+    if config.ssh is None:
+        return _loopback(name) or _is_own(name)
+    host = _bare(config.ssh).lower()
+    return not _loopback(host) and host in (name, name.partition(".")[0])
+
+
+def _loopback(name: str) -> bool:
+    try:
+        return ip_address(name).is_loopback
+    except ValueError:
+        return name == "localhost" or name.endswith(".localhost")
+
+
+def _is_own(name: str) -> bool:
+    """Whether it is this machine's name, or an address that it has: one that a socket can be bound to."""
+    own = gethostname().lower()
+    if name in (own, own.partition(".")[0]):
+        return True
+    try:
+        family = AF_INET6 if ip_address(name).version == 6 else AF_INET
+        with socket(family, SOCK_DGRAM) as bound:
+            bound.bind((name, 0))
+    except (ValueError, OSError):
+        return False
+    return True
 
 
 async def survey(
@@ -100,7 +145,7 @@ async def survey(
     except CockpitError as error:
         return Surveyed(config, None, str(error).removeprefix(f"{config.name}: "))
     try:
-        return Surveyed(config, await look(shell, config.name, port_of(url)))
+        return Surveyed(config, await look(shell, config.name, port_of(url), leads_to(url, config)))
     except CockpitError as error:
         return Surveyed(config, None, str(error).removeprefix(f"{config.name}: "))
     finally:
@@ -123,15 +168,14 @@ def draft_of(
     notes: dict[str, tuple[str, ...]] = {}
     knobs: list[Knob] = []
     for one in surveyed:
-        server = one.server
+        picked = [each.knob for each in one.look.offered if _picked(each, wanted)] if one.look else []
+        server = one.server or one.server_of(picked)
         config = one.config
         if server is not None:
             config = replace(config, processes=server.pattern, tail=server.tail, status=server.status)
         hosts.append(config)
         notes[config.name] = _notes(one)
-        for offered in one.look.offered if one.look else ():
-            picked = offered.usual if wanted is None else (offered.knob.host, offered.knob.name) in wanted
-            knobs += [offered.knob] if picked else []
+        knobs += picked
     return Draft(
         url=url,
         question=question,
@@ -142,6 +186,10 @@ def draft_of(
         knobs=tuple(_apart(knobs)),
         notes=notes,
     )
+
+
+def _picked(offered: Offered, wanted: set[tuple[str, str]] | None) -> bool:
+    return offered.usual if wanted is None else (offered.knob.host, offered.knob.name) in wanted
 
 
 def _apart(knobs: Sequence[Knob]) -> Iterator[Knob]:

@@ -12,10 +12,13 @@ from cockpit.tuning.files import HostFile
 from cockpit.tuning.remote import Remote
 from cockpit.tuning.scripts import HEAD
 from cockpit.tuning.servers import (
+    DEMO,
     FILES,
     PROCESSES,
     Candidate,
+    Seen,
     Server,
+    able_to_answer,
     parse_seen,
     servers_in,
     serving,
@@ -53,35 +56,48 @@ class Offered(NamedTuple):
 
 
 class Look(NamedTuple):
-    """What was found on a host. `serving` is the server that answers on the port asked about, where that is known."""
+    """What was found on a host. `serving` is the server that answers on the port asked about, where that is known;
+    `able` are those that may be it; `nobody` says that none can, and who listens there in their place."""
 
     user: str
     servers: tuple[Server, ...]
     serving: Server | None
+    able: tuple[Server, ...]
     offered: tuple[Offered, ...]
+    nobody: str = ""
 
 
-async def look(remote: Remote, host: str, port: int) -> Look:
-    """Everything that is worth offering on a host. Raises HostError, ChangeRefused where nothing can be run there."""
-    names = "|".join((*PROCESSES, "squid-*", r"\(squid*"))
+async def look(remote: Remote, host: str, port: int, answers: bool = False) -> Look:
+    """Everything that is worth offering on a host. `answers`: the target is this very host, so that only what may
+    listen on its port is begun with. Raises HostError, ChangeRefused where nothing can be run there."""
+    names = "|".join((*PROCESSES, f"{DEMO}*", "squid-*", r"\(squid*"))
     script = _LOOK.replace("NAMES", names).replace("FILES", shlex.join(FILES))
     done = await files.run(remote, script)
     if done.exit_status != 0 and not done.stdout:
         raise ChangeRefused(f"{host}: {files.why(done)}")
     seen = parse_seen(done.stdout.decode("utf-8", "replace"))
-    servers = servers_in(seen, host, port)
-    chosen = serving(servers, port)
+    servers = servers_in(seen, host)
+    able = able_to_answer(seen, servers, port) if answers else servers
+    chosen = serving(able, port)
     offered: list[Offered] = []
     known: dict[str, HostFile | None] = {}
     # The one that answers comes first: of two knobs of one name it is that one's which is offered.
     for server in sorted(servers, key=lambda server: server is not chosen):
-        begin_with = chosen is None or server is chosen
+        begin_with = server is chosen or (chosen is None and server in able)
         for candidate in server.candidates:
             offered += await _offered(remote, candidate, known, begin_with)
     for candidate in system_candidates(host):
         offered += await _offered(remote, candidate, known, False)
     first = {one.knob.name: one for one in reversed(offered)}
-    return Look(seen.user, tuple(servers), chosen, tuple(one for one in offered if first[one.knob.name] is one))
+    kept = tuple(one for one in offered if first[one.knob.name] is one)
+    nobody = "" if able or not servers else _nobody(seen, port)
+    return Look(seen.user, tuple(servers), chosen, tuple(able), kept, nobody)
+
+
+def _nobody(seen: Seen, port: int) -> str:
+    others = sorted({one.name for one in seen.listening if one.port == port})
+    who = f" ({', '.join(others)} does)" if others else ""
+    return f"nothing that is known here listens on port {port}{who}"
 
 
 async def _offered(

@@ -28,7 +28,9 @@ FILES = (
 )
 _USER = re.compile(r'\("([^"]*)",pid=(\d+),')
 # Names of processes that are looked at more closely.
-PROCESSES = ("apache2", "httpd", "nginx", "squid", "java", "demo-httpd")
+PROCESSES = ("apache2", "httpd", "nginx", "squid", "java")
+# The web server of `cockpit demo` has its port in its name: demo-http-41465.
+DEMO = "demo-http-"
 
 
 class Process(NamedTuple):
@@ -102,16 +104,23 @@ def _listening(local: str, users: str) -> Iterator[Listener]:
             yield Listener(name, int(pid), int(port))
 
 
-def servers_in(seen: Seen, host: str, port: int) -> list[Server]:
-    """The servers that run there, with their candidates as knobs of `host`; `port` is that of the target."""
-    found = [*(make(seen, host) for make in _KINDS), _demo(seen, host, port)]
-    return [server for server in found if server is not None]
+def servers_in(seen: Seen, host: str) -> list[Server]:
+    """The servers that run there, with their candidates as knobs of `host`."""
+    found = [server for server in (make(seen, host) for make in _KINDS) if server is not None]
+    return [*found, *_demos(seen, host)]
 
 
 def serving(servers: Sequence[Server], port: int) -> Server | None:
     """The one that listens on a port; the only one, where none is known to."""
     listening = [server for server in servers if port in server.ports]
     return listening[0] if listening else servers[0] if len(servers) == 1 else None
+
+
+def able_to_answer(seen: Seen, servers: Sequence[Server], port: int) -> list[Server]:
+    """On the target's own host: those that listen on its port, or may, because nobody was told who listens there."""
+    if any(one.port == port for one in seen.listening):
+        return [server for server in servers if port in server.ports]
+    return [server for server in servers if not server.ports]
 
 
 def system_candidates(host: str) -> tuple[Candidate, ...]:
@@ -127,6 +136,7 @@ class _Config(NamedTuple):
     file: str
     test: str
     reload: str
+    workers: str = ""
 
     def offer(self, names: str, *, usual: bool, section: str | None = None, values: str = "") -> Iterator[Candidate]:
         """Directives that stand in one section, by their names."""
@@ -140,6 +150,7 @@ class _Config(NamedTuple):
                 directive=name,
                 test=self.test,
                 reload=self.reload,
+                workers=self.workers,
                 values=tuple(values.split()),
             )
             yield Candidate(knob, usual)
@@ -241,21 +252,19 @@ def _tomcat(seen: Seen, host: str) -> Server | None:
     return Server(f"Tomcat{version or ''}", "java", len(machines), _ports(seen, "java"), knobs, tails)
 
 
-def _demo(seen: Seen, host: str, port: int) -> Server | None:
-    """The web server of `cockpit demo`; where several demos run, the one that listens on the port."""
-    ours = {process.pid: process for process in seen.processes if process.name == "demo-httpd"}
-    parents = [process for process in ours.values() if process.parent not in ours and len(process.command) > 1]
-    listening = {one.pid for one in seen.listening if one.port == port}
-    parents.sort(key=lambda process: process.pid not in listening)
-    if not parents:
-        return None
-    parent = parents[0]
-    python, config = shlex.quote(parent.command[0]), parent.command[-1]
-    test = f"{python} -m cockpit.demo.webserver -t {shlex.quote(config)}"
-    main = _Config(host, "apache", config, test, f"kill -USR1 {parent.pid}")
-    names = "MinSpareServers MaxSpareServers MaxRequestsPerChild MaxClients"
-    candidates = tuple(main.offer(names, usual=True, section="IfModule prefork"))
-    return Server("the demo's prefork server", "demo-httpd", len(ours), _ports(seen, "demo-httpd"), candidates)
+def _demos(seen: Seen, host: str) -> Iterator[Server]:
+    """The web servers of `cockpit demo`, each with its own name."""
+    ours = {process.pid: process for process in seen.processes if process.name.startswith(DEMO)}
+    for parent in ours.values():
+        if parent.parent in ours or len(parent.command) < 2:
+            continue
+        name, config = parent.name, parent.command[-1]
+        test = f"{shlex.quote(parent.command[0])} -m cockpit.demo.webserver -t {shlex.quote(config)}"
+        # The oldest of that name is the parent, whatever its pid is by then.
+        main = _Config(host, "apache", config, test, f"pkill -o -USR1 -x {shlex.quote(name)}", name)
+        names = "MinSpareServers MaxSpareServers MaxRequestsPerChild MaxClients"
+        candidates = tuple(main.offer(names, usual=True, section="IfModule prefork"))
+        yield Server("the demo's prefork server", name, _count(seen, name), _ports(seen, name), candidates)
 
 
 _KINDS: tuple[Callable[[Seen, str], Server | None], ...] = (_apache, _httpd, _nginx, _squid, _tomcat)

@@ -125,7 +125,7 @@ def test_the_demo_leaves_its_recording_under_the_cursor(tmp_path: Path) -> None:
     with cockpit_on_a_terminal(tmp_path) as terminal:
         terminal.until("none yet", "cockpit demo")
         terminal.press("d")
-        terminal.until("nothing has been sent yet", "demo-httpd")
+        terminal.until("nothing has been sent yet", "demo-http-")
         terminal.press("q")
         terminal.until("the demo is over; Enter replays what it left", "▸ demo")
         terminal.press("\r")

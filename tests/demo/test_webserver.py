@@ -190,7 +190,7 @@ def test_every_process_goes_by_the_name_a_probe_looks_for(tmp_path: Path) -> Non
     with running(tmp_path, StartServers=3) as server:
         wait_until(lambda: len(server.children()) >= 3, "the children")
         for pid in [server.process.pid, *server.children()]:
-            assert Path(f"/proc/{pid}/comm").read_text() == "demo-httpd\n"
+            assert Path(f"/proc/{pid}/comm").read_text() == f"demo-http-{server.port}\n"
 
 
 @pytest.mark.parametrize("how", ["leash", "TERM", "KILL"])

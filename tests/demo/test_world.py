@@ -8,6 +8,7 @@ import sys
 import tomllib
 import urllib.request
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import asyncssh
 import psutil
@@ -65,7 +66,11 @@ async def test_the_profile_describes_it(tmp_path: Path, monkeypatch: pytest.Monk
         profile = tomllib.loads(world.profile_toml())
         assert profile["target"] == {"url": world.url}
         assert profile["load"] == {"concurrency": 20, "duration": "90s", "keepalive": False}
-        assert profile["host"] == [{"name": "demo", "ssh": "demo", "processes": "demo-httpd"}]
+        processes = f"demo-http-{urlsplit(world.url).port}"
+        assert profile["host"] == [{"name": "demo", "ssh": "demo", "processes": processes}]
+        knobs = parse_profile(world.profile_toml(), "demo", "demo").knobs
+        assert [knob.allowed for knob in knobs] == ["1 to 256", "1 or more", "0 or more", "1 to 256"]
+        assert {knob.workers for knob in knobs} == {processes}, "not those of another demo"
         assert [knob["name"] for knob in profile["knob"]] == [
             "MinSpareServers",
             "MaxSpareServers",

@@ -5,17 +5,20 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
 from cockpit.demo.world import DemoWorld
+from cockpit.model.hosts import HostConfig
 from cockpit.profiles.reader import read_profile
-from cockpit.session.surveying import HERE, host_name, hosts_named
+from cockpit.session.surveying import HERE, host_name, hosts_named, leads_to
 from cockpit.tui.offers import Choice, Offers
 from cockpit.tui.screens.new_profile import FoundScreen, NewProfileScreen
 from cockpit.tui.screens.start import StartScreen
@@ -71,6 +74,55 @@ async def test_url_and_host_are_enough_for_a_profile_that_can_be_tuned(elsewhere
         assert [knob.name for knob in profile.knobs] == ["MaxSpareServers", "MaxRequestsPerChild", "MaxClients"]
         good = await asyncio.to_thread(cockpit, "doctor", "demo", "--ssh-config", world.ssh_config)
         assert good.returncode == 0, good.stdout + good.stderr
+
+
+@contextmanager
+def other_server() -> Iterator[str]:
+    """A server that cockpit does not know, on a port of this machine; its URL."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"http://127.0.0.1:{server.getsockname()[1]}/"
+
+
+async def test_where_nothing_known_listens_on_the_port_nothing_is_picked(elsewhere: Path) -> None:
+    async with DemoWorld() as world:
+        with other_server() as url:
+            async with asked(world.ssh_config, url) as (pilot, app):
+                app.screen.query_one("#hosts", Picks).focus()
+                await pilot.press("space", "enter")
+                await until(pilot, lambda: isinstance(app.screen, FoundScreen))
+                await at_rest(pilot)
+                found = app.screen
+                assert isinstance(found, FoundScreen)
+                assert f"nothing that is known here listens on port {urlsplit(url).port}" in told(app)
+                assert f"port {urlsplit(world.url).port}" in found.surveyed[0].words, "where the demo listens"
+                assert found.draft().knobs == ()
+                assert [host.processes for host in found.draft().hosts] == [None]
+                while found.query_one("#knobs", Picks).selected != ["here\nMinSpareServers"]:
+                    await pilot.press("space")
+                    if found.query_one("#knobs", Picks).selected != ["here\nMinSpareServers"]:
+                        await pilot.press("space", "down")
+                assert (found.draft().hosts[0].processes or "").startswith("demo-http-"), "what is tuned is watched"
+
+
+@pytest.mark.parametrize(
+    ("url", "ssh", "leads"),
+    [
+        ("http://127.0.0.1:81/", None, True),
+        ("http://localhost/", None, True),
+        ("http://[::1]/", None, True),
+        (f"http://{socket.gethostname()}/", None, True),
+        ("http://web1/", None, False),
+        ("http://192.0.2.1/", None, False),
+        ("http://[2001:db8::1]/", None, False),
+        ("http://web1.example.com/", "root@web1", True),
+        ("http://web1.example.com/", "web1.example.com:2222", True),
+        ("http://web1/", "root@web2", False),
+        ("http://127.0.0.1:8080/", "127.0.0.1:2222", False),
+        ("http://[fe80::7]/", "root@[fe80::7]", True),
+    ],
+)
+def test_whether_a_url_leads_to_a_host(url: str, ssh: str | None, leads: bool) -> None:
+    assert leads_to(url, HostConfig(name="h", ssh=ssh)) is leads
 
 
 async def test_a_file_that_is_there_is_replaced_only_when_asked_twice(elsewhere: Path) -> None:

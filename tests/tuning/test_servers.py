@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cockpit.tuning.servers import MODULES, Seen, Server, parse_seen, servers_in, serving
+from cockpit.tuning.servers import MODULES, Seen, Server, able_to_answer, parse_seen, servers_in, serving
 
 DEBIAN = f"""\
 user\troot
@@ -27,8 +27,8 @@ nonsense
 """
 
 
-def found(text: str = DEBIAN, port: int = 80) -> dict[str, Server]:
-    return {server.title: server for server in servers_in(parse_seen(text), "web1", port)}
+def found(text: str = DEBIAN) -> dict[str, Server]:
+    return {server.title: server for server in servers_in(parse_seen(text), "web1")}
 
 
 def test_the_servers_of_a_debian_host() -> None:
@@ -68,21 +68,35 @@ def test_the_one_that_answers_on_the_targets_port() -> None:
 
 
 def test_java_without_tomcat_is_none() -> None:
-    assert servers_in(parse_seen("process\t5\t1\tjava\t/usr/bin/java\t-jar\tx.jar\n"), "h", 80) == []
+    assert servers_in(parse_seen("process\t5\t1\tjava\t/usr/bin/java\t-jar\tx.jar\n"), "h") == []
 
 
-def test_of_several_demos_the_one_that_listens_on_the_port() -> None:
+def test_where_the_target_is_only_what_may_listen_on_its_port_is_able() -> None:
+    seen = parse_seen(DEBIAN + 'listen\t0.0.0.0:18931\tusers:(("python3",pid=9,fd=4))\n')
+    servers = list(found().values())
+    assert [one.title for one in able_to_answer(seen, servers, 81)] == ["nginx"]
+    assert able_to_answer(seen, servers, 18931) == [], "another program listens there"
+    assert [one.title for one in able_to_answer(seen, servers, 9999)] == ["squid"], "the one nobody knows a port of"
+
+
+def test_of_several_demos_each_is_found_and_reloaded_by_its_own_name() -> None:
     text = (
-        "process\t10\t1\tdemo-httpd\t/usr/bin/python\t-m\tcockpit.demo.webserver\t/tmp/it's a/httpd.conf\t\n"
-        "process\t20\t1\tdemo-httpd\t/usr/bin/python\t-m\tcockpit.demo.webserver\t/tmp/b/httpd.conf\t\n"
-        "process\t21\t20\tdemo-httpd\t/usr/bin/python\t\n"
-        'listen\t127.0.0.1:4000\tusers:(("demo-httpd",pid=10,fd=3))\n'
-        'listen\t127.0.0.1:4001\tusers:(("demo-httpd",pid=21,fd=3),("demo-httpd",pid=20,fd=3))\n'
+        "process\t10\t1\tdemo-http-4000\t/usr/bin/python\t-m\tcockpit.demo.webserver\t/tmp/it's a/httpd.conf\t\n"
+        "process\t20\t1\tdemo-http-4001\t/usr/bin/python\t-m\tcockpit.demo.webserver\t/tmp/b/httpd.conf\t\n"
+        "process\t21\t20\tdemo-http-4001\t/usr/bin/python\t-m\tcockpit.demo.webserver\t/tmp/b/httpd.conf\t\n"
+        'listen\t127.0.0.1:4000\tusers:(("demo-http-4000",pid=10,fd=3))\n'
+        'listen\t127.0.0.1:4001\tusers:(("demo-http-4001",pid=21,fd=3),("demo-http-4001",pid=20,fd=3))\n'
     )
-    (first,) = servers_in(parse_seen(text), "h", 4000)
-    (second,) = servers_in(parse_seen(text), "h", 4001)
+    first, second = servers = servers_in(parse_seen(text), "h")
+    assert serving(servers, 4001) is second
+    assert [(one.pattern, one.processes, one.ports) for one in servers] == [
+        ("demo-http-4000", 1, (4000,)),
+        ("demo-http-4001", 2, (4001,)),
+    ]
     assert first.candidates[0].knob.test.endswith("-t '/tmp/it'\"'\"'s a/httpd.conf'")
-    assert (second.candidates[0].knob.file, second.candidates[0].knob.reload) == ("/tmp/b/httpd.conf", "kill -USR1 20")
+    knob = second.candidates[0].knob
+    assert (knob.file, knob.reload) == ("/tmp/b/httpd.conf", "pkill -o -USR1 -x demo-http-4001")
+    assert knob.workers == "demo-http-4001"
 
 
 @pytest.mark.parametrize("text", ["", "\t\t\t", "process\tx\ty\tnginx\n", "listen\tnowhere\tusers:((\n", "file\t/x\n"])
