@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
-from cockpit.cli.live import Keeping, say_trouble
+from cockpit.analysis.arms import verdicts
+from cockpit.analysis.words import verdict_line
+from cockpit.cli.live import Keeping, Outcome, say_kept, say_trouble
 from cockpit.cli.look import look_of
 from cockpit.cli.terminal import on_terminal
 from cockpit.demo.world import DemoWorld
@@ -25,12 +28,15 @@ def demo(options: Namespace) -> int:
     """Opens the screen on a prefork web server reached through an SSH host, both on loopback."""
     if not on_terminal():
         raise UsageError("demo needs a terminal")
-    interrupted = asyncio.run(_show(Keeping.of(options), look_of(options)))
-    return EXIT_INTERRUPTED if interrupted else EXIT_GOOD
+    outcome = asyncio.run(show_demo(Keeping.of(options), look_of(options)))
+    if found := verdicts(outcome.state):
+        print(verdict_line(found[-1]), file=sys.stderr)
+    say_kept(outcome.recording)
+    return EXIT_INTERRUPTED if outcome.interrupted else EXIT_GOOD
 
 
-async def _show(keeping: Keeping, look: Look) -> bool:
-    """Until the screen is closed; whether it was interrupted. The recording begins once the world is there."""
+async def show_demo(keeping: Keeping, look: Look) -> Outcome:
+    """Until the screen is closed. The recording begins once the world is there."""
     from cockpit.tui.app import CockpitApp
     from cockpit.tui.hints import Hints
 
@@ -41,4 +47,4 @@ async def _show(keeping: Keeping, look: Look) -> bool:
         app = CockpitApp(can_look_back(session), hints=Hints(), look=look)
         await app.run_async()
     say_trouble(recorder)
-    return app.interrupted
+    return Outcome(session.state, app.interrupted, recorder.path if recorder else "")

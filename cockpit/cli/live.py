@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import signal
 import sys
 import time
@@ -32,10 +33,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The last state, and whether somebody interrupted."""
+    """The last state, whether somebody interrupted, and the file that was recorded into ("": none)."""
 
     state: State
     interrupted: bool
+    recording: str = ""
 
 
 @dataclass(frozen=True)
@@ -143,7 +145,7 @@ def on_screen(
         session = can_look_back(Session(source, recorder))
         app = CockpitApp(session, autostart=autostart, hints=Hints(), look=look)
         await app.run_async()
-        return Outcome(session.state, app.interrupted)
+        return Outcome(session.state, app.interrupted, recorder.path if recorder else "")
 
     recorder = keeping.recorder(profile.name)
     outcome = asyncio.run(show())
@@ -170,6 +172,14 @@ def hlog_into(path: Path | None) -> Iterator[Listener | None]:
         writer.close()
         if writer.trouble:
             print(f"cockpit: {writer.trouble}", file=sys.stderr)
+
+
+def say_kept(path: str) -> None:
+    """Once the screen is gone: where the session was recorded, and how it is seen again."""
+    if path:
+        on_shelf = Path(path).parent == shelf.folder()
+        print(f"cockpit: recorded in {path}", file=sys.stderr)
+        print(f"see it again: cockpit replay {shlex.quote(Path(path).stem if on_shelf else path)}", file=sys.stderr)
 
 
 def say_trouble(recorder: Recorder | None) -> None:

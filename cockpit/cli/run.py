@@ -7,7 +7,7 @@ from argparse import Namespace
 from pathlib import Path
 
 from cockpit.analysis.arms import verdicts
-from cockpit.cli.live import Keeping, Outcome, headless, hlog_into, on_screen
+from cockpit.cli.live import Keeping, Outcome, headless, hlog_into, on_screen, say_kept
 from cockpit.cli.load_options import chosen_profile
 from cockpit.cli.look import look_of
 from cockpit.cli.terminal import on_terminal, tell
@@ -39,7 +39,9 @@ def run(options: Namespace) -> int:
             look = look_of(options)
             asyncio.run(_look_first(profile, options.ssh_config))
             outcome = on_screen(profile, options.ssh_config, keeping, autostart="toggle", listen=listen, look=look)
-    return _tell(outcome, as_data=options.json)
+    code = _tell(outcome, as_data=options.json)
+    say_kept(outcome.recording)
+    return code
 
 
 async def _look_first(profile: Profile, ssh_config: Path | None) -> None:

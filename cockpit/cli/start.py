@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from argparse import Namespace
 
@@ -60,11 +61,20 @@ def _open(choice: Choice, options: Namespace) -> str:
     if choice.kind == "recording":
         return _command(options, "replay", "--", choice.what)
     if choice.kind == "demo":
-        return _command(options, "demo")
+        return _demo(options)
     profile = named_profile(choice.what)
     thresholds_of(profile, [])
     outcome = on_screen(profile, options.ssh_config, Keeping(by_itself=True), look=look_of(options))
     return _left(profile, outcome)
+
+
+def _demo(options: Namespace) -> str:
+    """What there is to say of it stands on the start screen, not below it."""
+    from cockpit.cli.demo import show_demo
+
+    if asyncio.run(show_demo(Keeping(by_itself=True), look_of(options))).interrupted:
+        raise KeyboardInterrupt
+    return ""
 
 
 def _command(chosen: Namespace, *arguments: str) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.terminals import on_terminal
 from tests.cli.test_headless import COCKPIT, cockpit
 from tests.servers import http_server
 
@@ -41,3 +42,33 @@ def test_how_a_replay_ended(tmp_path: Path, key: bytes, code: int) -> None:
             pressed = True
     os.close(ours)
     assert process.wait(timeout=20) == code, shown
+
+
+@pytest.mark.parametrize("kept", ["on the shelf", "in a file", "nowhere"])
+def test_after_the_screen_the_shell_says_what_was_recorded_and_how_to_see_it(tmp_path: Path, kept: str) -> None:
+    state = {"XDG_STATE_HOME": str(tmp_path)}
+    file = tmp_path / "my own.cockpit"
+    flags = {"on the shelf": [], "in a file": ["--record", str(file)], "nowhere": ["--no-record"]}[kept]
+    with http_server() as url, on_terminal([*COCKPIT, "run", url, "-n", "50", *flags], environment=state) as screen:
+        screen.until(b"LIVE idle")
+        screen.type(b"q")
+        assert screen.end() == 0
+        while screen.read():
+            pass
+    said = screen.shown.decode()
+    assert ("cockpit: recorded in" in said) is (kept != "nowhere")
+    if kept == "on the shelf":
+        name = said.partition("see it again: cockpit replay ")[2].split()[0]
+        assert (tmp_path / "cockpit/recordings" / f"{name}.cockpit").is_file()
+    if kept == "in a file":
+        assert f"see it again: cockpit replay '{file}'" in said and file.is_file()
+
+
+def test_after_the_demo_too(tmp_path: Path) -> None:
+    with on_terminal([*COCKPIT, "demo"], environment={"XDG_STATE_HOME": str(tmp_path)}) as screen:
+        screen.until(b"nothing has been sent yet")
+        screen.type(b"q")
+        assert screen.end() == 0
+        while screen.read():
+            pass
+    assert b"see it again: cockpit replay demo-" in screen.shown
