@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable, Iterable
+from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
@@ -33,8 +34,25 @@ class _Parser(argparse.ArgumentParser):
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **{"allow_abbrev": False, **settings})
 
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """What a command does not know is its own matter: its help is the one to be seen."""
+        options, unknown = self.parse_known_args(args, namespace)
+        if unknown:
+            self._refuse(f"unrecognized arguments: {' '.join(unknown)}", f"{self.prog} {options.subcommand}")
+        return options
+
     def error(self, message: str) -> NoReturn:
-        self.exit(EXIT_USAGE, f"cockpit: {neutral(message)}; see {self.prog} --help\n")
+        self._refuse(message, self.prog)
+
+    def _refuse(self, message: str, prog: str) -> NoReturn:
+        self.exit(EXIT_USAGE, f"cockpit: {neutral(message)}; see {prog} --help\n")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """With the word that was probably meant, where there is one near it."""
+        near = get_close_matches(str(value), [str(one) for one in action.choices or ()], 1, 0.5)
+        if near and near[0] != value:
+            raise argparse.ArgumentError(action, f"invalid choice: {value!r}; did you mean {near[0]}?")
+        super()._check_value(action, value)
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -46,7 +64,7 @@ def make_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"cockpit {__version__}")
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(metavar="COMMAND", required=True, dest="subcommand")
 
     start = commands.add_parser("start", help="profiles and recordings to open; what cockpit alone does")
     start.add_argument("--ssh-config", type=Path, metavar="FILE", help="as ssh -F: read this in place of ~/.ssh/config")

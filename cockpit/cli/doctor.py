@@ -10,8 +10,9 @@ import msgspec
 
 from cockpit.cli.load_options import flagged, named_profile, thresholds_of
 from cockpit.cli.terminal import tell
-from cockpit.model.errors import EXIT_GOOD, CockpitError
+from cockpit.model.errors import EXIT_GOOD, CockpitError, NoProfile
 from cockpit.model.text import escaped, neutral
+from cockpit.profiles.catalogue import own_folder
 from cockpit.profiles.plan import Wrong
 from cockpit.profiles.profile import Profile
 from cockpit.session.doctor import examine
@@ -39,13 +40,19 @@ async def _findings(options: Namespace, show: Callable[[Finding], None]) -> list
     try:
         profile = _profile(options.profile)
     except CockpitError as error:
-        found.append(failed("profile", error, "cockpit schema profile tells an editor what may stand in it"))
+        found.append(failed("profile", error, _way_out(error)))
         show(found[0])
         return found
     async for finding in examine(profile, options.ssh_config):
         found.append(finding)
         show(finding)
     return found
+
+
+def _way_out(error: CockpitError) -> str:
+    if isinstance(error, NoProfile):
+        return f"a path, or a name: they are looked for in profiles/, in {own_folder()}, and among those that ship"
+    return "cockpit schema profile tells an editor what may stand in it"
 
 
 def _profile(name: str) -> Profile:

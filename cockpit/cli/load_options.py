@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -12,7 +13,7 @@ from urllib.parse import urlsplit
 from msgspec.structs import replace
 
 from cockpit.analysis.thresholds import Threshold, parse_threshold
-from cockpit.model.errors import ProfileError, UsageError
+from cockpit.model.errors import NoProfile, ProfileError, UsageError
 from cockpit.model.figures import is_host_figure
 from cockpit.model.load import Expect, LoadPlan, Stage
 from cockpit.model.units import parse_count, parse_duration, parse_rate
@@ -251,9 +252,11 @@ def named_profile(target: str) -> Profile:
     known = catalogue.find(target)
     if known is not None:
         return read_profile(known)
-    names = ", ".join(catalogue.names()) or "none"
+    names = catalogue.names()
     shown = _short(without_credentials(target)) or "''"
-    raise UsageError(f"{shown}: no such profile; a URL begins with http://; profiles here: {names}")
+    near = get_close_matches(target, names, 1) if len(target) <= _SHOWN else []
+    here = f"did you mean {near[0]}?" if near else f"profiles here: {', '.join(names) or 'none'}"
+    raise NoProfile(f"{shown}: no such profile; a URL begins with http://; {here}")
 
 
 def _short(text: str) -> str:

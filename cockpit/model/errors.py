@@ -3,6 +3,7 @@
 CockpitError
 ├── UsageError (2)            a flag, an expression or a value that makes no sense
 │   ├── ProfileError          a profile that does not read
+│   │   └── NoProfile         one that is not there
 │   └── RecordingError        a recording that cannot be written or read
 ├── OutOfReach (3)            target or host cannot be talked to
 │   ├── TargetError           the load's target
@@ -27,6 +28,10 @@ class UsageError(CockpitError):
 
 
 class ProfileError(UsageError):
+    pass
+
+
+class NoProfile(ProfileError):
     pass
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 import msgspec
 
-from cockpit.model.errors import ProfileError
+from cockpit.model.errors import NoProfile, ProfileError
 from cockpit.profiles.plan import Wrong
 from cockpit.profiles.profile import Profile, to_profile
 from cockpit.profiles.section import Section
@@ -18,6 +20,9 @@ from cockpit.profiles.sections import ProfileFile
 _AT = re.compile(r"(?P<problem>.*?)(?: - at `(?P<path>\$.*)`)?", re.DOTALL)
 _NAMED = re.compile(r"Object (contains unknown|missing required) field `(.*)`")
 _STEP = re.compile(r"\.([A-Za-z0-9_-]+)|\[(\d+)\]|\[(\.\.\.)\]")
+
+# So many keys are named where none is near the one that was found.
+_MOST_SHOWN = 10
 
 _TYPES = {
     "int": "a whole number",
@@ -34,7 +39,7 @@ def read_profile(path: Path) -> Profile:
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise ProfileError(f"{path}: no such profile") from None
+        raise NoProfile(f"{path}: no such profile") from None
     except OSError as error:
         raise ProfileError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
@@ -65,9 +70,18 @@ def _explain(message: str, data: dict[str, Any]) -> str:
     named = _NAMED.fullmatch(problem)
     if named:
         what = "unknown key" if named[1] == "contains unknown" else "missing key"
-        allowed = ", ".join(_section_at(steps).__struct_fields__)
-        return f"{key + ': ' if key else ''}{what} {named[2]!r}; allowed: {allowed}"
+        hint = _hint(named[2], _section_at(steps).__struct_fields__)
+        return f"{key + ': ' if key else ''}{what} {named[2]!r}; {hint}"
     return f"{key}: found {_value_at(steps, data)!r}; allowed: {_allowed(problem, steps)}"
+
+
+def _hint(name: str, allowed: Sequence[str]) -> str:
+    """The key that was probably meant; else those that are allowed, where they are few the whole list."""
+    near = get_close_matches(name, allowed, 1)
+    if near and near[0] != name:
+        return f"did you mean {near[0]}?"
+    shown = allowed if len(allowed) <= _MOST_SHOWN else (*allowed[:_MOST_SHOWN], "… (cockpit schema profile has all)")
+    return f"allowed: {', '.join(shown)}"
 
 
 def _allowed(problem: str, steps: list[tuple[str, str, str]]) -> str:

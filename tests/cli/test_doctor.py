@@ -229,3 +229,11 @@ def test_neither_it_nor_new_loads_the_screen(url: str, tmp_path: Path, command: 
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_profile_that_is_not_there_is_looked_for_elsewhere_not_mended() -> None:
+    done = cockpit("doctor", "spare-server")
+    assert done.returncode == 2
+    assert "did you mean spare-servers?" in done.stdout
+    assert "they are looked for in profiles/, in " in done.stdout
+    assert "schema" not in done.stdout

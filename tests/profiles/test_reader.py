@@ -32,7 +32,8 @@ def test_without_an_end_it_lasts_ten_seconds() -> None:
     [
         ("x = ", "x.toml: is not TOML"),
         ("", "missing key 'target'; allowed: question, target, request, load, tls, host, knob, action, check"),
-        (TARGET + "[load]\nconcurency = 3", "load: unknown key 'concurency'; allowed: concurrency, rate, "),
+        (TARGET + "[load]\nconcurency = 3", "load: unknown key 'concurency'; did you mean concurrency?"),
+        (TARGET + "[load]\nzzz = 3", "keepalive, … (cockpit schema profile has all)"),
         (TARGET + '[load]\nconcurrency = "x"', "load.concurrency: found 'x'; allowed: a whole number"),
         (TARGET + "[load]\nconcurrency = 0", "load.concurrency: found 0; allowed: a whole number >= 1"),
         (TARGET + "[load]\nrequests = 5\nduration = 3", "load: found requests and duration; allowed: one of them"),

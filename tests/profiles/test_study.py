@@ -91,7 +91,7 @@ def test_a_grid() -> None:
 @pytest.mark.parametrize(
     ("study", "said"),
     [
-        ("[study]\nrepeat = 2", "study: unknown key 'repeat'; allowed: arm, factor, passes, rungs, repeats"),
+        ("[study]\nrepeat = 2", "study: unknown key 'repeat'; did you mean repeats?"),
         ('[study]\norder = "random"', "study.order: found 'random'; allowed: alternate, blocks, shuffle"),
         ("[study]\nrepeats = 0", "study.repeats: found 0; allowed: a whole number >= 1"),
         ("[study]\nruns = 2\nsettle = {}", "study.settle: found beside runs; allowed: one of the two"),
