@@ -31,7 +31,7 @@ def generator_bound(seconds: float, saturated: float) -> bool:
 
 def doubts(result: RunResult) -> tuple[str, ...]:
     """Reasons not to trust a run as it stands, the gravest first, then what was known before it began."""
-    said = []
+    said = [full for _, full in _refused(result)]
     if generator_bound(result.seconds, result.saturated):
         said.append(_bound(result.seconds, result.saturated))
     said += [full for _, full in (*_starved(result), *_not_whole(result), *_held(result))]
@@ -51,7 +51,7 @@ def doubts(result: RunResult) -> tuple[str, ...]:
 
 def row_doubts(row: Segment) -> list[tuple[str, str]]:
     """What speaks against a row's figures, the gravest first: a short word and the reason in full."""
-    found = []
+    found = _refused(row)
     if generator_bound(row.seconds, row.saturated):
         found.append(("gen!", _bound(row.seconds, row.saturated)))
     found += [*_starved(row), *_not_whole(row), *_held(row)]
@@ -60,6 +60,18 @@ def row_doubts(row: Segment) -> list[tuple[str, str]]:
     if row.end is not None and row.seconds < SHORT and not row.warmup:
         found.append(("short", f"short: {row.seconds:.1f} s, says little below {SHORT:.0f} s"))
     return found
+
+
+def _refused(of: RunResult | Segment) -> list[tuple[str, str]]:
+    """Where every reply is a status from 400 on and none of them was expected, the figures are of something else."""
+    counts = of.counts
+    statuses = sorted(status for status, count in counts.statuses.items() if count)
+    unwanted = counts.refused + sum(counts.unexpected.values())
+    if not statuses or statuses[0] < 400 or unwanted < counts.completed:
+        return []
+    many = f"all {counts.completed} replies were" if counts.completed > 1 else "the one reply was"
+    asked = "is the path right?" if set(statuses) <= {404, 410} else "is this what was to be measured?"
+    return [(f"{statuses[0]}!", f"{many} {', '.join(map(str, statuses))}: {asked}")]
 
 
 def _not_whole(of: RunResult | Segment) -> list[tuple[str, str]]:

@@ -10,7 +10,7 @@ from cockpit.model.events import AnyEvent, RunStarted, Tick
 from cockpit.model.figures import RunResult, run_result
 from cockpit.model.fold import fold_all
 from cockpit.model.histogram import Histogram
-from cockpit.model.load import LoadPlan
+from cockpit.model.load import Expect, LoadPlan
 from cockpit.model.state import Segment, State
 
 PLAN = LoadPlan(url="http://a/", rate=100.0, duration=10.0, max_in_flight=20, workers=2)
@@ -75,3 +75,23 @@ def test_one_that_was_never_idle_was_the_bottleneck_whoever_had_its_cpu() -> Non
     saturated, starved = doubts(result)
     assert saturated.startswith("generator saturated for 50 % of the time")
     assert starved.startswith("the generator waited 46 % of the time for a CPU")
+
+
+@pytest.mark.parametrize(
+    ("statuses", "expect", "said"),
+    [
+        ({404: 100}, None, "all 2000 replies were 404: is the path right?"),
+        ({404: 60, 503: 40}, None, "all 2000 replies were 404, 503: is this what was to be measured?"),
+        ({200: 1, 404: 99}, None, ""),
+        ({404: 100}, Expect(statuses=(404,)), ""),
+    ],
+)
+def test_replies_that_were_all_refused_are_said_first(
+    statuses: dict[int, int], expect: Expect | None, said: str
+) -> None:
+    events: list[AnyEvent] = [RunStarted(t=0.0, run=1, plan=replace(PLAN, expect=expect))]
+    tick = Tick(t=0.0, run=1, worker=0, start=0.0, sent=100, completed=100, service=_latencies())
+    events += [replace(tick, start=float(at), t=at + 1.0, statuses=statuses) for at in range(20)]
+    state = fold_all(events)
+    assert "".join(doubts(of_run(state))[:1]) == said
+    assert row_doubts(of_row(state))[:1] == ([("404!", said)] if said else [])
