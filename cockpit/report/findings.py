@@ -24,6 +24,9 @@ PERCENTS = (50.0, 90.0, 99.0, 99.9, 100.0)
 _FIGURES = ("s", "req/s", "p50", "p90", "p99", "p99.9", "max", "failed")
 ROW_TITLES = ("#", "row", "load", *_FIGURES, "against the first", "doubts")
 
+# More rows of a run than this are named by the first and the last.
+_FEW_ROWS = 4
+
 
 class Findings(msgspec.Struct, frozen=True, kw_only=True):
     """`rows` are those of the runs table without warm-ups; `held` the thresholds of the session, each with its run."""
@@ -68,6 +71,13 @@ def row_cells(found: Findings) -> Iterator[RowCells]:
         cells = (str(row.number), row.label, load_words(row.plan), f"{row.seconds:.1f}", si(row.rate, 4), *times)
         said = tuple(words for _, words in row_doubts(row))
         yield RowCells((*cells, si(counts.failed)), against or "–", role, said)
+
+
+def run_named(found: Findings, run: int) -> str:
+    """A run with those rows of the runs table that it is made of: `run 2 (row 3)`, `run 1 (rows 1, 2)`."""
+    rows = [str(row.number) for row in found.rows if row.run == run]
+    which = f"{rows[0]} to {rows[-1]}" if len(rows) > _FEW_ROWS else ", ".join(rows)
+    return f"run {run} (row{'' if len(rows) == 1 else 's'} {which})" if rows else f"run {run}"
 
 
 def question_of(state: State) -> str:

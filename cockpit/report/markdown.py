@@ -20,6 +20,7 @@ from cockpit.report.findings import (
     marker_words,
     question_of,
     row_cells,
+    run_named,
     run_words,
     surroundings,
     when,
@@ -62,7 +63,7 @@ def _lines(found: Findings) -> Iterator[str]:
         yield from ("", "## Timeline", "", *_table(("at", "", "what"), markers))
     yield from ("", "## Environment", "", *_pairs(surroundings(found)))
     for result in found.results:
-        yield from ("", f"### Run {result.run}", "", *_pairs(run_words(result)))
+        yield from ("", f"### {run_named(found, result.run).capitalize()}", "", *_pairs(run_words(result)))
 
 
 def _verdicts(found: Findings) -> Iterator[str]:
@@ -77,7 +78,12 @@ def _verdicts(found: Findings) -> Iterator[str]:
         yield from ("", *(f"- {md(line)}" for line in method_lines(verdict)))
     if found.held:
         rows = [
-            (outcome.threshold.text, str(run), "holds" if outcome.holds else "broken", found_words(outcome))
+            (
+                outcome.threshold.text,
+                run_named(found, run),
+                "holds" if outcome.holds else "broken",
+                found_words(outcome),
+            )
             for run, outcome in found.held
         ]
         yield from ("", *_table(("threshold", "run", "verdict", "found"), rows))

@@ -24,6 +24,7 @@ from cockpit.report.findings import (
     marker_words,
     question_of,
     row_cells,
+    run_named,
     run_words,
     surroundings,
     when,
@@ -117,7 +118,7 @@ def _thresholds(found: Findings) -> str:
         cell = f'<td class="words nowrap{"" if outcome.holds else " bad"}">{text(said)}</td>'
         lines.setdefault(outcome.threshold.text, []).append(cell)
     rows = "".join(f'<tr><td class="nowrap">{text(name)}</td>{"".join(cells)}</tr>' for name, cells in lines.items())
-    head = "".join(f"<th class=words>run {run}</th>" for run in runs)
+    head = "".join(f"<th class=words>{run_named(found, run)}</th>" for run in runs)
     table_of = f"<table><thead><tr><th>threshold</th>{head}</tr></thead><tbody>{rows}</tbody></table>"
     return f'<div class="scroll">{table_of}</div>\n'
 
@@ -227,7 +228,7 @@ def _changes(state: State) -> str:
 
 def _environment(found: Findings) -> str:
     parts = [_pairs(surroundings(found))]
-    parts += [f"<h3>run {result.run}</h3>{_pairs(run_words(result))}" for result in found.results]
+    parts += [f"<h3>{run_named(found, result.run)}</h3>{_pairs(run_words(result))}" for result in found.results]
     return "".join(parts)
 
 

@@ -128,6 +128,17 @@ def test_all_of_it_is_there(small: str) -> None:
     assert "not comparable" in said
 
 
+def test_runs_are_named_with_the_rows_that_they_are_made_of() -> None:
+    started, *rest = small_session()
+    state = fold_all([replace(started, thresholds=("failed == 0",)), *rest])
+    said = " ".join(outline(page(state)).said)
+    assert said.count("run 1 (rows 1, 2)") == 2, "above the thresholds and in the environment"
+    assert said.count("run 2 (row 3)") == 2
+    told = markdown(state)
+    assert "| run 2 (row 3) | holds |" in told
+    assert "### Run 2 (row 3)" in told
+
+
 def test_it_needs_nothing_else(small: str) -> None:
     found = outline(small)
     assert not {"script", "iframe", "object", "embed", "base", "form"} & found.tags
