@@ -178,7 +178,7 @@ async def test_w_shows_averages_of_the_row_looked_at_for_every_host() -> None:
 @pytest.mark.parametrize("key", ["d", "D", "w", "f", "slash", "enter", "p"])
 async def test_keys_of_the_hosts_say_so_where_there_is_none(key: str) -> None:
     async with driven(Scenario(0).events(20)) as (pilot, _):
-        await press(pilot, key, "up", "pagedown", "g", "s", "S", "tab")
+        await press(pilot, "up", "pagedown", "g", "s", "S", "tab", key)
         await until(pilot, lambda: any("no host is watched" in note.message for note in pilot.app._notifications))
 
 
