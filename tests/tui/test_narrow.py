@@ -29,7 +29,9 @@ async def test_d_gives_the_host_the_screen_with_its_detail_then_goes_through_the
 
 async def test_w_gives_the_host_the_screen_with_its_averages_and_d_leaves_them() -> None:
     async with driven(EVENTS, size=NARROW) as (pilot, _):
-        await press(pilot, "w")
+        await press(pilot, "d", "d")
+        assert main(pilot.app).view.details, "as fast as one types"
+        await press(pilot, "escape", "w")
         assert "averages of row 4" in shown(pilot)
         await press(pilot, "escape", "w")
         assert "averages of row 4" in shown(pilot), "asked for again they are shown again"

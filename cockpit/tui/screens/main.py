@@ -26,8 +26,8 @@ from cockpit.tui.scene import LATENCY_VIEWS, Scene, View
 from cockpit.tui.screens.asking import attend
 from cockpit.tui.screens.compare import CompareScreen
 from cockpit.tui.screens.help import HelpScreen
-from cockpit.tui.screens.over_time import OverTime
-from cockpit.tui.screens.prompt import FilterScreen, OneLine, PromptScreen
+from cockpit.tui.screens.over_hosts import OverHosts
+from cockpit.tui.screens.prompt import OneLine, PromptScreen
 from cockpit.tui.screens.tuning import TuningScreen
 from cockpit.tui.widgets.footer import Footer
 from cockpit.tui.widgets.hint import HintLine
@@ -70,7 +70,7 @@ def layout_for(width: int, height: int) -> str:
     return "narrow" if width >= 72 and height >= 20 else "tiny"
 
 
-class MainScreen(OverTime):
+class MainScreen(OverHosts):
     """Everything at a glance."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -78,23 +78,8 @@ class MainScreen(OverTime):
         Binding("v", "view", "view"),
         Binding("b", "baseline", "baseline"),
         Binding("c", "compare", "compare"),
-        Binding("tab", "host(1)", "next host"),
-        Binding("shift+tab", "host(-1)", "host before"),
-        Binding("p", "room", "larger"),
-        Binding("d", "detail(1)", "next detail"),
-        Binding("D", "detail(-1)", "detail before"),
-        Binding("enter", "enter", "into the detail"),
-        Binding("w", "averages", "averages"),
-        Binding("f", "freeze", "freeze"),
-        Binding("slash", "filter", "filter"),
-        Binding("s", "order", "sort"),
-        Binding("S", "turn", "sort the other way"),
         Binding("up", "up_or_down(-1)", "up"),
         Binding("down", "up_or_down(1)", "down"),
-        Binding("pageup", "page(-1)", "page up"),
-        Binding("pagedown", "page(1)", "page down"),
-        Binding("g", "far(-1)", "top"),
-        Binding("G", "far(1)", "bottom"),
         Binding("escape", "back", "back"),
         Binding("T", "app.next_theme", "theme"),
         Binding("question_mark", "help", "help"),
@@ -248,28 +233,6 @@ class MainScreen(OverTime):
         at = LATENCY_VIEWS.index(self.view.latency)
         self._look(replace(self.view, latency=LATENCY_VIEWS[(at + 1) % len(LATENCY_VIEWS)]))
 
-    def action_order(self) -> None:
-        """The next order of the processes."""
-        self._look(looking.next_order(self.view))
-
-    def action_turn(self) -> None:
-        """The processes the other way round."""
-        self._look(looking.turned(self.view))
-
-    def action_filter(self) -> None:
-        """Only some of the processes, as one types."""
-        if not self._has_hosts():
-            return
-        before = self.view.filter
-
-        def typed(text: str) -> None:
-            self._look(looking.filtered(self.view, text))
-
-        def answered(text: str | None) -> None:
-            typed(before if text is None else text)
-
-        self.app.push_screen(FilterScreen("processes with", before, typed), answered)
-
     def action_baseline(self) -> None:
         """Compares with the row looked at from now on."""
         row = self.scene().row
@@ -280,48 +243,11 @@ class MainScreen(OverTime):
 
     def action_compare(self) -> None:
         """The verdict on the row looked at and all its figures beside those of the row it is compared with."""
-        self._found_out("compare")
+        self.found_out("compare")
         if self.scene().row is None:
             self.say("no row to compare yet: space starts a run; a change under load (t) opens the next one")
             return
         self.app.push_screen(CompareScreen(self.scene, self._look))
-
-    def action_host(self, step: int) -> None:
-        """Looks at the next host."""
-        self._look(looking.next_host(self.scene(), step))
-
-    def action_room(self) -> None:
-        """The host looked at fills the screen, then all of them, then their column."""
-        if self._has_hosts():
-            self._look(looking.next_room(self.scene()))
-
-    def action_detail(self, step: int) -> None:
-        """What stands below the figures of the host looked at."""
-        self._found_out("detail")
-        if self._has_hosts():
-            in_sight = self.query_one(HostPanes).size.area > 0
-            self._look(looking.next_detail(self.scene(), step) if in_sight else looking.first_detail(self.scene()))
-
-    def action_enter(self) -> None:
-        """The arrows act on that detail, or on the runs table again."""
-        if self._has_hosts():
-            self._look(looking.entered(self.scene(), alone=layout_for(*self.size) != "wide"))
-
-    def action_averages(self) -> None:
-        """Averages of the row looked at in place of every detail."""
-        if self._has_hosts():
-            in_sight = self.query_one(HostPanes).size.area > 0
-            self._look(looking.averages(self.scene()) if in_sight else looking.averages_alone(self.scene()))
-
-    def action_freeze(self) -> None:
-        """Holds what is shown of the hosts, or lets it go on."""
-        if self._has_hosts():
-            self._look(looking.frozen(self.scene()))
-
-    def _has_hosts(self) -> bool:
-        if not self.session.shown.hosts:
-            self.say("no host is watched: [[host]] in a profile adds one; cockpit new writes a profile with yours")
-        return bool(self.session.shown.hosts)
 
     def action_up_or_down(self, step: int) -> None:
         """Moves in the detail that the arrows act on, or to the row of the runs table above or below."""
@@ -329,22 +255,6 @@ class MainScreen(OverTime):
             self._scroll(step)
         else:
             self.action_row(step)
-
-    def action_page(self, step: int) -> None:
-        """A page up or down in the detail."""
-        if self._inside():
-            self._scroll(step * max(1, self.query_one(HostPanes).reach.page - 1))
-
-    def action_far(self, step: int) -> None:
-        """To the first or the last line of the detail."""
-        if self._inside():
-            self._scroll(step * (self.query_one(HostPanes).reach.most + 1))
-
-    def _inside(self) -> bool:
-        return self.view.inside and bool(self.session.shown.hosts)
-
-    def _scroll(self, lines: int) -> None:
-        self._look(looking.scrolled(self.scene(), lines, self.query_one(HostPanes).reach))
 
     def action_row(self, step: int) -> None:
         """Looks at the row above or below; below the last one is: whichever is the newest."""
@@ -362,7 +272,10 @@ class MainScreen(OverTime):
             self.hints.hide()
             self.frame(anew=True)
 
-    def _found_out(self, name: str) -> None:
+    def hosts_beside(self) -> bool:
+        return layout_for(*self.size) == "wide"
+
+    def found_out(self, name: str) -> None:
         """No hint is needed for that any more."""
         if self.hints:
             self.hints.done(name)
@@ -370,7 +283,7 @@ class MainScreen(OverTime):
 
     def action_help(self) -> None:
         """The keys of what is in focus, all others, and how to read the figures."""
-        self._found_out("help")
+        self.found_out("help")
         self.app.push_screen(self.help_screen())
 
     def help_screen(self) -> HelpScreen:
@@ -387,7 +300,7 @@ class MainScreen(OverTime):
 
     def action_tune(self) -> None:
         """The tuning panel."""
-        self._found_out("tune")
+        self.found_out("tune")
         self.app.push_screen(TuningScreen(self.session))
 
     def on_key(self, event: Key) -> None:
@@ -420,7 +333,7 @@ class MainScreen(OverTime):
         if self._cockpit.leaving:
             return
         if action.name == "toggle":
-            self._found_out("load")
+            self.found_out("load")
         if not action.prompt:
             self.app.run_worker(self._carry_out(action, ""))
             return
