@@ -43,7 +43,7 @@ def how_to_begin(scene: Scene) -> list[Piece]:
     first = [action for action in scene.actions if action.footer][:1]
     lines: list[Piece] = [("", "")] if first else []
     lines += [(f"press {key_name(action.keys[0])}: {action.label}", "key") for action in first]
-    question = scene.state.started.question if scene.state.started else ""
+    question = " ".join(scene.state.started.question.split()) if scene.state.started else ""
     if question:
         lines += [("", ""), (f"“{neutral(question)}”", "dim")]
     return lines

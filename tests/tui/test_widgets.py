@@ -197,3 +197,8 @@ def test_a_partial_and_a_failed_row_say_so() -> None:
     assert "failed+" in text
     assert "partial: worker 1 lost: killed" in text
     assert "run failed: refused" in text
+
+
+def test_a_question_of_several_lines_is_shown_as_one_text() -> None:
+    asked = replace(session_started(), question="Is it dear?\nEach reply\n  reads the file.")
+    assert "“Is it dear? Each reply reads the file.”" in drawn(Throughput(), scene_of([asked]), 90, 14)
