@@ -102,13 +102,18 @@ def port_of(url: str) -> int:
     return parts.port or (443 if parts.scheme == "https" else 80)
 
 
-def leads_to(url: str, config: HostConfig) -> bool:
-    """Whether a URL leads to this very host, as far as their names tell."""
+def leads_to(url: str, config: HostConfig, ssh_config: Path | None = None) -> bool:
+    """Whether a URL leads to this very host, as far as their names tell. Raises UsageError for an ssh_config that does
+    not read."""
     name = urlsplit(url).hostname or ""
     if config.ssh is None:
         return _loopback(name) or _is_own(name)
-    host = _bare(config.ssh).lower()
-    return not _loopback(host) and host in (name, name.partition(".")[0])
+    # asyncssh takes longer to load than all the rest.
+    from cockpit.hosts.ssh_settings import Destination, read_settings
+
+    behind = read_settings(Destination.parse(config.ssh), ssh_config).host
+    known = {host.lower() for host in (_bare(config.ssh), behind)}
+    return not known.isdisjoint((name, name.partition(".")[0])) or (_loopback(name) and any(map(_loopback, known)))
 
 
 def _loopback(name: str) -> bool:
@@ -145,7 +150,7 @@ async def survey(
     except CockpitError as error:
         return Surveyed(config, None, str(error).removeprefix(f"{config.name}: "))
     try:
-        return Surveyed(config, await look(shell, config.name, port_of(url), leads_to(url, config)))
+        return Surveyed(config, await look(shell, config.name, port_of(url), leads_to(url, config, ssh_config)))
     except CockpitError as error:
         return Surveyed(config, None, str(error).removeprefix(f"{config.name}: "))
     finally:

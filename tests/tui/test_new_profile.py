@@ -117,12 +117,16 @@ async def test_where_nothing_known_listens_on_the_port_nothing_is_picked(elsewhe
         ("http://web1.example.com/", "root@web1", True),
         ("http://web1.example.com/", "web1.example.com:2222", True),
         ("http://web1/", "root@web2", False),
-        ("http://127.0.0.1:8080/", "127.0.0.1:2222", False),
+        ("http://www.example.com/", "alias", True),
+        ("http://example.com/", "alias", False),
+        ("http://127.0.0.1/", "alias", False),
+        ("http://localhost:8080/", "127.0.0.1:2222", True),
         ("http://[fe80::7]/", "root@[fe80::7]", True),
     ],
 )
-def test_whether_a_url_leads_to_a_host(url: str, ssh: str | None, leads: bool) -> None:
-    assert leads_to(url, HostConfig(name="h", ssh=ssh)) is leads
+def test_whether_a_url_leads_to_a_host(url: str, ssh: str | None, leads: bool, elsewhere: Path) -> None:
+    (elsewhere / "ssh").write_text("Host alias\n  HostName www.example.com\n")
+    assert leads_to(url, HostConfig(name="h", ssh=ssh), elsewhere / "ssh") is leads
 
 
 async def test_a_file_that_is_there_is_replaced_only_when_asked_twice(elsewhere: Path) -> None:
