@@ -181,7 +181,7 @@ def _short(seconds: float) -> str:
 
 def _errors(segment: Segment, scene: Scene) -> Piece:
     failed = segment.counts.failed
-    return (si(failed), "warn" if failed else "")
+    return (si(failed, 2), "warn" if failed else "")
 
 
 def _births(segment: Segment, scene: Scene) -> Piece:
