@@ -76,7 +76,8 @@ _HINTS = (
     Hint(
         "detail",
         "d goes through what stands below the host's figures; Enter takes the arrows into it",
-        lambda scene: scene.state.runs > 0 and bool(scene.hosts),
+        # Not while somebody is busy with a change.
+        lambda scene: scene.state.runs > 0 and bool(scene.hosts) and not of_change(scene),
     ),
     Hint(
         "compare",

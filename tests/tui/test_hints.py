@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from cockpit.tui.screens.main import MainScreen
 from cockpit.tui.screens.tuning import TuningScreen
 from cockpit.tui.widgets.hint import HintLine
 from tests.tui.driving import driven, main, press, scene_of, settled, text_of, until
+from tests.tui.scenario import Scenario
 from tests.tui.scripted import scripted_app
 from tests.tui.test_verdicts import changed_under_load
 
@@ -64,6 +66,15 @@ async def test_it_goes_before_other_hints_and_is_not_said_below_another_screen(t
         await press(pilot, "c", "escape")
         await until(pilot, lambda: isinstance(pilot.app.screen, MainScreen))
         assert "change A" not in text_of(line)
+
+
+def test_nobody_busy_with_a_change_is_told_of_the_hosts_details(tmp_path: Path) -> None:
+    hints = Hints(tmp_path / "hints.json")
+    for name in ("load", "tune", "compare"):
+        hints.done(name)
+    busy, before = (replace(scene_of(Scenario().events(t)), mode="LIVE") for t in (54.0, 34.0))
+    assert "d goes through" in hints.next(before)
+    assert "d goes through" not in hints.next(busy)
 
 
 async def test_without_hints_there_are_none_of_changes_either() -> None:
