@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -50,7 +51,9 @@ class Studied:
         self.original = world.config_file.read_bytes()
 
     def write(self, *, rule: str = "runs = 1", short: str = "requests = 40\nconcurrency = 2", more: str = "7") -> None:
-        text = self.world.profile_toml() + STUDY.format(rule=rule, short=short, more=more)
+        # Without ranges: the server itself is to refuse a value.
+        known = re.sub(r"(?m)^(min|max) = \d+\n", "", self.world.profile_toml())
+        text = known + STUDY.format(rule=rule, short=short, more=more)
         self.profile.write_text(text)
 
     async def start(self, *flags: str) -> asyncio.subprocess.Process:
