@@ -1,6 +1,7 @@
 """What all tests share."""
 
 import os
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,10 @@ from hypothesis import settings
 # How long an example takes says something about the machine, not about the code.
 settings.register_profile("cockpit", deadline=None)
 settings.load_profile("cockpit")
+
+# A shell's background job ignores SIGINT, and so would all that tests start; they interrupt some of it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # What has the machine to itself: `make test` runs the rest side by side first.
 ALONE = [Path(__file__).parent / folder for folder in ("lab", "load/truth")]
