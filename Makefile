@@ -5,6 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 # LAB=0 leaves the real servers out of `make test`.
 LAB ?= 1
+# Modules are compiled once, as where cockpit is installed, and not by every process that a test or a bench starts.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup demo test check lab lab-down studies bench screenshots clean
 
