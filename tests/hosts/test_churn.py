@@ -78,13 +78,17 @@ class Watch:
             self.unseen += self.host.point.unseen or 0
 
     async def while_made(self, maker: subprocess.Popen[bytes], lifetime: float) -> None:
-        """Has the workers made, and reads until all are gone, and once more."""
+        """Has the workers made, and reads until all are gone, and once more.
+
+        Pauses before each reading: two within one step of the host's clock (10 ms) make no rates.
+        """
         assert maker.stdin and maker.stdout
         maker.stdin.write(f"{lifetime}\n".encode())
         made = asyncio.ensure_future(asyncio.to_thread(maker.stdout.readline))
         while not made.done():
-            await self.read()
             await asyncio.sleep(0.05)
+            await self.read()
+        await asyncio.sleep(0.05)
         await self.read()
 
 
