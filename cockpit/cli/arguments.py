@@ -13,9 +13,9 @@ from typing import Any, NoReturn
 from cockpit import __version__
 from cockpit.cli.look import add_look
 from cockpit.cli.result_arguments import add_baseline, add_check, add_compare, add_export, add_report
+from cockpit.cli.values import age, count, cpus, positive, rate, recording, seconds, seed, statuses, workers
 from cockpit.model.errors import EXIT_USAGE
 from cockpit.model.text import neutral
-from cockpit.model.units import parse_count, parse_duration, parse_rate
 
 # Flags whose value may begin with a sign, and what such a value begins with.
 _INSTANTS = ("--at", "--until")
@@ -82,7 +82,7 @@ def make_parser() -> argparse.ArgumentParser:
         "check", help="a run without a screen, or a recording, held against thresholds and a baseline"
     )
     _add_load(check, "PROFILE|URL|RECORDING", " or a recording, of which FILE#2 is the second run")
-    add_check(check, _seconds)
+    add_check(check)
     check.set_defaults(command=_lazy("cockpit.cli.check", "check"))
 
     compare = commands.add_parser("compare", help="two recordings, runs or stretches of time beside each other")
@@ -107,18 +107,18 @@ def make_parser() -> argparse.ArgumentParser:
     study.set_defaults(command=_lazy("cockpit.cli.study", "study"))
 
     replay = commands.add_parser("replay", help="show a recording on the same screen; one that is written is followed")
-    replay.add_argument("file", type=_recording, metavar="FILE|NAME", help="a file, or a name in cockpit recordings")
+    replay.add_argument("file", type=recording, metavar="FILE|NAME", help="a file, or a name in cockpit recordings")
     replay.add_argument("--at", default="0", metavar="T", help="begin at 90s, +2m, -30s (from the end), or 14:05")
     replay.add_argument("--paused", action="store_true", help="begin paused")
     add_look(replay, hangup=False)
     replay.set_defaults(command=_lazy("cockpit.cli.replay", "replay"))
 
     report = commands.add_parser("report", help="what a recording came to: text, Markdown, JSON or one HTML page")
-    add_report(report, _recording)
+    add_report(report)
     report.set_defaults(command=_lazy("cockpit.cli.report", "report"))
 
     export = commands.add_parser("export", help="a recording as events, series, histograms, a cast or a picture")
-    add_export(export, _seconds)
+    add_export(export)
     export.set_defaults(command=_lazy("cockpit.cli.export", "export"))
 
     recordings = commands.add_parser("recordings", help="the recordings that are kept: list, rename, delete, prune")
@@ -144,8 +144,8 @@ def make_parser() -> argparse.ArgumentParser:
     new = commands.add_parser("new", help="write a profile: the hosts' servers and settings are found out")
     new.add_argument("url", metavar="URL", help="what to load")
     new.add_argument("--host", action="append", default=[], metavar="SSH", help="user@host or an alias; . is this one")
-    new.add_argument("-c", "--concurrency", type=_positive, default=20, metavar="N", help="connections (default 20)")
-    new.add_argument("-z", "--duration", type=_seconds, default=30.0, metavar="T", help="for so long (default 30s)")
+    new.add_argument("-c", "--concurrency", type=positive, default=20, metavar="N", help="connections (default 20)")
+    new.add_argument("-z", "--duration", type=seconds, default=30.0, metavar="T", help="for so long (default 30s)")
     new.add_argument(
         "-o", "--output", type=Path, metavar="FILE", help="in place of one in profiles/ or your own folder"
     )
@@ -194,23 +194,23 @@ def _add_load(parser: argparse.ArgumentParser, targets: str = "PROFILE|URL", mor
 
 def _add_amount(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
-    add("-c", "--concurrency", type=_positive, metavar="N", help="closed load: connections, one request in flight each")
-    add("-q", "--rate", type=_rate, metavar="R", help="open load: arrivals a second, whatever the server does")
+    add("-c", "--concurrency", type=positive, metavar="N", help="closed load: connections, one request in flight each")
+    add("-q", "--rate", type=rate, metavar="R", help="open load: arrivals a second, whatever the server does")
     add("--poisson", action="store_true", help="open load: arrivals at random intervals, not even ones")
     add(
         "--max-in-flight",
-        type=_positive,
+        type=positive,
         metavar="N",
         help="open load: hold back what comes on top of N (default 8192)",
     )
-    add("-n", "--requests", type=_positive, metavar="N", help="exactly so many requests: 200, 10k, 1m")
-    add("-z", "--duration", type=_seconds, metavar="T", help="for so long: 10s, 3m, 1h (default 10s)")
+    add("-n", "--requests", type=positive, metavar="N", help="exactly so many requests: 200, 10k, 1m")
+    add("-z", "--duration", type=seconds, metavar="T", help="for so long: 10s, 3m, 1h (default 10s)")
     add("--ladder", metavar="LIST:T", help="one rung after the other, each for T: 1,2,4:30s or 500/s,1k/s:30s")
-    add("--warmup", type=_seconds, metavar="T", help="load for so long first, and leave it out of the figures")
-    add("--timeout", type=_seconds, metavar="T", help="for a whole request (default 30s)")
+    add("--warmup", type=seconds, metavar="T", help="load for so long first, and leave it out of the figures")
+    add("--timeout", type=seconds, metavar="T", help="for a whole request (default 30s)")
     add("--disable-keepalive", action="store_true", help="a new connection for each request")
-    add("-w", "--workers", type=_workers, metavar="N|auto", help="load processes; auto is one a CPU (default 1)")
-    add("--cpus", metavar="LIST", type=_cpus, help="pin load processes to these CPUs: 1 or 1,2")
+    add("-w", "--workers", type=workers, metavar="N|auto", help="load processes; auto is one a CPU (default 1)")
+    add("--cpus", metavar="LIST", type=cpus, help="pin load processes to these CPUs: 1 or 1,2")
 
 
 def _add_request(group: argparse._ArgumentGroup) -> None:
@@ -224,8 +224,8 @@ def _add_request(group: argparse._ArgumentGroup) -> None:
     add("-a", "--auth", metavar="USER:PASSWORD", help="basic authorization")
     add("--urls", metavar="PATTERN|FILE", help="many paths: /img/{00001..15000}.jpg, or a file with one a line")
     add("--order", choices=("sequence", "shuffle", "once"), default="sequence", help="of --urls (default sequence)")
-    add("--seed", type=_seed, default=1, metavar="N", help="of a shuffle and of random arrivals")
-    add("--expect-status", type=_statuses, metavar="LIST", help="other statuses are failures: 200 or 200,204")
+    add("--seed", type=seed, default=1, metavar="N", help="of a shuffle and of random arrivals")
+    add("--expect-status", type=statuses, metavar="LIST", help="other statuses are failures: 200 or 200,204")
     add("--expect-body", metavar="TEXT", help="a reply without this text is a failure")
 
 
@@ -251,17 +251,17 @@ def _add_tune(parser: argparse.ArgumentParser) -> None:
     add("action", choices=TUNE, help="what to do; abab: set, undo, set … under load")
     add("names", nargs="*", metavar="NAME[=VALUE]", help="get NAME…, set or abab NAME=VALUE… (as one change), do NAME…")
     add("--dry-run", action="store_true", help="set: print the diff and what it costs, and touch nothing")
-    add("--confirm-within", type=_seconds, metavar="T", help="set: undone unless y is typed within T: 60s")
+    add("--confirm-within", type=seconds, metavar="T", help="set: undone unless y is typed within T: 60s")
     add(
         "--pairs",
-        type=_positive,
+        type=positive,
         default=3,
         metavar="N",
         help="abab: windows as it is, as many changed (default 3)",
     )
     add(
         "--seconds",
-        type=_seconds,
+        type=seconds,
         default=30.0,
         metavar="T",
         help="abab: of each window, 15s or more (default 30s)",
@@ -283,16 +283,9 @@ def _add_recordings(parser: argparse.ArgumentParser) -> None:
     delete = actions.add_parser("delete", help="remove one or several")
     delete.add_argument("names", metavar="NAME", nargs="+")
     prune = actions.add_parser("prune", help="remove the oldest")
-    prune.add_argument("--keep", type=_count, metavar="N", help="all but the N newest")
-    prune.add_argument("--older", type=_age, metavar="T", help="those that began longer ago: 12h, 30d")
+    prune.add_argument("--keep", type=count, metavar="N", help="all but the N newest")
+    prune.add_argument("--older", type=age, metavar="T", help="those that began longer ago: 12h, 30d")
     prune.add_argument("--dry-run", action="store_true", help="only say which")
-
-
-def _recording(text: str) -> Path:
-    """A file, or a recording on the shelf by its name."""
-    from cockpit.session.recording.shelf import find
-
-    return find(text)
 
 
 def _add_study(parser: argparse.ArgumentParser) -> None:
@@ -316,10 +309,10 @@ def _add_ab(parser: argparse.ArgumentParser) -> None:
     """ab's flags, by ab's names."""
     add = parser.add_argument
     add("url", metavar="http[s]://host[:port]/path")
-    add("-n", dest="requests", type=_positive, metavar="N", help="requests (default 1)")
-    add("-c", dest="concurrency", type=_positive, default=1, metavar="N", help="requests at a time (default 1)")
-    add("-t", dest="timelimit", type=_seconds, metavar="SECONDS", help="at most so long, and 50000 requests without -n")
-    add("-s", dest="timeout", type=_seconds, default=30.0, metavar="SECONDS", help="for each reply (default 30)")
+    add("-n", dest="requests", type=positive, metavar="N", help="requests (default 1)")
+    add("-c", dest="concurrency", type=positive, default=1, metavar="N", help="requests at a time (default 1)")
+    add("-t", dest="timelimit", type=seconds, metavar="SECONDS", help="at most so long, and 50000 requests without -n")
+    add("-s", dest="timeout", type=seconds, default=30.0, metavar="SECONDS", help="for each reply (default 30)")
     add("-k", dest="keepalive", action="store_true", help="keep connections alive")
     add("-m", dest="method", metavar="METHOD", help="request method")
     add("-H", dest="header", action="append", default=[], metavar="'K: V'", help="a header; may be repeated")
@@ -342,64 +335,3 @@ def _lazy(module: str, name: str) -> Callable[[argparse.Namespace], int]:
         return function(options)
 
     return command
-
-
-def _typed(parse: Callable[[str], Any], text: str) -> Any:
-    try:
-        value = parse(text.removeprefix("-"))
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-    if value <= 0 or text.startswith("-"):
-        raise argparse.ArgumentTypeError(f"{text!r}: must be more than 0")
-    return value
-
-
-def _positive(text: str) -> int:
-    return int(_typed(parse_count, text))
-
-
-def _count(text: str) -> int:
-    if text.isdecimal():
-        return int(text)
-    raise argparse.ArgumentTypeError(f"{text!r}: must be a whole number, 0 or more")
-
-
-def _age(text: str) -> float:
-    """Seconds; days as well."""
-    days = text.removesuffix("d")
-    return 86_400 * float(_typed(float, days)) if days != text else _seconds(text)
-
-
-def _workers(text: str) -> int | str:
-    return text if text == "auto" else _positive(text)
-
-
-def _seed(text: str) -> int:
-    try:
-        if int(text) >= 0:
-            return int(text)
-    except ValueError:
-        pass
-    raise argparse.ArgumentTypeError(f"{text!r}: must be a whole number, 0 or more")
-
-
-def _rate(text: str) -> float:
-    return float(_typed(parse_rate, text))
-
-
-def _statuses(text: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(status) for status in text.split(","))
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r}: write statuses as 200 or 200,204") from None
-
-
-def _seconds(text: str) -> float:
-    return float(_typed(parse_duration, text))
-
-
-def _cpus(text: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(cpu) for cpu in text.split(","))
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r}: write CPU numbers as 1 or 1,2") from None

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from cockpit.cli.values import recording, seconds
 
 PART = "FILE, FILE#2 (its second run), FILE@10s..60s or FILE@14:05..14:10 (a stretch of it)"
 
@@ -19,8 +20,7 @@ exit codes: 0 all hold · 99 one is broken (or has no data) · 4 not steady, wit
 """
 
 
-def add_check(parser: argparse.ArgumentParser, seconds: Callable[[str], float]) -> None:
-    """`seconds` reads a duration."""
+def add_check(parser: argparse.ArgumentParser) -> None:
     parser.epilog, parser.formatter_class = CHECK_EPILOG, argparse.RawDescriptionHelpFormatter
     add = parser.add_argument_group("what it is held against").add_argument
     expression: dict[str, Any] = {"metavar": "EXPR", "action": "append", "default": []}
@@ -51,8 +51,7 @@ def add_baseline(parser: argparse.ArgumentParser) -> None:
     add("--json", action="store_true", help="show, list: as JSON on stdout")
 
 
-def add_report(parser: argparse.ArgumentParser, recording: Callable[[str], Path]) -> None:
-    """`recording` finds one by its path or name."""
+def add_report(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("file", type=recording, metavar="FILE|NAME", help="a file, or a name in cockpit recordings")
     add("-o", "--output", type=Path, metavar="FILE", help="write it there; its ending tells the format")
@@ -60,8 +59,7 @@ def add_report(parser: argparse.ArgumentParser, recording: Callable[[str], Path]
     add("--json", action="store_true", help="as --format json: a list, an entry a run")
 
 
-def add_export(parser: argparse.ArgumentParser, seconds: Callable[[str], float]) -> None:
-    """`seconds` reads a duration."""
+def add_export(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "jsonl: every event. csv: a row a second of load and hosts, units in the names of the columns. hlog: an "
         "HdrHistogram log of one run (FILE#2). cast: the screen as asciinema plays it. svg: the screen at an instant."

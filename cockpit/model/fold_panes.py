@@ -6,7 +6,6 @@ from msgspec.structs import replace
 
 from cockpit.model import events as ev
 from cockpit.model.host_state import HostState, StatusPane, TailLine, TailPane
-from cockpit.model.host_window import added
 from cockpit.model.pages import rates, weighted
 from cockpit.model.parents import mark_reload
 from cockpit.model.state import State
@@ -74,7 +73,7 @@ def _widen_window(state: State, event: ev.StatusRead, before: StatusPane) -> Sta
     if event.page != first:
         return state
     told = weighted(before.page.kind, before.values, event.values, event.t - before.t)
-    wider = replace(window, sums=added(window.sums, told))
+    wider = replace(window, sums=window.sums.plus(told))
     segment = replace(segment, hosts={**segment.hosts, event.host: wider})
     return replace(state, segments=(*state.segments[:-1], segment))
 

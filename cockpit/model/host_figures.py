@@ -9,7 +9,7 @@ import msgspec
 
 from cockpit.model.host_rates import memory_use
 from cockpit.model.host_state import CpuShare, DiskRates, HostWindow, IoRates, MemoryUse, NetRates
-from cockpit.model.host_window import closing_io, mean, opening_io
+from cockpit.model.host_window import closing_io, means, opening_io
 from cockpit.model.pages import COUNTERS, PAGE_FIGURES
 
 
@@ -72,7 +72,8 @@ def host_figures(window: HostWindow, seconds: float = 0.0) -> dict[str, float]:
     and `unshared_each` a process of those, `user`, `system` and both as `cpu` per cent of one core. `coverage`
     is how much of the window, or of `seconds` where that is longer, the host was read at its pace; per cent.
     """
-    figures = {name: found for name in (*_MEANS, *window.sums) if (found := mean(window, name)) is not None}
+    mean = means(window)
+    figures = {name: mean[name] for name in (*_MEANS, *mean) if name in mean}
     for part, told in zip(_IO_PARTS, (opening_io(window), closing_io(window)), strict=True):
         figures |= _values(part, told) if told else {}
     figures |= _values("memory", memory_use(window.last.reading))

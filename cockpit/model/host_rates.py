@@ -92,9 +92,12 @@ class _Lives(NamedTuple):
 
 
 def _lives(old: Sequence[ProcessCounters], new: Sequence[ProcessCounters]) -> _Lives:
-    known = {(process.pid, process.start): process for process in old}
-    there = [(known.pop((process.pid, process.start), None), process) for process in new]
+    known = dict(zip(map(_identity, old), old, strict=True))
+    there = [(known.pop(identity, None), process) for identity, process in zip(map(_identity, new), new, strict=True)]
     return _Lives(there, known.values())
+
+
+_identity = attrgetter("pid", "start")
 
 
 def cpu_spent(lives: _Lives, hz: int) -> tuple[float, float]:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import msgspec
 
 from cockpit.model.events import HostCondition, HostSample
 from cockpit.model.hosts import HostConfig, HostFacts, IoCounters, ProcessCounters, StatusPage
+from cockpit.model.sums import Sums
 
 
 class IoMark(msgspec.Struct, frozen=True):
@@ -20,13 +21,6 @@ class IoMark(msgspec.Struct, frozen=True):
 
     uptime: float
     io: IoCounters
-
-
-class Weighted(NamedTuple):
-    """A sum of figures, each times what it is a mean over, and the sum of that: seconds, clock ticks or requests."""
-
-    amount: float
-    weight: float
 
 
 class HostWindow(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,7 +42,7 @@ class HostWindow(msgspec.Struct, frozen=True, kw_only=True):
     deaths: int = 0
     forks: int = 0
     most_defunct: int = 0
-    sums: Mapping[str, Weighted] = MappingProxyType({})
+    sums: Sums = Sums()
     opening: tuple[IoMark, ...] = ()
     closing: tuple[IoMark, ...] = ()
 

@@ -6,7 +6,7 @@ can be joined, and where the kernel has counters the mean is exact: weighted rat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from operator import attrgetter
 
@@ -15,13 +15,27 @@ from msgspec.structs import replace
 
 from cockpit.model.events import HostSample
 from cockpit.model.host_rates import Step, io_rates
-from cockpit.model.host_state import HostPoint, HostWindow, IoMark, IoRates, Weighted
+from cockpit.model.host_state import DiskRates, HostPoint, HostWindow, IoMark, IoRates, MemoryUse
 from cockpit.model.hosts import HostReading
+from cockpit.model.sums import Names, Told
 
 # Seconds of the window's beginning and of its end whose I/O is told apart, half of it at most.
 STRETCH = 5.0
 # Marks lie so many seconds apart at least.
 MARK_EVERY = 0.25
+
+# Of a disk's figures, those that are means over time, and those over its requests.
+_OF_A_REQUEST = ("areq_sz", "await_")
+_OF_A_SECOND = tuple(name for name in DiskRates.__struct_fields__ if name not in ("name", *_OF_A_REQUEST))
+_SPENT = ("processes.user", "processes.system")
+_PSS = ("processes.pss",)
+_GAUGES = (
+    *(f"memory.mean.{name}" for name in MemoryUse.__struct_fields__),
+    *(f"load.{name}" for name in ("1", "5", "15", "running", "blocked")),
+    *(f"processes.{name}" for name in ("mean", "rss", "unshared")),
+)
+_memory_levels = attrgetter(*MemoryUse.__struct_fields__)
+_other_levels = attrgetter("running", "blocked", "count", "rss", "unshared")
 
 
 def begun(sample: HostSample) -> HostWindow:
@@ -53,7 +67,7 @@ def widened(
         births=window.births + step.births,
         deaths=window.deaths + step.deaths,
         forks=window.forks + step.forks,
-        sums=added(window.sums, _weighted(step, None if gap else points)),
+        sums=window.sums.plus(_told(step, None if gap else points)),
         opening=_opening(window, sample),
     )
 
@@ -70,7 +84,7 @@ def joined(before: HostWindow, after: HostWindow) -> HostWindow:
         deaths=before.deaths + after.deaths,
         forks=before.forks + after.forks,
         most_defunct=max(before.most_defunct, after.most_defunct),
-        sums=added(before.sums, after.sums.items()),
+        sums=before.sums.joined(after.sums),
         opening=before.opening or after.opening,
         closing=after.closing or before.closing,
     )
@@ -81,10 +95,9 @@ def _bare(sample: HostSample) -> HostSample:
     return replace(sample, reading=replace(sample.reading, processes=(), cores=(), disks=(), nets=()))
 
 
-def mean(window: HostWindow, name: str) -> float | None:
-    """The figure's mean over the window; None where nothing tells of it."""
-    found = window.sums.get(name)
-    return found.amount / found.weight if found and found.weight > 0 else None
+def means(window: HostWindow) -> dict[str, float]:
+    """Each figure's mean over the window, of which anything tells."""
+    return {name: found.amount / found.weight for name, found in window.sums.by_name().items() if found.weight > 0}
 
 
 def opening_io(window: HostWindow) -> IoRates | None:
@@ -133,74 +146,48 @@ def _closing(window: HostWindow, sample: HostSample) -> tuple[IoMark, ...]:
     return (*window.closing[max(0, old - 1) :], _mark(sample.reading))
 
 
-def added(sums: Mapping[str, Weighted], more: Iterable[tuple[str, Weighted]]) -> dict[str, Weighted]:
-    """The sums with more added to those of the same name."""
-    total = dict(sums)
-    for name, one in more:
-        known = total.get(name)
-        total[name] = Weighted(known[0] + one[0], known[1] + one[1]) if known else one
-    return total
-
-
-def _weighted(step: Step, points: tuple[HostPoint, HostPoint] | None) -> Iterator[tuple[str, Weighted]]:
+def _told(step: Step, points: tuple[HostPoint, HostPoint] | None) -> Iterator[Told]:
     """All that a step tells, by the names that figures have."""
     seconds = step.seconds
     if step.cpu is not None:
-        yield from _fields("cpu", step.cpu, step.ticks)
+        yield _fields("cpu", step.cpu, step.ticks)
     if step.io is not None:
-        yield from _fields("io", step.io, seconds)
+        yield _fields("io", step.io, seconds)
     if step.net is not None:
-        yield from _fields("net", step.net, seconds)
+        yield _fields("net", step.net, seconds)
     for net in step.nets:
-        yield from _fields(f"net.{net.name}", net, seconds)
+        yield _fields(f"net.{net.name}", net, seconds)
     for disk, requests in step.disks:
-        yield from _fields(f"disk.{disk.name}", disk, seconds, {"areq_sz": requests, "await_": requests})
+        yield _fields(f"disk.{disk.name}", disk, seconds, _OF_A_SECOND)
+        yield _fields(f"disk.{disk.name}", disk, requests, _OF_A_REQUEST)
     user, system = step.spent
-    yield "processes.user", Weighted(100 * user, seconds)
-    yield "processes.system", Weighted(100 * system, seconds)
+    yield Told(_SPENT, (100 * user / seconds, 100 * system / seconds), seconds)
     if points:
         yield from _gauges(*points, seconds)
 
 
-def _fields(
-    group: str, told: msgspec.Struct, weight: float, weights: Mapping[str, float] | None = None
-) -> Iterator[tuple[str, Weighted]]:
-    """A struct's figures, all of the same weight but those of `weights`. `await_` is `await`, which Python keeps."""
-    fields, names, values = _named(group, type(told))
-    if weights is None:
-        yield from ((name, Weighted(value * weight, weight)) for name, value in zip(names, values(told), strict=True))
-        return
-    for field, name, value in zip(fields, names, values(told), strict=True):
-        of_it = weights.get(field, weight)
-        yield name, Weighted(value * of_it, of_it)
+def _fields(group: str, told: msgspec.Struct, weight: float, fields: tuple[str, ...] = ()) -> Told:
+    """A struct's figures, all or those that are named. `await_` is `await`, which Python keeps."""
+    names, values = _named(group, type(told), fields)
+    return Told(names, values(told), weight)
 
 
 @lru_cache(maxsize=1024)
 def _named(
-    group: str, kind: type[msgspec.Struct]
-) -> tuple[Sequence[str], Sequence[str], Callable[[msgspec.Struct], tuple[float, ...]]]:
-    """Fields that are figures, their whole names, and what gives their values."""
-    fields = [field for field in kind.__struct_fields__ if field != "name"]
-    return fields, [f"{group}.{field.rstrip('_')}" for field in fields], attrgetter(*fields)
+    group: str, kind: type[msgspec.Struct], fields: tuple[str, ...]
+) -> tuple[Names, Callable[[msgspec.Struct], tuple[float, ...]]]:
+    """The whole names of fields that are figures, and what gives their values."""
+    wanted = fields or tuple(field for field in kind.__struct_fields__ if field != "name")
+    return tuple(f"{group}.{field.rstrip('_')}" for field in wanted), attrgetter(*wanted)
 
 
-def _gauges(before: HostPoint, after: HostPoint, seconds: float) -> Iterator[tuple[str, Weighted]]:
+def _gauges(before: HostPoint, after: HostPoint, seconds: float) -> Iterator[Told]:
     """What has no counter: between two looks it is taken to have gone straight from one value to the other."""
-    earlier = dict(_levels(before))
-    for name, value in _levels(after):
-        if name in earlier:
-            yield name, Weighted((earlier[name] + value) / 2 * seconds, seconds)
+    pairs = zip(_levels(before), _levels(after), strict=True)
+    yield Told(_GAUGES, tuple([(earlier + now) / 2 for earlier, now in pairs]), seconds)
+    if before.pss is not None and after.pss is not None:
+        yield Told(_PSS, ((before.pss + after.pss) / 2,), seconds)
 
 
-def _levels(point: HostPoint) -> Iterator[tuple[str, float]]:
-    for name in point.memory.__struct_fields__:
-        yield f"memory.mean.{name}", getattr(point.memory, name)
-    for minutes, load in zip((1, 5, 15), point.load, strict=True):
-        yield f"load.{minutes}", load
-    yield "load.running", point.running
-    yield "load.blocked", point.blocked
-    yield "processes.mean", point.count
-    yield "processes.rss", point.rss
-    yield "processes.unshared", point.unshared
-    if point.pss is not None:
-        yield "processes.pss", point.pss
+def _levels(point: HostPoint) -> tuple[float, ...]:
+    return (*_memory_levels(point.memory), *point.load, *_other_levels(point))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from cockpit.model.host_state import Weighted
 from cockpit.model.hosts import StatusKind
+from cockpit.model.sums import Told
 
 # By the page's own names. All that squid's `counters` has counts up, but for what GAUGES names.
 COUNTERS: dict[StatusKind, frozenset[str]] = {
@@ -92,9 +92,7 @@ def rates(kind: StatusKind, old: Mapping[str, float], new: Mapping[str, float], 
     return {name: growth / seconds for name, growth in (grown or {}).items()}
 
 
-def weighted(
-    kind: StatusKind, old: Mapping[str, float], new: Mapping[str, float], seconds: float
-) -> Iterator[tuple[str, Weighted]]:
+def weighted(kind: StatusKind, old: Mapping[str, float], new: Mapping[str, float], seconds: float) -> Iterator[Told]:
     """What two readings, so many seconds apart, add to a host's window, by the names of PAGE_FIGURES.
 
     Nothing where the server was started anew meanwhile. Between two readings a gauge is taken to have gone straight
@@ -103,12 +101,10 @@ def weighted(
     grown = increments(kind, old, new)
     if grown is None or seconds <= 0:
         return
-    for name, own in MEANS[kind].items():
-        if own in old and own in new:
-            yield f"{kind}.{name}", Weighted((old[own] + new[own]) / 2 * seconds, seconds)
-    for name, own in RATES[kind].items():
-        if own in grown:
-            yield f"{kind}.{name}", Weighted(grown[own], seconds)
+    means = {name: (old[own] + new[own]) / 2 for name, own in MEANS[kind].items() if own in old and own in new}
+    risen = {name: grown[own] / seconds for name, own in RATES[kind].items() if own in grown}
+    for figures in filter(None, (means, risen)):
+        yield Told(tuple(f"{kind}.{name}" for name in figures), tuple(figures.values()), seconds)
 
 
 # All names that `weighted` gives: means over a window, those of counters a second.

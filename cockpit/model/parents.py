@@ -8,6 +8,8 @@ a change made from here has that change's marker and no other.
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 import msgspec
 from msgspec.structs import replace
 
@@ -67,7 +69,7 @@ def _changed_between(state: State, host: str, since: float, until: float) -> boo
 
 
 def _follow(host: HostState, reading: HostReading, hz: int) -> _Seen:
-    there = {(process.pid, process.start): process for process in reading.processes}
+    there = set(map(_identity, reading.processes))
     known = {(parent.pid, parent.start) for parent in host.parents}
     parents = [replace(parent, gone=(parent.pid, parent.start) not in there) for parent in host.parents]
     restarts = []
@@ -86,10 +88,10 @@ def _follow(host: HostState, reading: HostReading, hz: int) -> _Seen:
 
 
 def _parents(reading: HostReading) -> list[ProcessCounters]:
-    pids = {process.pid for process in reading.processes}
     with_children = {process.ppid for process in reading.processes}
-    return [
-        process
-        for process in reading.processes
-        if process.pid in with_children and process.ppid not in pids and not process.stat.startswith("Z")
-    ]
+    found = [process for process in reading.processes if process.pid in with_children and process.stat[:1] != "Z"]
+    pids = {process.pid for process in reading.processes} if found else set()
+    return [process for process in found if process.ppid not in pids]
+
+
+_identity = attrgetter("pid", "start")

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from cockpit.files import replacing
 from cockpit.model.errors import UsageError
 from cockpit.model.hosts import HostConfig
 from cockpit.model.knobs import Knob
@@ -52,12 +53,25 @@ def write_profile(path: Path, text: str, *, replace: bool = False) -> None:
     except OSError as error:
         raise UsageError(f"{path.parent}: cannot be made: {error.strerror}") from None
     try:
-        with path.open("w" if replace else "x", encoding="utf-8") as file:
-            file.write(text)
+        if replace:
+            with replacing(path) as file:
+                file.write(text.encode())
+        else:
+            _write_new(path, text)
     except FileExistsError:
         raise UsageError(f"{path}: exists already") from None
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def _write_new(path: Path, text: str) -> None:
+    with path.open("xb") as file:
+        try:
+            file.write(text.encode())
+            file.flush()
+        except OSError:
+            path.unlink()
+            raise
 
 
 _HOST = ("name", "ssh", "processes", "tail", "status", "sudo")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +10,7 @@ import msgspec
 import platformdirs
 
 from cockpit.analysis.baseline import FORMAT, Baseline
+from cockpit.files import replacing
 from cockpit.model.errors import UsageError
 from cockpit.model.histogram import Histogram
 
@@ -29,16 +28,8 @@ def save(baseline: Baseline) -> Path:
     path = _path(baseline.name)
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle, beside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(_encoder.encode(baseline) + b"\n")
-                file.flush()
-                os.fsync(file.fileno())
-            Path(beside).replace(path)
-        except BaseException:
-            Path(beside).unlink(missing_ok=True)
-            raise
+        with replacing(path, 0o600) as file:
+            file.write(_encoder.encode(baseline) + b"\n")
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
     return path

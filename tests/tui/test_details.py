@@ -8,35 +8,18 @@ from rich.cells import cell_len
 
 from cockpit.model import events as ev
 from cockpit.model.figures import host_figures
-from cockpit.model.host_state import CpuShare, DiskRates, HostState, NetRates, StatusPane, TailLine, TailPane
+from cockpit.model.host_state import CpuShare, DiskRates, HostState, NetRates, StatusPane
 from cockpit.model.hosts import HostConfig
 from cockpit.tui.scene import PROCESSES, Detail, Scene, View, details_of
-from cockpit.tui.widgets.details import draw_detail
 from cockpit.tui.widgets.host_pane import condition, host_pane
 from cockpit.tui.widgets.hosts import HostLines, HostPanes, host_line
 from cockpit.tui.widgets.runs import Runs
-from cockpit.tui.widgets.tails import as_printed, draw_tail
+from tests.tui.describing import detail, looking_at, with_host
 from tests.tui.driving import plain, scene_of
 from tests.tui.scenario import FACTS, Scenario, session_started
 from tests.tui.topology import APP, WEB, topology
 
 HALF = CpuShare(user=30.0, nice=1.5, system=15.0, iowait=2.5, steal=1.0, idle=50.0)
-
-
-def with_host(scene: Scene, name: str, **values: object) -> Scene:
-    """The scene with some of a host's state put in the place of what the fold made."""
-    changed = replace(scene.state.hosts[name], **values)
-    state = replace(scene.state, hosts={**scene.state.hosts, name: changed})
-    return Scene(state=state, view=scene.view, mode=scene.mode)
-
-
-def detail(scene: Scene, width: int = 100, height: int = 20) -> list[str]:
-    assert scene.host is not None
-    return plain(draw_detail(scene.host, scene, "", width, height).lines)
-
-
-def looking_at(kind: str, place: int = 0, **view: object) -> Scene:
-    return scene_of(topology(), details={"web1": Detail(kind, place)}, **view)  # type: ignore[arg-type]
 
 
 def test_details_are_offered_in_a_fixed_order_and_only_those_a_host_has() -> None:
@@ -164,77 +147,6 @@ def test_averages_say_so_where_a_host_was_not_there() -> None:
     assert "not read twice" in "\n".join(detail(without))
     before = Scene(state=replace(scene.state, segments=()), view=scene.view)
     assert "no run yet" in "\n".join(detail(before))
-
-
-def test_a_tail_shows_its_newest_lines_as_a_terminal_would() -> None:
-    lines = detail(looking_at("tail"), width=110, height=8)
-    assert "tail -F /var/log/apache2/error.log" in lines[0]
-    assert "skipped 120 lines" in lines[0]
-    assert lines[-1] == "[mpm_prefork:notice]    [pid 2011] AH00171: Graceful restart requested·, second 59"
-    assert "設定ファイル" in lines[-2]
-    assert "AH00959: disabling" in lines[-3], "its colours left out"
-
-
-@pytest.mark.parametrize(
-    ("raw", "shown"),
-    [
-        ("a\tb", "a       b"),
-        ("\x1b[1;31mred\x1b[0m plain", "red plain"),
-        ("\x1b]0;title\x07\x1b[2J", "·]0;title··[2J"),
-        ("line\r", "line"),
-        ("\u202eevil", "·evil"),
-        ("[bold]no markup[/bold]", "[bold]no markup[/bold]"),
-    ],
-)
-def test_lines_from_a_server_are_harmless(raw: str, shown: str) -> None:
-    assert as_printed(raw) == shown
-
-
-def test_a_very_long_line_is_cut_with_a_mark() -> None:
-    lines = plain(draw_tail(tail_of("x" * 1_000_000), 0, None, 40, 3).lines)
-    assert lines[1] == "x" * 39 + "…"
-
-
-def tail_of(*texts: str, **values: object) -> TailPane:
-    lines = tuple(TailLine(float(at), text) for at, text in enumerate(texts))
-    return TailPane(command="vmstat 1", lines=lines, condition="running", **values)  # type: ignore[arg-type]
-
-
-def test_looking_back_holds_the_lines_and_counts_those_that_came_since() -> None:
-    held = tail_of(*(f"line {n}" for n in range(20)))
-    now = tail_of(*(f"line {n}" for n in range(32)))
-    lines = plain(draw_tail(now, 5, held, 60, 6).lines)
-    assert "paused at 00:00:19, 12 newer" in lines[0]
-    assert lines[1:] == [f"line {n}" for n in range(10, 15)]
-    assert draw_tail(now, 5, held, 60, 6).most == 15
-    assert plain(draw_tail(now, 99, held, 60, 6).lines)[1] == "line 0"
-
-
-def test_lines_that_have_all_gone_by_are_counted_as_at_least_so_many() -> None:
-    now = TailPane(command="vmstat 1", lines=tuple(TailLine(100.0 + n, "new") for n in range(30)))
-    assert "30+ newer" in plain(draw_tail(now, 1, tail_of("old"), 60, 6).lines)[0]
-
-
-@pytest.mark.parametrize(
-    ("tail", "words"),
-    [
-        (TailPane(command="x"), "not running yet"),
-        (TailPane(command="x", condition="running"), "no line yet"),
-        (TailPane(command="x", condition="ended", detail="exit 127: not found"), "ended: exit 127: not found"),
-    ],
-)
-def test_a_tail_without_lines_says_what_it_waits_for(tail: TailPane, words: str) -> None:
-    assert words in "\n".join(plain(draw_tail(tail, 0, None, 60, 6).lines))
-
-
-def test_the_newest_lines_of_tails_stand_below_the_host_but_not_twice() -> None:
-    scene = scene_of(topology())
-    text = "\n".join(plain(host_pane(scene.hosts[0], scene, 100, 40).lines))
-    assert "─ tail -F" in text
-    assert "─ sar -b 1" in text
-    chosen = looking_at("tail", 1)
-    text = "\n".join(plain(host_pane(chosen.hosts[0], chosen, 100, 40).lines))
-    assert text.count("─ sar -b 1") == 1
 
 
 def processes(**view: object) -> list[str]:

@@ -20,6 +20,7 @@ from cockpit.model.histogram import EMPTY, LARGE, Histogram
 from cockpit.model.host_state import HostState, TailPane
 from cockpit.model.load import LoadPlan
 from cockpit.model.state import ActionRun, Change, Filling, KnobState, Marker, Segment, State
+from cockpit.model.sums import Sums
 from cockpit.session.recording.packing import Damaged, packed, unpacked
 from cockpit.session.recording.plain_columns import HistogramColumn
 from cockpit.session.recording.sink import Sink, Spring
@@ -136,6 +137,8 @@ def _packed(value: object, large_of: Callable[[Histogram], tuple[int, Histogram]
     def hook(odd: Any) -> Any:
         if isinstance(odd, MappingProxyType):
             return dict(odd)
+        if isinstance(odd, Sums):
+            return odd.wire()
         if not isinstance(odd, Histogram):
             raise NotImplementedError(f"no wire form for {type(odd)}")
         found = None if value is odd else large_of(odd)
@@ -190,6 +193,8 @@ class Restorer:
         histograms: list[Histogram] = []
 
         def hook(wanted: type, wire: Any) -> Any:
+            if wanted is Sums:
+                return Sums.from_wire(wire)
             if wanted is not Histogram:
                 raise NotImplementedError(f"no wire form for {wanted}")
             place, large = wire

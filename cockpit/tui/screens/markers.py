@@ -8,26 +8,21 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 
 from cockpit.model.text import clock
 from cockpit.tui.scene import Scene
+from cockpit.tui.screens.listing import ListScreen
 from cockpit.tui.signs import all_markers, words_of
 
 
-class MarkersScreen(ModalScreen[float | None]):
+class MarkersScreen(ListScreen[float]):
     """Ends with the instant of a marker (s), or None. It begins at the newest one that the screen has come to."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,l,q", "dismiss(None)", "close")]
     DEFAULT_CSS = """
-    MarkersScreen { align: center middle; background: transparent; }
-    MarkersScreen > Vertical {
-        width: 100; max-width: 100%; height: auto; max-height: 100%;
-        padding: 0 1; border: solid $cockpit-chart; border-title-color: $cockpit-strong; background: $surface;
-    }
-    MarkersScreen OptionList { height: auto; max-height: 20; background: $surface; }
-    MarkersScreen .hint { color: $cockpit-dim; }
+    MarkersScreen > Vertical { width: 100; }
+    MarkersScreen OptionList { max-height: 20; }
     """
 
     def __init__(self, scene: Scene) -> None:

@@ -9,25 +9,16 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 
 from cockpit.model.text import neutral
+from cockpit.tui.screens.listing import ListScreen
 
 
-class PickScreen(ModalScreen[str | None]):
+class PickScreen(ListScreen[str]):
     """Ends with the value, or None where the person thought better of it. It begins at `at`, which is in force."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "cancel")]
-    DEFAULT_CSS = """
-    PickScreen { align: center middle; background: transparent; }
-    PickScreen > Vertical {
-        width: 50; max-width: 100%; height: auto; max-height: 100%;
-        padding: 0 1; border: solid $cockpit-chart; border-title-color: $cockpit-strong; background: $surface;
-    }
-    PickScreen OptionList { height: auto; max-height: 14; background: $surface; }
-    PickScreen .hint { color: $cockpit-dim; }
-    """
 
     def __init__(self, title: str, values: Sequence[str], at: str | None) -> None:
         super().__init__()

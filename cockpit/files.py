@@ -1,0 +1,38 @@
+"""Files written in one step: they stand there whole, or what was there before stays."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+
+@contextmanager
+def replacing(path: Path, mode: int | None = None) -> Iterator[IO[bytes]]:
+    """A file to write to, which takes the path's place when all is written and on the disk. A link stays a link.
+
+    It gets `mode`, else that of the file that makes way, else what the umask leaves. Raises OSError.
+    """
+    target = path.resolve()
+    handle, beside = tempfile.mkstemp(prefix=f".{target.name[:50]}.", dir=target.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        Path(beside).chmod(_mode(target) if mode is None else mode)
+        Path(beside).replace(target)
+    except BaseException:
+        Path(beside).unlink(missing_ok=True)
+        raise
+
+
+def _mode(path: Path) -> int:
+    if path.exists():
+        return path.stat().st_mode & 0o7777
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return 0o666 & ~mask

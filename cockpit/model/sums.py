@@ -1,0 +1,97 @@
+"""Weighted sums by name: what means over a stretch of time are made of. Pure.
+
+Names that are always told together, and are means over the same, are a group: hundreds of sums grow with every sample
+of a host, and so they grow a group at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from operator import add
+from typing import Any, NamedTuple
+
+Names = tuple[str, ...]
+
+
+class Weighted(NamedTuple):
+    """A sum of figures, each times what it is a mean over, and the sum of that: seconds, clock ticks or requests."""
+
+    amount: float
+    weight: float
+
+
+class Told(NamedTuple):
+    """The figures of a group, and what they are means over."""
+
+    names: Names
+    values: tuple[float, ...]
+    weight: float
+
+
+class _Group(NamedTuple):
+    amounts: tuple[float, ...]
+    weight: float
+
+
+class Sums:
+    """Sums, frozen. A name may be in several groups, where what it was told with has changed."""
+
+    __slots__ = ("_groups",)
+
+    def __init__(self, groups: Mapping[Names, _Group] | None = None) -> None:
+        self._groups = groups or {}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sums) and self._groups == other._groups
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Sums({self.by_name()})"
+
+    def plus(self, told: Iterable[Told]) -> Sums:
+        """These sums and what is told, each figure times its weight."""
+        return self._with(
+            (names, _Group(tuple([v * weight for v in values]), weight)) for names, values, weight in told
+        )
+
+    def joined(self, other: Sums) -> Sums:
+        """These sums and the other ones."""
+        return self._with(other._groups.items())
+
+    def by_name(self) -> dict[str, Weighted]:
+        """The sum of each name, in the order in which they were first told."""
+        total: dict[str, Weighted] = {}
+        for names, (amounts, weight) in self._groups.items():
+            for name, amount in zip(names, amounts, strict=True):
+                known = total.get(name, _NOTHING)
+                total[name] = Weighted(known.amount + amount, known.weight + weight)
+        return total
+
+    def wire(self) -> list[Any]:
+        """What a recording keeps."""
+        return [[names, amounts, weight] for names, (amounts, weight) in self._groups.items()]
+
+    @classmethod
+    def from_wire(cls, wire: Any) -> Sums:
+        """The inverse of `wire`; recordings of earlier versions have (amount, weight) by name. Raises ValueError."""
+        if isinstance(wire, dict):
+            return cls({(name,): _Group((float(amount),), float(weight)) for name, (amount, weight) in wire.items()})
+        groups = {
+            tuple(map(str, names)): _Group(tuple(map(float, told)), float(weight)) for names, told, weight in wire
+        }
+        if any(len(names) != len(group.amounts) for names, group in groups.items()):
+            raise ValueError("sums that do not add up")
+        return cls(groups)
+
+    def _with(self, more: Iterable[tuple[Names, _Group]]) -> Sums:
+        groups = dict(self._groups)
+        for names, group in more:
+            known = groups.get(names)
+            if known is not None:
+                group = _Group(tuple(map(add, known.amounts, group.amounts)), known.weight + group.weight)
+            groups[names] = group
+        return Sums(groups)
+
+
+_NOTHING = Weighted(0.0, 0.0)
