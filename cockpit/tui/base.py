@@ -33,8 +33,6 @@ Returned = TypeVar("Returned")
 # Without colours a chosen line stands out by being reversed.
 _WITHOUT_COLOURS = """
 App:nocolor .option-list--option-highlighted { text-style: reverse; }
-App:nocolor .lines--focus { text-style: bold reverse; }
-App:nocolor .lines--band { text-style: underline; }
 """
 # Notices stand below the top line, where verdicts and hints are not, and are as small as they can be.
 _NOTICES = """

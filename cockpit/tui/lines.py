@@ -5,7 +5,7 @@ A line costs what it is long, over SSH as well; a whole widget drawn anew for on
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -17,11 +17,8 @@ from textual.visual import VisualType
 from textual.widget import Widget
 
 from cockpit.tui.cells import EMPTY, Line, clip
+from cockpit.tui.role_styles import COLOURS, HEAT, role_styles
 from cockpit.tui.scene import Scene
-
-# Shades of a heat map, the faintest first, and a line drawn over each: glyphs tell them too.
-HEAT = ("heat1", "heat2", "heat3", "heat4", "on_heat1", "on_heat2", "on_heat3", "on_heat4")
-ROLES = ("text", "strong", "dim", "rule", "chart", "mark", "warn", "alarm", "key", "focus", "band", *HEAT)
 
 # Roles of which a blank is seen too.
 _FILLED = ("alarm", "focus", "band", *HEAT)
@@ -31,36 +28,14 @@ class Lines(Widget):
     """Draws `draw(scene, width, height)`, where every piece has one of ROLES or "" for plain text."""
 
     ALLOW_SELECT = False
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"lines--{role}" for role in ROLES}
-    DEFAULT_CSS = """
-    Lines { color: $cockpit-text; }
-    Lines > .lines--text { color: $cockpit-text; }
-    Lines > .lines--strong { color: $cockpit-strong; text-style: bold; }
-    Lines > .lines--dim { color: $cockpit-dim; }
-    Lines > .lines--rule { color: $cockpit-rule; }
-    Lines > .lines--chart { color: $cockpit-chart; }
-    Lines > .lines--mark { color: $cockpit-mark; text-style: bold; }
-    Lines > .lines--warn { color: $cockpit-warn; }
-    Lines > .lines--alarm { color: $cockpit-alarm; text-style: bold reverse; }
-    Lines > .lines--key { color: $cockpit-strong; text-style: bold; }
-    Lines > .lines--band { color: $cockpit-chart; background: $cockpit-band; }
-    Lines > .lines--heat1 { color: $cockpit-chart 55%; background: $cockpit-chart 15%; }
-    Lines > .lines--heat2 { color: $cockpit-chart 70%; background: $cockpit-chart 35%; }
-    Lines > .lines--heat3 { color: $cockpit-chart 90%; background: $cockpit-chart 60%; }
-    Lines > .lines--heat4 { color: $cockpit-chart; background: $cockpit-chart; }
-    Lines > .lines--on_heat1 { color: $cockpit-strong; background: $cockpit-chart 15%; }
-    Lines > .lines--on_heat2 { color: $cockpit-strong; background: $cockpit-chart 35%; }
-    Lines > .lines--on_heat3 { color: $cockpit-strong; background: $cockpit-chart 60%; }
-    Lines > .lines--on_heat4 { color: $background; background: $cockpit-chart; }
-    Lines > .lines--focus { color: $cockpit-strong; background: $cockpit-band; }
-    """
+    DEFAULT_CSS = "Lines { color: $cockpit-text; }"
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
         self._scene: Scene | None = None
         self._lines: list[Line] = []
         self._strips: list[Strip] = []
-        self._styles: dict[str, Style] = {}
+        self._styles: Mapping[str, Style] = {}
 
     def draw(self, scene: Scene, width: int, height: int) -> list[Line]:
         """The lines, at most `height` of them, each at most `width` cells: what is more is cut."""
@@ -78,17 +53,24 @@ class Lines(Widget):
     def notify_style_update(self) -> None:
         super().notify_style_update()
         if self.is_mounted:
-            # The styles of the roles are brought up to date only after the widget's own.
+            # What lies below may be brought up to date only after the widget itself.
             self.call_later(self._restyle)
 
     def _restyle(self) -> None:
-        self._styles.clear()
-        self._lines = []
-        self._repaint()
+        """Draws all anew where the theme or the ground is another one."""
+        colours = tuple(self.app.theme_variables[name] for name in COLOURS)
+        styles = role_styles(colours, self.background_colors[1], self.app.no_color)
+        if styles is not self._styles:
+            self._styles = styles
+            self._lines = []
+            self._repaint()
 
     def _repaint(self) -> None:
         width, height = self.size
         if self._scene is None or not width or not height:
+            return
+        if not self._styles:
+            self._restyle()
             return
         lines = [clip(line, width) for line in self.draw(self._scene, width, height)[:height]]
         lines += [EMPTY] * (height - len(lines))
@@ -129,16 +111,11 @@ class Lines(Widget):
         segments = []
         filled = 0
         for text, role in _joined(line):
-            segments.append(Segment(text, self._style(role)))
+            segments.append(Segment(text, self._styles[role]))
             filled += cell_len(text)
         if filled < width:
-            segments.append(Segment(" " * (width - filled), self._style("")))
+            segments.append(Segment(" " * (width - filled), self._styles[""]))
         return Strip(segments, width)
-
-    def _style(self, role: str) -> Style:
-        if role not in self._styles:
-            self._styles[role] = self.get_component_rich_style(f"lines--{role or 'text'}")
-        return self._styles[role]
 
 
 def _joined(line: Line) -> Line:

@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.hosts.conftest import TAG, Crowd, put_first, running
@@ -53,6 +54,9 @@ def sleepers() -> Iterator[int]:
     each = f"i=0; while [ $((i += 1)) -le {MANY} ]; do sleep 600 & done; echo; wait"
     with subprocess.Popen(["/bin/sh", "-c", each], stdout=subprocess.PIPE, start_new_session=True) as parent:
         assert parent.stdout and parent.stdout.readline()
+        # The shell goes on before what it forked has become a sleep.
+        while any(child.name() != "sleep" for child in psutil.Process(parent.pid).children()):
+            pass
         yield parent.pid
         os.killpg(parent.pid, signal.SIGKILL)
 

@@ -15,7 +15,7 @@ from cockpit.session.loop import Session
 from cockpit.session.playback import parse_instant, parse_jump
 from cockpit.session.recording.reader import Recording
 from cockpit.session.recording.writer import RecordingWriter
-from cockpit.session.replay import ReplaySource
+from cockpit.session.replay import SPEEDS, ReplaySource
 from tests.session.events import small_session
 from tests.session.test_recording import recorded
 
@@ -108,6 +108,8 @@ async def test_one_that_is_written_is_followed(tmp_path: Path) -> None:
         session = Session(source)
         running = asyncio.create_task(session.run())
         await session.until(lambda _: session.controls.condition == "FOLLOWING")
+        for _ in SPEEDS:
+            source.change_speed(+1)
         writer.record(EVENTS[100:200])
         known = fold_all(EVENTS[:200])
         await asyncio.wait_for(session.until(lambda state: state.t >= known.t), 60)

@@ -11,7 +11,7 @@ from cockpit.model.state import State
 from cockpit.model.text import clock
 from cockpit.tui.cells import Line, centred, clip, length, right, rule
 from cockpit.tui.cursor import crossed, latency_words
-from cockpit.tui.lines import HEAT
+from cockpit.tui.role_styles import HEAT
 from cockpit.tui.scene import Scene
 from cockpit.tui.signs import all_markers, letters, placed
 from cockpit.tui.window import AXIS, Window
