@@ -39,6 +39,8 @@ from cockpit.model.text import neutral
 FAILING = 0.01
 # Figures that lend the verdict their word where the headline has none. Memory and births alone make nothing better.
 _LENDING = ("p50", "p99", "errors", "cpu.busy", "cpu.per_reply")
+# What the generator itself takes part in.
+_TIMED = ("rate", "p50", "p99")
 # The difference (share of the headline) that one is told how long to wait for.
 WANTED = 0.05
 
@@ -50,6 +52,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     in `repeats` pairs of windows. `left_out` are the words for what was not counted, a side each. `so_far`: a window
     still grows; `needs` is how many seconds more it takes to see a difference of WANTED (infinite: more of the window
     before is needed), None where that can be seen. `drift` is how much the state before moved between its repeats.
+    `at_least`: the generator was saturated on the side that is the faster one all the same, so it may be faster still.
     """
 
     word: Word
@@ -67,6 +70,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     drift: float | None = None
     so_far: bool = False
     needs: float | None = None
+    at_least: bool = False
 
     @property
     def headline(self) -> Effect | None:
@@ -84,6 +88,15 @@ def judge(before: Window, after: Window, label: str = "", other_load: bool = Fal
 
 def judge_repeats(pairs: Sequence[tuple[Window, Window]], label: str = "", other_load: bool = False) -> Verdict:
     """The verdict on a change made and undone several times: each pair is (before, after), in order of time."""
+    verdict = _judged_repeats(pairs, label, other_load)
+    side = _bound_side([one for one, _ in pairs], [other for _, other in pairs])
+    if not side or pairs[0][0].plan.open:
+        return verdict
+    whole = [(one.with_bound(), other) if side == "before" else (one, other.with_bound()) for one, other in pairs]
+    return _at_least(verdict, _judged_repeats(whole, label, other_load), side)
+
+
+def _judged_repeats(pairs: Sequence[tuple[Window, Window]], label: str, other_load: bool) -> Verdict:
     windows = [window for pair in pairs for window in pair]
     length = block_length(*windows)
     samples = [(block_sample(before, length), block_sample(after, length)) for before, after in pairs]
@@ -118,6 +131,18 @@ def judge_runs(before: Sequence[Window], after: Sequence[Window], label: str = "
 
     Every window is of one row.
     """
+    verdict = _judged_runs(before, after, label)
+    side = _bound_side(before, after)
+    if not side or before[0].plan.open:
+        return verdict
+    if side == "before":
+        before = [window.with_bound() for window in before]
+    else:
+        after = [window.with_bound() for window in after]
+    return _at_least(verdict, _judged_runs(before, after, label), side)
+
+
+def _judged_runs(before: Sequence[Window], after: Sequence[Window], label: str) -> Verdict:
     windows = (*before, *after)
     plan = before[0].plan
     verdict = Verdict(
@@ -218,6 +243,31 @@ def _without_lost(found: Sequence[Effect], lost: Mapping[str, str], open_load: b
     return (*kept, *(Effect(name=f"{host}.{figure}", word=NOT, reason=lost[host]) for host in silent))
 
 
+def _bound_side(before: Sequence[Window], after: Sequence[Window]) -> str:
+    """The one side on which the generator was saturated; empty where it was on none or on both."""
+    sides = [any(window.bound_share > BOUND for window in windows) for windows in (before, after)]
+    return {(True, False): "before", (False, True): "after"}.get((sides[0], sides[1]), "")
+
+
+def _at_least(refused: Verdict, whole: Verdict, side: str) -> Verdict:
+    """The verdict on all that was counted, where the side that the generator held back is the faster one even so.
+
+    Its rate is the least and its latencies are the most that the server is good for. What says the opposite of the
+    rate may be the generator's doing, and tells nothing.
+    """
+    word: Word = "better" if side == "after" else "worse"
+    if whole.word != word or whole.headline is None or whole.headline.word != word:
+        return refused
+    found = tuple(
+        one
+        if one.word == word or one.name not in _TIMED
+        else msgspec.structs.replace(one, word=NOT, reason=refused.reason)
+        for one in whole.effects
+    )
+    doubt = f"{refused.reason.partition(':')[0]}: the server may be faster still"
+    return msgspec.structs.replace(whole, effects=found, at_least=True, doubts=(doubt, *whole.doubts))
+
+
 def _numbers(windows: Iterable[Window]) -> tuple[int, ...]:
     return tuple(row.number for window in windows for row in window.rows)
 
@@ -228,11 +278,9 @@ def _left_out(windows: Iterable[Window]) -> str:
 
 def _against(windows: Sequence[Window], side: str) -> str:
     """Why windows cannot be compared at all; empty where they can."""
-    for window in windows:
-        bound = window.doubtful.get("saturated", 0)
-        if bound > BOUND * (bound + len(window.seconds)):
-            share = 100 * bound / (bound + len(window.seconds))
-            return f"generator saturated for {share:.0f} % of the time {side}: it measures itself"
+    share = max(window.bound_share for window in windows)
+    if share > BOUND:
+        return f"generator saturated for {100 * share:.0f} % of the time {side}: it measures itself"
     return _rows_against([row for window in windows for row in window.rows], side)
 
 
@@ -244,9 +292,6 @@ def _rows_against(rows: Sequence[Segment], side: str) -> str:
             return f"the run {side} failed: {neutral(row.detail)}"
         if row.partial:
             return f"figures {side} are partial: {neutral(row.partial)}"
-        if row.seconds > 0 and row.saturated > BOUND * row.seconds:
-            share = min(100.0, 100 * row.saturated / row.seconds)
-            return f"generator saturated for {share:.0f} % of the time {side}: it measures itself"
     return ""
 
 

@@ -32,7 +32,8 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
     `seconds` are those that count, oldest first, `guarded` those after a beginning or a change and `warmup` those
     before the rate had settled; `doubtful` counts seconds by what speaks against them: partial, saturated and changing
     ones are left out, held-back ones and those of a lost host (`lost:web1`) are not. `hosts` are readings by host name,
-    `cpus` how many each has. `rows` of the runs table lie in it; `going_on`: it still grows.
+    `cpus` how many each has. `rows` of the runs table lie in it; `going_on`: it still grows. `bound` are the saturated
+    seconds since the first that counts.
     """
 
     start: float
@@ -46,6 +47,26 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
     cpus: Mapping[str, int] = MappingProxyType({})
     rows: tuple[Segment, ...] = ()
     going_on: bool = False
+    bound: tuple[LoadSecond, ...] = ()
+
+    @property
+    def bound_share(self) -> float:
+        """Share of the time in which the generator was saturated."""
+        saturated = self.doubtful.get("saturated", 0)
+        shares = [saturated / (saturated + len(self.seconds))] if saturated else []
+        return max(
+            [*shares, *(min(1.0, row.saturated / row.seconds) for row in self.rows if row.seconds > 0)], default=0.0
+        )
+
+    def with_bound(self) -> Window:
+        """The window with its saturated seconds counted as all others: the least that the server can do."""
+        return msgspec.structs.replace(
+            self,
+            seconds=tuple(sorted((*self.seconds, *self.bound), key=_second_of)),
+            bound=(),
+            doubtful={kind: seconds for kind, seconds in self.doubtful.items() if kind != "saturated"},
+            rows=tuple(msgspec.structs.replace(row, saturated=0.0) for row in self.rows),
+        )
 
     @property
     def cpu_wait(self) -> float:
@@ -79,19 +100,22 @@ def window_between(state: State, start: float, end: float, plan: LoadPlan) -> Wi
     doubtful: dict[str, int] = {}
     inside = state.seconds[bisect_left(state.seconds, math.ceil(start), key=_second_of) :]
     changing = [(begun, over) for begun, over in _at_work(state) if start < begun < end]
-    kept, guarded = [], 0
+    kept, bound, guarded = [], [], 0
     for second in itertools.takewhile(lambda second: second.second < end, inside):
         kind = _against(second, start, end, changing)
         if kind == "guard":
             guarded += 1
         elif kind and kind != "edge":
             doubtful[kind] = doubtful.get(kind, 0) + 1
+            bound += [second] if kind == "saturated" else []
         elif not kind:
             kept.append(second)
     settling = warmup([second.rate for second in kept])
     kept = kept[settling:]
     held = sum(second.held_back > 0 for second in kept)
-    first = kept[0].second if kept else end
+    # Where nothing else counts, all of them are since the first.
+    bound = [second for second in bound if not kept or second.second >= kept[0].second]
+    first = (kept or bound)[0].second if kept or bound else end
     hosts = {name: _readings(host.points, first, end) for name, host in state.hosts.items()}
     lost = {f"lost:{name}": missing for name, points in hosts.items() if (missing := unread(points, kept))}
     return Window(
@@ -104,6 +128,7 @@ def window_between(state: State, start: float, end: float, plan: LoadPlan) -> Wi
         doubtful={**doubtful, **({"held back": held} if held else {}), **lost},
         hosts=hosts,
         cpus={name: host.facts.cpus for name, host in state.hosts.items() if host.facts},
+        bound=tuple(bound),
     )
 
 

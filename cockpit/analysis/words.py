@@ -42,7 +42,8 @@ def verdict_words(verdict: Verdict) -> str:
         but = f"; but {', '.join(differing)}" if differing else ""
         return f"{so_far}{effect_words(verdict.effects[0])}{nor}{but}{not_sure}{_waiting(verdict)}"
     rest = f"; {SAME} in {', '.join(same)}" if same else ""
-    return f"{so_far}{verdict.word}: {', '.join(differing)}{rest}{not_sure}{_waiting(verdict)}"
+    word = f"{verdict.word}, at least" if verdict.at_least else verdict.word
+    return f"{so_far}{word}: {', '.join(differing)}{rest}{not_sure}{_waiting(verdict)}"
 
 
 def unsure(effect: Effect) -> bool:
@@ -115,6 +116,8 @@ def brief(verdict: Verdict) -> tuple[str, Role]:
         return "≈", ""
     role: Role = "good" if verdict.word == "better" else "bad"
     name = "" if shown.headline else f"{shown.name.split('.', 1)[-1].split('.')[0][:3]} "
+    if verdict.at_least:
+        name = "≥" if verdict.word == "better" else "≤"
     change = shown.change or 0.0
     if shown.relative and change >= _BIG:
         return f"{name}×{si(1 + change, 2)}", role

@@ -37,7 +37,8 @@ class VerdictJson(msgspec.Struct, frozen=True, kw_only=True):
 
     `unit` is what a value is: a block of `block_seconds`, or a whole run; `values` are how many a side, in `repeats`
     pairs of windows. `left_out` says what was not counted, a side each. `drift`: share by which what was before moved
-    by itself. `needs` seconds more show a difference of 5 %; null: none are needed, or none are enough.
+    by itself. `needs` seconds more show a difference of 5 %; null: none are needed, or none are enough. `at_least`: the
+    generator was saturated on the side that is the faster one all the same; it may be faster still.
     """
 
     label: str
@@ -55,6 +56,7 @@ class VerdictJson(msgspec.Struct, frozen=True, kw_only=True):
     drift: float | None
     so_far: bool
     needs: float | None
+    at_least: bool
     effects: list[EffectJson]
 
 
@@ -76,6 +78,7 @@ def verdict_json(verdict: Verdict) -> VerdictJson:
         drift=verdict.drift,
         so_far=verdict.so_far,
         needs=None if verdict.needs is None or math.isinf(verdict.needs) else verdict.needs,
+        at_least=verdict.at_least,
         effects=[
             EffectJson(
                 figure=one.name,

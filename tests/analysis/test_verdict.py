@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 
 import msgspec
 import pytest
 
 from cockpit.analysis.compare import SAME, Effect
-from cockpit.analysis.verdict import Verdict, judge, judge_repeats
+from cockpit.analysis.verdict import Verdict, judge, judge_repeats, judge_runs
 from cockpit.analysis.windows import Window
 from cockpit.analysis.words import (
     brief,
@@ -92,11 +93,9 @@ def test_different_load_is_refused_unless_asked_for() -> None:
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [
-        ({"doubtful": {"saturated": 20}}, "generator saturated for 25 % of the time after: it measures itself"),
         ({"row": {"altered": True}}, "the load was altered after"),
         ({"row": {"reason": "failed", "detail": "no route\x1b[0m"}}, "the run after failed: no route·[0m"),
         ({"row": {"partial": "worker 1 lost"}}, "figures after are partial: worker 1 lost"),
-        ({"row": {"saturated": 30.0}}, "generator saturated for 50 % of the time after: it measures itself"),
     ],
 )
 def test_what_cannot_be_compared(changed: dict[str, dict[str, object]], reason: str) -> None:
@@ -107,6 +106,54 @@ def test_what_cannot_be_compared(changed: dict[str, dict[str, object]], reason: 
     # The figures are there for whoever wants them, without a word that they do not bear.
     assert told(verdict, "rate").change == pytest.approx(0.3, abs=0.05)
     assert {one.word for one in verdict.effects} == {"not comparable"}
+
+
+def saturated(window: Window) -> Window:
+    """The window with every fourth second saturated."""
+    bound, fit = window.seconds[::4], [second for at, second in enumerate(window.seconds) if at % 4]
+    return msgspec.structs.replace(window, seconds=tuple(fit), bound=bound, doubtful={"saturated": len(bound)})
+
+
+def test_a_generator_that_is_saturated_where_it_is_faster_tells_the_least() -> None:
+    verdict = judge(BEFORE, saturated(window(2, rate=1300)))
+    assert (verdict.word, verdict.at_least) == ("better", True)
+    assert verdict_words(verdict).startswith("better, at least: rate +31 % (")
+    assert brief(verdict) == ("≥+31%", "good")
+    assert told(verdict, "rate").change == pytest.approx(0.3, abs=0.05)
+    assert verdict.doubts[0] == "generator saturated for 25 % of the time after: the server may be faster still"
+    assert verdict.left_out[1] == "", "all that it counted is in"
+    p99 = told(verdict, "p99")
+    assert (p99.word, p99.reason[:19]) == ("not comparable", "generator saturated"), "it may be the generator's own"
+    assert told(judge(BEFORE, saturated(window(2, rate=1300, slower=0.7))), "p99").word == "better"
+    worse = judge(saturated(window(1, rate=1300)), window(2))
+    assert (worse.word, worse.at_least, brief(worse)[0]) == ("worse", True, "≤−23%")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (BEFORE, saturated(window(2, rate=700))),
+        (BEFORE, saturated(window(2))),
+        (saturated(window(1)), saturated(window(2, rate=1300))),
+        (saturated(window(1)), window(2, rate=1300)),
+        (window(1, plan=OPEN), saturated(window(2, plan=OPEN, slower=0.5))),
+    ],
+    ids=["slower", "alike", "both", "the slower one", "open load"],
+)
+def test_a_generator_that_is_saturated_elsewhere_measures_itself(before: Window, after: Window) -> None:
+    verdict = judge(before, after)
+    assert verdict.word == "not comparable"
+    assert re.fullmatch(r"generator saturated for 25 % of the time (before|after): it measures itself", verdict.reason)
+    assert {one.word for one in verdict.effects} == {"not comparable"}
+    assert brief(verdict)[0] == "gen!"
+
+
+def test_a_saturated_row_tells_the_least_too() -> None:
+    before, after = [[window(at, rate=rate) for at in range(3)] for rate in (1000, 1300)]
+    bound = [with_row(one, saturated=30.0) for one in after]
+    assert judge_runs(before, bound).at_least
+    assert judge_runs(bound, before).word == "worse"
+    assert judge_runs(before, [with_row(one, saturated=30.0, altered=True) for one in after]).word == "not comparable"
 
 
 @pytest.mark.parametrize("read", [True, False])

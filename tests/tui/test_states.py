@@ -59,7 +59,7 @@ def test_a_lost_host_says_since_when_why_and_that_it_is_tried_again() -> None:
     scene = scene_of(Scenario(2).events(62.0))
     told = " ".join(plain(host_pane(scene.hosts[1], scene, 60, 20).lines))
     assert " LOST  12 s ago: connection reset by peer" in told
-    assert "tried again by itself; figures of 00:00:49" in told
+    assert "tried again every few seconds; figures of 00:00:49" in told
 
 
 def test_an_empty_session_says_so() -> None:

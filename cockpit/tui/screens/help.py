@@ -135,7 +135,10 @@ READING = (
     ),
     ("probe, rtt", "CPU time the probe takes on the host for a sample; round trip from asking to the answer."),
     ("every 2 s", "Beside a host: samples come less often than asked, because the line is slow."),
-    ("SLOW, LOST", "SLOW: connected, but the answer is overdue. LOST: no connection; it is tried again by itself."),
+    (
+        "SLOW, LOST",
+        "SLOW: connected, but the answer is overdue. LOST: no connection; it is tried again every few seconds.",
+    ),
     ("REFUSED", "The host or its key was turned down, for the reason that stands there. A changed key always is."),
     (
         "hidepid",

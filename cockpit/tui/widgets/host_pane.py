@@ -132,10 +132,10 @@ def condition(host: HostState, scene: Scene, width: int) -> list[Line]:
     indent = " " * (len(badge) + 1)
     lines: list[Line] = [((badge, role), (f" {texts[0]}", ""))]
     lines += [((indent + text, ""),) for text in texts[1:]]
+    more = ["tried again every few seconds"] if host.condition == "lost" else []
     if host.condition in ("slow", "lost") and host.seen is not None:
-        again = "tried again by itself; " if host.condition == "lost" else ""
-        lines.append(((f"{again}figures of {clock(host.seen)}", "warn"),))
-    return lines
+        more.append(f"figures of {clock(host.seen)}")
+    return [*lines, (("; ".join(more), "warn"),)] if more else lines
 
 
 def condition_words(host: HostState, scene: Scene) -> tuple[str, str, str]:
