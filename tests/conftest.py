@@ -19,6 +19,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # What has the machine to itself: `make test` runs the rest side by side first.
 ALONE = [Path(__file__).parent / folder for folder in ("lab", "load/truth")]
+# The files that take longest begin first, so that no worker is left with one of them at the end.
+LONG = ("test_ascii.py", "test_bindings.py", "test_runner.py", "test_hostile.py", "test_updates.py", "test_kinds.py")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -38,3 +40,4 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if any(item.path.is_relative_to(folder) for folder in ALONE):
             item.add_marker("alone")
+    items.sort(key=lambda item: item.path.name not in LONG)
