@@ -23,6 +23,8 @@ Word = Literal["better", "worse", "no detectable difference", "not comparable"]
 SAME: Word = "no detectable difference"
 NOT: Word = "not comparable"
 
+FEW = "too few values"
+
 # The risk of calling a difference where there is none, over all figures together; less while a window still grows,
 # because it is then looked at again and again.
 RISK = 0.05
@@ -283,7 +285,7 @@ def _effect(one: _Found, name: str, p: float, risk: float, own_risk: float, head
         name=name,
         word=word if known else NOT,
         headline=headline,
-        reason="" if known else "too few values",
+        reason="" if known else FEW if one.inflation <= 1 else f"{FEW}: they resemble each other",
         before=one.before,
         after=one.after,
         relative=one.logarithmic,
@@ -297,4 +299,4 @@ def _effect(one: _Found, name: str, p: float, risk: float, own_risk: float, head
 
 
 def _untold(name: str, headline: bool) -> Effect:
-    return Effect(name=name, word=NOT, headline=headline, reason="too few values")
+    return Effect(name=name, word=NOT, headline=headline, reason=FEW)

@@ -29,9 +29,11 @@ def verdict_line(verdict: Verdict) -> str:
 def verdict_words(verdict: Verdict) -> str:
     """The verdict without its label and its basis."""
     so_far = "so far " if verdict.so_far else ""
-    if verdict.word == NOT:
-        return f"{so_far}{NOT}: {verdict.reason}{_waiting(verdict)}"
     differing = [_beside(verdict, one) for one in verdict.effects if one.word in ("better", "worse")]
+    if verdict.word == NOT:
+        # Where it is only the headline that cannot be told.
+        but = f"; but {', '.join(differing)}" if differing and verdict.effects[0].word == NOT else ""
+        return f"{so_far}{NOT}: {verdict.reason}{but}{_waiting(verdict)}"
     alike = [one for one in verdict.effects if one.word == SAME]
     same = [figure_words(one.name) for one in alike if not unsure(one)]
     open_ones = [f"{figure_words(one.name)} {change_words(one)}" for one in alike if unsure(one) and not one.headline]

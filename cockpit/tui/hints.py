@@ -17,6 +17,7 @@ import platformdirs
 from cockpit.analysis.compare import NOT
 from cockpit.model.state import Segment
 from cockpit.model.text import neutral
+from cockpit.session.controls import WINDOW
 from cockpit.tui.scene import Scene
 
 # In the list of what was done: no more hints.
@@ -65,12 +66,21 @@ def _of_verdict(scene: Scene, row: Segment, name: str) -> str:
     return f"{name} cannot be judged: c shows why, and every figure"
 
 
+def to_tune(scene: Scene) -> str:
+    """How to change a setting; while load runs, not before there is enough of it to compare with."""
+    row = scene.state.segment
+    left = WINDOW - row.seconds if row is not None and row.end is None else 0.0
+    if left > 0:
+        return f"{math.ceil(left)} s more of this load to compare with, then t tunes"
+    return "t opens the tuning panel: the settings in force, and what another value would do"
+
+
 _HINTS = (
     Hint("load", "space starts the load, and stops it: press it now", lambda scene: scene.state.runs == 0),
     Hint("compare", of_change, lambda scene: bool(of_change(scene))),
     Hint(
         "tune",
-        "t opens the tuning panel: the settings in force, and what another value would do",
+        to_tune,
         lambda scene: scene.state.runs > 0 and bool(scene.state.knobs),
     ),
     Hint(

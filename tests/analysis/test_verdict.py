@@ -317,3 +317,14 @@ def test_an_interval_that_leaves_out_zero_is_not_called_no_difference() -> None:
 
 def saying_same(*effects: Effect) -> Verdict:
     return Verdict(word=SAME, effects=effects, blocks=(9, 9), length=5)
+
+
+def test_what_can_be_told_is_told_where_the_headline_cannot() -> None:
+    found = (
+        Effect(name="p99", word="not comparable", headline=True, reason="too few values"),
+        Effect(name="web1.cpu.busy", word="better", change=-0.2, low=-0.25, high=-0.15),
+    )
+    verdict = Verdict(word="not comparable", reason="too few values", effects=found)
+    assert verdict_words(verdict) == "not comparable: too few values; but web1 CPU better −20 % (−25 to −15 %)"
+    moved = msgspec.structs.replace(verdict, effects=found[::-1], reason="what was before moved by +20 % by itself")
+    assert verdict_words(moved) == "not comparable: what was before moved by +20 % by itself"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cockpit.model import events as ev
-from cockpit.tui.hints import Hints, of_change
+from cockpit.tui.hints import Hints, of_change, to_tune
 from cockpit.tui.screens.main import MainScreen
 from cockpit.tui.screens.tuning import TuningScreen
 from cockpit.tui.widgets.hint import HintLine
@@ -42,6 +42,12 @@ def test_while_its_row_grows_it_says_how_much_longer() -> None:
     assert words.startswith("change A: ")
     assert len(words) <= 56, "on 80 columns it stands whole"
     assert words.endswith(" s more of load to judge it; c: all figures")
+
+
+def test_a_change_is_hinted_at_when_there_is_enough_to_compare_it_with() -> None:
+    assert to_tune(scene_of(until_second(20.0))).endswith(" s more of this load to compare with, then t tunes")
+    assert len(to_tune(scene_of(until_second(20.0)))) <= 56
+    assert to_tune(scene_of(until_second(55.0))).startswith("t opens the tuning panel")
 
 
 def test_without_load_it_says_how_to_see_what_it_does() -> None:
