@@ -28,6 +28,7 @@ from cockpit.analysis.compare import (
     inflation_of,
 )
 from cockpit.analysis.doubt import BOUND, STARVED
+from cockpit.analysis.lost import lost_hosts, without_lost
 from cockpit.analysis.plans import differences
 from cockpit.analysis.ranks import Floats, shift, smallest_p
 from cockpit.analysis.steady import trend
@@ -123,7 +124,9 @@ def _judged_repeats(pairs: Sequence[tuple[Window, Window]], label: str, other_lo
     verdict = msgspec.structs.replace(verdict, doubts=doubts, reason=against)
     headline = "p99" if plan.open else "rate"
     risk = RISK_GOING_ON if going_on else RISK
-    return verdict if unlike and not other_load else _told(verdict, samples, headline, plan.open, risk, _lost(pairs))
+    return (
+        verdict if unlike and not other_load else _told(verdict, samples, headline, plan.open, risk, lost_hosts(pairs))
+    )
 
 
 def judge_runs(before: Sequence[Window], after: Sequence[Window], label: str = "") -> Verdict:
@@ -182,7 +185,7 @@ def _told(
             return msgspec.structs.replace(verdict, reason=unsteady)
         few, missing = _too_few(pairs, headline, risk)
         return msgspec.structs.replace(verdict, reason=few, needs=missing)
-    found = _without_lost(effects(pairs, headline, open_load, risk), lost, open_load)
+    found = without_lost(effects(pairs, headline, open_load, risk), lost, open_load)
     drift = _drift(pairs, headline)
     reason = verdict.reason or _unsteady(pairs, headline, found[0].change or 0.0)
     failing = _failing(found)
@@ -217,30 +220,6 @@ def _word(found: Sequence[Effect]) -> tuple[Word, str]:
         (one for one in found if one.word in ("better", "worse") and one.name.split(".", 1)[-1] in _LENDING), found[0]
     )
     return other.word, ""
-
-
-def _lost(pairs: Sequence[tuple[Window, Window]]) -> dict[str, str]:
-    """Hosts that were not read for more than a tenth of a window, and in which words."""
-    found: dict[str, str] = {}
-    for pair in pairs:
-        for window, side in zip(pair, ("before", "after"), strict=True):
-            for name in window.hosts:
-                seconds = window.doubtful.get(f"lost:{name}", 0)
-                if seconds > BOUND * len(window.seconds):
-                    found.setdefault(name, f"{neutral(name)} was lost for {seconds} s {side}")
-    return found
-
-
-def _without_lost(found: Sequence[Effect], lost: Mapping[str, str], open_load: bool) -> tuple[Effect, ...]:
-    """Figures of a lost host are not comparable, and say so where else nothing would stand."""
-    of_host = {one.name: one.name.partition(".")[0] for one in found}
-    kept = [
-        msgspec.structs.replace(one, word=NOT, reason=lost[of_host[one.name]]) if of_host[one.name] in lost else one
-        for one in found
-    ]
-    figure = "cpu.busy" if open_load else "cpu.per_reply"
-    silent = [host for host in lost if host not in of_host.values()]
-    return (*kept, *(Effect(name=f"{host}.{figure}", word=NOT, reason=lost[host]) for host in silent))
 
 
 def _bound_side(before: Sequence[Window], after: Sequence[Window]) -> str:

@@ -39,8 +39,8 @@ STUDIES = (
 REMARKS = {
     "spare-servers": "Published: 525.7 req/s before, 683.5 after. Here births fall to a tenth and p99 to a half; after "
     "the change the generator's one CPU is the limit and no longer the server, so that the rate is the least.",
-    "jit-warm-up": "Published: first runs four times slower, then a steady 681 req/s. The warm-up is the same here, but "
-    "compiler and server share one CPU: it takes some runs more, and -server ends at what the generator can send.",
+    "jit-warm-up": "Published: first runs four times slower, then a steady 681 req/s. The warm-up is the same here; "
+    "compiler and server share one CPU, so that it takes some runs more, and -server ends where the generator does.",
     "topologies": "Published: Apache in front costs nothing, two machines hold out longest. All hosts of the lab share "
     "one CPU, so that a second machine brings no second processor; a request is far cheaper than it was then.",
     "restart-memory": "Published: RSS grew from 7 to 27 MB a worker with 20 restarts. Today's server gives back what a "

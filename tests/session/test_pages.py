@@ -10,7 +10,9 @@ import pytest
 
 from cockpit.model.events import AnyEvent
 from cockpit.model.fold import fold, fold_all
+from cockpit.model.host_figures import host_figures
 from cockpit.model.state import State
+from cockpit.model.sums import Sums, Weighted
 from cockpit.session.recording import writer
 from cockpit.session.recording.reader import Recording
 from cockpit.session.recording.writer import RecordingWriter
@@ -100,3 +102,19 @@ def test_a_damaged_page_is_left_out_and_the_rest_is_shown(tmp_path: Path, monkey
         for t in range(0, 60, 7):
             anchor = recording.anchor(t)
             fold_all([one.event for one in recording.following(anchor.number, anchor.instant, t)], anchor.state)
+
+
+def test_sums_as_earlier_versions_kept_them_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def by_name(self: Sums) -> dict[str, Weighted]:
+        return self.by_name()
+
+    with monkeypatch.context() as before:
+        before.setattr(Sums, "wire", by_name)
+        states = settled(tmp_path / "s.cockpit", of_the_lab("two-hosts"), before)
+    with Recording(tmp_path / "s.cockpit") as recording:
+        anchor = recording.anchor(recording.end)
+        events = [known.event for known in recording.following(anchor.number, anchor.instant, recording.end)]
+        assert anchor.number > 0 and recording.damage == ""
+        found = fold_all(events, anchor.state)
+    for name, window in found.segments[-1].hosts.items():
+        assert host_figures(window) == pytest.approx(host_figures(states[-1].segments[-1].hosts[name]))
