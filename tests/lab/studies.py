@@ -37,8 +37,8 @@ STUDIES = (
 )
 # Where the lab's outcome differs from what engineers published of such a study, and why.
 REMARKS = {
-    "spare-servers": "Published: 525.7 req/s before, 683.5 after. Here births fall to a tenth and p99 to a half; after "
-    "the change the generator's one CPU is the limit and no longer the server, so that the rate is the least.",
+    "spare-servers": "Published: 525.7 req/s before, 683.5 after. Here births fall to a tenth and the tail with them; "
+    "after the change the generator's one CPU is the limit and no longer the server, so that the rate is the least.",
     "jit-warm-up": "Published: first runs four times slower, then a steady 681 req/s. The warm-up is the same here; "
     "compiler and server share one CPU, so that it takes some runs more, and -server ends where the generator does.",
     "topologies": "Published: Apache in front costs nothing, two machines hold out longest. All hosts of the lab share "
