@@ -90,10 +90,11 @@ def judge(before: Window, after: Window, label: str = "", other_load: bool = Fal
 def judge_repeats(pairs: Sequence[tuple[Window, Window]], label: str = "", other_load: bool = False) -> Verdict:
     """The verdict on a change made and undone several times: each pair is (before, after), in order of time."""
     verdict = _judged_repeats(pairs, label, other_load)
-    side = _bound_side([one for one, _ in pairs], [other for _, other in pairs])
-    if not side or pairs[0][0].plan.open:
+    before, after = [one for one, _ in pairs], [other for _, other in pairs]
+    side = _bound_side(before, after)
+    if not side or before[0].plan.open:
         return verdict
-    whole = [(one.with_bound(), other) if side == "before" else (one, other.with_bound()) for one, other in pairs]
+    whole = list(zip(*_with_bound(before, after, side), strict=True))
     return _at_least(verdict, _judged_repeats(whole, label, other_load), side)
 
 
@@ -138,11 +139,7 @@ def judge_runs(before: Sequence[Window], after: Sequence[Window], label: str = "
     side = _bound_side(before, after)
     if not side or before[0].plan.open:
         return verdict
-    if side == "before":
-        before = [window.with_bound() for window in before]
-    else:
-        after = [window.with_bound() for window in after]
-    return _at_least(verdict, _judged_runs(before, after, label), side)
+    return _at_least(verdict, _judged_runs(*_with_bound(before, after, side), label), side)
 
 
 def _judged_runs(before: Sequence[Window], after: Sequence[Window], label: str) -> Verdict:
@@ -226,6 +223,15 @@ def _bound_side(before: Sequence[Window], after: Sequence[Window]) -> str:
     """The one side on which the generator was saturated; empty where it was on none or on both."""
     sides = [any(window.bound_share > BOUND for window in windows) for windows in (before, after)]
     return {(True, False): "before", (False, True): "after"}.get((sides[0], sides[1]), "")
+
+
+def _with_bound(
+    before: Sequence[Window], after: Sequence[Window], side: str
+) -> tuple[Sequence[Window], Sequence[Window]]:
+    """Both sides, all counted on the one where the generator was saturated."""
+    if side == "before":
+        return [window.with_bound() for window in before], after
+    return before, [window.with_bound() for window in after]
 
 
 def _at_least(refused: Verdict, whole: Verdict, side: str) -> Verdict:

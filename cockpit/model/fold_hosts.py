@@ -8,7 +8,7 @@ from cockpit.model import events as ev
 from cockpit.model.host_rates import Step, memory_use, step_between
 from cockpit.model.host_state import HostPoint, HostState, HostWindow, ProcessRow
 from cockpit.model.host_window import begun, widened
-from cockpit.model.hosts import HostFacts, HostReading, ProcessCounters
+from cockpit.model.hosts import HostFacts, HostReading, identity
 from cockpit.model.markers import mark
 from cockpit.model.parents import mark_restarts
 from cockpit.model.series import Deferred, replaced
@@ -119,18 +119,14 @@ def _point(step: Step | None, now: ev.HostSample) -> HostPoint:
     )
 
 
-def _identity(process: ProcessCounters) -> tuple[int, int]:
-    return process.pid, process.start
-
-
 def process_rows(old: HostReading | None, new: HostReading, facts: HostFacts) -> tuple[ProcessRow, ...]:
     """Rows in pid order; %CPU over the interval, or since the process began where it is younger than that."""
-    before = {_identity(process): process for process in old.processes} if old else {}
+    before = {identity(process): process for process in old.processes} if old else {}
     boot = new.wall - new.uptime
     rows = []
     for process in new.processes:
         age = max(0.0, new.uptime - process.start / facts.hz)
-        earlier = before.get(_identity(process))
+        earlier = before.get(identity(process))
         used = process.utime + process.stime
         span = age
         if earlier and old:

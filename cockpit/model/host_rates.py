@@ -20,6 +20,7 @@ from cockpit.model.hosts import (
     IoCounters,
     NetCounters,
     ProcessCounters,
+    identity,
 )
 
 KIB = 1024
@@ -92,12 +93,9 @@ class _Lives(NamedTuple):
 
 
 def _lives(old: Sequence[ProcessCounters], new: Sequence[ProcessCounters]) -> _Lives:
-    known = dict(zip(map(_identity, old), old, strict=True))
-    there = [(known.pop(identity, None), process) for identity, process in zip(map(_identity, new), new, strict=True)]
+    known = dict(zip(map(identity, old), old, strict=True))
+    there = [(known.pop(identity(process), None), process) for process in new]
     return _Lives(there, known.values())
-
-
-_identity = attrgetter("pid", "start")
 
 
 def cpu_spent(lives: _Lives, hz: int) -> tuple[float, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Literal
 
 import msgspec
@@ -150,6 +151,10 @@ class ProcessCounters(msgspec.Struct, frozen=True, array_like=True):
     rss: int
     shared: int
     command: str
+
+
+# What names a process for good.
+identity = attrgetter("pid", "start")
 
 
 class HostReading(msgspec.Struct, frozen=True, kw_only=True):

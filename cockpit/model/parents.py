@@ -8,14 +8,12 @@ a change made from here has that change's marker and no other.
 
 from __future__ import annotations
 
-from operator import attrgetter
-
 import msgspec
 from msgspec.structs import replace
 
 from cockpit.model import events as ev
 from cockpit.model.host_state import HostState, ParentProcess, StatusPane
-from cockpit.model.hosts import HostReading, ProcessCounters
+from cockpit.model.hosts import HostReading, ProcessCounters, identity
 from cockpit.model.markers import mark
 from cockpit.model.state import Marker, State
 
@@ -69,7 +67,7 @@ def _changed_between(state: State, host: str, since: float, until: float) -> boo
 
 
 def _follow(host: HostState, reading: HostReading, hz: int) -> _Seen:
-    there = set(map(_identity, reading.processes))
+    there = set(map(identity, reading.processes))
     known = {(parent.pid, parent.start) for parent in host.parents}
     parents = [replace(parent, gone=(parent.pid, parent.start) not in there) for parent in host.parents]
     restarts = []
@@ -92,6 +90,3 @@ def _parents(reading: HostReading) -> list[ProcessCounters]:
     found = [process for process in reading.processes if process.pid in with_children and process.stat[:1] != "Z"]
     pids = {process.pid for process in reading.processes} if found else set()
     return [process for process in found if process.ppid not in pids]
-
-
-_identity = attrgetter("pid", "start")
