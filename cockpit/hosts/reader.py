@@ -80,8 +80,9 @@ function begin(number, what, own) {
   tick++
   busy = number
   shell = "./" own
-  there = ""; batch = ""; listed = 0
-  if (what == "all") { split("", stat); split("", statm); split("", title); split("", still) }
+  there = ""; batch = ""
+  if (whole) list = ""
+  if (what == "all") { placed = ""; split("", stat); split("", statm); split("", title); split("", still) }
   if (tick % every == 1) { sort_disks(); see_hiding() }
   put("")
   put("#cockpit begin " number)
@@ -91,22 +92,61 @@ function begin(number, what, own) {
   say_system()
 }
 
-function finish() {
+# Adds a process to the list, by parts: a long text is dear to add to.
+function enlist(pid) {
+  part = part " " pid
+  if (length(part) > 4000) { list = list part; part = "" }
+}
+
+function finish(   i) {
+  list = list part; part = ""
+  if (list != placed) place()
+  for (i = 1; i <= listed; i++) if (rest[i] != "" && rests(i)) add(i); else look(i)
   if (batch != "") say_titles()
   put("#cockpit there" there)
   put("#cockpit end " busy)
   print substr(out, 2); out = ""
   fflush()
   busy = ""
+}
+
+# Lays the listed processes out: number, what to print, where to look, what that said. mawk finds a place in what
+# split() made at once; for a key of any other array it searches, and that for each process in each tick.
+function place(   i, pid) {
+  placed = list
+  listed = split(list, pids, " ")
+  split(list, name, " "); split(list, path, " "); split(list, rest, " ")
+  for (i = 1; i <= listed; i++) {
+    pid = pids[i] += 0
+    path[i] = name[i] "/schedstat"
+    rest[i] = (pid in still) ? still[pid] : ""
+    if (!(pid in seen)) { known++; met[pid] = tick }
+    seen[pid] = tick
+  }
   if (listed < known) forget_the_gone()
 }
 
-function look(pid) {
-  listed++
-  if (!(pid in seen)) { known++; met[pid] = tick }
-  seen[pid] = tick
-  if (pid in head) say_process(pid)
-  else if (tick - met[pid] < 3 || (tick + pid) % (tick - met[pid] < seldom ? every : seldom) == 0) meet(pid)
+# Whether that is a process, and not known: threads have their numbers from the same row.
+function born(pid,   path, line) {
+  if (pid in seen) return 0
+  path = pid "/status"
+  while ((getline line < path) > 0) if (line ~ /^Tgid:/) break
+  close(path)
+  return line == "Tgid:\t" pid
+}
+
+# Whether one that rested did not run since; in turn it is looked at all the same.
+function rests(i,   line, got) {
+  if ((tick + pids[i]) % seldom == 0) return 0
+  got = (getline line < path[i])
+  close(path[i])
+  return got > 0 && line == rest[i]
+}
+
+function look(i,   pid) {
+  pid = pids[i]
+  if (pid in head) say_process(pid, i)
+  else if (tick - met[pid] < 3 || (tick + pid) % (tick - met[pid] < seldom ? every : seldom) == 0) meet(pid, i)
 }
 
 function wanted(pid,   path, comm, got) {
@@ -116,18 +156,18 @@ function wanted(pid,   path, comm, got) {
   return got > 0 && (comm == pattern || (regex != "" && comm ~ regex))
 }
 
-function meet(pid) {
+function meet(pid, i) {
   if (!wanted(pid)) return
   head[pid] = ""
-  say_process(pid)
+  say_process(pid, i)
 }
 
-function say_process(pid,   path, line, got, turn, slow, ran, named) {
+function say_process(pid, i,   path, line, got, turn, slow, ran, named) {
   slow = (tick + pid) % seldom == 0
+  rest[i] = ""
   if (pid in still) {
     ran = run_time(pid)
-    if (ran == still[pid] && !slow) { add(pid); return }
-    stir(pid)
+    if (ran != still[pid]) stir(pid)
   }
   path = pid "/stat"
   got = (getline line < path)
@@ -147,14 +187,14 @@ function say_process(pid,   path, line, got, turn, slow, ran, named) {
     put("/proc/" path ":" line)
   }
   else {
-    if (timed && single(pid)) still[pid] = ran; else delete still[pid]
-    if (!turn) { add(pid); return }
+    if (timed && single(pid)) still[pid] = rest[i] = ran; else delete still[pid]
+    if (!turn) { add(i); return }
   }
   say_memory(pid)
   if (turn) delete moved[pid]
-  if (named || (nuls ? turn : tick % seldom == 0)) see_title(pid)
+  if (named || !(pid in title) || (nuls ? turn : tick % seldom == 0)) see_title(pid)
   if (slow && (pid in stirred || (tick + pid) % (3 * seldom) == 0)) say_shares(pid)
-  add(pid)
+  add(i)
 }
 
 # It did something: what it has of memory is read in turn.
@@ -165,8 +205,7 @@ function stir(pid) {
 
 # How long it ran and how often, as the scheduler has it; `none` where the kernel does not count that.
 function run_time(pid,   path, line) {
-  if (!(pid in schedstat)) schedstat[pid] = pid "/schedstat"
-  path = schedstat[pid]
+  path = pid "/schedstat"
   if ((getline line < path) <= 0 || line == "0 0 0") line = "none"
   close(path)
   return line
@@ -188,8 +227,8 @@ function say_shares(pid,   path, line) {
   close(path)
 }
 
-function add(pid) {
-  there = there " " pid
+function add(i) {
+  there = there " " name[i]
   if (length(there) > 4000) { put("#cockpit there" there); there = "" }
 }
 
@@ -201,6 +240,7 @@ function say_memory(pid,   path, line) {
 
 function see_title(pid,   path, line, more, n) {
   if (!nuls) {
+    title[pid] = title[pid]
     batch = batch " " pid "/cmdline"
     if (length(batch) > 4000) say_titles()
     return
@@ -238,15 +278,20 @@ function say_titles(   command, line, at, pid, found) {
 
 function forget(pid) {
   delete head[pid]; delete stat[pid]; delete statm[pid]; delete title[pid]; delete still[pid]; delete moved[pid]
-  delete stirred[pid]; delete schedstat[pid]
+  delete stirred[pid]
 }
 
 function forget_the_gone(   pid) {
   for (pid in seen) if (seen[pid] != tick) { forget(pid); delete met[pid]; delete seen[pid]; known-- }
 }
 
-# A word a line: `tick NUMBER WHAT OWN`, the processes there are, `end`.
-/[0-9]/ { if (busy != "") look($0 + 0); next }
-/tick/ { getline number; getline what; getline own; begin(number + 0, bare(what), bare(own)); next }
+# A word a line: `list NUMBER WHAT OWN`, the processes there are, `end`; or `more …`, what may be new ones, `end`.
+/[0-9]/ { if (busy != "" && (whole || born($0 + 0))) enlist($0 + 0); next }
+/list|more/ {
+  whole = /list/
+  getline number; getline what; getline own
+  begin(number + 0, bare(what), bare(own))
+  next
+}
 /end/ { if (busy != "") finish() }
 """

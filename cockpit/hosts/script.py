@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from cockpit.hosts.pattern import is_pattern, regular
 from cockpit.hosts.reader import READER, ROUND, SLOW_ROUND
 
+# So many numbers of processes are tried one by one; where more were given in two ticks, all are listed.
+FEW = 64
 # The kernel keeps no more of a process's name.
 COMM_BYTES = 15
 # Where lines are cut.
@@ -60,7 +62,7 @@ if command -v awk >/dev/null; then
   export pattern regex nuls
   if [ "$nuls" ] || [ "$zeros" = 1 ]; then
     IFS= read -r me < /proc/$$/comm
-    case $(cd /proc; printf '%s\n' tick 0 all 1 "$$" end | pattern=$me awk $interactive "$reader" 2>/dev/null) in
+    case $(cd /proc; printf '%s\n' list 0 all 1 "$$" end | pattern=$me awk $interactive "$reader" 2>/dev/null) in
       *"/$$/cmdline:"*'#cockpit end 0'*) awks=y ;;
     esac
   fi
@@ -70,15 +72,44 @@ tell_clock() {
   printf '#cockpit clock %s\n' "$(date +%s.%N)"
 }
 
-# Hands awk each tick with the processes there are.
+# Hands awk each tick. Listing /proc is dear: in most ticks it is told only the numbers given since the tick before the
+# last (one that was just being made then is tried twice). The last one given is in loadavg, which counts only where it
+# speaks of the namespace that /proc shows.
 beat() {
   cd /proc
   IFS=' ' read -r me rest < /proc/self/stat
-  pids='[0-9]*'
-  [ "$watch" ] || pids=
+  last=$me
+  see_last
+  counts= listed=
+  few "$me" "$last" 1000 && counts=y
   while read -r number what bytes; do
-    if [ "$number" = clock ]; then tell_clock >&3; else ask tick "$number" "$what" "$me" $pids end; fi
+    if [ "$number" = clock ]; then tell_clock >&3
+    elif [ "$watch" ]; then ask_processes
+    else ask list "$number" "$what" "$me" end
+    fi
   done
+}
+
+ask_processes() {
+  see_last
+  if [ "$what$counts$listed" = changesyy ] && [ $((number % @ROUND@)) != 0 ] && few "$since" "$last" @FEW@; then
+    given=
+    while [ "$since" -lt "$last" ]; do given="$given $((since += 1))"; done
+    ask more "$number" "$what" "$me" $given end
+  else
+    ask list "$number" "$what" "$me" [0-9]* end
+    listed=y
+  fi
+}
+
+see_last() {
+  since=$before before=$last last=0
+  IFS=' ' read -r rest rest rest rest last < loadavg
+}
+
+# Whether it is so few numbers from one to the other, that began not anew between them.
+few() {
+  [ "$1" -le "$2" ] && [ $(($2 - $1)) -le "$3" ]
 }
 
 # A word a line, each of 8 bytes so that none lies across two blocks, and blanks until the last block is full.
@@ -169,7 +200,7 @@ def script(processes: str | None) -> bytes:
     return _filled(SCRIPT, values | _NUMBERS).encode()
 
 
-_NUMBERS = {"BYTES": str(LINE_BYTES), "ROUND": str(ROUND), "SLOW_ROUND": str(SLOW_ROUND)}
+_NUMBERS = {"BYTES": str(LINE_BYTES), "ROUND": str(ROUND), "SLOW_ROUND": str(SLOW_ROUND), "FEW": str(FEW)}
 
 
 def _filled(text: str, values: Mapping[str, str]) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from cockpit.hosts.script import script
 from tests.hosts.conftest import TAG, Crowd, put_first, running
 
 MANY = 1000
@@ -33,9 +34,9 @@ async def test_reading_begins_anew_where_awk_gave_up(
     given_up = tmp_path / "given-up"
     script = f"""#!/bin/sh
     rest() {{ sed -u '/{last_line}/q'; }}
-    case $* in *forget_the_gone*) [ -e {given_up} ] || {{ read -r tick; read -r number; case $number in
+    case $* in *forget_the_gone*) [ -e {given_up} ] || {{ read -r word; read -r number; case $number in
       2) : >{given_up}; rest >/dev/null; {end};;
-      *) {{ printf '%s\\n' tick $number; rest; }} | {real} "$@"; exit 2;; esac; }} ;; esac
+      *) {{ printf '%s\\n' $word $number; rest; }} | {real} "$@"; exit 2;; esac; }} ;; esac
     exec {real} "$@"
     """
     put_first(tmp_path / "bin", monkeypatch, awk=script)
@@ -67,3 +68,19 @@ async def test_more_processes_than_a_block_holds(host_shell: str, sleepers: int)
         readings = [await probe.read() for _ in range(3)]
     for reading in readings:
         assert sum(row.ppid == sleepers for row in reading.processes) == MANY
+
+
+def test_a_frame_of_all_tells_those_that_rest_too(host_shell: str, crowd: Crowd) -> None:
+    """After a frame that was lost on its way; in a frame of changes they are only named."""
+    pid = crowd.start(f"{TAG}-rests", "title").pid
+    with subprocess.Popen(["sh", "-s"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as shell:
+        assert shell.stdin and shell.stdout
+        shell.stdin.write(script(f"{TAG}-rests"))
+        shell.stdin.flush()
+        while shell.stdout.readline() != b"#cockpit ready\n":
+            pass
+        shell.stdin.write(b"".join(b"%d changes\n" % number for number in range(1, 7)) + b"7 all\n")
+        shell.stdin.close()
+        told = shell.stdout.read().decode()
+    for file in ("stat", "statm", "cmdline"):
+        assert f"/proc/{pid}/{file}:" in told.partition("#cockpit begin 7\n")[2]
