@@ -32,9 +32,10 @@ from tests.bench.table import Bar, at_least, at_most, neighbours, show
 PROCESSES = 200
 WATCHED_AT_LEAST = 100
 NAME = "bench-worker"
-# As many ticks as the probe takes to read everything of every process once; what comes before is its beginning.
-TICKS = SLOW_ROUND
-START = 5
+# Of a process at rest the probe reads some in every third slow round only: so long a period holds all that it does, as
+# often as it does it. What comes before is its beginning, in which it reads all of everything.
+TICKS = 3 * SLOW_ROUND
+START = SLOW_ROUND + 5
 BAR_OF_TOP = 0.5
 BAR_SHARE = 0.5  # per cent of a core at one tick a second
 
