@@ -28,7 +28,8 @@ demo: setup ## open the cockpit on an embedded web server and SSH host
 
 test: check ## set up and run all tests (as root on Debian with the lab's real servers; LAB=0 leaves them out)
 	@if [ "$(LAB)" != 0 ]; then sh tests/lab/install; fi
-	@$(BIN)/python -m pytest -m 'not alone' --numprocesses 3 --dist loadfile --no-loadscope-reorder
+	@$(BIN)/python -m pytest -m 'not alone and not lab' --numprocesses 3 --dist loadfile --no-loadscope-reorder
+	@LAB=$(LAB) $(BIN)/python -m pytest -m 'lab and not alone' --numprocesses 3 --dist loadfile --no-loadscope-reorder
 	@LAB=$(LAB) $(BIN)/python -m pytest -m alone
 
 check: setup ## lint, types and import contracts

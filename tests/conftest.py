@@ -17,10 +17,24 @@ settings.load_profile("cockpit")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# What has the machine to itself: `make test` runs the rest side by side first.
-ALONE = [Path(__file__).parent / folder for folder in ("lab", "load/truth")]
+TESTS = Path(__file__).parent
+LAB = TESTS / "lab"
+# What measures, or counts what is on the machine, has it to itself. `make test` runs the rest side by side first, and
+# then those tests of the lab that mostly wait for servers, a few at a time.
+ALONE = [TESTS / "load" / "truth"] + [
+    LAB / f"test_{name}.py" for name in ("agreement", "lab", "parity", "spare_servers", "studies")
+]
 # The files that take longest begin first, so that no worker is left with one of them at the end.
-LONG = ("test_ascii.py", "test_bindings.py", "test_runner.py", "test_hostile.py", "test_updates.py", "test_kinds.py")
+LONG = (
+    "test_transaction_faults.py",
+    "test_knobs.py",
+    "test_ascii.py",
+    "test_bindings.py",
+    "test_runner.py",
+    "test_hostile.py",
+    "test_updates.py",
+    "test_kinds.py",
+)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -38,6 +52,8 @@ def state_of_its_own() -> Iterator[None]:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if any(item.path.is_relative_to(folder) for folder in ALONE):
+        if item.path.is_relative_to(LAB):
+            item.add_marker("lab")
+        if any(item.path.is_relative_to(place) for place in ALONE):
             item.add_marker("alone")
     items.sort(key=lambda item: item.path.name not in LONG)

@@ -26,8 +26,6 @@ from tests.lab.agreement import (
 from tests.lab.lab import Host
 from tests.lab.services import HELLO
 
-pytestmark = pytest.mark.lab
-
 
 @pytest.fixture
 def steady_web1(fresh_web1: Host) -> Iterator[Host]:

@@ -14,8 +14,6 @@ from cockpit.model.hosts import HostConfig
 from tests.hosts.test_asking import PASSPHRASE, PASSWORD, Person
 from tests.lab.lab import Host, Lab
 
-pytestmark = pytest.mark.lab
-
 PID_FILE = "/run/sshd-asking.pid"
 OPTIONS = f"-p 2224 -o PasswordAuthentication=yes -o PidFile={PID_FILE}"
 

@@ -34,8 +34,6 @@ from tests.lab.lab import Host
 from tests.lab.test_transaction_faults import CHANGES, CONF, LOCK, STATE, said, tune
 from tests.tuning.conftest import until
 
-pytestmark = pytest.mark.lab
-
 ENABLED = "/etc/apache2/mods-enabled"
 HELD = "/tmp/level"
 COMMANDS = {"test": "apachectl -t", "reload": "apachectl graceful", "workers": "apache2"}

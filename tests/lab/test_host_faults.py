@@ -25,8 +25,6 @@ from tests.hosts.watching import Watch, watching
 from tests.lab.lab import Host, Lab
 from tests.lab.small_host import small_host
 
-pytestmark = pytest.mark.lab
-
 WEB1 = HostConfig(name="web1", ssh="web1", processes="apache2", interval=0.2)
 HERE = HostConfig(name="here", interval=0.2)
 SSHD = "/usr/sbin/sshd -E /var/log/sshd.log"

@@ -20,8 +20,6 @@ from cockpit.model.events import AnyEvent, HostChanged, HostSample
 from cockpit.model.hosts import HostConfig
 from tests.lab.lab import Lab
 
-pytestmark = pytest.mark.lab
-
 DEADLINE = 60.0
 WEB1 = HostConfig(name="web1", ssh="web1", processes="apache2", interval=0.2)
 

@@ -15,8 +15,6 @@ import pytest
 from tests.lab import throwaway
 from tests.lab.requirements import TABLE
 
-pytestmark = pytest.mark.lab
-
 INSTALL = TABLE.with_name("install")
 
 TOY = {

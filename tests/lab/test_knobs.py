@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-import pytest
-
 from cockpit.hosts.ssh import SshShell, connect
 from cockpit.model.hosts import HostConfig
 from cockpit.model.knobs import Knob, Option
@@ -17,8 +15,6 @@ from cockpit.tuning.tuner import Tuner
 from tests.lab import app1, proxy1, web1
 from tests.lab.lab import Host, Lab
 from tests.tuning.conftest import until
-
-pytestmark = pytest.mark.lab
 
 # Asks for a page of the host itself: no curl or wget has to be there.
 ASK = "exec 3<>/dev/tcp/127.0.0.1/{port}; printf 'GET {path} HTTP/1.0\\r\\nHost: x\\r\\n\\r\\n' >&3; cat <&3"

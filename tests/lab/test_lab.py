@@ -17,8 +17,6 @@ from tests.lab.keeper import REPOSITORY
 from tests.lab.lab import Host, Lab
 from tests.lab.services import PREFORK_CONF
 
-pytestmark = pytest.mark.lab
-
 
 def get(host: Host, path: str = "/hello.html") -> tuple[int, bytes]:
     connection = http.client.HTTPConnection(host.address, timeout=10)

@@ -15,8 +15,6 @@ from tests.lab.lab import Host, Lab
 from tests.lab.proxy1 import CONFIG, STORE_MOUNT
 from tests.lab.services import SMALL
 
-pytestmark = pytest.mark.lab
-
 Reply = tuple[int, http.client.HTTPMessage, bytes]
 SHOP = "/shop/quote"
 

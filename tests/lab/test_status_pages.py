@@ -25,8 +25,6 @@ from cockpit.model.state import State
 from tests.lab.app1 import STATUS_LOGIN, STATUS_PATH
 from tests.lab.lab import Host, Lab
 
-pytestmark = pytest.mark.lab
-
 DEADLINE = 60.0
 APACHE = StatusPage(kind="apache", url="http://localhost/server-status?auto")
 

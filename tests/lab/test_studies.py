@@ -8,15 +8,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.lab import web1
 from tests.lab.cpus import on_generator_cpu
 from tests.lab.keeper import REPOSITORY
 from tests.lab.lab import Host, Lab
 from tests.lab.services import PREFORK_CONF
-
-pytestmark = pytest.mark.lab
 
 LONGEST = 300.0  # seconds; far more than either takes
 

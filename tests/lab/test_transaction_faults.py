@@ -24,8 +24,6 @@ from cockpit.tuning.tuner import Tuner
 from tests.lab.lab import Host
 from tests.tuning.conftest import until
 
-pytestmark = pytest.mark.lab
-
 CONF = "/etc/apache2/mods-available/mpm_prefork.conf"
 SPARE = Knob(
     name="MaxSpareServers",

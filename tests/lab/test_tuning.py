@@ -20,8 +20,6 @@ from cockpit.tuning.tuner import Tuner
 from tests.lab.lab import Host, Lab
 from tests.tuning.conftest import until
 
-pytestmark = pytest.mark.lab
-
 WEB1 = HostConfig(name="web1", ssh="web1")
 ENABLED = "/etc/apache2/mods-enabled/mpm_prefork.conf"
 AVAILABLE = "/etc/apache2/mods-available/mpm_prefork.conf"

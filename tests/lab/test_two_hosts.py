@@ -2,14 +2,10 @@
 
 from pathlib import Path
 
-import pytest
-
 from cockpit.model.events import AnyEvent, HostSample
 from cockpit.session.recording.reader import Recording
 from tests.lab.lab import Host, Lab
 from tests.lab.two_hosts import record
-
-pytestmark = pytest.mark.lab
 
 RECORDING = Path(__file__).parents[1] / "recordings" / "two-hosts.cockpit"
 BOTH = {"web1": "apache2", "app1": "java"}
