@@ -79,14 +79,14 @@ PICTURES = (
 SESSION = (
     (14.0, (), "Load runs: requests a second and latency as they come, the server beside them", 3.0),
     (30.0, (), "Processes are born and die, the tail is long", 3.0),
-    (40.0, ("t",), "t  The settings in force, and what a change of each costs", 3.0),
-    (47.5, (), "A change: shaded from its request to its effect", 3.0),
-    (60.0, (), "In force: the load goes on, and a new row is counted", 3.0),
+    (55.0, ("t",), "t  The settings in force, and what a change of each costs", 3.0),
+    (62.5, (), "A change: shaded from its request to its effect", 3.0),
+    (80.0, (), "In force: the load goes on, and a new row is counted", 3.0),
     (-0.5, (), "Below the table: what it brought", 4.0),
     (-0.5, ("c",), "c  Every figure of it, with its interval", 4.0),
 )
 # Notes that somebody made afterwards: instant, text.
-NOTES = ((18.0, "first look at the process list"), (62.0, "births have stopped"))
+NOTES = ((18.0, "first look at the process list"), (80.0, "births have stopped"))
 # Pictures of the HTML report: name, width, height, whether dark.
 REPORTS = (("report-desk", 1200, 1500, False), ("report-phone", 390, 1500, True))
 # Lines of a study's outcome that a picture shows.
@@ -107,7 +107,7 @@ async def replayed() -> str:
         with Recording(path) as recording:
             for t, text in NOTES:
                 recording.annotate(t, text)
-            return await svg_at(recording, 71.0, (120, 40))
+            return await svg_at(recording, 90.0, (120, 40))
 
 
 async def moving() -> str:

@@ -192,10 +192,10 @@ async def test_enter_shows_the_screen_as_it_was_under_the_cursor() -> None:
             main(app).frame()
             await press(pilot, "e", "left_square_bracket", "left", "left")
             before = title(pilot)
-            assert "00:00:42" in before and "req/s" in before
+            assert "00:00:58" in before and "req/s" in before
             await press(pilot, "enter")
-            await until(pilot, lambda: "00:00:44" in text_of(app.screen.query_one(TopLine)))
-            await until(pilot, lambda: session.state.t < 45)
+            await until(pilot, lambda: "00:01:00" in text_of(app.screen.query_one(TopLine)))
+            await until(pilot, lambda: session.state.t < 61)
             main(app).frame()
             assert title(pilot).split("req/s")[0] == before.split("req/s")[0], "its seconds are whole"
             assert [marker.sign for marker in session.state.markers] == []
