@@ -129,6 +129,16 @@ def test_a_generator_that_is_saturated_where_it_is_faster_tells_the_least() -> N
     assert (worse.word, worse.at_least, brief(worse)[0]) == ("worse", True, "≤−23%")
 
 
+def test_a_faster_side_that_is_saturated_and_too_short_is_told_to_be_too_short() -> None:
+    """More time helps, so that is what must be said."""
+    short = saturated(msgspec.structs.replace(window(2, 16, rate=1300), going_on=True))
+    verdict = judge(BEFORE, short)
+    assert verdict.reason.startswith("too short to tell: 15 s after, needs ") and verdict.needs
+    assert verdict.doubts[0] == "generator saturated for 25 % of the time after: the server may be faster still"
+    slower = judge(BEFORE, saturated(window(2, 16, rate=700)))
+    assert slower.reason.endswith("it measures itself") and slower.needs is None
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [
