@@ -5,6 +5,8 @@ from __future__ import annotations
 # Frames within which a command line that changed (setproctitle) and a name that changed are seen; with an awk that
 # knows no NUL it takes a fork, so it is done seldom. So is the reading of what each process has of shared pages.
 ROUND, SLOW_ROUND = 10, 30
+# Of so many new processes a tick at most it is read what they have of shared pages.
+FIRST = 10
 
 # One process for as long as the probe lives: no fork, no exec for a tick. A process's line is sent when it differs
 # from the one sent before; `there` lists those that are still there. What the kernel says of memory in statm is read
@@ -80,7 +82,7 @@ function begin(number, what, own) {
   tick++
   busy = number
   shell = "./" own
-  there = ""; batch = ""
+  there = ""; batch = ""; parts = 0
   if (whole) list = ""
   if (what == "all") { placed = ""; split("", stat); split("", statm); split("", title); split("", still) }
   if (tick % every == 1) { sort_disks(); see_hiding() }
@@ -162,8 +164,9 @@ function meet(pid, i) {
   say_process(pid, i)
 }
 
-function say_process(pid, i,   path, line, got, turn, slow, ran, named) {
+function say_process(pid, i,   path, line, got, turn, slow, first, ran, named) {
   slow = (tick + pid) % seldom == 0
+  first = !(pid in parted) && tick - met[pid] > 1 && parts < @FIRST@
   rest[i] = ""
   if (pid in still) {
     ran = run_time(pid)
@@ -187,13 +190,13 @@ function say_process(pid, i,   path, line, got, turn, slow, ran, named) {
     put("/proc/" path ":" line)
   }
   else {
-    if (timed && single(pid)) still[pid] = rest[i] = ran; else delete still[pid]
-    if (!turn) { add(i); return }
+    if (timed && pid in parted && single(pid)) still[pid] = rest[i] = ran; else delete still[pid]
+    if (!turn && !first) { add(i); return }
   }
   say_memory(pid)
   if (turn) delete moved[pid]
   if (named || !(pid in title) || (nuls ? turn : tick % seldom == 0)) see_title(pid)
-  if (slow && (pid in stirred || (tick + pid) % (3 * seldom) == 0)) say_shares(pid)
+  if (first || slow && (pid in stirred || (tick + pid) % (3 * seldom) == 0)) say_shares(pid)
   add(i)
 }
 
@@ -218,9 +221,12 @@ function single(pid,   field) {
 }
 
 # A process's part of the pages it shares. The kernel walks all its pages for that, so it is asked seldom; one without
-# memory (defunct, or the kernel's own) has no answer. Of one that rests it is asked in every third such turn.
+# memory (defunct, or the kernel's own) has no answer. Of one that rests it is asked in every third such turn, and soon
+# of one that is new (not at once: it still takes pages for itself), but of few in a tick.
 function say_shares(pid,   path, line) {
   delete stirred[pid]
+  parted[pid] = 1
+  parts++
   if (statm[pid] == "" || statm[pid] ~ /^0 /) return
   path = pid "/smaps_rollup"
   while ((getline line < path) > 0) if (line ~ /^Pss:/) { put("/proc/" path ":" line); break }
@@ -278,7 +284,7 @@ function say_titles(   command, line, at, pid, found) {
 
 function forget(pid) {
   delete head[pid]; delete stat[pid]; delete statm[pid]; delete title[pid]; delete still[pid]; delete moved[pid]
-  delete stirred[pid]
+  delete stirred[pid]; delete parted[pid]
 }
 
 function forget_the_gone(   pid) {

@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Mapping
 
 from cockpit.hosts.pattern import is_pattern, regular
-from cockpit.hosts.reader import READER, ROUND, SLOW_ROUND
+from cockpit.hosts.reader import FIRST, READER, ROUND, SLOW_ROUND
 
 # So many numbers of processes are tried one by one; where more were given in two ticks, all are listed.
 FEW = 64
@@ -200,7 +200,13 @@ def script(processes: str | None) -> bytes:
     return _filled(SCRIPT, values | _NUMBERS).encode()
 
 
-_NUMBERS = {"BYTES": str(LINE_BYTES), "ROUND": str(ROUND), "SLOW_ROUND": str(SLOW_ROUND), "FEW": str(FEW)}
+_NUMBERS = {
+    "BYTES": str(LINE_BYTES),
+    "ROUND": str(ROUND),
+    "SLOW_ROUND": str(SLOW_ROUND),
+    "FEW": str(FEW),
+    "FIRST": str(FIRST),
+}
 
 
 def _filled(text: str, values: Mapping[str, str]) -> str:

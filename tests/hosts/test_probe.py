@@ -15,7 +15,7 @@ import pytest
 
 from cockpit.hosts.local import LocalShell
 from cockpit.hosts.probe import Probe
-from cockpit.hosts.script import LINE_BYTES, ROUND, SLOW_ROUND
+from cockpit.hosts.script import LINE_BYTES, ROUND
 from cockpit.model.errors import HostError
 from cockpit.model.hosts import HostConfig, HostReading, ProcessCounters
 from tests.hosts.conftest import TAG, Crowd, put_first, running, until
@@ -242,7 +242,7 @@ async def test_shared_pages_are_counted_by_parts(crowd: Crowd) -> None:
     gone.kill()
     await until(lambda: psutil.Process(gone.pid).status() == psutil.STATUS_ZOMBIE)
     async with running(f"{TAG}-pss") as probe:
-        readings = [await probe.read() for _ in range(SLOW_ROUND + 1)]
+        readings = [await probe.read() for _ in range(4)]
         alone = sum(psutil.Process(child.pid).memory_full_info().uss for child in children)
     assert readings[-1].pss is not None
     # How much is shared, and by how many, others on this machine have a say in.
