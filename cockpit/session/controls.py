@@ -30,11 +30,12 @@ class Action:
 
 @dataclass(frozen=True)
 class Preview:
-    """What a change would do on a host: its diff, as `diff -U0` prints it, and what it costs (see Cost)."""
+    """What a change would do on a host: its diff, as `diff -U0` prints it, what it costs (see Cost), and remarks."""
 
     host: str
     diff: str
     cost: str
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

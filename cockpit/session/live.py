@@ -136,11 +136,12 @@ class LiveControls:
     def __init__(self, source: LiveSource) -> None:
         self._source = source
         self.tuning = source.tuning
+        of_load = "Load: requests a second, as 2000/s" if source.load.plan.open else "Load: connections, as 40"
         self._always = (
             Action("toggle", ("space",), "start/stop", self._toggle),
             Action("more", ("plus",), "more load", self._more),
             Action("less", ("minus",), "less load", self._less, footer=False),
-            Action("load", ("equals_sign",), "set load", self._load, prompt="Load: 40 (connections) or 2000/s"),
+            Action("load", ("equals_sign",), "set load", self._load, prompt=of_load),
             Action("mark", ("m",), "mark", self._mark, prompt="Note for the timeline"),
             Action("undo", ("u",), "undo change", self._undo, footer=False),
         )

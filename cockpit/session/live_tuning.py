@@ -106,7 +106,7 @@ class LiveTuning:
             await self._tuner.prepare(self._remotes[host], host, assignments)
             for host, assignments in self._by_host(values).items()
         ]
-        return tuple(Preview(plan.host, plan.diff, plan.cost) for plan in plans)
+        return tuple(Preview(plan.host, plan.diff, plan.cost, plan.notes) for plan in plans)
 
     async def apply(self, values: Mapping[str, str | None], confirm_within: float | None = None) -> None:
         async with self._turn():

@@ -63,11 +63,12 @@ def plan_words(state: State, values: Mapping[str, str]) -> str:
 
 
 def preview_lines(previews: Sequence[Preview]) -> list[Line]:
-    """What a change would write, host by host, each with what it costs."""
+    """What a change would write, host by host, each with what it costs and what the server will make of it."""
     lines: list[Line] = []
     for preview in previews:
         if preview.diff:
             lines.append(((f"{neutral(preview.host)}, cost: {neutral(preview.cost)}", "strong"),))
+            lines += [((f"! {neutral(note)}", "warn"),) for note in preview.notes]
             lines += diff_lines(preview.diff)
         else:
             lines.append(((f"{neutral(preview.host)}: nothing to change, it has these values already", "dim"),))

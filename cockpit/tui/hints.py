@@ -63,6 +63,8 @@ def _of_verdict(scene: Scene, row: Segment, name: str) -> str:
         return f"{name} is judged: c shows how surely, and every figure"
     if row.end is None and verdict.needs is not None and math.isfinite(verdict.needs):
         return f"{name}: {math.ceil(verdict.needs)} s more of load to judge it; c: all figures"
+    if row.end is not None and verdict.needs is not None and scene.state.running is None:
+        return f"{name} had too little load to be judged: space runs more; c shows how much it takes"
     return f"{name} cannot be judged: c shows why, and every figure"
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from cockpit.model.errors import ChangeRefused
 from cockpit.model.knobs import Knob, Setting, costliest
-from cockpit.tuning import live, texts
+from cockpit.tuning import live, silent, texts
 from cockpit.tuning.applied import Applied, Edit, Switch
 from cockpit.tuning.files import HostFile, Replacement, sha256
 from cockpit.tuning.reading import Reading
@@ -100,7 +100,14 @@ def forward(host: str, found: Found, assignments: Sequence[tuple[Knob, str | Non
         assert setting is not None
         settings.append(setting)
     replacements = _replacements(found.files.values(), edited)
+    notes += _corrections(edits, edited)
     return Plan(host, tuple(settings), tuple(edits), tuple(switches), replacements, tuple(notes))
+
+
+def _corrections(edits: Iterable[Edit], edited: Mapping[str, bytes]) -> list[str]:
+    """What the server will take for another value without a word, each once."""
+    found = (silent.corrected(edit.knob, edited[edit.real]) for edit in edits)
+    return list(dict.fromkeys(note for note in found if note))
 
 
 def _switched(knob: Knob, old: str, value: str | None) -> tuple[Setting, Switch | None]:
@@ -168,6 +175,7 @@ def backward(applied: Applied, found: Found, originals: Mapping[str, bytes]) -> 
         switches.append(Switch(knob=switch.knob, old=is_now, new=switch.old))
         settings[switch.knob.name] = Setting(knob=switch.knob.name, old=is_now, new=switch.old)
     notes = _whole_files(applied, found, originals, edited)
+    notes += _corrections(edits, edited)
     edits.reverse()
     order = [setting.knob for setting in applied.settings if setting.knob in settings]
     kept = tuple(settings[name] for name in order)

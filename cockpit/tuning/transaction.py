@@ -18,9 +18,8 @@ import msgspec
 from msgspec.structs import replace
 
 from cockpit.model.errors import ChangeRefused, CockpitError
-from cockpit.model.knobs import Knob
 from cockpit.model.text import neutral
-from cockpit.tuning import files, live, pending, silent
+from cockpit.tuning import files, live, pending
 from cockpit.tuning.applied import About, Applied, FileChange, Switch
 from cockpit.tuning.effect import Effect, must_serve
 from cockpit.tuning.plan import Plan, value_in
@@ -105,17 +104,11 @@ async def _into_force(shell: Remote, plan: Plan, change: str, terms: Terms) -> A
         raise Failure(f"it did not come into force: {why}")
     notes = await _read_back(shell, plan, switches)
     await effect.listen()
-    notes += [note for edit in plan.edits if (note := _silently(plan, edit.real, edit.knob))]
     applied = _applied(plan, change, switches, (*plan.notes, *dict.fromkeys(notes), *effect.notes))
     await _approved(shell, change, terms)
     await pending.confirm(shell, change, msgspec.json.encode(applied), plan.undoes)
     terms.tell("confirmed")
     return applied
-
-
-def _silently(plan: Plan, real: str, knob: Knob) -> str:
-    text = next((r.data for r in plan.replacements if r.before.real == real), b"")
-    return silent.corrected(knob, text)
 
 
 async def _set(shell: Remote, plan: Plan, change: str, number: int, terms: Terms) -> Switch:

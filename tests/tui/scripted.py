@@ -19,7 +19,7 @@ from cockpit.tui.app import CockpitApp
 @dataclass
 class ScriptedTuning:
     """Answers with events, as the live one does. Cleared, `gate` holds every call back; `refuse` fails the next;
-    `notes` is what the server says of what is applied."""
+    `notes` is what the server makes of the values, told before and after."""
 
     source: ScriptedSource
     gate: asyncio.Event = field(default_factory=asyncio.Event)
@@ -41,7 +41,14 @@ class ScriptedTuning:
         if self.refuse:
             raise ChangeRefused(self.refuse)
         lines = [f"-{name} {knobs[name].value}\n+{name} {value}\n" for name, value in values.items()]
-        return (Preview("web1", f"--- conf\n+++ conf\n@@ -1 +1 @@\n{''.join(lines)}", "graceful"),)
+        return (
+            Preview(
+                "web1",
+                f"--- conf\n+++ conf\n@@ -1 +1 @@\n{''.join(lines)}",
+                "graceful",
+                (self.notes,) if self.notes else (),
+            ),
+        )
 
     async def apply(self, values: Mapping[str, str], confirm_within: float | None = None) -> None:
         self.calls.append(("apply", dict(values)))

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from cockpit.model import events as ev
+from cockpit.session.recording.reader import Recording
 from cockpit.tui.scene import AVERAGES
 from cockpit.tui.widgets.footer import Footer
 from cockpit.tui.widgets.runs import Runs, ends_with
 from tests.tui.driving import driven, main, plain, press, scene_of, shown, text_of
 from tests.tui.scenario import Scenario, plan, session_started
+
+RECORDING = Path(__file__).parents[1] / "recordings" / "spare-servers.cockpit"
 
 NARROW = (80, 24)
 EVENTS = Scenario(2).events(99.0)
@@ -79,8 +84,11 @@ def test_what_is_too_long_is_cut_at_a_whole_word() -> None:
 
 def test_a_doubt_is_said_once() -> None:
     rows = plain(Runs().draw(scene_of(Scenario().events(99)), 118, 14))[2:6]
-    assert rows[1].split()[-2:] == ["–", "gen!+"], "its verdict would say the same"
-    assert rows[3].split()[-3:] == ["≠", "load", "short"], "this one says another thing"
+    assert rows[1].split()[-2:] == ["short", "gen!+"], "the verdict says another thing"
+    assert rows[3].split()[-3:] == ["≠", "load", "short"], "and so does this one"
+    with Recording(RECORDING) as recording:
+        rows = plain(Runs().draw(scene_of(tuple(recording.events())), 118, 14))[2:7]
+    assert rows[2].split()[-2:] == ["–", "short"], "its verdict would say the same"
 
 
 def test_what_differs_plainly_is_told_as_that_and_why_it_is_no_verdict() -> None:

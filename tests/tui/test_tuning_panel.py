@@ -101,6 +101,13 @@ async def test_several_values_are_shown_as_a_diff_with_its_cost_and_then_applied
         assert [change.outcome for change in source.session.state.changes] == ["applied"]
 
 
+async def test_what_the_server_will_make_of_a_value_stands_above_its_diff() -> None:
+    async with opened() as (pilot, _, tuning):
+        tuning.notes = "Apache takes MaxSpareServers 10 for 31 without a word"
+        await press(pilot, *"30", "enter")
+        await until(pilot, lambda: "! Apache takes MaxSpareServers 10 for 31" in part(pilot, "plan"))
+
+
 async def test_another_value_is_shown_before_it_is_applied() -> None:
     async with opened() as (pilot, _, tuning):
         await press(pilot, *"30", "enter")

@@ -173,6 +173,13 @@ async def test_what_the_server_says_of_its_values_is_noted(server: Server, shell
     )
 
 
+async def test_what_the_server_will_make_of_its_values_is_known_before(server: Server, shell: Interfering) -> None:
+    plan = await Tuner().prepare(shell, "web1", [(server.knob(), "4")])
+    note = "Apache takes MaxSpareServers 4 for 6 without a word: it must be at least MinSpareServers + 1"
+    assert plan.notes == (note,)
+    assert (await Tuner().prepare(shell, "web1", [(server.knob(), "60")])).notes == ()
+
+
 async def test_a_server_that_is_not_well_before_is_left_alone(server: Server, shell: Interfering) -> None:
     async def probe() -> str:
         return "http://web1/ answers 404"

@@ -82,9 +82,17 @@ def _percentiles(row: Segment, width: int, height: int) -> list[Line]:
     header: Line = ((right("per cent", 10), "dim"), *((right(f"{name} ms", 16), "dim") for name, _ in parts))
     lines: list[Line] = [header]
     for percent in sorted(_PERCENTS[: max(1, height - 1)]):
-        figures = ((right(milliseconds(part.percentile(percent)) if part.count else "–", 16), "") for _, part in parts)
+        figures = ((right(_within(part, counts.service, percent, name), 16), "") for name, part in parts)
         lines.append(((right(f"{percent:g}", 10), "dim"), *figures))
     return lines
+
+
+def _within(part: Histogram, service: Histogram, percent: float, name: str) -> str:
+    """A part of the service time is never longer than all of it, of which it may be kept in wider buckets."""
+    if not part.count:
+        return "–"
+    found = part.percentile(percent)
+    return milliseconds(found if name == "response" else min(found, service.percentile(percent)))
 
 
 # Views of one row.
