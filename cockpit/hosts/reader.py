@@ -18,6 +18,7 @@ READER = r"""
 BEGIN {
   pattern = ENVIRON["pattern"]; regex = ENVIRON["regex"]; nuls = ENVIRON["nuls"]
   bytes = @BYTES@; every = @ROUND@; seldom = @SLOW_ROUND@
+  ran_at["self"] = "self/schedstat"
   timed = run_time("self") != "none"
 }
 
@@ -48,7 +49,7 @@ function say_system(   line) {
     if (line !~ /\|/) put("/proc/net/dev:" line)
   close("net/dev")
   say_all("self/stat")
-  say_all(shell "/stat")
+  say_all(shell)
 }
 
 # Which block devices are disks and which lie upon disks; looked up anew when the kernel lists others than before.
@@ -81,7 +82,8 @@ function bare(text) {
 function begin(number, what, own) {
   tick++
   busy = number
-  shell = "./" own
+  if (own != owner) { owner = own; shell = "./" own "/stat" }
+  batched = !nuls && tick % seldom == 0
   there = ""; batch = ""; parts = 0
   if (whole) list = ""
   if (what == "all") { placed = ""; split("", stat); split("", statm); split("", title); split("", still) }
@@ -120,12 +122,23 @@ function place(   i, pid) {
   split(list, name, " "); split(list, path, " "); split(list, rest, " ")
   for (i = 1; i <= listed; i++) {
     pid = pids[i] += 0
-    path[i] = name[i] "/schedstat"
-    rest[i] = (pid in still) ? still[pid] : ""
-    if (!(pid in seen)) { known++; met[pid] = tick }
+    if (!(pid in seen)) { known++; met[pid] = tick; find(pid) }
     seen[pid] = tick
+    path[i] = ran_at[pid]
+    rest[i] = (pid in still) ? still[pid] : ""
   }
   if (listed < known) forget_the_gone()
+}
+
+# The paths of a process's files, made once: mawk keeps every name that it opened for ever, but the same text only once.
+function find(pid) {
+  comm_at[pid] = pid "/comm"; stat_at[pid] = pid "/stat"; statm_at[pid] = pid "/statm"
+  ran_at[pid] = pid "/schedstat"; title_at[pid] = pid "/cmdline"; parts_at[pid] = pid "/smaps_rollup"
+}
+
+function lose(pid) {
+  delete comm_at[pid]; delete stat_at[pid]; delete statm_at[pid]
+  delete ran_at[pid]; delete title_at[pid]; delete parts_at[pid]
 }
 
 # Whether that is a process, and not known: threads have their numbers from the same row.
@@ -139,7 +152,7 @@ function born(pid,   path, line) {
 
 # Whether one that rested did not run since; in turn it is looked at all the same.
 function rests(i,   line, got) {
-  if ((tick + pids[i]) % seldom == 0) return 0
+  if (batched || (tick + pids[i]) % seldom == 0) return 0
   got = (getline line < path[i])
   close(path[i])
   return got > 0 && line == rest[i]
@@ -152,7 +165,7 @@ function look(i,   pid) {
 }
 
 function wanted(pid,   path, comm, got) {
-  path = pid "/comm"
+  path = comm_at[pid]
   got = (getline comm < path)
   close(path)
   return got > 0 && (comm == pattern || (regex != "" && comm ~ regex))
@@ -172,11 +185,12 @@ function say_process(pid, i,   path, line, got, turn, slow, first, ran, named) {
     ran = run_time(pid)
     if (ran != still[pid]) stir(pid)
   }
-  path = pid "/stat"
+  path = stat_at[pid]
   got = (getline line < path)
   close(path)
-  if (got <= 0) return
-  turn = slow || ((tick + pid) % every == 0 && pid in moved)
+  # What is not told to be there is forgotten at the other end too: should it come back, all of it is told anew.
+  if (got <= 0) { forget(pid); met[pid] = tick; return }
+  turn = slow || batched || ((tick + pid) % every == 0 && pid in moved)
   if (line != stat[pid]) {
     delete still[pid]
     stir(pid)
@@ -195,7 +209,7 @@ function say_process(pid, i,   path, line, got, turn, slow, first, ran, named) {
   }
   say_memory(pid)
   if (turn) delete moved[pid]
-  if (named || !(pid in title) || (nuls ? turn : tick % seldom == 0)) see_title(pid)
+  if (named || !(pid in title) || (nuls ? turn : batched)) see_title(pid)
   if (first || slow && (pid in stirred || (tick + pid) % (3 * seldom) == 0)) say_shares(pid)
   add(i)
 }
@@ -208,7 +222,7 @@ function stir(pid) {
 
 # How long it ran and how often, as the scheduler has it; `none` where the kernel does not count that.
 function run_time(pid,   path, line) {
-  path = pid "/schedstat"
+  path = ran_at[pid]
   if ((getline line < path) <= 0 || line == "0 0 0") line = "none"
   close(path)
   return line
@@ -228,7 +242,7 @@ function say_shares(pid,   path, line) {
   parted[pid] = 1
   parts++
   if (statm[pid] == "" || statm[pid] ~ /^0 /) return
-  path = pid "/smaps_rollup"
+  path = parts_at[pid]
   while ((getline line < path) > 0) if (line ~ /^Pss:/) { put("/proc/" path ":" line); break }
   close(path)
 }
@@ -239,7 +253,7 @@ function add(i) {
 }
 
 function say_memory(pid,   path, line) {
-  path = pid "/statm"
+  path = statm_at[pid]
   if ((getline line < path) > 0 && line != statm[pid]) { statm[pid] = line; put("/proc/" path ":" line) }
   close(path)
 }
@@ -251,7 +265,7 @@ function see_title(pid,   path, line, more, n) {
     if (length(batch) > 4000) say_titles()
     return
   }
-  path = pid "/cmdline"
+  path = title_at[pid]
   line = ""
   while (n++ < 1000 && length(line) < bytes && (getline more < path) > 0) line = line (n > 1 ? " " : "") more
   close(path)
@@ -288,7 +302,7 @@ function forget(pid) {
 }
 
 function forget_the_gone(   pid) {
-  for (pid in seen) if (seen[pid] != tick) { forget(pid); delete met[pid]; delete seen[pid]; known-- }
+  for (pid in seen) if (seen[pid] != tick) { forget(pid); lose(pid); delete met[pid]; delete seen[pid]; known-- }
 }
 
 # A word a line: `list NUMBER WHAT OWN`, the processes there are, `end`; or `more …`, what may be new ones, `end`.

@@ -81,7 +81,7 @@ beat() {
   last=$me
   see_last
   counts= listed=
-  few "$me" "$last" 1000 && counts=y
+  few "$me" "$last" @FEW@ && counts=y
   while read -r number what bytes; do
     if [ "$number" = clock ]; then tell_clock >&3
     elif [ "$watch" ]; then ask_processes

@@ -166,15 +166,13 @@ class Histogram:
     def percentile(self, percent: float) -> float:
         """Value (seconds) at or below which `percent` % of the values lie; 0 when empty.
 
-        The upper bound of its bucket, as HdrHistogram reports it, and never above the exact maximum, which is that of
-        the last bucket.
+        The upper bound of its bucket, as HdrHistogram reports it, and never above the exact maximum.
         """
         if not self.count:
             return 0.0
         rank = max(1, int(np.ceil(self.count * percent / 100 - 1e-9)))
         at = int(np.searchsorted(np.cumsum(self.counts), rank))
-        last = at == len(self.indices) - 1
-        return (self.max_ns if last else min(upper_bound(int(self.indices[at])), self.max_ns)) / 1e9
+        return min(upper_bound(int(self.indices[at])), self.max_ns) / 1e9
 
     @property
     def deviation(self) -> float:

@@ -91,8 +91,10 @@ def _within(part: Histogram, service: Histogram, percent: float, name: str) -> s
     """A part of the service time is never longer than all of it, of which it may be kept in wider buckets."""
     if not part.count:
         return "–"
-    found = part.percentile(percent)
-    return milliseconds(found if name == "response" else min(found, service.percentile(percent)))
+    found = part.max if percent == 100 else part.percentile(percent)
+    return milliseconds(
+        found if name == "response" else min(found, service.max if percent == 100 else service.percentile(percent))
+    )
 
 
 # Views of one row.
