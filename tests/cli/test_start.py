@@ -90,7 +90,7 @@ def _open_and_leave(folder: Path) -> None:
     with cockpit_on_a_terminal(folder) as terminal:
         terminal.until("aaa", "Is it?", "none yet")
         terminal.press("/aaa\r")
-        terminal.until("only with 'aaa'")
+        terminal.until("Esc shows all")
         terminal.press("\r")
         terminal.until("nothing has been sent yet")
         terminal.press("q")
@@ -106,7 +106,7 @@ def test_what_cannot_be_opened_is_said_on_the_start_screen(tmp_path: Path) -> No
     with cockpit_on_a_terminal(tmp_path) as terminal:
         terminal.until("aaa", "none yet")
         terminal.press("/aaa\r")
-        terminal.until("only with 'aaa'")
+        terminal.until("Esc shows all")
         profile.unlink()
         terminal.press("\r")
         terminal.until("no such profile")
