@@ -35,8 +35,14 @@ class _Parser(argparse.ArgumentParser):
         super().__init__(*args, **{"allow_abbrev": False, **settings})
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """What a command does not know is its own matter: its help is the one to be seen."""
+        """What a command does not know is its own matter: its help is the one to be seen.
+
+        argparse gives `names` the words before the first flag only; those behind a flag are added to them.
+        """
         options, unknown = self.parse_known_args(args, namespace)
+        if unknown and options.subcommand == "tune":
+            options.names += [text for text in unknown if not text.startswith("-")]
+            unknown = [text for text in unknown if text.startswith("-")]
         if unknown:
             self._refuse(f"unrecognized arguments: {' '.join(unknown)}", f"{self.prog} {options.subcommand}")
         return options
