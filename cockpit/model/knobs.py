@@ -69,6 +69,12 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.kind in FILE_KINDS or (self.kind == "sysctl" and bool(self.file))
 
     @property
+    def creates(self) -> bool:
+        """Whether a change may create its file: a `.conf` file of a `sysctl.d` directory."""
+        directory, _, name = self.file.rpartition("/")
+        return self.kind in ("keyvalue", "sysctl") and directory.endswith("/sysctl.d") and name.endswith(".conf")
+
+    @property
     def live(self) -> bool:
         """Whether its value is asked of the host itself and set by a command."""
         return self.kind not in FILE_KINDS

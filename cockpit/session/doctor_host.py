@@ -221,7 +221,7 @@ async def _value(remote: Remote, knob: Knob, real: dict[str, str]) -> Finding:
     """The knob's value; its file's real path is put down in `real`."""
     try:
         if knob.in_file:
-            file = await files.read(remote, knob.host, knob.file)
+            file = await files.read_of(remote, knob.host, knob)
             real[knob.file] = file.real
             value = plan.value_in(file, knob).value
         if knob.live:

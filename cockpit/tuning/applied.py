@@ -16,7 +16,8 @@ class ChangeFailed(CockpitError):
 
 
 class FileChange(msgspec.Struct, frozen=True, kw_only=True):
-    """A file that was written. `real` is what `file` leads to; `before` and `after` are SHA-256 of its bytes.
+    """A file that was written. `real` is what `file` leads to; `before` and `after` are SHA-256 of its bytes, or
+    scripts.ABSENT where there was, or is, no such file.
 
     `backup` is the original, on the same host.
     """

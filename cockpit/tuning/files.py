@@ -16,6 +16,7 @@ from typing import Literal, NamedTuple
 
 from cockpit.hosts.shell import Completed
 from cockpit.model.errors import ChangeRefused
+from cockpit.model.knobs import Knob
 from cockpit.model.text import neutral
 from cockpit.tuning import scripts
 from cockpit.tuning.reason import last_part
@@ -26,7 +27,10 @@ CHANGE_DIRECTORY = re.compile(r"/.*/cockpit[^/]*/changes/[0-9TZ]+-\w+", re.DOTAL
 
 
 class HostFile(NamedTuple):
-    """A file as it was read. `file` is the path that was asked for, `real` the one behind links."""
+    """A file as it was read. `file` is the requested path, `real` the one behind links.
+
+    A file that does not exist has no `data` and the `digest` scripts.ABSENT.
+    """
 
     host: str
     file: str
@@ -36,7 +40,8 @@ class HostFile(NamedTuple):
 
 
 class Replacement(NamedTuple):
-    """A file and the bytes to stand in its place; `number` names its copies in the change's directory."""
+    """A file and its new bytes, or its removal (`digest` is scripts.ABSENT); `number` names its copies in the change's
+    directory."""
 
     number: int
     before: HostFile
@@ -67,16 +72,42 @@ def sha256(data: bytes) -> str:
 
 async def read(shell: Remote, host: str, file: str) -> HostFile:
     """The file with its bytes. Raises ChangeRefused naming file and reason, HostError."""
+    return _host_file(host, file, await _read(shell, host, file))
+
+
+async def read_of(shell: Remote, host: str, knob: Knob) -> HostFile:
+    """The knob's file; one that a change may create need not exist."""
+    return await (read_if_present if knob.creates else read)(shell, host, knob.file)
+
+
+async def read_if_present(shell: Remote, host: str, file: str) -> HostFile:
+    """As `read`; a file that does not exist in an existing directory is one without bytes."""
+    done = await _read(shell, host, file)
+    if done.exit_status == scripts.MISSING:
+        real = _real(host, file, done.stdout.partition(b"\0")[0])
+        return HostFile(host, file, real, b"", scripts.ABSENT)
+    return _host_file(host, file, done)
+
+
+async def _read(shell: Remote, host: str, file: str) -> Completed:
     if not file.startswith("/") or neutral(file) != file:
         raise ChangeRefused(f"{host}:{neutral(file, 200)}: a knob's file is named by its whole path, from / on")
-    done = await run(shell, scripts.READ, file, str(MOST_BYTES))
+    return await run(shell, scripts.READ, file, str(MOST_BYTES))
+
+
+def _host_file(host: str, file: str, done: Completed) -> HostFile:
     if done.exit_status != 0:
         raise ChangeRefused(f"{host}:{file}: {why(done)}")
     path, _, data = done.stdout.partition(b"\0")
+    return HostFile(host, file, _real(host, file, path), data, sha256(data))
+
+
+def _real(host: str, file: str, path: bytes) -> str:
+    """The path behind links. Raises ChangeRefused where it cannot be shown as text."""
     real = path.decode("utf-8", "surrogateescape")
     if neutral(real) != real:
         raise ChangeRefused(f"{host}:{file}: it leads to a file whose name holds control characters or is no UTF-8")
-    return HostFile(host, file, real, data, sha256(data))
+    return real
 
 
 async def open_change(shell: Remote, host: str) -> str:
@@ -143,8 +174,15 @@ def backup(change: str, replacement: Replacement) -> str:
 
 
 def restore_by_hand(change: str, replacements: Sequence[Replacement]) -> str:
-    """The command that a person puts the originals back with."""
-    return "; ".join(f"cat {shlex.quote(backup(change, r))} > {shlex.quote(r.before.real)}" for r in replacements)
+    """The command that restores the originals by hand."""
+    return "; ".join(_restore_one(change, replacement) for replacement in replacements)
+
+
+def _restore_one(change: str, replacement: Replacement) -> str:
+    real = shlex.quote(replacement.before.real)
+    if replacement.before.digest == scripts.ABSENT:
+        return f"rm -f {real}"
+    return f"cat {shlex.quote(backup(change, replacement))} > {real}"
 
 
 async def run(shell: Remote, script: str, *arguments: str, input: bytes = b"", seconds: float = 30) -> Completed:

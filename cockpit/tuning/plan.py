@@ -13,6 +13,7 @@ from cockpit.tuning import live, silent, texts
 from cockpit.tuning.applied import Applied, Edit, Switch
 from cockpit.tuning.files import HostFile, Replacement, sha256
 from cockpit.tuning.reading import Reading
+from cockpit.tuning.scripts import ABSENT
 from cockpit.tuning.syntax import ConfigError
 
 _DIRECTIVE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
@@ -175,11 +176,12 @@ def backward(applied: Applied, found: Found, originals: Mapping[str, bytes]) -> 
         switches.append(Switch(knob=switch.knob, old=is_now, new=switch.old))
         settings[switch.knob.name] = Setting(knob=switch.knob.name, old=is_now, new=switch.old)
     notes = _whole_files(applied, found, originals, edited)
+    removed = _to_remove(applied, found, edited)
     notes += _corrections(edits, edited)
     edits.reverse()
     order = [setting.knob for setting in applied.settings if setting.knob in settings]
     kept = tuple(settings[name] for name in order)
-    replacements = _replacements(found.files.values(), edited)
+    replacements = _replacements(found.files.values(), edited, removed)
     return Plan(applied.host, kept, tuple(edits), tuple(switches), replacements, tuple(notes), applied.change)
 
 
@@ -190,12 +192,20 @@ def _whole_files(applied: Applied, found: Found, originals: Mapping[str, bytes],
     for change in applied.files:
         current = now.get(change.real)
         if current is None:
-            notes.append(f"{change.file} leads to another file now; only its directives were taken back")
+            notes.append(f"{change.file} leads to another file now; only the values of this change were undone")
         elif current.digest == change.after and sha256(originals.get(change.real, b"")) == change.before:
             edited[change.real] = originals[change.real]
+        elif change.before == ABSENT and (current.digest == change.after or not edited[change.real]):
+            edited[change.real] = b""
         elif sha256(edited[change.real]) != change.before:
-            notes.append(f"somebody else wrote {change.file} since; only its directives were taken back")
+            notes.append(f"{change.file} was written by others since; only the values of this change were undone")
     return notes
+
+
+def _to_remove(applied: Applied, found: Found, edited: Mapping[str, bytes]) -> frozenset[str]:
+    """The files that the change created and that hold nothing but its values."""
+    created = {change.real for change in applied.files if change.before == ABSENT}
+    return frozenset(real for real in created & {file.real for file in found.files.values()} if not edited[real])
 
 
 def _check(host: str, files: Mapping[str, HostFile], knobs: Sequence[Knob]) -> None:
@@ -213,21 +223,23 @@ def _check(host: str, files: Mapping[str, HostFile], knobs: Sequence[Knob]) -> N
         seen[place] = knob.name
 
 
-def _replacements(files: Iterable[HostFile], edited: Mapping[str, bytes]) -> tuple[Replacement, ...]:
+def _replacements(
+    files: Iterable[HostFile], edited: Mapping[str, bytes], removed: frozenset[str] = frozenset()
+) -> tuple[Replacement, ...]:
     """The files whose bytes change, each once however many names lead to it."""
     changed = {file.real: file for file in files if edited[file.real] != file.data}
     return tuple(
-        Replacement(number, file, edited[real], sha256(edited[real]))
+        Replacement(number, file, edited[real], ABSENT if real in removed else sha256(edited[real]))
         for number, (real, file) in enumerate(changed.items())
     )
 
 
 def _diff(replacement: Replacement) -> str:
-    file = replacement.before.file
-    before, after = (
-        data.decode("utf-8", "backslashreplace").splitlines() for data in (replacement.before.data, replacement.data)
-    )
-    return "".join(f"{line}\n" for line in difflib.unified_diff(before, after, file, file, n=0, lineterm=""))
+    name = replacement.before.file
+    sides = ((replacement.before.digest, replacement.before.data), (replacement.digest, replacement.data))
+    old, new = ("/dev/null" if digest == ABSENT else name for digest, _ in sides)
+    before, after = (data.decode("utf-8", "backslashreplace").splitlines() for _, data in sides)
+    return "".join(f"{line}\n" for line in difflib.unified_diff(before, after, old, new, n=0, lineterm=""))
 
 
 def _said(raw: bytes | None) -> str:

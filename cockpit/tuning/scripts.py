@@ -1,8 +1,9 @@
 """The sh programs that run on a host. Arguments are positional or quoted by shlex; content comes on stdin.
 
 They need a POSIX sh and coreutils (or busybox). Exit 4: refused, the reason is the last line on stderr; exit 5: a
-file is not as it was when it was read. `$change` is the directory of a change; `settled` in it is a link that names
-what ended it (`confirmed`, `undo-PID`, `dropped`): a link is made by one, whole, and on a full disk too.
+file is not as it was when it was read; exit 6: there is no such file. `absent` stands for the digest of no file.
+`$change` is the directory of a change; `settled` in it is a link that names what ended it (`confirmed`, `undo-PID`,
+`dropped`): a link is made by one, whole, and on a full disk too.
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ from collections.abc import Sequence
 
 REFUSED = 4
 FOREIGN = 5
+MISSING = 6
+# In place of a digest: there is no such file.
+ABSENT = "absent"
 
 HEAD = """
 LC_ALL=C; export LC_ALL
@@ -19,6 +23,8 @@ PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin; export PATH
 umask 077
 refuse() { printf '%s\\n' "$1" >&2; exit 4; }
 digest() { sha256sum <"$1" | cut -c1-64; }
+missing() { [ ! -e "$1" ] && [ ! -L "$1" ]; }
+matches() { if [ "$2" = absent ]; then missing "$1"; else [ "$(digest "$1")" = "$2" ]; fi; }
 """
 
 # Seconds since the host's start, whole; until when the host waits for the cockpit before it undoes the change.
@@ -30,10 +36,16 @@ renew() {
 }
 """
 
-# $1 file, $2 most bytes. Prints the path behind its links, NUL, the bytes.
+# $1 file, $2 most bytes. Prints the path behind its links, NUL, the bytes. Exit 6, with the path: the directory exists,
+# the file does not.
 READ = (
     HEAD
     + """
+if missing "$1" && directory=$(cd -- "${1%/*}/" 2>/dev/null && pwd -P); then
+    printf '%s/%s\\0' "${directory%/}" "${1##*/}"
+    echo 'No such file or directory' >&2
+    exit 6
+fi
 meta=$(stat -L -c '%F|%s' -- "$1") || exit 4
 case $meta in 'regular file|'* | 'regular empty file|'*) ;; *) refuse 'it is not a regular file' ;; esac
 [ "${meta##*|}" -le "$2" ] || refuse "it is larger than $2 bytes"
@@ -75,13 +87,18 @@ mktemp -d -- "$base/changes/$(date -u +%Y%m%dT%H%M%SZ)-XXXXXX" || exit 4
 )
 
 # $1 change directory, $2 number, $3 file behind links, $4 digest it had, $5 digest of stdin, $6 name of the backup.
-# Keeps the original and, beside it, what is to stand in its place.
+# Keeps the original and, beside it, the new content.
 STAGE = (
     HEAD
     + """
-cp -- "$3" "$1/$6" || exit 4
-[ "$(digest "$1/$6")" = "$4" ] || exit 5
+if [ "$4" = absent ]; then
+    missing "$3" || exit 5
+else
+    cp -- "$3" "$1/$6" || exit 4
+    [ "$(digest "$1/$6")" = "$4" ] || exit 5
+fi
 printf '%s\\t%s\\n' "$6" "$3" >>"$1/files" || exit 4
+[ "$5" != absent ] || exit 0
 cat >"$1/$2.new" || exit 4
 [ "$(digest "$1/$2.new")" = "$5" ] || refuse 'what was sent did not arrive whole; is the disk full?'
 """
@@ -89,11 +106,13 @@ cat >"$1/$2.new" || exit 4
 
 # prepare NUMBER FILE REAL WAS SOURCE BECOMES: a copy of REAL with its owner, mode and attributes, and SOURCE's bytes,
 # under a name that no wildcard for configuration files matches. swap: it takes REAL's place if REAL still is WAS.
+# WAS absent: REAL is created, mode 0644; BECOMES absent: REAL is removed.
 REPLACE = """
 temporary() { printf '%s/.cockpit-%s-%s' "${1%/*}" "${change##*/}" "$2"; }
 prepare() {
     at=$1 file=$2 real=$3 was=$4 source=$5 becomes=$6
     temp=$(temporary "$real" "$at")
+    case absent in "$was" | "$becomes") prepare_existence; return ;; esac
     [ "$(readlink -f -- "$file")" = "$real" ] || exit 5
     [ "$(digest "$real")" = "$was" ] || exit 5
     [ -w "$real" ] || refuse 'it is read-only for this user'
@@ -105,11 +124,24 @@ prepare() {
         refuse 'its owner and mode cannot be kept by this user'
     sync -- "$temp" 2>/dev/null || :
 }
+prepare_existence() {
+    matches "$real" "$was" || exit 5
+    [ -d "${real%/*}" ] || refuse 'its directory is gone'
+    [ -w "${real%/*}" ] || refuse 'its directory is read-only for this user'
+    [ "$was" = absent ] || return 0
+    cat -- "$source" >"$temp" && chmod 644 -- "$temp" || exit 4
+    [ "$(digest "$temp")" = "$becomes" ] || refuse 'it could not be written whole; is the disk full?'
+    sync -- "$temp" 2>/dev/null || :
+}
 swap() {
-    at=$1 real=$3 was=$4
+    at=$1 real=$3 was=$4 becomes=$6
     [ ! -L "$change/$barrier" ] || refuse 'the change was given up'
-    [ "$(digest "$real")" = "$was" ] || exit 5
-    mv -f -- "$(temporary "$real" "$at")" "$real" || exit 4
+    matches "$real" "$was" || exit 5
+    temp=$(temporary "$real" "$at")
+    if [ "$was" = absent ]; then ln -- "$temp" "$real" 2>/dev/null || exit 5
+    elif [ "$becomes" = absent ]; then rm -f -- "$real" || exit 4
+    else mv -f -- "$temp" "$real" || exit 4
+    fi
     printf 'did %s\\n' "$at"
 }
 clean() { rm -f -- "$(temporary "$3" "$1")"; }

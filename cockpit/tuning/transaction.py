@@ -144,7 +144,7 @@ async def _read_back(shell: Remote, plan: Plan, switches: tuple[Switch, ...]) ->
     """Holds what is there now against what was written; a remark for each file that somebody else wrote, and for each
     value that the host made another of."""
     after = {r.before.real: r.digest for r in plan.replacements}
-    now = {edit.knob.file: await files.read(shell, plan.host, edit.knob.file) for edit in plan.edits}
+    now = {edit.knob.file: await files.read_of(shell, plan.host, edit.knob) for edit in plan.edits}
     for edit in plan.edits:
         found = value_in(now[edit.knob.file], edit.knob)
         if found.raw != edit.new:

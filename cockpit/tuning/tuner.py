@@ -41,7 +41,7 @@ class Tuner:
         """The knob's value as the host has it; None: not set there. Raises ChangeRefused where that cannot be told."""
         if knob.live:
             return await _value(shell, knob)
-        return plan.value_in(await files.read(shell, knob.host, knob.file), knob).value
+        return plan.value_in(await files.read_of(shell, knob.host, knob), knob).value
 
     async def prepare(self, shell: Remote, host: str, assignments: Sequence[tuple[Knob, str | None]]) -> Plan:
         """What a change would do, with nothing touched."""
@@ -129,7 +129,7 @@ async def _value(shell: Remote, knob: Knob) -> str:
 
 async def _files(shell: Remote, host: str, knobs: Iterable[Knob]) -> dict[str, HostFile]:
     """The knobs' files, each read once, by the name that the knob has for it."""
-    return {name: await files.read(shell, host, name) for name in dict.fromkeys(knob.file for knob in knobs)}
+    return {file: await files.read_of(shell, host, knob) for file, knob in {knob.file: knob for knob in knobs}.items()}
 
 
 async def _originals(shell: Remote, applied: Applied) -> dict[str, bytes]:

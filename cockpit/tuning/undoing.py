@@ -185,8 +185,8 @@ quiet() {
     done 2>/dev/null
 }
 back() {
-    if [ "$(digest "$3")" = "$6" ]; then say "file $1 kept"; return; fi
-    reason=$({ prepare "$@" && swap "$@" >/dev/null && [ "$(digest "$3")" = "$6" ]; } 2>&1)
+    if matches "$3" "$6"; then say "file $1 kept"; return; fi
+    reason=$({ prepare "$@" && swap "$@" >/dev/null && matches "$3" "$6"; } 2>&1)
     status=$?
     touched=y
     if [ "$status" = 0 ]; then say "file $1 restored"; return; fi

@@ -212,7 +212,7 @@ async def test_undo_beside_another_editor_takes_back_the_value_alone(server: Ser
     server.other.write_bytes(b"# mine\nKeepAlive Off\nTimeout 7\n")
     undone = await Tuner().undo(shell, applied)
     assert server.bytes() == (PREFORK, b"# mine\nKeepAlive On\nTimeout 7\n")
-    assert undone.notes == (f"somebody else wrote {server.other} since; only its directives were taken back",)
+    assert undone.notes == (f"{server.other} was written by others since; only the values of this change were undone",)
 
 
 async def test_undo_of_a_value_that_somebody_else_changed_is_refused(server: Server, shell: Interfering) -> None:
