@@ -8,7 +8,7 @@ import signal
 from asyncio.subprocess import PIPE, Process, SubprocessStreamProtocol
 from contextlib import suppress
 
-from cockpit.hosts.shell import CHUNK, Completed, LineReader, Tail
+from cockpit.hosts.shell import CHUNK, Completed, LineReader, OutputTooLong, Tail, read_output
 from cockpit.hosts.wire import StreamWire
 from cockpit.model.errors import HostError
 
@@ -57,6 +57,19 @@ class _Command:
     def running(self) -> bool:
         return not self._exited.is_set()
 
+    async def communicate(self, input: bytes) -> tuple[bytes, bytes]:
+        """Write its input, read its output and wait for its end. Raises OutputTooLong."""
+        process = self.process
+        assert process.stdin and process.stdout and process.stderr
+        feeding = asyncio.ensure_future(_feed(process.stdin, input))
+        try:
+            printed = await read_output(process.stdout.read, process.stderr.read)
+            await process.wait()
+            return printed
+        finally:
+            feeding.cancel()
+            await asyncio.wait([feeding])
+
     def kill(self) -> None:
         """Kills it with the children that it has in its session, where it still runs."""
         if self.running:
@@ -68,6 +81,14 @@ class _Command:
         self.kill()
         await self._exited.wait()
         self._transport.close()
+
+
+async def _feed(stdin: asyncio.StreamWriter, data: bytes) -> None:
+    """Write all of a command's input; one that ended before does not need the rest."""
+    with suppress(BrokenPipeError, ConnectionResetError):
+        stdin.write(data)
+        await stdin.drain()
+    stdin.close()
 
 
 class LocalChannel:
@@ -136,9 +157,11 @@ class LocalShell:
         running = await self._start(command)
         try:
             async with asyncio.timeout(timeout):
-                stdout, stderr = await running.process.communicate(input)
+                stdout, stderr = await running.communicate(input)
         except TimeoutError:
             raise HostError(f"{self._name}: {command!r} took longer than {timeout:g} s") from None
+        except OutputTooLong as error:
+            raise HostError(f"{self._name}: {command!r} {error}") from None
         finally:
             await running.end()
         status = running.process.returncode

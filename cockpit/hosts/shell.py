@@ -12,6 +12,10 @@ LINE_LIMIT = 65536
 CHUNK = 65536
 # A connection over which nothing comes for so many seconds, not even answers to its keepalives, is given up.
 SILENCE = 8.0
+# Bytes that a command may print to its standard output and error; the largest that is read is a server's configuration.
+STDOUT_LIMIT, STDERR_LIMIT = 16 * 1024 * 1024, 1024 * 1024
+
+Read = Callable[[int], Awaitable[bytes]]
 
 
 class Completed(NamedTuple):
@@ -63,7 +67,10 @@ class Shell(Protocol):
     """A host's shell. All methods raise HostError when the host cannot be talked to."""
 
     async def run(self, command: str, *, input: bytes = b"", timeout: float = 30) -> Completed:  # noqa: ASYNC109
-        """Runs a shell command to its end. Raises HostError when it takes longer than `timeout` (s)."""
+        """Runs a shell command to its end.
+
+        Raises HostError when it takes longer than `timeout` (s), or prints more than STDOUT_LIMIT or STDERR_LIMIT bytes.
+        """
 
     async def open(self, command: str) -> Channel:
         """Starts a shell command that is talked to while it runs."""
@@ -78,10 +85,38 @@ class Shell(Protocol):
         """Ends what still runs and lets the connection go."""
 
 
+class OutputTooLong(Exception):
+    """A command printed more than it may; says how much that is."""
+
+
+async def read_output(stdout: Read, stderr: Read) -> tuple[bytes, bytes]:
+    """Read both streams to their ends. Raises OutputTooLong as soon as one of them exceeds its limit."""
+    reading = (
+        asyncio.ensure_future(_read_all(stdout, STDOUT_LIMIT, "to its standard output")),
+        asyncio.ensure_future(_read_all(stderr, STDERR_LIMIT, "to its standard error")),
+    )
+    try:
+        printed, complained = await asyncio.gather(*reading)
+        return printed, complained
+    finally:
+        for task in reading:
+            task.cancel()
+        await asyncio.wait(reading)
+
+
+async def _read_all(read: Read, limit: int, where: str) -> bytes:
+    held = bytearray()
+    while data := await read(CHUNK):
+        held += data
+        if len(held) > limit:
+            raise OutputTooLong(f"printed more than {limit // 1024 // 1024} MiB {where}")
+    return bytes(held)
+
+
 class LineReader:
     """Lines out of a stream of bytes, in bounded memory."""
 
-    def __init__(self, read: Callable[[int], Awaitable[bytes]], limit: int = LINE_LIMIT) -> None:
+    def __init__(self, read: Read, limit: int = LINE_LIMIT) -> None:
         self._read = read
         self._limit = limit
         self._lines: deque[bytes] = deque()
@@ -119,7 +154,7 @@ class Tail:
     # Seconds that the end of the stream may come after the end of the command's output.
     LAG = 0.5
 
-    def __init__(self, read: Callable[[int], Awaitable[bytes]]) -> None:
+    def __init__(self, read: Read) -> None:
         self.kept = b""
         self._read = read
         self._reading = asyncio.ensure_future(self._drain())

@@ -12,7 +12,7 @@ import asyncssh
 
 from cockpit.hosts.asking import Asker
 from cockpit.hosts.keyring import Keyring
-from cockpit.hosts.shell import Completed, LineReader, Tail
+from cockpit.hosts.shell import Completed, LineReader, OutputTooLong, Tail, read_output
 from cockpit.hosts.ssh_errors import reason
 from cockpit.hosts.ssh_login import Login
 from cockpit.hosts.ssh_settings import Destination, read_settings
@@ -87,16 +87,17 @@ class SshShell:
         try:
             async with asyncio.timeout(timeout):
                 process = await self._start(command)
-                stdout, stderr = await _talk(self._name, process.communicate(input))
-                await process.wait_closed()
+                stdout, stderr = await _talk(self._name, _communicate(process, input))
         except TimeoutError:
             raise HostError(f"{self._name}: {command!r} took longer than {timeout:g} s") from None
+        except OutputTooLong as error:
+            raise HostError(f"{self._name}: {command!r} {error}") from None
         finally:
             if process:
                 process.close()
         if process.returncode is None:
             raise HostError(f"{self._name}: connection lost while {command!r} ran")
-        return Completed(process.returncode, _bytes(stdout), _bytes(stderr))
+        return Completed(process.returncode, stdout, stderr)
 
     async def open(self, command: str) -> SshChannel:
         return SshChannel(self._name, await self._start(command))
@@ -194,5 +195,11 @@ async def _close(connections: Sequence[asyncssh.SSHClientConnection]) -> None:
             connection.abort()
 
 
-def _bytes(data: str | bytes | None) -> bytes:
-    return data.encode() if isinstance(data, str) else data or b""
+async def _communicate(process: asyncssh.SSHClientProcess[bytes], data: bytes) -> tuple[bytes, bytes]:
+    """Write its input, read its output and wait for its end. Raises OutputTooLong."""
+    if data:
+        process.stdin.write(data)
+    process.stdin.write_eof()
+    printed = await read_output(process.stdout.read, process.stderr.read)
+    await process.wait_closed()
+    return printed

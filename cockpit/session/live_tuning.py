@@ -33,6 +33,8 @@ from cockpit.tuning.tuner import Tuner
 
 # What is said of a change that was only made to be measured.
 TAKEN_BACK = "taken back as planned"
+# Bytes that a look of a study may print: each is recorded whole.
+LOOK_LIMIT = 256 * 1024
 
 
 class LiveTuning:
@@ -73,11 +75,16 @@ class LiveTuning:
         return self._flips.words if self._flips else ""
 
     async def look(self, host: str, command: str, seconds: float = 30.0) -> str:
-        """What a command prints on the host. Raises HostError, ChangeRefused with what it says when it fails."""
+        """What a command prints on the host, at most LOOK_LIMIT bytes.
+
+        Raises HostError, or ChangeRefused with the command's own words when it fails.
+        """
         done = await self._remotes[host].run(command, timeout=seconds)
         if done.exit_status != 0:
             silent = f"it failed without a word (exit status {done.exit_status})"
             raise ChangeRefused(f"{host}: {useful_line(done.stderr, done.stdout) or silent}")
+        if len(done.stdout) > LOOK_LIMIT:
+            raise ChangeRefused(f"{host}: the look printed more than {LOOK_LIMIT // 1024} KiB; have it print less")
         return done.stdout.decode("utf-8", "replace").rstrip("\n")
 
     async def read(self, names: Collection[str]) -> dict[str, str | None]:

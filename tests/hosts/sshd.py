@@ -104,9 +104,9 @@ class Sshd:
         self._connections.clear()
         for command in self.commands:
             _end(command)
-            await command.wait()
-            # What nobody took of its output keeps its pipe open.
+            # What nobody took of its output keeps its pipe open, and the wait would have no end.
             command._transport.close()  # type: ignore[attr-defined]
+            await command.wait()
 
     def cut(self) -> None:
         """Cuts all connections, as a network does; what they run is not ended by it, and new ones are taken."""

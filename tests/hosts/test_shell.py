@@ -40,6 +40,27 @@ async def test_run_that_takes_too_long_is_given_up(shell: Shell) -> None:
         await shell.run("sleep 1000", timeout=0.2)
 
 
+@pytest.mark.parametrize(
+    ("command", "problem"),
+    [
+        ("yes", r"'yes' printed more than 16 MiB to its standard output"),
+        ("yes >&2", r"'yes >&2' printed more than 1 MiB to its standard error"),
+    ],
+)
+async def test_run_kills_a_command_that_prints_too_much(shell: Shell, command: str, problem: str) -> None:
+    with pytest.raises(HostError, match=problem):
+        await shell.run(command, timeout=120)
+    assert (await shell.run("echo next")).stdout == b"next\n"
+
+
+async def test_run_without_input_ends_a_command_that_reads(shell: Shell) -> None:
+    assert (await shell.run("cat", timeout=120)).exit_status == 0
+
+
+async def test_run_does_not_mind_a_command_that_leaves_its_input_unread(shell: Shell) -> None:
+    assert (await shell.run("exit 3", input=b"x" * 10_000_000, timeout=120)).exit_status == 3
+
+
 async def test_commands_of_one_shell_run_side_by_side(shell: Shell) -> None:
     first, second = await shell.open("cat"), await shell.open("exec sed -u s/a/b/")
     await first.write(b"a 1\n")
