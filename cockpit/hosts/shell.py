@@ -69,7 +69,7 @@ class Shell(Protocol):
     async def run(self, command: str, *, input: bytes = b"", timeout: float = 30) -> Completed:  # noqa: ASYNC109
         """Runs a shell command to its end.
 
-        Raises HostError when it takes longer than `timeout` (s), or prints more than STDOUT_LIMIT or STDERR_LIMIT bytes.
+        Raises HostError when it takes longer than `timeout` (s) or prints more than STDOUT_LIMIT, STDERR_LIMIT bytes.
         """
 
     async def open(self, command: str) -> Channel:
