@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 from argparse import Namespace
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any
@@ -27,7 +27,8 @@ from cockpit.model.knobs import Knob
 from cockpit.model.text import escaped, neutral
 from cockpit.profiles.plan import Wrong, checked_url
 from cockpit.profiles.profile import Profile
-from cockpit.tuning.applied import Applied, Past
+from cockpit.tuning import history
+from cockpit.tuning.applied import Applied, Past, PastState, name_of
 from cockpit.tuning.plan import Plan
 from cockpit.tuning.probing import probe_of
 from cockpit.tuning.remote import Following, Remote, privileged
@@ -35,6 +36,8 @@ from cockpit.tuning.terms import Approval, Watch
 from cockpit.tuning.tuner import Tuner
 
 Assignments = list[tuple[Knob, str | None]]
+# How many names these take.
+_MOST_NAMES = {"list": 0, "history": 0, "actions": 0, "undo": 1}
 
 
 def tune(options: Namespace) -> int:
@@ -52,8 +55,8 @@ def tune(options: Namespace) -> int:
     if options.action == "abab":
         _name_what(options, profile)
         return flip(options, profile)
-    if options.names and options.action in ("list", "undo", "history", "actions"):
-        raise UsageError(f"tune {options.action} takes no more: found {options.names[0]!r}")
+    if len(options.names) > _MOST_NAMES.get(options.action, len(options.names)):
+        raise UsageError(f"tune {options.action}: unexpected {options.names[-1]!r}; see cockpit tune --help")
     if options.action in ("get", "set", "do"):
         _name_what(options, profile)
     asyncio.run(work[options.action](options, profile))
@@ -204,48 +207,84 @@ async def _change(options: Namespace, ways: _Ways, host: str, assignments: Assig
 
 
 async def _undo(options: Namespace, profile: Profile) -> None:
-    """Takes back the newest change of the profile's hosts that is in force; one that was left half done first."""
+    """Undoes the named change, else the newest one on the profile's hosts that is applied; one that was interrupted
+    first."""
     async with _ways(profile, options) as ways:
-        past = [one for one in await _pasts(ways, profile) if one[1].state in ("applied", "left half done")]
-        if not past:
-            raise ChangeRefused("nothing to undo: no change of this user is in force on the profile's hosts")
-        host, newest = next((one for one in past if one[1].state == "left half done"), past[0])
+        histories = await _histories(ways, profile)
+        if options.names:
+            host, past = history.named(_newest_first(histories), options.names[0])
+        else:
+            host, past = _next_to_undo(histories)
         telling = _Telling(options)
-        if newest.state == "left half done":
-            await ways.tuner.give_up(ways.to(host), host, newest)
+        if past.state == PastState.HALF_DONE:
+            await ways.tuner.give_up(ways.to(host), host, past)
             result = telling.result("put back", ())
             if not options.json:
-                tell(f"{host}: the change that was left half done is put back")
+                tell(f"{host}: {past.name}, left half done, is rolled back")
         else:
-            applied = await ways.tuner.kept(ways.to(host), host, newest)
+            history.check_newer(histories[host], past)
+            applied = await ways.tuner.kept(ways.to(host), host, past)
             result = await _told(telling, ways.tuner.undo(ways.to(host), applied, telling))
+            if not options.json:
+                print(
+                    f"{host}: {past.name} undone; `tune {options.profile} undo` undoes the one before", file=sys.stderr
+                )
     if options.json:
-        _tell_json([result])
+        _tell_json([result | {"undoes": past.name}])
 
 
-async def _pasts(ways: _Ways, profile: Profile) -> list[tuple[str, Past]]:
-    """The changes on the hosts that have knobs, the newest first."""
+def _next_to_undo(histories: Mapping[str, Sequence[Past]]) -> tuple[str, Past]:
+    """The newest of the hosts' next changes to undo. Raises ChangeRefused at the end of the history."""
+    found = [(host, past) for host, each in histories.items() if (past := history.next_to_undo(each))]
+    if not found:
+        hosts = ", ".join(histories)
+        raise ChangeRefused(f"nothing to undo: no change of this user is applied on {hosts or 'a host with knobs'}")
+    return max(found, key=lambda one: (one[1].state == PastState.HALF_DONE, one[1].about.when))
+
+
+async def _histories(ways: _Ways, profile: Profile) -> dict[str, list[Past]]:
+    """The changes on each host that has knobs, newest first."""
     hosts = dict.fromkeys(knob.host for knob in profile.knobs)
-    found = [(host, past) for host in hosts for past in await ways.tuner.history(ways.to(host), host)]
+    return {host: await ways.tuner.history(ways.to(host), host) for host in hosts}
+
+
+def _newest_first(histories: Mapping[str, Sequence[Past]]) -> list[tuple[str, Past]]:
+    found = [(host, past) for host, each in histories.items() for past in each]
     return sorted(found, key=lambda one: one[1].about.when, reverse=True)
 
 
 async def _history(options: Namespace, profile: Profile) -> None:
     async with _ways(profile, options) as ways:
-        past = await _pasts(ways, profile)
+        past = _newest_first(await _histories(ways, profile))
     if options.json:
-        _tell_json([{"host": host, "state": one.state, **msgspec.to_builtins(one.about)} for host, one in past])
+        _tell_json([_past_row(host, one) for host, one in past])
     elif not past:
         tell("no changes yet")
     else:
         tell("\n".join(_past_line(host, one) for host, one in past))
 
 
+def _past_row(host: str, past: Past) -> dict[str, Any]:
+    return {
+        "name": past.name,
+        "host": host,
+        "state": past.state,
+        "undone_by": past.undone_by or None,
+        "undoes": name_of(past.about.undoes) or None,
+        "who": past.about.who,
+        "when": past.about.when,
+        "settings": [msgspec.to_builtins(setting) for setting in past.about.settings],
+        "directory": past.change,
+    }
+
+
 def _past_line(host: str, past: Past) -> str:
     when = datetime.fromtimestamp(past.about.when).strftime("%Y-%m-%d %H:%M:%S")
-    what = ", ".join(f"{s.knob} {s.old or 'unset'} → {s.new or 'unset'}" for s in past.about.settings)
-    undo = "undo: " if past.about.undoes else ""
-    return neutral(f"{when}  {host}  {past.about.who}  {undo}{what}  {past.state}")
+    settings = [f"{s.knob} {s.old or 'unset'} → {s.new or 'unset'}" for s in past.about.settings]
+    what = ", ".join(settings) or "nothing to change"
+    undo = f"undo {name_of(past.about.undoes)}: " if past.about.undoes else ""
+    state = f"undone by {past.undone_by}" if past.undone_by else past.state
+    return neutral(f"{past.name}  {when}  {host}  {past.about.who}  {undo}{what}  {state}")
 
 
 async def _actions(options: Namespace, profile: Profile) -> None:

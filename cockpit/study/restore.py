@@ -14,13 +14,14 @@ from cockpit.hosts.shell import Shell
 from cockpit.model.errors import ChangeRefused
 from cockpit.model.hosts import HostConfig
 from cockpit.study.journal import Journal, write_journal
+from cockpit.tuning.applied import PastState
 from cockpit.tuning.remote import Remote, privileged
 from cockpit.tuning.tuner import Tuner
 
 # A change that was cut short undoes itself on the host within its lease and what its commands take (s).
 OWN_UNDO = 180.0
 _PACE = 0.5
-_UNDER_WAY = ("under way", "being undone")
+_UNDER_WAY = (PastState.UNDER_WAY, PastState.ROLLING_BACK)
 
 
 async def put_back(folder: Path, journal: Journal) -> Journal:
@@ -58,7 +59,7 @@ async def _own_undo(tuner: Tuner, remote: Remote, host: str) -> None:
             raise ChangeRefused(f"{host}: a change there did not come to its end within {OWN_UNDO:.0f} s")
         await asyncio.sleep(_PACE)
     for one in past:
-        if one.state == "left half done":
+        if one.state == PastState.HALF_DONE:
             await tuner.give_up(remote, host, one)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 import msgspec
 
 from cockpit.model.errors import CockpitError
@@ -64,17 +66,49 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class About(msgspec.Struct, frozen=True, kw_only=True):
-    """What is kept of a change on its host from its beginning on: `who` asked for it, `when` (epoch seconds)."""
+    """Facts of a change that its host keeps from the beginning: `who` asked for it, `when` (epoch seconds).
+
+    `places` identify the values it changes, whatever a profile calls them; `undoes` is the directory of the change
+    that it undoes.
+    """
 
     who: str
     when: float
     settings: tuple[Setting, ...]
+    places: tuple[str, ...]
     undoes: str = ""
 
 
+class PastState(StrEnum):
+    """State of a change in a host's history; rolled back: by the host itself, undone: by a later change."""
+
+    APPLIED = "applied"
+    UNDONE = "undone"
+    ROLLED_BACK = "rolled back"
+    ROLLING_BACK = "being rolled back"
+    UNDER_WAY = "under way"
+    HALF_DONE = "left half done"
+
+
 class Past(msgspec.Struct, frozen=True, kw_only=True):
-    """A change in a host's history. `state` is applied, `taken back`, undone, `under way`, or `left half done`."""
+    """A change in a host's history, by its directory there; `undone_by` is the name of the change that undid it."""
 
     change: str
     about: About
-    state: str
+    state: PastState
+    undone_by: str = ""
+
+    @property
+    def name(self) -> str:
+        """Short name, the same for as long as the change is kept."""
+        return name_of(self.change)
+
+    @property
+    def begun(self) -> str:
+        """When it began, by the host's clock; sorts as text."""
+        return self.change.rpartition("/")[2].partition("-")[0]
+
+
+def name_of(change: str) -> str:
+    """The name of the change that is kept in this directory."""
+    return change.rpartition("-")[2]

@@ -75,6 +75,13 @@ def plain(value: str) -> str:
     return " ".join(value.split())
 
 
+def place(knob: Knob) -> str:
+    """Identifies the value on its host, whatever a profile calls the knob."""
+    if knob.kind == "sysctl":
+        return _sysctl_file(knob)
+    return f"mount\t{_point(knob)}" if knob.kind == "mount" else f"{knob.kind}\t{getter(knob)}"
+
+
 def check(knob: Knob, value: str) -> None:
     """Raises ChangeRefused for a value that the knob does not allow."""
     if why := knob.refuses(value):

@@ -91,9 +91,9 @@ async def look(shell: Remote, change: str, lease: int, workers: str) -> frozense
     return frozenset(done.stdout.decode("ascii", "replace").split())
 
 
-async def confirm(shell: Remote, change: str, applied: bytes, undoes: str) -> None:
-    """Keeps the change for good, with what is known of it. Raises ChangeRefused where the host undid it meanwhile."""
-    done = await files.run(shell, undoing.CONFIRM, change, undoes, input=applied)
+async def confirm(shell: Remote, change: str, applied: bytes) -> None:
+    """Keeps the change for good, with its record. Raises ChangeRefused where the host rolled it back meanwhile."""
+    done = await files.run(shell, undoing.CONFIRM, change, input=applied)
     if done.exit_status != 0:
         raise ChangeRefused(files.why(done))
 

@@ -10,12 +10,13 @@ from typing import NamedTuple
 from cockpit.model.errors import ChangeRefused
 from cockpit.model.knobs import Knob, Setting, costliest
 from cockpit.tuning import live, silent, texts
-from cockpit.tuning.applied import Applied, Edit, Switch
+from cockpit.tuning.applied import Applied, Edit, Switch, name_of
 from cockpit.tuning.files import HostFile, Replacement, sha256
 from cockpit.tuning.reading import Reading
 from cockpit.tuning.scripts import ABSENT
 from cockpit.tuning.syntax import ConfigError
 
+NOTHING_TO_CHANGE = "nothing to change: the host has these values already"
 _DIRECTIVE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
 
 
@@ -47,8 +48,14 @@ class Plan(NamedTuple):
         return tuple({knob.name: knob for knob in touched}.values())
 
     @property
+    def places(self) -> tuple[str, ...]:
+        """Identifies the values that change, whatever a profile calls them."""
+        found = [texts.place(edit.knob, edit.real) for edit in self.edits]
+        return tuple(dict.fromkeys((*found, *(live.place(switch.knob) for switch in self.switches))))
+
+    @property
     def names(self) -> str:
-        return ", ".join(setting.knob for setting in self.settings)
+        return ", ".join(setting.knob for setting in self.settings) or f"undo {name_of(self.undoes)}"
 
     @property
     def tests(self) -> list[str]:
@@ -178,6 +185,8 @@ def backward(applied: Applied, found: Found, originals: Mapping[str, bytes]) -> 
     notes = _whole_files(applied, found, originals, edited)
     removed = _to_remove(applied, found, edited)
     notes += _corrections(edits, edited)
+    if not edits and not switches:
+        notes.append(NOTHING_TO_CHANGE)
     edits.reverse()
     order = [setting.knob for setting in applied.settings if setting.knob in settings]
     kept = tuple(settings[name] for name in order)

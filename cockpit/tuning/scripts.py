@@ -232,7 +232,7 @@ from=$2
 tail -c "+$((from + 1))" -- "$1" | head -c 65536
 """
 
-# A line for each change that is kept: directory, state and what was told of it, parted by tabs.
+# One line per change: directory, state (see PastState) and facts (see About), separated by tabs.
 HISTORY = (
     HEAD
     + _BASE
@@ -241,8 +241,8 @@ for change in "$base"/changes/*/; do
     change=${change%/}
     [ -s "$change/about" ] || continue
     case $(readlink "$change/settled") in
-        confirmed) state=applied; [ ! -e "$change/taken-back" ] || state='taken back' ;;
-        undo-*) state=undone; [ -e "$change/outcome" ] || state='being undone' ;;
+        confirmed) state=applied ;;
+        undo-*) state='rolled back'; [ -e "$change/outcome" ] || state='being rolled back' ;;
         dropped) continue ;;
         *)
             state='left half done'

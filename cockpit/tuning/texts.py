@@ -34,6 +34,12 @@ def change(knob: Knob, text: bytes, raw: bytes | None) -> bytes:
     return keyvalue.change(text, knob.key, raw)
 
 
+def place(knob: Knob, real: str) -> str:
+    """Identifies the value by its file, section and key."""
+    section = " ".join((knob.section or "").split())
+    return "\t".join((real, section, knob.directive.lower() or knob.key.replace("/", ".")))
+
+
 def spell(knob: Knob, text: bytes, value: str, like: bytes | None) -> bytes:
     """The bytes of a value; `like` are those that it replaces, and stay where they say the same."""
     allow(knob, value)

@@ -22,7 +22,7 @@ from cockpit.model.text import neutral
 from cockpit.tuning import files, live, pending
 from cockpit.tuning.applied import About, Applied, FileChange, Switch
 from cockpit.tuning.effect import Effect, must_serve
-from cockpit.tuning.plan import Plan, value_in
+from cockpit.tuning.plan import NOTHING_TO_CHANGE, Plan, value_in
 from cockpit.tuning.remote import Remote
 from cockpit.tuning.terms import Failure, Terms, whoami
 from cockpit.tuning.way_back import undo
@@ -31,9 +31,8 @@ from cockpit.tuning.way_back import undo
 async def carry_out(shell: Remote, plan: Plan, terms: Terms) -> Applied:
     """Puts the plan into force. Raises ChangeRefused (nothing touched), ChangeUndone (all put back), ChangeFailed
     (could not be put back whole), HostError (lost before anything was touched)."""
-    if not plan.replacements and not plan.switches:
-        note = "nothing to change: the host has these values already"
-        return Applied(host=plan.host, settings=plan.settings, notes=(*plan.notes, note))
+    if not plan.replacements and not plan.switches and not plan.undoes:
+        return Applied(host=plan.host, settings=plan.settings, notes=(*plan.notes, NOTHING_TO_CHANGE))
     await must_serve(terms.probe)
     change = await _armed(shell, plan, terms)
     terms.tell("armed")
@@ -58,7 +57,7 @@ async def _armed(shell: Remote, plan: Plan, terms: Terms) -> str:
     failure that directory goes."""
     change = await files.open_change(shell, plan.host)
     who = terms.who or whoami()
-    about = About(who=who, when=time.time(), settings=plan.settings, undoes=plan.undoes)
+    about = About(who=who, when=time.time(), settings=plan.settings, places=plan.places, undoes=plan.undoes)
     try:
         for replacement in plan.replacements:
             await files.stage(shell, change, replacement)
@@ -106,7 +105,7 @@ async def _into_force(shell: Remote, plan: Plan, change: str, terms: Terms) -> A
     await effect.listen()
     applied = _applied(plan, change, switches, (*plan.notes, *dict.fromkeys(notes), *effect.notes))
     await _approved(shell, change, terms)
-    await pending.confirm(shell, change, msgspec.json.encode(applied), plan.undoes)
+    await pending.confirm(shell, change, msgspec.json.encode(applied))
     terms.tell("confirmed")
     return applied
 

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from cockpit.model.errors import ChangeRefused, CockpitError
+from cockpit.model.errors import ChangeRefused
 from cockpit.model.knobs import Knob, ServerAction
-from cockpit.tuning import files, live, pending, plan
-from cockpit.tuning.applied import About, Applied, Past
+from cockpit.tuning import files, history, live, pending, plan
+from cockpit.tuning.applied import About, Applied, Past, PastState
 from cockpit.tuning.effect import Probe
 from cockpit.tuning.files import HostFile
 from cockpit.tuning.plan import Found, Plan
@@ -74,7 +74,7 @@ class Tuner:
         if done.exit_status != 0:
             raise ChangeRefused(f"{host}: {files.why(done)}")
         past = [_past(*row.split("\t", 2)) for row in done.stdout.decode("utf-8", "replace").splitlines()]
-        return sorted((one for one in past if one), key=lambda one: one.about.when, reverse=True)
+        return history.ordered(one for one in past if one)
 
     async def kept(self, shell: Remote, host: str, past: Past) -> Applied:
         """A change of the history, to take it back. Raises ChangeRefused where not enough was kept of it."""
@@ -146,6 +146,6 @@ async def _originals(shell: Remote, applied: Applied) -> dict[str, bytes]:
 def _past(change: str, state: str, about: str) -> Past | None:
     """A row of the history; None for one that was never begun."""
     try:
-        return Past(change=change, about=msgspec.json.decode(about, type=About), state=state)
-    except (msgspec.MsgspecError, CockpitError):
+        return Past(change=change, about=msgspec.json.decode(about, type=About), state=PastState(state))
+    except (msgspec.MsgspecError, ValueError):
         return None

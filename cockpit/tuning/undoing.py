@@ -106,7 +106,7 @@ rm -f -- "$change/arming"
 """
 )
 
-# $1 change directory, $2 the directory of a change that this one takes back ("" none); stdin: what is kept of it.
+# $1 change directory; stdin: the change's record.
 CONFIRM = (
     HEAD
     + _DETACH
@@ -119,7 +119,6 @@ fi
 release
 dismiss
 rm -f -- "$change/reserve"
-[ -z "$2" ] || : >"$2/taken-back" 2>/dev/null || :
 """
 )
 

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from cockpit.cli.arguments import make_parser
+from tests.cli.test_headless import cockpit
 
 
 @pytest.mark.parametrize(
@@ -30,3 +36,139 @@ def test_an_unknown_flag_is_refused_in_one_line(words: str, capsys: pytest.Captu
         make_parser().parse_args(words.split())
     said = capsys.readouterr().err
     assert ended.value.code == 2 and "unrecognized arguments: -" in said and "tune --help" in said
+
+
+PROFILE = """\
+[target]
+url = "http://127.0.0.1:9/"
+[[host]]
+name = "web1"
+[[knob]]
+name = "Level"
+host = "web1"
+kind = "keyvalue"
+file = "{root}/level.conf"
+key = "Level"
+reload = "true"
+[[knob]]
+name = "Mode"
+host = "web1"
+kind = "keyvalue"
+file = "{root}/mode.conf"
+key = "Mode"
+reload = "true"
+"""
+LEVEL, MODE = b"# levels\nLevel = 1\n", b"Mode=slow # by hand"
+
+
+class Tuned:
+    """A host's two files and the `tune` command for them."""
+
+    def __init__(self, root: Path) -> None:
+        self.level, self.mode = root / "level.conf", root / "mode.conf"
+        self.level.write_bytes(LEVEL)
+        self.mode.write_bytes(MODE)
+        self.profile = root / "p.toml"
+        self.profile.write_text(PROFILE.format(root=root))
+
+    @property
+    def files(self) -> tuple[bytes, bytes]:
+        return self.level.read_bytes(), self.mode.read_bytes()
+
+    def run(self, *words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+        done = cockpit("tune", self.profile, *words, "--no-probe")
+        assert done.returncode == code, done.stderr
+        assert "Traceback" not in done.stderr
+        return done
+
+    def set(self, *values: str) -> str:
+        """The name of the change that gives these values."""
+        self.run("set", *values)
+        return self.history()[0]["name"]
+
+    def history(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = json.loads(self.run("history", "--json").stdout)
+        return found
+
+    def states(self) -> list[str]:
+        return [row["state"] for row in self.history()]
+
+
+@pytest.fixture
+def tuned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tuned:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return Tuned(tmp_path)
+
+
+def test_undo_walks_back_through_the_history_to_the_original_bytes(tuned: Tuned) -> None:
+    seen = [tuned.files]
+    for values in (["Level=2"], ["Mode=fast"], ["Level=3", "Mode=faster"], ["Level=4"]):
+        tuned.set(*values)
+        seen.append(tuned.files)
+    names = [row["name"] for row in tuned.history()]
+    for before in reversed(seen[:-1]):
+        tuned.run("undo")
+        assert tuned.files == before
+    assert tuned.files == (LEVEL, MODE)
+    rows = tuned.history()
+    assert [row["undoes"] for row in rows[:4]] == list(reversed(names))
+    assert [(row["name"], row["state"]) for row in rows[4:]] == [(name, "undone") for name in names]
+    assert [row["undone_by"] for row in rows[4:]] == [row["name"] for row in reversed(rows[:4])]
+    for _ in range(2):
+        done = tuned.run("undo", code=5)
+        assert done.stderr == "cockpit: nothing to undo: no change of this user is applied on web1\n"
+    assert tuned.files == (LEVEL, MODE)
+
+
+def test_undo_takes_a_changes_name(tuned: Tuned) -> None:
+    level, mode = tuned.set("Level=2"), tuned.set("Mode=fast")
+    line = tuned.run("history").stdout.splitlines()[1]
+    assert line.startswith(level) and "Level 1 → 2" in line and line.endswith("applied")
+    tuned.run("undo", level)
+    assert tuned.files == (LEVEL, MODE.replace(b"slow", b"fast"))
+    shown = tuned.run("history").stdout.splitlines()
+    assert f"undo {level}: Level 2 → 1" in shown[0] and shown[2].endswith(f"undone by {shown[0].split()[0]}")
+    tuned.run("undo")
+    assert tuned.files == (LEVEL, MODE) and tuned.history()[0]["undoes"] == mode
+    assert "already undone by" in tuned.run("undo", level, code=5).stderr
+    assert "unknown change 'nowhere'" in tuned.run("undo", "nowhere", code=2).stderr
+    assert "unexpected 'b'" in tuned.run("undo", "a", "b", code=2).stderr
+
+
+def test_an_undo_is_undone_by_its_name(tuned: Tuned) -> None:
+    change = tuned.set("Level=2")
+    tuned.run("undo")
+    undo = tuned.history()[0]["name"]
+    tuned.run("undo", undo)
+    assert tuned.level.read_bytes() == LEVEL.replace(b"1", b"2")
+    assert tuned.states() == ["applied", "undone", "applied"]
+    tuned.run("undo")
+    assert tuned.level.read_bytes() == LEVEL
+    assert tuned.history()[0]["undoes"] == change
+    assert "nothing to undo" in tuned.run("undo", code=5).stderr
+
+
+def test_an_older_change_is_not_undone_under_a_newer_one(tuned: Tuned) -> None:
+    older, newer = tuned.set("Level=2"), tuned.set("Level=1", "Mode=fast")
+    done = tuned.run("undo", older, code=5)
+    assert done.stderr == f"cockpit: {older}: {newer} changed Level, Mode since; undo {newer} first\n"
+    tuned.run("undo", newer)
+    tuned.run("undo", older)
+    assert tuned.files == (LEVEL, MODE)
+
+
+def test_undo_never_overwrites_a_value_that_others_set(tuned: Tuned) -> None:
+    tuned.set("Level=2")
+    tuned.level.write_bytes(LEVEL.replace(b"1", b"9"))
+    assert "Level: web1" in (said := tuned.run("undo", code=5).stderr) and "nothing was changed" in said
+    assert tuned.level.read_bytes() == LEVEL.replace(b"1", b"9")
+
+
+def test_a_change_that_others_reverted_by_hand_does_not_stop_the_walk(tuned: Tuned) -> None:
+    tuned.set("Level=2")
+    tuned.set("Mode=fast")
+    tuned.mode.write_bytes(MODE)
+    assert "nothing to change" in tuned.run("undo").stderr
+    assert tuned.states() == ["applied", "undone", "applied"]
+    tuned.run("undo")
+    assert tuned.files == (LEVEL, MODE)

@@ -194,10 +194,10 @@ async def test_the_command_line(fresh_web1: Host, tmp_path: Path) -> None:
     code, _, _ = await run("set", "MaxSpareServers=30", "--confirm-within", "60s", typed=b"y\n")
     assert code == 0
     code, out, _ = await run("history")
-    states = [line.rpartition("  ")[2] for line in out.splitlines()]
-    assert code == 0 and states == ["applied", "undone", "applied", "taken back"]
+    states = [line.rpartition("  ")[2].partition(" by ")[0] for line in out.splitlines()]
+    assert code == 0 and states == ["applied", "rolled back", "applied", "undone"]
     newest = json.loads((await run("history", "--json"))[1])[0]
-    assert (newest["host"], newest["state"], newest["undoes"]) == ("web1", "applied", "")
+    assert (newest["host"], newest["state"], newest["undoes"]) == ("web1", "applied", None)
     assert newest["settings"] == [{"knob": "MaxSpareServers", "old": "10", "new": "30"}]
     assert (await run("do", "restart"))[:2] == (0, "web1: restart done 3 times\n")
     assert fresh_web1.run("wc -l </tmp/restarts").stdout == "3\n"

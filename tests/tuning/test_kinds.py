@@ -101,7 +101,7 @@ async def test_both_kinds_and_a_file_are_one_change(held: Held, server: Server, 
     undone = await tuner.undo(shell, applied)
     assert held.now() == BEFORE and server.bytes() == ORIGINAL and server.reloads == 2
     assert [setting.new for setting in undone.settings] == ["5", "prefork", "10"]
-    assert [past.state for past in await tuner.history(shell, "web1")] == ["applied", "taken back"]
+    assert [past.state for past in await tuner.history(shell, "web1")] == ["applied", "undone"]
 
 
 @pytest.mark.parametrize(

@@ -198,7 +198,7 @@ async def test_the_history_tells_who_and_what(server: Server, shell: Interfering
     applied = await tuner.kept(shell, "web1", past)
     await Tuner().undo(shell, applied)
     assert server.bytes() == ORIGINAL
-    assert [past.state for past in await tuner.history(shell, "web1")] == ["applied", "taken back"]
+    assert [past.state for past in await tuner.history(shell, "web1")] == ["applied", "undone"]
 
 
 def tools(server: Server, **programs: str) -> Path:
@@ -282,5 +282,5 @@ async def test_busybox_is_enough(server: Server) -> None:
             shell, "web1", [(server.keep_alive(test="! grep -q Off " + shlex.quote(str(server.other))), "Off")]
         )
     assert server.bytes() == ORIGINAL and server.entries() == ENTRIES and not server.locked()
-    assert [past.state for past in await tuner.history(shell, "web1")] == ["undone", "applied", "taken back"]
+    assert [past.state for past in await tuner.history(shell, "web1")] == ["rolled back", "applied", "undone"]
     await shell.close()

@@ -1,0 +1,65 @@
+"""The changes kept on a host, in order: which are applied, which are undone, and which one an undo takes. Pure.
+
+An undo is a change too. Undoing an undo redoes its change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from msgspec.structs import replace
+
+from cockpit.model.errors import ChangeRefused, UsageError
+from cockpit.model.text import neutral
+from cockpit.tuning.applied import Past, PastState
+
+
+def ordered(found: Iterable[Past]) -> list[Past]:
+    """The changes of one host, newest first; one that an applied undo has undone names that undo."""
+    undone: dict[str, str] = {}
+    history = []
+    for past in sorted(found, key=lambda past: (past.begun, past.about.when), reverse=True):
+        if past.state == PastState.APPLIED and past.change in undone:
+            past = replace(past, state=PastState.UNDONE, undone_by=undone[past.change])
+        elif past.state == PastState.APPLIED and past.about.undoes:
+            undone.setdefault(past.about.undoes, past.name)
+        history.append(past)
+    return history
+
+
+def next_to_undo(history: Sequence[Past]) -> Past | None:
+    """The change of one host that an undo without a name takes: one that was interrupted, else the newest that is
+    applied and not itself an undo. None at the end of the history."""
+    interrupted = (past for past in history if past.state == PastState.HALF_DONE)
+    applied = (past for past in history if past.state == PastState.APPLIED and not past.about.undoes)
+    return next(interrupted, None) or next(applied, None)
+
+
+def named(histories: Iterable[tuple[str, Past]], name: str) -> tuple[str, Past]:
+    """The host and the change of that name. Raises UsageError, ChangeRefused where it cannot be undone."""
+    found = [(host, past) for host, past in histories if name in (past.name, past.change.rpartition("/")[2])]
+    if not found:
+        raise UsageError(f"unknown change {neutral(name, 80)!r}; tune PROFILE history lists the names")
+    if len(found) > 1:
+        full = ", ".join(past.change.rpartition("/")[2] for _, past in found)
+        raise UsageError(f"{name}: {len(found)} changes have this name; write one of {full}")
+    past = found[0][1]
+    if past.state == PastState.UNDONE:
+        raise ChangeRefused(f"{name}: already undone by {past.undone_by}; undo {past.undone_by} to redo {name}")
+    if past.state not in (PastState.APPLIED, PastState.HALF_DONE):
+        raise ChangeRefused(f"{name}: nothing to undo, it is {past.state}")
+    return found[0]
+
+
+def check_newer(history: Sequence[Past], past: Past) -> None:
+    """Raises ChangeRefused where a newer applied change of the host touched a value of this one.
+
+    A newer change and its undo cancel each other.
+    """
+    newer = history[: history.index(past)]
+    names = {each.change for each in newer}
+    for each in newer:
+        counts = each.state == PastState.APPLIED and each.about.undoes not in names
+        if counts and set(each.about.places) & set(past.about.places):
+            knobs = ", ".join(setting.knob for setting in each.about.settings)
+            raise ChangeRefused(f"{past.name}: {each.name} changed {knobs} since; undo {each.name} first")
