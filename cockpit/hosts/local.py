@@ -8,7 +8,9 @@ import signal
 from asyncio.subprocess import PIPE, Process, SubprocessStreamProtocol
 from contextlib import suppress
 
-from cockpit.hosts.shell import CHUNK, Completed, LineReader, OutputTooLong, Tail, read_output
+from cockpit.hosts import program as program_in_sh
+from cockpit.hosts.program import ProgramChannel, took_too_long
+from cockpit.hosts.shell import CHUNK, SH, Completed
 from cockpit.hosts.wire import StreamWire
 from cockpit.model.errors import HostError
 
@@ -53,125 +55,67 @@ class _Command:
             raise HostError(f"{name}: cannot start /bin/sh: {error}") from None
         return cls(name, transport, protocol)
 
-    @property
-    def running(self) -> bool:
-        return not self._exited.is_set()
+    async def read_stdout(self, size: int) -> bytes:
+        assert self.process.stdout
+        return await self.process.stdout.read(size)
 
-    async def communicate(self, input: bytes) -> tuple[bytes, bytes]:
-        """Write its input, read its output and wait for its end. Raises OutputTooLong."""
-        process = self.process
-        assert process.stdin and process.stdout and process.stderr
-        feeding = asyncio.ensure_future(_feed(process.stdin, input))
+    async def read_stderr(self, size: int) -> bytes:
+        assert self.process.stderr
+        return await self.process.stderr.read(size)
+
+    async def write(self, data: bytes) -> None:
+        assert self.process.stdin
         try:
-            printed = await read_output(process.stdout.read, process.stderr.read)
-            await process.wait()
-            return printed
-        finally:
-            feeding.cancel()
-            await asyncio.wait([feeding])
+            self.process.stdin.write(data)
+            await self.process.stdin.drain()
+        except OSError:
+            raise HostError(f"{self.name}: the command has ended") from None
 
-    def kill(self) -> None:
-        """Kills it with the children that it has in its session, where it still runs."""
-        if self.running:
+    def write_eof(self) -> None:
+        assert self.process.stdin
+        self.process.stdin.close()
+
+    def close(self) -> None:
+        """Kill it, with the children that it has in its session, if it still runs."""
+        if not self._exited.is_set():
             with suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
 
-    async def end(self) -> None:
-        """Kills it and returns once nothing of it is left."""
-        self.kill()
+    async def wait_closed(self) -> None:
         await self._exited.wait()
         self._transport.close()
 
-
-async def _feed(stdin: asyncio.StreamWriter, data: bytes) -> None:
-    """Write all of a command's input; one that ended before does not need the rest."""
-    with suppress(BrokenPipeError, ConnectionResetError):
-        stdin.write(data)
-        await stdin.drain()
-    stdin.close()
-
-
-class LocalChannel:
-    """A command of this machine that is talked to."""
-
-    def __init__(self, command: _Command) -> None:
-        process = command.process
-        assert process.stdin and process.stdout and process.stderr
-        self._command = command
-        self._input = process.stdin
-        self._lines = LineReader(process.stdout.read)
-        self._tail = Tail(process.stderr.read)
-        self._ending: asyncio.Future[None] | None = None
-
-    @property
-    def stderr(self) -> bytes:
-        return self._tail.kept
-
-    async def write(self, data: bytes) -> None:
-        try:
-            self._input.write(data)
-            await self._input.drain()
-        except OSError:
-            raise HostError(f"{self._command.name}: the command has ended") from None
-
-    async def readline(self) -> bytes:
-        line = await self._lines.readline()
-        if not line:
-            await self._tail.settle()
-        return line
-
-    async def read(self, size: int) -> bytes:
-        assert self._command.process.stdout
-        data = await self._command.process.stdout.read(size)
-        if not data:
-            await self._tail.settle()
-        return data
-
-    @property
-    def gone(self) -> bool:
-        """Whether it was closed and nothing of it is left."""
-        return self._ending is not None and self._ending.done()
-
-    def close(self) -> None:
-        if self._ending is None:
-            self._tail.cancel()
-            self._ending = asyncio.ensure_future(self._command.end())
-
-    async def closed(self) -> None:
-        """Closes it and returns once nothing of it is left."""
+    async def end(self) -> None:
+        """Kill it and return once nothing of it is left."""
         self.close()
-        assert self._ending is not None
-        await self._ending
-        await self._tail.settle()
+        await self.wait_closed()
 
 
 class LocalShell:
-    """`sh -c` on this machine; `name` is what errors call it."""
+    """`sh` on this machine; `name` is what errors call it."""
 
     def __init__(self, name: str = "this machine") -> None:
         self._name = name
-        self._channels: list[LocalChannel] = []
+        self._channels: list[ProgramChannel] = []
         self._closed = asyncio.Event()
 
-    async def run(self, command: str, *, input: bytes = b"", timeout: float = 30) -> Completed:  # noqa: ASYNC109
-        running = await self._start(command)
+    async def run(self, program: str, *, input: bytes = b"", timeout: float = 30, interpreter: str = SH) -> Completed:  # noqa: ASYNC109
+        running = await self._start(interpreter)
         try:
             async with asyncio.timeout(timeout):
-                stdout, stderr = await running.communicate(input)
+                stdout, stderr = await program_in_sh.run(self._name, running, program, input)
+                status = await running.process.wait()
         except TimeoutError:
-            raise HostError(f"{self._name}: {command!r} took longer than {timeout:g} s") from None
-        except OutputTooLong as error:
-            raise HostError(f"{self._name}: {command!r} {error}") from None
+            raise took_too_long(self._name, timeout) from None
         finally:
             await running.end()
-        status = running.process.returncode
-        assert status is not None
         return Completed(status, stdout, stderr)
 
-    async def open(self, command: str) -> LocalChannel:
-        channel = LocalChannel(await self._start(command))
+    async def open(self, program: str) -> ProgramChannel:
+        channel = await program_in_sh.start(self._name, await self._start(SH), program)
         if self._closed.is_set():
-            await channel.closed()
+            channel.close()
+            await channel.wait_closed()
             raise HostError(f"{self._name}: its shell was closed")
         self._channels = [*(known for known in self._channels if not known.gone), channel]
         return channel
@@ -190,9 +134,11 @@ class LocalShell:
     async def close(self) -> None:
         self._closed.set()
         while self._channels:
-            await self._channels.pop().closed()
+            channel = self._channels.pop()
+            channel.close()
+            await channel.wait_closed()
 
-    async def _start(self, command: str) -> _Command:
+    async def _start(self, interpreter: str) -> _Command:
         if self._closed.is_set():
             raise HostError(f"{self._name}: its shell was closed")
-        return await _Command.start(self._name, command)
+        return await _Command.start(self._name, f"exec {interpreter}")

@@ -1,6 +1,6 @@
 """The probe: a shell script that reads /proc on a host, one frame for each line it is sent.
 
-Nothing is installed and nothing left behind: the script goes in on the standard input of `sh -s`, ticks follow it, and
+Nothing is installed and nothing left behind: the script goes in on standard input (see `program`), ticks follow it, and
 the end of the input ends it. Where the host's awk can do it, one awk reads for as long as the probe lives, and tells of
 a process only what changed; elsewhere one `grep` a tick reads all files.
 """
@@ -24,7 +24,7 @@ from cockpit.model.errors import HostError
 from cockpit.model.hosts import HostConfig, HostFacts, HostReading, ProcessCounters
 from cockpit.model.text import neutral
 
-# Seconds that a host's login shell may take to get to the probe.
+# Seconds that the probe may take to find out about the host.
 START_TIMEOUT = 15.0
 # Frames over which the probe's CPU time is averaged: the kernel tells it in steps of 10 ms.
 COST_FRAMES = 30
@@ -61,21 +61,19 @@ class Probe:
     @classmethod
     async def start(cls, shell: Shell, config: HostConfig) -> Probe:
         """Starts a probe and waits until it is ready. Raises HostError saying what came in its place."""
-        channel: Channel | None = None
+        channel = await shell.open(script(config.processes))
         try:
             async with asyncio.timeout(START_TIMEOUT):
-                channel = await shell.open("exec sh -s")
-                await _send(channel, script(config.processes))
                 facts = await _read_facts(config.name, channel)
                 probe = cls(config.name, channel, facts)
                 await probe.compare_clocks()
                 return probe
-        except BaseException as error:
-            if channel:
-                channel.close()
-            if isinstance(error, TimeoutError):
-                slow = f"{config.name}: its shell did not start the probe within {START_TIMEOUT:g} s"
-                raise HostError(slow) from None
+        except TimeoutError:
+            channel.close()
+            slow = f"{config.name}: the probe did not start within {START_TIMEOUT:g} s"
+            raise HostError(slow) from None
+        except BaseException:
+            channel.close()
             raise
 
     async def compare_clocks(self) -> None:
@@ -166,7 +164,7 @@ async def _send(channel: Channel, data: bytes) -> None:
 
 
 async def _read_facts(name: str, channel: Channel) -> HostFacts:
-    """Reads over whatever the login shell prints until the probe is ready."""
+    """Read what the probe finds out about the host until it is ready."""
     found: dict[str, str] = {}
     last = ""
     while line := await channel.readline():

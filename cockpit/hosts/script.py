@@ -186,7 +186,7 @@ main
 """
 
 
-def script(processes: str | None) -> bytes:
+def script(processes: str | None) -> str:
     """The probe for processes of that name or pattern. The pattern is user text: it stands in it quoted, never run."""
     pattern = processes or ""
     if not is_pattern(pattern):
@@ -197,7 +197,7 @@ def script(processes: str | None) -> bytes:
         "REGEX": shlex.quote(regular(pattern) if is_pattern(pattern) else ""),
         "READER": shlex.quote(_filled(READER, _NUMBERS)),
     }
-    return _filled(SCRIPT, values | _NUMBERS).encode()
+    return _filled(SCRIPT, values | _NUMBERS)
 
 
 _NUMBERS = {

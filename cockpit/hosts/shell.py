@@ -7,6 +7,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple, Protocol
 
+# The interpreter of programs: it reads them on its standard input.
+SH = "sh -s"
 # A longer line is cut here, so that no server can fill the cockpit's memory with one line.
 LINE_LIMIT = 65536
 CHUNK = 65536
@@ -51,6 +53,9 @@ class Channel(Protocol):
     def close(self) -> None:
         """Ends it: its input and output are closed."""
 
+    async def wait_closed(self) -> None:
+        """Wait until the host has let go of it too, after `close`, but not for ever."""
+
 
 class Wire(Protocol):
     """A TCP connection that a host makes. Its methods raise HostError when it or the host is lost."""
@@ -66,14 +71,15 @@ class Wire(Protocol):
 class Shell(Protocol):
     """A host's shell. All methods raise HostError when the host cannot be talked to."""
 
-    async def run(self, command: str, *, input: bytes = b"", timeout: float = 30) -> Completed:  # noqa: ASYNC109
-        """Runs a shell command to its end.
+    async def run(self, program: str, *, input: bytes = b"", timeout: float = 30, interpreter: str = SH) -> Completed:  # noqa: ASYNC109
+        """Run a program in sh to its end, whatever the login shell is and prints; `input` is its standard input.
 
-        Raises HostError when it takes longer than `timeout` (s) or prints more than STDOUT_LIMIT, STDERR_LIMIT bytes.
+        `interpreter` reads the program on its standard input. Raises HostError when it takes longer than `timeout` (s)
+        or prints more than STDOUT_LIMIT, STDERR_LIMIT bytes.
         """
 
-    async def open(self, command: str) -> Channel:
-        """Starts a shell command that is talked to while it runs."""
+    async def open(self, program: str) -> Channel:
+        """Start a program in sh that is talked to; its channel, once it runs."""
 
     async def dial(self, host: str, port: int) -> Wire:
         """Opens a TCP connection from the host to `host`, a name as the host knows it."""
@@ -86,7 +92,7 @@ class Shell(Protocol):
 
 
 class OutputTooLong(Exception):
-    """A command printed more than it may; says how much that is."""
+    """A program printed more than it may; says how much that is."""
 
 
 async def read_output(stdout: Read, stderr: Read) -> tuple[bytes, bytes]:

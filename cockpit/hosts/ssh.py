@@ -10,9 +10,11 @@ from typing import TypeVar
 
 import asyncssh
 
+from cockpit.hosts import program as program_in_sh
 from cockpit.hosts.asking import Asker
 from cockpit.hosts.keyring import Keyring
-from cockpit.hosts.shell import Completed, LineReader, OutputTooLong, Tail, read_output
+from cockpit.hosts.program import ProgramChannel, took_too_long
+from cockpit.hosts.shell import SH, Completed
 from cockpit.hosts.ssh_errors import reason
 from cockpit.hosts.ssh_login import Login
 from cockpit.hosts.ssh_settings import Destination, read_settings
@@ -28,48 +30,42 @@ WINDOW = 512 * 1024
 _Result = TypeVar("_Result")
 
 
-class SshChannel:
-    """A command on the host that is talked to."""
+class _Pipes:
+    """The streams of a process on the host."""
 
     def __init__(self, name: str, process: asyncssh.SSHClientProcess[bytes]) -> None:
+        self.process = process
         self._name = name
-        self._process = process
-        self._lines = LineReader(process.stdout.read)
-        self._tail = Tail(self._read_stderr)
 
-    @property
-    def stderr(self) -> bytes:
-        return self._tail.kept
+    async def read_stdout(self, size: int) -> bytes:
+        return await _talk(self._name, self.process.stdout.read(size))
+
+    async def read_stderr(self, size: int) -> bytes:
+        """Never fails: a lost connection shows on the other output."""
+        with suppress(asyncssh.Error, OSError):
+            return await self.process.stderr.read(size)
+        return b""
 
     async def write(self, data: bytes) -> None:
-        if self._process.is_closing():
+        if self.process.is_closing():
             raise HostError(f"{self._name}: the command has ended")
         await _talk(self._name, self._send(data))
 
-    async def readline(self) -> bytes:
-        line = await _talk(self._name, self._lines.readline())
-        if not line:
-            await self._tail.settle()
-        return line
-
-    async def read(self, size: int) -> bytes:
-        data = await _talk(self._name, self._process.stdout.read(size))
-        if not data:
-            await self._tail.settle()
-        return data
+    def write_eof(self) -> None:
+        with suppress(OSError):
+            self.process.stdin.write_eof()
 
     def close(self) -> None:
-        self._tail.cancel()
-        self._process.close()
+        self.process.close()
+
+    async def wait_closed(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_TIMEOUT):
+                await self.process.wait_closed()
 
     async def _send(self, data: bytes) -> None:
-        self._process.stdin.write(data)
-        await self._process.stdin.drain()
-
-    async def _read_stderr(self, size: int) -> bytes:
-        with suppress(asyncssh.Error, OSError):
-            return await self._process.stderr.read(size)
-        return b""
+        self.process.stdin.write(data)
+        await self.process.stdin.drain()
 
 
 class SshShell:
@@ -82,25 +78,24 @@ class SshShell:
         self._connection = connection
         self._via = tuple(via)
 
-    async def run(self, command: str, *, input: bytes = b"", timeout: float = 30) -> Completed:  # noqa: ASYNC109
-        process: asyncssh.SSHClientProcess[bytes] | None = None
+    async def run(self, program: str, *, input: bytes = b"", timeout: float = 30, interpreter: str = SH) -> Completed:  # noqa: ASYNC109
+        pipes: _Pipes | None = None
         try:
             async with asyncio.timeout(timeout):
-                process = await self._start(command)
-                stdout, stderr = await _talk(self._name, _communicate(process, input))
+                pipes = await self._start(interpreter)
+                stdout, stderr = await program_in_sh.run(self._name, pipes, program, input)
+                await _talk(self._name, pipes.process.wait_closed())
         except TimeoutError:
-            raise HostError(f"{self._name}: {command!r} took longer than {timeout:g} s") from None
-        except OutputTooLong as error:
-            raise HostError(f"{self._name}: {command!r} {error}") from None
+            raise took_too_long(self._name, timeout) from None
         finally:
-            if process:
-                process.close()
-        if process.returncode is None:
-            raise HostError(f"{self._name}: connection lost while {command!r} ran")
-        return Completed(process.returncode, stdout, stderr)
+            if pipes:
+                pipes.close()
+        if pipes.process.returncode is None:
+            raise HostError(f"{self._name}: connection lost while a command ran")
+        return Completed(pipes.process.returncode, stdout, stderr)
 
-    async def open(self, command: str) -> SshChannel:
-        return SshChannel(self._name, await self._start(command))
+    async def open(self, program: str) -> ProgramChannel:
+        return await program_in_sh.start(self._name, await self._start(SH), program)
 
     async def dial(self, host: str, port: int) -> StreamWire:
         what = f"{self._name}: {host}:{port}"
@@ -120,11 +115,11 @@ class SshShell:
     async def close(self) -> None:
         await _close([self._connection, *reversed(self._via)])
 
-    async def _start(self, command: str) -> asyncssh.SSHClientProcess[bytes]:
+    async def _start(self, interpreter: str) -> _Pipes:
         starting = self._connection.create_process(
-            command, encoding=None, request_pty=False, x11_forwarding=False, window=WINDOW
+            f"exec {interpreter}", encoding=None, request_pty=False, x11_forwarding=False, window=WINDOW
         )
-        return await _talk(self._name, self._unless_full(starting))
+        return _Pipes(self._name, await _talk(self._name, self._unless_full(starting)))
 
     async def _unless_full(self, starting: Awaitable[_Result]) -> _Result:
         """Tells a server that has enough channels on this connection from one that is gone."""
@@ -193,13 +188,3 @@ async def _close(connections: Sequence[asyncssh.SSHClientConnection]) -> None:
                 await connection.wait_closed()
         except TimeoutError:
             connection.abort()
-
-
-async def _communicate(process: asyncssh.SSHClientProcess[bytes], data: bytes) -> tuple[bytes, bytes]:
-    """Write its input, read its output and wait for its end. Raises OutputTooLong."""
-    if data:
-        process.stdin.write(data)
-    process.stdin.write_eof()
-    printed = await read_output(process.stdout.read, process.stderr.read)
-    await process.wait_closed()
-    return printed

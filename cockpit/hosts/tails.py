@@ -8,7 +8,6 @@ more, even though the command itself has nothing to say.
 from __future__ import annotations
 
 import asyncio
-import secrets
 import shlex
 from collections.abc import Callable
 from typing import Literal
@@ -30,12 +29,8 @@ CHARS, CHARS_PER_SECOND = 32 * 1024, 8 * 1024
 # Seconds before a command that has ended is started again: at first, at most. One that ran for longer than the most
 # begins at the first again.
 FIRST_RETRY, LAST_RETRY = 1.0, 30.0
-# Seconds that a login shell may take to get to the command.
-START_TIMEOUT = 15.0
 # Seconds between two signs of life of a tail, and that a command may take to end when it is told to.
 ALIVE, GRACE = 30, 1
-# Bytes that are kept of what a login shell prints.
-NOISE = 4096
 
 # POSIX sh. The command is in a process group that this shell leads, or that setsid makes where it leads none (sshd and
 # the local shell make it a leader, dropbear does not): all of it is ended by one kill.
@@ -45,7 +40,6 @@ unset GREP_OPTIONS
 PATH=$PATH:/usr/sbin:/sbin:/usr/bin:/bin
 main() {
   exec 3<&0 4>&2 </dev/null 2>&1
-  printf '\n#cockpit tail %s\n' @MARK@
   read -r pid comm state parent group rest </proc/$$/stat
   setsid=
   [ "$group" = $$ ] || setsid=setsid
@@ -70,13 +64,10 @@ main
 """
 
 
-def script(command: str, mark: str) -> bytes:
-    """What is sent to `sh -s`. The command is user text: it stands in it quoted, and is what the user wants run.
-
-    What it prints begins after the line `#cockpit tail MARK`: whatever a login shell prints comes before.
-    """
-    filled = SCRIPT.replace("@ALIVE@", str(ALIVE)).replace("@GRACE@", str(GRACE)).replace("@MARK@", mark)
-    return filled.replace("@COMMAND@", shlex.quote(command)).encode()
+def script(command: str) -> str:
+    """The program. The command is user text: it stands in it quoted, and is what the user wants run."""
+    filled = SCRIPT.replace("@ALIVE@", str(ALIVE)).replace("@GRACE@", str(GRACE))
+    return filled.replace("@COMMAND@", shlex.quote(command))
 
 
 class HostTail:
@@ -108,32 +99,24 @@ class HostTail:
         """Runs the command to its end; what it ended with."""
         channel: Channel | None = None
         try:
-            channel = await shell.open("exec sh -s")
-            mark = secrets.token_hex(8)
-            async with asyncio.timeout(START_TIMEOUT):
-                await channel.write(script(self._command, mark))
-                printed = await _after(f"\n#cockpit tail {mark}\n".encode(), channel)
+            channel = await shell.open(script(self._command))
             self._say("running")
-            await self._show(channel, printed)
+            await self._show(channel)
             return self._ending(channel.stderr)
-        except TimeoutError:
-            return f"its login shell did not get to the command within {START_TIMEOUT:g} s"
         except HostError as error:
             return str(error).removeprefix(f"{self._feed.config.name}: ")
         finally:
             if channel:
                 channel.close()
 
-    async def _show(self, channel: Channel, data: bytes) -> None:
+    async def _show(self, channel: Channel) -> None:
         """Reads at its pace: the pipe, and the command behind it, wait meanwhile."""
         paper = Paper()
         self._last_words = ""
-        data = data or await channel.read(MOST_BYTES)
-        while data:
+        while data := await channel.read(MOST_BYTES):
             now = self._clock.now()
             self._tell(now, paper.take(data, self._lines.at(now), self._chars.at(now)))
             await asyncio.sleep(PACE)
-            data = await channel.read(MOST_BYTES)
         self._tell(self._clock.now(), paper.rest())
 
     def _tell(self, now: float, printed: Printed) -> None:
@@ -167,15 +150,3 @@ class HostTail:
     def _say(self, condition: Literal["running", "ended"], detail: str = "") -> None:
         host = self._feed.config.name
         self._emit(TailChanged(t=self._clock.now(), host=host, tail=self._place, condition=condition, detail=detail))
-
-
-async def _after(mark: bytes, channel: Channel) -> bytes:
-    """Reads over whatever the login shell prints; what has come of the command's own output."""
-    seen = b""
-    while mark not in seen:
-        data = await channel.read(MOST_BYTES)
-        if not data:
-            said = (channel.stderr.strip() or seen.strip()).decode("utf-8", "replace")
-            raise HostError(f"its shell ended before the command began{': ' + said[-200:] if said else ''}")
-        seen = seen[-NOISE:] + data
-    return seen.split(mark, 1)[1]

@@ -186,8 +186,8 @@ def _restore_one(change: str, replacement: Replacement) -> str:
 
 
 async def run(shell: Remote, script: str, *arguments: str, input: bytes = b"", seconds: float = 30) -> Completed:
-    """Runs one of the sh programs with its arguments. Raises HostError."""
-    return await shell.run(shlex.join(("sh", "-c", script, "cockpit", *arguments)), input=input, timeout=seconds)
+    """Run one of the sh programs with its arguments. Raises HostError."""
+    return await shell.run(f"{shlex.join(('set', '--', *arguments))}\n{script}", input=input, timeout=seconds)
 
 
 def _refusal(file: HostFile, done: Completed) -> str:

@@ -1,21 +1,23 @@
-"""What tuning needs of a host: commands, each run to its end."""
+"""What tuning needs of a host: programs in sh, each run to its end."""
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
-from cockpit.hosts.shell import Completed, Shell
+from cockpit.hosts.shell import SH, Completed, Shell
 from cockpit.model.errors import ChangeRefused
 from cockpit.model.hosts import HostConfig
 from cockpit.tuning.reason import useful_line
 
+_SUDO = "sudo -n --"
+
 
 class Remote(Protocol):
-    """Runs commands on a host; every Shell is one. Raises HostError when the host cannot be talked to."""
+    """Runs programs in sh on a host; every Shell is one. Raises HostError when the host cannot be talked to."""
 
-    async def run(self, command: str, *, input: bytes = b"", timeout: float = 30) -> Completed: ...  # noqa: ASYNC109
+    async def run(self, program: str, *, input: bytes = b"", timeout: float = 30, interpreter: str = SH) -> Completed:  # noqa: ASYNC109
+        """Run a program in sh to its end (see Shell.run)."""
 
 
 class Following:
@@ -25,8 +27,8 @@ class Following:
     def __init__(self, shell: Callable[[], Awaitable[Shell]]) -> None:
         self._shell = shell
 
-    async def run(self, command: str, *, input: bytes = b"", timeout: float = 30) -> Completed:  # noqa: ASYNC109
-        return await (await self._shell()).run(command, input=input, timeout=timeout)
+    async def run(self, program: str, *, input: bytes = b"", timeout: float = 30, interpreter: str = SH) -> Completed:  # noqa: ASYNC109
+        return await (await self._shell()).run(program, input=input, timeout=timeout, interpreter=interpreter)
 
 
 class AsRoot:
@@ -37,16 +39,16 @@ class AsRoot:
         self._remote = remote
         self._tried = False
 
-    async def run(self, command: str, *, input: bytes = b"", timeout: float = 30) -> Completed:  # noqa: ASYNC109
+    async def run(self, program: str, *, input: bytes = b"", timeout: float = 30, interpreter: str = SH) -> Completed:  # noqa: ASYNC109
         if not self._tried:
-            tried = await self._remote.run("sudo -n -- sh -c :")
+            tried = await self._remote.run(f"{_SUDO} {SH}")
             if tried.exit_status != 0:
                 raise ChangeRefused(
                     f"{self._host}: sudo does not let this user in without a password "
                     f"({useful_line(tried.stderr, tried.stdout)}); allow it there (NOPASSWD), or log in as root"
                 )
             self._tried = True
-        return await self._remote.run(f"sudo -n -- sh -c {shlex.quote(command)}", input=input, timeout=timeout)
+        return await self._remote.run(program, input=input, timeout=timeout, interpreter=f"{_SUDO} {interpreter}")
 
 
 def privileged(config: HostConfig, remote: Remote) -> Remote:

@@ -112,7 +112,7 @@ def _probe(ticks: int) -> float:
                 return
         raise RuntimeError("the probe ended")
 
-    ask(script(NAME), b"#cockpit ready")
+    ask(script(NAME).encode(), b"#cockpit ready")
     for number in range(1, ticks + 1):
         ask(b"%d %s\n" % (number, b"all" if number == 1 else b"changes"), b"#cockpit end")
         time.sleep(1)

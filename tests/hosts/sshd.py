@@ -19,14 +19,17 @@ class Sshd:
     """Listens on loopback once started, and after a stop again on the same port.
 
     `directory` gets the client's key, ssh_config (Host web), and known_hosts where there is none yet. `noise` is a
-    shell command that every login runs first, as a .bashrc would. `commands` are the shells that it runs.
+    shell command that every login runs first, as a .bashrc would. `login` is the user's shell, run with what is in
+    `environment` on top of the tests' own. `commands` are the shells that it runs.
     With `password` set it takes that as well as the key, over the password method or, with `prompts`, by asking for
     just these things (which the answers must match). `tried` are the passwords that came.
     """
 
-    def __init__(self, directory: Path, *, noise: str = "") -> None:
+    def __init__(self, directory: Path, *, noise: str = "", login: Sequence[str] = ("/bin/sh",)) -> None:
         self.directory = directory
         self.noise = noise
+        self.login = login
+        self.environment: dict[str, str] = {}
         self.host_key = asyncssh.generate_private_key("ssh-ed25519")
         self.commands: list[Process] = []
         self.password: str | None = None
@@ -117,7 +120,14 @@ class Sshd:
     async def _serve(self, session: asyncssh.SSHServerProcess[bytes]) -> None:
         line = f"{self.noise}\n{session.command}" if self.noise else session.command or ""
         command = await asyncio.create_subprocess_exec(
-            "/bin/sh", "-c", line, stdin=PIPE, stdout=PIPE, stderr=PIPE, start_new_session=True
+            *self.login,
+            "-c",
+            line,
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=PIPE,
+            start_new_session=True,
+            env={**os.environ, **self.environment},
         )
         self.commands.append(command)
         assert command.stdin and command.stdout and command.stderr

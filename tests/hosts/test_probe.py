@@ -277,7 +277,7 @@ async def test_a_host_without_proc_says_so(tmp_path: Path, monkeypatch: pytest.M
     [
         ("echo This account is not available.; exit 1", "This account is not available"),
         ("echo >&2 no such thing; exit 127", "no such thing"),
-        ("exit 0", "its shell ended before the probe began"),
+        ("exit 0", "its login shell ended before `sh -s` began"),
     ],
 )
 async def test_a_shell_that_is_none_says_what_it_said(

@@ -278,7 +278,7 @@ def test_every_shell_ends_all_of_it(shell: str, leads: bool, mark: str) -> None:
         start_new_session=True,
     )
     assert host.stdin and host.stdout
-    host.stdin.write(script(f"sh -c 'echo up; sleep 1000; : {mark}' | cat", "here"))
+    host.stdin.write(script(f"sh -c 'echo up; sleep 1000; : {mark}' | cat").encode())
     host.stdin.flush()
     while host.stdout.readline() != b"up\n":
         assert host.poll() is None

@@ -7,7 +7,6 @@ nothing left in the configuration. A connection that is cut is in test_transacti
 from __future__ import annotations
 
 import asyncio
-import shlex
 import signal
 import urllib.request
 from collections.abc import AsyncIterator, Iterator
@@ -18,7 +17,7 @@ from typing import NamedTuple
 import pytest
 from msgspec.structs import replace
 
-from cockpit.hosts.shell import Completed
+from cockpit.hosts.shell import SH, Completed
 from cockpit.hosts.ssh import SshShell, connect
 from cockpit.model.errors import ChangeRefused, ChangeUndone, CockpitError
 from cockpit.model.hosts import HostConfig
@@ -160,9 +159,9 @@ class AsNobody:
     def __init__(self, shell: SshShell) -> None:
         self.shell = shell
 
-    async def run(self, command: str, *, input: bytes = b"", timeout: float = 30) -> Completed:  # noqa: ASYNC109
-        drop = "HOME=/var/www setpriv --reuid 33 --regid 33 --clear-groups sh -c"
-        return await self.shell.run(f"{drop} {shlex.quote(command)}", input=input, timeout=timeout)
+    async def run(self, program: str, *, input: bytes = b"", timeout: float = 30, interpreter: str = SH) -> Completed:  # noqa: ASYNC109
+        drop = "env HOME=/var/www setpriv --reuid 33 --regid 33 --clear-groups"
+        return await self.shell.run(program, input=input, timeout=timeout, interpreter=f"{drop} {interpreter}")
 
 
 async def test_no_permission(web1: Host, shell: SshShell, cell: Cell) -> None:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import pytest
 
 from cockpit.hosts.local import LocalShell
-from cockpit.hosts.shell import Completed
+from cockpit.hosts.shell import SH, Completed
 from cockpit.model.errors import HostError
 from cockpit.model.knobs import Knob
 from cockpit.tuning.applied import Applied
@@ -161,16 +161,18 @@ class Interfering(LocalShell):
         self.cut_before: set[int] = set()
         self.cut_after: set[int] = set()
         self.commands: list[tuple[str, bytes]] = []
+        self.interpreters: list[str] = []
 
-    async def run(self, command: str, *, input: bytes = b"", timeout: float = 30) -> Completed:  # noqa: ASYNC109
+    async def run(self, program: str, *, input: bytes = b"", timeout: float = 30, interpreter: str = SH) -> Completed:  # noqa: ASYNC109
         self.count += 1
         at = self.count
-        self.commands.append((command, input))
+        self.commands.append((program, input))
+        self.interpreters.append(interpreter)
         self.before.get(at, lambda: None)()
         await asyncio.sleep(0)
         if at in self.cut_before:
             raise HostError("web1: the connection is gone")
-        done = await super().run(command, input=input, timeout=timeout)
+        done = await super().run(program, input=input, timeout=timeout, interpreter=interpreter)
         self.after.get(at, lambda: None)()
         await asyncio.sleep(0)
         if at in self.cut_after:
@@ -181,9 +183,9 @@ class Interfering(LocalShell):
 class AsNobody(LocalShell):
     """This machine's shell without root's rights."""
 
-    async def run(self, command: str, *, input: bytes = b"", timeout: float = 30) -> Completed:  # noqa: ASYNC109
+    async def run(self, program: str, *, input: bytes = b"", timeout: float = 30, interpreter: str = SH) -> Completed:  # noqa: ASYNC109
         drop = "setpriv --reuid 65534 --regid 65534 --clear-groups " if os.geteuid() == 0 else ""
-        return await super().run(f"{drop}sh -c {shlex.quote(command)}", input=input, timeout=timeout)
+        return await super().run(program, input=input, timeout=timeout, interpreter=f"{drop}{interpreter}")
 
 
 async def until(condition: Callable[[], object], seconds: float = 60) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from cockpit.hosts.local import LocalShell
-from cockpit.hosts.shell import Completed
+from cockpit.hosts.shell import SH, Completed
 from cockpit.model.errors import ChangeRefused, ChangeUndone
 from cockpit.model.events import Stage
 from cockpit.model.hosts import HostConfig
@@ -229,8 +229,8 @@ async def test_everything_goes_through_sudo(
     monkeypatch.setenv("SUDO_HOME", str(server.root))
     as_root = privileged(HostConfig(name="web1", sudo=True), shell)
     await Tuner().apply(as_root, "web1", [(server.keep_alive(), "Off")])
-    assert all(command.startswith("sudo -n -- sh -c ") for command, _ in shell.commands)
-    assert len((server.root / "sudo.log").read_text().splitlines()) == shell.count
+    assert shell.commands[0] == ("sudo -n -- sh -s", b"") and set(shell.interpreters[1:]) == {"sudo -n -- sh -s"}
+    assert (server.root / "sudo.log").read_text().splitlines() == ["sh -s"] * shell.count
     assert server.other.read_bytes() == OFF and (server.root / ".local/state/cockpit/changes").is_dir()
     assert privileged(HostConfig(name="web1"), shell) is shell
 
@@ -256,9 +256,9 @@ class Small(LocalShell):
         super().__init__("web1")
         self.place = place
 
-    async def run(self, command: str, *, input: bytes = b"", timeout: float = 30) -> Completed:  # noqa: ASYNC109
-        small = f"PATH={shlex.quote(str(self.place))} exec {shlex.quote(str(self.place))}/sh -c {shlex.quote(command)}"
-        return await super().run(small, input=input, timeout=timeout)
+    async def run(self, program: str, *, input: bytes = b"", timeout: float = 30, interpreter: str = SH) -> Completed:  # noqa: ASYNC109
+        place = shlex.quote(str(self.place))
+        return await super().run(program, input=input, timeout=timeout, interpreter=f"env PATH={place} {interpreter}")
 
 
 async def test_busybox_is_enough(server: Server) -> None:

@@ -1,0 +1,192 @@
+"""Programs in sh on a host, whatever its login shell is: run to their end, or talked to while they run.
+
+A program goes in on the standard input of `sh -s`, so the command line that a login shell parses is a constant that
+every shell understands alike. It is one compound command: the shell has read all of it before any of it runs. First it
+prints a random marker on both outputs, and what a login shell printed before is dropped. The program's own input is
+sent after the marker has come, because dash and busybox read their standard input in blocks and would swallow it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import shlex
+from contextlib import suppress
+from typing import Protocol
+
+from cockpit.hosts.shell import CHUNK, SH, LineReader, OutputTooLong, Read, Tail, read_output
+from cockpit.model.errors import HostError
+from cockpit.model.text import neutral
+
+# Seconds that a login shell may take to start it.
+START_TIMEOUT = 15.0
+# Bytes kept of what a login shell prints.
+NOISE = 4096
+
+
+class Pipes(Protocol):
+    """The standard streams of a process on a host. Raises HostError when the connection is lost."""
+
+    async def read_stdout(self, size: int) -> bytes:
+        """At most `size` bytes, as soon as there are any; b"" at the end."""
+
+    async def read_stderr(self, size: int) -> bytes: ...
+
+    async def write(self, data: bytes) -> None:
+        """Write to its standard input. Raises HostError when the process has ended."""
+
+    def write_eof(self) -> None: ...
+
+    def close(self) -> None:
+        """End the process and its streams."""
+
+    async def wait_closed(self) -> None:
+        """Wait until nothing is left of it on this side, after `close`."""
+
+
+class Marked:
+    """An output from the marker on. `started` tells whether the marker came; `noise` is the end of what came before."""
+
+    def __init__(self, read: Read, marker: bytes) -> None:
+        self.noise = b""
+        self.started: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._read = read
+        self._marker = marker
+        self._rest = b""
+
+    async def begin(self) -> bool:
+        """Read up to the marker; False if the output ended without it."""
+        seen = b""
+        while self._marker not in seen:
+            data = await self._read(CHUNK)
+            if not data:
+                self.noise = seen
+                self.started.set_result(False)
+                return False
+            seen = seen[-NOISE:] + data
+        self.noise, _, self._rest = seen.partition(self._marker)
+        self.started.set_result(True)
+        return True
+
+    async def read(self, size: int) -> bytes:
+        """As of a stream. Of an output without a marker it gives the end."""
+        if not self.started.done() and not await self.begin():
+            self._rest = self.noise
+        if self._rest:
+            data, self._rest = self._rest[:size], self._rest[size:]
+            return data
+        return await self._read(size)
+
+
+class ProgramChannel:
+    """A running program that is talked to: a Channel."""
+
+    def __init__(self, pipes: Pipes, output: Marked, tail: Tail) -> None:
+        self._pipes = pipes
+        self._output = output
+        self._lines = LineReader(output.read)
+        self._tail = tail
+        self._closing: asyncio.Future[None] | None = None
+
+    @property
+    def stderr(self) -> bytes:
+        return self._tail.kept
+
+    @property
+    def gone(self) -> bool:
+        """Whether it was closed and nothing is left of it."""
+        return self._closing is not None and self._closing.done()
+
+    async def write(self, data: bytes) -> None:
+        await self._pipes.write(data)
+
+    async def readline(self) -> bytes:
+        line = await self._lines.readline()
+        if not line:
+            await self._tail.settle()
+        return line
+
+    async def read(self, size: int) -> bytes:
+        data = await self._output.read(size)
+        if not data:
+            await self._tail.settle()
+        return data
+
+    def close(self) -> None:
+        if self._closing is None:
+            self._tail.cancel()
+            self._pipes.close()
+            self._closing = asyncio.ensure_future(self._pipes.wait_closed())
+
+    async def wait_closed(self) -> None:
+        assert self._closing is not None, "close it first"
+        await asyncio.wait([self._closing])
+        await self._tail.settle()
+
+
+async def run(name: str, pipes: Pipes, program: str, input: bytes) -> tuple[bytes, bytes]:
+    """Run a program to the end of its outputs; gives both. Raises HostError; `name` is the host's."""
+    text, marker = _framed(program)
+    stdout, stderr = Marked(pipes.read_stdout, marker), Marked(pipes.read_stderr, marker)
+    feeding = asyncio.ensure_future(_feed(pipes, text, stdout.started, input))
+    try:
+        output, errors = await read_output(stdout.read, stderr.read)
+    except OutputTooLong as error:
+        raise HostError(f"{name}: a command {error}; it was stopped") from None
+    finally:
+        feeding.cancel()
+        await asyncio.wait([feeding])
+    if not stdout.started.result():
+        raise _not_started(name, stdout.noise, errors)
+    return output, errors
+
+
+async def _feed(pipes: Pipes, text: bytes, started: asyncio.Future[bool], input: bytes) -> None:
+    """Send the program, and its input once it has started. One that has ended does not need the rest."""
+    with suppress(HostError):
+        await pipes.write(text)
+        if input:
+            await asyncio.wait([started])
+            if started.result():
+                await pipes.write(input)
+    pipes.write_eof()
+
+
+async def start(name: str, pipes: Pipes, program: str) -> ProgramChannel:
+    """Start a program that is talked to; gives its channel once it runs. Raises HostError."""
+    text, marker = _framed(program)
+    output = Marked(pipes.read_stdout, marker)
+    channel = ProgramChannel(pipes, output, Tail(Marked(pipes.read_stderr, marker).read))
+    try:
+        async with asyncio.timeout(START_TIMEOUT):
+            with suppress(HostError):
+                await pipes.write(text)
+            begun = await output.begin()
+        if not begun:
+            await channel.read(1)
+            raise _not_started(name, output.noise, channel.stderr)
+    except TimeoutError:
+        channel.close()
+        raise HostError(f"{name}: its login shell did not start `{SH}` within {START_TIMEOUT:g} s") from None
+    except BaseException:
+        channel.close()
+        raise
+    return channel
+
+
+def took_too_long(name: str, seconds: float) -> HostError:
+    """The error for a program that was stopped. It does not show the program, which may hold a secret."""
+    return HostError(f"{name}: a command took longer than {seconds:g} s; it was stopped")
+
+
+def _framed(program: str) -> tuple[bytes, bytes]:
+    """What is sent to `sh -s`, and the marker that it prints before the program runs."""
+    marker = f"#cockpit {secrets.token_hex(16)}"
+    text = f"{{ echo '{marker}'; echo '{marker}' >&2; eval {shlex.quote(program)}; exit; }}\n"
+    return text.encode("utf-8", "surrogateescape"), f"{marker}\n".encode()
+
+
+def _not_started(name: str, noise: bytes, errors: bytes) -> HostError:
+    lines = (errors.strip() or noise.strip()).decode("utf-8", "replace").splitlines()
+    last = f": {neutral(lines[-1].strip(), 200)}" if lines else ""
+    return HostError(f"{name}: its login shell ended before `{SH}` began{last}")
