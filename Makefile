@@ -4,11 +4,11 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 # LAB=0 leaves the real servers out of `make test`.
-LAB ?= 1
+export LAB ?= 1
 # Modules are compiled once, as where cockpit is installed, and not by every process that a test or a bench starts.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test check lab lab-down studies bench screenshots clean
+.PHONY: help setup demo test test-busy check lab lab-down studies bench screenshots clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,17 +26,14 @@ $(BIN)/cockpit: pyproject.toml
 demo: setup ## open the cockpit on an embedded web server and SSH host
 	@$(BIN)/cockpit demo
 
-test: check ## set up and run all tests (as root on Debian with the lab's real servers; LAB=0 leaves them out)
-	@if [ "$(LAB)" != 0 ]; then sh tests/lab/install; fi
-	@$(BIN)/python -m pytest -m 'not alone and not lab' --numprocesses 3 --dist loadfile --no-loadscope-reorder
-	@LAB=$(LAB) $(BIN)/python -m pytest -m 'lab and not alone' --numprocesses 3 --dist loadfile --no-loadscope-reorder
-	@LAB=$(LAB) $(BIN)/python -m pytest -m alone
+test: setup ## set up, check and run all tests; as root on Debian installs the lab's servers first (not with LAB=0)
+	@$(BIN)/python -m tests.parts
+
+test-busy: setup ## run `make test` three times while every CPU is busy (ROUNDS=1 for once)
+	@$(BIN)/python -m tests.busy $(ROUNDS)
 
 check: setup ## lint, types and import contracts
-	@$(BIN)/ruff check .
-	@$(BIN)/ruff format --check .
-	@$(BIN)/mypy
-	@$(BIN)/lint-imports --no-logo
+	@$(BIN)/python -m tests.parts check
 
 lab: setup ## bring the lab up to play with; prints the profile and options to use
 	@sh tests/lab/install

@@ -1,0 +1,66 @@
+"""`python -m tests.busy [ROUNDS]`: run all parts of `make test` several times while every CPU is busy.
+
+One process per CPU computes without a pause. The rounds fail if any test fails in any of them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+ROUNDS = 3
+PARTS = (sys.executable, "-m", "tests.parts")
+# Ends by itself once its parent has, however the parent ended.
+_HOG = "import os, sys\nwhile os.getppid() == int(sys.argv[1]):\n    sum(range(100_000))"
+_FAILURE = re.compile(r"^(FAILED|ERROR) ")
+
+
+@contextmanager
+def busy_cpus() -> Iterator[list[int]]:
+    """Keep every CPU busy. Yields the PIDs that do so, and ends them."""
+    hogs = [subprocess.Popen([sys.executable, "-ISc", _HOG, str(os.getpid())]) for _ in os.sched_getaffinity(0)]
+    try:
+        yield [hog.pid for hog in hogs]
+    finally:
+        for hog in hogs:
+            hog.kill()
+            hog.wait()
+
+
+def run(command: tuple[str, ...], rounds: int) -> int:
+    """Run the command so often on busy CPUs; 1 if it failed in any round."""
+    failures: list[str] = []
+    with busy_cpus() as pids:
+        print(f"busy: processes {' '.join(map(str, pids))} keep every CPU busy", flush=True)
+        for number in range(1, rounds + 1):
+            failures += [f"round {number}: {line}" for line in _failures(command)]
+    print(f"busy: {rounds} rounds, {len(failures)} failures", *failures, sep="\n  ", flush=True)
+    return int(bool(failures))
+
+
+def _failures(command: tuple[str, ...]) -> list[str]:
+    """Run the command once, print what it prints, and return pytest's lines about failed tests."""
+    found = []
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, errors="replace") as process:
+        assert process.stdout
+        try:
+            for line in process.stdout:
+                print(line, end="", flush=True)
+                if _FAILURE.match(line):
+                    found.append(line.strip())
+        except KeyboardInterrupt:
+            # Ctrl-C reaches the command too: wait until it has cleaned up.
+            process.communicate()
+            raise
+    return found or ["exit code " + str(process.returncode)] * bool(process.returncode)
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(run(PARTS, int(sys.argv[1]) if sys.argv[1:] else ROUNDS))
+    except KeyboardInterrupt:
+        sys.exit(130)
