@@ -118,7 +118,7 @@ async def test_read_apply_undo_and_history(server: Server, shell: Shell) -> None
     await tuner.undo(shell, applied)
     assert server.bytes() == ORIGINAL and not server.locked()
     newest, oldest = await tuner.history(shell, "web1")
-    assert (newest.state, oldest.state) == ("applied", "taken back")
+    assert (newest.state, oldest.state) == ("applied", "undone")
     assert (await tuner.kept(shell, "web1", oldest)).files == applied.files
 
 

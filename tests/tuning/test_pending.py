@@ -144,7 +144,7 @@ async def test_a_change_left_half_done_is_said_and_can_be_put_back(server: Serve
     assert (past.state, past.change) == ("left half done", str(change))
     await Tuner().give_up(shell, "web1", past)
     assert server.bytes() == ORIGINAL and not server.locked()
-    assert [past.state for past in await Tuner().history(shell, "web1")] == ["undone"]
+    assert [past.state for past in await Tuner().history(shell, "web1")] == ["rolled back"]
     with pytest.raises(ChangeRefused, match=r"applied: No such file"):
         await Tuner().kept(shell, "web1", past)
 
