@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from cockpit.cli.arguments import joined, make_parser
+from cockpit.cli.signals import ended_by_signals
 from cockpit.cli.terminal import drop_output, open_closed_streams
 from cockpit.model.errors import EXIT_INTERRUPTED, EXIT_USAGE, CockpitError
 from cockpit.model.text import neutral
@@ -29,7 +30,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _refuse(f"{text!a}: is not text in this terminal's encoding", EXIT_USAGE)
     options = make_parser().parse_args(joined(given or ["start"]))
     try:
-        code: int = options.command(options)
+        with ended_by_signals():
+            code: int = options.command(options)
     except CockpitError as error:
         return _refuse(str(error), error.exit_code)
     except KeyboardInterrupt:

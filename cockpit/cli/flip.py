@@ -11,7 +11,8 @@ import msgspec
 
 from cockpit.analysis.arms import repeated_verdict
 from cockpit.analysis.verdict import Verdict
-from cockpit.cli.live import Keeping, say_trouble, terminated_like_interrupted
+from cockpit.cli.live import Keeping, say_trouble
+from cockpit.cli.signals import cancelled_by_signals
 from cockpit.cli.terminal import tell
 from cockpit.model.clock import Clock
 from cockpit.model.errors import EXIT_GOOD, EXIT_INTERRUPTED, UsageError
@@ -60,17 +61,18 @@ async def _flip(options: Namespace, profile: Profile, values: Mapping[str, str])
     taking = asyncio.create_task(session.run())
     telling = asyncio.create_task(_tell_progress(source))
     flipped: Flipped | None = None
-    try:
-        with terminated_like_interrupted():
+    with cancelled_by_signals() as ignore_signals:
+        try:
             await hosts_ready(session, source)
             flipped = await source.tuning.flip(values, options.pairs, options.seconds)
-    except asyncio.CancelledError:
-        print("cockpit: interrupted; the values of before come back", file=sys.stderr)
-    finally:
-        telling.cancel()
-        await asyncio.gather(telling, return_exceptions=True)
-        await source.close()
-        await taking
+        except asyncio.CancelledError:
+            print("cockpit: interrupted; rolling back to the previous values", file=sys.stderr)
+        finally:
+            ignore_signals()
+            telling.cancel()
+            await asyncio.gather(telling, return_exceptions=True)
+            await source.close()
+            await taking
     say_trouble(recorder)
     if flipped is None:
         return EXIT_INTERRUPTED

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-import signal
 import sys
 import time
 from argparse import Namespace
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cockpit.cli.progress import show_progress
+from cockpit.cli.signals import cancelled_by_signals
 from cockpit.model.clock import Clock
 from cockpit.model.errors import CockpitError, RecordingError
 from cockpit.model.state import State
@@ -77,7 +77,7 @@ def headless(
     listen: Listener | None = None,
     stop_when: Callable[[State], bool] | None = None,
 ) -> Outcome:
-    """One run without a screen. Ctrl-C and SIGTERM stop the run; what was measured until then is the result.
+    """One run without a screen. Ctrl-C, SIGTERM and SIGHUP stop the run; what was measured until then is the result.
 
     `limit` seconds of load at the most, and until `stop_when`; `listen` is given every event as it comes.
     """
@@ -98,21 +98,22 @@ async def _headless(
     taking = asyncio.create_task(session.run())
     showing = asyncio.create_task(_nothing() if quiet else show_progress(session, profile))
     interrupted, unused = False, False
-    try:
-        with terminated_like_interrupted():
+    with cancelled_by_signals() as ignore_signals:
+        try:
             await run_once(session, source, limit, stop_when)
-    except asyncio.CancelledError:
-        interrupted = True
-    except CockpitError:
-        unused = session.state.runs == 0
-        raise
-    finally:
-        showing.cancel()
-        await asyncio.gather(showing, return_exceptions=True)
-        await source.close()
-        await taking
-        if recorder and unused:
-            _remove(recorder)
+        except asyncio.CancelledError:
+            interrupted = True
+        except CockpitError:
+            unused = session.state.runs == 0
+            raise
+        finally:
+            ignore_signals()
+            showing.cancel()
+            await asyncio.gather(showing, return_exceptions=True)
+            await source.close()
+            await taking
+            if recorder and unused:
+                _remove(recorder)
     say_trouble(recorder)
     return Outcome(session.state, interrupted)
 
@@ -186,16 +187,3 @@ def say_trouble(recorder: Recorder | None) -> None:
     """A recording that is not whole must not pass in silence."""
     if recorder and recorder.trouble:
         print(f"cockpit: recording: {recorder.trouble}", file=sys.stderr)
-
-
-@contextmanager
-def terminated_like_interrupted() -> Iterator[None]:
-    """SIGTERM cancels the current task, as SIGINT does under asyncio.run."""
-    task = asyncio.current_task()
-    loop = asyncio.get_running_loop()
-    if task is not None:
-        loop.add_signal_handler(signal.SIGTERM, task.cancel)
-    try:
-        yield
-    finally:
-        loop.remove_signal_handler(signal.SIGTERM)

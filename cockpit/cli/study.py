@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import socket
 import sys
 from argparse import Namespace
@@ -13,9 +12,10 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from cockpit.cli.live import Keeping, say_trouble, terminated_like_interrupted
+from cockpit.cli.live import Keeping, say_trouble
 from cockpit.cli.load_options import named_profile
 from cockpit.cli.look import look_of
+from cockpit.cli.signals import cancelled_by_signals
 from cockpit.cli.study_folder import Place, locked, open_place, sessions_of
 from cockpit.cli.study_progress import plan_text, show_study
 from cockpit.cli.terminal import on_terminal, tell
@@ -154,17 +154,17 @@ async def _headless(session: Session, source: LiveSource, runner: Runner) -> boo
     taking = asyncio.create_task(session.run())
     showing = asyncio.create_task(show_study(session, runner))
     interrupted = False
-    try:
-        with terminated_like_interrupted():
+    with cancelled_by_signals() as ignore_signals:
+        try:
             await runner.run()
-    except asyncio.CancelledError:
-        interrupted = True
-    finally:
-        showing.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await showing
-        await source.close()
-        await taking
+        except asyncio.CancelledError:
+            interrupted = True
+        finally:
+            ignore_signals()
+            showing.cancel()
+            await asyncio.gather(showing, return_exceptions=True)
+            await source.close()
+            await taking
     return interrupted
 
 

@@ -84,7 +84,7 @@ def test_an_interruption_leaves_the_values_of_before(profile: Path, tmp_path: Pa
             line = process.stderr.readline()
         os.kill(process.pid, signal.SIGINT)
         _, err = process.communicate(timeout=60)
-    assert process.returncode == 130 and "the values of before come back" in err
+    assert process.returncode == 130 and "interrupted; rolling back" in err
     assert (tmp_path / "conf").read_text() == BEFORE
 
 

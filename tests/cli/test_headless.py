@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -15,6 +17,7 @@ import pytest
 
 from cockpit.model.events import Tick
 from cockpit.session.recording.reader import Recording
+from tests.cli.terminals import on_terminal
 from tests.servers import http_server
 
 COCKPIT = (sys.executable, "-m", "cockpit")
@@ -135,7 +138,7 @@ def test_an_unwritable_recording_is_said_before_load_starts(url: str, tmp_path: 
     assert done.stdout == ""
 
 
-@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_ctrl_c_stops_the_run_and_keeps_all(url: str, tmp_path: Path, sign: signal.Signals) -> None:
     file = tmp_path / "s.cockpit"
     command = [*COCKPIT, "run", url, "-z", "60s", "--record", str(file), "--json"]
@@ -160,6 +163,34 @@ def test_ctrl_c_stops_the_run_and_keeps_all(url: str, tmp_path: Path, sign: sign
         kinds = [type(event).__name__ for event in recording.events()]
     assert kinds[-2:] == ["RunEnded", "SessionEnded"]
     assert not list(tmp_path.glob("*-wal"))
+
+
+def test_sighup_ignored_by_nohup_does_not_stop_the_run(url: str, tmp_path: Path) -> None:
+    file = tmp_path / "s.cockpit"
+    command = ["nohup", *COCKPIT, "run", url, "-q", "100", "-n", "300", "--record", str(file), "--json"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while not _has_replies(file):
+        assert process.poll() is None
+    os.kill(process.pid, signal.SIGHUP)
+    stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 0, stderr
+    assert json.loads(stdout)["completed"] == 300
+
+
+def test_a_closed_terminal_that_hangs_up_twice_leaves_summary_and_recording(url: str, tmp_path: Path) -> None:
+    file, output = tmp_path / "s.cockpit", tmp_path / "summary"
+    command = [*COCKPIT, "run", url, "-z", "10m", "--no-tui", "--record", str(file)]
+    with on_terminal(["sh", "-c", f"exec {shlex.join(command)} >{output}"]) as screen:
+        while not _has_replies(file):
+            assert screen.process.poll() is None
+        screen.close()
+        for _ in range(20):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(screen.process.pid, signal.SIGHUP)
+        assert screen.end() == 130
+    assert "0 failed" in output.read_text()
+    with Recording(file) as recording:
+        assert recording.ended and not recording.damage
 
 
 def test_kill_9_in_the_middle_leaves_a_file_that_opens_and_nothing_running(url: str, tmp_path: Path) -> None:

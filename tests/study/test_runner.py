@@ -72,7 +72,7 @@ async def test_a_change_that_is_undone_ends_it(studied: Studied) -> None:
     assert studied.as_it_was() and not studied.journal().touched and not studied.journal().finished
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 async def test_interrupted_it_puts_back(studied: Studied, number: signal.Signals) -> None:
     studied.write(short=SLOW)
     process = await studied.start()
