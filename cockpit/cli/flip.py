@@ -23,6 +23,7 @@ from cockpit.session.controls import SHORTEST, Flipped
 from cockpit.session.headless import hosts_ready
 from cockpit.session.live import LiveSource
 from cockpit.session.loop import Recorder, Session
+from cockpit.session.secrets import Secrets
 
 # Seconds between two looks at how far it has come.
 _LOOK = 0.5
@@ -38,7 +39,8 @@ def flip(options: Namespace, profile: Profile) -> int:
     if options.pairs < 2:
         raise UsageError("--pairs: it takes 2 or more to tell a change from drift")
     values = _values(options, profile)
-    return asyncio.run(_flip(options, profile, values))
+    with Secrets(profile).out_of_errors():
+        return asyncio.run(_flip(options, profile, values))
 
 
 def _values(options: Namespace, profile: Profile) -> dict[str, str]:

@@ -26,6 +26,7 @@ from cockpit.session.lookback import can_look_back
 from cockpit.session.loop import Recorder, Session
 from cockpit.session.recording import shelf
 from cockpit.session.recording.writer import RecordingWriter, Unrecorded
+from cockpit.session.secrets import Secrets
 
 if TYPE_CHECKING:
     from cockpit.tui.look import Look
@@ -81,7 +82,9 @@ def headless(
 
     `limit` seconds of load at the most, and until `stop_when`; `listen` is given every event as it comes.
     """
-    return asyncio.run(_headless(profile, ssh_config, keeping.recorder(profile.name), limit, quiet, listen, stop_when))
+    recorder = keeping.recorder(profile.name)
+    with Secrets(profile).out_of_errors():
+        return asyncio.run(_headless(profile, ssh_config, recorder, limit, quiet, listen, stop_when))
 
 
 async def _headless(
@@ -149,7 +152,8 @@ def on_screen(
         return Outcome(session.state, app.interrupted, recorder.path if recorder else "")
 
     recorder = keeping.recorder(profile.name)
-    outcome = asyncio.run(show())
+    with Secrets(profile).out_of_errors():
+        outcome = asyncio.run(show())
     say_trouble(recorder)
     return outcome
 

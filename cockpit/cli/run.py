@@ -26,6 +26,7 @@ from cockpit.model.figures import run_result
 from cockpit.profiles.profile import Profile
 from cockpit.report.machine import as_json, run_json
 from cockpit.report.summary import summary
+from cockpit.session.secrets import Secrets
 
 
 def run(options: Namespace) -> int:
@@ -37,7 +38,8 @@ def run(options: Namespace) -> int:
             outcome = headless(profile, options.ssh_config, keeping, listen=listen)
         else:
             look = look_of(options)
-            asyncio.run(_look_first(profile, options.ssh_config))
+            with Secrets(profile).out_of_errors():
+                asyncio.run(_look_first(profile, options.ssh_config))
             outcome = on_screen(profile, options.ssh_config, keeping, autostart="toggle", listen=listen, look=look)
     code = _tell(outcome, as_data=options.json)
     say_kept(outcome.recording)

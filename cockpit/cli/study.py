@@ -35,6 +35,7 @@ from cockpit.report.study_json import study_csv, study_json
 from cockpit.session.asking import Questions
 from cockpit.session.live import LiveSource
 from cockpit.session.loop import Session
+from cockpit.session.secrets import Secrets
 from cockpit.study.controls import StudyControls
 from cockpit.study.journal import Journal, read_journal
 from cockpit.study.plan import located, names_of, steps
@@ -62,7 +63,8 @@ def study(options: Namespace) -> int:
         return EXIT_GOOD
     place = open_place(options, profile.name, chosen)
     try:
-        return asyncio.run(_study(options, profile, chosen, place))
+        with Secrets(profile).out_of_errors():
+            return asyncio.run(_study(options, profile, chosen, place))
     finally:
         place.lock.release()
 

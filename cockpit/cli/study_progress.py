@@ -24,7 +24,7 @@ def plan_text(profile: Profile, study: Study) -> str:
     planned = steps(study)
     lines = [f"study {neutral(profile.name)} ({study.form})"]
     lines += [f"  {neutral(line.strip())}" for line in profile.question.splitlines() if line.strip()]
-    lines += [f"  load      {plan_words(study.plan.without_secrets())}", *_arms(study)]
+    lines += [f"  load      {plan_words(study.plan.without_secrets())}", *_arms(study.without_secrets())]
     lines += [f"  {name:<8}  {text}" for name, text in _rules(study)]
     lines += ["", "steps:"]
     for step in planned:

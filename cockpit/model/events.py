@@ -271,11 +271,14 @@ class Note(Event, frozen=True, tag="note"):
 
 
 class StudyBegun(Event, frozen=True, tag="study_begun"):
-    """A study begins, or goes on: its plan, how many `steps` that is, and how many of them were `done` before."""
+    """A study begins, or goes on: its plan, how many `steps` that is, and how many of them were `done` before.
+
+    `fingerprint` is that of the plan before secrets were replaced in it: sessions of one study have the same."""
 
     study: Study
     steps: int
     done: int = 0
+    fingerprint: str = ""
 
 
 class StudyRun(Event, frozen=True, tag="study_run"):

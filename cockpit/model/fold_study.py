@@ -9,7 +9,8 @@ from cockpit.model.state import State, StudyState
 
 
 def study_begun(state: State, event: ev.StudyBegun) -> State:
-    return replace(state, study=StudyState(study=event.study, steps=event.steps, before=event.done))
+    known = StudyState(study=event.study, fingerprint=event.fingerprint, steps=event.steps, before=event.done)
+    return replace(state, study=known)
 
 
 def study_run(state: State, event: ev.StudyRun) -> State:

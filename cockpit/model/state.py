@@ -272,6 +272,7 @@ class StudyState(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     study: Study
+    fingerprint: str
     steps: int
     before: int = 0
     runs: tuple[StudyRun, ...] = ()

@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
-from cockpit.model.load import LoadPlan, url_without_password
+from cockpit.model.load import REDACTED, LoadPlan, url_without_password
 
 Order = Literal["alternate", "blocks", "shuffle"]
 
@@ -58,6 +58,7 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
     actions at the end. `watch` are figures for the table, `compare` pairs of arms to judge. `takes` is about how long a
     run lasts (s) where the plan does not say. `warm_up` seconds of load on the highest rung come before the first step
     after something was set up; they are never counted. `addresses` tell where names of URLs are reached.
+    `secret` are the knobs whose values must not be recorded.
     """
 
     plan: LoadPlan
@@ -78,6 +79,7 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
     takes: float | None = None
     warm_up: float = 0.0
     addresses: tuple[tuple[str, str], ...] = ()
+    secret: tuple[str, ...] = ()
 
     @property
     def knobs(self) -> tuple[str, ...]:
@@ -92,5 +94,12 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
 
     def without_secrets(self) -> Study:
         """As it may be recorded."""
-        arms = tuple(replace(arm, url=url_without_password(arm.url)) for arm in self.arms)
+        arms = tuple(
+            replace(
+                arm,
+                url=url_without_password(arm.url),
+                set=tuple((knob, REDACTED if knob in self.secret else value) for knob, value in arm.set),
+            )
+            for arm in self.arms
+        )
         return replace(self, plan=self.plan.without_secrets(), arms=arms)

@@ -47,6 +47,7 @@ def to_study(file: ProfileFile, knobs: Sequence[Knob], folder: Path, *, short: b
         compare=section.compare,
         takes=seconds_of("study.takes", chosen["takes"]),
         warm_up=seconds_of("study.warm_up", chosen["warm_up"], least=0.0) or 0.0,
+        secret=tuple(knob.name for knob in knobs if knob.secret),
     )
     study = replace(study, compare=_pairs(study))
     _check(study, knobs, file)

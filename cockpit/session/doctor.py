@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from cockpit.load import limits
 from cockpit.load.files import most_connections_here
@@ -21,12 +24,22 @@ from cockpit.model.load import url_without_password
 from cockpit.profiles.profile import Profile
 from cockpit.session.doctor_host import examine_host
 from cockpit.session.finding import Finding, failed, good, note
+from cockpit.session.secrets import Secrets
 
 MACHINE, TARGET = "this machine", "target"
 
 
 async def examine(profile: Profile, ssh_config: Path | None = None) -> AsyncIterator[Finding]:
-    """Findings as they come, hosts in the order of the profile; all hosts are looked at side by side."""
+    """Findings as they come, hosts in the order of the profile; all hosts are examined concurrently.
+
+    The profile's secrets are replaced in them: a server's error may quote what it was sent."""
+    secrets = Secrets(profile)
+    async with aclosing(_findings(profile, ssh_config)) as findings:
+        async for finding in findings:
+            yield replace(finding, text=secrets.text(finding.text), todo=secrets.text(finding.todo))
+
+
+async def _findings(profile: Profile, ssh_config: Path | None) -> AsyncGenerator[Finding, None]:
     hosts = [asyncio.create_task(examine_host(profile, host, ssh_config)) for host in profile.hosts]
     try:
         yield good("profile", _what_it_is(profile))

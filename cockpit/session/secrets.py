@@ -1,25 +1,26 @@
-"""What must not be told: passwords, tokens and cookies of the profile, and values of knobs that it marks secret.
+"""The secrets of a session: passwords, tokens and cookies of its profile, and values of knobs that are marked secret.
 
-They are taken out of every event before anybody sees it, wherever they turn up: in a process's command line, in the
-line of a tail, in an error.
+They are replaced in every event before anything else sees it: in a process's command line, in a tail's line, in an
+error.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
-from urllib.parse import quote, unquote, urlsplit
+from collections.abc import Iterator
+from contextlib import contextmanager
+from urllib.parse import unquote, urlsplit
 
-import msgspec
 from msgspec.structs import replace
 
-from cockpit.model.events import AnyEvent, ChangeBegun, KnobRead, Tick, decode, encode
+from cockpit.model.errors import CockpitError
+from cockpit.model.events import AnyEvent, ChangeBegun, KnobRead
 from cockpit.model.knobs import Setting
 from cockpit.model.load import REDACTED
 from cockpit.profiles.profile import Profile
+from cockpit.session.redaction import Redactor
 
-# What is shorter stands in too many places where it is no secret.
-_SHORTEST = 5
 # A header is taken for a secret by its name.
 _TELLING = ("auth", "cookie", "token", "secret", "key", "session", "password", "credential")
 
@@ -29,7 +30,8 @@ class Secrets:
 
     def __init__(self, profile: Profile) -> None:
         self._knobs = {knob.name for knob in profile.knobs if knob.secret}
-        self._coded: set[bytes] = set()
+        self._known: set[str] = set()
+        self._redactor = Redactor(())
         plan = profile.plan
         for url, headers in ((plan.url, plan.headers), *((one.url, one.headers) for one in plan.mix)):
             self._learn_url(url)
@@ -37,19 +39,31 @@ class Secrets:
                 self._learn_header(name, value)
         for page in (page for host in profile.hosts for page in host.status):
             self._learn_login(page.auth)
+        for knob in profile.knobs:
+            if knob.secret:
+                self._learn(*knob.values)
+        for arm in (arm for study in (profile.study, profile.short_study) if study for arm in study.arms):
+            self._learn_url(arm.url)
+            self._learn(*(value for knob, value in arm.set if knob in self._knobs))
 
     def without(self, event: AnyEvent) -> AnyEvent:
-        """The event with `(not recorded)` in the place of every secret."""
+        """The event with `(not recorded)` in place of every secret; the same object if it holds none."""
         if self._knobs:
             event = self._without_values(event)
-        if not self._coded or isinstance(event, Tick):
-            return event
-        body = encode(event)
-        if not any(secret in body for secret in self._coded):
-            return event
-        for secret in sorted(self._coded, key=len, reverse=True):
-            body = body.replace(secret, REDACTED.encode())
-        return decode(body)
+        return self._redactor.event(event)
+
+    def text(self, text: str) -> str:
+        """The text with every secret replaced."""
+        return self._redactor.text(text)
+
+    @contextmanager
+    def out_of_errors(self) -> Iterator[None]:
+        """Replace every secret in the message of a CockpitError that leaves the block."""
+        try:
+            yield
+        except CockpitError as error:
+            error.args = tuple(self.text(one) if isinstance(one, str) else one for one in error.args)
+            raise
 
     def _without_values(self, event: AnyEvent) -> AnyEvent:
         if isinstance(event, KnobRead) and event.knob in self._knobs and event.value is not None:
@@ -64,19 +78,20 @@ class Secrets:
     def _hidden(self, setting: Setting) -> Setting:
         if setting.knob not in self._knobs:
             return setting
-        for value in (setting.old, setting.new):
-            self._learn(value or "")
+        self._learn(*(value for value in (setting.old, setting.new) if value))
         return replace(
             setting,
             old=None if setting.old is None else REDACTED,
             new=None if setting.new is None else REDACTED,
         )
 
-    def _learn(self, text: str) -> None:
-        """As it stands in the JSON of an event, plain and as URLs write it."""
-        for form in {text, quote(text, safe=""), unquote(text)}:
-            if len(form) >= _SHORTEST and form != REDACTED:
-                self._coded.add(msgspec.json.encode(form)[1:-1])
+    def _learn(self, *texts: str) -> None:
+        """Add secrets, each as it is and as percent-decoded."""
+        found = {form for text in texts for form in (text, unquote(text))} - {"", REDACTED}
+        if found <= self._known:
+            return
+        self._known |= found
+        self._redactor = Redactor(self._known)
 
     def _learn_url(self, url: str) -> None:
         user, at, _ = urlsplit(url).netloc.rpartition("@")

@@ -89,7 +89,7 @@ class StudyResult(msgspec.Struct, frozen=True, kw_only=True):
 
 def steps_done(states: Iterable[State], study: Study) -> frozenset[int]:
     """Numbers of the steps of this very study that these sessions have done."""
-    own = [state.study for state in states if state.study and state.study.study.fingerprint == study.fingerprint]
+    own = [state.study for state in states if state.study and state.study.fingerprint == study.fingerprint]
     return frozenset(ended.step for one in own for ended in one.done)
 
 
@@ -99,11 +99,8 @@ def collect(states: Sequence[State], name: str) -> StudyResult | None:
     if last is None or last.study is None or last.started is None:
         return None
     study = last.study.study
-    own = [
-        state
-        for state in states
-        if state.study and state.started and state.study.study.fingerprint == study.fingerprint
-    ]
+    fingerprint = last.study.fingerprint
+    own = [state for state in states if state.study and state.started and state.study.fingerprint == fingerprint]
     ended = {one.step: one.steady for state in own if state.study for one in state.study.done}
     runs = [run for number, state in enumerate(own, 1) for run in _runs(number, state)]
     cells = tuple(_cells(study, runs, ended))

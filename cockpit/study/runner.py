@@ -80,6 +80,7 @@ class Runner:
             StudyBegun(
                 t=self._source.now(),
                 study=self.study.without_secrets(),
+                fingerprint=self.study.fingerprint,
                 steps=len(self._steps),
                 done=len(self._steps) - len(self._todo),
             )

@@ -48,7 +48,7 @@ def events(study: Study, done: Sequence[int], rates: dict[str, float], cut: int 
     """What a session that does these steps is made of; see `session`."""
     planned = steps(study)
     yield SessionStarted(t=0, wall=1_700_000_000.0, version="0", name="small", question="Why?\nBecause.")
-    yield StudyBegun(t=0, study=study, steps=len(planned))
+    yield StudyBegun(t=0, study=study, steps=len(planned), fingerprint=study.fingerprint)
     t, number = 1.0, 0
     for step in planned:
         if step.number not in done and step.number != cut:

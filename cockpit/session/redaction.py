@@ -1,0 +1,289 @@
+"""Replace secrets in the text of events: string and bytes values only; structure, keys, numbers and names stay.
+
+A name refers to something that the profile or the kernel names (a host, a knob, a disk). It stays even if a secret
+occurs in it, because other events and the program refer to it.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import re
+import types
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from typing import Any, Literal, Protocol, Union, get_args, get_origin
+
+import msgspec
+from msgspec.structs import replace
+
+from cockpit.model import events as ev
+from cockpit.model.histogram import Histogram
+from cockpit.model.hosts import DiskCounters, HostConfig, NetCounters, ProcessCounters
+from cockpit.model.knobs import Knob, Option, ServerAction, Setting
+from cockpit.model.load import REDACTED
+from cockpit.model.study import Arm, Look, Pass, Study
+
+# A shorter secret is replaced only where it is a value as a whole: inside longer text it would match by chance.
+SHORTEST_INSIDE = 5
+# Shown in place of a secret; the first in which no secret occurs. The last one contains nothing.
+_MARKERS = (REDACTED, "(hidden)", "***", "")
+# A run of plain characters this long is searched for before the slower patterns are.
+_SHORTEST_CORE = 4
+# Escapes of escapes: JSON in a log line in JSON has three backslashes before a quote.
+_BACKSLASHES = r"\\{0,7}"
+
+_URL = re.compile(r"https?://(?:[^/?#@]*@)?(?P<server>[^/?#]*)", re.IGNORECASE)
+
+NAMES: Mapping[type, frozenset[str]] = {
+    kind: frozenset(names)
+    for kind, *names in (
+        (HostConfig, "name"),
+        (Knob, "name", "host", "cost"),
+        (Option, "name"),
+        (ServerAction, "name", "host"),
+        (Setting, "knob"),
+        (DiskCounters, "name"),
+        (NetCounters, "name"),
+        (ProcessCounters, "stat"),
+        (Arm, "name", "before"),
+        (Pass, "name", "before"),
+        (Look, "name", "host"),
+        (Study, "after", "compare", "watch", "addresses", "secret"),
+        (ev.SessionStarted, "thresholds"),
+        (ev.HostChanged, "host"),
+        (ev.HostSample, "host"),
+        (ev.TailText, "host"),
+        (ev.TailChanged, "host"),
+        (ev.StatusRead, "host"),
+        (ev.KnobRead, "knob", "host"),
+        (ev.ChangeBegun, "change", "host", "undoes", "cost"),
+        (ev.ChangeStage, "change"),
+        (ev.ChangeEnded, "change"),
+        (ev.ActionBegun, "action", "host"),
+        (ev.StudyBegun, "fingerprint"),
+        (ev.StudyRun, "arm", "part"),
+        (ev.StudyLook, "look", "host"),
+    )
+}
+
+
+class Cleaner(Protocol):
+    """Replaces secrets in a value; returns the same object if there is none."""
+
+    def text(self, value: str) -> str: ...
+
+    def raw(self, value: bytes) -> bytes: ...
+
+
+Walk = Callable[[Any, Cleaner], Any]
+
+
+class Redactor:
+    """Replaces a set of secrets, also where they are escaped, percent-encoded or in Base64."""
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        known = sorted({secret for secret in secrets if secret}, key=len, reverse=True)
+        self._whole = frozenset(known)
+        self._inside = [_Pattern(secret) for secret in known if len(secret) >= SHORTEST_INSIDE]
+        long = [secret for secret in known if len(secret) >= SHORTEST_INSIDE]
+        self._marker = next(marker for marker in _MARKERS if not any(secret in marker for secret in long))
+        self._needles = [needle for pattern in self._inside for needle in pattern.needles]
+        self._needles += [msgspec.json.encode(secret) for secret in known if len(secret) < SHORTEST_INSIDE]
+        self._always = any(not pattern.needles for pattern in self._inside)
+
+    def event(self, event: ev.AnyEvent) -> ev.AnyEvent:
+        walk = walk_of(type(event))
+        if walk is None or not self._whole:
+            return event
+        # Samples are frequent and large; the search in their encoded form takes a quarter of the time.
+        if isinstance(event, ev.HostSample) and not self._may_hold(event):
+            return event
+        found: ev.AnyEvent = walk(event, self)
+        return found
+
+    def _may_hold(self, sample: ev.HostSample) -> bool:
+        """A cheap test on the encoded event: false only if no secret occurs in it."""
+        if self._always:
+            return True
+        try:
+            body = ev.encode(sample)
+        except ValueError:
+            # A lone surrogate.
+            return True
+        return any(needle in body for needle in self._needles)
+
+    def text(self, value: str) -> str:
+        if value in self._whole:
+            return self._marker
+        found = value
+        for pattern in self._inside:
+            found = pattern.replaced(found, self._marker)
+        if found == value:
+            return value
+        # The marker and its surroundings may make up a secret.
+        return self._marker if any(one.secret in found for one in self._inside) else found
+
+    def raw(self, value: bytes) -> bytes:
+        found = value.decode("utf-8", "surrogateescape")
+        cleaned = self.text(found)
+        return value if cleaned is found else cleaned.encode("utf-8", "surrogateescape")
+
+
+class _Pattern:
+    """One secret, long enough to be searched for inside text.
+
+    `needles` are bytes of which at least one occurs in JSON that holds the secret; empty: it must always be searched.
+    """
+
+    def __init__(self, secret: str) -> None:
+        self.secret = secret
+        self._core = max(re.findall("[0-9A-Za-z]*", secret), key=len)
+        if len(self._core) < _SHORTEST_CORE:
+            self._core = ""
+        self._base64 = _base64_forms(secret)
+        self._encoded = re.compile("".join(map(_any_form, re.findall(r"\\+|[^\\]", secret, re.DOTALL))))
+        self.needles = [form.encode() for form in (self._core, *self._base64)] if self._core else []
+
+    def replaced(self, text: str, marker: str) -> str:
+        if self._core in text:
+            text = self._encoded.sub(lambda _: marker, text)
+        for form in self._base64:
+            if form in text:
+                text = text.replace(form, marker)
+        return text
+
+
+def _any_form(part: str) -> str:
+    """A pattern for a character or a run of backslashes: as is, and as URLs, JSON, logs, shells and HTML write it."""
+    if part[0] == "\\":
+        count = len(part)
+        return rf"(?:\\{{{count},{8 * count}}}|(?:%5[Cc]|\\{{1,8}}x5[Cc]|&#(?:0*92|[Xx]0*5[Cc]);){{{count}}})"
+    if part.isascii() and part.isalnum():
+        return part
+    raw = part.encode("utf-8", "surrogatepass")
+    units = part.encode("utf-16-be", "surrogatepass").hex()
+    forms = [
+        re.escape(part),
+        "".join(f"(?i:%{byte:02x})" for byte in raw),
+        "".join(rf"\\{{1,8}}(?i:x{byte:02x})" for byte in raw),
+        "".join(rf"\\{{1,8}}(?i:u{units[at : at + 4]})" for at in range(0, len(units), 4)),
+        re.escape(html.escape(part)),
+        rf"&#(?:0*{ord(part)}|(?i:x0*{ord(part):x}));",
+    ]
+    short = {"\n": "n", "\t": "t", "\r": "r", "\b": "b", "\f": "f"}.get(part)
+    if short:
+        forms.append(rf"\\{{1,8}}{short}")
+    if part == " ":
+        forms.append(r"\+")
+    if part == "'":
+        # As a shell has it inside quotes.
+        forms += [r"'\\''", "'\"'\"'"]
+    return f"{_BACKSLASHES}(?:{'|'.join(dict.fromkeys(forms))})"
+
+
+def _base64_forms(secret: str) -> list[str]:
+    """The part of it that stays the same in the Base64 of any text that contains it, for its three alignments."""
+    raw = secret.encode("utf-8", "surrogatepass")
+    found: dict[str, None] = {}
+    for before in range(3):
+        coded = base64.b64encode(b"\0" * before + raw)
+        first = -(-8 * before // 6)
+        last = 8 * (before + len(raw)) // 6
+        form = coded[first:last].decode()
+        found.update(dict.fromkeys((form, form.replace("+", "-").replace("/", "_"))))
+    return list(found)
+
+
+@cache
+def walk_of(kind: Any) -> Walk | None:
+    """How to clean a value of a type; None if it holds no text. Raises TypeError for a type that no event has."""
+    if kind is str:
+        return lambda value, cleaner: cleaner.text(value)
+    if kind is bytes:
+        return lambda value, cleaner: cleaner.raw(value)
+    if kind in (int, float, bool, types.NoneType, Histogram):
+        return None
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        return _walk_struct(kind)
+    return _walk_form(kind, get_origin(kind), get_args(kind))
+
+
+def _walk_form(kind: Any, origin: Any, parts: tuple[Any, ...]) -> Walk | None:
+    if origin is Literal:
+        return None
+    if origin in (Union, types.UnionType) and types.NoneType in parts and len(parts) == 2:
+        inner = walk_of(next(part for part in parts if part is not types.NoneType))
+        return inner and (lambda value, cleaner: None if value is None else inner(value, cleaner))
+    if origin is dict:
+        return _walk_values(walk_of(parts[1]))
+    if origin is tuple:
+        return _walk_items([walk_of(part) for part in parts if part is not ...], repeated=parts[-1:] == (...,))
+    raise TypeError(f"no redaction for {kind!r}")
+
+
+def _walk_struct(kind: type[msgspec.Struct]) -> Walk | None:
+    names = NAMES.get(kind, frozenset())
+    fields = [field for field in msgspec.structs.fields(kind) if field.name not in names]
+    walks = [(field.name, _walk_field(kind, field)) for field in fields]
+    walked = [(name, walk) for name, walk in walks if walk is not None]
+    if not walked:
+        return None
+
+    def clean(value: Any, cleaner: Cleaner) -> Any:
+        changed = {}
+        for name, walk in walked:
+            before = getattr(value, name)
+            after = walk(before, cleaner)
+            if after is not before:
+                changed[name] = after
+        return replace(value, **changed) if changed else value
+
+    return clean
+
+
+def _walk_field(kind: type[msgspec.Struct], field: msgspec.structs.FieldInfo) -> Walk | None:
+    if field.name in ("url", "target"):
+        return _clean_url
+    if (kind, field.name) == (Arm, "set"):
+        # Pairs of a knob's name and its value.
+        return _walk_items([_walk_items([None, walk_of(str)], repeated=False)], repeated=True)
+    return walk_of(field.type)
+
+
+def _clean_url(value: str, cleaner: Cleaner) -> str:
+    """Host and port of a URL are names."""
+    found = _URL.match(value)
+    if not found:
+        return cleaner.text(value)
+    begin, end = found.span("server")
+    return _joined(value, (cleaner.text(value[:begin]), value[begin:end], cleaner.text(value[end:])))
+
+
+def _joined(value: str, parts: tuple[str, ...]) -> str:
+    """The same object if nothing has changed."""
+    found = "".join(parts)
+    return value if found == value else found
+
+
+def _walk_values(inner: Walk | None) -> Walk | None:
+    if inner is None:
+        return None
+
+    def clean(value: dict[Any, Any], cleaner: Cleaner) -> dict[Any, Any]:
+        found = {key: inner(one, cleaner) for key, one in value.items()}
+        return found if any(found[key] is not one for key, one in value.items()) else value
+
+    return clean
+
+
+def _walk_items(inner: list[Walk | None], *, repeated: bool) -> Walk | None:
+    if not any(inner):
+        return None
+
+    def clean(value: tuple[Any, ...], cleaner: Cleaner) -> tuple[Any, ...]:
+        walks = inner * len(value) if repeated else inner
+        found = tuple(walk(one, cleaner) if walk else one for walk, one in zip(walks, value, strict=True))
+        return found if any(one is not before for one, before in zip(found, value, strict=True)) else value
+
+    return clean

@@ -1,0 +1,258 @@
+"""Any secret, any event: no value keeps the secret, and everything else stays as it was."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import html
+import json
+import shlex
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, quote_plus
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from cockpit.model.clock import Clock
+from cockpit.model.events import (
+    AnyEvent,
+    ChangeBegun,
+    HostChanged,
+    HostSample,
+    KnobRead,
+    RunStarted,
+    StudyBegun,
+    TailText,
+    decode,
+    encode,
+)
+from cockpit.model.hosts import HostConfig, StatusPage
+from cockpit.model.knobs import Knob, Setting
+from cockpit.model.load import REDACTED, LoadPlan
+from cockpit.model.study import Arm, Look, Study
+from cockpit.profiles.profile import Profile
+from cockpit.session.live import LiveSource
+from cockpit.session.loop import Session
+from cockpit.session.recording.reader import Recording
+from cockpit.session.recording.writer import RecordingWriter
+from cockpit.session.redaction import NAMES, SHORTEST_INSIDE, Redactor
+from cockpit.session.secrets import Secrets
+from tests.hostile.events import events
+from tests.servers import http_server
+from tests.session.events import reading
+
+TEXT = st.text(st.characters(codec="utf-8"), max_size=12)
+SECRETS = st.one_of(TEXT, st.from_regex(r"[0-9]{1,8}", fullmatch=True), st.sampled_from(["recorded", "(not ", "event"]))
+
+
+SECRET = st.shared(SECRETS, key="secret")
+WITH_SECRET = st.one_of(SECRET, st.builds(lambda a, secret, b: a + secret + b, TEXT, SECRET, TEXT))
+EVENTS = events(st.one_of(TEXT, WITH_SECRET))
+PLAIN_EVENTS = events(TEXT)
+
+
+def values(value: object, name: bool = False) -> Iterator[tuple[bool, str]]:
+    """Every string of an event with whether it is a name; keys of mappings are none."""
+    if isinstance(value, str | bytes):
+        yield name, value if isinstance(value, str) else value.decode()
+    elif isinstance(value, msgspec.Struct):
+        for field in value.__struct_fields__:
+            yield from values(getattr(value, field), field in NAMES.get(type(value), ()))
+    elif isinstance(value, dict):
+        for one in value.values():
+            yield from values(one, name)
+    elif isinstance(value, tuple):
+        # An arm sets a knob, by its name, to a value.
+        for one in value:
+            yield from values(one, name)
+
+
+def shape(value: Any) -> Any:
+    """The event with every string value emptied: its keys and numbers."""
+    if isinstance(value, dict):
+        return {key: shape(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [shape(one) for one in value]
+    return "" if isinstance(value, str) else value
+
+
+@settings(max_examples=1000, suppress_health_check=list(HealthCheck))
+@given(SECRET, EVENTS)
+def test_any_secret_in_any_event(secret: str, event: AnyEvent) -> None:
+    cleaned = Redactor([secret]).event(event)
+    assert type(cleaned) is type(event)
+    assert decode(encode(cleaned)) == cleaned
+    before, after = (json.loads(encode(one)) for one in (event, cleaned))
+    assert shape(after) == shape(before)
+    for (name, old), (_, new) in zip(values(event), values(cleaned), strict=True):
+        if isinstance(event, StudyBegun) and old == new:
+            # Knobs' names in arms.
+            continue
+        if name:
+            assert new == old
+            continue
+        assert not secret or old != secret or new != secret
+        assert len(secret) < SHORTEST_INSIDE or secret not in new
+        if secret and old != secret and len(secret) < SHORTEST_INSIDE:
+            assert new == old
+
+
+@settings(max_examples=500, suppress_health_check=list(HealthCheck))
+@given(st.from_regex(r"[a-z]{5,9}", fullmatch=True), PLAIN_EVENTS)
+def test_an_event_without_the_secret_is_the_same_object(secret: str, event: AnyEvent) -> None:
+    text = encode(event).decode()
+    assume(secret not in text and base64.b64encode(secret.encode()).decode()[:6] not in text)
+    assert Redactor([secret]).event(event) is event
+
+
+def _as_nginx(text: str) -> str:
+    return "".join(chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\x{byte:02X}" for byte in text.encode())
+
+
+FORMS: list[Callable[[str], str]] = [
+    str,
+    lambda text: quote(text, safe=""),
+    lambda text: quote(text, safe="").lower() if text.islower() else quote(text, safe=""),
+    quote_plus,
+    json.dumps,
+    lambda text: json.dumps(text, ensure_ascii=False),
+    lambda text: json.dumps(json.dumps({"message": text})),
+    html.escape,
+    shlex.quote,
+    _as_nginx,
+    lambda text: text.replace("\\", "\\\\").replace('"', '\\"'),
+]
+
+
+@pytest.mark.parametrize("form", range(len(FORMS)))
+@given(secret=st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=5, max_size=20))
+def test_a_secret_in_another_encoding(form: int, secret: str) -> None:
+    written = FORMS[form](secret)
+    cleaned = Redactor([secret]).text(f"before {written} after")
+    assert written.strip("'\"") not in cleaned or written.strip("'\"") in "before  after"
+
+
+@given(before=st.binary(max_size=9), secret=st.text(min_size=5, max_size=20), after=st.binary(max_size=9))
+def test_a_secret_inside_base64(before: bytes, secret: str, after: bytes) -> None:
+    """As in `Authorization: Basic`, whatever precedes it."""
+    assume(secret.isprintable())
+    coded = base64.b64encode(before + secret.encode() + after).decode()
+    cleaned = Redactor([secret]).text(f"Basic {coded}")
+    assert coded not in cleaned and REDACTED[:3] in cleaned
+
+
+def profile_with(**more: Any) -> Profile:
+    plan = LoadPlan(url="http://bench/", headers=(("Authorization", "Bearer 70000"),))
+    host = HostConfig(name="bench:70000", status=(StatusPage(kind="nginx", url="http://l/", auth="bench:70000"),))
+    return Profile(name="p", plan=plan, hosts=(host,), **more)
+
+
+def test_a_numeric_secret_leaves_numbers_names_and_tags() -> None:
+    secrets = Secrets(profile_with())
+    sample = HostSample(t=70000.0, host="bench:70000", round_trip=0.0, reading=reading(70000.0))
+    assert secrets.without(sample) is sample
+    text = TailText(t=70000.0, host="bench:70000", tail=70000, lines=("login 70000 ok", "port 170000"))
+    assert secrets.without(text) == msgspec.structs.replace(text, lines=(f"login {REDACTED} ok", f"port 1{REDACTED}"))
+    lost = HostChanged(t=1.0, host="bench:70000", condition="lost", detail="auth bench:70000 refused")
+    assert secrets.without(lost) == msgspec.structs.replace(lost, detail=f"auth {REDACTED} refused")
+
+
+def test_the_server_of_a_url_stays() -> None:
+    secrets = Secrets(profile_with())
+    run = RunStarted(t=0.0, run=1, plan=LoadPlan(url="http://bench:70000@h:70000/70000?token=70000"))
+    found = secrets.without(run)
+    assert isinstance(found, RunStarted)
+    assert found.plan.url == f"http://{REDACTED}@h:70000/{REDACTED}?token={REDACTED}"
+
+
+def test_a_short_secret_is_replaced_where_it_is_the_whole_value() -> None:
+    knob = Knob(name="Pin", host="bench:70000", secret=True, key="Pin", file="/f", kind="keyvalue")
+    secrets = Secrets(profile_with(knobs=(knob,)))
+    read = secrets.without(KnobRead(t=0, knob="Pin", host="bench:70000", value="42"))
+    assert isinstance(read, KnobRead) and read.value == REDACTED
+    text = TailText(t=0, host="bench:70000", tail=0, lines=("42", "420 ms"))
+    assert secrets.without(text) == msgspec.structs.replace(text, lines=(REDACTED, "420 ms"))
+
+
+def test_values_of_secret_knobs_are_known_before_any_host_shows_them() -> None:
+    """A process list may show `cockpit tune P set Token=…` before the change begins."""
+    knob = Knob(name="Token", host="bench:70000", secret=True, kind="keyvalue", values=("opensesame", "other-one"))
+    arms = (Arm(name="a", set=(("Token", "from-an-arm"), ("Plain", "shown"))),)
+    look = Look(name="l", host="bench:70000", command="curl -H 'X: 70000'")
+    study = Study(plan=LoadPlan(url="http://bench/"), arms=arms, looks=(look,), secret=("Token",))
+    secrets = Secrets(profile_with(knobs=(knob,), study=study))
+    line = TailText(t=0, host="bench:70000", tail=0, lines=("set Token=from-an-arm", "opensesame"))
+    assert secrets.without(line) == msgspec.structs.replace(line, lines=(f"set Token={REDACTED}", REDACTED))
+    begun = secrets.without(StudyBegun(t=0, study=study.without_secrets(), steps=1, fingerprint=study.fingerprint))
+    assert isinstance(begun, StudyBegun)
+    assert begun.study.arms[0].set == (("Token", REDACTED), ("Plain", "shown"))
+    assert begun.fingerprint == study.fingerprint
+    assert begun.study.looks[0].command == f"curl -H 'X: {REDACTED}'"
+
+
+def test_a_change_of_a_secret_knob_is_learned() -> None:
+    knob = Knob(name="Token", host="bench:70000", secret=True, kind="keyvalue")
+    secrets = Secrets(profile_with(knobs=(knob,)))
+    settings_ = (Setting(knob="Token", old='a"\\b\n1', new="70000e5"),)
+    secrets.without(ChangeBegun(t=0, change="A", host="bench:70000", settings=settings_, diff='-a"\\b'))
+    line = TailText(t=0, host="bench:70000", tail=0, lines=(json.dumps({"log": 'a"\\b\n1'}), "70000e5"))
+    assert secrets.without(line) == msgspec.structs.replace(line, lines=('{"log": "(not recorded)"}', REDACTED))
+
+
+def test_searching_stays_linear_in_hostile_text() -> None:
+    """A line of nothing but escapes; seconds only if each start were searched to the end."""
+    redactor = Redactor(["\\\\\\\\\\", "'\"'\"'\"", "     ", "%41%41%41"])
+    for part in ("\\", "'", '"', " ", "+", "%", "\\\\x", "&#0"):
+        began = time.process_time()
+        redactor.text(part * (200_000 // len(part)))
+        assert time.process_time() - began < 10
+
+
+async def test_a_session_with_a_numeric_secret_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "conf").write_text("Level=70000\n")
+    path = tmp_path / "s.cockpit"
+    with http_server() as base:
+        host = HostConfig(
+            name="here",
+            interval=0.2,
+            processes="sleep",
+            tail=("echo level 70000; sleep 1000",),
+            status=(StatusPage(kind="nginx", url=f"{base}/", auth="bench:70000"),),
+        )
+        knob = Knob(
+            name="Level",
+            host="here",
+            kind="keyvalue",
+            file=str(tmp_path / "conf"),
+            key="Level",
+            reload="true",
+            secret=True,
+        )
+        plan = LoadPlan(url=f"{base}/", requests=70_000, concurrency=4)
+        source = LiveSource(Profile(name="x", plan=plan, hosts=(host,), knobs=(knob,)), Clock())
+        session = Session(source, RecordingWriter(path))
+        running = asyncio.create_task(session.run())
+
+        async def until(holds: Callable[[Any], bool]) -> None:
+            await asyncio.wait_for(session.until(holds), 60)
+
+        await until(lambda state: bool(state.knobs) and state.knobs["Level"].known)
+        await until(lambda state: len(state.hosts["here"].tails[0].lines) == 1)
+        await source.load.start()
+        await until(lambda state: state.runs == 1 and state.running is None)
+        await source.tuning.apply({"Level": "80000"})
+        await until(lambda state: bool(state.changes and state.changes[0].outcome))
+        await source.close()
+        await running
+    with Recording(path) as recording:
+        assert recording.ended and not recording.damage
+        found = list(recording.events())
+    begun = next(event for event in found if isinstance(event, RunStarted))
+    assert begun.plan.requests == 70_000
+    lines = [line for event in found if isinstance(event, TailText) for line in event.lines]
+    assert lines == [f"level {REDACTED}"]
