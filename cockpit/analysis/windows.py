@@ -137,7 +137,7 @@ def _at_work(state: State) -> list[tuple[float, float]]:
     spans = [(action.begun, action.ended or state.t) for action in state.actions]
     for change in state.changes:
         over = change.ended or state.t
-        spans.append((change.begun, over if change.in_force is None else change.in_force))
+        spans.append((change.begun, over if change.in_force is None else min(change.in_force, over)))
         if (back := change.stages.get("undoing")) is not None:
             spans.append((back, over))
     return spans

@@ -23,7 +23,7 @@ from cockpit.hosts.shell import Shell
 from cockpit.model.errors import EXIT_GOOD, ChangeRefused, CockpitError, HostError, UsageError
 from cockpit.model.events import Stage
 from cockpit.model.hosts import HostConfig
-from cockpit.model.knobs import Knob
+from cockpit.model.knobs import Knob, not_yet_active
 from cockpit.model.text import escaped, neutral
 from cockpit.profiles.plan import Wrong, checked_url
 from cockpit.profiles.profile import Profile
@@ -274,6 +274,7 @@ def _past_row(host: str, past: Past) -> dict[str, Any]:
         "who": past.about.who,
         "when": past.about.when,
         "settings": [msgspec.to_builtins(setting) for setting in past.about.settings],
+        "inactive": list(past.about.inactive),
         "directory": past.change,
     }
 
@@ -284,6 +285,8 @@ def _past_line(host: str, past: Past) -> str:
     what = ", ".join(settings) or "nothing to change"
     undo = f"undo {name_of(past.about.undoes)}: " if past.about.undoes else ""
     state = f"undone by {past.undone_by}" if past.undone_by else past.state
+    if past.state == PastState.APPLIED and past.about.inactive:
+        state = f"written without a reload: {', '.join(past.about.inactive)}"
     return neutral(f"{past.name}  {when}  {host}  {past.about.who}  {undo}{what}  {state}")
 
 
@@ -324,7 +327,9 @@ class _Telling(Watch):
         self._plan = plan
         if not self._json:
             diff = "".join(f"{_harmless(line)}\n" for line in plan.diff.splitlines())
-            tell(f"{diff}cost: {plan.cost}" if diff else "nothing to change")
+            waits = not_yet_active(plan.inactive)
+            cost = f"{plan.cost}{f' ({waits})' if waits else ''}"
+            tell(f"{diff}cost: {cost}" if diff else "nothing to change")
 
     def stage(self, stage: Stage, seconds: float | None = None) -> None:
         self._stages.append(stage)
@@ -341,6 +346,7 @@ class _Telling(Watch):
             "diff": plan.diff if plan else "",
             "stages": self._stages,
             "outcome": outcome,
+            "inactive": [knob.name for knob in plan.inactive] if plan else [],
             "notes": list(notes),
         }
 
@@ -357,9 +363,11 @@ async def _told(telling: _Telling, change: Coroutine[Any, Any, Applied]) -> dict
     except asyncio.CancelledError:
         print("cockpit: interrupted; the host is as it was", file=sys.stderr)
         raise
-    result = telling.result("applied", applied.notes)
+    result = telling.result(applied.outcome, applied.notes)
     if not result["host"]:
         result["host"] = applied.host
+    if waits := not_yet_active(applied.inactive):
+        print(waits, file=sys.stderr)
     for note in applied.notes:
         print(f"note: {neutral(note)}", file=sys.stderr)
     return result

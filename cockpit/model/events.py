@@ -213,6 +213,7 @@ class ChangeBegun(Event, frozen=True, tag="change_begun"):
     """Somebody asked for a change. `change` is its letter; `undoes` the letter of the change it takes back.
 
     `diff` is what is going to be written, as `diff -u` prints it; `cost` what it costs (see Cost), `who` asked for it.
+    `inactive` are the knobs whose value it writes without making it active.
     """
 
     change: str
@@ -222,16 +223,18 @@ class ChangeBegun(Event, frozen=True, tag="change_begun"):
     diff: str = ""
     cost: str = ""
     who: str = ""
+    inactive: tuple[str, ...] = ()
 
 
-Stage = Literal["armed", "written", "tested", "reloaded", "in force", "confirmed", "undoing"]
+Stage = Literal["armed", "written", "tested", "reloaded", "in force", "not yet active", "confirmed", "undoing"]
 
 
 class ChangeStage(Event, frozen=True, tag="change_stage"):
     """How far a change has come. `armed`: from here on the host undoes it by itself unless it is confirmed.
 
-    `in force`: the server works by it. `seconds` is then how long it waits for a person to confirm it; None: it does
-    not. `undoing`: from here on the host puts everything back.
+    `in force`: the server works by it; `not yet active`: all is written, and the server has not read it. `seconds` is
+    then how long it waits for a person to confirm it; None: it does not. `undoing`: from here on the host puts
+    everything back.
     """
 
     change: str
@@ -239,11 +242,15 @@ class ChangeStage(Event, frozen=True, tag="change_stage"):
     seconds: float | None = None
 
 
+Outcome = Literal["applied", "written", "restored", "failed"]
+
+
 class ChangeEnded(Event, frozen=True, tag="change_ended"):
-    """`applied`: in force from `t` on; `restored`: it failed and the host is as before; `failed`: look at the host."""
+    """`applied`: active from `t` on, but for its `inactive` values; `written`: none of its values is active yet;
+    `restored`: it failed and the host is as before; `failed`: look at the host."""
 
     change: str
-    outcome: Literal["applied", "restored", "failed"]
+    outcome: Outcome
     detail: str = ""
 
 

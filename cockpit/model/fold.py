@@ -62,6 +62,7 @@ def _change_begun(state: State, event: ev.ChangeBegun) -> State:
         diff=event.diff,
         cost=event.cost,
         who=event.who,
+        inactive=event.inactive,
     )
     return replace(state, changes=(*state.changes, change))
 
@@ -74,7 +75,11 @@ def _change_stage(state: State, event: ev.ChangeStage) -> State:
     confirm_by = None if event.seconds is None else event.t + event.seconds
     change = replace(known, stages={**known.stages, event.stage: event.t}, confirm_by=confirm_by)
     state = _with_change(state, at, change)
-    return _came_into_force(state, change, change.settings, event.t) if event.stage == "in force" else state
+    return _came_into_force(state, change, _active(change), event.t) if event.stage == "in force" else state
+
+
+def _active(change: Change) -> tuple[Setting, ...]:
+    return tuple(setting for setting in change.settings if setting.knob not in change.inactive)
 
 
 def _change_ended(state: State, event: ev.ChangeEnded) -> State:
@@ -84,16 +89,28 @@ def _change_ended(state: State, event: ev.ChangeEnded) -> State:
     known = state.changes[at]
     change = replace(known, ended=event.t, outcome=event.outcome, detail=event.detail, confirm_by=None)
     applied = event.outcome == "applied"
-    said = change.label if applied else f"{change.label}: {event.outcome}, {event.detail}"
+    said = change.label if applied else ", ".join(filter(None, (f"{change.label}: {event.outcome}", event.detail)))
     since = event.t if change.in_force is None or not applied else change.in_force
     state = mark(_with_change(state, at, change), Marker(t=since, kind="change", sign=change.letter, text=said))
+    if event.outcome in ("applied", "written"):
+        state = _written(state, change)
     was_in_force = "in force" in known.stages
     if applied == was_in_force:
         return state
     if applied:
-        return _came_into_force(state, change, change.settings, event.t)
+        return _came_into_force(state, change, _active(change), event.t)
     back = tuple(Setting(knob=setting.knob, old=setting.new, new=setting.old) for setting in change.settings)
     return _came_into_force(state, replace(change, undoes=change.letter, settings=back), back, event.t)
+
+
+def _written(state: State, change: Change) -> State:
+    """With the change's values that are in a file but not active."""
+    values = {
+        setting.knob: replace(state.knobs[setting.knob], value=setting.new, known=True, detail="", active=False)
+        for setting in change.settings
+        if setting.knob in change.inactive and setting.knob in state.knobs
+    }
+    return replace(state, knobs={**state.knobs, **values})
 
 
 def _place_of(state: State, letter: str) -> int | None:
@@ -107,7 +124,7 @@ def _with_change(state: State, at: int, change: Change) -> State:
 def _came_into_force(state: State, change: Change, settings: tuple[Setting, ...], t: float) -> State:
     """The values that count from `t` on; a run under way goes on in a row of its own."""
     values = {
-        setting.knob: replace(state.knobs[setting.knob], value=setting.new, known=True, detail="")
+        setting.knob: replace(state.knobs[setting.knob], value=setting.new, known=True, detail="", active=True)
         for setting in settings
         if setting.knob in state.knobs
     }
@@ -126,7 +143,24 @@ def _action_ended(state: State, event: ev.ActionEnded) -> State:
         replace(run, ended=event.t, done=event.done, detail=event.detail) if run.number == event.number else run
         for run in state.actions
     )
-    return replace(state, actions=actions)
+    state = replace(state, actions=actions)
+    ended = next((run for run in actions if run.number == event.number), None)
+    return _activated(state, ended.action, event.t) if ended and event.done else state
+
+
+def _activated(state: State, action: str, t: float) -> State:
+    """The values that were written and wait for this action are active from `t` on."""
+    waiting = {name for name, known in state.knobs.items() if not known.active and known.knob.action == action}
+    newest: Change | None = None
+    for at, change in enumerate(state.changes):
+        if change.outcome in ("applied", "written") and waiting & set(change.inactive):
+            left = tuple(name for name in change.inactive if name not in waiting)
+            newest = replace(change, outcome="applied", inactive=left, stages={"in force": t, **change.stages})
+            state = _with_change(state, at, newest)
+    if newest is None:
+        return state
+    values = tuple(Setting(knob=name, old=None, new=state.knobs[name].value) for name in sorted(waiting))
+    return _came_into_force(state, newest, values, t)
 
 
 def _note(state: State, event: ev.Note) -> State:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Literal, get_args
 
 import msgspec
 
 KnobKind = Literal["apache", "nginx", "squid", "keyvalue", "sysctl", "choice", "mount", "command"]
-# What putting a value into force costs: nothing, a reload that lets replies end, a new start, a remount.
-Cost = Literal["live", "graceful", "restart", "remount"]
+# Cost of a change: none, but the value is only written and not active; none; a graceful reload; a restart; a remount.
+Cost = Literal["written", "live", "graceful", "restart", "remount"]
 COSTS: tuple[str, ...] = get_args(Cost)
 
 # Kinds whose value stands in a file; `sysctl` has one where the profile names it.
@@ -31,13 +32,14 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A setting of a host. Which fields it has depends on its kind:
 
     apache, nginx, squid: `directive` in `file`, in `section` (`IfModule mpm_prefork_module`; `http { server {`); None
-    is the top level. keyvalue: `key` in `file`. sysctl: `key`, and its line in `file` where there is one. choice:
-    `option`s and one `get`, or a `when` each. mount: the atime option of the mount point `mount`. command: `get` prints
-    the value, `set` takes it as "$1".
+    is the top level. keyvalue: `key` in `file`, in the ini `section` if it has several. sysctl: `key`, and its line in
+    `file` if there is one. choice: `option`s and one `get`, or a `when` each. mount: the atime option of the mount
+    point `mount`. command: `get` prints the value, `set` takes it as "$1".
 
     `test` checks the whole configuration, `reload` puts it into force: shell commands for the host.
     `values` are all it may be set to; `min` and `max` a range of numbers, which `unit` may follow.
     `workers` are the processes of which a reload makes new ones; `log` is the server's error log; `cost` as in Cost.
+    `action` is the profile's action that makes a value active which a change only writes (keyvalue without `reload`).
     `secret`: its value is told to nobody, neither on the screen nor in a recording.
     """
 
@@ -61,6 +63,7 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     cost: str = ""
     workers: str = ""
     log: str = ""
+    action: str = ""
     secret: bool = False
 
     @property
@@ -78,6 +81,16 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def live(self) -> bool:
         """Whether its value is asked of the host itself and set by a command."""
         return self.kind not in FILE_KINDS
+
+    @property
+    def written_only(self) -> bool:
+        """Whether a change leaves its value in a file that the server has not read."""
+        return self.in_file and not self.live and not self.reload
+
+    @property
+    def activation(self) -> str:
+        """The next step that makes a written value active."""
+        return f"run action {self.action}" if self.action else "restart or reload its server"
 
     @property
     def choices(self) -> tuple[str, ...]:
@@ -109,6 +122,8 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             return "remount"
         if self.kind == "choice" or _RESTARTS.search(self.reload):
             return "restart"
+        if self.written_only:
+            return "written"
         return "graceful" if self.reload else "live"
 
     @property
@@ -135,6 +150,12 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 def costliest(knobs: tuple[Knob, ...]) -> str:
     """What a change of all of them costs: the dearest of their costs."""
     return max((knob.price for knob in knobs), key=COSTS.index, default="live")
+
+
+def not_yet_active(knobs: Iterable[Knob]) -> str:
+    """The values that are written but not active, each with its next step; "" without any."""
+    steps = ", ".join(f"{knob.name} ({knob.activation})" for knob in knobs)
+    return f"written, not yet active: {steps}" if steps else ""
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):

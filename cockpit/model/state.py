@@ -187,12 +187,14 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KnobState(msgspec.Struct, frozen=True, kw_only=True):
-    """A knob and its value in force, as last read. `known` is False before the first reading."""
+    """A knob and its value, as last read. `known` is False before the first reading; not `active`: a change wrote the
+    value to a file that the server has not read since."""
 
     knob: Knob
     value: str | None = None
     known: bool = False
     detail: str = ""
+    active: bool = True
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -214,7 +216,8 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     """A change from its request on. `outcome` is empty while it is under way; `ended` is when it was over.
 
     `stages` are how far it came, with the instant of each (see ChangeStage). `confirm_by` is until when a person must
-    confirm it, or it undoes itself; None: nobody is waited for. `diff`, `cost`, `who` are as in ChangeBegun.
+    confirm it, or it undoes itself; None: nobody is waited for. `diff`, `cost`, `who`, `inactive` are as in
+    ChangeBegun; a value that an action makes active leaves `inactive`.
     """
 
     letter: str
@@ -228,6 +231,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     diff: str = ""
     cost: str = ""
     who: str = ""
+    inactive: tuple[str, ...] = ()
     stages: Mapping[str, float] = MappingProxyType({})
     confirm_by: float | None = None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -52,6 +53,7 @@ def to_profile(name: str, file: ProfileFile, folder: Path = Path()) -> Profile:
             allowed = ", ".join(sorted(hosts)) or "none is defined"
             raise Wrong(f"{key}.host", f"found {named!r}; allowed: a [[host]] of this file ({allowed})")
     knobs = tuple(to_knob(knob, hosts[knob.host]) for knob in file.knob)
+    _check_actions(knobs, file)
     study = to_study(file, knobs, folder) if file.study else None
     return Profile(
         name=name,
@@ -68,6 +70,17 @@ def to_profile(name: str, file: ProfileFile, folder: Path = Path()) -> Profile:
         study=study,
         short_study=to_study(file, knobs, folder, short=True) if file.study else None,
     )
+
+
+def _check_actions(knobs: Sequence[Knob], file: ProfileFile) -> None:
+    """A knob's action is one of its host, for a value that a change only writes. Raises Wrong."""
+    for knob in knobs:
+        known = [action.name for action in file.action if action.host == knob.host]
+        if knob.action and knob.action not in known:
+            allowed = f"an [[action]] of its host ({', '.join(known) or 'none is defined'})"
+            raise Wrong(f"knob {knob.name}.action", f"found {knob.action!r}; allowed: {allowed}")
+        if knob.action and not knob.written_only:
+            raise Wrong(f"knob {knob.name}.action", "found in a knob with a reload or a live value; allowed: without")
 
 
 def _check_panes(host: Host) -> None:

@@ -140,6 +140,7 @@ class KnobSection(Section, frozen=True, kw_only=True):
     cost: Cost | Literal[""] = ""
     workers: str | None = None
     log: str = ""
+    action: str = ""
     secret: bool = False
 
 

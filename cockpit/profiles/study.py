@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -162,6 +162,7 @@ def _check_names(study: Study, knobs: Sequence[Knob], file: ProfileFile) -> None
     used += [("study.after", name) for name in study.after]
     for key, name in used:
         _known(key, name, actions, "actions")
+    _check_active(study, known)
     hosts = [host.name for host in file.host]
     for look in study.looks:
         _known(f"study.look {look.name}.host", look.host, hosts, "hosts")
@@ -171,6 +172,19 @@ def _check_names(study: Study, knobs: Sequence[Knob], file: ProfileFile) -> None
         arms = [arm.name for arm in (_grid(file.study) if file.study.factor else _listed(file.study))]
         for one in itertools.chain(*file.study.compare):
             _known("study.compare", one, arms, "arms")
+
+
+def _check_active(study: Study, known: Mapping[str, Knob]) -> None:
+    """A value that is only written must become active before an arm is measured. Raises Wrong."""
+    around = [set(one.before) for one in study.passes] or [set()]
+    for arm in study.arms:
+        done = set(arm.before).union(set.intersection(*around))
+        for name in study.knobs:
+            if known[name].written_only and known[name].action not in done:
+                raise Wrong(
+                    f"study.arm {arm.name}.set",
+                    f"{name} is only written, not active; allowed: a knob with reload, or with its action in before",
+                )
 
 
 def _check_figure(name: str, hosts: Sequence[str]) -> None:

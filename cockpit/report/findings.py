@@ -131,6 +131,8 @@ def run_words(result: RunResult) -> list[tuple[str, str]]:
 def change_cells(change: Change) -> tuple[str, ...]:
     """When, which, where, what became of it, what it costs, who asked."""
     outcome = change.outcome or "under way"
+    if change.inactive:
+        outcome += f", not yet active: {', '.join(change.inactive)}"
     return (
         clock(change.begun),
         change.label,

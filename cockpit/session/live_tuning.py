@@ -16,6 +16,7 @@ from cockpit.model.events import (
     ChangeEnded,
     ChangeStage,
     KnobRead,
+    Outcome,
     Stage,
 )
 from cockpit.model.knobs import Knob, Setting
@@ -163,8 +164,12 @@ class LiveTuning:
                 raise ChangeRefused("A-B-A-B changes one host at a time")
             ((host, assignments),) = by_host.items()
             self._flips.check()
-            if not (await self._tuner.prepare(self._remotes[host], host, assignments)).diff:
+            plan = await self._tuner.prepare(self._remotes[host], host, assignments)
+            if not plan.diff:
                 raise ChangeRefused("nothing to compare: the host has these values already")
+            if plan.inactive:
+                names = ", ".join(knob.name for knob in plan.inactive)
+                raise ChangeRefused(f"{names}: only written, never active: A-B-A-B needs a reload command in the knob")
 
             async def change(longest: float, hold: Hold) -> None:
                 await self._make_and_take_back(host, assignments, longest, hold)
@@ -282,12 +287,12 @@ class LiveTuning:
             self._end(telling, "restored", "interrupted")
             raise
         self._values |= {setting.knob: setting.new for setting in applied.settings}
-        self._end(telling, "applied", "; ".join(applied.notes))
+        self._end(telling, applied.outcome, "; ".join(applied.notes))
         return applied
 
-    def _end(self, telling: _Telling, outcome: str, detail: str) -> None:
+    def _end(self, telling: _Telling, outcome: Outcome, detail: str) -> None:
         telling.begin_anyway()
-        self._emit(ChangeEnded(t=self._clock.now(), change=telling.letter, outcome=outcome, detail=detail))  # type: ignore[arg-type]
+        self._emit(ChangeEnded(t=self._clock.now(), change=telling.letter, outcome=outcome, detail=detail))
 
     async def _read(self, knob: Knob) -> None:
         try:
@@ -325,7 +330,8 @@ class _Telling(Watch):
         self._undoes = undoes
 
     def begun(self, plan: Plan) -> None:
-        self._begin(plan.settings or self._settings, plan.diff, plan.cost)
+        inactive = tuple(knob.name for knob in plan.inactive)
+        self._begin(plan.settings or self._settings, plan.diff, plan.cost, inactive)
 
     def stage(self, stage: Stage, seconds: float | None = None) -> None:
         self._tuning.tell_stage(self.letter, stage, seconds)
@@ -335,7 +341,7 @@ class _Telling(Watch):
         if not self.letter:
             self._begin(self._settings, "", "")
 
-    def _begin(self, settings: tuple[Setting, ...], diff: str, cost: str) -> None:
+    def _begin(self, settings: tuple[Setting, ...], diff: str, cost: str, inactive: tuple[str, ...] = ()) -> None:
         def event(t: float, letter: str) -> ChangeBegun:
             return ChangeBegun(
                 t=t,
@@ -346,6 +352,7 @@ class _Telling(Watch):
                 diff=diff,
                 cost=cost,
                 who=whoami(),
+                inactive=inactive,
             )
 
         self.letter = self._tuning.begin(event)

@@ -15,7 +15,7 @@ from cockpit.model.load import LoadPlan
 from cockpit.model.study import Arm, Study
 
 # About how long (s) things take that no plan says: a change by its cost, an action once, what comes round each run.
-CHANGE_TAKES = {"live": 1.5, "graceful": 4.0, "restart": 6.0, "remount": 2.0}
+CHANGE_TAKES = {"written": 1.5, "live": 1.5, "graceful": 4.0, "restart": 6.0, "remount": 2.0}
 ACTION_TAKES = 2.0
 RUN_ADDS = 2.0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from cockpit.model.knobs import ServerAction
+from cockpit.model.knobs import Knob, ServerAction, not_yet_active
 from cockpit.model.state import Change, KnobState, State
 from cockpit.model.text import clock, neutral
 from cockpit.session.controls import Preview
@@ -23,7 +23,8 @@ def in_force(state: KnobState) -> str:
     """A knob's value as it is now."""
     if not state.known:
         return "unreadable" if state.detail else "not read yet"
-    return "unset" if state.value is None else neutral(state.value)
+    value = "unset" if state.value is None else neutral(state.value)
+    return value if state.active else f"{value} (not yet active)"
 
 
 def hint(state: KnobState) -> str:
@@ -46,7 +47,8 @@ def details(state: KnobState) -> str:
     commands = " · ".join(
         f"{name}: {neutral(command)}" for name, command in (("test", knob.test), ("reload", knob.reload)) if command
     )
-    last = f"could not be read: {neutral(state.detail)}" if state.detail else commands or f"{knob.price}, no reload"
+    price = f"a change is only written: {knob.activation}" if knob.written_only else f"{knob.price}, no reload"
+    last = f"could not be read: {neutral(state.detail)}" if state.detail else commands or price
     return f"{neutral(knob.host)}{where}\n{what}{section} · allowed: {allowed}\n{last}"
 
 
@@ -91,17 +93,25 @@ def fate(change: Change, state: State) -> str:
     if not change.outcome:
         stage = next(reversed(tuple(change.stages)), "asked for")
         if change.confirm_by is not None:
-            return f"in force, undone in {max(0.0, change.confirm_by - state.t):.0f} s unless kept"
+            return f"{stage}, undone in {max(0.0, change.confirm_by - state.t):.0f} s unless kept"
         return f"{stage}, under way for {max(0.0, state.t - change.begun):.0f} s"
     if change.outcome == "restored":
         return f"undone: {neutral(change.detail)}"
     if change.outcome == "failed":
         return f"FAILED, look at the host: {neutral(change.detail)}"
-    back = next((each for each in state.changes if each.undoes == change.letter and each.outcome == "applied"), None)
+    undoes = (each for each in state.changes if each.undoes == change.letter)
+    back = next((each for each in undoes if each.outcome in ("applied", "written")), None)
     if back is not None:
         return f"taken back by {back.letter}"
-    since = f"in force since {clock(change.in_force or change.begun)}"
-    return f"{since}; the server says: {neutral(change.detail)}" if change.detail else since
+    parts = [f"in force since {clock(change.in_force or change.begun)}"] if change.outcome == "applied" else []
+    parts += [waits] if (waits := not_yet_active(inactive_knobs(change, state))) else []
+    parts += [f"the server says: {neutral(change.detail)}"] if change.detail else []
+    return "; ".join(parts)
+
+
+def inactive_knobs(change: Change, state: State) -> list[Knob]:
+    """The knobs whose value the change wrote and that are not active yet."""
+    return [state.knobs[name].knob for name in change.inactive if name in state.knobs]
 
 
 def ending_words(state: State) -> str:

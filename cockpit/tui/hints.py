@@ -15,9 +15,11 @@ from typing import NamedTuple
 import platformdirs
 
 from cockpit.analysis.compare import NOT
+from cockpit.model.knobs import not_yet_active
 from cockpit.model.state import Segment
 from cockpit.model.text import neutral
 from cockpit.session.controls import WINDOW
+from cockpit.tui.changes import inactive_knobs
 from cockpit.tui.scene import Scene
 
 # In the list of what was done: no more hints.
@@ -48,6 +50,8 @@ def of_change(scene: Scene) -> str:
             return f"{name} undoes itself unless it is kept: t, then ^Y"
         stage = next(reversed(tuple(change.stages)), "asked for")
         return f"{name} ({stage}): its row begins once it is in force"
+    if change.outcome == "written":
+        return f"{name} is {not_yet_active(inactive_knobs(change, state))}"
     if change.outcome != "applied":
         return ""
     if row is None or change.letter not in row.changes:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from rich.cells import cell_len
 
-from cockpit.model.state import Marker, State
+from cockpit.model.state import Change, Marker, State
 from cockpit.model.text import neutral
 from cockpit.tui.cells import Line, fit
 from cockpit.tui.window import Window
@@ -30,11 +30,16 @@ def bands_of(state: State) -> list[Band]:
     bands = []
     for change in state.changes:
         over = change.ended or state.t
-        effect = over if change.in_force is None else change.in_force
-        bands.append(Band(change.begun, min(change.stages.get("tested", effect), effect), effect))
+        effect = over if change.in_force is None else min(change.in_force, over)
+        bands.append(Band(change.begun, min(_reload_of(change, effect), effect), effect))
         if (back := change.stages.get("undoing")) is not None:
             bands.append(Band(back, back, over))
     return bands
+
+
+def _reload_of(change: Change, effect: float) -> float:
+    """When its reload began: after the test, or after the writing if it has none."""
+    return change.stages.get("tested", change.stages.get("written", effect))
 
 
 def all_markers(state: State) -> list[Marker]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Literal
 
 import msgspec
 
@@ -50,7 +51,7 @@ class Switch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Applied(msgspec.Struct, frozen=True, kw_only=True):
-    """A change that is in force: test passed, reload accepted, values read back, confirmed.
+    """A confirmed change: test passed, reload accepted, values read back, active but for the `inactive` knobs.
 
     `notes` are remarks for a person, a line each: what the server corrected, a directive that stands twice, an undo
     that found foreign edits. `change` is its directory on the host ("" where nothing had to be changed).
@@ -63,13 +64,20 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
     switches: tuple[Switch, ...] = ()
     notes: tuple[str, ...] = ()
     change: str = ""
+    inactive: tuple[Knob, ...] = ()
+
+    @property
+    def outcome(self) -> Literal["applied", "written"]:
+        """`written`: none of its values is active yet."""
+        names = {knob.name for knob in self.inactive}
+        return "written" if names and all(setting.knob in names for setting in self.settings) else "applied"
 
 
 class About(msgspec.Struct, frozen=True, kw_only=True):
     """Facts of a change that its host keeps from the beginning: `who` asked for it, `when` (epoch seconds).
 
     `places` identify the values it changes, whatever a profile calls them; `undoes` is the directory of the change
-    that it undoes.
+    that it undoes. `inactive` are the knobs whose value it only writes.
     """
 
     who: str
@@ -77,6 +85,7 @@ class About(msgspec.Struct, frozen=True, kw_only=True):
     settings: tuple[Setting, ...]
     places: tuple[str, ...]
     undoes: str = ""
+    inactive: tuple[str, ...] = ()
 
 
 class PastState(StrEnum):

@@ -58,6 +58,11 @@ class Plan(NamedTuple):
         return ", ".join(setting.knob for setting in self.settings) or f"undo {name_of(self.undoes)}"
 
     @property
+    def inactive(self) -> tuple[Knob, ...]:
+        """The knobs whose value is written without becoming active."""
+        return tuple(knob for knob in self.knobs if knob.written_only)
+
+    @property
     def tests(self) -> list[str]:
         return [command for command in dict.fromkeys(knob.test for knob in self.knobs) if command]
 

@@ -18,6 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from cockpit.model.errors import ChangeRefused, CockpitError
+from cockpit.model.events import Stage
 from cockpit.model.text import neutral
 from cockpit.tuning import files, live, pending
 from cockpit.tuning.applied import About, Applied, FileChange, Switch
@@ -57,7 +58,14 @@ async def _armed(shell: Remote, plan: Plan, terms: Terms) -> str:
     failure that directory goes."""
     change = await files.open_change(shell, plan.host)
     who = terms.who or whoami()
-    about = About(who=who, when=time.time(), settings=plan.settings, places=plan.places, undoes=plan.undoes)
+    about = About(
+        who=who,
+        when=time.time(),
+        settings=plan.settings,
+        places=plan.places,
+        undoes=plan.undoes,
+        inactive=tuple(knob.name for knob in plan.inactive),
+    )
     try:
         for replacement in plan.replacements:
             await files.stage(shell, change, replacement)
@@ -95,16 +103,18 @@ async def _into_force(shell: Remote, plan: Plan, change: str, terms: Terms) -> A
     terms.tell("written")
     for command in plan.tests:
         await _run(shell, change, command, terms, effect)
-    terms.tell("tested")
+    if plan.tests:
+        terms.tell("tested")
     for command in plan.reloads:
         await _run(shell, change, command, terms, effect, mark="reloading")
-    terms.tell("reloaded")
+    if plan.reloads:
+        terms.tell("reloaded")
     if why := await effect.wait():
         raise Failure(f"it did not come into force: {why}")
     notes = await _read_back(shell, plan, switches)
     await effect.listen()
     applied = _applied(plan, change, switches, (*plan.notes, *dict.fromkeys(notes), *effect.notes))
-    await _approved(shell, change, terms)
+    await _approved(shell, change, terms, "not yet active" if applied.outcome == "written" else "in force")
     await pending.confirm(shell, change, msgspec.json.encode(applied))
     terms.tell("confirmed")
     return applied
@@ -181,17 +191,18 @@ def _applied(plan: Plan, change: str, switches: tuple[Switch, ...], notes: tuple
         switches=switches,
         notes=notes,
         change=change,
+        inactive=plan.inactive,
     )
 
 
-async def _approved(shell: Remote, change: str, terms: Terms) -> None:
+async def _approved(shell: Remote, change: str, terms: Terms, reached: Stage) -> None:
     """Waits for a person where one is to confirm; the host waits as long, and no longer. Raises Failure."""
     if terms.approval is None:
-        terms.tell("in force")
+        terms.tell(reached)
         return
     seconds = terms.approval.seconds
     await pending.look(shell, change, math.ceil(seconds), "")
-    terms.tell("in force", seconds if terms.approval.asked else None)
+    terms.tell(reached, seconds if terms.approval.asked else None)
     try:
         async with asyncio.timeout(seconds):
             given = await terms.approval.given()

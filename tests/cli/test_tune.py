@@ -57,6 +57,17 @@ kind = "keyvalue"
 file = "{root}/mode.conf"
 key = "Mode"
 reload = "true"
+[[knob]]
+name = "Limit"
+host = "web1"
+kind = "keyvalue"
+file = "{root}/limit.conf"
+key = "Limit"
+action = "restart"
+[[action]]
+name = "restart"
+host = "web1"
+command = "true"
 """
 LEVEL, MODE = b"# levels\nLevel = 1\n", b"Mode=slow # by hand"
 
@@ -68,6 +79,7 @@ class Tuned:
         self.level, self.mode = root / "level.conf", root / "mode.conf"
         self.level.write_bytes(LEVEL)
         self.mode.write_bytes(MODE)
+        (root / "limit.conf").write_bytes(b"Limit = 1\n")
         self.profile = root / "p.toml"
         self.profile.write_text(PROFILE.format(root=root))
 
@@ -172,3 +184,18 @@ def test_a_change_that_others_reverted_by_hand_does_not_stop_the_walk(tuned: Tun
     assert tuned.states() == ["applied", "undone", "applied"]
     tuned.run("undo")
     assert tuned.files == (LEVEL, MODE)
+
+
+def test_a_value_that_no_reload_reads_is_stated_as_written(tuned: Tuned) -> None:
+    waits = "written, not yet active: Limit (run action restart)"
+    assert f"cost: written ({waits})" in tuned.run("set", "Limit=2", "--dry-run").stdout
+    done = tuned.run("set", "Limit=2", "--json")
+    (result,) = json.loads(done.stdout)
+    assert (result["outcome"], result["inactive"], result["cost"]) == ("written", ["Limit"], "written")
+    assert result["stages"] == ["armed", "written", "not yet active", "confirmed"]
+    assert done.stderr.splitlines() == [*result["stages"], waits]
+    assert tuned.run("history").stdout.endswith("Limit 1 → 2  written without a reload: Limit\n")
+    assert tuned.history()[0]["inactive"] == ["Limit"]
+    (mixed,) = json.loads(tuned.run("set", "Limit=3", "Level=2", "--json").stdout)
+    assert (mixed["outcome"], mixed["inactive"]) == ("applied", ["Limit"])
+    assert waits in tuned.run("undo").stderr

@@ -52,6 +52,28 @@ def test_confirmed_it_makes_no_row_of_its_own() -> None:
     assert [(marker.t, marker.sign) for marker in state.markers] == [(6.0, "A")]
 
 
+def test_a_written_value_is_active_once_its_action_ran() -> None:
+    knob = Knob(name="K", host="web1", kind="keyvalue", file="/f", key="K", action="restart")
+    events: list[AnyEvent] = [
+        SessionStarted(t=0, wall=0, version="0", name="x", knobs=(knob,)),
+        *begun(3.0)[1:3],
+        ChangeBegun(t=3.0, change="A", host="web1", settings=(SETTING,), cost="written", inactive=("K",)),
+        ChangeStage(t=4.0, change="A", stage="not yet active"),
+        ChangeEnded(t=5.0, change="A", outcome="written"),
+    ]
+    state = fold_all(events)
+    assert (state.knobs["K"].value, state.knobs["K"].active, state.changes[0].in_force) == ("30", False, None)
+    assert [row.label for row in state.segments] == ["baseline"]
+    assert state.markers[-1].text == "A K 10 → 30: written"
+    other = [ActionBegun(t=6.0, number=1, action="empty", host="web1"), ActionEnded(t=7.0, number=1, done=1)]
+    assert not fold_all(other, state).knobs["K"].active
+    failed = [ActionBegun(t=6.0, number=1, action="restart", host="web1"), ActionEnded(t=7.0, number=1, done=0)]
+    assert not fold_all(failed, state).knobs["K"].active
+    state = fold_all([failed[0], ActionEnded(t=7.0, number=1, done=1)], state)
+    assert (state.knobs["K"].active, state.changes[0].outcome, state.changes[0].in_force) == (True, "applied", 7.0)
+    assert [(row.start, row.label) for row in state.segments] == [(1.0, "baseline"), (7.0, "A K 10 → 30")]
+
+
 def test_undone_the_old_value_counts_again_in_a_row_of_its_own() -> None:
     state = fold_all([*begun(3.0), ChangeEnded(t=9.0, change="A", outcome="restored", detail="nobody confirmed it")])
     assert state.knobs["K"].value == "10"

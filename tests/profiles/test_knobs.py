@@ -37,6 +37,18 @@ def test_actions() -> None:
         parse_profile(HEAD + action.replace("web1", "web2"), "x", "x.toml")
 
 
+ACTION = 'action = "again"\n[[action]]\nname = "again"\nhost = "web1"\ncommand = "x"\n'
+
+
+def test_a_value_without_a_reload_is_only_written() -> None:
+    found = knob(KNOB + 'kind = "keyvalue"\nfile = "/f"\nkey = "K"\n' + ACTION)
+    assert (found.written_only, found.price, found.activation) == (True, "written", "run action again")
+    found = knob(KNOB + 'kind = "keyvalue"\nfile = "/f"\nkey = "K"\n')
+    assert (found.price, found.activation) == ("written", "restart or reload its server")
+    assert not knob(KNOB + 'kind = "keyvalue"\nfile = "/f"\nkey = "K"\nreload = "r"\n').written_only
+    assert not knob(KNOB + 'kind = "sysctl"\nfile = "/f"\nkey = "vm.swappiness"\n').written_only
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -45,6 +57,8 @@ def test_actions() -> None:
         (DIRECTIVE + 'mount = "/"', "knob K.mount: found in a knob of kind apache; allowed: file, directive, test"),
         (DIRECTIVE + "min = 5\nmax = 1", "knob K.min: found 5; allowed: at most max, 1"),
         (DIRECTIVE + 'min = 5\nvalues = ["1"]', "knob K.values: found beside min, max or option"),
+        (DIRECTIVE + 'action = "x"', "knob K.action: found 'x'; allowed: an [[action]] of its host (none is defined)"),
+        (DIRECTIVE + ACTION, "knob K.action: found in a knob with a reload or a live value; allowed: without"),
         (DIRECTIVE + 'cost = "free"', "knob.0.cost: found 'free'; allowed: "),
         (KNOB + 'kind = "mount"\nmount = "/"\nvalues = ["sync"]', "knob K.values: found sync; allowed: strictatime"),
         (KNOB + 'kind = "choice"\n' + OPTIONS, "knob K.option: an option without when, and no get"),

@@ -130,3 +130,12 @@ def test_what_ships_reads_in_both_forms(path: Path) -> None:
     assert profile.study is not None and profile.short_study is not None
     assert profile.short_study.form == "short"
     assert len(profile.question.splitlines()) == 2
+
+
+def test_a_value_that_is_only_written_needs_its_action_before_each_arm() -> None:
+    base = BASE.replace('directive = "K"\ntest = "t"\nreload = "r"', 'kind = "keyvalue"\nkey = "K"\naction = "empty"')
+    arms = ARMS.replace('url = "http://web2"\n', 'set = { K = "2" }\n')
+    with pytest.raises(ProfileError, match=r"study\.arm a\.set: K is only written, not active; allowed: a knob with"):
+        parse_profile(base + "[study]\n" + arms, "x", "x.toml")
+    whole = arms.replace('set = { K = "1" }', 'set = { K = "1" }\nbefore = ["empty"]')
+    assert parse_profile(base + "[study]\n" + whole, "x", "x.toml").study

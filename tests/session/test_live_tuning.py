@@ -36,15 +36,17 @@ def url() -> Iterator[str]:
 async def live(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[Session, LiveSource]]:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     (tmp_path / "conf").write_text(BEFORE)
+    (tmp_path / "conf.d").write_text("Limit=1\n")
     file = str(tmp_path / "conf")
+    knobs = [
+        Knob(name=name, host="web1", kind="keyvalue", file=file, key=name, reload="true") for name in ("Level", "Other")
+    ]
+    knobs.append(Knob(name="Limit", host="web1", kind="keyvalue", file=f"{file}.d", key="Limit", action="again"))
     profile = Profile(
         name="x",
         plan=LoadPlan(url=url, concurrency=1, duration=60.0),
         hosts=(HostConfig(name="web1"),),
-        knobs=tuple(
-            Knob(name=name, host="web1", kind="keyvalue", file=file, key=name, reload="true")
-            for name in ("Level", "Other")
-        ),
+        knobs=tuple(knobs),
         actions=(ServerAction(name="again", host="web1", command=f"echo x >>{shlex.quote(file + '.log')}", times=3),),
     )
     source = LiveSource(profile, Clock())
@@ -60,6 +62,24 @@ async def until(session: Session, holds: Callable[[State], bool]) -> State:
     return await asyncio.wait_for(session.until(holds), 60)
 
 
+async def test_a_value_that_no_reload_reads_is_written_until_its_action_ran(live: tuple[Session, LiveSource]) -> None:
+    session, source = live
+    await source.tuning.apply({"Limit": "2"})
+    state = await until(session, lambda state: bool(state.changes) and bool(state.changes[-1].outcome))
+    (change,) = state.changes
+    assert list(change.stages) == ["armed", "written", "not yet active", "confirmed"]
+    assert (change.outcome, change.inactive, change.in_force, change.cost) == ("written", ("Limit",), None, "written")
+    assert (state.knobs["Limit"].value, state.knobs["Limit"].active) == ("2", False)
+    with pytest.raises(ChangeRefused, match="Limit: only written, never active"):
+        await source.tuning.flip({"Limit": "3"}, 2, 15.0)
+    await source.tuning.act("again")
+    state = await until(session, lambda state: state.knobs["Limit"].active)
+    assert (state.changes[0].outcome, state.changes[0].inactive) == ("applied", ())
+    await source.tuning.undo()
+    state = await until(session, lambda state: len(state.changes) == 2 and bool(state.changes[1].outcome))
+    assert state.changes[1].outcome == "written" and state.knobs["Limit"].value == "1"
+
+
 async def test_previewed_applied_and_undone(live: tuple[Session, LiveSource], tmp_path: Path) -> None:
     session, source = live
     (preview,) = await source.tuning.preview({"Level": "7"})
@@ -68,7 +88,7 @@ async def test_previewed_applied_and_undone(live: tuple[Session, LiveSource], tm
     await source.tuning.apply({"Level": "7"})
     state = await until(session, lambda state: state.changes[-1].outcome == "applied")
     change = state.changes[0]
-    assert list(change.stages) == ["armed", "written", "tested", "reloaded", "in force", "confirmed"]
+    assert list(change.stages) == ["armed", "written", "reloaded", "in force", "confirmed"]
     assert change.diff == preview.diff and "@" in change.who
     await source.tuning.undo()
     state = await until(session, lambda state: len(state.changes) == 2 and bool(state.changes[1].outcome))

@@ -9,9 +9,10 @@ import pytest
 
 from cockpit.model import events as ev
 from cockpit.model.fold import fold_all
+from cockpit.model.knobs import Knob, Setting
 from cockpit.session.recording.recent import Change, Recent
 from cockpit.session.recording.shelf import Kept
-from cockpit.tui.changes import change_lines
+from cockpit.tui.changes import change_lines, details, fate, in_force
 from cockpit.tui.offers import Choice, Offer, about
 from cockpit.tuning.terms import whoami
 from tests.tui.driving import plain
@@ -23,6 +24,22 @@ from tests.tui.driving import plain
 def test_who_asked_for_a_change_is_no_bare_number(who: str, words: str) -> None:
     state = fold_all([ev.ChangeBegun(t=1.0, change="A", host="web1", settings=(), diff="", who=who)])
     assert words in " ".join(plain(change_lines(state.changes[0], state)))
+
+
+def test_a_written_value_is_never_shown_as_in_force() -> None:
+    limit = Knob(name="Limit", host="web1", kind="keyvalue", file="/f", key="Limit", action="restart")
+    settings = (Setting(knob="Limit", old="1", new="2"),)
+    events: list[ev.AnyEvent] = [
+        ev.SessionStarted(t=0, wall=0, version="0", name="x", knobs=(limit,)),
+        ev.ChangeBegun(t=1.0, change="A", host="web1", settings=settings, inactive=("Limit",)),
+        ev.ChangeStage(t=2.0, change="A", stage="not yet active", seconds=60.0),
+    ]
+    state = fold_all(events)
+    assert fate(state.changes[0], state) == "not yet active, undone in 60 s unless kept"
+    state = fold_all([ev.ChangeEnded(t=3.0, change="A", outcome="written")], state)
+    assert fate(state.changes[0], state) == "written, not yet active: Limit (run action restart)"
+    assert in_force(state.knobs["Limit"]) == "2 (not yet active)"
+    assert "a change is only written: run action restart" in details(state.knobs["Limit"])
 
 
 def test_who_sits_here_is_told_by_the_login_name(monkeypatch: pytest.MonkeyPatch) -> None:

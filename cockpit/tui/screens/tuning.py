@@ -17,12 +17,22 @@ from textual.widgets import Input, OptionList, Static
 from cockpit.analysis.arms import repeated_verdict
 from cockpit.analysis.words import verdict_line
 from cockpit.model.errors import CockpitError, UsageError
+from cockpit.model.knobs import not_yet_active
 from cockpit.model.state import Change, State
 from cockpit.model.text import neutral
 from cockpit.session.controls import PAIRS, WINDOW, Preview, Tuning, flip_plan
 from cockpit.session.loop import EndOfSession, Session
 from cockpit.tui.cells import Line
-from cockpit.tui.changes import action_line, change_lines, details, fate, panel_title, plan_words, preview_lines
+from cockpit.tui.changes import (
+    action_line,
+    change_lines,
+    details,
+    fate,
+    inactive_knobs,
+    panel_title,
+    plan_words,
+    preview_lines,
+)
 from cockpit.tui.content import content
 from cockpit.tui.screens.picking import PickScreen
 from cockpit.tui.screens.prompt import PromptScreen
@@ -196,16 +206,19 @@ class TuningScreen(ModalScreen[None]):
         else:
             plan = plan_words(self.session.shown, values)
             within = CONFIRM_WITHIN if self._guarded else None
-            self._start("applying …", self._apply(tuning, values, within, f"in force: {plan}"))
+            self._start("applying …", self._apply(tuning, values, within, plan))
 
-    async def _apply(self, tuning: Tuning, values: Mapping[str, str], within: float | None, done: str) -> None:
+    async def _apply(self, tuning: Tuning, values: Mapping[str, str], within: float | None, plan: str) -> None:
         known = len(self.session.state.changes)
         await tuning.apply(values, within)
         self._forget(values)
         state = await self._until(lambda state: len(state.changes) > known and bool(state.changes[-1].outcome))
         # What the server corrected or ignored of it.
-        notes = [change.detail for change in state.changes[known:] if change.detail]
-        self._deeds.report("; ".join([done, *notes, self._next_step(state)]))
+        made = state.changes[known:]
+        notes = [change.detail for change in made if change.detail]
+        waits = not_yet_active(knob for change in made for knob in inactive_knobs(change, state))
+        ended = [f"{waits}: {plan}", *notes] if waits else [f"in force: {plan}", *notes, self._next_step(state)]
+        self._deeds.report("; ".join(ended))
 
     def _next_step(self, state: State) -> str:
         """What one does to see whether it helped."""
@@ -254,7 +267,7 @@ class TuningScreen(ModalScreen[None]):
         if self._awaited() is not None:
             self.app.run_worker(self._let_go(tuning))
         elif not self._deeds.waits():
-            self._start("taking the last change back …", tuning.undo(), "taken back: the values of before are in force")
+            self._start("taking the last change back …", tuning.undo(), "undone: the previous values are set")
 
     async def _let_go(self, tuning: Tuning) -> None:
         """Beside what is being done: that is the very change, which waits to be kept."""
