@@ -11,10 +11,10 @@ from math import inf
 from time import monotonic
 
 from cockpit.load.channel import DRAIN, Channel, Handler, Load
-from cockpit.load.failures import transfer_failure
+from cockpit.load.failures import Malformed, transfer_failure
 from cockpit.load.lane import Lane
 from cockpit.load.poller import HANGUP, READABLE, TROUBLE, WRITABLE
-from cockpit.load.replies import Head, Malformed, Reply
+from cockpit.load.replies import Head, Reply
 from cockpit.model.load import ErrorKind
 
 # A small reply comes in one read of this size; the rest of a larger one is read into a shared buffer.

@@ -35,6 +35,10 @@ _CONNECTING: dict[int, ErrorKind] = {
 _CONNECTED: dict[int, ErrorKind] = {**_ANYWHERE, TLS_CUT: "closed_early", errno.ETIMEDOUT: "timeout"}
 
 
+class Malformed(Exception):
+    """A response is not HTTP/1.x."""
+
+
 def connect_failure(code: int | None) -> ErrorKind:
     """Kind for the errno of a connect; what has no name of its own kept the host from being reached."""
     return _CONNECTING.get(code or 0, "unreachable")

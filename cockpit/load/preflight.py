@@ -17,7 +17,8 @@ import msgspec
 from cockpit.load import limits
 from cockpit.load.deck import Deck
 from cockpit.load.expect import Expectation
-from cockpit.load.replies import HEAD_LIMIT, Head, Heads, Malformed
+from cockpit.load.failures import Malformed
+from cockpit.load.replies import HEAD_LIMIT, Head, Heads
 from cockpit.load.request import destination, requests_of, target_of_plan
 from cockpit.model.errors import TargetError
 from cockpit.model.load import LoadPlan, Request, url_without_password

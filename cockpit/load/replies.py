@@ -12,7 +12,9 @@ from typing import NamedTuple
 
 import httptools
 
+from cockpit.load.chunks import Chunks
 from cockpit.load.expect import Expectation
+from cockpit.load.failures import Malformed
 
 # Lengths that are no lengths.
 CHUNKED = -1
@@ -35,10 +37,6 @@ _VALUE = re.compile(rb"[\t\x20-\x7e\x80-\xff]*")
 # A header that goes on in the next line, which is the same as a space (RFC 9112 section 5.2).
 _FOLD = re.compile(rb"[ \t]*\r\n[ \t]+")
 _DIGITS = re.compile(rb"[ \t]*([0-9]{1,18})[ \t]*")
-
-
-class Malformed(Exception):
-    """What came is not an HTTP/1.x reply."""
 
 
 class Head:
@@ -232,54 +230,6 @@ def _tokens(value: bytes) -> list[bytes]:
     return [token.strip() for token in value.split(b",")]
 
 
-class _Chunks:
-    """The end of a chunked reply, found by llhttp; reused for reply after reply. `size` is of the body so far;
-    `pieces` are the body itself, where it is kept."""
-
-    def __init__(self, keeps_body: bool) -> None:
-        self._keeps_body = keeps_body
-        self.size = 0
-        self.pieces: list[bytes] = []
-        self.ended = False
-        self.excess = False
-        self._parser = httptools.HttpResponseParser(self)
-
-    def on_message_begin(self) -> None:
-        self.excess = self.ended
-
-    def on_message_complete(self) -> None:
-        self.ended = True
-
-    def on_body(self, piece: bytes) -> None:
-        if self.ended:
-            return
-        self.size += len(piece)
-        if self._keeps_body:
-            self.pieces.append(piece)
-
-    def begin(self, head: bytes) -> None:
-        """A new reply with this head, which has been parsed before."""
-        self.ended = self.excess = False
-        self.size = 0
-        self.pieces = []
-        try:
-            self._parser.feed_data(head)
-        except httptools.HttpParserError:
-            # It holds that nothing can follow the reply before: that one came over another connection.
-            self._parser = httptools.HttpResponseParser(self)
-            self.ended = self.excess = False
-            self._parser.feed_data(head)
-
-    def feed(self, data: bytes | memoryview) -> bool:
-        try:
-            self._parser.feed_data(data)
-        except httptools.HttpParserError as error:
-            if not self.ended:
-                raise Malformed(str(error)) from None
-            self.excess = True
-        return self.ended
-
-
 class Reply:
     """Finds the end of one reply after another, from pieces of any size.
 
@@ -290,7 +240,7 @@ class Reply:
     __slots__ = ("_chunks", "_heads", "_keeps_body", "_left", "_partial", "_pieces", "_read", "excess", "head")
 
     def __init__(self, heads: Heads) -> None:
-        self._chunks: _Chunks | None = None
+        self._chunks: Chunks | None = None
         self.take_up(heads)
 
     def take_up(self, heads: Heads) -> None:
@@ -377,7 +327,7 @@ class Reply:
         self._partial = b""
         self._left = head.length
         if head.length == CHUNKED:
-            self._chunks = self._chunks or _Chunks(self._keeps_body)
+            self._chunks = self._chunks or Chunks(self._keeps_body)
             self._chunks.begin(_unfolded(lines))
         return self.feed(raw[end:]) if len(raw) > end or head.length == 0 else False
 

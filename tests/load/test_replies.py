@@ -8,7 +8,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from cockpit.load.replies import CHUNKED, UNTIL_CLOSE, Heads, Malformed, Reply
+from cockpit.load.failures import Malformed
+from cockpit.load.replies import CHUNKED, UNTIL_CLOSE, Heads, Reply
 
 REPLIES = {
     "length": b"HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\nhello world",

@@ -1,0 +1,90 @@
+"""The end of a chunked body, found by llhttp."""
+
+from __future__ import annotations
+
+import httptools
+
+from cockpit.load.failures import Malformed
+
+
+class _Message:
+    """What llhttp reports. The parser refers to it and it never to the parser: the collector is off in a worker, so a
+    cycle would stay in memory."""
+
+    __slots__ = ("ended", "excess", "pieces", "size")
+
+    def __init__(self) -> None:
+        self.pieces: list[bytes] | None = None
+        self.size = 0
+        self.ended = self.excess = False
+
+    def on_message_begin(self) -> None:
+        self.excess = self.ended
+
+    def on_message_complete(self) -> None:
+        self.ended = True
+
+    def on_body(self, piece: bytes) -> None:
+        if self.ended:
+            return
+        self.size += len(piece)
+        if self.pieces is not None:
+            self.pieces.append(piece)
+
+
+class Chunks:
+    """Finds the end of one chunked response after another. `keeps_body`: `pieces` are the body."""
+
+    __slots__ = ("_keeps_body", "_message", "_parser")
+
+    def __init__(self, keeps_body: bool) -> None:
+        self._keeps_body = keeps_body
+        self._renew()
+
+    def _renew(self) -> None:
+        self._message = _Message()
+        self._parser = httptools.HttpResponseParser(self._message)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the body so far."""
+        return self._message.size
+
+    @property
+    def ended(self) -> bool:
+        return self._message.ended
+
+    @property
+    def excess(self) -> bool:
+        """Whether bytes came after the end."""
+        return self._message.excess
+
+    @property
+    def pieces(self) -> list[bytes]:
+        """The body so far, where it is kept."""
+        return self._message.pieces or []
+
+    def begin(self, head: bytes) -> None:
+        """Start a response with this head, which has been parsed before."""
+        message = self._message
+        message.ended = message.excess = False
+        message.size = 0
+        message.pieces = [] if self._keeps_body else None
+        try:
+            self._parser.feed_data(head)
+        except httptools.HttpParserError:
+            # The parser expects nothing after the last response: that one came over another connection.
+            self._renew()
+            self._message.pieces = [] if self._keeps_body else None
+            self._parser.feed_data(head)
+
+    def feed(self, data: bytes | memoryview) -> bool:
+        """Take the next piece; whether the response ends with it. Raises Malformed."""
+        message = self._message
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserError as error:
+            if not message.ended:
+                raise Malformed(str(error)) from None
+            message.excess = True
+        return message.ended

@@ -1,0 +1,205 @@
+"""A worker runs without the garbage collector: whatever a server does, no dropped connection or parser stays in memory."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import socket
+import sys
+from collections.abc import Iterator
+from math import inf
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from cockpit.load.connection import Connection
+from cockpit.load.deck import lanes_of
+from cockpit.load.poller import HANGUP, READABLE, WRITABLE
+from cockpit.load.protocol import assignments, encode
+from cockpit.load.request import destination
+from cockpit.load.tally import Tally
+from cockpit.model.load import LoadPlan
+from tests.load.hostile.registry import ROWS
+from tests.load.hostile.rows import SHORT, Row
+from tests.load.servers import DEADLINE, Conversation, Outcome, begin, plan, serving
+
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+CUTS = (
+    CHUNKED + b"5\r\nhel",
+    CHUNKED + b"zz\r\nhello\r\n",
+    CHUNKED + b"5\r\nhello\r\n0\r\n",
+    CHUNKED,
+    b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhello",
+    b"HTTP/1.1 200 OK\r\nContent-",
+    b"",
+)
+BULK = 500_000
+# Blocks that lists and dictionaries may grow by; a leak of one object per response would be a hundred times as many.
+SLACK = 5000
+
+
+@pytest.fixture
+def no_collector() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+class Pairs:
+    """A load whose connections end in this process: `cut` answers the request of one and closes."""
+
+    def __init__(self, load_plan: LoadPlan) -> None:
+        self.handlers: dict[int, Any] = {}
+        self.poller = SimpleNamespace(
+            connecting=0, register=lambda fd, mask: None, watch_replies=lambda fd: None, forget=lambda fd: None
+        )
+        self.tally = Tally(lambda: lanes_of(load_plan), grouped=False)
+        self.dial = SimpleNamespace(tls=None, open=self._open)
+        self.connections = 0
+        self.exhausted = False
+        self._peer = socket.socket()
+
+    def _open(self) -> tuple[Any, int]:
+        self._peer.close()
+        mine, self._peer = socket.socketpair()
+        mine.setblocking(False)
+        return mine, 0
+
+    def next(self, connection: Connection) -> None:
+        assert connection.started == inf
+
+    not_connected = lingers = next
+
+    def cut(self, connection: Connection, response: bytes) -> None:
+        connection.begin(0.0)
+        self.handlers[connection._fd](WRITABLE, 0.0)
+        self._peer.recv(1 << 16)
+        self._peer.sendall(response)
+        self._peer.close()
+        while connection.started < inf:
+            self.handlers[connection._fd](READABLE | HANGUP, 0.0)
+
+
+def test_memory_stays_flat_over_half_a_million_cut_responses(no_collector: None) -> None:
+    load_plan = plan("http://127.0.0.1/x", requests=BULK)
+    pairs = Pairs(load_plan)
+    connection = Connection(pairs, pairs.tally.lanes[0], b"GET /x HTTP/1.1\r\n\r\n")
+
+    def cut(times: int) -> int:
+        for number in range(times):
+            pairs.cut(connection, CUTS[number % len(CUTS)])
+            if number % 10_000 == 0:
+                pairs.tally.close_interval()
+                pairs.tally.connects.clear()
+        pairs.tally.close_interval()
+        return sys.getallocatedblocks()
+
+    before = cut(1000)
+    after = cut(BULK)
+    assert after - before < SLACK
+    assert sum(pairs.tally.lanes[0].errors.values()) == BULK + 1000
+
+
+def _resident(pid: int) -> int:
+    """Resident memory of a process (bytes)."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+async def test_a_worker_stays_as_large_as_it_was_over_cut_responses_of_a_real_server() -> None:
+    cuts = 0
+
+    async def behave(talk: Conversation) -> None:
+        nonlocal cuts
+        await talk.request()
+        cuts += 1
+        talk.writer.write(CUTS[cuts % len(CUTS)])
+
+    async with serving(behave) as server:
+        outcome = Outcome()
+        run = await begin(plan(server.url, requests=12_000, method="POST", concurrency=8), outcome)
+        async with asyncio.timeout(6 * DEADLINE):
+            await outcome.until(lambda seen: seen.total("sent") > 1000)
+            before = after = _resident(run.pids[0])
+            while run.running:
+                seen = len(outcome.events)
+                await outcome.until(lambda now, seen=seen: len(now.events) > seen)  # type: ignore[misc]
+                if run.running and outcome.total("sent") < 12_000:
+                    after = _resident(run.pids[0])
+            await run.wait()
+    assert sum(outcome.errors.values()) == outcome.total("sent") == 12_000
+    # 9,000 chunked responses that leave 850 bytes each are 7 MiB.
+    assert after - before < 4 * 1024 * 1024
+
+
+# Runs one assignment from stdin without the collector, then prints what only the collector can free.
+_ENGINE = """
+import collections, gc, sys
+from time import monotonic
+from cockpit.load.poller import best_poller
+from cockpit.load.protocol import decode_assignment
+from cockpit.load.rules import engine_for
+assignment = decode_assignment(sys.stdin.buffer.readline())
+engine = engine_for(assignment, best_poller(), lambda: engine.take(0.0, monotonic()))
+gc.collect()
+gc.freeze()
+gc.disable()
+engine.run(monotonic())
+gc.set_debug(gc.DEBUG_SAVEALL)
+gc.collect()
+print(dict(collections.Counter(type(one).__name__ for one in gc.garbage)))
+"""
+
+# A row for each way in which a connection, a parser or a handshake is dropped.
+DROPS = (
+    "short body, closed",
+    "short body, held",
+    "short body, RST",
+    "endless headers",
+    "NULs, closed",
+    "chunk size in words",
+    "chunk cut short, closed",
+    "chunk cut short, held",
+    "chunk cut short, RST",
+    "more after the last chunk",
+    "refused",
+    "resets in a body",
+    "closes at once",
+    "closes on the second",
+    "resets on the second",
+    "close that does not close",
+    "garbage before the request",
+    "TLS, untrusted",
+    "TLS, garbage",
+    "TLS, closed",
+    "TLS, RST",
+    "TLS, held",
+    "TLS, RST in a body",
+    "TLS, broken record",
+    "TLS, cut short",
+    "TLS, until cut",
+)
+
+
+async def _garbage(row: Row) -> str:
+    async with row.serve() as server:
+        load_plan = plan(server.url, requests=6, timeout=SHORT, tls=row.tls(), **row.plan)
+        [assignment] = assignments(load_plan, 1, destination(load_plan))
+        pipe = asyncio.subprocess.PIPE
+        process = await asyncio.create_subprocess_exec(sys.executable, "-c", _ENGINE, stdin=pipe, stdout=pipe)
+        async with asyncio.timeout(6 * DEADLINE):
+            out, _ = await process.communicate(encode(assignment) + b"\n")
+        return out.decode().strip()
+
+
+async def test_no_dropped_connection_is_left_to_the_collector() -> None:
+    turns = asyncio.Semaphore(3)
+
+    async def garbage(name: str) -> str:
+        async with turns:
+            return await _garbage(ROWS[name])
+
+    assert await asyncio.gather(*map(garbage, DROPS)) == ["{}"] * len(DROPS)
