@@ -11,7 +11,7 @@ from math import inf
 from time import monotonic
 
 from cockpit.load.channel import DRAIN, Channel, Handler, Load
-from cockpit.load.failures import Malformed, transfer_failure
+from cockpit.load.failures import TLS_CUT, Malformed, transfer_failure
 from cockpit.load.lane import Lane
 from cockpit.load.poller import HANGUP, READABLE, TROUBLE, WRITABLE
 from cockpit.load.replies import Head, Reply
@@ -81,7 +81,7 @@ class Connection(Channel):
             self.lane.body += self._reply.size
         self._first = inf
         self._unsent: memoryview | None = None
-        self._cut_off: ErrorKind = "closed_early"
+        self._cut_off: ErrorKind | None = None
         self._reply.reset()
 
     # --- sending ---
@@ -97,8 +97,10 @@ class Connection(Channel):
             sent = self._socket.send(self._request)
         except BlockingIOError:
             sent = 0
-        except OSError as error:
-            self._broken(error)
+        except OSError:
+            # Not a byte of it was sent, so that any method may go over another connection.
+            self._tally.reconnects += 1
+            self._reconnect()
             return
         if sent == self._size:
             self.lane.sent_bytes += sent
@@ -244,6 +246,7 @@ class Connection(Channel):
         spoilt = self._reply.excess or self._unsent is not None
         self._fresh()
         if spoilt:
+            self._tally.reconnects += head.reuse
             self._leave()
         elif head.reuse and not mask & HANGUP:
             self._handlers[self._fd] = self._on_reply
@@ -253,6 +256,8 @@ class Connection(Channel):
 
     def _part(self, head: Head, mask: int, now: float) -> None:
         """Close a socket that is not used again; the server first, if it means to."""
+        if head.reuse:
+            self._tally.reconnects += 1
         if head.keeps or mask & HANGUP or self._load.exhausted:
             self.close()
             self._load.next(self)
@@ -285,20 +290,36 @@ class Connection(Channel):
             self._ended_early()
 
     def _ended_early(self) -> None:
-        if not self._again():
-            self._fail(self._cut_off)
+        self._lost(self._cut_off or ("closed_before_response" if self._first == inf else "closed_early"))
 
     def _broken(self, error: OSError) -> None:
-        if not self._again():
-            self._fail(transfer_failure(error.errno))
+        if error.errno != TLS_CUT:
+            self._lost(transfer_failure(error.errno))
+        elif self._reply.closed():
+            self._fail("tls_truncated")
+        else:
+            self._ended_early()
 
-    def _again(self) -> bool:
-        """Send the request once more if a kept connection was closed before it: no failure, but a reconnect."""
+    def _lost(self, kind: ErrorKind) -> None:
+        """The connection ended before the response did: fail, or retry on a new connection.
+
+        Retried are idempotent requests on a kept connection without a byte of the response (RFC 9110 section 9.2.2):
+        the server may have carried them out.
+        """
         if not self._reused or self._first != inf:
-            return False
+            self._fail(kind)
+            return
+        self._tally.reconnects += 1
+        if self.lane.idempotent:
+            self.lane.retries += 1
+            self._reconnect()
+        else:
+            self._fail("closed_before_response")
+
+    def _reconnect(self) -> None:
+        """Send the request over a new connection."""
         self.close()
         self._connect(monotonic())
-        return True
 
     def _fail(self, kind: ErrorKind) -> None:
         self.lane.failed(kind)

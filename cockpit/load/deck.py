@@ -9,7 +9,7 @@ from cockpit.load.expect import Expectation
 from cockpit.load.lane import Lane
 from cockpit.load.paths import Paths, count_of
 from cockpit.load.replies import Heads
-from cockpit.load.request import request_parts, requests_of
+from cockpit.load.request import IDEMPOTENT, request_parts, requests_of
 from cockpit.model.errors import UsageError
 from cockpit.model.load import LoadPlan
 
@@ -53,6 +53,7 @@ def lanes_of(plan: LoadPlan) -> list[Lane]:
                 expectation=Expectation(request.expect),
                 one_length=plan.paths is None,
             ),
+            idempotent=request.method in IDEMPOTENT,
         )
         for request in requests_of(plan)
     ]

@@ -6,8 +6,8 @@ import errno
 
 from cockpit.model.load import ErrorKind
 
-# In place of an errno, for what goes wrong with TLS itself, and for a connection that ends without TLS's own end: what
-# came may have been cut, so that a body that goes on until the end is not known to be whole (RFC 9112 section 8).
+# In place of an errno: TLS itself failed; or the connection ended without close_notify, so that a body that lasts until
+# the end may have been cut (RFC 9112 section 9.8).
 TLS_TROUBLE = -1
 TLS_CUT = -2
 
@@ -32,7 +32,7 @@ _CONNECTING: dict[int, ErrorKind] = {
     errno.ECONNABORTED: "reset",
     errno.ETIMEDOUT: "connect_timeout",
 }
-_CONNECTED: dict[int, ErrorKind] = {**_ANYWHERE, TLS_CUT: "closed_early", errno.ETIMEDOUT: "timeout"}
+_CONNECTED: dict[int, ErrorKind] = {**_ANYWHERE, errno.ETIMEDOUT: "timeout"}
 
 
 class Malformed(Exception):

@@ -26,7 +26,8 @@ class Lane:
     `whole`: first byte and end came in one piece, so one number serves both histograms; `firsts` and `ends` are for
     all other requests. `responses` are from the intended send, under open load. Replies that came whole are counted
     in `heads`; `received`, `body` and `statuses` count the others. `live` ends with the warm-up: what was begun in
-    it and ends after it is counted nowhere.
+    it and ends after it is counted nowhere. `idempotent`: its method may be sent again (RFC 9110 section 9.2.2), each
+    time counted in `retries`.
     """
 
     __slots__ = (
@@ -36,11 +37,13 @@ class Lane:
         "first_byte",
         "firsts",
         "heads",
+        "idempotent",
         "live",
         "name",
         "received",
         "response",
         "responses",
+        "retries",
         "sent",
         "sent_bytes",
         "service",
@@ -50,9 +53,10 @@ class Lane:
         "whole",
     )
 
-    def __init__(self, name: str, heads: Heads) -> None:
+    def __init__(self, name: str, heads: Heads, *, idempotent: bool) -> None:
         self.name = name
         self.heads = heads
+        self.idempotent = idempotent
         self.live = True
         self.whole: list[float] = []
         self.firsts: list[float] = []
@@ -62,7 +66,7 @@ class Lane:
 
     def clear(self) -> None:
         """Begin to count anew."""
-        self.sent = self.sent_bytes = self.received = self.body = self.varied = 0
+        self.sent = self.sent_bytes = self.received = self.body = self.varied = self.retries = 0
         self.statuses: dict[int, int] = {}
         self.errors: dict[str, int] = {}
         self.unexpected: dict[str, int] = {}

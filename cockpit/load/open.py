@@ -72,6 +72,7 @@ class Timed(Connection):
             return
         except OSError:
             pass
+        self._tally.reconnects += 1
         self.close()
         self._owner.lost(self)
 

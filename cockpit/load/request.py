@@ -14,6 +14,8 @@ from cockpit.model.load import LoadPlan, Request, url_without_password
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _BODILESS = frozenset({"GET", "HEAD", "DELETE", "OPTIONS", "TRACE"})
+# Sent again when a kept connection is lost before a byte of the response (RFC 9110 section 9.2.2).
+IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"})
 _PORTS = {"http": 80, "https": 443}
 
 

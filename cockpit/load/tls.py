@@ -72,7 +72,7 @@ class Tls:
 
 class TlsSocket:
     """A socket with TLS that says what a plain one would: BlockingIOError where it would have to wait, and OSError
-    with TLS_TROUBLE for what goes wrong with TLS itself, or TLS_CUT for an end that TLS did not announce."""
+    with TLS_TROUBLE for what goes wrong with TLS itself, or TLS_CUT for an end without close_notify."""
 
     __slots__ = ("_socket", "fileno")
 
@@ -96,23 +96,28 @@ class TlsSocket:
     def recv(self, size: int) -> bytes:
         try:
             data: bytes = self._translated(self._socket.recv, size)
-        except ssl.SSLEOFError:
-            raise self._cut() from None
+        except ssl.SSLEOFError as error:
+            raise self._cut(error) from None
         return data
 
     def recv_into(self, buffer: bytearray) -> int:
         try:
             return int(self._translated(self._socket.recv_into, buffer))
-        except ssl.SSLEOFError:
-            raise self._cut() from None
+        except ssl.SSLEOFError as error:
+            raise self._cut(error) from None
 
-    def _cut(self) -> OSError:
-        """The ssl module takes a reset for an end; a socket that was reset has no peer any more, one that ended has."""
+    def _cut(self, error: ssl.SSLEOFError) -> OSError:
+        """Tell an end without close_notify from a reset, which the ssl module reports as the same exception.
+
+        OpenSSL 3 names the end, and answers it with an alert that makes a server which is gone reset the connection.
+        With OpenSSL 1.1 a socket that was reset has no peer, and one that ended has.
+        """
         try:
-            self._socket.getpeername()
+            if error.reason != "UNEXPECTED_EOF_WHILE_READING":
+                self._socket.getpeername()
         except OSError:
             return ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET))
-        return OSError(TLS_CUT, "ended without TLS's own end")
+        return OSError(TLS_CUT, "ended without close_notify")
 
     def close(self) -> None:
         self._socket.close()

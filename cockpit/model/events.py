@@ -77,6 +77,9 @@ class Tick(Event, frozen=True, tag="tick"):
     `pause` the longest time (s) it did not come round to look. `held_back` arrivals were due in this interval, found
     `max_in_flight` requests under way and had to wait; they are among `sent` where they were sent. `unsent` ones still
     waited at the end of the run, or of the warm-up (those are then sent, and counted nowhere).
+    `reconnects` counts kept connections lost between two responses. `retries` counts idempotent requests sent a second
+    time because a kept connection was lost before a byte of the response: the server may have received `sent` and
+    `retries` together.
     `unexpected` replies were whole and not what was expected, by kind; `varied` ones had another length than the first
     of their kind, which is no failure. `body_bytes` leaves out heads and framing. `tls` is handshakes.
     `stage` is the rung of a ladder; a tick lies in one. `warmup` ticks are shown and not counted.
@@ -106,6 +109,8 @@ class Tick(Event, frozen=True, tag="tick"):
     stage: int = 0
     warmup: bool = False
     unsent: int = 0
+    retries: int = 0
+    reconnects: int = 0
     cpu_wait: float = 0.0
     due: int = 0
     late: int = 0

@@ -18,6 +18,8 @@ ErrorKind = Literal[
     "tls",
     "malformed",
     "closed_early",
+    "closed_before_response",
+    "tls_truncated",
     "no_local_ports",
     "no_file_descriptors",
 ]

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from cockpit.analysis.arms import RowVerdicts, verdicts
+from cockpit.analysis.connections import connection_words
 from cockpit.analysis.doubt import doubts, row_doubts
 from cockpit.analysis.thresholds import Outcome, hold, parse_threshold
 from cockpit.analysis.verdict import Verdict
@@ -117,6 +118,7 @@ def run_words(result: RunResult) -> list[tuple[str, str]]:
         ("replies", f"{counts.completed} of {counts.sent} sent in {result.seconds:.3f} s, {counts.failed} failed"),
         ("statuses", ", ".join(f"{status} × {count}" for status, count in sorted(counts.statuses.items())) or "none"),
         ("errors", errors_words(counts.errors)),
+        ("reconnects", connection_words(counts) or "none"),
         (
             "generator",
             f"{result.plan.workers} load process{'es' if result.plan.workers > 1 else ''}, CPU {cpus} % of a core, "

@@ -87,7 +87,8 @@ class RunJson(msgspec.Struct, frozen=True, kw_only=True):
     `service` is from the connect (or, kept alive, the first byte sent) to the last byte read; `response` from the
     intended send, which under closed load is the same instant. `held_back` arrivals found too many requests in flight
     and waited for room, `unsent` of them until the end; `varied` replies had another length than the first (no
-    failure), `unexpected` ones were not as expected, by kind. `hosts` are averages
+    failure), `unexpected` ones were not as expected, by kind. `retries` idempotent requests were sent a second time,
+    because the server closed one of the `reconnects` kept connections before it responded. `hosts` are averages
     over the run, by the names that thresholds use. `verdicts` compares rows under other settings with what was before;
     a verdict on several runs stands with the last of them.
     """
@@ -105,6 +106,8 @@ class RunJson(msgspec.Struct, frozen=True, kw_only=True):
     body_bytes: int
     held_back: int
     unsent: int
+    retries: int
+    reconnects: int
     varied: int
     unexpected: dict[str, int]
     statuses: dict[str, int]
@@ -141,6 +144,8 @@ def run_json(result: RunResult, outcomes: tuple[Outcome, ...] = (), verdicts: tu
         body_bytes=counts.body_bytes,
         held_back=counts.held_back,
         unsent=counts.unsent,
+        retries=counts.retries,
+        reconnects=counts.reconnects,
         varied=counts.varied,
         unexpected=dict(counts.unexpected),
         statuses={str(status): count for status, count in sorted(counts.statuses.items())},

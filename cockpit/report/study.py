@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
+from cockpit.analysis.connections import connection_words
 from cockpit.analysis.doubt import doubts
 from cockpit.analysis.words import method_lines, verdict_line
 from cockpit.model.study import Look
@@ -157,6 +158,7 @@ def error_lines(result: StudyResult) -> list[str]:
         said += (
             [f"{counts.varied} of {counts.completed} replies of another length, no failure"] if counts.varied else []
         )
+        said += [connection_words(counts)] if counts.reconnects else []
         if said:
             lines.append(f"{cell_name(result, cell)}: {'; '.join(said)}")
     return lines

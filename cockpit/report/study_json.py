@@ -30,6 +30,8 @@ class StudyRunJson(msgspec.Struct, frozen=True, kw_only=True):
     errors: dict[str, int]
     statuses: dict[str, int]
     varied: int
+    retries: int
+    reconnects: int
     bytes: int
     rate: float
     duration: float
@@ -158,6 +160,8 @@ def _run(run: StudyRunResult) -> StudyRunJson:
         errors=dict(counts.errors),
         statuses={str(status): count for status, count in sorted(counts.statuses.items())},
         varied=counts.varied,
+        retries=counts.retries,
+        reconnects=counts.reconnects,
         bytes=counts.bytes_received,
         rate=result.rate,
         duration=result.seconds,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 
+from cockpit.analysis.connections import connection_words
 from cockpit.analysis.doubt import doubts
 from cockpit.analysis.thresholds import Outcome, is_time
 from cockpit.analysis.verdict import Verdict
@@ -102,6 +103,8 @@ def _totals(result: RunResult) -> list[str]:
     ]
     if counts.unexpected:
         lines.append(f"  unexpected {errors_words(counts.unexpected)}")
+    if words := connection_words(counts):
+        lines.append(f"  reconnects {words}")
     if counts.varied:
         lines.append(f"  varied     {counts.varied} replies had another length than the first, which is no failure")
     if result.plan.open:

@@ -132,7 +132,7 @@ BAD: dict[str, tuple[Behaviour, str]] = {
     "bad chunk": (once(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nhello\r\n"), "malformed"),
     "endless head": (once(b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 60_000), "malformed"),
     "switches protocol": (once(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n"), "malformed"),
-    "no answer": (once(), "closed_early"),
+    "no answer": (once(), "closed_before_response"),
     "half a head": (once(b"HTTP/1.1 200 OK\r\nContent-"), "closed_early"),
     "body cut short": (once(b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhello"), "closed_early"),
     "chunks cut short": (once(CHUNKED[:-5]), "closed_early"),

@@ -1,4 +1,4 @@
-"""A worker runs without the garbage collector: whatever a server does, no dropped connection or parser stays in memory."""
+"""Workers run without the collector: whatever a server does, dropped connections and parsers leave no memory."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ async def test_a_client_certificate(authority: Authority, web: Pair) -> None:
     async with secured(always(SMALL), web, client_ca=authority.cert) as server:
         assert (await engine_load(tls_plan(server, authority, tls=with_own))).statuses == {200: 25}
         outcome = await engine_load(tls_plan(server, authority))
-    assert set(outcome.errors) <= {"tls", "reset", "closed_early"}
+    assert set(outcome.errors) <= {"tls", "reset", "closed_before_response"}
     assert sum(outcome.errors.values()) == 25
 
 

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from rich.cells import cell_len
 
 from cockpit.analysis.compare import NOT
+from cockpit.analysis.connections import connection_words
 from cockpit.analysis.doubt import row_doubts
 from cockpit.analysis.verdict import Verdict
 from cockpit.analysis.words import Role, brief, verdict_line
@@ -106,6 +107,7 @@ def in_full(row: Segment, scene: Scene, width: int, room: int) -> list[Line]:
     said = wrap(neutral(row.label), max(10, width - _NUMBER))
     judged = wrap(_judged(row, scene), max(10, width - _NUMBER))
     rest = [(note, "warn") for note in server_notes(row, scene.state)]
+    rest += [(part, "dim") for part in wrap(connection_words(row.counts), max(10, width - _NUMBER)) if part]
     rest += [(part, "warn") for _, reason in row_doubts(row) for part in wrap(reason, max(10, width - _NUMBER))]
     if len(said) + len(judged) + len(rest) > room:
         said = [ends_with(said[0], "…", width - _NUMBER)] if len(said) > 1 else said

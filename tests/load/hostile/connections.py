@@ -124,7 +124,7 @@ CONNECTIONS: tuple[Row, ...] = (
     row("resets in a body", "resets while the client sends 8 MB", _resets_in_a_body, "reset", plan=_LARGE),
     row("refuses a body", "413 and closes, the body unread", _refuses_a_body, 413, "reset", plan=_LARGE),
     row("refuses a body, drains", "413, and reads the rest", _refuses_a_body_and_drains, 413, plan=_LARGE),
-    row("closes at once", "closes right after accept", _closes_at_once, "closed_early", "reset"),
+    row("closes at once", "closes right after accept", _closes_at_once, "closed_before_response", "reset"),
     row("resets at once", "resets right after accept", _resets_at_once, "reset"),
     row("keep-alive that does not keep", "closes after a reply that keeps", _keeps_and_closes, 200),
     row("closes on the second", "takes a second request and closes", _closes_on_the_second, 200),

@@ -29,7 +29,7 @@ def _status_line(line: bytes) -> bytes:
 
 HEADS: tuple[Row, ...] = (
     row("no reply, held", "takes the request and says nothing", says_and_holds(), "timeout"),
-    row("no reply, closed", "takes the request and closes", says(), "closed_early"),
+    row("no reply, closed", "takes the request and closes", says(), "closed_before_response"),
     row("no reply, RST", "takes the request and resets", says_and_resets(), "reset"),
     row("half a status line, closed", "HTTP/1.1 2, then closes", says(b"HTTP/1.1 2"), "closed_early"),
     row("half a status line, held", "HTTP/1.1 2, then nothing", says_and_holds(b"HTTP/1.1 2"), "timeout"),

@@ -89,6 +89,18 @@ def _without_farewell(*pieces: bytes) -> Behaviour:
     return behave
 
 
+def _gone(*pieces: bytes) -> Behaviour:
+    """Answers over TLS and closes the socket below it, without close_notify, and reads no more."""
+
+    async def behave(talk: Conversation) -> None:
+        await talk.request()
+        await talk.send(*pieces)
+        # Its own descriptor stays for asyncio; a socket that is shut for both ways answers what comes with a reset.
+        _below(talk).shutdown(2)
+
+    return behave
+
+
 def _below(talk: Conversation) -> Any:
     """The socket that carries the TLS."""
     return talk.writer.get_extra_info("socket")
@@ -158,7 +170,7 @@ SECURE: tuple[Row, ...] = (
     _row("TLS, held", "says nothing to the handshake", _behind(_hello_then(hold=True)), "timeout"),
     _row("TLS, no reply", "a handshake and nothing after it", _over(_holds), "timeout"),
     _row("TLS, garbage after", "garbage where a reply belongs", _over(says(b"\x00\x01\r\n\r\n")), "malformed"),
-    _row("TLS, closed after", "a handshake, then closes", _over(says()), "closed_early"),
+    _row("TLS, closed after", "a handshake, then closes", _over(says()), "closed_before_response"),
     _row("TLS, RST in a body", "resets within a body", _over(_resets), "reset"),
     _row("TLS, broken record", "a record that does not decrypt", _over(_breaks_a_record), "tls"),
     _row("TLS, cut short", "ends below TLS within a body", _over(_without_farewell(OK[:-2])), "closed_early"),
@@ -167,13 +179,17 @@ SECURE: tuple[Row, ...] = (
         "TLS, until cut",
         "a body to the end of the connection, whose end TLS does not vouch for",
         _over(_without_farewell(_UNTIL_CLOSE)),
-        "closed_early",
+        "tls_truncated",
     ),
+    _row("TLS, cut short, gone", "closes below TLS within a body", _over(_gone(OK[:-2])), "closed_early"),
+    _row("TLS, no reply, gone", "closes below TLS before a byte", _over(_gone()), "closed_before_response"),
+    _row("TLS, whole, gone", "closes below TLS after a body", _over(_gone(OK)), 200),
+    _row("TLS, until gone", "the same, the body to the end", _over(_gone(_UNTIL_CLOSE)), "tls_truncated"),
     _row("TLS, until closed", "a body to the end of the connection", _over(says(_UNTIL_CLOSE)), 200),
     Row(
         "plain, TLS server",
         "wants a handshake and gets a request",
-        ("malformed", "closed_early", "reset"),
+        ("malformed", "closed_before_response", "reset"),
         _over(repeats(OK), scheme="http"),
     ),
 )
