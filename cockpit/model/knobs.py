@@ -8,6 +8,8 @@ from typing import Literal, get_args
 
 import msgspec
 
+from cockpit.model.text import neutral
+
 KnobKind = Literal["apache", "nginx", "squid", "keyvalue", "sysctl", "choice", "mount", "command"]
 # Cost of a change: none, but the value is only written and not active; none; a graceful reload; a restart; a remount.
 Cost = Literal["written", "live", "graceful", "restart", "remount"]
@@ -15,6 +17,8 @@ COSTS: tuple[str, ...] = get_args(Cost)
 
 # Kinds whose value stands in a file; `sysctl` has one where the profile names it.
 FILE_KINDS = frozenset({"apache", "nginx", "squid", "keyvalue"})
+# Stands for a value that must not be shown.
+SECRET = "(secret)"
 ATIME_OPTIONS = ("strictatime", "relatime", "noatime")
 _NUMBER = re.compile(r"([-+]?[0-9]+(?:\.[0-9]+)?)(.*)", re.DOTALL)
 _RESTARTS = re.compile(r"\b(restart|start|stop|shutdown)\b")
@@ -132,6 +136,10 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         what = self.directive or self.key or self.mount or self.get
         return f"{self.file}: {what}" if self.file else what
 
+    def shown(self, value: str, limit: int = 200) -> str:
+        """A value as an error may show it."""
+        return SECRET if self.secret else neutral(value, limit)
+
     def refuses(self, value: str) -> str:
         """Why the profile does not allow a value; "" where it does."""
         if self.choices:
@@ -164,6 +172,10 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     knob: str
     old: str | None
     new: str | None
+
+    def hidden(self) -> Setting:
+        """The setting without its values, for a secret knob."""
+        return Setting(knob=self.knob, old=self.old and SECRET, new=self.new and SECRET)
 
 
 class ServerAction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -105,17 +105,19 @@ def shown(raw: bytes) -> str:
     return raw.decode("utf-8", "backslashreplace")
 
 
-def allowed(directive: str, value: str, values: tuple[str, ...]) -> None:
-    """Raises ConfigError when `value` is not one of `values`, or, where there are none, not one word that fits."""
+def allowed(directive: str, value: str, values: tuple[str, ...], named: str = "") -> None:
+    """Raises ConfigError when `value` is not one of `values`, or, where there are none, not one word that fits; `named`
+    is the value as this error may show it."""
     raw = spell(value)
+    named = named or neutral(value, 80)
     if values:
         if value not in values:
-            raise ConfigError(f"{neutral(value, 80)!r} is none of {', '.join(values)}")
+            raise ConfigError(f"{named!r} is none of {', '.join(values)}")
         return
     if len(list(words(raw))) > 1:
-        raise ConfigError(f"{neutral(value, 80)!r} is more than one word; put it in quotes if it is meant as one")
+        raise ConfigError(f"{named!r} is more than one word; put it in quotes if it is meant as one")
     if directive.lower() in WHOLE_NUMBERS and not _NUMBER.fullmatch(shown(raw)):
-        raise ConfigError(f"{neutral(value, 80)!r} is no whole number; Apache would silently take it for another one")
+        raise ConfigError(f"{named!r} is no whole number; Apache would silently take it for another one")
 
 
 def _is_plain(content: bytes) -> bool:

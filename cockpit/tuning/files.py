@@ -1,8 +1,8 @@
 """Files on a host: read whole, kept as a backup, replaced all together, put back. Every step is one command there.
 
 A change has a directory of its own on the host, for this user alone, outside of any configuration
-(`~/.local/state/cockpit/changes/` or `/var/tmp/cockpit-UID/changes/`): the originals, what replaced them, and a list
-`files` of which is which.
+(`~/.local/state/cockpit/changes/MACHINE/` or `/var/tmp/cockpit-UID/changes/MACHINE/`): the originals, what replaced
+them, and a list `files` of which is which.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from cockpit.tuning.reason import last_part
 from cockpit.tuning.remote import Remote
 
 MOST_BYTES = 8 << 20
-CHANGE_DIRECTORY = re.compile(r"/.*/cockpit[^/]*/changes/[0-9TZ]+-\w+", re.DOTALL)
+CHANGE_DIRECTORY = re.compile(r"/.*/cockpit[^/]*/changes/[0-9a-f]{16}/[0-9TZ]+-\w+", re.DOTALL)
 
 
 class HostFile(NamedTuple):
@@ -123,7 +123,8 @@ async def stage(shell: Remote, change: str, replacement: Replacement) -> None:
     """Keeps the original in the change's directory and sends what is to replace it; the file itself is not touched."""
     number, file, data, digest = replacement
     name = posixpath.basename(backup(change, replacement))
-    done = await run(shell, scripts.STAGE, change, str(number), file.real, file.digest, digest, name, input=data)
+    texts = (str(number), file.real, file.digest, digest, name, file.file)
+    done = await run(shell, scripts.STAGE, change, *texts, input=data)
     if done.exit_status != 0:
         raise ChangeRefused(_refusal(file, done))
 

@@ -85,11 +85,10 @@ def place(knob: Knob) -> str:
 def check(knob: Knob, value: str) -> None:
     """Raises ChangeRefused for a value that the knob does not allow."""
     if why := knob.refuses(value):
-        raise ChangeRefused(f"{knob.name}: {neutral(value, 80)!r} {why}")
+        raise ChangeRefused(f"{knob.name}: {knob.shown(value, 80)!r} {why}")
     if not value or value != plain(value) or neutral(value) != value:
-        raise ChangeRefused(
-            f"{knob.name}: {neutral(value, 80)!r}: a value is one line of text, not empty, single spaces between words"
-        )
+        shown = knob.shown(value, 80)
+        raise ChangeRefused(f"{knob.name}: {shown!r}: a value is one line of text, not empty, with single spaces")
 
 
 def _sysctl_file(knob: Knob) -> str:

@@ -52,12 +52,20 @@ async def arm(shell: Remote, change: str, lease: int, undo: str, owner: str, abo
 async def run(
     shell: Remote, change: str, lease: int, command: str, seconds: float, value: str = "", mark: str = ""
 ) -> Ran:
-    """Runs a command of the profile by sh on the host, for at most `seconds`; `value` is its "$1"; `mark` is left in
-    the change's directory before it begins."""
+    """Run a command of the profile by sh on the host, for at most `seconds`; `value` is its "$1"; `mark` is left in
+    the change's directory before it begins. The value is sent on stdin and is in no argv there."""
     longest = math.ceil(seconds)
     leases = (str(longest + lease), str(lease))
     done = await files.run(
-        shell, scripts.RUN, change, f"{seconds:g}", *leases, command, value, mark, seconds=seconds + 30
+        shell,
+        scripts.RUN,
+        change,
+        f"{seconds:g}",
+        *leases,
+        command,
+        mark,
+        input=f"{value}\n".encode("utf-8", "surrogateescape"),
+        seconds=seconds + 30,
     )
     said = done.stderr + b"\n" + done.stdout
     if done.exit_status == 0:
@@ -100,7 +108,8 @@ async def confirm(shell: Remote, change: str, applied: bytes) -> None:
 
 async def fire(shell: Remote, change: str, seconds: int, why: str) -> Outcome:
     """Has the host undo the change, or tells how it did so already. Raises ChangeRefused: it did not come to an end."""
-    done = await files.run(shell, undoing.FIRE, change, str(seconds), neutral(why, 400), seconds=seconds + 30)
+    reason = f"{neutral(why, 400)}\n".encode("utf-8", "replace")
+    done = await files.run(shell, undoing.FIRE, change, str(seconds), input=reason, seconds=seconds + 30)
     if done.exit_status != 0:
         raise ChangeRefused(files.why(done))
     return outcome(done.stdout)

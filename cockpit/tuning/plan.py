@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from cockpit.model.errors import ChangeRefused
-from cockpit.model.knobs import Knob, Setting, costliest
+from cockpit.model.knobs import SECRET, Knob, Setting, costliest
 from cockpit.tuning import live, silent, texts
 from cockpit.tuning.applied import Applied, Edit, Switch, name_of
 from cockpit.tuning.files import HostFile, Replacement, sha256
@@ -54,6 +54,21 @@ class Plan(NamedTuple):
         return tuple(dict.fromkeys((*found, *(live.place(switch.knob) for switch in self.switches))))
 
     @property
+    def shown_settings(self) -> tuple[Setting, ...]:
+        """The settings, secret values hidden."""
+        secret = {knob.name for knob in self.knobs if knob.secret}
+        return tuple(s.hidden() if s.knob in secret else s for s in self.settings)
+
+    def redacted(self, text: str) -> str:
+        """The text without the secret values that change."""
+        secret = {knob.name for knob in self.knobs if knob.secret}
+        values = {value for s in self.settings if s.knob in secret for value in (s.old, s.new) if value}
+        values |= {_said(raw) for edit in self.edits if edit.knob.secret for raw in (edit.old, edit.new) if raw}
+        for value in sorted(values, key=len, reverse=True):
+            text = text.replace(value, SECRET)
+        return text
+
+    @property
     def names(self) -> str:
         return ", ".join(setting.knob for setting in self.settings) or f"undo {name_of(self.undoes)}"
 
@@ -80,7 +95,7 @@ class Plan(NamedTuple):
         """What changes, as `diff -U0` prints it: lines around it may hold what must not be recorded."""
         parts = [_diff(replacement) for replacement in self.replacements]
         parts += [f"{s.knob.name} on {self.host}\n-{s.old}\n+{s.new}\n" for s in self.switches]
-        return "".join(parts)
+        return self.redacted("".join(parts))
 
 
 def value_in(file: HostFile, knob: Knob) -> Reading:
@@ -167,9 +182,8 @@ def backward(applied: Applied, found: Found, originals: Mapping[str, bytes]) -> 
             if now.raw == edit.old:
                 continue
             if now.raw != edit.new:
-                raise ConfigError(
-                    f"it is {_said(now.raw)} there, not {_said(edit.new)}: somebody else changed it since"
-                )
+                is_now, new = (edit.knob.shown(_said(raw)) for raw in (now.raw, edit.new))
+                raise ConfigError(f"it is {is_now} there, not {new}: somebody else changed it since")
             edited[file.real] = texts.change(edit.knob, text, edit.old)
             old = texts.read(edit.knob, edited[file.real])
         except ConfigError as error:
@@ -182,8 +196,8 @@ def backward(applied: Applied, found: Found, originals: Mapping[str, bytes]) -> 
             continue
         if is_now not in (switch.new, switch.got):
             raise ChangeRefused(
-                f"{switch.knob.name} is {is_now} on {applied.host}, not {switch.new}: somebody else changed it since; "
-                "nothing was changed"
+                f"{switch.knob.name} is {switch.knob.shown(is_now)} on {applied.host}, "
+                f"not {switch.knob.shown(switch.new)}: somebody else changed it since; nothing was changed"
             )
         switches.append(Switch(knob=switch.knob, old=is_now, new=switch.old))
         settings[switch.knob.name] = Setting(knob=switch.knob.name, old=is_now, new=switch.old)

@@ -2,14 +2,18 @@
 
 They need a POSIX sh and coreutils (or busybox). Exit 4: refused, the reason is the last line on stderr; exit 5: a
 file is not as it was when it was read; exit 6: there is no such file. `absent` stands for the digest of no file.
-`$change` is the directory of a change; `settled` in it is a link that names what ended it (`confirmed`, `undo-PID`,
-`dropped`): a link is made by one, whole, and on a full disk too.
+`$change` is the directory of a change; `settled` in it is a link that names what ended it (`confirmed`,
+`undo-IDENTITY`, `dropped`): a link is made by one, whole, and on a full disk too.
 """
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+
+from cockpit.tuning.identity import MACHINE, PHASE, PROCESS
+from cockpit.tuning.path_safety import PATH_SAFETY
+from cockpit.tuning.replacing import FLUSH, REPLACE
 
 REFUSED = 4
 FOREIGN = 5
@@ -58,39 +62,57 @@ cat -- "$real" || exit 4
 # $1 a command that prints a value, $2 where to keep what it prints ("" nowhere).
 GET = (
     HEAD
+    + FLUSH
     + """
 value=$(timeout -k 5 30 sh -c "$1" cockpit </dev/null) || exit
-[ -z "$2" ] || { set -f; set -- "$2" $value; to=$1; shift; printf '%s\\n' "$*" >"$to"; } || exit 4
+[ -z "$2" ] || {
+    set -f; set -- "$2" $value; to=$1; shift
+    printf '%s\\n' "$*" >"$to" && flush "$to" "${to%/*}"
+} || exit 4
 printf '%s\\n' "$value"
 """
 )
 
-# Sets $base to a directory for this user alone, outside of any configuration.
-_BASE = """
-usable() { mkdir -p -m 700 -- "$1" 2>/dev/null && [ -d "$1" ] && [ ! -L "$1" ] && [ -O "$1" ] && [ -w "$1" ]; }
+# Sets $base to a directory for this user alone, outside of any configuration, and $changes to this machine's changes.
+_BASE = (
+    MACHINE
+    + PATH_SAFETY
+    + """
+usable() {
+    mkdir -p -m 700 -- "$1" 2>/dev/null && [ -d "$1" ] && [ ! -L "$1" ] && [ -O "$1" ] && [ -w "$1" ] &&
+        walk "$1" && [ -z "$flaw" ]
+}
 base=${XDG_STATE_HOME:-${HOME:-}/.local/state}/cockpit
 case $base in /.local/* | [!/]*) base= ;; esac
 if [ -z "$base" ] || ! usable "$base"; then
     base=/var/tmp/cockpit-$(id -u)
     usable "$base" || refuse "no place for a backup: neither ~/.local/state/cockpit nor $base can be used"
 fi
+machine
+changes=$base/changes/$machine
 """
+)
 
 # Makes a directory of its own for one change and prints it.
 OPEN = (
     HEAD
     + _BASE
     + """
-chmod 700 -- "$base" && usable "$base/changes" || refuse "no place for a backup in $base"
-mktemp -d -- "$base/changes/$(date -u +%Y%m%dT%H%M%SZ)-XXXXXX" || exit 4
+chmod 700 -- "$base" && usable "$base/changes" && usable "$changes" || refuse "no place for a backup in $base"
+change=$(mktemp -d -- "$changes/$(date -u +%Y%m%dT%H%M%SZ)-XXXXXX") || exit 4
+boot
+printf '%s %s %s\\n' "$machine" "$boot" "$(uname -n)" >"$change/machine" || exit 4
+printf '%s\\n' "$change"
 """
 )
 
-# $1 change directory, $2 number, $3 file behind links, $4 digest it had, $5 digest of stdin, $6 name of the backup.
-# Keeps the original and, beside it, the new content.
+# $1 change directory, $2 number, $3 file behind links, $4 digest it had, $5 digest of stdin, $6 name of the backup,
+# $7 file. Keeps the original and, beside it, the new content.
 STAGE = (
     HEAD
+    + PATH_SAFETY
     + """
+secure "$7" "$3"
 if [ "$4" = absent ]; then
     missing "$3" || exit 5
 else
@@ -104,62 +126,28 @@ cat >"$1/$2.new" || exit 4
 """
 )
 
-# prepare NUMBER FILE REAL WAS SOURCE BECOMES: a copy of REAL with its owner, mode and attributes, and SOURCE's bytes,
-# under a name that no wildcard for configuration files matches. swap: it takes REAL's place if REAL still is WAS.
-# WAS absent: REAL is created, mode 0644; BECOMES absent: REAL is removed.
-REPLACE = """
-temporary() { printf '%s/.cockpit-%s-%s' "${1%/*}" "${change##*/}" "$2"; }
-prepare() {
-    at=$1 file=$2 real=$3 was=$4 source=$5 becomes=$6
-    temp=$(temporary "$real" "$at")
-    case absent in "$was" | "$becomes") prepare_existence; return ;; esac
-    [ "$(readlink -f -- "$file")" = "$real" ] || exit 5
-    [ "$(digest "$real")" = "$was" ] || exit 5
-    [ -w "$real" ] || refuse 'it is read-only for this user'
-    [ "$(stat -c %h -- "$real")" = 1 ] || refuse 'it has a second hard link, which would be cut off'
-    cp --preserve=all -- "$real" "$temp" 2>/dev/null || cp -p -- "$real" "$temp" || exit 4
-    cat -- "$source" >"$temp" || exit 4
-    [ "$(digest "$temp")" = "$becomes" ] || refuse 'it could not be written whole; is the disk full?'
-    [ "$(stat -c '%a %u %g' -- "$temp")" = "$(stat -c '%a %u %g' -- "$real")" ] ||
-        refuse 'its owner and mode cannot be kept by this user'
-    sync -- "$temp" 2>/dev/null || :
-}
-prepare_existence() {
-    matches "$real" "$was" || exit 5
-    [ -d "${real%/*}" ] || refuse 'its directory is gone'
-    [ -w "${real%/*}" ] || refuse 'its directory is read-only for this user'
-    [ "$was" = absent ] || return 0
-    cat -- "$source" >"$temp" && chmod 644 -- "$temp" || exit 4
-    [ "$(digest "$temp")" = "$becomes" ] || refuse 'it could not be written whole; is the disk full?'
-    sync -- "$temp" 2>/dev/null || :
-}
-swap() {
-    at=$1 real=$3 was=$4 becomes=$6
-    [ ! -L "$change/$barrier" ] || refuse 'the change was given up'
-    matches "$real" "$was" || exit 5
-    temp=$(temporary "$real" "$at")
-    if [ "$was" = absent ]; then ln -- "$temp" "$real" 2>/dev/null || exit 5
-    elif [ "$becomes" = absent ]; then rm -f -- "$real" || exit 4
-    else mv -f -- "$temp" "$real" || exit 4
-    fi
-    printf 'did %s\\n' "$at"
-}
-clean() { rm -f -- "$(temporary "$3" "$1")"; }
-trap 'exit 1' HUP INT TERM PIPE
-"""
-
 # Lines on stdout: `did NUMBER` for each file that was replaced, and `at NUMBER`, the one that was handled last.
 _COMMIT = """
 at=0 barrier=settled
 trap 'rm -f -- "$change/busy"; printf "at %s\\n" "$at"; sweep' EXIT
-printf '%s\\n' "$$" >"$change/busy" || exit 4
+identify "$$"
+printf '%s\\n' "$identity" >"$change/busy" || exit 4
 """
 
 
 def commit(change: str, lease: int, jobs: Sequence[Sequence[str]]) -> str:
     """Replaces all files or, when one cannot be prepared, none. A job: NUMBER FILE REAL WAS SOURCE BECOMES."""
     calls = [shlex.join((step, *job)) for step in ("prepare", "swap") for job in jobs]
-    head = (HEAD, LEASE, REPLACE, f"change={shlex.quote(change)}", sweep(jobs), _COMMIT, f"renew {lease} || exit 4")
+    head = (
+        HEAD,
+        LEASE,
+        PROCESS,
+        REPLACE,
+        f"change={shlex.quote(change)}",
+        sweep(jobs),
+        _COMMIT,
+        f"renew {lease} || exit 4",
+    )
     return "\n".join((*head, *calls))
 
 
@@ -168,20 +156,28 @@ def sweep(jobs: Sequence[Sequence[str]]) -> str:
     return f"sweep() {{ :; {'; '.join(shlex.join(('clean', *job)) for job in jobs)}{';' if jobs else ''} }}"
 
 
-# $1 change directory, $2 most seconds, $3 lease while it runs, $4 lease after it, $5 the user's command, $6 what it is
-# given as "$1", $7 a mark to leave before it is run. Its output goes through files, so that a server which it starts
-# and which keeps its standard output open does not keep the cockpit waiting.
+# Runs the command that is its argument, with the line on stdin as "$1": a value is in no argv.
+GIVE = shlex.quote('IFS= read -r value; exec </dev/null; command=$1; set -- "$value"; unset value; eval "$command"')
+_BUSY = shlex.quote(f"""{PROCESS}
+identify "$$" && printf '%s\\n' "$identity" >"$1/busy" || exit 125
+shift
+exec timeout -k 5 "$1" sh -c "$2" cockpit "$3"
+""")
+
+# $1 change directory, $2 most seconds, $3 lease while it runs, $4 lease after it, $5 the user's command, $6 a mark to
+# leave before it is run; stdin: a line with what it is given as "$1". Its output goes through files, so that a server
+# which it starts and which keeps its standard output open does not keep the cockpit waiting.
 RUN = (
     HEAD
     + LEASE
-    + """
+    + FLUSH
+    + f"""
 change=$1
 [ ! -L "$change/settled" ] || refuse 'the change was given up'
 renew "$3" || exit 125
-[ -z "$7" ] || : >"$change/$7" || exit 125
+[ -z "$6" ] || {{ : >"$change/$6" && flush "$change"; }} || exit 125
 out=$(mktemp "$1/out.XXXXXX") && err=$(mktemp "$1/err.XXXXXX") || exit 125
-sh -c 'printf "%s\\n" "$$" >"$1/busy"; shift; exec timeout -k 5 "$1" sh -c "$2" cockpit "$3"' sh \
-    "$change" "$2" "$5" "$6" >"$out" 2>"$err" </dev/null
+sh -c {_BUSY} sh "$change" "$2" {GIVE} "$5" >"$out" 2>"$err"
 status=$?
 rm -f -- "$change/busy"
 renew "$4" || status=125
@@ -236,19 +232,19 @@ tail -c "+$((from + 1))" -- "$1" | head -c 65536
 HISTORY = (
     HEAD
     + _BASE
+    + PHASE
     + """
-for change in "$base"/changes/*/; do
+for change in "$changes"/*/; do
     change=${change%/}
     [ -s "$change/about" ] || continue
-    case $(readlink "$change/settled") in
+    phase "$change"
+    case $phase in
         confirmed) state=applied ;;
-        undo-*) state='rolled back'; [ -e "$change/outcome" ] || state='being rolled back' ;;
-        dropped) continue ;;
-        *)
-            state='left half done'
-            { read -r guard <"$change/pid" && grep -qsF "$change/" "/proc/$guard/cmdline"; } 2>/dev/null &&
-                state='under way'
-            ;;
+        undone) state='rolled back' ;;
+        undoing) state='being rolled back' ;;
+        guarded | arming) state='under way' ;;
+        abandoned) state='left half done' ;;
+        *) continue ;;
     esac
     printf '%s\\t%s\\t' "$change" "$state"
     head -n 1 -- "$change/about"

@@ -6,7 +6,6 @@ All functions raise ConfigError, one line without the file's name.
 from __future__ import annotations
 
 from cockpit.model.knobs import Knob
-from cockpit.model.text import neutral
 from cockpit.tuning import directive, keyvalue, nginx, squid
 from cockpit.tuning.reading import Reading
 from cockpit.tuning.syntax import ConfigError
@@ -44,7 +43,7 @@ def spell(knob: Knob, text: bytes, value: str, like: bytes | None) -> bytes:
     """The bytes of a value; `like` are those that it replaces, and stay where they say the same."""
     allow(knob, value)
     if knob.kind == "apache":
-        directive.allowed(knob.directive, value, knob.values)
+        directive.allowed(knob.directive, value, knob.values, knob.shown(value, 80))
         spelled = directive.spell(value)
         if like is not None and directive.shown(like) == directive.shown(spelled):
             return like
@@ -61,4 +60,4 @@ def spell(knob: Knob, text: bytes, value: str, like: bytes | None) -> bytes:
 def allow(knob: Knob, value: str) -> None:
     """Raises ConfigError where the profile does not allow the value."""
     if why := knob.refuses(value):
-        raise ConfigError(f"{neutral(value, 80)!r} {why}")
+        raise ConfigError(f"{knob.shown(value, 80)!r} {why}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import posixpath
 import time
 from collections.abc import Coroutine
 from contextlib import suppress
@@ -61,12 +62,14 @@ async def _armed(shell: Remote, plan: Plan, terms: Terms) -> str:
     about = About(
         who=who,
         when=time.time(),
-        settings=plan.settings,
+        settings=plan.shown_settings,
         places=plan.places,
         undoes=plan.undoes,
         inactive=tuple(knob.name for knob in plan.inactive),
     )
     try:
+        if plan.undoes and posixpath.dirname(plan.undoes) != posixpath.dirname(change):
+            raise ChangeRefused("the change was made on another machine with the same home; undo it there")
         for replacement in plan.replacements:
             await files.stage(shell, change, replacement)
         owner = neutral(f"{who} ({plan.names})", 200).replace(": ", " ")
@@ -76,7 +79,8 @@ async def _armed(shell: Remote, plan: Plan, terms: Terms) -> str:
         with suppress(CockpitError):
             await pending.discard(shell, change)
         if isinstance(error, ChangeRefused):
-            raise ChangeRefused(f"{plan.names}: {_on(plan.host, error)}; nothing was changed") from None
+            why = plan.redacted(_on(plan.host, error))
+            raise ChangeRefused(f"{plan.names}: {why}; nothing was changed") from None
         raise
     return change
 
@@ -113,7 +117,8 @@ async def _into_force(shell: Remote, plan: Plan, change: str, terms: Terms) -> A
         raise Failure(f"it did not come into force: {why}")
     notes = await _read_back(shell, plan, switches)
     await effect.listen()
-    applied = _applied(plan, change, switches, (*plan.notes, *dict.fromkeys(notes), *effect.notes))
+    remarks = (*plan.notes, *dict.fromkeys(notes), *map(plan.redacted, effect.notes))
+    applied = _applied(plan, change, switches, remarks)
     await _approved(shell, change, terms, "not yet active" if applied.outcome == "written" else "in force")
     await pending.confirm(shell, change, msgspec.json.encode(applied))
     terms.tell("confirmed")
@@ -127,18 +132,18 @@ async def _set(shell: Remote, plan: Plan, change: str, number: int, terms: Terms
     try:
         is_now = await pending.get(shell, live.getter(switch.knob))
         if is_now != switch.old:
-            raise Failure(f"somebody else set it to {neutral(is_now, 200)} meanwhile")
+            raise Failure(f"somebody else set it to {switch.knob.shown(is_now)} meanwhile")
         lease, seconds = terms.patience.lease, terms.patience.command
         ran = await pending.run(
             shell, change, lease, live.setter(switch.knob, switch.new), seconds, switch.new, f"begun-{number}"
         )
         if ran.why:
-            raise Failure(f"setting it to {neutral(switch.new, 80)} says: {ran.why}")
+            raise Failure(f"setting it to {switch.knob.shown(switch.new, 80)} says: {ran.why}")
         got = await pending.get(shell, live.getter(switch.knob), f"{change}/got-{number}")
     except (ChangeRefused, Failure) as error:
         raise Failure(f"{name}: {error}") from None
     if got == switch.old:
-        raise Failure(f"{name}: it still is {neutral(got, 200)}: the host ignored {neutral(switch.new, 200)}")
+        raise Failure(f"{name}: it still is {switch.knob.shown(got)}: the host ignored {switch.knob.shown(switch.new)}")
     return switch if got == switch.new else replace(switch, got=got)
 
 
@@ -157,13 +162,16 @@ async def _read_back(shell: Remote, plan: Plan, switches: tuple[Switch, ...]) ->
     for edit in plan.edits:
         found = value_in(now[edit.knob.file], edit.knob)
         if found.raw != edit.new:
-            value = "unset" if found.value is None else found.value
-            raise Failure(f"somebody else set it to {neutral(value, 200)} in {edit.knob.file} meanwhile")
+            value = "unset" if found.value is None else edit.knob.shown(found.value)
+            raise Failure(f"somebody else set it to {value} in {edit.knob.file} meanwhile")
     for switch in switches:
         value = await pending.get(shell, live.getter(switch.knob))
         if value != (switch.got or switch.new):
-            raise Failure(f"{switch.knob.name} is {neutral(value, 200)} after it was set to {switch.new}")
-    notes = [f"{plan.host} made {s.got} of {s.knob.name} {s.new}" for s in switches if s.got]
+            is_now, new = switch.knob.shown(value), switch.knob.shown(switch.new)
+            raise Failure(f"{switch.knob.name} is {is_now} after it was set to {new}")
+    notes = [
+        f"{plan.host} made {s.knob.shown(s.got)} of {s.knob.name} {s.knob.shown(s.new)}" for s in switches if s.got
+    ]
     return notes + [
         f"somebody else wrote {file.file} while it was put into force; the values stand"
         for file in now.values()

@@ -123,7 +123,9 @@ async def _value(shell: Remote, knob: Knob) -> str:
     except ChangeRefused as error:
         raise ChangeRefused(f"{knob.name}: {knob.host}: {error}") from None
     if knob.kind == "choice" and value not in knob.choices:
-        raise ChangeRefused(f"{knob.name}: {knob.host}: it is {value!r}, which is none of {', '.join(knob.choices)}")
+        raise ChangeRefused(
+            f"{knob.name}: {knob.host}: it is {knob.shown(value)!r}, which is none of {', '.join(knob.choices)}"
+        )
     return value
 
 

@@ -1,7 +1,8 @@
 """The sh programs of a change that undoes itself: armed on the host before anything is touched, and on their own there.
 
 `guard` waits on the host, whatever becomes of the connection, and runs `undo` when the lease is over. `undo` puts back
-what still is as we wrote it, tests, reloads, and says in `outcome` what it did; it may be run again, and by hand.
+what still is as we wrote it, tests, reloads, and writes to `outcome` what it did; it may be run again, and by hand.
+After a reboot it reloads in any case: the server may have started with the new files.
 One change at a time has the host: `lock` in the base directory is a link to its `owner`.
 """
 
@@ -10,77 +11,77 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from cockpit.tuning.scripts import HEAD, LEASE, REPLACE, sweep
+from cockpit.tuning.detaching import DETACH
+from cockpit.tuning.identity import MACHINE, PHASE
+from cockpit.tuning.replacing import FLUSH, REPLACE
+from cockpit.tuning.scripts import GIVE, HEAD, LEASE, sweep
 
-# $1 change directory.
-GUARD = """
+# $1 change directory, $2 "now" to undo at once. It undoes the change when the lease is over, and finishes an undo that
+# was killed.
+GUARD = (
+    PHASE
+    + """
 change=$1
-printf '%s\\n' "$$" >"$change/pid"
-while [ -d "$change" ] && [ ! -L "$change/settled" ]; do
-    read -r now _ </proc/uptime
-    read -r deadline <"$change/deadline" || deadline=0
-    [ "${now%%.*}" -lt "$deadline" ] || exec sh "$change/undo" 'nobody confirmed it in time'
+[ ! -e "$change/environment" ] || . "$change/environment"
+exec </dev/null >/dev/null 2>&1
+[ "$2" != now ] || exec sh "$change/undo"
+identify "$$" && printf '%s\\n' "$identity" >"$change/pid"
+while [ -d "$change" ]; do
+    if [ -L "$change/settled" ]; then
+        phase "$change"
+        case $phase in
+            abandoned) exec sh "$change/undo" ;;
+            undoing) ;;
+            *) exit ;;
+        esac
+    else
+        read -r now _ </proc/uptime
+        read -r deadline <"$change/deadline" || deadline=0
+        if [ "${now%%.*}" -ge "$deadline" ]; then
+            echo 'nobody confirmed it in time' >"$change/why"
+            exec sh "$change/undo"
+        fi
+    fi
     sleep 1
 done
 """
+)
 
-_DETACH = """
-detach() {
-    if setsid -f true 2>/dev/null; then setsid -f "$@" </dev/null >/dev/null 2>&1
-    elif command -v setsid >/dev/null; then setsid "$@" </dev/null >/dev/null 2>&1 &
-    else nohup "$@" </dev/null >/dev/null 2>&1 &
-    fi
-}
-pause() { sleep 0.05 2>/dev/null || sleep 1; }
-release() {
-    lock=${change%/changes/*}/lock
-    [ "$(readlink "$lock")" != "$change/owner" ] || rm -f -- "$lock"
-}
-dismiss() {
-    read -r guard <"$change/pid" && grep -qsF "$change/" "/proc/$guard/cmdline" || return 0
-    kill -- "-$guard" 2>/dev/null || kill "$guard"
-} 2>/dev/null
-"""
-
-# $1 change directory, $2 lease, $3 digest of the undo program, $4 owner, $5 the guard; stdin: a line with what is told
-# of the change, then the undo program. Takes the host for this change and starts the guard. A lock whose change is
-# over, or was never armed, is stale.
+# $1 change directory, $2 lease, $3 digest of the undo program, $4 owner, $5 the guard; stdin: a line that describes the
+# change, then the undo program. Takes the host for this change, writes all that the undo needs to the disk, and starts
+# the guard. A lock whose change is over, or was never armed, is stale.
 ARM = (
     HEAD
     + LEASE
-    + _DETACH
+    + FLUSH
+    + DETACH
     + """
-change=$1 lock=${1%/changes/*}/lock
+change=$1 lock=${1%/*}/lock
 IFS= read -r about
 cat >"$change/undo" && [ "$(digest "$change/undo")" = "$3" ] ||
     refuse 'its undo could not be written there; is the disk full?'
-printf '%s\\n' "$4" >"$change/owner" && printf '%s\\n' "$$" >"$change/arming" &&
+identify "$$"
+printf '%s\\n' "$4" >"$change/owner" && printf '%s\\n' "$identity" >"$change/arming" &&
     printf '%s\\n' "$about" >"$change/about" && printf '%s\\n' "$5" >"$change/guard" &&
     head -c 16384 /dev/zero >"$change/reserve" || exit 4
-guarded() { read -r guard <"$1/pid" && grep -qsF "$1/" "/proc/$guard/cmdline"; } 2>/dev/null
 stale() {
     held=$(readlink "$lock") || return 1
     held=${held%/owner}
     [ -d "$held" ] || return 0
-    read -r who <"$held/owner"
-    if [ -L "$held/settled" ]; then
-        case $(readlink "$held/settled") in
-            undo-*)
-                [ ! -e "$held/outcome" ] || return 0
-                ! grep -qsF "$held/" "/proc/$(readlink "$held/settled" | cut -c6-)/cmdline" ||
-                    refuse "the change of $who is being undone"
-                ;;
-            *) return 0 ;;
-        esac
-    elif guarded "$held"; then
-        uptime
-        read -r deadline <"$held/deadline"
-        refuse "a change of $who is under way and undoes itself in $((deadline - now)) s unless it is confirmed"
-    elif [ ! -e "$held/armed" ]; then
-        read -r maker <"$held/arming" && [ -d "/proc/$maker" ] && refuse "a change of $who is just being begun"
-        return 0
-    fi
-    refuse "the change of $who was left half done, and its undo there is gone; put it back with sh '$held/undo'"
+    who=
+    { read -r who <"$held/owner"; } 2>/dev/null
+    phase "$held"
+    case $phase in
+        undoing) refuse "the change of $who is being undone" ;;
+        guarded)
+            uptime
+            read -r deadline <"$held/deadline"
+            refuse "a change of $who is under way and undoes itself in $((deadline - now)) s unless it is confirmed" ;;
+        arming) refuse "a change of $who is just being begun" ;;
+        abandoned)
+            refuse "the change of $who was left half done, and its undo there is gone; put it back with sh '$held/undo'"
+            ;;
+    esac
 }
 leave() {
     [ -e "$change/armed" ] || { ln -s dropped "$change/settled"; release; }
@@ -92,16 +93,24 @@ until ln -s "$change/owner" "$lock" 2>/dev/null; do
     stale || continue
     mv -f -- "$lock" "$change/stale" && [ "$(readlink "$change/stale")" = "$held/owner" ] ||
         refuse 'another change took the host just now'
+    rm -f -- "$change/stale"
 done
 renew "$2" || exit 4
-detach sh "$change/guard" "$change"
-tries=0
-until [ -s "$change/pid" ]; do
-    tries=$((tries + 1))
-    [ "$tries" -le 200 ] || refuse 'its undo could not be started'
-    pause
-done
-: >"$change/armed" || exit 4
+flush "$change"/* "$change" "${change%/*}" "${change%/*/*}" "${change%/changes/*}" "${change%/*/changes/*}"
+watched() {
+    tries=0
+    until [ -s "$change/pid" ]; do
+        tries=$((tries + 1))
+        [ "$tries" -le 200 ] || return 1
+        pause
+    done
+}
+managed "$change/guard" "$change" && watched || {
+    rm -f -- "$change/environment"
+    spawn "$change/guard" "$change"
+    watched || refuse 'its undo could not be started'
+}
+: >"$change/armed" && flush "$change" || exit 4
 rm -f -- "$change/arming"
 """
 )
@@ -109,31 +118,37 @@ rm -f -- "$change/arming"
 # $1 change directory; stdin: the change's record.
 CONFIRM = (
     HEAD
-    + _DETACH
+    + FLUSH
+    + DETACH
     + """
 change=$1
 cat >"$change/applied" || exit 4
+flush "$change/applied" "$change"
 if ! ln -s confirmed "$change/settled" 2>/dev/null; then
     [ "$(readlink "$change/settled")" = confirmed ] || refuse 'the host has undone it meanwhile'
 fi
+flush "$change"
 release
 dismiss
 rm -f -- "$change/reserve"
 """
 )
 
-# $1 change directory, $2 most seconds, $3 why. Has the host undo the change, and prints the outcome; `confirmed` where
+# $1 change directory, $2 most seconds; stdin: why. Has the host undo the change, and prints the outcome; `confirmed` if
 # it had been confirmed before.
 FIRE = (
     HEAD
     + LEASE
-    + _DETACH
+    + MACHINE
+    + DETACH
     + """
 change=$1
 [ -d "$change" ] || refuse 'nothing is kept of it there'
+here "$change"
+[ -s "$change/why" ] || cat >"$change/why"
 uptime
 until=$((now + $2))
-detach sh "$change/undo" "$3"
+{ [ -e "$change/environment" ] && managed "$change/guard" "$change" now; } || spawn "$change/undo"
 while :; do
     case $(readlink "$change/settled") in confirmed | dropped) readlink "$change/settled"; exit ;; esac
     if [ -e "$change/outcome" ]; then cat -- "$change/outcome"; exit; fi
@@ -147,7 +162,7 @@ done
 # $1 change directory. Lets go of a change that touched nothing.
 DISCARD = (
     HEAD
-    + _DETACH
+    + DETACH
     + """
 change=$1
 if [ -e "$change/armed" ]; then ln -s dropped "$change/settled" 2>/dev/null || exit 0; fi
@@ -165,20 +180,30 @@ say() { printf '%s\\n' "$*" >>"$change/outcome.part"; note "$*"; }
 note() { printf '%s %s\\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$*" >>"$change/log"; } 2>/dev/null
 barrier=none trouble= touched=
 claim() {
-    ln -s "undo-$$" "$change/settled" 2>/dev/null && return
-    by=$(readlink "$change/settled")
-    case $by in
-        confirmed | dropped) echo "it was $by before"; exit 0 ;;
-        undo-*) ;;
-        *) return ;;
+    identify "$$"
+    ln -s "undo-$identity" "$change/settled" 2>/dev/null && return
+    [ -L "$change/settled" ] || return
+    phase "$change"
+    case $phase in
+        confirmed | dropped) echo "it was $phase before"; exit 0 ;;
+        undone) cat -- "$change/outcome"; exit 0 ;;
+        undoing) echo 'it is being undone'; exit 0 ;;
     esac
-    [ ! -e "$change/outcome" ] || { cat -- "$change/outcome"; exit 0; }
-    grep -qsF "$change/" "/proc/${by#undo-}/cmdline" && { echo 'it is being undone'; exit 0; }
+    identify "$$"
+    ln -s "undo-$identity" "$change/after-${by#undo-}" 2>/dev/null || { echo 'it is being undone'; exit 0; }
+    [ "$(tail -n 1 -- "$change/outcome.part" 2>/dev/null)" != end ] || finish
+}
+finish() {
+    sweep
+    release
+    mv -f -- "$change/outcome.part" "$change/outcome"
+    cat -- "$change/outcome"
+    exit 0
 }
 quiet() {
     tries=0
-    while read -r pid <"$change/busy" && [ -d "/proc/$pid" ] && [ "$tries" -lt 200 ]; do
-        [ "$tries" -gt 0 ] || kill "$pid"
+    while recorded "$change/busy" && [ "$tries" -lt 200 ]; do
+        [ "$tries" -gt 0 ] || kill "$process"
         tries=$((tries + 1))
         pause
     done 2>/dev/null
@@ -210,7 +235,7 @@ revert() {
     say "value $1 stuck $status $said"
 }
 run() {
-    timeout -k 5 "$seconds" sh -c "$1" cockpit "$2" >"$change/said.out" 2>"$change/said" </dev/null
+    printf '%s\\n' "$2" | timeout -k 5 "$seconds" sh -c "$give" cockpit "$1" >"$change/said.out" 2>"$change/said"
     status=$?
     [ -s "$change/said" ] || mv -f -- "$change/said.out" "$change/said"
     said=$(head -c 4000 -- "$change/said" | tr '\\n' '\\036')
@@ -222,7 +247,7 @@ try() {
 """
 _AFTER = """
 failed=
-if [ ! -e "$change/reloading" ]; then
+if [ ! -e "$change/reloading" ] && [ "$made_in" = "$boot" ]; then
     [ -z "$touched" ] || tests
 elif [ "$trouble" ] && { tests; [ "$failed" ]; }; then
     :
@@ -231,9 +256,7 @@ else
     [ "$failed" ] || say reloaded
 fi
 say end
-release
-mv -f -- "$change/outcome.part" "$change/outcome"
-cat -- "$change/outcome"
+finish
 """
 
 
@@ -252,16 +275,19 @@ def undo(
     return "\n".join(
         (
             HEAD,
+            MACHINE,
+            DETACH,
             REPLACE,
-            _DETACH,
-            f"change={shlex.quote(change)} seconds={seconds}",
+            f"change={shlex.quote(change)} seconds={seconds} give={GIVE}",
+            'here "$change"',
             _UNDO,
             _function("tests", "test", tests),
             _function("reloads", "reload", reloads),
             sweep(jobs),
             "claim",
             'rm -f -- "$change/reserve" "$change/outcome.part"',
-            'trap sweep EXIT\nnote "undo: ${1:-asked for}"\nquiet',
+            "trap sweep EXIT\nquiet\nsweep",
+            'why=\n{ read -r why <"$change/why"; } 2>/dev/null\nnote "undo: ${why:-asked for}"',
             *steps,
             _AFTER,
         )

@@ -68,7 +68,8 @@ async def _settled(plan: Plan, terms: Terms, outcome: pending.Outcome) -> tuple[
     """With everything put back: what is wrong now, and what else there is to say."""
     for word, number, said in outcome.failed:
         if word == "reload":
-            return f"{neutral(plan.reloads[number], 200)} fails with the original files too: {said}", ""
+            command = neutral(plan.reloads[number], 200)
+            return f"{command} fails with the original files too: {plan.redacted(said)}", ""
     if outcome.reloaded:
         if wrong := await serving(terms.probe, terms.patience.effect):
             return f"the server does not answer well: {wrong}", ""
@@ -82,8 +83,8 @@ def _reason(plan: Plan, error: BaseException) -> str:
     if isinstance(error, asyncio.CancelledError):
         return f"{plan.names}: interrupted"
     if isinstance(error, HostError):
-        return f"{plan.names}: connection lost in the middle of the change ({error})"
-    return f"{plan.names}: {error}"
+        return f"{plan.names}: connection lost in the middle of the change ({plan.redacted(str(error))})"
+    return f"{plan.names}: {plan.redacted(str(error))}"
 
 
 def _not_back(plan: Plan, change: str, replaced: Sequence[Replacement], outcome: pending.Outcome) -> str:
@@ -99,9 +100,10 @@ def _not_back(plan: Plan, change: str, replaced: Sequence[Replacement], outcome:
     for number, switch in enumerate(plan.switches):
         state, _, rest = outcome.values.get(str(number), "").partition(" ")
         if state == "foreign":
-            said.append(f"{switch.knob.name} was set to {neutral(rest, 200)} by somebody else and left as it is")
+            said.append(f"{switch.knob.name} was set to {switch.knob.shown(rest)} by somebody else and left as it is")
         elif state == "stuck":
-            said.append(f"{switch.knob.name} could not be set back to {switch.old}: {pending.said(rest)}")
+            old = switch.knob.shown(switch.old)
+            said.append(f"{switch.knob.name} could not be set back to {old}: {plan.redacted(pending.said(rest))}")
     if not said:
         return ""
     return "; ".join(said) + (f". The original comes back with, on {plan.host}: {by_hand}" if by_hand else "")

@@ -53,8 +53,8 @@ HELD = "/tmp/level"
 LEVEL = Knob(name="Level", host="web1", kind="command", get=f"cat {HELD}", set=f'printf "%s\\n" "$1" >{HELD}')
 KINDS = {"directive": (SPARE, "30"), "choice": (EXPIRES, "on"), "command": (LEVEL, "7")}
 STATE = f"cat {HELD}; cd /etc/apache2 && find . -printf '%p %y %m %u %g %l\\n' | sort; sha256sum {CONF}; ls /tmp"
-LOCK = "/root/.local/state/cockpit/lock"
-CHANGES = "/root/.local/state/cockpit/changes"
+LOCK = "/root/.local/state/cockpit/changes/*/lock"
+CHANGES = "/root/.local/state/cockpit/changes/*"
 
 
 # Commands that a change takes at the least: read, write, test, reload, ask, confirm.

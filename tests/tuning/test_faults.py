@@ -90,7 +90,7 @@ async def test_the_lease_is_as_long_as_it_was_told(server: Server, shell: Interf
 
     shell.before[TEST] = shell.before[RELOAD] = note
     patience = Patience(command=500, lease=300)
-    knob = server.keep_alive(test=f"cp '{server.state}'/cockpit/changes/*/deadline '{server.state}/during'")
+    knob = server.keep_alive(test=f"cp '{server.state}'/cockpit/changes/*/*/deadline '{server.state}/during'")
     await Tuner(patience=patience).apply(shell, "web1", [(knob, "Off")])
     assert all(100 < seconds <= 300 for seconds in deadlines) and 300 < left(server.state / "during") <= 800
 

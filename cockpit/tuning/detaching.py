@@ -1,0 +1,46 @@
+"""Sh functions that start and end programs which outlive the connection: the guard and the undo of a change.
+
+Where logind ends a login's processes with it (KillUserProcesses=yes), only a unit of its own lives on. Root gets one of
+the system's; another user gets one of his own manager, which outlives the login only if he lingers. Else `setsid`.
+"""
+
+from cockpit.tuning.identity import PHASE
+
+# managed PROGRAM ARGUMENT...: starts it as a transient unit; false if it cannot. systemd would expand `$` and `%`.
+# The unit has none of the login's environment: `environment` in the change's directory keeps it, out of any argv.
+DETACH = (
+    PHASE
+    + """
+pause() { sleep 0.05 2>/dev/null || sleep 1; }
+managed() {
+    case $* in *[\\$%]*) return 1 ;; esac
+    command -v systemd-run >/dev/null || return 1
+    user=
+    if [ "$(id -u)" = 0 ]; then
+        own=$(readlink /proc/self/ns/mnt) && [ "$own" = "$(readlink /proc/1/ns/mnt)" ] || return 1
+    else
+        [ -e "/var/lib/systemd/linger/$(id -un)" ] || return 1
+        user=--user
+    fi
+    export -p >"$change/environment" || return 1
+    XDG_RUNTIME_DIR=${XDG_RUNTIME_DIR:-/run/user/$(id -u)} timeout -k 1 10 systemd-run $user --quiet --collect \\
+        --property=KillMode=process --property=StandardOutput=null --property=StandardError=null /bin/sh "$@" && return
+    rm -f -- "$change/environment"
+    return 1
+} </dev/null >/dev/null 2>&1
+spawn() {
+    if setsid -f true 2>/dev/null; then setsid -f sh "$@"
+    elif command -v setsid >/dev/null; then setsid sh "$@" &
+    else nohup sh "$@" &
+    fi
+} </dev/null >/dev/null 2>&1
+release() {
+    lock=${change%/*}/lock
+    [ "$(readlink "$lock")" != "$change/owner" ] || rm -f -- "$lock"
+}
+dismiss() {
+    recorded "$change/pid" || return 0
+    kill -- "-$process" || kill "$process"
+} 2>/dev/null
+"""
+)

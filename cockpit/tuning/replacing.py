@@ -1,0 +1,86 @@
+"""Sh functions that replace, create or remove a file of a configuration, whole and on the disk.
+
+The new file is made in a directory of its own beside the old one, which nobody else can enter and which no wildcard for
+configuration files matches. Commands name it from inside, as `new`, so the random name is in no argv.
+"""
+
+from cockpit.tuning.path_safety import PATH_SAFETY
+
+# Writes files, and directories with their entries, to the disk. Old versions of sync(1) know no files.
+FLUSH = """
+flush() {
+    sync -- "$@" 2>/dev/null && return
+    case $(sync --help 2>&1) in *FILE*) [ -d "$1" ] || refuse "$1 could not be written to the disk" ;; esac
+    sync
+}
+"""
+
+# prepare NUMBER FILE REAL WAS SOURCE BECOMES: copies REAL with its owner, mode and attributes, and the bytes of SOURCE.
+# swap: the copy takes REAL's place if REAL still is WAS. clean: the copy's directory goes.
+# WAS absent: REAL is created, mode 0644; BECOMES absent: REAL is removed.
+REPLACE = (
+    PATH_SAFETY
+    + FLUSH
+    + """
+attributes() {
+    ls -ld -- "$1" | cut -d ' ' -f 1
+    stat -c %C -- "$1"
+    getfattr --absolute-names -d -m - -e hex -- "$1" | grep -v -e '^#' -e '^security\\.ima=' -e '^security\\.evm='
+} 2>/dev/null
+copy() {
+    cp --preserve=all -- "$1" new 2>/dev/null || {
+        cp -p -- "$1" new || exit 4
+        [ ! -e /sys/fs/selinux/enforce ] || stat -c %C -- "$1" >/dev/null 2>&1 ||
+            refuse 'its security label cannot be kept by the cp there; install coreutils'
+    }
+    [ "$(attributes "$1")" = "$(attributes new)" ] ||
+        refuse 'its access list, extended attributes or security label cannot be kept there; install coreutils'
+    [ "$(stat -c '%a %u %g' new)" = "$(stat -c '%a %u %g' -- "$1")" ] ||
+        refuse 'its owner and mode cannot be kept by this user'
+}
+boxes() { printf '%s/.cockpit-%s-' "${1%/*}" "${change##*/}"; }
+prepare() {
+    at=$1 file=$2 real=$3 was=$4 source=$5 becomes=$6
+    secure "$file" "$real"
+    matches "$real" "$was" || exit 5
+    if [ "$was" = absent ] || [ "$becomes" = absent ]; then
+        [ -d "${real%/*}" ] || refuse 'its directory is gone'
+        [ -w "${real%/*}" ] || refuse 'its directory is read-only for this user'
+        [ "$becomes" != absent ] || return 0
+    else
+        [ -w "$real" ] || refuse 'it is read-only for this user'
+        [ "$(stat -c %h -- "$real")" = 1 ] || refuse 'it has a second hard link, which would be cut off'
+    fi
+    box=$(mktemp -d -- "$(boxes "$real")XXXXXXXXXX") && cd -- "$box" || exit 4
+    [ "$was" = absent ] || copy "$real"
+    cat -- "$source" >new || exit 4
+    [ "$was" != absent ] || chmod 644 new || exit 4
+    [ "$(digest new)" = "$becomes" ] || refuse 'it could not be written whole; is the disk full?'
+    flush new .
+    eval "box_$at=\\$box"
+    cd /
+}
+swap() {
+    at=$1 file=$2 real=$3 was=$4 becomes=$6
+    [ ! -L "$change/$barrier" ] || refuse 'the change was given up'
+    secure "$file" "$real"
+    matches "$real" "$was" || exit 5
+    eval "box=\\$box_$at"
+    if [ "$becomes" = absent ]; then rm -f -- "$real" || exit 4
+    elif [ "$was" = absent ]; then cd -- "$box" && ln -- new "$real" 2>/dev/null || exit 5
+    else cd -- "$box" && mv -f -- new "$real" || exit 4
+    fi
+    cd /
+    flush "${real%/*}"
+    printf 'did %s\\n' "$at"
+}
+clean() {
+    for box in "$(boxes "$3")"*; do
+        [ ! -d "$box" ] || ( cd -- "$box" && rm -f new )
+    done
+    find "${3%/*}" -maxdepth 1 -type d -name ".cockpit-${change##*/}-*" -empty -delete 2>/dev/null ||
+        rmdir -- "$(boxes "$3")"* 2>/dev/null
+}
+trap 'exit 1' HUP INT TERM PIPE
+"""
+)
