@@ -191,3 +191,5 @@ def say_trouble(recorder: Recorder | None) -> None:
     """A recording that is not whole must not pass in silence."""
     if recorder and recorder.trouble:
         print(f"cockpit: recording: {recorder.trouble}", file=sys.stderr)
+    for gap in recorder.gaps if recorder else ():
+        print(f"cockpit: recording: {gap}", file=sys.stderr)

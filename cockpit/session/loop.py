@@ -41,13 +41,19 @@ class Source(Protocol):
 
 
 class Recorder(Protocol):
-    """Keeps events. Never raises once open and never waits for the disk: what went wrong is in `trouble`."""
+    """Keeps events. Never raises once open and never waits for the disk: what went wrong is in `trouble`.
+
+    `gaps` are the time ranges, in words, of which events were dropped because the disk was too slow.
+    """
 
     @property
     def path(self) -> str: ...
 
     @property
     def trouble(self) -> str: ...
+
+    @property
+    def gaps(self) -> tuple[str, ...]: ...
 
     def record(self, events: Sequence[AnyEvent]) -> None: ...
 

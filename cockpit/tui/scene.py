@@ -72,7 +72,8 @@ class View:
 
 @dataclass(frozen=True)
 class Scene:
-    """`mode` and `condition` are the session's words for itself; `trouble` says why nothing is recorded.
+    """`mode` and `condition` are the session's words for itself; `trouble` says why nothing is recorded,
+    `gaps` which time ranges were not.
 
     `position` is the instant of a replay where that is not the state's own time; `lost` says what of a recording is
     damaged and left out; `verdicts` and `stretches` are kept from scene to scene. `lite`: charts are plain, and what
@@ -88,6 +89,7 @@ class Scene:
     actions: tuple[Action, ...] = ()
     recording: str = ""
     trouble: str = ""
+    gaps: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
     verdicts: RowVerdicts = field(default_factory=RowVerdicts)
     stretches: Stretches = field(default_factory=Stretches)

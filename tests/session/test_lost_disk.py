@@ -39,6 +39,12 @@ case $LOST in
 read-only) echo 1 >"/sys/fs/ext4/$device/trigger_fs_error" ;;
 unmounted) umount -n -l /mnt/point ;;
 full) head -c 20M /dev/zero >/mnt/point/filler 2>/dev/null || true ;;
+frozen)
+    trap 'fsfreeze --unfreeze /mnt/point 2>/dev/null || true' EXIT
+    fsfreeze --freeze /mnt/point
+    until [ -s /mnt/told ] || [ "$(stat -c %Y /mnt/said)" -lt "$(($(date +%s) - 8))" ]; do sleep 0.2; done
+    fsfreeze --unfreeze /mnt/point
+    ;;
 esac
 wait $run && code=0 || code=$?
 cat /mnt/told
@@ -105,6 +111,17 @@ def test_the_run_goes_on_and_says_what_the_file_holds(may_mount: None, url: str,
         assert held == "" and "no such recording" in done.stderr
     else:
         assert 0 < json.loads(held)[0]["completed"] < result["completed"]
+
+
+def test_a_file_system_that_hangs_for_seconds_costs_nothing(may_mount: None, url: str) -> None:
+    """A frozen one: whoever writes to it waits in the kernel. The run goes on, and its recording is whole once it is
+    thawed, after the run's end."""
+    done = in_a_namespace(SCRIPT, LOST="frozen", URL=url)
+    told, _, held = done.stdout.partition("---\n")
+    result = json.loads(told)
+    assert done.returncode == 0 and result["duration"] > 5.5, done.stderr
+    assert "recording: " not in done.stderr
+    assert json.loads(held)[0]["completed"] == result["completed"]
 
 
 def until(holds: Callable[[], bool]) -> None:

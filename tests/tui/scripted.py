@@ -172,6 +172,7 @@ class KeptRecorder:
 
     path: str = "spare-servers.cockpit"
     trouble: str = ""
+    gaps: tuple[str, ...] = ()
     events: list[ev.AnyEvent] = field(default_factory=list)
     closed: bool = False
 

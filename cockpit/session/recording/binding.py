@@ -11,6 +11,7 @@ from cockpit.model.events import AnyEvent, HostSample
 from cockpit.model.histogram import Histogram
 from cockpit.model.host_state import HostPoint, HostState
 from cockpit.model.state import LoadSecond, State
+from cockpit.session.recording.backlog import weight
 from cockpit.session.recording.checkpoints import Keeper, Sampled, final_seconds
 from cockpit.session.recording.columns import column_for
 from cockpit.session.recording.pages import OFTEN, Numbered, pack
@@ -19,8 +20,8 @@ from cockpit.session.recording.sink import Sink
 
 OFTEN_KINDS = tuple(sorted(str(one.__struct_config__.tag) for one in OFTEN))
 
-# So many events wait for their page at most.
-_MOST = 20_000
+# So many units of memory (see `weight`) wait for their page at most.
+_MOST = 200_000
 
 
 class Grown(msgspec.Struct, frozen=True):
@@ -41,6 +42,7 @@ class Binder:
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
         self._events: list[Numbered] = []
+        self._weight = 0
         self._first = 1
         self._known = (0.0, 0.0)
         self._samples: dict[str, list[tuple[int, HostSample]]] = {}
@@ -54,14 +56,24 @@ class Binder:
         self._known = (self._known[0], latest)
         if type(event) in OFTEN:
             self._events.append((number, event))
-            if len(self._events) > _MOST:
+            self._weight += weight(event)
+            if self._weight > _MOST:
                 # The disk has refused pages for long; these events stay what they are.
-                self._events, self._first, self._known = [], number + 1, (latest, latest)
+                self.skip(number)
         if isinstance(event, HostSample):
             self._samples[event.host] = [*self._samples.get(event.host, [])[-2:], (number, event)]
 
+    def skip(self, last: int) -> None:
+        """Leave the events up to `last` as rows."""
+        self._events = [one for one in self._events if one[0] > last]
+        self._weight = sum(weight(event) for _, event in self._events)
+        self._first, self._known = last + 1, (self._known[1], self._known[1])
+
     def bind(self, last: int, state: State) -> None:
-        """A page of all events up to `last`, after which the state is this. Raises sqlite3.Error: nothing changed."""
+        """Pack all events up to `last`, and the state after them, as a page.
+
+        Raises sqlite3.Error, and OverflowError for numbers that do not fit; nothing has changed then.
+        """
         page = [one for one in self._events if one[0] <= last]
         begin, end = self._known
         final = final_seconds(state)
@@ -75,10 +87,10 @@ class Binder:
             parts.append((self._parts + len(parts) + 1, body))
             return parts[-1][0]
 
-        body = self._keeper.pack(state, self._sampled(state), store)
-        told = pack(page, latencies(self._seconds(state, grown)))
-        row = (self._first, last, begin, end, msgspec.json.encode(grown).decode(), told, self._series(state, grown))
         try:
+            body = self._keeper.pack(state, self._sampled(state), store)
+            told = pack(page, latencies(self._seconds(state, grown)))
+            row = (self._first, last, begin, end, msgspec.json.encode(grown).decode(), told, self._series(state, grown))
             with self._database:
                 self._database.executemany("INSERT INTO parts VALUES (?, ?)", parts)
                 self._database.execute("INSERT INTO pages VALUES (?,?,?,?,?,?,?,?)", (*row, body))
@@ -88,13 +100,12 @@ class Binder:
                     (self._first, last, *OFTEN_KINDS),
                 )
                 tell_tables(self._database, state, (self._kept.seconds, len(state.seconds)))
-        except sqlite3.Error:
+        except Exception:
             self._keeper.undo()
             raise
-        self._events = self._events[len(page) :]
+        self.skip(last)
         self._parts += len(parts)
         self._kept = Grown(final, points)
-        self._first, self._known = last + 1, (end, end)
 
     def _series(self, state: State, grown: Grown) -> bytes:
         sink = Sink()

@@ -105,6 +105,10 @@ def _all_default(values: Sequence[Any], field: Any) -> bool:
     return default is not _NO_DEFAULT and all(value is default or value == default for value in values)
 
 
+# Processes by (pid, start), each with its samples and its row in each of them.
+Lives = dict[tuple[int, int], tuple[list[int], list[ProcessCounters]]]
+
+
 class ProcessColumn:
     """The processes of each sample. One that lives on is told once, with the samples it is in; what changes of it is a
     column over time. They are made when somebody looks at the sample: till then a Deferred stands for the tuple."""
@@ -117,20 +121,29 @@ class ProcessColumn:
 
     def write(self, values: Sequence[Sequence[ProcessCounters]], sink: Sink) -> None:
         lives = _lives(values)
-        sink.head.append(len(lives) if lives is not None else None)
-        if lives is None:
+        arrays = None if lives is None else self._arrays(lives)
+        if lives is None or arrays is None:
+            sink.head.append(None)
             self._plain.write([tuple(value) for value in values], sink)
             return
-        for place in (0, 1):
-            write_ints(np.array([identity[place] for identity in lives], dtype=np.int64), sink)
-        firsts = [samples[0] for samples, _ in lives.values()]
-        write_ints(np.array(firsts, dtype=np.int64), sink)
-        write_ints(np.array([len(samples) for samples, _ in lives.values()], dtype=np.int64), sink)
+        sink.head.append(len(lives))
+        for numbers in arrays:
+            write_ints(numbers, sink)
         rows = [row for _, told in lives.values() for row in told]
-        for name in self._NUMBERS:
-            write_ints(np.array([getattr(row, name) for row in rows], dtype=np.int64), sink)
         for name in self._TEXTS:
             TextColumn().write([getattr(row, name) for row in rows], sink)
+
+    def _arrays(self, lives: Lives) -> list[Ints] | None:
+        """Pids and starts, first samples and lengths, then the numbers of each row; None if one has over 64 bits."""
+        columns = [[identity[place] for identity in lives] for place in (0, 1)]
+        columns.append([samples[0] for samples, _ in lives.values()])
+        columns.append([len(samples) for samples, _ in lives.values()])
+        rows = [row for _, told in lives.values() for row in told]
+        columns += [[getattr(row, name) for row in rows] for name in self._NUMBERS]
+        try:
+            return [np.array(column, dtype=np.int64) for column in columns]
+        except OverflowError:
+            return None
 
     def read(self, count: int, spring: Spring) -> list[Sequence[ProcessCounters]]:
         lives = spring.next()
@@ -166,12 +179,10 @@ def _processes(columns: dict[str, Ints], texts: dict[str, list[str]], first: int
     return tuple(map(ProcessCounters, *(found[name] for name in ProcessCounters.__struct_fields__)))
 
 
-def _lives(
-    values: Sequence[Sequence[ProcessCounters]],
-) -> dict[tuple[int, int], tuple[list[int], list[ProcessCounters]]] | None:
+def _lives(values: Sequence[Sequence[ProcessCounters]]) -> Lives | None:
     """Every process by (pid, start), with the samples it is in, in one go; None where they do not stand in that order
     or one comes back."""
-    found: dict[tuple[int, int], tuple[list[int], list[ProcessCounters]]] = {}
+    found: Lives = {}
     for sample, rows in enumerate(values):
         before = (-1, -1)
         for row in rows:

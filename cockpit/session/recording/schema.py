@@ -57,7 +57,11 @@ Row = tuple[int, float, str, str | bytes]
 
 
 def to_row(number: int, event: AnyEvent) -> Row:
+    """Raises ValueError, TypeError or msgspec.MsgspecError for an event that could not be read again."""
     body = encode(event)
+    if b"null" in body:
+        # NaN and infinity are written as null.
+        decode(body)
     small: str | bytes = zlib.compress(body, 6) if len(body) >= COMPRESS_FROM else body.decode()
     return number, event.t, kind(event), small
 

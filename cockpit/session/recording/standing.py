@@ -14,13 +14,15 @@ class Standing:
     """Told by the thread that writes, read by others; every field is replaced as a whole.
 
     `problem` is what went wrong last, empty where nothing is wrong now. The file holds all events up to instant `held`
-    (s) but `lost` ones; `waiting` later ones are in memory only. `over`: nothing more will be written.
+    (s) but `lost` ones; `waiting` later ones are in memory only. `over`: nothing more will be written. `fault` is the
+    last failure of the recorder itself; it stays, because it is a defect to report.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._identity = _identity(path)
         self.problem = ""
+        self.fault = ""
         self.held = 0.0
         self.waiting = 0
         self.lost = 0
@@ -41,6 +43,8 @@ class Standing:
             told.append(f"{self.waiting} later events {'are not in it' if self.over else 'wait in memory'}")
         if self.lost:
             told.append(f"{self.lost} events lost")
+        if self.fault:
+            told.append(self.fault)
         return f"{self._path.name}: {'; '.join(told)}" if told else ""
 
 

@@ -6,26 +6,26 @@ Every event is first a row, committed within COMMIT_EVERY. What is older is pack
 from __future__ import annotations
 
 import os
-import queue
 import sqlite3
 import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
+
 from cockpit.model.errors import RecordingError
 from cockpit.model.events import AnyEvent
 from cockpit.model.state import State
 from cockpit.model.text import clock
+from cockpit.session.recording.backlog import Backlog, Batch, Page
 from cockpit.session.recording.binding import Binder
-from cockpit.session.recording.pages import Numbered
+from cockpit.session.recording.opening import words
 from cockpit.session.recording.schema import TABLES, Row, to_row
 from cockpit.session.recording.standing import GONE, Standing
 
 # A crash loses at most what came in since the last commit.
 COMMIT_EVERY = 0.3
-# While the disk refuses, this many rows wait in memory; what comes after is counted as lost.
-BACKLOG = 50_000
 # A page is bound when it has so many seconds or so many events.
 PAGE_SECONDS = 25.0
 PAGE_EVENTS = 5000
@@ -40,12 +40,15 @@ class RecordingWriter:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._numbered = 0
-        self._settled: tuple[int, State] | None = None
+        self._settled: Page | None = None
         self._page_from = (0, 0.0)
         self._pending: tuple[int, Sequence[AnyEvent]] = (0, ())
         self._held_back: Sequence[AnyEvent] = ()
         self._written = 0
-        self._queue: queue.SimpleQueue[list[Numbered] | tuple[int, State] | None] = queue.SimpleQueue()
+        self._backlog = Backlog()
+        self._rows: list[Row] = []
+        # Units of the backlog that the rows stand for.
+        self._weight = 0
         self._database = _create(path)
         self._standing = Standing(path)
         # When the disk was asked for what it has not done yet.
@@ -66,106 +69,117 @@ class RecordingWriter:
             return f"{self._path.name}: the disk does not answer; the file holds the session up to {held}"
         return standing.words
 
+    @property
+    def gaps(self) -> tuple[str, ...]:
+        return tuple(gap.words for gap in self._backlog.gaps)
+
     def record(self, events: Sequence[AnyEvent]) -> None:
         first = self._numbered + 1
         self._numbered += len(events)
-        self._queue.put(list(enumerate(events, first)))
+        self._backlog.offer(list(enumerate(events, first)))
 
     def settle(self, state: State, pending: Sequence[AnyEvent] = ()) -> None:
-        self._settled = (self._numbered, state)
+        self._settled = Page(self._numbered, state)
         # One assignment: the recorder's thread takes whichever is the newest.
         self._pending = (self._numbered, pending)
         number, instant = self._page_from
-        if state.t - instant >= PAGE_SECONDS or self._numbered - number >= PAGE_EVENTS:
+        due = state.t - instant >= PAGE_SECONDS or self._numbered - number >= PAGE_EVENTS
+        if due and self._backlog.offer_page(self._settled):
             self._page_from = (self._numbered, state.t)
-            self._queue.put(self._settled)
 
     def close(self) -> None:
         """Writes what is left and makes it one file again, without a -wal beside it."""
         if self._thread.is_alive():
-            if self._settled is not None and self._settled[0] == self._numbered > self._page_from[0]:
-                self._queue.put(self._settled)
-            self._queue.put(None)
+            if self._settled is not None and self._settled.last == self._numbered > self._page_from[0]:
+                self._backlog.offer_page(self._settled)
+            self._backlog.end()
             # A file system that hangs must not take the session with it.
             self._thread.join(PATIENCE)
 
     def _run(self) -> None:
-        try:
-            self._write_all()
-        except Exception as error:
-            # A fault of ours ends the recording, never the session; it is said as loudly as a full disk.
-            self._standing.problem = f"the recorder failed: {type(error).__name__}: {error}"
-
-    def _write_all(self) -> None:
-        waiting: list[Row] = []
-        closing = False
+        """Write until the backlog ends. A fault of ours costs the events in hand, visibly, never the thread."""
         due = time.monotonic() + COMMIT_EVERY
-        while not closing:
-            page: tuple[int, State] | None = None
+        item: Batch | Page | None = Batch([], 0)
+        while item is not None:
+            item = self._backlog.take(due)
             try:
-                given = self._queue.get(timeout=max(0.01, due - time.monotonic()))
-                closing = given is None
-                if isinstance(given, tuple):
-                    page = given
-                else:
-                    waiting.extend(self._rows(given or ()))
-            except queue.Empty:
-                pass
-            if closing or page or time.monotonic() >= due:
-                self._asked = time.monotonic()
-                waiting = self._commit(waiting)
-                due = time.monotonic() + COMMIT_EVERY
-                if page and not waiting:
-                    self._bind(*page)
-                self._asked = None
-        self._asked = time.monotonic()
-        self._finish()
+                if isinstance(item, Batch):
+                    self._take(item)
+                if not isinstance(item, Batch) or time.monotonic() >= due:
+                    self._write(item if isinstance(item, Page) else None)
+                    due = time.monotonic() + COMMIT_EVERY
+            except Exception as error:
+                self._lose(error)
+        try:
+            self._asked = time.monotonic()
+            self._finish()
+        except Exception as error:
+            self._lose(error)
         self._asked = None
         self._standing.over = True
 
-    def _rows(self, events: Sequence[Numbered]) -> list[Row]:
-        """What cannot be written down (a text that is no Unicode) is counted as lost; the rest goes on."""
-        rows = []
-        for number, event in events:
+    def _take(self, batch: Batch) -> None:
+        """Make rows of events. One that cannot be written down is counted as lost."""
+        self._weight += batch.weight
+        for number, event in batch.events:
             try:
-                rows.append(to_row(number, event))
-            except (ValueError, TypeError) as error:
+                self._rows.append(to_row(number, event))
+            except (ValueError, TypeError, msgspec.MsgspecError) as error:
                 self._standing.lost += 1
-                self._standing.problem = f"an event cannot be written down: {error}"
+                self._standing.fault = f"an event cannot be written down: {words(error)}"
             else:
                 self._binder.take(number, event)
-        return rows
 
-    def _commit(self, rows: list[Row]) -> list[Row]:
-        """Returns the rows that still wait: none, or as many as the backlog holds when the disk refused them."""
+    def _write(self, page: Page | None) -> None:
+        self._asked = time.monotonic()
+        self._commit()
+        if page and not self._rows:
+            self._bind(page)
+        self._asked = None
+
+    def _lose(self, error: Exception) -> None:
+        """Drop the rows in hand, with which something is wrong, and report it."""
+        self._standing.lost += len(self._rows)
+        self._standing.fault = f"the recorder failed: {type(error).__name__}: {words(error)}"
+        self._clear()
+
+    def _clear(self) -> None:
+        self._backlog.release(self._weight)
+        self._rows, self._weight, self._asked = [], 0, None
+        self._standing.waiting = 0
+
+    def _commit(self) -> None:
+        """Write the rows; those that the disk refuses stay."""
         after, pending = self._pending
-        written = rows[-1][0] if rows else self._written
+        written = self._rows[-1][0] if self._rows else self._written
         held_back = pending if after == written else ()
-        if not rows and held_back is self._held_back:
-            return rows
+        if not self._rows and held_back is self._held_back:
+            return
         try:
             with self._database:
-                self._database.executemany("INSERT INTO events (seq, t, kind, body) VALUES (?, ?, ?, ?)", rows)
+                self._database.executemany("INSERT INTO events (seq, t, kind, body) VALUES (?, ?, ?, ?)", self._rows)
                 self._database.execute("DELETE FROM pending")
                 told = [(after, to_row(0, event)[-1]) for event in held_back]
                 self._database.executemany("INSERT INTO pending VALUES (?, ?)", told)
         except sqlite3.Error as error:
-            self._standing.lost += max(0, len(rows) - BACKLOG)
-            self._standing.waiting = min(len(rows), BACKLOG)
+            self._standing.waiting = len(self._rows)
             self._standing.problem = str(error)
-            return rows[:BACKLOG]
-        self._standing.held = max([self._standing.held, *(row[1] for row in rows)])
-        self._standing.waiting = 0
+            return
+        self._standing.held = max([self._standing.held, *(row[1] for row in self._rows)])
         self._standing.problem = "" if self._standing.there else GONE
         self._written, self._held_back = written, held_back
-        return []
+        self._clear()
 
-    def _bind(self, last: int, state: State) -> None:
+    def _bind(self, page: Page) -> None:
         """Packs what has been written up to `last`; what the disk refuses now is packed with the next page."""
         try:
-            self._binder.bind(last, state)
+            self._binder.bind(page.last, page.state)
         except sqlite3.Error as error:
             self._standing.problem = str(error)
+        except Exception as error:
+            # Nothing is lost: events that cannot be packed stay rows.
+            self._binder.skip(page.last)
+            self._standing.fault = f"cannot be packed: {type(error).__name__}: {words(error)}"
 
     def _finish(self) -> None:
         try:
@@ -185,6 +199,7 @@ class Unrecorded:
     """A Recorder for a session that cannot be kept: it goes on, and says why from its beginning."""
 
     path = ""
+    gaps: tuple[str, ...] = ()
 
     def __init__(self, trouble: str) -> None:
         self.trouble = trouble

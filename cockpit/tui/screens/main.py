@@ -178,6 +178,7 @@ class MainScreen(OverHosts):
             actions=controls.actions,
             recording=recorder.path if recorder else "",
             trouble=recorder.trouble if recorder else "",
+            gaps=recorder.gaps if recorder else (),
             lost=controls.lost,
             verdicts=self.verdicts,
             stretches=self.stretches,
@@ -195,7 +196,8 @@ class MainScreen(OverHosts):
         """Draws the present state, if it is another than the one drawn last, or in any case."""
         attend(self.app, self, self.session)
         scene = self.scene()
-        words = (scene.mode, scene.condition, scene.position, scene.extent, scene.trouble, scene.lost, scene.lite)
+        recorded = (scene.trouble, scene.gaps, scene.lost)
+        words = (scene.mode, scene.condition, scene.position, scene.extent, recorded, scene.lite)
         now = (self.session.shown_revision, self.view, words, self.size)
         if now == self._drawn and not anew:
             return

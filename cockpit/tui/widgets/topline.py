@@ -53,6 +53,8 @@ def recording(scene: Scene) -> Line:
     """Whether the session is kept."""
     if scene.trouble:
         return ((f" NOT RECORDING: {neutral(scene.trouble)} ", "alarm"), ("  ", ""))
+    if scene.recording and scene.gaps:
+        return (("● rec ", "text"), (f" {scene.gaps[-1]} ", "alarm"), ("  ", ""))
     return (("● rec  ", "text"),) if scene.recording else ()
 
 
