@@ -53,9 +53,6 @@ class Channel(Protocol):
     def close(self) -> None:
         """Ends it: its input and output are closed."""
 
-    async def wait_closed(self) -> None:
-        """Wait until the host has let go of it too, after `close`, but not for ever."""
-
 
 class Wire(Protocol):
     """A TCP connection that a host makes. Its methods raise HostError when it or the host is lost."""

@@ -24,6 +24,8 @@ from cockpit.model.hosts import HostConfig
 
 # Seconds that a connection may take to say goodbye.
 CLOSE_TIMEOUT = 2.0
+# Times that a process is started in a new channel.
+STARTS = 10
 # Bytes that a server may send ahead of what is read.
 WINDOW = 512 * 1024
 
@@ -116,20 +118,24 @@ class SshShell:
         await _close([self._connection, *reversed(self._via)])
 
     async def _start(self, interpreter: str) -> _Pipes:
-        starting = self._connection.create_process(
-            f"exec {interpreter}", encoding=None, request_pty=False, x11_forwarding=False, window=WINDOW
-        )
-        return _Pipes(self._name, await _talk(self._name, self._unless_full(starting)))
+        """Start a process in a channel of its own.
 
-    async def _unless_full(self, starting: Awaitable[_Result]) -> _Result:
-        """Tells a server that has enough channels on this connection from one that is gone."""
-        try:
-            return await starting
-        except asyncssh.ChannelOpenError as error:
-            if self._connection.is_closed():
-                raise
-            why = f"its sshd opens no further channel ({reason(error)}): fewer tails, or raise its MaxSessions"
-            raise HostError(f"{self._name}: {why}") from None
+        dropbear closes a new channel if another process ends before it has started this one: that is tried again.
+        """
+        tries = 0
+        while True:
+            tries += 1
+            try:
+                process = await self._connection.create_process(
+                    f"exec {interpreter}", encoding=None, request_pty=False, x11_forwarding=False, window=WINDOW
+                )
+                return _Pipes(self._name, process)
+            except (asyncssh.Error, OSError) as error:
+                if not isinstance(error, asyncssh.ChannelOpenError) or self._connection.is_closed():
+                    raise HostError(f"{self._name}: connection lost: {reason(error)}") from None
+                if error.code != asyncssh.OPEN_REQUEST_SESSION_FAILED or tries == STARTS:
+                    why = f"its sshd opens no further channel ({reason(error)}): fewer tails, or raise its MaxSessions"
+                    raise HostError(f"{self._name}: {why}") from None
 
 
 async def connect(

@@ -4,18 +4,22 @@ the host is back by itself."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 import pytest
 
+from cockpit.hosts.shell import Channel
+from cockpit.hosts.ssh import connect
 from cockpit.model.clock import Clock
 from cockpit.model.events import HostChanged, HostSample
 from cockpit.model.fold import fold_all
 from cockpit.model.hosts import HostConfig
 from cockpit.model.load import LoadPlan
 from cockpit.profiles.profile import Profile
+from cockpit.profiles.reader import parse_profile
+from cockpit.session.doctor_host import examine_host
 from cockpit.session.live import LiveSource
 from cockpit.session.loop import Session
 from cockpit.session.recording.reader import Recording
@@ -27,6 +31,20 @@ from tests.lab.small_host import small_host
 
 WEB1 = HostConfig(name="web1", ssh="web1", processes="apache2", interval=0.2)
 HERE = HostConfig(name="here", interval=0.2)
+DROPBEAR_PROFILE = """
+[target]
+url = "http://127.0.0.1/"
+[[host]]
+name = "small"
+ssh = "small"
+tail = ["cat /etc/passwd"]
+[[knob]]
+name = "backlog"
+kind = "command"
+host = "small"
+get = "cat /proc/sys/net/core/somaxconn"
+set = "true"
+"""
 SSHD = "/usr/sbin/sshd -E /var/log/sshd.log"
 
 
@@ -211,7 +229,7 @@ async def test_somebody_without_rights(lab: Lab, web1: Host, plain_user: str) ->
     web1.run("usermod -s /usr/sbin/nologin plain")
     async with watching(replaced(ssh=f"{plain_user}@web1"), lab.ssh_config) as watch:
         lost = await watch.until("lost")
-        assert lost.detail.startswith("its shell ended before the probe began: This account is")
+        assert lost.detail.startswith("its login shell ended before `sh -s` began: This account is")
 
 
 async def test_hidden_processes_are_said_to_be_hidden(lab: Lab, web1: Host, plain_user: str) -> None:
@@ -270,3 +288,29 @@ async def test_dropbear_and_busybox_only(lab: Lab, web1: Host, tmp_path: Path) -
             web1.run("chroot /srv/small /bin/dropbear -r /etc/dropbear/key -p 2222 -P /run/dropbear.pid")
             await watch.until("up")
             await watch.sampled(2)
+
+
+async def test_doctor_on_dropbear_thirty_times(web1: Host, tmp_path: Path) -> None:
+    """dropbear closes a channel that is just being opened when another channel's process ends."""
+    profile = parse_profile(DROPBEAR_PROFILE, "small", "small.toml")
+    with small_host(web1, tmp_path) as config:
+        for _ in range(30):
+            findings = await examine_host(profile, profile.hosts[0], config)
+            assert {finding.level for finding in findings} == {"ok"}, findings
+
+
+async def test_channels_of_dropbear_open_while_others_close(web1: Host, tmp_path: Path) -> None:
+    with small_host(web1, tmp_path) as config:
+        shell = await connect(HostConfig(name="small", ssh="small"), config)
+        for _ in range(10):
+            ending = [await shell.open("read -r line") for _ in range(5)]
+
+            async def end(channels: Sequence[Channel] = tuple(ending)) -> None:
+                for channel in channels:
+                    await channel.write(b"end\n")
+                    assert await channel.readline() == b""
+                    channel.close()
+
+            answers, _ = await asyncio.gather(asyncio.gather(*(shell.run("echo up") for _ in range(5))), end())
+            assert [answer.stdout for answer in answers] == [b"up\n"] * 5
+        await shell.close()
