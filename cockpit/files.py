@@ -1,7 +1,8 @@
-"""Files written in one step: they stand there whole, or what was there before stays."""
+"""Files written in one step, whole or not at all, and files read up to a limit."""
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from collections.abc import Iterator
@@ -36,3 +37,12 @@ def _mode(path: Path) -> int:
     mask = os.umask(0o077)
     os.umask(mask)
     return 0o666 & ~mask
+
+
+def read_bounded(path: Path, most: int) -> bytes:
+    """The content of a file of at most `most` bytes. Raises OSError, EFBIG for a larger one."""
+    with path.open("rb") as file:
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise OSError(errno.EFBIG, f"is larger than {most >> 20} MiB", str(path))
+    return content

@@ -10,12 +10,13 @@ import msgspec
 import platformdirs
 
 from cockpit.analysis.baseline import FORMAT, Baseline
-from cockpit.files import replacing
+from cockpit.files import read_bounded, replacing
 from cockpit.model.errors import UsageError
 from cockpit.model.histogram import Histogram
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _ENDING = ".json"
+_MOST = 64 << 20  # bytes
 
 
 def folder() -> Path:
@@ -39,12 +40,12 @@ def load(name: str) -> Baseline:
     """Raises UsageError for a name that there is none of, and for a file that does not read as one."""
     path = _path(name)
     try:
-        found = _decoder.decode(path.read_bytes())
+        found = _decoder.decode(read_bounded(path, _MOST))
     except FileNotFoundError:
         raise UsageError(f"{name}: no such baseline; there are: {', '.join(names()) or 'none'}") from None
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
-    except (msgspec.MsgspecError, ValueError, TypeError) as error:
+    except (msgspec.MsgspecError, ValueError, TypeError, RecursionError) as error:
         raise UsageError(f"{path}: does not read as a baseline: {error}") from None
     if found.format > FORMAT:
         raise UsageError(f"{path}: was written by a newer cockpit (format {found.format}; this one reads {FORMAT})")

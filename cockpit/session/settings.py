@@ -10,7 +10,10 @@ from typing import Any
 import msgspec
 import platformdirs
 
+from cockpit.files import read_bounded
 from cockpit.model.errors import UsageError
+
+_MOST = 1 << 20  # bytes
 
 
 def place() -> Path:
@@ -22,12 +25,12 @@ def recall() -> dict[str, Any]:
     """All that is remembered, by name. Raises UsageError, one line, where the file does not read."""
     file = place()
     try:
-        return msgspec.json.decode(file.read_bytes(), type=dict[str, Any])
+        return msgspec.json.decode(read_bounded(file, _MOST), type=dict[str, Any])
     except FileNotFoundError:
         return {}
     except OSError as error:
         raise UsageError(f"{file}: cannot be read ({error.strerror}); defaults are used") from None
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         raise UsageError(f"{file}: is no JSON object; defaults are used, delete it to be rid of this") from None
 
 

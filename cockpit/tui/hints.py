@@ -15,6 +15,7 @@ from typing import NamedTuple
 import platformdirs
 
 from cockpit.analysis.compare import NOT
+from cockpit.files import read_bounded
 from cockpit.model.knobs import not_yet_active
 from cockpit.model.state import Segment
 from cockpit.model.text import neutral
@@ -24,6 +25,7 @@ from cockpit.tui.scene import Scene
 
 # In the list of what was done: no more hints.
 _HIDDEN = "hidden"
+_MOST = 1 << 20  # bytes of the file
 
 
 class Hint(NamedTuple):
@@ -139,7 +141,7 @@ class Hints:
 
     def _read(self) -> set[str]:
         try:
-            found = json.loads(self._file.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            found = json.loads(read_bounded(self._file, _MOST))
+        except (OSError, ValueError, RecursionError):
             return set()
         return {name for name in found if isinstance(name, str)} if isinstance(found, list) else set()

@@ -1,0 +1,32 @@
+"""Small JSON files of the user's that somebody damaged: one line, no traceback."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cockpit.model.errors import UsageError
+from cockpit.report import baselines
+from cockpit.session import settings
+from cockpit.study.journal import read_journal
+from cockpit.tui.hints import Hints, hints_file
+
+READERS: list[Callable[[], object]] = [settings.recall, lambda: baselines.load("deep"), lambda: read_journal(Path())]
+
+
+@pytest.mark.parametrize("read", READERS, ids=["settings", "baseline", "journal"])
+@pytest.mark.parametrize("content", ['{"a": ' + "[" * 200_000, " " * (65 << 20)], ids=["nested", "large"])
+def test_json_made_to_exhaust_the_reader_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: Callable[[], object], content: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    for path in (settings.place(), baselines.folder() / "deep.json", tmp_path / "study.json", hints_file()):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    with pytest.raises(UsageError) as caught:
+        read()
+    assert "\n" not in str(caught.value)
+    Hints()
