@@ -43,7 +43,16 @@ async def main() -> int:
         async with DemoWorld() as world:
             (folder / "demo.toml").write_text(world.profile_toml() + STUDY)
             process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "cockpit", "study", str(folder / "demo.toml"), "--short", "--no-tui"),
+                *(
+                    sys.executable,
+                    "-m",
+                    "cockpit",
+                    "study",
+                    "--trust",
+                    str(folder / "demo.toml"),
+                    "--short",
+                    "--no-tui",
+                ),
                 *("--ssh-config", str(world.ssh_config), "-o", str(folder / "out")),
             )
             code = await process.wait()

@@ -6,7 +6,6 @@ import asyncio
 import sys
 from argparse import Namespace
 from collections.abc import Iterable
-from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -19,7 +18,7 @@ from cockpit.model.errors import EXIT_GOOD, EXIT_INTERRUPTED, TargetError, Usage
 from cockpit.model.events import AnyEvent, Tick
 from cockpit.model.figures import RunResult, run_result
 from cockpit.model.load import LoadPlan
-from cockpit.profiles.plan import Wrong, body_of, check_plan, checked_url, headers_of
+from cockpit.profiles.plan import NAMED, Wrong, body_of, check_plan, checked_url, headers_of
 from cockpit.profiles.profile import Profile
 from cockpit.report.ab import Document, gnuplot_tsv, percentages_csv, report
 
@@ -56,7 +55,7 @@ def ab(options: Namespace) -> int:
 def _plan(options: Namespace) -> LoadPlan:
     requests = options.requests or (TIMED_REQUESTS if options.timelimit else 1)
     try:
-        body = body_of("load", None, str(options.post) if options.post else None, Path())
+        body = body_of("load", None, str(options.post) if options.post else None, NAMED)
         headers = given_headers(options.header, options.content_type if options.post else None)
         if options.cookie:
             headers.append(("Cookie", "; ".join(options.cookie)))

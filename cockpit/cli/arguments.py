@@ -160,9 +160,13 @@ def make_parser() -> argparse.ArgumentParser:
     new.set_defaults(command=_lazy("cockpit.cli.new", "new"))
 
     doctor = commands.add_parser("doctor", help="whether a profile can be used: target, hosts, knobs, limits")
-    doctor.add_argument("profile", metavar="PROFILE|URL", help="a profile (path, or name), or http://…")
+    doctor.add_argument(
+        "profile", metavar="PROFILE|URL", help="a profile (its name, or a path as ./x.toml), or http://…"
+    )
     doctor.add_argument("--ssh-config", type=Path, metavar="FILE", help="as ssh -F: read this in place of the usual")
     doctor.add_argument("--json", action="store_true", help="the findings as JSON on stdout")
+    doctor.add_argument("--no-exec", action="store_true", help="run no command of the profile; list them")
+    _add_trust(doctor)
     doctor.set_defaults(command=_lazy("cockpit.cli.doctor", "doctor"))
 
     demo = commands.add_parser("demo", help="the cockpit on an embedded web server and SSH host")
@@ -186,7 +190,9 @@ def joined(arguments: Iterable[str]) -> list[str]:
 
 def _add_load(parser: argparse.ArgumentParser, targets: str = "PROFILE|URL", more: str = "") -> None:
     """What `run` and `check` share. A flag that is not given leaves the profile's value."""
-    parser.add_argument("target", metavar=targets, help=f"a profile (path, or name in profiles/) or http://…{more}")
+    parser.add_argument(
+        "target", metavar=targets, help=f"a profile (its name, or a path as ./x.toml) or http://…{more}"
+    )
     _add_amount(parser.add_argument_group("how much"))
     _add_request(parser.add_argument_group("what"))
     _add_way(parser.add_argument_group("from where to where"))
@@ -196,6 +202,11 @@ def _add_load(parser: argparse.ArgumentParser, targets: str = "PROFILE|URL", mor
     add("--record", type=Path, metavar="FILE", help="record the session to a new file")
     add("--hlog", type=Path, metavar="FILE", help="write an HdrHistogram log, an interval a second")
     add("--json", action="store_true", help="the result as JSON on stdout, no screen")
+    _add_trust(parser)
+
+
+def _add_trust(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--trust", action="store_true", help="accept the profile's commands, hosts and files unasked")
 
 
 def _add_amount(group: argparse._ArgumentGroup) -> None:
@@ -253,7 +264,7 @@ def _add_tls(group: argparse._ArgumentGroup) -> None:
 
 def _add_tune(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("profile", metavar="PROFILE", help="a profile (path, or name in profiles/)")
+    add("profile", metavar="PROFILE", help="a profile: its name, or a path as ./x.toml")
     add("action", choices=TUNE, help="what to do; abab: set, undo, set … under load")
     add("names", nargs="*", metavar="NAME[=VALUE]", help="get NAME…, set or abab NAME=VALUE… (as one change), do NAME…")
     add("--dry-run", action="store_true", help="set: print the diff and what it costs, and touch nothing")
@@ -277,6 +288,7 @@ def _add_tune(parser: argparse.ArgumentParser) -> None:
     add("--no-probe", action="store_true", help="ask no URL for good replies before and after a change")
     add("--ssh-config", type=Path, metavar="FILE", help="as ssh -F: read this in place of ~/.ssh/config")
     add("--json", action="store_true", help="the result as JSON on stdout")
+    _add_trust(parser)
 
 
 def _add_recordings(parser: argparse.ArgumentParser) -> None:
@@ -295,7 +307,7 @@ def _add_recordings(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_study(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("profile", metavar="PROFILE", help="a profile with a [study] (path, or name in profiles/)")
+    parser.add_argument("profile", metavar="PROFILE", help="a profile with a [study]: its name, or a path as ./x.toml")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--short", action="store_true", help="its short form: minutes, for a sanity run")
     form.add_argument("--full", dest="short", action="store_false", help="its full form (default)")
@@ -308,6 +320,7 @@ def _add_study(parser: argparse.ArgumentParser) -> None:
     add("--csv", type=Path, metavar="FILE", help="write the table as CSV")
     add("-o", "--output", type=Path, metavar="DIR", help="recordings and results (default studies/PROFILE-FORM-N)")
     add("--no-tui", action="store_true", help="no screen: progress on stderr, the result on stdout")
+    _add_trust(parser)
     add("--ssh-config", type=Path, metavar="FILE", help="as ssh -F: read this in place of ~/.ssh/config")
 
 

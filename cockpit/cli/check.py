@@ -21,6 +21,7 @@ from cockpit.model.errors import EXIT_INTERRUPTED, CockpitError, TargetError, Us
 from cockpit.model.figures import RunResult, run_result
 from cockpit.model.load import LoadPlan
 from cockpit.model.state import State
+from cockpit.profiles.catalogue import find
 from cockpit.profiles.plan import without_credentials
 from cockpit.profiles.profile import Profile
 from cockpit.report.baselines import load
@@ -38,7 +39,7 @@ def check(options: Namespace) -> int:
     """Exit 0 when every threshold holds, 99 when one does not (one without data does not), 4 when it had to be steady
     and was not."""
     try:
-        found = _recorded(options) if is_recording(options.target) else _run(options)
+        found = _recorded(options) if _names_recording(options.target) else _run(options)
     except CockpitError as error:
         if options.junit:
             put((junit_without_run(without_credentials(options.target), str(error)),), options.junit)
@@ -49,6 +50,11 @@ def check(options: Namespace) -> int:
         put((junit(found),), options.junit)
     tell(check_json(found) if options.json else check_text(found))
     return found.exit_code
+
+
+def _names_recording(target: str) -> bool:
+    """Whether it is a recording; a profile's name is not, whatever files are in the working directory."""
+    return find(target) is None and is_recording(target)
 
 
 def _run(options: Namespace) -> CheckResult | None:

@@ -6,7 +6,6 @@ import argparse
 import shlex
 from argparse import Namespace
 from collections.abc import Iterator
-from pathlib import Path
 
 from cockpit.cli.terminal import tell
 from cockpit.cli.texts import topics
@@ -95,7 +94,7 @@ def completion(options: Namespace) -> int:
 
 def _helpers(shell: str) -> str:
     """The functions of a shell, with the folders of this machine and this user in them."""
-    folders = (Path("profiles"), own_folder(), shipped_folder())
+    folders = (own_folder(), shipped_folder())
     profiles = " ".join(shlex.quote(str(folder)) for folder in folders if folder)
     return _HELPERS[shell].replace("PROFILES", profiles).replace("SHELF", shlex.quote(str(shelf.folder())))
 

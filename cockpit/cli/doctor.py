@@ -10,49 +10,74 @@ import msgspec
 
 from cockpit.cli.load_options import flagged, named_profile, thresholds_of
 from cockpit.cli.terminal import tell
+from cockpit.cli.trusting import NotTrusted, accepting, require_trust
 from cockpit.model.errors import EXIT_GOOD, CockpitError, NoProfile
 from cockpit.model.text import escaped, neutral
 from cockpit.profiles.catalogue import own_folder
 from cockpit.profiles.plan import Wrong
 from cockpit.profiles.profile import Profile
-from cockpit.session.doctor import examine
-from cockpit.session.finding import Finding, failed, summed
+from cockpit.profiles.trust import is_trusted
+from cockpit.profiles.uses import Use, listing, uses_of
+from cockpit.session.doctor import Scope, examine
+from cockpit.session.finding import Finding, failed, note, summed
 
 _WORDS = {"ok": "ok", "note": "note", "wrong": "WRONG"}
 _LONGEST = 2000
 
 
 def doctor(options: Namespace) -> int:
-    """Exit 0: nothing stands in the way; 2: the profile or a host is to be put right; 3: something is out of reach."""
+    """Exit 0: no problem; 2: the profile or a host has to be fixed; 3: the target or a host is unreachable."""
     show = _nothing if options.json else _show
-    findings = asyncio.run(_findings(options, show))
+    findings, uses = asyncio.run(_findings(options, show))
     code = max((finding.exit_code for finding in findings), default=EXIT_GOOD)
     if options.json:
         found = {"profile": options.profile, "exit": code, "findings": msgspec.to_builtins(findings)}
+        found["uses"] = [use._asdict() for use in uses]
         tell(escaped(msgspec.json.format(msgspec.json.encode(found), indent=2).decode()))
     else:
         tell(summed(findings))
     return code
 
 
-async def _findings(options: Namespace, show: Callable[[Finding], None]) -> list[Finding]:
+async def _findings(options: Namespace, show: Callable[[Finding], None]) -> tuple[list[Finding], tuple[Use, ...]]:
+    """The findings, and what the profile uses if none of its commands may run."""
     found: list[Finding] = []
     try:
         profile = _profile(options.profile)
+        if options.trust or not options.no_exec:
+            require_trust(profile, options.profile, accepted=options.trust)
+    except NotTrusted:
+        raise
     except CockpitError as error:
         found.append(failed("profile", error, _way_out(error)))
         show(found[0])
-        return found
-    async for finding in examine(profile, options.ssh_config):
+        return found, ()
+    uses = uses_of(profile) if options.no_exec else ()
+    if uses and not options.json:
+        tell("\n".join(listing(uses)))
+    if not is_trusted(profile):
+        found.append(note("profile", "is not trusted yet: no host was contacted", _accepting(options.profile)))
+        show(found[0])
+    async for finding in examine(profile, options.ssh_config, _scope(options, profile)):
         found.append(finding)
         show(finding)
-    return found
+    return found, uses
+
+
+def _scope(options: Namespace, profile: Profile) -> Scope:
+    if not options.no_exec:
+        return Scope.ALL
+    return Scope.NO_COMMANDS if is_trusted(profile) else Scope.NO_HOSTS
+
+
+def _accepting(given: str) -> str:
+    return f"read what it uses, then accept it: {accepting(given)}"
 
 
 def _way_out(error: CockpitError) -> str:
     if isinstance(error, NoProfile):
-        return f"a path, or a name: they are looked for in profiles/, in {own_folder()}, and among those that ship"
-    return "cockpit schema profile tells an editor what may stand in it"
+        return f"a path as ./x.toml, or the name of a shipped profile or of one in {own_folder()}"
+    return "cockpit schema profile > profile.schema.json, and an editor checks every key"
 
 
 def _profile(name: str) -> Profile:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
@@ -13,12 +14,15 @@ from urllib.parse import urlsplit
 from msgspec.structs import replace
 
 from cockpit.analysis.thresholds import Threshold, parse_threshold
+from cockpit.cli.trusting import require_trust
 from cockpit.model.errors import NoProfile, ProfileError, UsageError
 from cockpit.model.figures import is_host_figure
 from cockpit.model.load import Expect, LoadPlan, Stage
+from cockpit.model.text import neutral
 from cockpit.model.units import parse_count, parse_duration, parse_rate
 from cockpit.profiles import catalogue
 from cockpit.profiles.plan import (
+    NAMED,
     NO_BODY,
     Wrong,
     body_of,
@@ -85,6 +89,7 @@ def chosen_profile(options: Namespace) -> Profile:
     try:
         profile = named_profile(options.target)
         thresholds_of(profile, [])
+        require_trust(profile, options.target, accepted=options.trust)
         plan = with_flags(profile.plan, options)
         check_plan(plan)
     except Wrong as error:
@@ -196,7 +201,7 @@ def _request(plan: LoadPlan, options: Namespace) -> dict[str, Any]:
         names = {name.lower() for name, _ in given}
         changes["headers"] = (*(own for own in plan.headers if own[0].lower() not in names), *given)
     if options.urls:
-        changes["paths"] = paths_of(options.urls, options.order, options.seed, Path())
+        changes["paths"] = paths_of(options.urls, options.order, options.seed, NAMED)
         if options.order == "once" and options.requests is None and options.duration is None:
             changes |= {"requests": None, "duration": None}
     if options.expect_status or options.expect_body is not None:
@@ -247,16 +252,32 @@ def named_profile(target: str) -> Profile:
     if "://" in target:
         return Profile(name="url", plan=make_plan(Target(url=target), Load()))
     path = Path(target)
-    if target and is_there(path):
+    if "/" in target and is_there(path):
         return read_profile(path)
     known = catalogue.find(target)
+    others = [_path_given(path) for path in catalogue.passed_over(target)]
     if known is not None:
+        if others:
+            print(
+                f"cockpit: {target}: using {known}; other files need their path: {', '.join(others)}", file=sys.stderr
+            )
         return read_profile(known)
+    raise NoProfile(f"{_short(without_credentials(target)) or repr('')}: no such profile; {_way_out(target, others)}")
+
+
+def _way_out(target: str, files: list[str]) -> str:
+    """What to write in place of a name that is no profile's."""
+    if files:
+        return f"a file needs a path: {', '.join(files)}"
     names = catalogue.names()
-    shown = _short(without_credentials(target)) or "''"
     near = get_close_matches(target, names, 1) if len(target) <= _SHOWN else []
-    here = f"did you mean {near[0]}?" if near else f"profiles here: {', '.join(names) or 'none'}"
-    raise NoProfile(f"{shown}: no such profile; a URL begins with http://; {here}")
+    known = f"a file needs a path (./x.toml); known profiles: {', '.join(names) or 'none'}"
+    return f"a URL begins with http://; {f'did you mean {near[0]}?' if near else known}"
+
+
+def _path_given(path: Path) -> str:
+    """A path as a command takes it: with a slash."""
+    return neutral(str(path) if path.is_absolute() else f"./{path}")
 
 
 def _short(text: str) -> str:
@@ -272,7 +293,7 @@ def is_there(path: Path) -> bool:
 def _body(options: Namespace) -> dict[str, Any]:
     if options.data is not None and options.data_file is not None:
         raise UsageError("-d and -D: one of the two")
-    return body_of("load", options.data, None if options.data_file is None else str(options.data_file), Path())
+    return body_of("load", options.data, None if options.data_file is None else str(options.data_file), NAMED)
 
 
 def _header(text: str) -> tuple[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import sys
 from argparse import Namespace
 
@@ -11,6 +12,7 @@ from cockpit.cli.terminal import tell
 from cockpit.model.errors import EXIT_GOOD, UsageError
 from cockpit.model.text import neutral
 from cockpit.profiles.plan import Wrong, checked_url
+from cockpit.profiles.trust import accept_written
 from cockpit.profiles.writing import profile_text, write_profile
 from cockpit.session.surveying import HERE, Surveyed, draft_of, hosts_named, place_for, survey
 
@@ -31,8 +33,10 @@ def new(options: Namespace) -> int:
     except UsageError as error:
         hint = "; --force replaces it, -o names another place" if path.exists() else ""
         raise UsageError(f"{error}{hint}") from None
+    accept_written(text)
     tell(str(path))
-    print(f"open it: cockpit run {path}   look it over first: cockpit doctor {path}", file=sys.stderr)
+    named = shlex.quote(str(path) if len(path.parts) > 1 else f"./{path}")
+    print(f"open it: cockpit run {named}   check it first: cockpit doctor {named}", file=sys.stderr)
     return EXIT_GOOD
 
 

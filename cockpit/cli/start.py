@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import sys
 from argparse import Namespace
+from pathlib import Path
 
 from cockpit.cli.arguments import make_parser
 from cockpit.cli.live import Keeping, Outcome, on_screen
 from cockpit.cli.load_options import named_profile, thresholds_of
 from cockpit.cli.look import look_of
 from cockpit.cli.terminal import on_terminal
-from cockpit.model.errors import EXIT_GOOD, EXIT_INTERRUPTED, EXIT_USAGE, CockpitError
+from cockpit.model.errors import EXIT_GOOD, EXIT_INTERRUPTED, EXIT_USAGE, CockpitError, UsageError
 from cockpit.profiles.catalogue import listed
 from cockpit.profiles.profile import Profile
+from cockpit.profiles.reader import read_profile
+from cockpit.profiles.trust import is_trusted
 from cockpit.session.recording.recent import recent
 from cockpit.tui.offers import Choice, Offers
 
@@ -62,7 +65,9 @@ def _open(choice: Choice, options: Namespace) -> str:
         return _command(options, "replay", "--", choice.what)
     if choice.kind == "demo":
         return _demo(options)
-    profile = named_profile(choice.what)
+    profile = read_profile(Path(choice.what)) if choice.kind == "profile" else named_profile(choice.what)
+    if not is_trusted(profile):
+        raise UsageError(f"{profile.name}: was edited since you accepted it; open it again to see what it uses now")
     thresholds_of(profile, [])
     outcome = on_screen(profile, options.ssh_config, Keeping(by_itself=True), look=look_of(options))
     return _left(profile, outcome)

@@ -19,6 +19,7 @@ from cockpit.cli.signals import cancelled_by_signals
 from cockpit.cli.study_folder import Place, locked, open_place, sessions_of
 from cockpit.cli.study_progress import plan_text, show_study
 from cockpit.cli.terminal import on_terminal, tell
+from cockpit.cli.trusting import require_trust
 from cockpit.model.clock import Clock
 from cockpit.model.errors import (
     EXIT_GOOD,
@@ -61,6 +62,7 @@ def study(options: Namespace) -> int:
     if options.dry_run:
         tell(plan_text(profile, chosen))
         return EXIT_GOOD
+    require_trust(profile, options.profile, accepted=options.trust)
     place = open_place(options, profile.name, chosen)
     try:
         with Secrets(profile).out_of_errors():

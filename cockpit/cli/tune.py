@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from cockpit.cli.flip import flip
 from cockpit.cli.load_options import flagged, named_profile
 from cockpit.cli.terminal import tell
+from cockpit.cli.trusting import require_trust
 from cockpit.hosts.reach import open_shell
 from cockpit.hosts.shell import Shell
 from cockpit.model.errors import EXIT_GOOD, ChangeRefused, CockpitError, HostError, UsageError
@@ -72,6 +73,7 @@ def _profile(options: Namespace) -> Profile:
     """The profile, its target replaced by --target. Raises UsageError, ProfileError."""
     try:
         profile = named_profile(options.profile)
+        require_trust(profile, options.profile, accepted=options.trust)
         if options.url:
             profile = replace(profile, plan=replace(profile.plan, url=checked_url(options.url)))
     except Wrong as error:

@@ -1,4 +1,8 @@
-"""Where profiles are found: the working directory, the user's own folder, and those that ship with cockpit."""
+"""Where profiles are found. A name means one that ships with cockpit, else one of the user's own folder.
+
+Profiles in the working directory are listed, and used only by their path: whoever fills that directory must not
+decide what a name means.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +54,7 @@ def own_folder() -> Path:
 
 
 def shipped_folder() -> Path | None:
-    """The profiles that came with cockpit: beside the package in a clone, else where a wheel puts its data."""
+    """Profiles that ship with cockpit: beside the package in a clone, else where a wheel puts its data."""
     clone = Path(__file__).resolve().parents[2]
     if (clone / "pyproject.toml").is_file() and (clone / "profiles").is_dir():
         return clone / "profiles"
@@ -59,16 +63,39 @@ def shipped_folder() -> Path | None:
 
 
 def find(name: str) -> Path | None:
-    """The profile of that name, as commands take it: here first, then the user's own, then those that ship."""
-    if not name or os.path.basename(name) != name:  # noqa: PTH119
-        return None
-    paths = (folder / f"{name}{SUFFIX}" for folder, _ in _folders())
-    return next((path for path in paths if os.path.isfile(path)), None)  # noqa: PTH113
+    """The profile of that name: the shipped one, else the user's own."""
+    return next(iter(_named(name)), None)
+
+
+def passed_over(name: str) -> list[Path]:
+    """Files of that name that `find` does not return, as paths that a command takes."""
+    if not _is_name(name):
+        return []
+    here = (f"./{name}", f"./{name}{SUFFIX}", f"./profiles/{name}{SUFFIX}")
+    local = [Path(path) for path in here if os.path.isfile(path)]  # noqa: PTH113
+    known = [path.resolve() for path in _named(name)[:1]]
+    return [path for path in (*_named(name)[1:], *local) if path.resolve() not in known]
 
 
 def names() -> list[str]:
     """All names that `find` knows."""
-    return sorted({path.stem for folder, _ in _folders() for path in _files(folder)})
+    return sorted({path.stem for folder in _named_folders() for path in _files(folder)})
+
+
+def _named(name: str) -> list[Path]:
+    if not _is_name(name):
+        return []
+    paths = (folder / f"{name}{SUFFIX}" for folder in _named_folders())
+    return [path for path in paths if os.path.isfile(path)]  # noqa: PTH113
+
+
+def _is_name(text: str) -> bool:
+    return bool(text) and os.path.basename(text) == text  # noqa: PTH119
+
+
+def _named_folders() -> list[Path]:
+    shipped = shipped_folder()
+    return [*([shipped] if shipped else []), own_folder()]
 
 
 def listed() -> list[Listed]:
@@ -83,20 +110,14 @@ def listed() -> list[Listed]:
     return sorted(found.values(), key=lambda one: (("here", "yours", "shipped").index(one.origin), one.name))
 
 
-def _folders() -> Iterator[tuple[Path, Origin]]:
-    yield Path("profiles"), "here"
-    yield own_folder(), "yours"
-    if shipped := shipped_folder():
-        yield shipped, "shipped"
-
-
 def _candidates() -> Iterator[tuple[Path, Origin]]:
     for path in _files(Path()):
         if _is_profile(path):
             yield path, "here"
-    for folder, origin in _folders():
-        for path in _files(folder):
-            yield path, origin
+    yield from ((path, "here") for path in _files(Path("profiles")))
+    yield from ((path, "yours") for path in _files(own_folder()))
+    if shipped := shipped_folder():
+        yield from ((path, "shipped") for path in _files(shipped))
 
 
 def _files(folder: Path) -> list[Path]:

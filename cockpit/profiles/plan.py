@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import base64
-import os
 import re
+from collections import Counter
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from cockpit.model.load import Expect, LoadPlan, PathList, Request, Stage, Tls
 from cockpit.model.units import parse_count, parse_duration
+from cockpit.profiles.files import FileRefused, NamedFiles
 from cockpit.profiles.sections import ExpectSection, Load, RequestSection, Rung, Target, TlsSection
 
 # A sanity run of a URL, when nobody says how long.
 DEFAULT_DURATION = 10.0
 _LONGEST = 7 * 86400.0
 SYSTEM_TLS = TlsSection()
+NAMED = NamedFiles()
 NO_BODY: dict[str, Any] = {"body": None, "binary": None}
 # A header's name and a method are made of these (RFC 9110, token).
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -36,9 +37,9 @@ def make_plan(
     load: Load,
     tls: TlsSection = SYSTEM_TLS,
     mix: tuple[RequestSection, ...] = (),
-    folder: Path = Path(),
+    files: NamedFiles = NAMED,
 ) -> LoadPlan:
-    """`folder` is what file names in the sections are relative to. Raises Wrong."""
+    """The plan that the sections describe; `files` reads the files that they name. Raises Wrong."""
     url = checked_url(target.url)
     requests = _count("load.requests", load.requests)
     duration = seconds_of("load.duration", load.duration)
@@ -48,10 +49,10 @@ def make_plan(
         url=url,
         method=load.method,
         headers=headers_of("load", load.headers.items(), load.auth),
-        **body_of("load", load.body, load.body_file, folder),
+        **body_of("load", load.body, load.body_file, files),
         expect=_expect("target.expect", target.expect),
-        mix=tuple(_request(url, one, folder) for one in mix),
-        paths=paths_of(target.urls, target.order, target.seed, folder) if target.urls else None,
+        mix=tuple(_request(url, one, files) for one in mix),
+        paths=paths_of(target.urls, target.order, target.seed, files) if target.urls else None,
         concurrency=load.concurrency,
         rate=load.rate,
         arrivals=load.arrivals,
@@ -66,9 +67,9 @@ def make_plan(
         tls=Tls(
             verify=tls.verify,
             sni=tls.sni,
-            ca=_file("tls.ca", tls.ca, folder),
-            cert=_file("tls.cert", tls.cert, folder),
-            key=_file("tls.key", tls.key, folder),
+            ca=_file("tls.ca", tls.ca, files),
+            cert=_file("tls.cert", tls.cert, files),
+            key=_file("tls.key", tls.key, files),
         ),
         connect_to=target.connect_to,
         unix=target.unix,
@@ -95,7 +96,7 @@ def check_plan(plan: LoadPlan) -> None:
     if not _TOKEN.fullmatch(plan.method):
         raise Wrong("load.method", f"found {plan.method!r}; allowed: one word, as GET or POST")
     names = [request.name for request in plan.mix]
-    twice = sorted({name for name in names if names.count(name) > 1})
+    twice = sorted(name for name, times in Counter(names).items() if times > 1)
     if twice:
         raise Wrong("request.name", f"found {twice[0]!r} twice; allowed: each name once")
     if plan.mix and plan.paths:
@@ -143,26 +144,26 @@ def headers_of(key: str, headers: Iterable[tuple[str, str]], auth: str | None) -
     return (*checked, ("Authorization", "Basic " + base64.b64encode(auth.encode()).decode()))
 
 
-def body_of(key: str, body: str | None, file: str | None, folder: Path) -> dict[str, Any]:
+def body_of(key: str, body: str | None, file: str | None, files: NamedFiles) -> dict[str, Any]:
     """`body` and `binary` of a plan or a request: the body given, or that of the file, byte for byte. Raises Wrong."""
     if file is None:
         return {"body": body, "binary": None}
     if body is not None:
         raise Wrong(key, "found body and body_file; allowed: one of the two")
-    raw = _bytes(f"{key}.body_file", folder / file)
+    raw = _bytes(f"{key}.body_file", file, files)
     try:
         return {"body": raw.decode("utf-8"), "binary": None}
     except UnicodeDecodeError:
         return {"body": None, "binary": raw}
 
 
-def paths_of(urls: str, order: Any, seed: int, folder: Path) -> PathList:
+def paths_of(urls: str, order: Any, seed: int, files: NamedFiles) -> PathList:
     """A pattern holds `{`; anything else names a file with a path a line. Raises Wrong."""
     if "{" in urls:
         if not urls.startswith("/") or set("{}") & set(_RANGE.sub("", urls)):
             raise Wrong("target.urls", f"found {urls!r}; allowed: a pattern as /img/{{001..200}}.jpg, or a file's name")
         return PathList(pattern=urls, order=order, seed=seed)
-    lines = [line.strip() for line in _text("target.urls", folder / urls).splitlines()]
+    lines = [line.strip() for line in _text("target.urls", urls, files).splitlines()]
     listed = tuple(_path(line) for line in lines if line and not line.startswith("#"))
     if not listed:
         raise Wrong("target.urls", f"{urls}: holds no path; allowed: one a line, as /img/1.jpg")
@@ -177,9 +178,9 @@ def _path(line: str) -> str:
     return path
 
 
-def _request(url: str, one: RequestSection, folder: Path) -> Request:
+def _request(url: str, one: RequestSection, files: NamedFiles) -> Request:
     key = f"request {one.name}"
-    body = body_of(key, one.body, one.body_file, folder)
+    body = body_of(key, one.body, one.body_file, files)
     return Request(
         name=one.name,
         url=checked_url(urljoin(url, one.path)) if one.path else url,
@@ -218,30 +219,25 @@ def _stage(rung: Rung) -> Stage:
     return Stage(duration=seconds, concurrency=rung.concurrency, rate=rung.rate)
 
 
-def _file(key: str, name: str, folder: Path) -> str:
-    if not name:
-        return ""
-    path = folder / name
-    # Whatever keeps it from being looked at (a name too long, one with a NUL), os.path says no and pathlib may raise.
-    if not os.path.isfile(path):  # noqa: PTH113
-        raise Wrong(key, f"{path}: no such file")
-    return str(path)
-
-
-def _text(key: str, path: Path) -> str:
+def _file(key: str, name: str, files: NamedFiles) -> str:
     try:
-        return _bytes(key, path).decode("utf-8")
+        return files.existing(name) if name else ""
+    except FileRefused as error:
+        raise Wrong(key, str(error)) from None
+
+
+def _text(key: str, name: str, files: NamedFiles) -> str:
+    try:
+        return _bytes(key, name, files).decode("utf-8")
     except UnicodeDecodeError:
-        raise Wrong(key, f"{path}: is not UTF-8 text") from None
+        raise Wrong(key, f"{name}: is not UTF-8 text") from None
 
 
-def _bytes(key: str, path: Path) -> bytes:
+def _bytes(key: str, name: str, files: NamedFiles) -> bytes:
     try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        raise Wrong(key, f"{path}: no such file") from None
-    except OSError as error:
-        raise Wrong(key, f"{path}: cannot be read: {error.strerror}") from None
+        return files.read(name)
+    except FileRefused as error:
+        raise Wrong(key, str(error)) from None
 
 
 def _count(key: str, value: Any) -> int | None:

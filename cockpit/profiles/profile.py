@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import msgspec
@@ -12,16 +12,27 @@ from cockpit.model.hosts import HostConfig
 from cockpit.model.knobs import Knob, ServerAction
 from cockpit.model.load import LoadPlan
 from cockpit.model.study import Study
+from cockpit.profiles.files import NamedFiles
 from cockpit.profiles.knobs import to_knob
-from cockpit.profiles.plan import Wrong, make_plan, seconds_of
+from cockpit.profiles.plan import NAMED, Wrong, make_plan, seconds_of
 from cockpit.profiles.sections import Host, ProfileFile
 from cockpit.profiles.study import to_study
+
+
+class Source(msgspec.Struct, frozen=True):
+    """The file that a profile was read from. `digest` covers its content and that of `files`, the local files that it
+    names."""
+
+    path: str
+    digest: str
+    files: tuple[str, ...] = ()
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """`name` is the file's, without its ending. `thresholds` and `abort_on` are expressions, not yet parsed; the rest
     of what `check` needs is as in its section, `cap` in seconds. `short_study`
-    is the study in its short form; the same as `study` where the file has none."""
+    is the study in its short form; the same as `study` where the file has none. `source` is None for a profile that was
+    not read from a file."""
 
     name: str
     question: str = ""
@@ -36,10 +47,11 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     cap: float | None = None
     study: Study | None = None
     short_study: Study | None = None
+    source: Source | None = None
 
 
-def to_profile(name: str, file: ProfileFile, folder: Path = Path()) -> Profile:
-    """`folder` is what file names in the profile are relative to. Raises Wrong."""
+def to_profile(name: str, file: ProfileFile, files: NamedFiles = NAMED) -> Profile:
+    """The profile that the sections describe; `files` reads the files that they name. Raises Wrong."""
     _names_once("host", [host.name for host in file.host])
     _names_once("knob", [knob.name for knob in file.knob])
     _names_once("action", [action.name for action in file.action])
@@ -54,11 +66,11 @@ def to_profile(name: str, file: ProfileFile, folder: Path = Path()) -> Profile:
             raise Wrong(f"{key}.host", f"found {named!r}; allowed: a [[host]] of this file ({allowed})")
     knobs = tuple(to_knob(knob, hosts[knob.host]) for knob in file.knob)
     _check_actions(knobs, file)
-    study = to_study(file, knobs, folder) if file.study else None
+    study = to_study(file, knobs, files) if file.study else None
     return Profile(
         name=name,
         question=file.question.strip(),
-        plan=make_plan(file.target, file.load, file.tls, file.request, folder),
+        plan=make_plan(file.target, file.load, file.tls, file.request, files),
         hosts=tuple(msgspec.convert(msgspec.to_builtins(host), HostConfig) for host in file.host),
         knobs=knobs,
         actions=tuple(msgspec.convert(msgspec.to_builtins(action), ServerAction) for action in file.action),
@@ -68,7 +80,7 @@ def to_profile(name: str, file: ProfileFile, folder: Path = Path()) -> Profile:
         steady=file.check.steady,
         cap=seconds_of("check.cap", file.check.cap),
         study=study,
-        short_study=to_study(file, knobs, folder, short=True) if file.study else None,
+        short_study=to_study(file, knobs, files, short=True) if file.study else None,
     )
 
 
@@ -107,6 +119,6 @@ def _askable(url: str) -> bool:
 
 
 def _names_once(key: str, names: list[str]) -> None:
-    twice = sorted({name for name in names if names.count(name) > 1})
+    twice = sorted(name for name, times in Counter(names).items() if times > 1)
     if twice:
         raise Wrong(f"{key}.name", f"found {twice[0]!r} twice; allowed: each name once")

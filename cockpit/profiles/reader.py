@@ -2,24 +2,39 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 import msgspec
+from msgspec.structs import replace
 
+from cockpit.files import read_bounded
 from cockpit.model.errors import NoProfile, ProfileError
+from cockpit.profiles.files import MOST_PROFILE, FolderFiles
 from cockpit.profiles.plan import Wrong
-from cockpit.profiles.profile import Profile, to_profile
+from cockpit.profiles.profile import Profile, Source, to_profile
 from cockpit.profiles.section import Section
 from cockpit.profiles.sections import ProfileFile
 
 _AT = re.compile(r"(?P<problem>.*?)(?: - at `(?P<path>\$.*)`)?", re.DOTALL)
 _NAMED = re.compile(r"Object (contains unknown|missing required) field `(.*)`")
 _STEP = re.compile(r"\.([A-Za-z0-9_-]+)|\[(\d+)\]|\[(\.\.\.)\]")
+
+# A piece of TOML; those of a key are names, text and blanks, with dots between them.
+_TOKEN = re.compile(
+    r"""
+    "{3}(?:\\.|[^\\])*?"{3} | '{3}.*?'{3} | \#[^\n]*
+    | (?P<of_key> "(?:\\.|[^"\\\n])*" | '[^'\n]*' | [\w-]+ | [ \t]+ )
+    | .
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_MOST_PARTS = 50
 
 # So many keys are named where none is near the one that was found.
 _MOST_SHOWN = 10
@@ -37,24 +52,55 @@ _TYPES = {
 def read_profile(path: Path) -> Profile:
     """Raises ProfileError."""
     try:
-        text = path.read_text(encoding="utf-8")
+        content = read_bounded(path, MOST_PROFILE)
+        text = content.decode("utf-8")
     except FileNotFoundError:
         raise NoProfile(f"{path}: no such profile") from None
     except OSError as error:
         raise ProfileError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise ProfileError(f"{path}: is not UTF-8 text; a profile is a TOML file") from None
-    return parse_profile(text, path.stem, str(path), path.parent)
+    files = FolderFiles(path.parent)
+    profile = _parsed(text, path.stem, str(path), files)
+    source = Source(str(path.absolute()), digest_of(content, files.digests), tuple(sorted(files.digests)))
+    return replace(profile, source=source)
+
+
+def digest_of(content: bytes, files: Mapping[str, str]) -> str:
+    """The hash of a profile: of its content, and of each local file that it names (name to SHA-256)."""
+    whole = (hashlib.sha256(content).hexdigest(), sorted(files.items()))
+    return hashlib.sha256(msgspec.json.encode(whole)).hexdigest()
 
 
 def parse_profile(text: str, name: str, file: str, folder: Path = Path()) -> Profile:
     """`file` is the name to say in errors, `folder` what file names are relative to. Raises ProfileError."""
+    return _parsed(text, name, file, FolderFiles(folder))
+
+
+def _check_keys(text: str) -> None:
+    """Raise ValueError for a key of too many parts: tomllib needs memory and time of the square of their number."""
+    parts = 0
+    for token in _TOKEN.finditer(text):
+        if token[0] == ".":
+            parts += 1
+        elif token.lastgroup != "of_key":
+            parts = 0
+        if parts > _MOST_PARTS:
+            line = text.count("\n", 0, token.start()) + 1
+            raise ValueError(f"a key of more than {_MOST_PARTS} parts (at line {line})")
+
+
+def _parsed(text: str, name: str, file: str, files: FolderFiles) -> Profile:
     try:
+        _check_keys(text)
         data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:
+        # Of tomllib, and of int() for a number of thousands of digits.
         raise ProfileError(f"{file}: is not TOML: {error}") from None
+    except RecursionError:
+        raise ProfileError(f"{file}: lists or tables are nested too deeply; a profile needs 4 levels") from None
     try:
-        return to_profile(name, msgspec.convert(data, ProfileFile), folder)
+        return to_profile(name, msgspec.convert(data, ProfileFile), files)
     except msgspec.ValidationError as error:
         raise ProfileError(f"{file}: {_explain(str(error), data)}") from None
     except Wrong as error:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -14,6 +14,7 @@ from cockpit.model.figures import is_figure, is_host_figure
 from cockpit.model.knobs import Knob
 from cockpit.model.load import LoadPlan
 from cockpit.model.study import Arm, Look, Pass, Settle, Study
+from cockpit.profiles.files import NamedFiles
 from cockpit.profiles.plan import Wrong, checked_url, make_plan, seconds_of
 from cockpit.profiles.sections import Load, ProfileFile
 from cockpit.profiles.study_sections import SettleSection, ShortSection, StudySection
@@ -23,11 +24,11 @@ _OF_LOAD = ("requests", "duration", "rate", "concurrency", "warmup")
 _ENDS = ("requests", "duration")
 
 
-def to_study(file: ProfileFile, knobs: Sequence[Knob], folder: Path, *, short: bool = False) -> Study:
-    """The study of a file that has one. `folder` is what file names in it are relative to. Raises Wrong."""
+def to_study(file: ProfileFile, knobs: Sequence[Knob], files: NamedFiles, *, short: bool = False) -> Study:
+    """The study of a file that has one. `files` reads the files that it names. Raises Wrong."""
     section = file.study or StudySection()
     instead = (section.short or _NOTHING) if short else _NOTHING
-    plan = make_plan(file.target, _load(file.load, instead), file.tls, file.request, folder)
+    plan = make_plan(file.target, _load(file.load, instead), file.tls, file.request, files)
     chosen = _merged(section, instead)
     study = Study(
         plan=plan,
@@ -210,6 +211,6 @@ def _known(key: str, name: str, names: Iterable[str], what: str) -> None:
 
 
 def _once(key: str, names: list[str]) -> None:
-    twice = sorted({name for name in names if names.count(name) > 1})
+    twice = sorted(name for name, times in Counter(names).items() if times > 1)
     if twice:
         raise Wrong(key, f"found {twice[0]!r} twice; allowed: each name once")

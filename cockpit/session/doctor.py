@@ -1,15 +1,16 @@
 """Examines a profile before it is used: this machine, the target, each host, what can be read and changed there.
 
 Nothing is changed anywhere: one request goes to the target and to each status page, the probe reads twice, commands
-that test a configuration are run, and values are read.
+that test a configuration are run, and values are read. `Scope` says how much of that is done.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
+from enum import Enum, auto
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -20,6 +21,7 @@ from cockpit.load.preflight import preflight
 from cockpit.load.protocol import assignments, most_connections
 from cockpit.model.errors import CockpitError
 from cockpit.model.fold_load import load_words
+from cockpit.model.knobs import ServerAction
 from cockpit.model.load import url_without_password
 from cockpit.profiles.profile import Profile
 from cockpit.session.doctor_host import examine_host
@@ -29,24 +31,37 @@ from cockpit.session.secrets import Secrets
 MACHINE, TARGET = "this machine", "target"
 
 
-async def examine(profile: Profile, ssh_config: Path | None = None) -> AsyncIterator[Finding]:
+class Scope(Enum):
+    """What an examination may do. `NO_COMMANDS` runs no command of the profile; `NO_HOSTS` contacts none of its hosts
+    either, reads none of its files, and sends the target a request over the network only."""
+
+    ALL = auto()
+    NO_COMMANDS = auto()
+    NO_HOSTS = auto()
+
+
+async def examine(profile: Profile, ssh_config: Path | None = None, scope: Scope = Scope.ALL) -> AsyncIterator[Finding]:
     """Findings as they come, hosts in the order of the profile; all hosts are examined concurrently.
 
     The profile's secrets are replaced in them: a server's error may quote what it was sent."""
     secrets = Secrets(profile)
-    async with aclosing(_findings(profile, ssh_config)) as findings:
+    async with aclosing(_findings(profile, ssh_config, scope)) as findings:
         async for finding in findings:
             yield replace(finding, text=secrets.text(finding.text), todo=secrets.text(finding.todo))
 
 
-async def _findings(profile: Profile, ssh_config: Path | None) -> AsyncGenerator[Finding, None]:
-    hosts = [asyncio.create_task(examine_host(profile, host, ssh_config)) for host in profile.hosts]
+async def _findings(profile: Profile, ssh_config: Path | None, scope: Scope) -> AsyncGenerator[Finding, None]:
+    checked = _WITHIN[scope](profile)
+    hosts = [asyncio.create_task(examine_host(checked, host, ssh_config)) for host in checked.hosts]
     try:
         yield good("profile", _what_it_is(profile))
         for finding in machine(profile):
             yield finding
-        async for finding in target(profile):
-            yield finding
+        if scope is Scope.NO_HOSTS and not _is_plain(profile):
+            yield note(TARGET, "no request was sent: the profile is not trusted and names a local file or socket")
+        else:
+            async for finding in target(profile):
+                yield finding
         for host in hosts:
             for finding in await host:
                 yield finding
@@ -54,6 +69,30 @@ async def _findings(profile: Profile, ssh_config: Path | None) -> AsyncGenerator
         for host in hosts:
             host.cancel()
         await asyncio.gather(*hosts, return_exceptions=True)
+
+
+def _is_plain(profile: Profile) -> bool:
+    return not profile.plan.unix and not (profile.source and profile.source.files)
+
+
+def _without_hosts(profile: Profile) -> Profile:
+    return replace(profile, hosts=(), knobs=(), actions=())
+
+
+def _without_commands(profile: Profile) -> Profile:
+    """Knobs whose value only a command tells are left out; of other commands it is checked whether they exist, as it is
+    of an action's."""
+    tests = [(knob, command) for knob in profile.knobs for command in (knob.test, knob.reload) if command]
+    commands = tuple(ServerAction(name=knob.name, host=knob.host, command=command) for knob, command in tests)
+    knobs = tuple(replace(knob, test="", reload="") for knob in profile.knobs if knob.kind not in ("command", "choice"))
+    return replace(profile, knobs=knobs, actions=(*profile.actions, *commands))
+
+
+_WITHIN: dict[Scope, Callable[[Profile], Profile]] = {
+    Scope.ALL: lambda profile: profile,
+    Scope.NO_COMMANDS: _without_commands,
+    Scope.NO_HOSTS: _without_hosts,
+}
 
 
 def _what_it_is(profile: Profile) -> str:

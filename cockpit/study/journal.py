@@ -5,13 +5,19 @@ It is written before the first change and replaced in one step, so that whoever 
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
+import hmac
 import os
+import secrets
+import tempfile
 from pathlib import Path
 
 import msgspec
+import platformdirs
 
+from cockpit.files import read_bounded
 from cockpit.model.errors import UsageError
 from cockpit.model.hosts import HostConfig
 from cockpit.model.knobs import Knob, ServerAction
@@ -19,6 +25,8 @@ from cockpit.model.knobs import Knob, ServerAction
 FILE = "study.json"
 LOCK = "lock"
 _VERSION = 1
+_MOST = 16 << 20  # bytes
+_KEY_BYTES = 32
 
 
 class Journal(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,29 +47,69 @@ class Journal(msgspec.Struct, frozen=True, kw_only=True):
     ssh_config: str = ""
 
 
+class _Sealed(msgspec.Struct, frozen=True):
+    """The file: `seal`, a keyed hash of the journal, proves that this user's cockpit wrote it."""
+
+    journal: Journal
+    seal: str
+
+
 def read_journal(folder: Path) -> Journal | None:
     """The journal of a study's folder; None where there is none. Raises UsageError for one that does not read."""
     path = folder / FILE
     try:
-        found = msgspec.json.decode(path.read_bytes(), type=Journal)
+        found = msgspec.json.decode(read_bounded(path, _MOST), type=_Sealed)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise UsageError(f"{path}: is no study's journal: {error}") from None
-    if found.version != _VERSION:
-        raise UsageError(f"{path}: was written by another cockpit (journal {found.version})")
-    return found
+    if found.journal.version != _VERSION:
+        raise UsageError(f"{path}: was written by another cockpit (journal {found.journal.version})")
+    if found.journal.touched and not hmac.compare_digest(found.seal.encode(), _seal(found.journal).encode()):
+        # Its commands would run on hosts: a folder that came with an archive or a clone must not bring them.
+        raise UsageError(
+            f"{path}: was not written by this user's cockpit here, so its settings are not put back; delete it, and "
+            "check the settings with: cockpit tune PROFILE history"
+        )
+    return found.journal
+
+
+def _seal(journal: Journal) -> str:
+    """A keyed hash of all that the journal says. Raises UsageError if the key cannot be read or made."""
+    return hmac.new(_key(), msgspec.json.encode(journal), "sha256").hexdigest()
+
+
+def _key() -> bytes:
+    """This user's random key in the state directory, made when it is first needed."""
+    path = platformdirs.user_state_path("cockpit") / "journal.key"
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not path.exists():
+            with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".journal.") as beside:
+                beside.write(secrets.token_bytes(_KEY_BYTES))
+                beside.flush()
+                os.fsync(beside.fileno())
+                # Whoever comes second takes the first one's key.
+                with contextlib.suppress(FileExistsError):
+                    os.link(beside.name, path)
+        key = read_bounded(path, _KEY_BYTES)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be used: {error.strerror}") from None
+    if len(key) != _KEY_BYTES:
+        raise UsageError(f"{path}: is damaged; delete it")
+    return key
 
 
 def write_journal(folder: Path, journal: Journal) -> None:
     """Puts the journal in the place of the one before, on the disk when this returns. Raises UsageError."""
     path, beside = folder / FILE, folder / f"{FILE}.part"
+    sealed = _Sealed(journal, _seal(journal))
     try:
         descriptor = os.open(beside, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "wb") as file:
-            file.write(msgspec.json.format(msgspec.json.encode(journal), indent=2) + b"\n")
+            file.write(msgspec.json.format(msgspec.json.encode(sealed), indent=2) + b"\n")
             file.flush()
             os.fsync(file.fileno())
         beside.replace(path)

@@ -118,7 +118,16 @@ async def _with_demo(size: tuple[int, int], options: Sequence[str]) -> tuple[flo
     async with DemoWorld() as world:
         profile = Path(world.directory) / "bench.toml"
         profile.write_text(world.profile_toml())
-        command = [*COCKPIT, "run", str(profile), "--ssh-config", str(world.ssh_config), "-z", f"{SECONDS + 10}s"]
+        command = [
+            *COCKPIT,
+            "run",
+            "--trust",
+            str(profile),
+            "--ssh-config",
+            str(world.ssh_config),
+            "-z",
+            f"{SECONDS + 10}s",
+        ]
         with on_terminal([*command, "--no-record", *options], size) as opened:
             found = await asyncio.to_thread(_watched, opened)
             opened.type(b"\x03")

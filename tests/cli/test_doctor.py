@@ -51,7 +51,7 @@ def test_a_url_that_answers_is_all_well(url: str) -> None:
 def test_what_is_wrong_is_a_line_on_stdout_and_the_exit_code(tmp_path: Path, text: str, code: int, said: str) -> None:
     profile = tmp_path / "p.toml"
     profile.write_text(text)
-    done = cockpit("doctor", profile)
+    done = cockpit("doctor", "--trust", profile)
     assert done.returncode == code, done.stderr
     assert said in done.stdout
     assert "to mend" in done.stdout
@@ -61,7 +61,7 @@ def test_what_is_wrong_is_a_line_on_stdout_and_the_exit_code(tmp_path: Path, tex
 def test_a_load_that_this_machine_cannot_send_is_found(url: str, tmp_path: Path) -> None:
     profile = tmp_path / "p.toml"
     profile.write_text(f'[target]\nurl = "{url}"\n[load]\nconcurrency = 50000000\n')
-    done = cockpit("doctor", profile)
+    done = cockpit("doctor", "--trust", profile)
     assert done.returncode == 2
     assert "WRONG  this machine    50000000 connections need" in done.stdout
 
@@ -69,7 +69,7 @@ def test_a_load_that_this_machine_cannot_send_is_found(url: str, tmp_path: Path)
 def test_ports_that_run_out_are_worth_a_note(url: str, tmp_path: Path) -> None:
     profile = tmp_path / "p.toml"
     profile.write_text(f'[target]\nurl = "{url}"\n[load]\nrequests = 1000000\nkeepalive = false\n')
-    done = cockpit("doctor", profile)
+    done = cockpit("doctor", "--trust", profile)
     assert done.returncode == 0
     assert "note   this machine    1000000 new connections from" in done.stdout
     assert done.stdout.splitlines()[-1] == "nothing to mend, 1 to know"
@@ -113,7 +113,7 @@ def test_a_host_is_examined_whole_and_left_as_it_was(url: str, tmp_path: Path) -
     test.chmod(0o755)
     profile = profile_of(tmp_path, url, HOST.format(folder=tmp_path))
     before = digests(tmp_path)
-    done = cockpit("doctor", profile)
+    done = cockpit("doctor", "--trust", profile)
     assert done.returncode == 2, done.stderr
     for said in (
         "ok     here            this machine as ",
@@ -149,7 +149,7 @@ def test_a_file_that_cannot_be_written_is_found(url: str, tmp_path: Path) -> Non
     knob = (
         f'[[host]]\nname = "here"\n[[knob]]\nname = "K"\nhost = "here"\nkind = "keyvalue"\nfile = "{file}"\nkey = "K"\n'
     )
-    command = [sys.executable, "-m", "cockpit", "doctor", str(profile_of(tmp_path, url, knob))]
+    command = [sys.executable, "-m", "cockpit", "doctor", "--trust", str(profile_of(tmp_path, url, knob))]
     if os.geteuid() == 0:
         command = ["unshare", "--mount", "sh", "-c", READ_ONLY, "sh", str(folder), *command]
     else:
@@ -173,7 +173,7 @@ async def test_the_demos_own_profile_is_all_well_over_ssh(tmp_path: Path) -> Non
     async with DemoWorld() as world:
         profile = tmp_path / "demo.toml"
         profile.write_text(world.profile_toml())
-        done = await asyncio.to_thread(cockpit, "doctor", profile, "--ssh-config", world.ssh_config)
+        done = await asyncio.to_thread(cockpit, "doctor", "--trust", profile, "--ssh-config", world.ssh_config)
         assert done.returncode == 0, done.stdout + done.stderr
         assert "ssh demo as " in done.stdout
         assert "processes 'demo-http-" in done.stdout
@@ -181,7 +181,7 @@ async def test_the_demos_own_profile_is_all_well_over_ssh(tmp_path: Path) -> Non
         assert "passes" in done.stdout
         closed = tmp_path / "closed"
         closed.write_text("Host demo\n  HostName 127.0.0.1\n  Port 1\n  UserKnownHostsFile /dev/null\n")
-        lost = await asyncio.to_thread(cockpit, "doctor", profile, "--ssh-config", closed)
+        lost = await asyncio.to_thread(cockpit, "doctor", "--trust", profile, "--ssh-config", closed)
         assert lost.returncode == 3
         assert "does `ssh demo` work?" in lost.stdout
 
@@ -235,5 +235,5 @@ def test_a_profile_that_is_not_there_is_looked_for_elsewhere_not_mended() -> Non
     done = cockpit("doctor", "spare-server")
     assert done.returncode == 2
     assert "did you mean spare-servers?" in done.stdout
-    assert "they are looked for in profiles/, in " in done.stdout
+    assert "or the name of a shipped profile or of one in " in done.stdout
     assert "schema" not in done.stdout

@@ -65,17 +65,17 @@ def profile(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 def test_what_is_asked_for_wrongly(profile: Path, arguments: tuple[str, ...], said: str) -> None:
-    done = cockpit("tune", str(profile), "abab", *arguments)
+    done = cockpit("tune", "--trust", str(profile), "abab", *arguments)
     assert done.returncode == 2 and said in done.stderr and len(done.stderr.splitlines()) == 1
 
 
 def test_what_the_host_has_already_is_refused(profile: Path) -> None:
-    done = cockpit("tune", str(profile), "abab", "Level=5")
+    done = cockpit("tune", "--trust", str(profile), "abab", "Level=5")
     assert done.returncode == 5 and "the host has these values already" in done.stderr
 
 
 def test_an_interruption_leaves_the_values_of_before(profile: Path, tmp_path: Path) -> None:
-    command = (*COCKPIT, "tune", str(profile), "abab", "Level=7", "--seconds", "60s")
+    command = (*COCKPIT, "tune", "--trust", str(profile), "abab", "Level=7", "--seconds", "60s")
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         line = process.stderr.readline()

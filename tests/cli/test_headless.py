@@ -89,7 +89,7 @@ def test_this_machine_is_watched_without_ssh(url: str, tmp_path: Path) -> None:
     profile.write_text(
         f'[target]\nurl = "{url}"\n[load]\nduration = "2s"\n[[host]]\nname = "here"\nprocesses = "python*"\n'
     )
-    done = cockpit("run", profile, "--json")
+    done = cockpit("run", "--trust", profile, "--json")
     assert done.returncode == 0, done.stderr
     here = json.loads(done.stdout)["hosts"]["here"]
     assert 0 <= here["cpu.idle"] < 100

@@ -39,7 +39,7 @@ async def run(url: str, sshd: Sshd, tmp_path: Path) -> tuple[int, str]:
     """Exit code and stderr of a short run that watches the host."""
     profile = tmp_path / "p.toml"
     profile.write_text(f'[target]\nurl = "{url}"\n[load]\nrequests = 50\n[[host]]\nname = "web1"\nssh = "web"\n')
-    command = (sys.executable, "-m", "cockpit", "run", profile, "--no-tui", "--ssh-config", sshd.ssh_config)
+    command = (sys.executable, "-m", "cockpit", "run", "--trust", profile, "--no-tui", "--ssh-config", sshd.ssh_config)
     environment = {**os.environ, "HOME": str(tmp_path), "SSH_AUTH_SOCK": ""}
     process = await asyncio.create_subprocess_exec(
         *map(str, command), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, env=environment

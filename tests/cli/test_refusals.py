@@ -29,7 +29,10 @@ def url() -> Iterator[str]:
         (("run", NOWHERE, "-c", "-3"), "must be more than 0; see cockpit run --help"),
         (("run", NOWHERE, "--conc", "3"), "unrecognized arguments: --conc 3; see cockpit run --help"),
         (("run", NOWHERE, "--seed", "-1"), "must be a whole number, 0 or more"),
-        (("run", "127.0.0.1:8080/"), "no such profile; a URL begins with http://; profiles here: "),
+        (
+            ("run", "127.0.0.1:8080/"),
+            "no such profile; a URL begins with http://; a file needs a path (./x.toml); known profiles: ",
+        ),
         (("run", ""), "'': no such profile"),
         (("run", "spare-server"), "no such profile; a URL begins with http://; did you mean spare-servers?"),
         (("rnu", NOWHERE), "invalid choice: 'rnu'; did you mean run?; see cockpit --help"),
@@ -83,7 +86,7 @@ def test_flags_about_a_request_are_refused_where_a_profile_has_several(flag: str
 def test_no_password_is_echoed(url: str) -> None:
     done = cockpit("run", url)
     assert done.returncode == 2
-    assert "me" not in done.stderr.partition("profiles here")[0].replace("name", "")
+    assert "me" not in done.stderr.partition("a URL begins")[0].replace("name", "")
     assert "ses" not in done.stderr
 
 

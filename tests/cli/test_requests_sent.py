@@ -97,7 +97,7 @@ def test_a_body_that_is_no_text_is_sent_byte_for_byte_and_recorded_as_a_digest(
         "-D": ("run", url, "-n", "3", "-D", tmp_path / "body", "--no-tui", "--record", recording),
         "ab": ("ab", "-q", "-n", "3", "-p", tmp_path / "body", url),
     }
-    done = cockpit(*commands.get(way, ("run", profile, "--no-tui", "--record", recording)))
+    done = cockpit(*commands.get(way, ("run", "--trust", profile, "--no-tui", "--record", recording)))
     assert done.returncode == 0, done.stderr
     assert [dict(headers)[":body"] for _, headers in seen if dict(headers)[":body"]] == [raw.decode("latin-1")] * 3
     if way != "ab":

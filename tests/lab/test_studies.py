@@ -22,7 +22,7 @@ def study(lab: Lab, folder: Path, name: str, short: str) -> dict[str, Any]:
     text = (REPOSITORY / "profiles" / f"{name}.toml").read_text().partition("[study.short]")[0]
     profile = folder / f"{name}.toml"
     profile.write_text(f"{text}[study.short]\n{short}\n")
-    command = [sys.executable, "-m", "cockpit", "study", str(profile), "--short", "--json"]
+    command = [sys.executable, "-m", "cockpit", "study", "--trust", str(profile), "--short", "--json"]
     command += ["--ssh-config", str(lab.ssh_config), "-o", str(folder / "out")]
     done = subprocess.run(
         on_generator_cpu(command), capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=LONGEST

@@ -151,7 +151,7 @@ async def tune(web1: Host, folder: Path, *words: str, knobs: str = "") -> asynci
     profile = folder / "p.toml"
     head, sign, others = PROFILE.format(url=web1.url, conf=CONF).partition("[[knob]]")
     profile.write_text(head + (knobs or sign + others))
-    command = (sys.executable, "-m", "cockpit", "tune", profile, *words, "--ssh-config", web1.ssh_config)
+    command = (sys.executable, "-m", "cockpit", "tune", "--trust", profile, *words, "--ssh-config", web1.ssh_config)
     return await asyncio.create_subprocess_exec(
         *map(str, command),
         stdin=asyncio.subprocess.PIPE,

@@ -27,7 +27,7 @@ def record(lab: Lab, file: Path, *options: str) -> dict[str, Any]:
     """
     lab.web1.ssh(SWITCH_ON)
     command = [
-        *(sys.executable, "-m", "cockpit", "run", str(PROFILE), "--no-tui", "--json", "--record", str(file)),
+        *(sys.executable, "-m", "cockpit", "run", "--trust", str(PROFILE), "--no-tui", "--json", "--record", str(file)),
         *("--ssh-config", str(lab.ssh_config), "--connect-to", f"{lab.web1.address}:80"),
         *("--cpus", str(generator_cpu()), *options),
     ]

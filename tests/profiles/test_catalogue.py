@@ -50,11 +50,17 @@ def test_a_shipped_profile_is_not_listed_twice_from_the_clone(monkeypatch: pytes
     assert len(names) == len(set(names))
 
 
-def test_a_name_is_found_here_first(elsewhere: Path) -> None:
+def test_a_name_means_the_shipped_profile_then_the_users_own_and_never_a_local_file(elsewhere: Path) -> None:
     shipped = catalogue.find("mpm")
     assert shipped is not None and shipped.is_file()
-    (elsewhere / "profiles" / "mpm.toml").write_text(GOOD)
-    assert catalogue.find("mpm") == Path("profiles/mpm.toml")
+    own = catalogue.own_folder()
+    own.mkdir(parents=True)
+    for path in (elsewhere / "profiles" / "mpm.toml", elsewhere / "mpm.toml", elsewhere / "mpm", own / "mpm.toml"):
+        path.write_text(GOOD)
+    assert catalogue.find("mpm") == shipped
+    assert catalogue.passed_over("mpm") == [own / "mpm.toml", *map(Path, ("mpm", "mpm.toml", "profiles/mpm.toml"))]
+    (own / "team.toml").write_text(GOOD)
+    assert catalogue.find("team") == own / "team.toml"
     assert catalogue.find("../work/profiles/mpm") is None
     assert catalogue.find("") is None and catalogue.find("none") is None
     assert {"mpm", "atime"} <= set(catalogue.names())

@@ -1,5 +1,9 @@
 """What is wrong in a profile is one line: file, key, what was found, what is allowed."""
 
+import re
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -124,3 +128,41 @@ def test_bad_loads(text: str, said: str) -> None:
     with pytest.raises(ProfileError) as caught:
         parse_profile(text, "x", "x.toml")
     assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a = " + "[" * 100_000, "nested too deeply"),
+        ("a = " + "{a = " * 100_000, "nested too deeply"),
+        ("a" + ".a" * 100_000 + " = 1", "a key of more than 50 parts (at line 1)"),
+        ("\n[a" + " . 'a'" * 100_000 + "]", "a key of more than 50 parts (at line 2)"),
+        ('x = """\\""""""\n' + "a." * 100_000 + 'a = 1\ny = """x"""', "a key of more than 50 parts (at line 2)"),
+        ("a = 1" + "0" * 10_000, "is not TOML: Exceeds the limit"),
+        ("# " + "x" * (1 << 20), "is larger than 1 MiB"),
+    ],
+    ids=["lists", "tables", "dotted key", "header", "behind a string", "digits", "size"],
+)
+def test_a_file_made_to_exhaust_the_reader_is_one_line(tmp_path: Path, text: str, said: str) -> None:
+    file = tmp_path / "p.toml"
+    file.write_text(text)
+    with memory_limited(), pytest.raises(ProfileError, match=re.escape(said)) as caught:
+        read_profile(file)
+    assert "\n" not in str(caught.value)
+
+
+@contextmanager
+def memory_limited() -> Iterator[None]:
+    """At most 512 MiB of address space more than now."""
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + (512 << 20), before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+def test_dots_in_text_are_no_key() -> None:
+    text = TARGET + "[[request]]\nname = 'a'\nbody = '''\n" + "a." * 1000 + "'''\n# " + "a." * 1000
+    assert parse_profile(text, "x", "x").plan.mix[0].body == "a." * 1000

@@ -58,7 +58,7 @@ class Studied:
 
     async def start(self, *flags: str) -> asyncio.subprocess.Process:
         return await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "cockpit", "study", str(self.profile), "--short", "--no-tui"),
+            *(sys.executable, "-m", "cockpit", "study", "--trust", str(self.profile), "--short", "--no-tui"),
             *("--ssh-config", str(self.world.ssh_config), "-o", str(self.folder), *flags),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,

@@ -15,6 +15,7 @@ from cockpit.study.journal import FolderLock, Journal, read_journal, write_journ
 from tests.study.sessions import STUDY
 
 OTHER = replace(STUDY, repeats=9)
+JOURNAL = Journal(name="mpm", fingerprint=STUDY.fingerprint, originals={"K": "5"})
 
 
 @pytest.fixture(autouse=True)
@@ -110,3 +111,20 @@ def test_a_recording_with_nothing_in_it_is_left_out(capsys: pytest.CaptureFixtur
     RecordingWriter(Path("out/1.cockpit")).close()
     assert sessions_of(Path("out")) == []
     assert "left out: out/1.cockpit: holds no events" in capsys.readouterr().err
+
+
+def test_a_journal_that_somebody_else_wrote_or_edited_is_not_carried_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "theirs"))
+    write_journal(tmp_path, replace(JOURNAL, touched=True))
+    assert read_journal(tmp_path) == replace(JOURNAL, touched=True)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "ours"))
+    with pytest.raises(UsageError, match="was not written by this user's cockpit"):
+        read_journal(tmp_path)
+    write_journal(tmp_path, replace(JOURNAL, touched=True))
+    file = tmp_path / "study.json"
+    file.write_text(file.read_text().replace(JOURNAL.name, "other"))
+    with pytest.raises(UsageError, match="was not written by this user's cockpit"):
+        read_journal(tmp_path)
+    assert (tmp_path / "ours/cockpit/journal.key").stat().st_mode & 0o777 == 0o600

@@ -18,7 +18,17 @@ SLOW = 'duration = "2s"\nconcurrency = 2\nrepeats = 1'
 @pytest.mark.parametrize(("hangup", "code"), [("continue", 0), ("stop", 130)])
 async def test_a_terminal_that_goes_away(studied: Studied, hangup: str, code: int, controlling: bool) -> None:
     studied.write(short=SLOW)
-    command = [sys.executable, "-m", "cockpit", "study", str(studied.profile), "--short", "--on-hangup", hangup]
+    command = [
+        sys.executable,
+        "-m",
+        "cockpit",
+        "study",
+        "--trust",
+        str(studied.profile),
+        "--short",
+        "--on-hangup",
+        hangup,
+    ]
     command += ["--ssh-config", str(studied.world.ssh_config), "-o", str(studied.folder)]
     with on_terminal(command, controlling=controlling) as screen:
         reading = asyncio.create_task(asyncio.to_thread(screen.until, b"req/s"))

@@ -21,6 +21,7 @@ from cockpit.hosts.ssh_aliases import aliases
 from cockpit.model.errors import CockpitError, UsageError
 from cockpit.model.text import neutral
 from cockpit.model.units import parse_count, parse_duration
+from cockpit.profiles.trust import accept_written
 from cockpit.profiles.writing import Draft, profile_text, write_profile
 from cockpit.session.asking import Questions
 from cockpit.session.surveying import HERE, Surveyed, draft_of, hosts_named, place_for, survey
@@ -303,10 +304,12 @@ class FoundScreen(_Page):
             return
         path = path if path.suffix == ".toml" else path.with_name(f"{path.name}.toml")
         try:
-            write_profile(path, profile_text(self.draft()), replace=self._replace == path)
+            text = profile_text(self.draft())
+            write_profile(path, text, replace=self._replace == path)
         except CockpitError as error:
             again = path.exists() and self._replace != path
             self._replace = path if again else None
             self.tell(f"{error}; Enter again replaces it, another name keeps it" if again else str(error), bad=True)
             return
+        accept_written(text)
         self.dismiss(str(path))

@@ -20,6 +20,8 @@ from textual.widgets.option_list import Option
 from cockpit import __version__
 from cockpit.model.errors import UsageError
 from cockpit.model.text import neutral
+from cockpit.profiles.profile import Profile
+from cockpit.profiles.trust import is_trusted
 from cockpit.tui.cells import EMPTY, Line, ends, packed
 from cockpit.tui.keys import keys_of
 from cockpit.tui.offers import (
@@ -39,6 +41,7 @@ from cockpit.tui.offers import (
 from cockpit.tui.palette import Command
 from cockpit.tui.screens.help import HelpScreen
 from cockpit.tui.screens.prompt import FilterScreen, OneLine, PromptScreen
+from cockpit.tui.screens.trust import TrustScreen
 from cockpit.tui.urls import url_of
 
 _STYLES = {
@@ -299,7 +302,9 @@ class StartScreen(Screen[None]):
         return HelpScreen((*first, *keys_of(self), *last))
 
     def _open(self, offer: Offer) -> None:
-        if offer.choice.kind in ("profile", "recording"):
+        if offer.listed and offer.listed.profile:
+            self._once_trusted(offer.listed.profile, lambda: self.app.exit(offer.choice))
+        elif offer.choice.kind in ("profile", "recording"):
             self.app.exit(offer.choice)
         else:
             self.action_begin(offer.choice.kind)
@@ -325,7 +330,22 @@ class StartScreen(Screen[None]):
         else:
             from cockpit.tui.screens.doctor import DoctorScreen
 
-            self.app.push_screen(DoctorScreen(offer.listed.profile, self._ssh_config))
+            profile = offer.listed.profile
+            self._once_trusted(profile, lambda: self.app.push_screen(DoctorScreen(profile, self._ssh_config)))
+
+    def _once_trusted(self, profile: Profile, go_on: Callable[[], object]) -> None:
+        """Go on at once for a trusted profile; else show what it uses, and go on if the user accepts it."""
+
+        def answered(accepted: bool | None) -> None:
+            if accepted:
+                go_on()
+            else:
+                self.tell(f"{profile.name}: not trusted; nothing was run and no host was contacted")
+
+        if is_trusted(profile):
+            go_on()
+        else:
+            self.app.push_screen(TrustScreen(profile), answered)
 
     def action_all(self) -> None:
         """Everything again."""

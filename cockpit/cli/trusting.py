@@ -1,0 +1,51 @@
+"""Asks before an untrusted profile runs a command or contacts a host."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+
+from cockpit.model.errors import UsageError
+from cockpit.profiles.profile import Profile
+from cockpit.profiles.trust import accept, is_trusted
+from cockpit.profiles.uses import listing, summary, uses_of
+
+
+class NotTrusted(UsageError):
+    """The user did not accept the profile."""
+
+
+def require_trust(profile: Profile, given: str, *, accepted: bool) -> None:
+    """Return if the profile is trusted, or is now: by --trust (`accepted`), or by an answer in the terminal.
+
+    `given` is the profile as the command line names it. Raises NotTrusted.
+    """
+    if is_trusted(profile):
+        return
+    if not accepted:
+        _ask(profile, given)
+    accept(profile)
+
+
+def _ask(profile: Profile, given: str) -> None:
+    """Show what the profile uses and read y or n. Raises NotTrusted for no, and without a terminal."""
+    uses = uses_of(profile)
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise NotTrusted(
+            f"{given}: is not trusted yet and uses {summary(uses)}; list them: {listing_command(given)}; accept "
+            f"them: {accepting(given)}"
+        )
+    print("\n".join((f"{given} is not trusted yet, or was edited. It uses on", *listing(uses))), file=sys.stderr)
+    print(f"Trust it ({summary(uses)})? [y/N] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise NotTrusted(f"{given}: is not trusted; nothing was run and no host was contacted")
+
+
+def listing_command(given: str) -> str:
+    """The command that lists what a profile uses and runs none of it."""
+    return shlex.join(("cockpit", "doctor", "--no-exec", given))
+
+
+def accepting(given: str) -> str:
+    """The command that trusts a profile and runs none of its commands."""
+    return shlex.join(("cockpit", "doctor", "--no-exec", "--trust", given))

@@ -1,0 +1,79 @@
+"""Files that a profile or a flag names: bounded, and those of a profile inside the profile's folder."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path, PurePath
+
+from cockpit.files import read_bounded
+
+# The largest profile, and the largest file that a profile or a flag names (bytes).
+MOST_PROFILE = 1 << 20
+MOST_NAMED = 64 << 20
+
+
+class FileRefused(ValueError):
+    """A file that cannot be used: its name and the reason."""
+
+
+class NamedFiles:
+    """Files named on the command line: any that the user can read, relative to the working directory."""
+
+    def place(self, name: str) -> Path:
+        """The path to open. Raises FileRefused."""
+        return Path(name)
+
+    def read(self, name: str) -> bytes:
+        """The content, at most MOST_NAMED bytes. Raises FileRefused."""
+        try:
+            return read_bounded(self.place(name), MOST_NAMED)
+        except FileNotFoundError:
+            raise FileRefused(f"{name}: no such file") from None
+        except OSError as error:
+            raise FileRefused(f"{name}: cannot be read: {error.strerror}") from None
+
+    def existing(self, name: str) -> str:
+        """The path of a file that another part opens. Raises FileRefused."""
+        path = self.place(name)
+        # os.path answers False for a name that is too long or holds a NUL; pathlib may raise.
+        if not os.path.isfile(path):  # noqa: PTH113
+            raise FileRefused(f"{name}: no such file")
+        return str(path)
+
+
+class FolderFiles(NamedFiles):
+    """Files named in a profile: only those inside its folder, links followed. Each is read once.
+
+    `digests` has the SHA-256 of every file that was used, by its name in the profile.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._contents: dict[str, bytes] = {}
+        self.digests: dict[str, str] = {}
+
+    def place(self, name: str) -> Path:
+        parts = PurePath(name)
+        try:
+            real = (self._folder / name).resolve()
+            inside = real.is_relative_to(self._folder.resolve())
+        except (OSError, ValueError, RuntimeError):
+            # A NUL in the name, or links in a circle.
+            raise FileRefused(f"{name!r}: cannot be a file's name") from None
+        if parts.is_absolute() or ".." in parts.parts or not inside:
+            raise FileRefused(f"{name}: is outside the profile's folder; move it there, or name it with a flag")
+        return real
+
+    def read(self, name: str) -> bytes:
+        if name not in self._contents:
+            path = self.place(name)
+            if path.exists() and not path.is_file():
+                raise FileRefused(f"{name}: is not a regular file")
+            self._contents[name] = super().read(name)
+            self.digests[name] = hashlib.sha256(self._contents[name]).hexdigest()
+        return self._contents[name]
+
+    def existing(self, name: str) -> str:
+        self.read(name)
+        return super().existing(name)

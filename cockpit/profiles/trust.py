@@ -1,0 +1,83 @@
+"""Which profiles may run commands: those that ship, those that cockpit wrote, and those that the user has accepted.
+
+A profile is accepted by the hash of its content and of every local file that it names. Any edit takes the trust away.
+Each accepted profile is an empty file, named by the hash, in a folder that only the user can write.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from pathlib import Path
+
+import platformdirs
+
+from cockpit.model.errors import UsageError
+from cockpit.profiles.catalogue import shipped_folder
+from cockpit.profiles.profile import Profile
+from cockpit.profiles.reader import digest_of
+from cockpit.profiles.uses import is_load_only
+
+
+def folder() -> Path:
+    """Where accepted hashes are kept; it may not exist yet."""
+    return platformdirs.user_state_path("cockpit") / "trusted"
+
+
+def is_trusted(profile: Profile) -> bool:
+    """Whether the profile may be used without a question. One that only sends requests to its target always may."""
+    if profile.source is None or is_load_only(profile):
+        return True
+    return _is_shipped(Path(profile.source.path)) or _is_accepted(profile.source.digest)
+
+
+def accept(profile: Profile) -> None:
+    """Trust the profile as it was read, from now on. Raises UsageError if that cannot be recorded."""
+    if profile.source is not None:
+        _record(profile.source.digest)
+
+
+def accept_written(text: str) -> None:
+    """Trust a profile that cockpit itself wrote; it names no local file. If that cannot be recorded, the user is asked
+    when the profile is opened."""
+    with contextlib.suppress(UsageError):
+        _record(digest_of(text.encode(), {}))
+
+
+def _record(digest: str) -> None:
+    path = folder() / digest
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW, 0o600))
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror}; the profile is not trusted") from None
+    if not _is_accepted(digest):
+        raise UsageError(f"{path.parent}: others can write there; chmod 700 it")
+
+
+def _is_accepted(digest: str) -> bool:
+    path = folder() / digest
+    return _is_ours(path.parent, {os.getuid()}) and _is_ours(path, {os.getuid()})
+
+
+def _is_shipped(path: Path) -> bool:
+    """Whether it lies in the folder of shipped profiles and nobody but its owner can edit it."""
+    shipped = shipped_folder()
+    try:
+        real = path.resolve()
+        where = shipped.resolve() if shipped else None
+    except (OSError, RuntimeError):
+        return False
+    owners = {0, os.getuid()}
+    return real.parent == where and _is_ours(real, owners) and _is_ours(real.parent, owners)
+
+
+def _is_ours(path: Path, owners: set[int]) -> bool:
+    """Whether it belongs to one of these users and not everybody can write it."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return False
+    return found.st_uid in owners and not stat.S_ISLNK(found.st_mode) and not found.st_mode & stat.S_IWOTH

@@ -1,0 +1,143 @@
+"""What a profile would run, which hosts it would log in to, which files it reads and writes. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Literal, NamedTuple
+
+from cockpit.model.hosts import HostConfig
+from cockpit.model.knobs import Knob
+from cockpit.model.load import url_without_password
+from cockpit.model.text import neutral
+from cockpit.profiles.profile import Profile
+
+Sort = Literal["target", "file", "host", "page", "writes", "reads", "command"]
+# Blanks in a row, and empty lines in a row, beyond which only their number is shown: they would push the rest out of
+# sight.
+_BLANKS = re.compile(r"[^\S\n]{40,}")
+_EMPTY_LINES = re.compile(r"\n(?:[^\S\n]*\n){3,}")
+
+
+class Use(NamedTuple):
+    """One thing that a profile does. `place` is a host's name, "" for this machine; `why` is the key that says so."""
+
+    sort: Sort
+    place: str
+    why: str
+    text: str
+
+    @property
+    def lines(self) -> list[str]:
+        """The text for a terminal, whole: nothing is cut, and no run of blanks hides what follows it."""
+        text = _BLANKS.sub(lambda found: f" [{len(found[0])} blanks] ", self.text)
+        text = _EMPTY_LINES.sub(lambda found: f"\n[{found[0].count(chr(10)) - 1} empty lines]\n", text)
+        return [neutral(line, len(line) + 1) for line in text.rstrip("\n").split("\n")]
+
+
+def uses_of(profile: Profile) -> tuple[Use, ...]:
+    """Everything, in the order of the file's sections; each thing once."""
+    return tuple(dict.fromkeys(_uses(profile)))
+
+
+def is_load_only(profile: Profile) -> bool:
+    """Whether a profile only sends requests over the network to its target: no host, no command, no local file, no
+    socket of this machine."""
+    return all(use.sort == "target" for use in uses_of(profile)) and not profile.plan.unix
+
+
+def summary(uses: Iterable[Use]) -> str:
+    """How much there is of each, as in `3 commands on web1, app1 · 2 files`."""
+    found = tuple(uses)
+    commands = sum(use.sort == "command" for use in found)
+    hosts = [use.place for use in found if use.sort == "host"]
+    files = sum(use.sort in ("file", "reads", "writes") for use in found)
+    parts = [_count(commands, "command"), _count(files, "file")]
+    parts.append(
+        f"{_count(len(hosts), 'host')} ({', '.join(hosts[:5])}{', …' if len(hosts) > 5 else ''})" if hosts else ""
+    )
+    return ", ".join(part for part in parts if part) or "requests to a local socket"
+
+
+_VERBS: dict[Sort, str] = {
+    "target": "loads",
+    "file": "reads",
+    "host": "logs in",
+    "page": "requests",
+    "writes": "writes",
+    "reads": "reads",
+    "command": "runs",
+}
+
+
+def listing(uses: Iterable[Use]) -> Iterator[str]:
+    """Lines of text, a heading per host; harmless on a terminal."""
+    place = None
+    for use in sorted(uses, key=lambda use: use.place):
+        if use.place != place:
+            place = use.place
+            yield f"{neutral(place) or 'this machine'}:"
+        first, *more = use.lines
+        yield f"  {_VERBS[use.sort]:<8}  {first}" + ("" if more else f"   ({neutral(use.why)})")
+        yield from (f"  {'':8}  {line}" for line in more)
+        if more:
+            yield f"  {'':8}  ({neutral(use.why)})"
+
+
+def _uses(profile: Profile) -> Iterator[Use]:
+    yield from _targets(profile)
+    for name in profile.source.files if profile.source else ():
+        yield Use("file", "", "read here, and sent or used for TLS", name)
+    for host in profile.hosts:
+        yield from _of_host(host)
+    for knob in profile.knobs:
+        yield from _of_knob(knob)
+    for action in profile.actions:
+        times = f", {action.times} times" if action.times > 1 else ""
+        yield Use("command", action.host, f"action {action.name}{times}", action.command)
+    for study in filter(None, (profile.study, profile.short_study)):
+        for look in study.looks:
+            yield Use("command", look.host, f"study.look {look.name}", look.command)
+
+
+def _targets(profile: Profile) -> Iterator[Use]:
+    studies = [study for study in (profile.study, profile.short_study) if study]
+    urls = [profile.plan.url, *(one.url for one in profile.plan.mix), *(arm.url for s in studies for arm in s.arms)]
+    for url in dict.fromkeys(filter(None, urls)):
+        yield Use("target", "", "load", url_without_password(url))
+    if profile.plan.connect_to:
+        yield Use("target", "", "target.connect_to", profile.plan.connect_to)
+    if profile.plan.unix:
+        yield Use("target", "", "target.unix", profile.plan.unix)
+
+
+def _of_host(host: HostConfig) -> Iterator[Use]:
+    reached = "this machine, without ssh" if host.ssh is None else f"ssh {host.ssh}"
+    yield Use("host", host.name, "host", f"{reached}{', changes and actions with sudo' if host.sudo else ''}")
+    for page in host.status:
+        yield Use("page", host.name, "status page", page.url)
+    for command in host.tail:
+        yield Use("command", host.name, "tail", command)
+
+
+def _of_knob(knob: Knob) -> Iterator[Use]:
+    why = f"knob {knob.name}"
+    if knob.in_file:
+        yield Use("writes", knob.host, why, knob.file)
+    if knob.kind == "sysctl":
+        yield Use("writes", knob.host, why, f"sysctl {knob.key}")
+    if knob.kind == "mount":
+        yield Use("writes", knob.host, why, f"mount options of {knob.mount}")
+    if knob.log:
+        yield Use("reads", knob.host, why, knob.log)
+    for part in ("get", "set", "test", "reload"):
+        if command := getattr(knob, part):
+            yield Use("command", knob.host, f"{why}, {part}", command)
+    for option in knob.option:
+        for part in ("set", "when"):
+            if command := getattr(option, part):
+                yield Use("command", knob.host, f"{why}, option {option.name}, {part}", command)
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}" if number else ""

@@ -1,0 +1,66 @@
+"""Asks whether to trust a profile: all that it would run, contact, read and write, before any of it happens."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from cockpit.model.errors import UsageError
+from cockpit.model.text import neutral
+from cockpit.profiles.profile import Profile
+from cockpit.profiles.trust import accept
+from cockpit.profiles.uses import listing, summary, uses_of
+
+
+class TrustScreen(ModalScreen[bool]):
+    """Ends with whether the user accepted the profile. The list scrolls; only y accepts."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y", "accept", "trust it"),
+        Binding("n,escape,q", "refuse", "do not trust it"),
+    ]
+    DEFAULT_CSS = """
+    TrustScreen { align: center middle; background: transparent; }
+    TrustScreen > Vertical {
+        width: 108; max-width: 100%; height: 90%;
+        padding: 0 1; border: solid $cockpit-warn; border-title-color: $cockpit-strong; background: $surface;
+    }
+    TrustScreen VerticalScroll { height: 1fr; scrollbar-size: 1 1; }
+    TrustScreen Static { width: 1fr; height: auto; }
+    TrustScreen #question { text-style: bold; }
+    """
+
+    def __init__(self, profile: Profile) -> None:
+        super().__init__()
+        self.profile = profile
+
+    def compose(self) -> ComposeResult:
+        uses = uses_of(self.profile)
+        with Vertical() as room:
+            room.border_title = Content(f"{neutral(self.profile.name)} is not trusted yet, or was edited")
+            room.border_subtitle = "↑ ↓ scroll   y trust it   n, Esc do not"
+            with VerticalScroll():
+                yield Static(Content("\n".join(listing(uses))), id="uses")
+            yield Static(Content(f"Trust it ({neutral(summary(uses))})? y/n"), id="question")
+
+    def on_mount(self) -> None:
+        self.query_one(VerticalScroll).focus()
+
+    def action_accept(self) -> None:
+        """Record the trust and go on."""
+        try:
+            accept(self.profile)
+        except UsageError as error:
+            self.query_one("#question", Static).update(Content(neutral(str(error), 1000)))
+        else:
+            self.dismiss(True)
+
+    def action_refuse(self) -> None:
+        """Go back, with nothing run."""
+        self.dismiss(False)

@@ -1,0 +1,78 @@
+"""The start screen asks before it opens or examines a profile that is not trusted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from textual.widgets import Static
+
+from cockpit.profiles import catalogue
+from cockpit.profiles.reader import read_profile
+from cockpit.profiles.trust import is_trusted
+from cockpit.tui.offers import Choice, Offers
+from cockpit.tui.screens.doctor import DoctorScreen
+from cockpit.tui.screens.trust import TrustScreen
+from tests.tui.driving import at_rest, press, until
+from tests.tui.test_start import ended, started, text
+
+HOSTILE = "[bold red]echo[/] [@click=app.bell]x[/] \x1b[2J\u202e"
+
+
+@pytest.fixture
+def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    path = tmp_path / "hostile.toml"
+    tails = "".join(f'[[host]]\nname = "h{at}"\ntail = ["echo {at}"]\n' for at in range(40))
+    path.write_text(
+        '[target]\nurl = "http://127.0.0.1:1/"\n'
+        + tails
+        + f'[[action]]\nname = "a"\nhost = "h0"\ncommand = "{HOSTILE!a}"\n'.replace("'", "").replace("\\x1b", "\\u001b")
+    )
+    return path
+
+
+def offers(path: Path) -> Offers:
+    [listed] = [one for one in (catalogue._read(path, "here"),) if one.profile]
+    return Offers([listed])
+
+
+async def test_an_untrusted_profile_opens_only_after_y(hostile: Path) -> None:
+    at = Choice("profile", str(hostile))
+    async with started(offers(hostile), at=at, size=(80, 24)) as (pilot, app):
+        await press(pilot, "enter")
+        assert isinstance(app.screen, TrustScreen)
+        shown = app.screen.query_one("#uses", Static)
+        lines = ["".join(s.text for s in shown.render_line(y)).rstrip() for y in range(shown.size.height)]
+        assert "  runs      [bold red]echo[/] [@click=app.bell]x[/] ·[2J·   (action a)" in lines
+        assert "  runs      echo 39   (tail)" in lines
+        await press(pilot, "end")
+        assert app.screen.query_one("VerticalScroll").scroll_offset.y > 0
+        await press(pilot, "n")
+        assert "hostile: not trusted; nothing was run" in text(pilot, "#said")
+        assert not is_trusted(read_profile(hostile))
+        await press(pilot, "enter")
+        await pilot.press("y")
+        assert await ended(pilot, app) == at
+    assert is_trusted(read_profile(hostile))
+
+
+async def test_an_untrusted_profile_is_examined_only_after_y(hostile: Path) -> None:
+    async with started(offers(hostile), at=Choice("profile", str(hostile))) as (pilot, app):
+        await press(pilot, "c")
+        assert isinstance(app.screen, TrustScreen)
+        await press(pilot, "escape")
+        assert not any(isinstance(screen, DoctorScreen) for screen in app.screen_stack)
+        await press(pilot, "c")
+        await pilot.press("y")
+        await until(pilot, lambda: isinstance(app.screen, DoctorScreen))
+        await at_rest(pilot)
+
+
+async def test_a_trusted_profile_opens_at_once(hostile: Path) -> None:
+    shipped = catalogue.find("mpm")
+    assert shipped is not None
+    at = Choice("profile", str(shipped))
+    async with started(offers(shipped), at=at) as (pilot, app):
+        await pilot.press("enter")
+        assert await ended(pilot, app) == at
