@@ -11,7 +11,7 @@ import msgspec
 from cockpit.model.text import neutral
 
 KnobKind = Literal["apache", "nginx", "squid", "keyvalue", "sysctl", "choice", "mount", "command"]
-# Cost of a change: none, but the value is only written and not active; none; a graceful reload; a restart; a remount.
+# Cost of a change. written: the value is in its file, not active; live: active without a reload.
 Cost = Literal["written", "live", "graceful", "restart", "remount"]
 COSTS: tuple[str, ...] = get_args(Cost)
 

@@ -23,6 +23,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
 _MAY: dict[str, tuple[str, ...]] = {
     "apache": ("section",),
     "nginx": ("section",),
+    "keyvalue": ("section",),
     "sysctl": ("file",),
     "choice": ("get",),
 }

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, field
 
 from cockpit.model.hosts import StatusKind
-from cockpit.model.knobs import Cost, KnobKind
+from cockpit.model.knobs import KnobKind
 from cockpit.profiles.section import Duration, Name, Positive, Section, Seed
 from cockpit.profiles.study_sections import StudySection
 
@@ -137,7 +137,7 @@ class KnobSection(Section, frozen=True, kw_only=True):
     min: float | None = None
     max: float | None = None
     unit: str = ""
-    cost: Cost | Literal[""] = ""
+    cost: Literal["", "live", "graceful", "restart", "remount"] = ""
     workers: str | None = None
     log: str = ""
     action: str = ""

@@ -1,7 +1,7 @@
 r"""One key of a file of `KEY=value` lines: read it, spell a value for it, change it and no other byte. Pure.
 
-Two grammars, told apart by the key's own line, else by the key and the other lines: what a shell would source
-(`export JAVA_OPTS="-Xmx512m $MORE"`, as in /etc/default), and plain ones (`vm.swappiness = 10`, as in sysctl.d).
+Two grammars, chosen by the whole text: what a shell would source (`export JAVA_OPTS="-Xmx512m $MORE"`, as in
+/etc/default), and plain lines, with or without ini sections (`vm.swappiness = 10`, `[mysqld]`).
 
 A shell's value is shown as text, its quotes and backslashes taken away. A text that is written is never run: `$`,
 backticks and quotes in it are made harmless, except the variables that the old value already named.
@@ -13,7 +13,10 @@ import re
 from typing import NamedTuple
 
 from cockpit.model.text import neutral
+from cockpit.tuning import plain_text, shell_text
+from cockpit.tuning.plain_text import PlainText
 from cockpit.tuning.reading import NOT_THERE, Reading, line_number
+from cockpit.tuning.shell_text import ShellText
 from cockpit.tuning.syntax import ConfigError
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -21,50 +24,57 @@ _KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./:*-]*")
 _BARE = re.compile(rb"[A-Za-z0-9_@%+=:,./-]+")
 _VARIABLE = re.compile(r"\$(?:[A-Za-z_][A-Za-z0-9_]*|\{[A-Za-z_][A-Za-z0-9_]*\})")
 _SPACED = re.compile(rb"^[ \t]*-?[\w./]+[ \t]+=", re.MULTILINE)
+_EXPORT = re.compile(rb"[ \t]*(?:(?:export|readonly|declare|typeset)[ \t]+(?:-\w+[ \t]+)*)?")
 
 
 class _Found(NamedTuple):
-    """Where a key's value stands: its line from `start` to `end` (line end included), the value's bytes."""
+    """The line of a key from `start` to `end` (line end included), its value's span, and its section (None: before
+    any). `refused` says why the value cannot be read or changed here."""
 
     start: int
     end: int
     value: tuple[int, int]
-    shell: bool
+    section: str | None = None
+    append: bool = False
+    refused: str = ""
 
 
-def read(text: bytes, key: str) -> Reading:
-    """The key's value; the last line that sets it counts. Raises ConfigError."""
-    found = _found(text, key)
-    if not found:
+class _Text(NamedTuple):
+    """A text in its grammar: exactly one of `shell` and `plain` is there. `found` are the lines of the key."""
+
+    found: list[_Found]
+    shell: ShellText | None
+    plain: PlainText | None
+
+
+def read(text: bytes, key: str, section: str | None = None) -> Reading:
+    """The key's value; the last line that sets it counts. `section` is an ini section; "": before the first one; None:
+    the only one that has the key. Raises ConfigError."""
+    parsed = _parsed(text, key, section)
+    if not parsed.found:
         return NOT_THERE
-    start, end = found[-1].value
+    start, end = parsed.found[-1].value
     raw = text[start:end]
-    shown = _unquoted(raw)[0] if found[-1].shell else raw.decode("utf-8", "backslashreplace")
-    return Reading(shown, raw, line_number(text, start), len(found))
+    shown = _unquoted(raw)[0] if parsed.shell else raw.decode("utf-8", "backslashreplace")
+    return Reading(shown, raw, line_number(text, start), len(parsed.found))
 
 
-def change(text: bytes, key: str, raw: bytes | None) -> bytes:
-    """`text` with the key's value replaced by `raw`, a line added at its end where it is missing, or its line taken
-    out where `raw` is None. Raises ConfigError."""
-    found = _found(text, key)
+def change(text: bytes, key: str, raw: bytes | None, section: str | None = None) -> bytes:
+    """`text` with the key's value replaced by `raw`, a line added where it is missing (at the end of its section), or
+    its line taken out where `raw` is None. Raises ConfigError."""
+    parsed = _parsed(text, key, section)
     if raw is None:
-        return _remove(text, key, found)
-    if found:
-        start, end = found[-1].value
+        return _remove(text, key, parsed.found)
+    if parsed.found:
+        start, end = parsed.found[-1].value
         return text[:start] + raw + text[end:]
-    if text.endswith((b"\\\n", b"\\")):
-        raise ConfigError("it ends in a backslash, so nothing can be added at its end")
-    ending = b"\r\n" if b"\r\n" in text else b"\n"
-    added = key.encode() + (b"=" if is_shell(text, key) else b" = ") + raw
-    return text + added + ending if not text or text.endswith(b"\n") else text + ending + added
+    _check_grammar(text, key, parsed)
+    return _add(text, key, raw, section, parsed)
 
 
-def is_shell(text: bytes, key: str) -> bool:
+def is_shell(text: bytes, key: str, section: str | None = None) -> bool:
     """Whether a shell would read the key's line."""
-    found = _found(text, key)
-    if found:
-        return found[-1].shell
-    return _IDENTIFIER.fullmatch(key) is not None and not _SPACED.search(text)
+    return _parsed(text, key, section).shell is not None
 
 
 def spell(value: str, shell: bool, like: bytes | None = None) -> bytes:
@@ -114,57 +124,121 @@ def _escaped(value: str, kept: frozenset[str]) -> bytes:
     return "".join(parts).encode()
 
 
-def _found(text: bytes, key: str) -> list[_Found]:
+def _parsed(text: bytes, key: str, section: str | None) -> _Text:
     if b"\0" in text:
         raise ConfigError("it holds a NUL byte and is no text")
     if not _KEY.fullmatch(key):
         raise ConfigError(f"{neutral(key, 80)!r} cannot be a key")
+    shell = _as_shell(text) if _IDENTIFIER.fullmatch(key) else None
+    if shell:
+        if section is not None:
+            raise ConfigError(f"it has no section [{neutral(section, 80)}], nor any other")
+        found = [_in_shell(text, one) for one in shell.assignments if one.name == key.encode()]
+        return _Text(_that_count(text, key, found), shell, None)
+    plain = plain_text.parse(text)
+    found = _in_section(text, key, section, plain, _in_plain(text, key, plain))
+    return _Text(_that_count(text, key, found), None, plain)
+
+
+def _as_shell(text: bytes) -> ShellText | None:
+    """The text as a shell reads it; None where its lines are plain ones. Raises ConfigError where it is neither."""
+    if plain_text.SECTION.search(text):
+        return None
+    try:
+        shell = shell_text.parse(text)
+    except ConfigError:
+        if _SPACED.search(text):
+            return None
+        raise
+    inside = shell.blocks
+    spaced = [one for one in _SPACED.finditer(text) if not any(a <= one.start() < b for a, b in inside)]
+    return None if spaced else shell
+
+
+def _in_shell(text: bytes, one: shell_text.Assignment) -> _Found:
+    start = text.rfind(b"\n", 0, one.start) + 1
+    feed = text.find(b"\n", one.value[1])
+    refused = "a command makes up its value" if one.made_up else ""
+    if one.one_command:
+        refused = "it only counts for one command"
+    return _Found(start, len(text) if feed < 0 else feed + 1, one.value, None, one.append, refused)
+
+
+def _in_plain(text: bytes, key: str, plain: PlainText) -> list[_Found]:
     names = {key, key.replace("/", "."), key.replace(".", "/")}
-    wanted = b"|".join(re.escape(name.encode()) for name in sorted(names))
-    line = re.compile(rb"^[ \t]*(?:export[ \t]+|-)?(?:" + wanted + rb")([ \t]*)=([ \t]*)", re.MULTILINE)
-    found: list[_Found] = []
-    at = 0
-    while match := line.search(text, at):
-        shell = not match[1] and not match[2] and _IDENTIFIER.fullmatch(key) is not None
-        end = _word_end(text, match.end()) if shell else _line_end(text, match.end())
-        feed = text.find(b"\n", end)
-        stop = len(text) if feed < 0 else feed + 1
-        if not _in_quotes(text, match.start(), found):
-            found.append(_Found(match.start(), stop, (match.end(), end), shell))
-        at = max(end, match.end())
+    found = []
+    for line in plain.lines:
+        if line.key.decode("utf-8", "replace") in names:
+            refused = "it is inside a quoted value, or a quote is never closed" if line.quoted else ""
+            if line.several:
+                refused = "its value goes on over several lines"
+            found.append(_Found(line.start, line.end, line.value, line.section, line.append, refused))
     return found
 
 
-def _in_quotes(text: bytes, start: int, found: list[_Found]) -> bool:
-    return bool(found) and start < found[-1].value[1]
+def _in_section(text: bytes, key: str, section: str | None, plain: PlainText, found: list[_Found]) -> list[_Found]:
+    """The lines that are meant. Raises ConfigError: there is no such section, or several have the key."""
+    places = {one.section: f"{_header(one.section)} (line {line_number(text, one.value[0])})" for one in found}
+    if section is None:
+        if len(places) > 1:
+            each = " and ".join(places.values())
+            raise ConfigError(f"{key} is in {each}; give the knob its section, as section = {_named(found[-1])}")
+        return found
+    wanted = section or None
+    if wanted is not None and wanted not in plain.sections:
+        known = ", ".join(_header(name) for name in plain.sections) or "none"
+        raise ConfigError(f"it has no section {_header(wanted)}; its sections: {known}")
+    return [one for one in found if one.section == wanted]
 
 
-def _line_end(text: bytes, start: int) -> int:
-    """The end of what stands on the line, without the white space after it."""
-    feed = text.find(b"\n", start)
-    return start + len(text[start : len(text) if feed < 0 else feed].rstrip())
+def _header(section: str | None) -> str:
+    return "the part before the first section" if section is None else f"[{neutral(section, 80)}]"
 
 
-def _word_end(text: bytes, start: int) -> int:
-    """The end of a shell's word, quotes and all. Raises ConfigError where a quote is never closed."""
-    at = start
-    while at < len(text) and text[at] not in b" \t\r\n;&|<>()":
-        if text[at] in b"\"'":
-            at = _quote_end(text, at)
-        elif text[at : at + 2] == b"$(" or text[at] == 0x60:
-            raise ConfigError(f"line {line_number(text, at)}: a command makes up its value; change it by hand")
-        else:
-            at += 2 if text[at] == 0x5C else 1
-    return min(at, len(text))
+def _named(one: _Found) -> str:
+    return f'"{neutral(one.section or "", 80)}"'
 
 
-def _quote_end(text: bytes, start: int) -> int:
-    at = start + 1
-    while at < len(text) and text[at] != text[start]:
-        at += 2 if text[at] == 0x5C and text[start] == 0x22 else 1
-    if at >= len(text):
-        raise ConfigError(f"line {line_number(text, start)}: a quote is never closed")
-    return at + 1
+def _that_count(text: bytes, key: str, found: list[_Found]) -> list[_Found]:
+    """The lines that give the key its value. Raises ConfigError where the last one cannot be worked with."""
+    counting = [one for one in found if not one.refused] or found
+    last = found[-1] if found and found[-1].append else counting[-1] if counting else None
+    if last is None:
+        return []
+    line = line_number(text, last.value[0])
+    if last.append:
+        raise ConfigError(f"line {line}: {key}+= adds to its value; change it by hand")
+    if last.refused:
+        raise ConfigError(f"line {line}: {key}: {last.refused}; change it by hand")
+    return counting
+
+
+def _check_grammar(text: bytes, key: str, parsed: _Text) -> None:
+    """Raises ConfigError where a line `KEY=value` would make no sense in the text."""
+    at = parsed.shell.unknown if parsed.shell else parsed.plain.unknown if parsed.plain else None
+    if at is not None:
+        feed = text.find(b"\n", at)
+        line = neutral(text[at : len(text) if feed < 0 else feed].decode("utf-8", "replace").strip(), 60)
+        number = line_number(text, at)
+        raise ConfigError(f"line {number}: {line!r} is no KEY=value line, so {key} is not added; add it by hand first")
+
+
+def _add(text: bytes, key: str, raw: bytes, section: str | None, parsed: _Text) -> bytes:
+    at, spaced = len(text), parsed.shell is None
+    if parsed.plain and parsed.plain.sections:
+        if section is None:
+            known = ", ".join(_header(name) for name in parsed.plain.sections)
+            raise ConfigError(f"{key} is not there; give the knob the section to add it to: {known}")
+        at = parsed.plain.ends[section or None]
+        lines = [line for line in parsed.plain.lines if line.section == (section or None)]
+        spaced = not lines or text[lines[-1].value[0] - 1 : lines[-1].value[0]] in (b" ", b"\t")
+    if text[:at].endswith((b"\\\n", b"\\")):
+        raise ConfigError("it ends in a backslash, so nothing can be added at its end")
+    ending = b"\r\n" if b"\r\n" in text else b"\n"
+    added = key.encode() + (b" = " if spaced else b"=") + raw
+    if at and not text[:at].endswith(b"\n"):
+        return text[:at] + ending + added + text[at:]
+    return text[:at] + added + ending + text[at:]
 
 
 def _unquoted(raw: bytes) -> tuple[str, bool]:
@@ -194,8 +268,10 @@ def _remove(text: bytes, key: str, found: list[_Found]) -> bytes:
     if len(found) > 1:
         raise ConfigError(f"{key} stands there {len(found)} times; without the last one another would count")
     start, end = found[0].start, found[0].end
-    if text[found[0].value[1] : end].strip():
-        raise ConfigError(f"something else stands behind {key} on its line; take it out by hand")
+    name = text.rfind(key.encode(), start, found[0].value[0])
+    before = text[start : found[0].value[0] if name < 0 else name]
+    if text[found[0].value[1] : end].strip() or not (name < 0 or _EXPORT.fullmatch(before) or before.strip() == b"-"):
+        raise ConfigError(f"something else is on the line of {key}; take it out by hand")
     if end == len(text) and not text.endswith(b"\n"):
         start = len(text[:start].removesuffix(b"\n").removesuffix(b"\r"))
     return text[:start] + text[end:]

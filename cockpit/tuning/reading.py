@@ -17,6 +17,10 @@ class Reading(NamedTuple):
 NOT_THERE = Reading(None, None, 0, 0)
 
 
+# A UTF-8 text may begin with it. It stays where it is, and is no part of the first word.
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
 def line_number(text: bytes, at: int) -> int:
     """The number of the line on which the byte `at` stands, from 1."""
     return text.count(b"\n", 0, at) + 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cockpit.model.knobs import Knob
 from cockpit.tuning import directive
+from cockpit.tuning.reading import BYTE_ORDER_MARK
 from cockpit.tuning.syntax import ConfigError
 
 # What Apache takes where the file does not say.
@@ -38,7 +39,7 @@ def _said(name: str, value: int, least: int, rule: str) -> str:
 
 def _number(knob: Knob, text: bytes, name: str) -> int:
     try:
-        value = directive.read(text, name, knob.section).value
+        value = directive.read(text.removeprefix(BYTE_ORDER_MARK), name, knob.section).value
     except ConfigError:
         value = None
     return int(value) if value and value.isdigit() else _DEFAULTS[name]

@@ -7,30 +7,36 @@ from __future__ import annotations
 
 from cockpit.model.knobs import Knob
 from cockpit.tuning import directive, keyvalue, nginx, squid
-from cockpit.tuning.reading import Reading
+from cockpit.tuning.reading import BYTE_ORDER_MARK, Reading
 from cockpit.tuning.syntax import ConfigError
 
 
 def read(knob: Knob, text: bytes) -> Reading:
     """The knob's value as it stands in its file."""
+    text = text.removeprefix(BYTE_ORDER_MARK)
     if knob.kind == "nginx":
         return nginx.read(text, knob.directive, knob.section)
     if knob.kind == "squid":
         return squid.read(text, knob.directive)
     if knob.kind == "apache":
         return directive.read(text, knob.directive, knob.section)
-    return keyvalue.read(text, knob.key)
+    return keyvalue.read(text, knob.key, knob.section)
 
 
 def change(knob: Knob, text: bytes, raw: bytes | None) -> bytes:
     """The text with the value's bytes replaced by `raw`; None: without the knob."""
+    plain = text.removeprefix(BYTE_ORDER_MARK)
+    return text[: len(text) - len(plain)] + _changed(knob, plain, raw)
+
+
+def _changed(knob: Knob, text: bytes, raw: bytes | None) -> bytes:
     if knob.kind == "nginx":
         return nginx.change(text, knob.directive, knob.section, raw)
     if knob.kind == "squid":
         return squid.change(text, knob.directive, raw)
     if knob.kind == "apache":
         return directive.change(text, knob.directive, knob.section, raw)
-    return keyvalue.change(text, knob.key, raw)
+    return keyvalue.change(text, knob.key, raw, knob.section)
 
 
 def place(knob: Knob, real: str) -> str:
@@ -54,7 +60,8 @@ def spell(knob: Knob, text: bytes, value: str, like: bytes | None) -> bytes:
         return nginx.spell(value)
     if knob.kind == "squid":
         return squid.spell(value)
-    return keyvalue.spell(value, keyvalue.is_shell(text, knob.key), like)
+    shell = keyvalue.is_shell(text.removeprefix(BYTE_ORDER_MARK), knob.key, knob.section)
+    return keyvalue.spell(value, shell, like)
 
 
 def allow(knob: Knob, value: str) -> None:

@@ -262,7 +262,7 @@ async def test_a_change_that_was_put_back_says_why_and_keeps_what_was_typed() ->
 async def test_undo_takes_the_last_change_back() -> None:
     async with opened(41.0) as (pilot, source, tuning):
         await press(pilot, "ctrl+z")
-        await until(pilot, lambda: status(pilot).startswith("taken back"))
+        await until(pilot, lambda: status(pilot).startswith("undone: the previous"))
         assert tuning.calls[-1] == ("undo", {})
         await until(pilot, lambda: source.session.state.knobs["MaxSpareServers"].value == "10")
 

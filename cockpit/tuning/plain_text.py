@@ -1,0 +1,115 @@
+"""Lines `key = value` of a plain text, with or without ini sections. Pure.
+
+A backslash at a line's end joins the next line to a value; a value that begins with a quote may go on to the line that
+closes it. `#` and `;` begin a comment at a line's start only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+SECTION = re.compile(rb"^[ \t]*\[([^\s\[\]][^\[\]\n]*)\][ \t]*(?:[#;][^\n]*)?\r?$", re.MULTILINE)
+_LINE = re.compile(rb"[ \t]*-?([^\s=#;\[<'\"][^\s=]*?)[ \t]*(\+?)=[ \t]*")
+# Lines that are no `key = value` and do no harm: a flag (`skip-name-resolve`), an include.
+_FLAG = re.compile(rb"[ \t]*(?:[\w.-]+|[!@]\w+[ \t][^\n]*)\s*")
+
+
+class PlainLine(NamedTuple):
+    """A key's line from `start` to `end` (line end included), the value's span, the section (None: before any).
+
+    `append` for `key += value`; `several`: the value takes several lines; `quoted`: the line is inside a quoted value.
+    """
+
+    start: int
+    end: int
+    key: bytes
+    value: tuple[int, int]
+    section: str | None
+    append: bool
+    several: bool
+    quoted: bool
+
+
+class PlainText(NamedTuple):
+    """`sections` in their order; `ends` are where a line may be added to each (None: before the first one). `unknown`
+    is the first line of another grammar (None: there is none)."""
+
+    lines: tuple[PlainLine, ...]
+    sections: tuple[str, ...]
+    ends: Mapping[str | None, int]
+    unknown: int | None
+
+
+def parse(text: bytes) -> PlainText:
+    """Reads the text; every text can be read."""
+    reader = _Reader(text)
+    at = 0
+    while at < len(text):
+        at = reader.take(at, _line_end(text, at))
+    unknown = reader.unknown if reader.unknown is not None or reader.lines else reader.flag
+    return PlainText(tuple(reader.lines), tuple(name for name in reader.ends if name is not None), reader.ends, unknown)
+
+
+class _Reader:
+    def __init__(self, text: bytes) -> None:
+        self.lines: list[PlainLine] = []
+        self.ends: dict[str | None, int] = {None: 0}
+        self.unknown: int | None = None
+        self.flag: int | None = None
+        self._text = text
+        self._section: str | None = None
+        self._quoted_until = 0
+
+    def take(self, at: int, end: int) -> int:
+        """Takes the line that begins at `at`; the end of it, with the lines joined to it."""
+        line = self._text[at:end]
+        quoted = at < self._quoted_until
+        if not line.strip() or line.lstrip()[:1] in b"#;":
+            return end
+        if not quoted and (header := SECTION.match(self._text, at, end)):
+            self._section = header[1].decode("utf-8", "backslashreplace")
+        elif match := _LINE.match(self._text, at, end):
+            end = self._take_value(at, end, match, quoted)
+        elif not quoted:
+            self._take_other(at, line)
+        self.ends[self._section] = end
+        return end
+
+    def _take_value(self, at: int, end: int, match: re.Match[bytes], quoted: bool) -> int:
+        text, start = self._text, match.end()
+        end = end if quoted else _whole(text, start, end)
+        value = (start, start + len(text[start:end].rstrip()))
+        several = b"\n" in text[value[0] : value[1]]
+        closing = 0 if several or quoted else _closing_line(text, start, end)
+        self._quoted_until = max(self._quoted_until, closing)
+        several = several or bool(closing)
+        self.lines.append(PlainLine(at, end, match[1], value, self._section, bool(match[2]), several, quoted))
+        return end
+
+    def _take_other(self, at: int, line: bytes) -> None:
+        if not _FLAG.fullmatch(line):
+            self.unknown = at if self.unknown is None else self.unknown
+        self.flag = at if self.flag is None else self.flag
+
+
+def _line_end(text: bytes, at: int) -> int:
+    feed = text.find(b"\n", at)
+    return len(text) if feed < 0 else feed + 1
+
+
+def _whole(text: bytes, start: int, end: int) -> int:
+    """The end of the line with those that backslashes join to it."""
+    while end < len(text) and text[start:end].rstrip(b"\r\n").endswith(b"\\"):
+        end = _line_end(text, end)
+    return end
+
+
+def _closing_line(text: bytes, start: int, end: int) -> int:
+    """The end of the line that closes the quote which the value opens; 0 where its own line does, or none."""
+    quote = text[start : start + 1]
+    if quote not in (b'"', b"'") or quote in text[start + 1 : end]:
+        return 0
+    closing = text.find(quote, end)
+    return 0 if closing < 0 else _line_end(text, closing)

@@ -1,0 +1,199 @@
+"""Assignments in a text that a shell would source, as in /etc/default. Pure; nothing in it is ever run.
+
+Quotes, here-documents, comments and command substitutions are skipped as a POSIX shell does, so that only real
+assignments are found.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from cockpit.tuning.reading import line_number
+from cockpit.tuning.syntax import ConfigError
+
+_ASSIGNMENT = re.compile(rb"([A-Za-z_][A-Za-z0-9_]*)(\+?)=")
+_HERE_DOCUMENT = re.compile(rb"<<(-?)[ \t]*(?:\"([^\"\n]+)\"|'([^'\n]+)'|\\?([A-Za-z_][A-Za-z0-9_]*))")
+_ENDS_WORD = b" \t\r\n;&|<>()"
+_DECLARES = frozenset({b"export", b"readonly", b"declare", b"typeset", b"local"})
+# A command may follow these.
+_KEYWORDS = frozenset({b"if", b"then", b"else", b"elif", b"fi", b"while", b"until", b"do", b"done", b"{", b"}", b"!"})
+_COMMANDS = frozenset(
+    (
+        *(b"for", b"case", b"esac", b"in", b".", b"source", b":", b"[", b"[[", b"test", b"unset", b"set", b"shift"),
+        *(b"exit", b"return", b"ulimit", b"umask", b"true", b"false", b"echo", b"printf", b"cd", b"eval", b"shopt"),
+    )
+)
+
+
+class Assignment(NamedTuple):
+    """`NAME=value`: the value's span; `append` for `NAME+=`, `one_command` where it only counts for the command behind
+    it, `made_up` where a command or an array makes up the value."""
+
+    name: bytes
+    start: int
+    value: tuple[int, int]
+    append: bool
+    made_up: bool
+    one_command: bool = False
+
+
+class ShellText(NamedTuple):
+    """`blocks` are spans of quoted or literal text over several lines, `unknown` the first word that is no shell
+    command known here (its position, None: there is none)."""
+
+    assignments: tuple[Assignment, ...]
+    blocks: tuple[tuple[int, int], ...]
+    unknown: int | None
+
+
+def parse(text: bytes) -> ShellText:
+    """Reads the text. Raises ConfigError where a quote is never closed."""
+    return _Reader(text).read()
+
+
+def word_end(text: bytes, start: int) -> int:
+    """The end of a word, quotes and all. Raises ConfigError where a quote is never closed."""
+    at = start
+    while at < len(text) and text[at] not in _ENDS_WORD:
+        at = _part_end(text, at)
+    return min(at, len(text))
+
+
+def _part_end(text: bytes, at: int, quoted: bool = False) -> int:
+    """The end of the quoted part, substitution or single byte that begins at `at`; `quoted`: inside double quotes."""
+    byte = text[at]
+    if byte == 0x27 and not quoted:
+        return _closing(text, at, text.find(b"'", at + 1))
+    if byte == 0x22:
+        return _nested_end(text, at, at + 1, b'"', quoted=True)
+    if byte == 0x60:
+        return _nested_end(text, at, at + 1, b"`")
+    if text[at : at + 2] == b"$(":
+        return _nested_end(text, at, at + 2, b")")
+    if text[at : at + 2] == b"${":
+        return _nested_end(text, at, at + 2, b"}", quoted)
+    return at + 2 if byte == 0x5C else at + 1
+
+
+def _closing(text: bytes, start: int, at: int) -> int:
+    if at < 0 or at >= len(text):
+        raise ConfigError(f"line {line_number(text, start)}: a quote is never closed")
+    return at + 1
+
+
+def _nested_end(text: bytes, start: int, at: int, sign: bytes, quoted: bool = False) -> int:
+    """The end of what `sign` closes; quotes and substitutions inside count as a shell counts them."""
+    while at < len(text) and text[at] != sign[0]:
+        if text[at] == 0x5C:
+            at += 2
+        elif sign == b")" and text[at] == 0x28:
+            at = _nested_end(text, at, at + 1, b")")
+        elif sign == b"`":
+            at += 1
+        else:
+            at = _part_end(text, at, quoted)
+    return _closing(text, start, at)
+
+
+class _Reader:
+    def __init__(self, text: bytes) -> None:
+        self._text = text
+        self._found: list[Assignment] = []
+        self._blocks: list[tuple[int, int]] = []
+        self._unknown: int | None = None
+        self._waiting: list[tuple[bytes, bool]] = []
+        self._command = True
+        self._declares = False
+        self._statement = 0
+
+    def read(self) -> ShellText:
+        at = 0
+        while at < len(self._text):
+            at = self._step(at)
+        return ShellText(tuple(self._found), tuple(self._blocks), self._unknown)
+
+    def _step(self, at: int) -> int:
+        text, byte = self._text, self._text[at]
+        if byte == 0x0A:
+            self._next_command()
+            return self._here_documents(at + 1)
+        if byte in b" \t\r":
+            return at + 1
+        if text[at : at + 2] == b"\\\n":
+            return at + 2
+        if byte == 0x23:
+            feed = text.find(b"\n", at)
+            return len(text) if feed < 0 else feed
+        if byte in b"<>":
+            return self._redirection(at)
+        if byte in b";&|()":
+            self._next_command()
+            return at + 1
+        return self._word(at)
+
+    def _next_command(self) -> None:
+        self._command, self._declares, self._statement = True, False, len(self._found)
+
+    def _redirection(self, at: int) -> int:
+        document = _HERE_DOCUMENT.match(self._text, at)
+        if document and self._text[at : at + 3] != b"<<<":
+            self._waiting.append((document[2] or document[3] or document[4], bool(document[1])))
+            return document.end()
+        while at < len(self._text) and self._text[at] in b"<>&|":
+            at += 1
+        return at
+
+    def _here_documents(self, at: int) -> int:
+        """The end of the documents that begin at this line."""
+        for delimiter, tabs in self._waiting:
+            start, line = at, None
+            while at < len(self._text) and line != delimiter:
+                feed = self._text.find(b"\n", at)
+                end = len(self._text) if feed < 0 else feed + 1
+                line = self._text[at:end].rstrip(b"\r\n")
+                line = line.lstrip(b"\t") if tabs else line
+                at = end
+            if line != delimiter:
+                raise ConfigError(f"line {line_number(self._text, start)}: a here-document is never closed")
+            self._blocks.append((start, at))
+        self._waiting = []
+        return at
+
+    def _word(self, at: int) -> int:
+        end = max(word_end(self._text, at), at + 1)
+        word = self._text[at:end]
+        if b"\n" in word:
+            self._blocks.append((at, end))
+        match = _ASSIGNMENT.match(word)
+        if match and (self._command or self._declares):
+            self._found.append(self._assignment(at, end, match))
+        elif self._command:
+            self._take_command(word, at, end)
+        return end
+
+    def _assignment(self, at: int, end: int, match: re.Match[bytes]) -> Assignment:
+        start = at + match.end()
+        array = start == end and self._text[end : end + 1] == b"("
+        return Assignment(match[1], at, (start, end), bool(match[2]), array or _substitutes(self._text[start:end]))
+
+    def _take_command(self, word: bytes, at: int, end: int) -> None:
+        if word in _KEYWORDS:
+            return
+        self._command = False
+        self._declares = word in _DECLARES
+        for number in range(self._statement, len(self._found)):
+            self._found[number] = self._found[number]._replace(one_command=True)
+        labels = self._text[end : end + 1] in (b")", b"(")
+        if self._unknown is None and not labels and not self._declares and word not in _COMMANDS:
+            self._unknown = at
+
+
+def _substitutes(raw: bytes) -> bool:
+    """Whether a command outside of quotes makes up the value."""
+    at = 0
+    while at < len(raw):
+        if raw[at] == 0x60 or raw[at : at + 2] == b"$(":
+            return True
+        at = _part_end(raw, at)
+    return False

@@ -1,0 +1,210 @@
+"""KEY=value files as their readers see them: byte order marks, here-documents, quoted blocks, `+=`, ini sections, and
+files of another grammar."""
+
+from __future__ import annotations
+
+import configparser
+import subprocess
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cockpit.model.knobs import Knob
+from cockpit.tuning import keyvalue, texts
+from cockpit.tuning.reading import BYTE_ORDER_MARK
+from cockpit.tuning.syntax import ConfigError
+
+SHELL_PARTS = [
+    "KEY=a\n",
+    'export KEY="b c"\n',
+    "  KEY='d'\n",
+    "A=1; KEY=e # was KEY=no\n",
+    "if true; then\n  KEY=g\nfi\n",
+    "f() { KEY=h; }; f\n",
+    "OTHER=1\n",
+    'OTHER="x\nKEY=no\n"\n',
+    "OTHER='y\n  export KEY=no\n\"'\n",
+    'OTHER="it\'s"\n',
+    "OTHER=${Z:-'\"'}\n",
+    'OTHER=$(printf "%s" "KEY=no")\n',
+    'OTHER="$(printf "\nKEY=no\n")"\n',
+    "OTHER=`printf '\nKEY=no'`\n",
+    "OTHER=x\\\nKEY=no\n",
+    ": <<EOF\nKEY=no\nit's\nEOF\n",
+    ": <<'E F' # a comment\nKEY=no\nE F\n",
+    ": <<-EOF\n\tKEY=no\n\tEOF\n",
+    ": <<A <<B\nKEY=no\nA\nKEY=no\nB\n",
+    "# don't: KEY=no\n",
+    '# "\n',
+    "KEY=no true\n",
+    "\n",
+]
+
+
+@given(st.lists(st.sampled_from(SHELL_PARTS), max_size=7), st.sampled_from([b"new", b'"two words"', b"''"]))
+@settings(max_examples=120)
+def test_a_shell_agrees_with_what_is_read_and_written(parts: list[str], raw: bytes) -> None:
+    text = "".join(parts).encode()
+    try:
+        found = keyvalue.read(text, "KEY")
+    except ConfigError as error:
+        assert "one command" in str(error)
+        return
+    assert in_shell(text) == (found.value or "")
+    changed = keyvalue.change(text, "KEY", raw)
+    assert keyvalue.read(changed, "KEY").raw == raw
+    assert in_shell(changed) == raw.decode().strip("'\"")
+    if found.raw is None:
+        assert changed == text + b"KEY=" + raw + b"\n"
+        assert keyvalue.change(changed, "KEY", None) == text
+    else:
+        assert keyvalue.change(changed, "KEY", found.raw) == text
+        assert len(changed) - len(text) == len(raw) - len(found.raw)
+
+
+def in_shell(text: bytes) -> str:
+    """What a shell that sources the text has in KEY."""
+    script = text + b'\nprintf "%s" "$KEY"'
+    return subprocess.run(["sh"], input=script, capture_output=True, check=True).stdout.decode()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("KEY=1\nKEY+=' 2'\n", r"line 2: KEY\+= adds to its value; change it by hand"),
+        ("KEY+=1\n", r"line 1: KEY\+= adds to its value"),
+        ("key = 1\nKEY += 2\n", r"line 2: KEY\+= adds to its value"),
+        ("KEY=1 ./start\n", "line 1: KEY: it only counts for one command"),
+        ("KEY=(a b)\n", "line 1: KEY: a command makes up its value"),
+        ("KEY=$(nproc)\n", "line 1: KEY: a command makes up its value"),
+        ("OTHER='x\nKEY=1\n", "line 1: a quote is never closed"),
+        ("cat <<EOF\nKEY=1\n", "line 2: a here-document is never closed"),
+        ("a = 'x\nKEY = 1\n'\n", "line 2: KEY: it is inside a quoted value"),
+        ("KEY = a \\\n  b\n", "line 1: KEY: its value goes on over several lines"),
+        ("KEY = 'a\nb'\nc = 1\n", "line 1: KEY: its value goes on over several lines"),
+    ],
+)
+def test_values_that_one_line_does_not_set_are_refused(text: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        keyvalue.read(text.encode(), "KEY")
+    with pytest.raises(ConfigError, match=said):
+        keyvalue.change(text.encode(), "KEY", b"2")
+
+
+def test_an_assignment_after_an_appended_one_counts() -> None:
+    assert keyvalue.read(b"KEY+=1\nKEY=2\n", "KEY").value == "2"
+    assert keyvalue.read(b"KEY=1 ./start\nKEY=2\n", "KEY")[::2] == ("2", 2)
+
+
+def test_a_continued_line_is_no_setting() -> None:
+    text = b"a = 1 \\\nKEY = 2\n"
+    assert keyvalue.read(text, "KEY").value is None
+    assert keyvalue.change(text, "KEY", b"3") == text + b"KEY = 3\n"
+
+
+MY_CNF = b"""\
+# The server and its tools
+[client]
+port = 3306
+
+[mysqld]
+port=3306
+key_buffer_size = 16M
+skip-name-resolve
+# the end
+
+[mysqldump]
+quick
+!includedir /etc/mysql/conf.d/
+"""
+
+
+def test_sections_of_an_ini_file() -> None:
+    with pytest.raises(ConfigError, match=r"port is in \[client\] \(line 3\) and \[mysqld\] \(line 6\); give the knob"):
+        keyvalue.read(MY_CNF, "port")
+    assert keyvalue.read(MY_CNF, "port", "mysqld").line == 6
+    assert keyvalue.read(MY_CNF, "key_buffer_size").value == "16M"
+    assert keyvalue.change(MY_CNF, "port", b"3307", "mysqld") == MY_CNF.replace(b"port=3306", b"port=3307")
+    added = keyvalue.change(MY_CNF, "max_connections", b"500", "mysqld")
+    assert added == MY_CNF.replace(b"skip-name-resolve\n", b"skip-name-resolve\nmax_connections = 500\n")
+    assert keyvalue.change(added, "max_connections", None, "mysqld") == MY_CNF
+    with pytest.raises(ConfigError, match=r"give the knob the section to add it to: \[client\], \[mysqld\]"):
+        keyvalue.change(MY_CNF, "max_connections", b"500")
+    with pytest.raises(ConfigError, match=r"it has no section \[server\]; its sections: \[client\]"):
+        keyvalue.read(MY_CNF, "port", "server")
+    with pytest.raises(ConfigError, match="it has no section"):
+        keyvalue.read(b"KEY=1\n", "KEY", "server")
+    assert keyvalue.change(b"[a]\nb = 1\n", "b", b"2", "") == b"b = 2\n[a]\nb = 1\n"
+
+
+INI_PARTS = ["[a]\n", "[b]\n", "key = 1\n", "key=2\n", "other = 3\n", "; key = 9\n", "# [c]\n", "\n", "long = x \\\n"]
+
+
+@given(st.lists(st.sampled_from(INI_PARTS), max_size=8), st.sampled_from(["a", "b", "", None]))
+def test_an_ini_file_keeps_every_other_byte(parts: list[str], section: str | None) -> None:
+    text = "".join(parts).encode()
+    try:
+        old = keyvalue.read(text, "key", section).raw
+        changed = keyvalue.change(text, "key", b"new", section)
+    except ConfigError:
+        return
+    assert keyvalue.read(changed, "key", section).raw == b"new"
+    assert keyvalue.change(changed, "key", old, section) == text
+    assert len(changed) - len(text) == (
+        len("new") - len(old) if old else len(b"key = new\n") - 2 * (b"key=new" in changed)
+    )
+
+
+def test_a_standard_reader_agrees_on_sections() -> None:
+    changed = keyvalue.change(MY_CNF, "max_connections", b"500", "mysqld")
+    reader = configparser.ConfigParser(allow_no_value=True)
+    reader.read_string(changed.decode())
+    assert reader["mysqld"]["max_connections"] == "500" and "max_connections" not in reader["mysqldump"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "global\n    maxconn 4096\n    log /dev/log local0\nfrontend x\n    bind *:80\n",
+        "global\n    nbthread = 4\n    maxconn 4096\n",
+        "maxmemory 100mb\nsave 900 1\n",
+        "<Server port='8005'>\n</Server>\n",
+        "worker_processes auto;\nevents { worker_connections 768; }\n",
+        "server:\n  port: 80\n",
+        "one\ntwo\n",
+    ],
+)
+@pytest.mark.parametrize("key", ["maxmemory_samples", "vm.swappiness"])
+def test_nothing_is_added_to_a_file_of_another_grammar(text: str, key: str) -> None:
+    with pytest.raises(ConfigError, match=f"is no KEY=value line, so {key} is not added"):
+        keyvalue.change(text.encode(), key, b"1")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "# only a comment\n", "A=1\n", "[ -r /x ] && . /x\nexport A=1\n", "a.b = 1\nflag\n"]
+)
+def test_a_key_is_added_where_a_line_makes_sense(text: str) -> None:
+    assert keyvalue.read(keyvalue.change(text.encode(), "KEY", b"1"), "KEY").raw == b"1"
+
+
+KNOBS = {
+    "keyvalue": ("key=1\nother=2\n", Knob(name="k", host="h", kind="keyvalue", file="/f", key="key")),
+    "apache": ("KeepAlive On\n# x\n", Knob(name="k", host="h", file="/f", directive="KeepAlive")),
+    "nginx": ("pid /run/x;\nuser x;\n", Knob(name="k", host="h", kind="nginx", file="/f", directive="pid")),
+    "squid": ("workers 1\n# x\n", Knob(name="k", host="h", kind="squid", file="/f", directive="workers")),
+}
+
+
+@pytest.mark.parametrize("kind", KNOBS)
+@given(end=st.sampled_from(["", "\n", "\n\n"]))
+def test_a_byte_order_mark_stays_and_is_no_part_of_the_first_key(kind: str, end: str) -> None:
+    plain, knob = KNOBS[kind]
+    text = BYTE_ORDER_MARK + (plain + end).encode()
+    old = texts.read(knob, text)
+    assert old.value == texts.read(knob, text.removeprefix(BYTE_ORDER_MARK)).value != None  # noqa: E711
+    raw = texts.spell(knob, text, "7", old.raw)
+    changed = texts.change(knob, text, raw)
+    assert changed == BYTE_ORDER_MARK + texts.change(knob, text.removeprefix(BYTE_ORDER_MARK), raw)
+    assert texts.read(knob, changed).raw == raw and texts.change(knob, changed, old.raw) == text
+    assert texts.change(knob, text, None).startswith(BYTE_ORDER_MARK)
