@@ -100,6 +100,9 @@ def _starved(of: RunResult | Segment) -> list[tuple[str, str]]:
 def _held(of: RunResult | Segment) -> list[tuple[str, str]]:
     counts, reached = of.counts, f"the cap of {of.plan.max_in_flight} in flight was reached"
     found = []
+    if counts.dropped:
+        words = f"{counts.dropped} arrivals were dropped: too many were waiting; lower the rate"
+        found.append(("dropped", f"{words} or raise --max-in-flight"))
     if counts.unsent:
         found.append(("unsent", f"{counts.unsent} due requests were never sent: {reached}"))
     if counts.held_back:

@@ -2,7 +2,8 @@
 
 An arrival that finds `max_in_flight` requests under way is held back: it waits for room and is then sent, in order.
 Its response time still runs from when it was due, its service time from when it was sent, and its lag from when there
-was room: waiting for the server is no fault of this process. It counts as held back where it was due, and as sent
+was room: waiting for the server is no fault of this process. An arrival that finds the backlog full is dropped: counted
+and never sent. It counts as held back where it was due, and as sent
 where it is sent. What was due in the warm-up and is sent after it is counted nowhere, as are its requests in flight.
 """
 
@@ -21,6 +22,8 @@ from cockpit.load.schedule import Arrivals, Backlog, Leg
 
 # Arrivals sent in one go before replies get their turn.
 _BATCH = 64
+# Arrivals that may wait for room (8 bytes each).
+BACKLOG_LIMIT = 1_000_000
 # Two instants closer than this are the same (s): sums of floating point numbers differ by less.
 _SAME = 1e-7
 
@@ -90,9 +93,9 @@ class Open(Engine):
         super().__init__(assignment, poller, on_tick, on_cut)
         self._arrivals = Arrivals(assignment.plan, assignment.worker, assignment.workers)
         self._most = assignment.in_flight
-        # Arrivals so far; those of them that wait for room, the first `_stale` of which are not counted; and since when
-        # there has been room for them.
-        self._drawn = self._stale = 0
+        # Arrivals so far, and those of them that were dropped; those that wait for room, the first `_stale` of which are
+        # not counted; and since when there has been room for them.
+        self._drawn = self._dropped = self._stale = 0
         self._waiting = Backlog()
         self._room_since = inf
         # In the order in which they began, which is that in which they are given up.
@@ -126,6 +129,9 @@ class Open(Engine):
             due = arrivals.due
             if due > now or due >= until or self._drawn >= self._limit:
                 break
+            if len(self._waiting) >= BACKLOG_LIMIT:
+                self._drop(min(now, until))
+                break
             self._arrive(due)
         if self._room_since < inf:
             return now
@@ -135,7 +141,17 @@ class Open(Engine):
         arrivals = self._arrivals
         # A run that was stopped owes nothing.
         while arrivals.due < until - _SAME and self._drawn < self._limit:
+            if len(self._waiting) >= BACKLOG_LIMIT:
+                self._drop(until - _SAME)
+                break
             self._arrive(arrivals.due)
+
+    def _drop(self, until: float) -> None:
+        """Count what is due before this instant and finds the backlog full."""
+        dropped = min(self._arrivals.skip(until), self._limit - self._drawn)
+        self._drawn += dropped
+        self._dropped += dropped
+        self.tally.dropped += dropped
 
     def _arrive(self, due: float) -> None:
         """Send the next arrival, or let it wait for room behind those that wait already."""
@@ -168,7 +184,7 @@ class Open(Engine):
             lanes = tally.former
         else:
             self._issued += 1
-            self.exhausted = self._issued >= self._limit
+            self.exhausted = self._issued + self._dropped >= self._limit
         only = self.deck.only
         if only is not None:
             connection.carry(lanes[0], only.request)
@@ -233,6 +249,7 @@ class Open(Engine):
     def _count_anew(self) -> None:
         self._stale = len(self._waiting)
         self._drawn = self._issued
+        self._dropped = 0
         self.exhausted = self._issued >= self._limit
 
     def _expire(self, now: float) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from array import array
 from collections.abc import Iterator
 from math import inf
@@ -26,7 +27,8 @@ class Arrivals:
 
     def __init__(self, plan: LoadPlan, worker: int, workers: int) -> None:
         self._workers = workers
-        self._units = _poisson(plan.seed, worker) if plan.arrivals == "poisson" else _even(worker / workers)
+        self._draw = np.random.default_rng([abs(plan.seed), worker]) if plan.arrivals == "poisson" else None
+        self._units = _poisson(self._draw, 0.0) if self._draw else _even(worker / workers)
         self._unit = next(self._units)
         self._from = self._origin = 0.0
         self._pace = 0.0
@@ -44,6 +46,21 @@ class Arrivals:
         self._unit = next(self._units)
         self._lay()
 
+    def skip(self, until: float) -> int:
+        """Pass over the arrivals due before `until` without drawing each; how many. The random ones stay Poisson."""
+        target = self._origin + (until - self._from) * self._pace
+        if self._unit >= target:
+            return 0
+        if self._draw:
+            passed = 1 + int(self._draw.poisson(target - self._unit))
+            self._units = _poisson(self._draw, target)
+        else:
+            passed = math.ceil(target - self._unit)
+            self._units = _even(self._unit + passed)
+        self._unit = next(self._units)
+        self._lay()
+        return passed
+
     def _lay(self) -> None:
         self.due = self._from + (self._unit - self._origin) / self._pace
 
@@ -52,9 +69,7 @@ def _even(phase: float) -> Iterator[float]:
     return (number + phase for number in itertools.count())
 
 
-def _poisson(seed: int, worker: int) -> Iterator[float]:
-    draw = np.random.default_rng([abs(seed), worker])
-    last = 0.0
+def _poisson(draw: np.random.Generator, last: float) -> Iterator[float]:
     while True:
         units = last + np.cumsum(draw.standard_exponential(_DRAWN))
         last = float(units[-1])

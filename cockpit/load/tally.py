@@ -31,7 +31,7 @@ class Tally:
         self.handshakes: list[float] = []
         self.lags: list[float] = []
         self.pause = 0.0
-        self.abandoned = self.held_back = self.unsent = self.reconnects = 0
+        self.abandoned = self.held_back = self.unsent = self.dropped = self.reconnects = 0
         self._sent = 0
         self._connect = self._tls = self._lag = EMPTY
         self.begin()
@@ -93,6 +93,7 @@ class Tally:
             pause=self.pause,
             held_back=self.held_back,
             unsent=self.unsent,
+            dropped=self.dropped,
             retries=sum(lane.retries for lane in lanes),
             reconnects=self.reconnects,
             varied=sum(lane.varied for lane in lanes),
@@ -108,7 +109,7 @@ class Tally:
             lag=self._lag,
         )
         self._sent, self._cpu = sent, cpu
-        self.abandoned = self.held_back = self.unsent = self.reconnects = 0
+        self.abandoned = self.held_back = self.unsent = self.dropped = self.reconnects = 0
         self.pause = 0.0
         self._connect = self._tls = self._lag = EMPTY
         for lane in lanes:

@@ -77,6 +77,7 @@ class Tick(Event, frozen=True, tag="tick"):
     `pause` the longest time (s) it did not come round to look. `held_back` arrivals were due in this interval, found
     `max_in_flight` requests under way and had to wait; they are among `sent` where they were sent. `unsent` ones still
     waited at the end of the run, or of the warm-up (those are then sent, and counted nowhere).
+    `dropped` arrivals were due, found a million others waiting in their worker, and were never sent.
     `reconnects` counts kept connections lost between two responses. `retries` counts idempotent requests sent a second
     time because a kept connection was lost before a byte of the response: the server may have received `sent` and
     `retries` together.
@@ -109,6 +110,7 @@ class Tick(Event, frozen=True, tag="tick"):
     stage: int = 0
     warmup: bool = False
     unsent: int = 0
+    dropped: int = 0
     retries: int = 0
     reconnects: int = 0
     cpu_wait: float = 0.0

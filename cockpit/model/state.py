@@ -43,6 +43,7 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
     refused: int = 0
     groups: dict[str, Group] = {}
     unsent: int = 0
+    dropped: int = 0
     retries: int = 0
     reconnects: int = 0
     connect: Histogram = EMPTY

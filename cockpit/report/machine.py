@@ -86,8 +86,8 @@ class RunJson(msgspec.Struct, frozen=True, kw_only=True):
 
     `service` is from the connect (or, kept alive, the first byte sent) to the last byte read; `response` from the
     intended send, which under closed load is the same instant. `held_back` arrivals found too many requests in flight
-    and waited for room, `unsent` of them until the end; `varied` replies had another length than the first (no
-    failure), `unexpected` ones were not as expected, by kind. `retries` idempotent requests were sent a second time,
+    and waited for room, `unsent` of them until the end; `dropped` ones found a million others waiting and were never
+    sent; `varied` replies had another length than the first (no failure), `unexpected` ones were not as expected, by kind. `retries` idempotent requests were sent a second time,
     because the server closed one of the `reconnects` kept connections before it responded. `hosts` are averages
     over the run, by the names that thresholds use. `verdicts` compares rows under other settings with what was before;
     a verdict on several runs stands with the last of them.
@@ -106,6 +106,7 @@ class RunJson(msgspec.Struct, frozen=True, kw_only=True):
     body_bytes: int
     held_back: int
     unsent: int
+    dropped: int
     retries: int
     reconnects: int
     varied: int
@@ -144,6 +145,7 @@ def run_json(result: RunResult, outcomes: tuple[Outcome, ...] = (), verdicts: tu
         body_bytes=counts.body_bytes,
         held_back=counts.held_back,
         unsent=counts.unsent,
+        dropped=counts.dropped,
         retries=counts.retries,
         reconnects=counts.reconnects,
         varied=counts.varied,

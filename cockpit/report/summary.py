@@ -125,7 +125,8 @@ def _held_back(result: RunResult) -> str:
     """Arrivals that waited for room, and those that waited in vain."""
     counts = result.counts
     waited = f"{counts.held_back} arrivals found {result.plan.max_in_flight} under way and waited for room"
-    return f"{waited}; {counts.unsent} were never sent" if counts.unsent else waited
+    dropped = f"; {counts.dropped} were dropped" if counts.dropped else ""
+    return f"{waited}; {counts.unsent} were never sent{dropped}" if counts.unsent else f"{waited}{dropped}"
 
 
 def _unfinished(abandoned: int) -> str:

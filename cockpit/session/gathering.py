@@ -23,7 +23,7 @@ SLOW_EVERY = 30
 # Ticks of a worker that lie in the same such part of a second are one.
 _PARTS_OF_SECOND = 2
 _ADDED = ("sent", "completed", "abandoned", "bytes_received", "bytes_sent", "body_bytes", "held_back", "varied")
-_ADDED_TOO = ("unsent", "retries", "reconnects", "due", "late", "cpu", "cpu_wait")
+_ADDED_TOO = ("unsent", "dropped", "retries", "reconnects", "due", "late", "cpu", "cpu_wait")
 _COUNTED = ("statuses", "errors", "unexpected")
 _HISTOGRAMS = ("connect", "tls", "first_byte", "service", "response", "lag")
 # An instant finer than this (s) tells nothing, and takes room.
