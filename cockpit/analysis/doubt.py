@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from cockpit.model.events import Group
 from cockpit.model.figures import RunResult
-from cockpit.model.state import Segment
+from cockpit.model.load import is_redirect, redirect_target
+from cockpit.model.state import Counts, Segment
 from cockpit.model.text import neutral
 
 # Fewer replies than this and a p99 is made of less than ten of them.
@@ -31,10 +33,10 @@ def generator_bound(seconds: float, saturated: float) -> bool:
 
 def doubts(result: RunResult) -> tuple[str, ...]:
     """Reasons not to trust a run as it stands, the gravest first, then what was known before it began."""
-    said = [full for _, full in _refused(result)]
+    said = [full for _, full in (*_refused(result), *_redirected(result))]
     if generator_bound(result.seconds, result.saturated):
         said.append(_bound(result.seconds, result.saturated))
-    said += [full for _, full in (*_starved(result), *_not_whole(result), *_held(result))]
+    said += [full for _, full in (*_starved(result), *_not_whole(result), *_held(result), *_unclosed(result))]
     if result.altered:
         said.append("the load was altered while the run went on: compare its rows, not the whole")
     errors = sum(result.counts.errors.values())
@@ -51,10 +53,10 @@ def doubts(result: RunResult) -> tuple[str, ...]:
 
 def row_doubts(row: Segment) -> list[tuple[str, str]]:
     """What speaks against a row's figures, the gravest first: a short word and the reason in full."""
-    found = _refused(row)
+    found = [*_refused(row), *_redirected(row)]
     if generator_bound(row.seconds, row.saturated):
         found.append(("gen!", _bound(row.seconds, row.saturated)))
-    found += [*_starved(row), *_not_whole(row), *_held(row)]
+    found += [*_starved(row), *_not_whole(row), *_held(row), *_unclosed(row)]
     if row.altered:
         found.append(("load±", "the load was altered while it was counted"))
     if row.end is not None and row.seconds < SHORT and not row.warmup:
@@ -72,6 +74,39 @@ def _refused(of: RunResult | Segment) -> list[tuple[str, str]]:
     many = f"all {counts.completed} replies were" if counts.completed > 1 else "the one reply was"
     asked = "is the path right?" if set(statuses) <= {404, 410} else "is this what was to be measured?"
     return [(f"{statuses[0]}!", f"{many} {', '.join(map(str, statuses))}: {asked}")]
+
+
+def _redirected(of: RunResult | Segment) -> list[tuple[str, str]]:
+    """Half of the responses or more, of the run or of one request of its mix, are redirects that nobody expects."""
+    counts = of.counts
+    statuses = [status for status, count in counts.statuses.items() if count and is_redirect(status)]
+    if not counts.redirect or not statuses:
+        return []
+    expecting = {request.name for request in of.plan.mix if request.expect and request.expect.statuses}
+    groups = [group for name, group in counts.groups.items() if name not in expecting]
+    many, total = max([_redirects(counts), *(_redirects(group) for group in groups)], key=_share)
+    if 2 * many < total:
+        return []
+    url = of.plan.mix[0].url if of.plan.mix else of.plan.url
+    target = neutral(redirect_target(url, counts.redirect))
+    return [(f"{min(statuses)}!", f"{many} of {total} responses redirect and are not followed: load {target} instead")]
+
+
+def _redirects(of: Counts | Group) -> tuple[int, int]:
+    """Redirects, and all complete responses."""
+    return sum(count for status, count in of.statuses.items() if is_redirect(status)), of.completed
+
+
+def _share(part: tuple[int, int]) -> float:
+    return part[0] / part[1] if part[1] else 0.0
+
+
+def _unclosed(of: RunResult | Segment) -> list[tuple[str, str]]:
+    unclosed = of.counts.unclosed
+    if unclosed <= UNFINISHED * of.counts.completed:
+        return []
+    words = f"the server announced Connection: close {unclosed} times and kept the connection open; cockpit closed it"
+    return [("unclosed", f"{words}, so that local ports rest here in TIME_WAIT")]
 
 
 def _not_whole(of: RunResult | Segment) -> list[tuple[str, str]]:

@@ -9,6 +9,7 @@ from math import inf
 from time import monotonic
 from typing import Any, Protocol
 
+from cockpit.load.closing import Closing
 from cockpit.load.dial import Dial
 from cockpit.load.failures import connect_failure, transfer_failure
 from cockpit.load.poller import TROUBLE, WRITABLE, Poller
@@ -28,6 +29,7 @@ class Load(Protocol):
     poller: Poller
     tally: Tally
     dial: Dial
+    closing: Closing
     connections: int
     exhausted: bool
 

@@ -258,14 +258,22 @@ class Connection(Channel):
         """Close a socket that is not used again; the server first, if it means to."""
         if head.reuse:
             self._tally.reconnects += 1
-        if head.keeps or mask & HANGUP or self._load.exhausted:
+        load = self._load
+        if head.keeps or mask & HANGUP or load.exhausted:
+            if mask & HANGUP:
+                load.closing.closed()
             self.close()
-            self._load.next(self)
+            load.next(self)
+            return
+        if not load.closing.waits():
+            self._tally.unclosed += 1
+            self.close()
+            load.next(self)
             return
         self.started = inf
         self.lingers_until = now + LINGER
         self._handlers[self._fd] = self.on_lingering
-        self._load.lingers(self)
+        load.lingers(self)
 
     def on_lingering(self, mask: int, now: float) -> None:
         """The server closes, as it said, or sends what nobody wants."""
@@ -276,6 +284,7 @@ class Connection(Channel):
             return
         except OSError:
             pass
+        self._load.closing.closed()
         self._leave()
 
     def _leave(self) -> None:
@@ -330,6 +339,8 @@ class Connection(Channel):
     def expire(self, now: float) -> None:
         """The time for the request, or for the server to close, is up."""
         if self.started == inf:
+            self._load.closing.expired()
+            self._tally.unclosed += 1
             self._leave()
             return
         kind: ErrorKind = "timeout" if self._stands else "connect_timeout"

@@ -11,6 +11,7 @@ from time import monotonic
 from typing import Literal
 
 from cockpit.load.channel import Handler
+from cockpit.load.closing import Closing
 from cockpit.load.connection import Connection
 from cockpit.load.deck import Deck, lanes_of
 from cockpit.load.dial import Dial
@@ -46,6 +47,7 @@ class Engine:
         self.deck = Deck(plan, assignment.worker, assignment.workers)
         self.dial = Dial(assignment, self.deck.largest)
         self.tally = Tally(partial(lanes_of, plan), grouped=bool(plan.mix))
+        self.closing = Closing()
         self.connections = 0
         self.exhausted = False
         self.reason: Literal["completed", "stopped"] = "completed"

@@ -93,8 +93,8 @@ class Open(Engine):
         super().__init__(assignment, poller, on_tick, on_cut)
         self._arrivals = Arrivals(assignment.plan, assignment.worker, assignment.workers)
         self._most = assignment.in_flight
-        # Arrivals so far, and those of them that were dropped; those that wait for room, the first `_stale` of which are
-        # not counted; and since when there has been room for them.
+        # Arrivals so far, and those that were dropped; those that wait for room, the first `_stale` of which are not
+        # counted; and since when there has been room for them.
         self._drawn = self._dropped = self._stale = 0
         self._waiting = Backlog()
         self._room_since = inf

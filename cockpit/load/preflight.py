@@ -18,13 +18,15 @@ from cockpit.load import limits
 from cockpit.load.deck import Deck
 from cockpit.load.expect import Expectation
 from cockpit.load.failures import Malformed
-from cockpit.load.replies import HEAD_LIMIT, Head, Heads
+from cockpit.load.replies import Heads, Reply
 from cockpit.load.request import destination, requests_of, target_of_plan
 from cockpit.model.errors import TargetError
-from cockpit.model.load import LoadPlan, Request, url_without_password
+from cockpit.model.load import LoadPlan, Request, redirect_target, url_without_password
 
 # A person waits for this; a server that needs longer is out of reach (s).
 _PATIENCE = 10.0
+# Bytes read in one go.
+_READ = 65536
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -73,11 +75,10 @@ async def preflight(plan: LoadPlan) -> Preflight:
     addresses = await resolve(plan)
     patience = min(_PATIENCE, plan.timeout)
     reader, writer, address = await _connect(plan, addresses, patience)
-    status = None
+    status, location = None, ""
     try:
         if asked.method in _SAFE:
-            head = await _first_answer(plan, asked, request, reader, writer, patience)
-            status = head.status
+            status, location = await _first_answer(plan, asked, request, reader, writer, patience)
     finally:
         # Nobody waits for the rest of the reply, nor for the other end's farewell.
         writer.transport.abort()
@@ -86,6 +87,9 @@ async def preflight(plan: LoadPlan) -> Preflight:
     notes = [*limits.fitted(plan)[1], *limits.warnings(plan)]
     if status is not None and status >= 400 and not Expectation(asked.expect).allows(status):
         notes.append(f"{url_without_password(asked.url)} answers {status}: its replies will count as failed")
+    if location:
+        shown, target = url_without_password(asked.url), redirect_target(asked.url, location)
+        notes.append(f"{shown} answers {status}, a redirect, which is not followed: load {target} instead")
     names = dict.fromkeys([str(address[0]), *(str(other[0]) for other in addresses)])
     return Preflight(address=address, addresses=tuple(names), status=status, warnings=tuple(notes))
 
@@ -117,7 +121,7 @@ async def _connect(
 
 def _opener(plan: LoadPlan) -> Callable[[tuple[Any, ...]], Awaitable[_Streams]]:
     """What opens a connection as the run will: with TLS, from a local address, or to a Unix socket."""
-    options: dict[str, Any] = {"limit": HEAD_LIMIT}
+    options: dict[str, Any] = {}
     target = target_of_plan(plan)
     if target.secure:
         from cockpit.load.tls import context_of
@@ -157,24 +161,27 @@ async def _first_answer(
     reader: asyncio.StreamReader,
     writer: asyncio.StreamWriter,
     patience: float,
-) -> Head:
-    """The head of one reply, asked for as the run will ask."""
-    heads = Heads(bodiless=asked.method == "HEAD", keepalive=plan.keepalive)
+) -> tuple[int, str]:
+    """Status of one response, asked for as the run will ask, and its Location if it is a redirect nobody expects."""
+    expectation = Expectation(asked.expect)
+    heads = Heads(bodiless=asked.method == "HEAD", keepalive=plan.keepalive, expectation=expectation)
+    response, silent = Reply(heads), True
     shown = url_without_password(asked.url)
     try:
         async with asyncio.timeout(patience):
             writer.write(request)
-            while True:
-                head = heads.parse(await reader.readuntil(b"\r\n\r\n"))
-                if head.status >= 200:
-                    return head
+            while response.head is None:
+                data = await reader.read(_READ)
+                if not data and silent:
+                    raise TargetError(f"{shown}: closed the connection without an answer")
+                if not data:
+                    raise Malformed("ended within its head")
+                silent = False
+                response.feed(data)
+            return response.head.status, heads.location
     except TimeoutError:
         raise TargetError(f"{shown}: no answer within {patience:g} s, though it took a connection") from None
-    except asyncio.IncompleteReadError as error:
-        if error.partial:
-            raise TargetError(f"{shown}: what answers there does not speak HTTP/1.1") from None
-        raise TargetError(f"{shown}: closed the connection without an answer") from None
-    except (Malformed, asyncio.LimitOverrunError):
+    except Malformed:
         raise TargetError(f"{shown}: what answers there does not speak HTTP/1.1") from None
     except OSError as error:
         raise TargetError(f"{shown}: broke the connection off: {error.strerror or error}") from None

@@ -15,6 +15,7 @@ import httptools
 from cockpit.load.chunks import Chunks
 from cockpit.load.expect import Expectation
 from cockpit.load.failures import Malformed
+from cockpit.model.load import is_redirect
 
 # Lengths that are no lengths.
 CHUNKED = -1
@@ -26,6 +27,8 @@ HEAD_LIMIT = 128 * 1024
 # Every reply begins so; empty lines before it are nothing to mind.
 _BEGIN = b"HTTP/1."
 
+# Characters of a Location that are kept.
+_LOCATION_LIMIT = 2000
 # How many heads are remembered, and how long they may be.
 _REMEMBERED = 128
 _WORTH = 4096
@@ -34,6 +37,9 @@ _SWITCHING_PROTOCOLS = 101
 _FRAMING = frozenset({b"transfer-encoding", b"connection", b"proxy-connection", b"upgrade"})
 # What a field's value may be made of (RFC 9110 section 5.5), and a length short enough to be one.
 _VALUE = re.compile(rb"[\t\x20-\x7e\x80-\xff]*")
+# An empty line. Lines may end in LF alone (RFC 9112 section 2.2).
+_HEAD_END = re.compile(rb"\n\r?\n")
+_LINE_END = re.compile(rb"\r?\n")
 # A header that goes on in the next line, which is the same as a space (RFC 9112 section 5.2).
 _FOLD = re.compile(rb"[ \t]*\r\n[ \t]+")
 _DIGITS = re.compile(rb"[ \t]*([0-9]{1,18})[ \t]*")
@@ -80,6 +86,7 @@ class _Fields:
         self.length: int | None = None
         self.encoding = b""
         self.connection = b""
+        self.location = b""
 
     def on_header(self, name: bytes, value: bytes) -> None:
         key = name.lower()
@@ -89,6 +96,8 @@ class _Fields:
             self.encoding += b"," + value.lower()
         elif key == b"connection":
             self.connection += b"," + value.lower()
+        elif key == b"location":
+            self.location = value
 
     def on_headers_complete(self) -> None:
         self.complete = True
@@ -110,6 +119,8 @@ class Heads:
         self._one_length = one_length
         self._first_length: int | None = None
         self._heads: dict[bytes, Head] = {}
+        # The Location of the first redirect that was not expected.
+        self.location = ""
         self._clear()
         self.known = self._heads.get
         self._last: tuple[list[bytes], _Fields, Head] | None = None
@@ -146,8 +157,9 @@ class Heads:
         """The head in `raw`, which ends with its empty line. Raises Malformed."""
         fields = _Fields()
         parser = httptools.HttpResponseParser(fields)
+        plain = _plain(raw)
         try:
-            parser.feed_data(_unfolded(raw))
+            parser.feed_data(plain)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             raise Malformed(str(error)) from None
         if not fields.complete or b"HTTP/1." not in raw[:16]:
@@ -158,8 +170,10 @@ class Heads:
         keeps = self._keeps(fields, minor=raw[raw.find(b"HTTP/1.") + 7 :][:1])
         length = self._length(fields, status)
         head = Head(status, len(raw), length, keeps, keeps and self._keepalive and length != UNTIL_CLOSE)
-        self._last = (raw.split(b"\r\n"), fields, head)
+        self._last = (plain.split(b"\r\n"), fields, head)
         self._remember(raw, head)
+        if is_redirect(status) and not self.location and not self.expectation.allows(status):
+            self.location = fields.location[:_LOCATION_LIMIT].decode("latin-1")
         return head
 
     def varies(self, length: int) -> bool:
@@ -222,7 +236,10 @@ class Heads:
         return harvest
 
 
-def _unfolded(head: bytes) -> bytes:
+def _plain(head: bytes) -> bytes:
+    """The head with each line ended by CR LF and no line folded."""
+    if head.count(b"\n") != head.count(b"\r\n"):
+        head = _LINE_END.sub(b"\r\n", head)
     return _FOLD.sub(b" ", head) if b"\r\n " in head or b"\r\n\t" in head else head
 
 
@@ -306,16 +323,16 @@ class Reply:
     def _feed_head(self, raw: bytes) -> bool:
         start = 0
         while True:
-            end = raw.find(b"\r\n\r\n", start) + 4
-            if end < 4:
-                # A head is plain lines: an empty one that ends otherwise means that it will never be complete.
-                if len(raw) - start > HEAD_LIMIT or b"\n\n" in raw:
+            empty = _HEAD_END.search(raw, start)
+            if empty is None:
+                if len(raw) - start > HEAD_LIMIT:
                     raise Malformed("no end of its head")
                 begun = raw[start : start + 16].lstrip(b"\r\n")[: len(_BEGIN)]
                 if not _BEGIN.startswith(begun):
                     raise Malformed("no HTTP/1.x status line")
                 self._partial = raw[start:]
                 return False
+            end = empty.end()
             if end - start > HEAD_LIMIT:
                 raise Malformed("a head too long")
             lines = raw[start:end]
@@ -328,7 +345,7 @@ class Reply:
         self._left = head.length
         if head.length == CHUNKED:
             self._chunks = self._chunks or Chunks(self._keeps_body)
-            self._chunks.begin(_unfolded(lines))
+            self._chunks.begin(_plain(lines))
         return self.feed(raw[end:]) if len(raw) > end or head.length == 0 else False
 
     def closed(self) -> bool:

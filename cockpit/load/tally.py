@@ -31,7 +31,7 @@ class Tally:
         self.handshakes: list[float] = []
         self.lags: list[float] = []
         self.pause = 0.0
-        self.abandoned = self.held_back = self.unsent = self.dropped = self.reconnects = 0
+        self.abandoned = self.held_back = self.unsent = self.dropped = self.reconnects = self.unclosed = 0
         self._sent = 0
         self._connect = self._tls = self._lag = EMPTY
         self.begin()
@@ -96,6 +96,8 @@ class Tally:
             dropped=self.dropped,
             retries=sum(lane.retries for lane in lanes),
             reconnects=self.reconnects,
+            unclosed=self.unclosed,
+            redirect=next((lane.heads.location for lane in lanes if lane.heads.location), ""),
             varied=sum(lane.varied for lane in lanes),
             unexpected=unexpected,
             groups={lane.name: lane.group() for lane in lanes} if self._grouped else {},
@@ -109,7 +111,7 @@ class Tally:
             lag=self._lag,
         )
         self._sent, self._cpu = sent, cpu
-        self.abandoned = self.held_back = self.unsent = self.dropped = self.reconnects = 0
+        self.abandoned = self.held_back = self.unsent = self.dropped = self.reconnects = self.unclosed = 0
         self.pause = 0.0
         self._connect = self._tls = self._lag = EMPTY
         for lane in lanes:

@@ -80,7 +80,8 @@ class Tick(Event, frozen=True, tag="tick"):
     `dropped` arrivals were due, found a million others waiting in their worker, and were never sent.
     `reconnects` counts kept connections lost between two responses. `retries` counts idempotent requests sent a second
     time because a kept connection was lost before a byte of the response: the server may have received `sent` and
-    `retries` together.
+    `retries` together. `unclosed` connections were closed by the client after the server had announced to close them.
+    `redirect` is the Location of a redirect that was not expected, as the server sent it.
     `unexpected` replies were whole and not what was expected, by kind; `varied` ones had another length than the first
     of their kind, which is no failure. `body_bytes` leaves out heads and framing. `tls` is handshakes.
     `stage` is the rung of a ladder; a tick lies in one. `warmup` ticks are shown and not counted.
@@ -113,6 +114,8 @@ class Tick(Event, frozen=True, tag="tick"):
     dropped: int = 0
     retries: int = 0
     reconnects: int = 0
+    unclosed: int = 0
+    redirect: str = ""
     cpu_wait: float = 0.0
     due: int = 0
     late: int = 0

@@ -222,6 +222,8 @@ def _sums(left: Any, right: Any) -> dict[str, Any]:
 
 
 def _sum(left: Any, right: Any) -> Any:
+    if isinstance(left, str):
+        return left or right
     if isinstance(left, dict):
         return {
             key: _sum(left[key], right[key]) if key in left and key in right else (left | right)[key]

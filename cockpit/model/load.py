@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from typing import Literal
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urljoin, urlsplit, urlunsplit
 
 import msgspec
 
@@ -180,6 +180,19 @@ def _digest(request: Request | LoadPlan) -> str | None:
         return request.body
     raw = request.content
     return f"sha256:{hashlib.sha256(raw).hexdigest()} ({len(raw)} bytes)"
+
+
+def is_redirect(status: int) -> bool:
+    """Whether a browser would go on to another URL."""
+    return 300 <= status < 400 and status != 304
+
+
+def redirect_target(url: str, location: str) -> str:
+    """The URL to which a Location in a response from `url` leads, without a password."""
+    try:
+        return url_without_password(urljoin(url_without_password(url), location))
+    except ValueError:
+        return location
 
 
 def url_without_password(url: str) -> str:

@@ -25,7 +25,7 @@ LATENCY_EDGES = tuple(round(1000 * 10 ** (step / 8)) for step in range(8 * 8 + 1
 class Counts(msgspec.Struct, frozen=True, kw_only=True):
     """Ticks added up: the same fields, merged over workers and time.
 
-    `refused` are replies of 400 and above where the plan does not say what it expects.
+    `refused` are replies of 400 and above where the plan does not say what it expects. `redirect` is the first one.
     """
 
     sent: int = 0
@@ -46,6 +46,8 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
     dropped: int = 0
     retries: int = 0
     reconnects: int = 0
+    unclosed: int = 0
+    redirect: str = ""
     connect: Histogram = EMPTY
     tls: Histogram = EMPTY
     first_byte: Histogram = EMPTY

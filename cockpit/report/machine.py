@@ -87,10 +87,12 @@ class RunJson(msgspec.Struct, frozen=True, kw_only=True):
     `service` is from the connect (or, kept alive, the first byte sent) to the last byte read; `response` from the
     intended send, which under closed load is the same instant. `held_back` arrivals found too many requests in flight
     and waited for room, `unsent` of them until the end; `dropped` ones found a million others waiting and were never
-    sent; `varied` replies had another length than the first (no failure), `unexpected` ones were not as expected, by kind. `retries` idempotent requests were sent a second time,
-    because the server closed one of the `reconnects` kept connections before it responded. `hosts` are averages
-    over the run, by the names that thresholds use. `verdicts` compares rows under other settings with what was before;
-    a verdict on several runs stands with the last of them.
+    sent; `varied` replies had another length than the first (no failure), `unexpected` ones were not as expected, by
+    kind. `retries` idempotent requests were sent a second time, because the server closed one of the `reconnects` kept
+    connections before it responded. `unclosed` connections were closed by the client, because the server announced to
+    close them and did not. `redirect` is the first Location that was not expected.
+    `hosts` are averages over the run, by the names that thresholds use. `verdicts` compares rows under other settings
+    with what was before; a verdict on several runs stands with the last of them.
     """
 
     run: int
@@ -109,6 +111,8 @@ class RunJson(msgspec.Struct, frozen=True, kw_only=True):
     dropped: int
     retries: int
     reconnects: int
+    unclosed: int
+    redirect: str
     varied: int
     unexpected: dict[str, int]
     statuses: dict[str, int]
@@ -148,6 +152,8 @@ def run_json(result: RunResult, outcomes: tuple[Outcome, ...] = (), verdicts: tu
         dropped=counts.dropped,
         retries=counts.retries,
         reconnects=counts.reconnects,
+        unclosed=counts.unclosed,
+        redirect=counts.redirect,
         varied=counts.varied,
         unexpected=dict(counts.unexpected),
         statuses={str(status): count for status, count in sorted(counts.statuses.items())},

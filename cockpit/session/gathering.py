@@ -23,7 +23,7 @@ SLOW_EVERY = 30
 # Ticks of a worker that lie in the same such part of a second are one.
 _PARTS_OF_SECOND = 2
 _ADDED = ("sent", "completed", "abandoned", "bytes_received", "bytes_sent", "body_bytes", "held_back", "varied")
-_ADDED_TOO = ("unsent", "dropped", "retries", "reconnects", "due", "late", "cpu", "cpu_wait")
+_ADDED_TOO = ("unsent", "dropped", "retries", "reconnects", "unclosed", "due", "late", "cpu", "cpu_wait")
 _COUNTED = ("statuses", "errors", "unexpected")
 _HISTOGRAMS = ("connect", "tls", "first_byte", "service", "response", "lag")
 # An instant finer than this (s) tells nothing, and takes room.
@@ -163,8 +163,8 @@ def joined(first: ev.Tick, then: ev.Tick) -> ev.Tick:
     groups = dict(first.groups)
     for name, group in then.groups.items():
         groups[name] = _group(groups[name], group) if name in groups else group
-    pause = max(first.pause, then.pause)
-    return replace(then, start=first.start, groups=groups, pause=pause, **sums, **spans, **counts)
+    pause, redirect = max(first.pause, then.pause), first.redirect or then.redirect
+    return replace(then, start=first.start, groups=groups, pause=pause, redirect=redirect, **sums, **spans, **counts)
 
 
 def _group(first: ev.Group, then: ev.Group) -> ev.Group:

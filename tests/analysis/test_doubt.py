@@ -6,11 +6,11 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.analysis.doubt import STARVED, doubts, row_doubts
-from cockpit.model.events import AnyEvent, RunStarted, Tick
+from cockpit.model.events import AnyEvent, Group, RunStarted, Tick
 from cockpit.model.figures import RunResult, run_result
 from cockpit.model.fold import fold_all
 from cockpit.model.histogram import Histogram
-from cockpit.model.load import Expect, LoadPlan
+from cockpit.model.load import Expect, LoadPlan, Request
 from cockpit.model.state import Segment, State
 
 PLAN = LoadPlan(url="http://a/", rate=100.0, duration=10.0, max_in_flight=20, workers=2)
@@ -95,3 +95,40 @@ def test_replies_that_were_all_refused_are_said_first(
     state = fold_all(events)
     assert "".join(doubts(of_run(state))[:1]) == said
     assert row_doubts(of_row(state))[:1] == ([("404!", said)] if said else [])
+
+
+def _responses(plan: LoadPlan, **values: object) -> State:
+    """A run of 100 responses."""
+    tick = Tick(t=9.0, run=1, worker=0, start=0.0, sent=100, completed=100, service=_latencies())
+    return fold_all([RunStarted(t=0.0, run=1, plan=plan), replace(tick, **values)])
+
+
+def test_redirects_are_a_warning_with_the_url_to_load() -> None:
+    plan = LoadPlan(url="http://me:secret@a/x", concurrency=1, duration=10.0)
+    state = _responses(plan, statuses={302: 50, 200: 50}, redirect="../new?a=b")
+    said = "50 of 100 responses redirect and are not followed: load http://a/new?a=b instead"
+    assert doubts(of_run(state))[0] == said
+    assert row_doubts(of_row(state))[0] == ("302!", said)
+    few = _responses(plan, statuses={302: 49, 200: 51}, redirect="/new")
+    assert not any("redirect" in doubt for doubt in doubts(of_run(few)))
+
+
+def test_redirects_of_one_request_of_a_mix_are_a_warning() -> None:
+    mix = (Request(name="a", url="http://a/1"), Request(name="b", url="http://a/2", expect=Expect(statuses=(301,))))
+    groups = {"a": Group(completed=10, statuses={302: 10}), "b": Group(completed=90, statuses={301: 30, 200: 60})}
+    plan = LoadPlan(url="", mix=mix, concurrency=1, duration=10.0)
+    state = _responses(plan, statuses={200: 60, 301: 30, 302: 10}, groups=groups, redirect="/new")
+    assert "10 of 10 responses redirect" in doubts(of_run(state))[0]
+
+
+def test_connections_that_the_server_announces_to_close_and_keeps_are_a_warning() -> None:
+    plan = LoadPlan(url="http://a/", concurrency=1, duration=10.0)
+    state = _responses(plan, statuses={200: 100}, unclosed=98)
+    assert "announced Connection: close 98 times and kept" in doubts(of_run(state))[0]
+    assert [word for word, _ in row_doubts(of_row(state))] == ["unclosed"]
+    assert not row_doubts(of_row(_responses(plan, statuses={200: 100}, unclosed=1)))
+
+
+def test_dropped_arrivals_are_a_warning() -> None:
+    state = state_of(dropped=7)
+    assert doubts(of_run(state))[0].startswith("70 arrivals were dropped")

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import socket
 
 import pytest
 
+from cockpit.load.closing import Closing
+from cockpit.model.load import Expect
 from tests.load.servers import POLLERS, SMALL, Behaviour, Conversation, always, engine_load, once, plan, serving
 
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n6;x=y\r\n world\r\n0\r\nT: 1\r\n\r\n"
 CHUNKED_CLOSING = CHUNKED.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n", 1)
 TO_THE_END = b"HTTP/1.1 200 OK\r\n\r\nhello, and no length"
 CLOSING = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello"
+BARE = b"HTTP/1.1 200 OK\nContent-Length: 2\n\nhi"
+BARE_CHUNKED = b"HTTP/1.1 200 OK\nTransfer-Encoding: chunked\n\n" + CHUNKED.partition(b"\r\n\r\n")[2]
 BIG = b"HTTP/1.1 200 OK\r\nContent-Length: 3000000\r\n\r\n" + b"x" * 3_000_000
 
 GOOD: dict[str, tuple[Behaviour, int, int]] = {
@@ -32,6 +37,10 @@ GOOD: dict[str, tuple[Behaviour, int, int]] = {
     "continue first": (always(b"HTTP/1.1 100 Continue\r\n\r\n", SMALL), 200, 25 + len(SMALL)),
     "head in pieces": (always(SMALL[:3], SMALL[3:19], SMALL[19:38], SMALL[38:]), 200, len(SMALL)),
     "large": (always(BIG), 200, len(BIG)),
+    "bare line feeds": (always(BARE), 200, len(BARE)),
+    "bare line feeds in pieces": (always(BARE[:9], BARE[9:16], BARE[16:35], BARE[35:]), 200, len(BARE)),
+    "bare line feeds, chunked": (always(BARE_CHUNKED), 200, len(BARE_CHUNKED)),
+    "some bare line feeds": (always(BARE.replace(b"OK\n", b"OK\r\n")), 200, len(BARE) + 1),
     "more than asked for": (once(SMALL + b"more"), 200, len(SMALL) + 4),
 }
 
@@ -83,6 +92,57 @@ async def test_a_server_that_closes_between_requests_is_no_error() -> None:
 
 
 @pytest.mark.parametrize("poller", POLLERS)
+async def test_a_server_that_keeps_open_what_it_announces_to_close_does_not_cap_the_rate(poller: str) -> None:
+    """Waiting for its close took 0.1 s per request: these would take 100 s."""
+
+    async def behave(talk: Conversation) -> None:
+        await talk.request()
+        await talk.send(CLOSING)
+        await talk.reader.read()
+
+    async with serving(behave) as server:
+        outcome = await engine_load(plan(server.url, requests=1000, concurrency=1), poller)
+    assert outcome.statuses == {200: 1000}
+    assert outcome.total("unclosed") == 1000
+
+
+@pytest.mark.parametrize("poller", POLLERS)
+async def test_a_server_that_closes_what_it_announces_to_close_is_waited_for(poller: str) -> None:
+    async with serving(once(CLOSING)) as server:
+        outcome = await engine_load(plan(server.url, requests=40), poller)
+    assert outcome.statuses == {200: 40}
+    assert outcome.total("unclosed") < 40
+
+
+def test_a_server_that_closes_again_is_waited_for_again() -> None:
+    closing = Closing()
+    for _ in range(4):
+        assert closing.waits()
+        closing.expired()
+    waits = [closing.waits() for _ in range(2000)]
+    assert waits.count(True) == 2
+    closing.closed()
+    assert closing.waits()
+
+
+REDIRECT = b"HTTP/1.1 302 Found\r\nLocation: /login?next=%2Fx\r\nContent-Length: 0\r\nDate: "
+
+
+async def test_the_target_of_redirects_is_in_every_tick_that_has_one() -> None:
+    async def behave(talk: Conversation) -> None:
+        for number in itertools.count():
+            await talk.request()
+            await talk.send(REDIRECT + b"%d\r\n\r\n" % number)
+
+    async with serving(behave) as server:
+        outcome = await engine_load(plan(server.url, requests=100, tick=0.005))
+        expected = await engine_load(plan(server.url, requests=10, expect=Expect(statuses=(302,))))
+    assert outcome.statuses == {302: 100}
+    assert {tick.redirect for tick in outcome.ticks if tick.completed} == {"/login?next=%2Fx"}
+    assert {tick.redirect for tick in expected.ticks} == {""}
+
+
+@pytest.mark.parametrize("poller", POLLERS)
 async def test_a_body_larger_than_all_buffers_goes_out_whole(poller: str) -> None:
     seen: list[int] = []
 
@@ -126,7 +186,6 @@ async def _break_off(talk: Conversation) -> None:
 BAD: dict[str, tuple[Behaviour, str]] = {
     "garbage": (once(b"\x00\x01\x02 this is not HTTP \r\n\r\n"), "malformed"),
     "other protocol": (once(b"SSH-2.0-OpenSSH_9.2\r\n\r\n"), "malformed"),
-    "bare line feeds": (once(b"HTTP/1.1 200 OK\nContent-Length: 0\n\n"), "malformed"),
     "bad status": (once(b"HTTP/1.1 2x0 OK\r\n\r\n"), "malformed"),
     "two lengths": (once(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello"), "malformed"),
     "bad chunk": (once(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nhello\r\n"), "malformed"),

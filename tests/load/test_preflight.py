@@ -9,6 +9,7 @@ import pytest
 from cockpit.load import limits
 from cockpit.load.preflight import preflight
 from cockpit.model.errors import CockpitError, TargetError, UsageError
+from cockpit.model.load import Expect
 from tests.load.servers import SMALL, Conversation, always, once, plan, serving
 
 
@@ -29,6 +30,31 @@ async def test_a_status_that_counts_as_failed_is_warned_of() -> None:
     [warning] = found.warnings
     assert "404" in warning
     assert "secret" not in warning
+
+
+@pytest.mark.parametrize(
+    ("location", "target"),
+    [
+        (b"/new", "http://127.0.0.1:{port}/new"),
+        (b"https://example.org/", "https://example.org/"),
+        (b"//me:secret@example.org/", "http://example.org/"),
+        (b"http://[broken/", "http://[broken/"),
+    ],
+)
+async def test_a_redirect_is_warned_of_with_the_url_to_load(location: bytes, target: str) -> None:
+    response = b"HTTP/1.1 302 Found\r\nLocation: " + location + b"\r\nContent-Length: 0\r\n\r\n"
+    async with serving(always(response)) as server:
+        found = await preflight(plan(server.url.replace("//", "//me:secret@")))
+        expected = await preflight(plan(server.url, expect=Expect(statuses=(302,))))
+    [warning] = found.warnings
+    assert f"302, a redirect, which is not followed: load {target.format(port=server.port)} instead" in warning
+    assert "secret" not in warning
+    assert expected.warnings == ()
+
+
+async def test_a_head_whose_lines_end_in_lf_alone_is_an_answer() -> None:
+    async with serving(once(b"HTTP/1.1 200 OK\nContent-Length: 2\n\nhi")) as server:
+        assert (await preflight(plan(server.url))).status == 200
 
 
 async def test_a_post_is_not_sent_for_a_try() -> None:
