@@ -32,14 +32,16 @@ _CLOCK_OFF = 2.0
 # Channels that sshd lets one connection have unless told otherwise (MaxSessions).
 _CHANNELS = 10
 _TOOLS = ("timeout", "sha256sum", "mktemp", "readlink", "stat", "head", "tail", "cut")
-# KIND:WHAT each: a line `yes` or `no`. A file's place must be writable too: files are replaced by a rename.
+# KIND:WHAT each: a line `yes` or `no`. A `command` of the profile must be found by the login's own PATH, a `tool` by
+# cockpit's. A file's place must be writable too: files are replaced by a rename.
 _LOOK = (
     HEAD
     + """
 for each; do
     kind=${each%%:*} what=${each#*:} said=no
     case $kind in
-        command) command -v -- "$what" >/dev/null 2>&1 && said=yes ;;
+        command) as_login sh -c 'command -v -- "$1"' sh "$what" >/dev/null 2>&1 </dev/null && said=yes ;;
+        tool) command -v -- "$what" >/dev/null 2>&1 && said=yes ;;
         read) [ -r "$what" ] && said=yes ;;
         write) [ -w "$what" ] && [ -w "$(dirname -- "$what")" ] && said=yes ;;
     esac
@@ -167,11 +169,11 @@ async def _status(name: str, shell: Shell, page: StatusPage) -> Finding:
 
 async def _panes(config: HostConfig, shell: Shell) -> AsyncIterator[Finding]:
     """Whether what the tails run is there."""
-    asked = [f"command:{word}" for tail in config.tail for word in _first_words([tail])]
+    asked = [f"tool:{word}" for tail in config.tail for word in _first_words([tail])]
     asked += [f"read:{path}" for tail in config.tail for path in _paths(tail)]
     for each in await _missing(shell, asked):
         kind, _, what = each.partition(":")
-        if kind == "command":
+        if kind == "tool":
             yield note(config.name, f"tail: there is no command {what!r}", "install it there, or drop the tail")
         else:
             yield note(config.name, f"tail: {what} cannot be read", "is the path right, may this user read it?")
@@ -194,7 +196,7 @@ async def _changeable(
         except CockpitError as error:
             yield failed(name, error)
             return
-    for tool in await _missing(remote, [f"command:{tool}" for tool in _TOOLS]):
+    for tool in await _missing(remote, [f"tool:{tool}" for tool in _TOOLS]):
         yield wrong(
             name, f"{tool.partition(':')[2]} is missing there", "a change needs it: install coreutils or busybox"
         )
@@ -211,7 +213,11 @@ async def _changeable(
     commands = [*(knob.test for knob in knobs), *(knob.reload for knob in knobs), *actions]
     absent = await _missing(remote, [f"command:{word}" for word in _first_words(commands)])
     for each in absent:
-        yield wrong(name, f"there is no command {each.partition(':')[2]!r}", "a test, reload or action begins with it")
+        yield wrong(
+            name,
+            f"there is no command {each.partition(':')[2]!r} in the login's PATH",
+            "a test, reload or action begins with it; install it, or write its whole path",
+        )
     for test in dict.fromkeys(knob.test for knob in knobs if knob.test):
         if f"command:{next(_first_words([test]), '')}" not in absent:
             yield await _tested(name, remote, test)
@@ -234,7 +240,7 @@ async def _value(remote: Remote, knob: Knob, real: dict[str, str]) -> Finding:
 
 
 async def _tested(name: str, remote: Remote, test: str) -> Finding:
-    done = await files.run(remote, f'{HEAD}\nexec sh -c "$1"', test, seconds=_TEST)
+    done = await files.run(remote, f'{HEAD}\nas_login sh -c "$1" </dev/null', test, seconds=_TEST)
     if done.exit_status == 0:
         return good(name, f"`{neutral(test, 200)}` passes")
     said = useful_line(done.stderr, done.stdout) or f"exit status {done.exit_status}"

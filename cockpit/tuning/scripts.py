@@ -21,7 +21,22 @@ MISSING = 6
 # In place of a digest: there is no such file.
 ABSENT = "absent"
 
+# as_login COMMAND...: runs it with the umask, locale, PATH and directory that the login had before this program changed
+# them. The undo inherits these from the program that armed it.
 HEAD = """
+if [ -z "${COCKPIT_LOGIN_UMASK-}" ]; then
+    COCKPIT_LOGIN_UMASK=$(umask) COCKPIT_LOGIN_PATH=$PATH COCKPIT_LOGIN_LOCALE=${LC_ALL+=$LC_ALL}
+    COCKPIT_LOGIN_DIRECTORY=$PWD
+    export COCKPIT_LOGIN_UMASK COCKPIT_LOGIN_PATH COCKPIT_LOGIN_LOCALE COCKPIT_LOGIN_DIRECTORY
+fi
+as_login() (
+    umask "$COCKPIT_LOGIN_UMASK"
+    PATH=$COCKPIT_LOGIN_PATH LC_ALL=${COCKPIT_LOGIN_LOCALE#=}
+    [ "$COCKPIT_LOGIN_LOCALE" ] || unset LC_ALL
+    cd -- "$COCKPIT_LOGIN_DIRECTORY" 2>/dev/null
+    unset COCKPIT_LOGIN_UMASK COCKPIT_LOGIN_PATH COCKPIT_LOGIN_LOCALE COCKPIT_LOGIN_DIRECTORY
+    exec "$@"
+)
 LC_ALL=C; export LC_ALL
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin; export PATH
 umask 077
@@ -64,7 +79,7 @@ GET = (
     HEAD
     + FLUSH
     + """
-value=$(timeout -k 5 30 sh -c "$1" cockpit </dev/null) || exit
+value=$(as_login timeout -k 5 30 sh -c "$1" cockpit </dev/null) || exit
 [ -z "$2" ] || {
     set -f; set -- "$2" $value; to=$1; shift
     printf '%s\\n' "$*" >"$to" && flush "$to" "${to%/*}"
@@ -177,7 +192,7 @@ change=$1
 renew "$3" || exit 125
 [ -z "$6" ] || {{ : >"$change/$6" && flush "$change"; }} || exit 125
 out=$(mktemp "$1/out.XXXXXX") && err=$(mktemp "$1/err.XXXXXX") || exit 125
-sh -c {_BUSY} sh "$change" "$2" {GIVE} "$5" >"$out" 2>"$err"
+as_login sh -c {_BUSY} sh "$change" "$2" {GIVE} "$5" >"$out" 2>"$err"
 status=$?
 rm -f -- "$change/busy"
 renew "$4" || status=125

@@ -22,7 +22,10 @@ GUARD = (
     PHASE
     + """
 change=$1
-[ ! -e "$change/environment" ] || . "$change/environment"
+if [ -e "$change/environment" ]; then
+    unset INVOCATION_ID JOURNAL_STREAM SYSTEMD_EXEC_PID MANAGERPID
+    . "$change/environment"
+fi
 exec </dev/null >/dev/null 2>&1
 [ "$2" != now ] || exec sh "$change/undo"
 identify "$$" && printf '%s\\n' "$identity" >"$change/pid"
@@ -217,7 +220,12 @@ back() {
     trouble=y
     say "file $1 left $status $(printf '%s' "$reason" | tail -n 1)"
 }
-value() { set -f; set -- $(timeout -k 5 30 sh -c "$1" cockpit 2>/dev/null </dev/null); set +f; printf '%s' "$*"; }
+value() {
+    set -f
+    set -- $(as_login timeout -k 5 30 sh -c "$1" cockpit 2>/dev/null </dev/null)
+    set +f
+    printf '%s' "$*"
+}
 revert() {
     [ -e "$change/begun-$1" ] || return 0
     is=$(value "$2") got=
@@ -235,7 +243,8 @@ revert() {
     say "value $1 stuck $status $said"
 }
 run() {
-    printf '%s\\n' "$2" | timeout -k 5 "$seconds" sh -c "$give" cockpit "$1" >"$change/said.out" 2>"$change/said"
+    printf '%s\\n' "$2" |
+        as_login timeout -k 5 "$seconds" sh -c "$give" cockpit "$1" >"$change/said.out" 2>"$change/said"
     status=$?
     [ -s "$change/said" ] || mv -f -- "$change/said.out" "$change/said"
     said=$(head -c 4000 -- "$change/said" | tr '\\n' '\\036')

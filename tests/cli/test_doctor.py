@@ -124,7 +124,7 @@ def test_a_host_is_examined_whole_and_left_as_it_was(url: str, tmp_path: Path) -
         "ok     here            Good = On",
         f"WRONG  here            Gone: {tmp_path}/none.conf: No such file or directory",
         "ok     here            Dark (secret)",
-        "WRONG  here            there is no command 'no-such-reload'",
+        "WRONG  here            there is no command 'no-such-reload' in the login's PATH",
         f"WRONG  here            `{tmp_path}/test` fails: Syntax error on line 3",
     ):
         assert said in done.stdout

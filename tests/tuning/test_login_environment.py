@@ -1,0 +1,187 @@
+"""The commands of a profile run with the umask, locale, PATH and directory that a login has without cockpit."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from pathlib import Path
+
+import asyncssh
+import pytest
+
+from cockpit.hosts.shell import Shell
+from cockpit.hosts.ssh import connect
+from cockpit.model.errors import ChangeUndone
+from cockpit.model.hosts import HostConfig
+from cockpit.model.knobs import Knob, Option, ServerAction
+from cockpit.tuning.terms import Patience
+from cockpit.tuning.tuner import Tuner
+from tests.hosts.sshd import Sshd
+from tests.tuning.conftest import Server, until
+
+# What each interpreter sets by itself.
+ITS_OWN = ("_=", "SHLVL=", "OLDPWD=", "PWD=")
+LOCALES = {"a locale": "export LC_ALL=C.UTF-8", "no locale": "unset LC_ALL"}
+
+
+class Recorder:
+    """Commands that append their umask, directory and environment to a file."""
+
+    def __init__(self, directory: Path, connection: asyncssh.SSHClientConnection) -> None:
+        self._directory = directory
+        self._connection = connection
+
+    def record(self, name: str, then: str = "") -> str:
+        """The command that records itself under this name, and `then` goes on."""
+        file = shlex.quote(str(self._directory / name))
+        return f"{{ echo start; umask; pwd; env; }} >>{file}; {then}"
+
+    async def expected(self) -> list[str]:
+        """What the command records when the user runs it by `ssh`."""
+        await self._connection.run(self.record("without cockpit"), check=True)
+        [found] = self.recorded("without cockpit")
+        return found
+
+    def recorded(self, name: str) -> list[list[str]]:
+        """For each time that the command ran: the lines it recorded."""
+        runs = (self._directory / name).read_text().split("start\n")[1:]
+        return [sorted(line for line in run.splitlines() if not line.startswith(ITS_OWN)) for run in runs]
+
+
+@pytest.fixture(params=LOCALES)
+async def sshd(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Sshd]:
+    """A host whose logins have a umask, a PATH and a locale of their own, and a variable of the name of one of ours."""
+    host = Sshd(tmp_path)
+    host.noise = f"umask 027; {LOCALES[request.param]}; cd {shlex.quote(str(tmp_path))}"
+    host.environment = {"PATH": f"{tmp_path}/bin:/usr/bin:/bin", "LANG": "de_DE.UTF-8", "VERBOSE": "a  b\nc"}
+    yield await host.start()
+    await host.stop()
+
+
+@pytest.fixture
+async def shell(sshd: Sshd) -> AsyncIterator[Shell]:
+    shell = await connect(HostConfig(name="web1", ssh="web"), sshd.ssh_config)
+    yield shell
+    await shell.close()
+
+
+@pytest.fixture
+async def recorder(sshd: Sshd, server: Server) -> AsyncIterator[Recorder]:
+    async with asyncssh.connect("web", config=[str(sshd.ssh_config)]) as connection:
+        yield Recorder(server.state, connection)
+
+
+def live_knob(recorder: Recorder, server: Server, **changed: object) -> Knob:
+    """A value that is kept in a file."""
+    value = shlex.quote(str(server.state / "value"))
+    given: dict[str, object] = {
+        "name": "value",
+        "host": "web1",
+        "kind": "command",
+        "get": recorder.record("get", f"cat {value}"),
+        "set": recorder.record("set", f'echo "$1" >{value}'),
+    }
+    (server.state / "value").write_text("1\n")
+    return Knob(**(given | changed))  # type: ignore[arg-type]
+
+
+def once(server: Server, command: str) -> str:
+    """Runs the command the first time only."""
+    tried = shlex.quote(str(server.state / "tried"))
+    return f"[ -e {tried} ] || {{ : >{tried}; {command}; }}"
+
+
+async def test_get_set_test_and_reload(server: Server, shell: Shell, recorder: Recorder) -> None:
+    file = server.keep_alive(test=recorder.record("test"), reload=recorder.record("reload"))
+    applied = await Tuner().apply(shell, "web1", [(file, "Off"), (live_knob(recorder, server), "2")])
+    await Tuner().undo(shell, applied)
+    expected = await recorder.expected()
+    for name in ("get", "set", "test", "reload"):
+        found = recorder.recorded(name)
+        assert len(found) > 1 and all(each == expected for each in found), name
+
+
+async def test_a_choice_and_an_action(server: Server, shell: Shell, recorder: Recorder) -> None:
+    options = (Option(name="on", set=recorder.record("set"), when=recorder.record("when")),)
+    choice = Knob(name="mode", host="web1", kind="choice", option=options)
+    assert await Tuner().read(shell, choice) == "on"
+    await Tuner().act(shell, ServerAction(name="mark", host="web1", command=recorder.record("action")))
+    expected = await recorder.expected()
+    assert recorder.recorded("when") == recorder.recorded("action") == [expected]
+
+
+async def test_a_rollback_that_is_asked_for(server: Server, shell: Shell, recorder: Recorder) -> None:
+    """Its commands run in the same environment as those of the change, though files were replaced in between."""
+    failing = (
+        f"[ -e {shlex.quote(str(server.state))}/tried ] || {{ : >{shlex.quote(str(server.state))}/tried; exit 1; }}"
+    )
+    file = server.keep_alive(test=recorder.record("test"), reload=recorder.record("reload", failing))
+    with pytest.raises(ChangeUndone):
+        await Tuner().apply(shell, "web1", [(file, "Off"), (live_knob(recorder, server), "2")])
+    expected = await recorder.expected()
+    assert (server.state / "value").read_text() == "1\n"
+    for name, times in (("reload", 2), ("set", 2)):
+        assert recorder.recorded(name) == [expected] * times, name
+    assert all(each == expected for each in recorder.recorded("get"))
+
+
+async def test_a_rollback_by_the_host_itself(server: Server, shell: Shell, recorder: Recorder, sshd: Sshd) -> None:
+    knob = live_knob(recorder, server, reload=recorder.record("reload", once(server, "exec sleep 1000")))
+    expected = await recorder.expected()
+    applying = asyncio.ensure_future(Tuner(patience=Patience(reach=0.05)).apply(shell, "web1", [(knob, "2")]))
+    await until((server.state / "tried").exists)
+    sshd.cut()
+    with suppress(Exception):
+        await applying
+    server.expire()
+    await until(lambda: not server.locked())
+    assert (server.state / "value").read_text() == "1\n"
+    for name, times in (("reload", 2), ("set", 2)):
+        assert recorder.recorded(name) == [expected] * times, name
+
+
+def daemon(place: Path) -> tuple[str, Callable[[], dict[str, object]]]:
+    """A command that starts a daemon, and what that daemon has once it runs."""
+    pid = place / "pid"
+    file = shlex.quote(str(pid))
+    command = f"setsid sh -c 'echo $$ >{file}.new; mv {file}.new {file}; exec sleep 1000' >/dev/null 2>&1 </dev/null &"
+
+    def facts() -> dict[str, object]:
+        process = Path("/proc") / pid.read_text().strip()
+        environment = (process / "environ").read_bytes().decode().split("\0")
+        status = (process / "status").read_text().splitlines()
+        found: dict[str, object] = {
+            "umask": next(line for line in status if line.startswith("Umask:")),
+            "directory": str((process / "cwd").readlink()),
+            "environment": sorted(each for each in environment if not each.startswith(ITS_OWN)),
+        }
+        os.kill(int(process.name), 15)
+        return found
+
+    return command, facts
+
+
+async def test_a_daemon_that_a_reload_starts(
+    server: Server, shell: Shell, sshd: Sshd, recorder: Recorder, tmp_path: Path
+) -> None:
+    found = []
+    for way in ("without", "with"):
+        place = tmp_path / way
+        place.mkdir()
+        command, facts = daemon(place)
+        if way == "without":
+            async with asyncssh.connect("web", config=[str(sshd.ssh_config)]) as connection:
+                await connection.run(command, check=True)
+        else:
+            await Tuner().apply(shell, "web1", [(server.keep_alive(test="true", reload=command), "Off")])
+        await until((place / "pid").exists)
+        await until(lambda place=place: b"sleep" in _title(place / "pid"))  # type: ignore[misc]
+        found.append(facts())
+    assert found[0] == found[1]
+
+
+def _title(pid: Path) -> bytes:
+    return (Path("/proc") / pid.read_text().strip() / "cmdline").read_bytes()
