@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from cockpit.hosts.asking import Asker, AskingForHost
+from cockpit.hosts.fault import fault
 from cockpit.hosts.keyring import Keyring
 from cockpit.hosts.pace import Pace
 from cockpit.hosts.placing import Placing
@@ -75,7 +76,10 @@ class HostFeed:
         self._uptime = 0.0
 
     async def run(self) -> None:
-        """Watches until cancelled; then the probe and the connection are gone."""
+        """Watch until cancelled; then the probe and the connection are closed.
+
+        Neither what the host sends nor an error of cockpit's own ends this: the host is lost and soon tried again.
+        """
         self._say("connecting")
         waits = retries()
         while True:
@@ -91,6 +95,9 @@ class HostFeed:
                 waits = retries() if self._was_up() else waits
                 self._say("lost", self._detail(error))
                 await asyncio.sleep(next(waits))
+            except Exception as error:
+                self._say("lost", fault(error))
+                await asyncio.sleep(LAST_RETRY)
 
     async def shell(self) -> Shell:
         """The connection that the probe uses, for others to use too. Raises HostError when the host is not up."""

@@ -16,9 +16,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from cockpit.hosts.numbers import count
+
 MARK = b"#cockpit "
-# What one file may add to a frame; a process can make its command line as long as it likes.
+# Bytes of a process's file that are kept; a process can make its command line as long as it likes.
 FILE_LIMIT = 65536
+# Bytes of a file of the whole system, which is worth nothing if it is cut: 8192 CPUs take 1 MiB of /proc/stat.
+SYSTEM_FILE_LIMIT = 4 * 1024 * 1024
+# Watched processes of a host.
+PROCESSES_LIMIT = 16384
+# Files of a frame: four of each process, and those of the system and the probe.
+FILES_LIMIT = 4 * PROCESSES_LIMIT + 64
+# Bytes from one frame's end to the next; each line counts as longer by LINE_COST, which is what it takes to read.
+FRAME_LIMIT, LINE_COST = 24 * 1024 * 1024, 64
+# The longest path is `/proc/4194304/smaps_rollup`.
+_PATH_BYTES = 64
+# Digits of a frame's number.
+_NUMBER_DIGITS = 18
+# The highest number that a process can have.
+PID_LIMIT = 2**22 + 1
 
 
 class Frame(NamedTuple):
@@ -46,17 +62,22 @@ class FrameReader:
         self._files: dict[str, bytes | bytearray] = {}
         self._disks: frozenset[str] = frozenset()
         self._layered: frozenset[str] = frozenset()
-        self._there: tuple[int, ...] | None = None
+        self._there: list[int] | None = None
         self._hidden = False
         self._longest = 0
+        self._bytes = 0
 
     def take(self, line: bytes) -> Frame | None:
-        """The frame that this line completes, if it does."""
+        """The frame that this line completes, if it does. Raises ValueError for what no probe sends."""
+        self._bytes += len(line) + LINE_COST
+        if self._bytes > FRAME_LIMIT:
+            raise ValueError(f"a frame is longer than {FRAME_LIMIT // 1024 // 1024} MiB; watch fewer processes")
         if line.startswith(b"/proc/"):
             if self._number is not None:
                 self._longest = max(self._longest, len(line))
                 path, _, content = line.partition(b":")
-                self._add(path.decode("ascii", "replace"), content)
+                if len(path) <= _PATH_BYTES:
+                    self._add(path.decode("ascii", "replace"), content)
         elif line.startswith(MARK):
             return self._mark(line[len(MARK) :].split())
         return None
@@ -65,11 +86,18 @@ class FrameReader:
         """Most files are a line; what is longer is gathered, but not without end."""
         held = self._files.get(path)
         if held is None:
+            if len(self._files) >= FILES_LIMIT:
+                raise ValueError(f"a frame has more than {FILES_LIMIT} files")
             self._files[path] = content[:FILE_LIMIT]
             return
         if not isinstance(held, bytearray):
             self._files[path] = held = bytearray(held)
-        held += content[: max(0, FILE_LIMIT - len(held))]
+        if path[6:7].isdigit():
+            held += content[: max(0, FILE_LIMIT - len(held))]
+        elif len(held) + len(content) > SYSTEM_FILE_LIMIT:
+            raise ValueError(f"{path} is longer than {SYSTEM_FILE_LIMIT // 1024 // 1024} MiB")
+        else:
+            held += content
 
     def _mark(self, words: list[bytes]) -> Frame | None:
         match words:
@@ -82,13 +110,19 @@ class FrameReader:
             case [b"hidden"]:
                 self._hidden = True
             case [b"there", *pids]:
-                self._there = (*(self._there or ()), *(int(pid) for pid in pids if pid.isdigit()))
+                self._add_processes(pids)
             case [b"end", number]:
                 return self._end(number)
         return None
 
+    def _add_processes(self, pids: list[bytes]) -> None:
+        self._there = self._there or []
+        self._there += (count(pid, PID_LIMIT) for pid in pids)
+        if len(self._there) > PROCESSES_LIMIT:
+            raise ValueError(f"more than {PROCESSES_LIMIT} processes; watch fewer")
+
     def _begin(self, number: bytes) -> None:
-        self._number = int(number) if number.isdigit() else None
+        self._number = int(number) if number.isdigit() and len(number) <= _NUMBER_DIGITS else None
         self._files = {}
         self._disks = self._layered = frozenset()
         self._there = None
@@ -97,6 +131,7 @@ class FrameReader:
 
     def _end(self, number: bytes) -> Frame | None:
         begun, self._number = self._number, None
+        self._bytes = 0
         if begun is None or number != str(begun).encode():
             return None
         return Frame(
@@ -105,7 +140,7 @@ class FrameReader:
             disks=self._disks,
             longest=self._longest,
             layered=self._layered,
-            there=self._there,
+            there=None if self._there is None else tuple(self._there),
             hidden=self._hidden,
         )
 

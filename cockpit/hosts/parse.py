@@ -1,10 +1,15 @@
-"""Frames of the probe turned into counters and facts. Pure; a frame that lacks something raises ValueError."""
+"""Frames of the probe turned into counters and facts.
+
+Pure. A frame that lacks something, or has a number that cannot be represented, raises ValueError.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import TypeVar
 
 from cockpit.hosts.frames import Frame
+from cockpit.hosts.numbers import INTEGER_LIMIT, TIME_LIMIT, count, decimal, name
 from cockpit.model.hosts import (
     CpuCounters,
     DiskCounters,
@@ -16,16 +21,37 @@ from cockpit.model.hosts import (
     ProcessCounters,
 )
 
+# The most CPUs that a kernel can be built for.
+CPUS_LIMIT = 8192
+# Disks and interfaces that are taken in of each kind, and lines of a file.
+DEVICES_LIMIT, LINES_LIMIT = 10_000, 20_000
+# Clock ticks per second, and bytes of a page.
+_HZ_LIMIT, _PAGE_LIMIT = 10_001, 2**22
+# KiB, so that the bytes can be represented too.
+_MEMORY_LIMIT = INTEGER_LIMIT // 1024
+_LOAD_LIMIT = 2**32
+
+FACTS = ("hostname", "kernel", "cpus", "hz", "page")
+
+_Parsed = TypeVar("_Parsed")
+
 
 def facts(lines: Mapping[str, str]) -> HostFacts:
-    """What the probe says of the host before its first frame: `name value` lines."""
+    """What the probe says of the host before its first frame: `name value` lines. Raises ValueError, KeyError."""
+    hostname, kernel, cpus, hz, page = (lines[fact].encode() for fact in FACTS)
     return HostFacts(
-        hostname=lines["hostname"],
-        kernel=lines["kernel"],
-        cpus=int(lines["cpus"]),
-        hz=int(lines["hz"]),
-        page=int(lines["page"]),
+        hostname=name(hostname),
+        kernel=name(kernel),
+        cpus=count(cpus, CPUS_LIMIT + 1),
+        hz=_above_zero(count(hz, _HZ_LIMIT), "clock ticks per second"),
+        page=_above_zero(count(page, _PAGE_LIMIT), "bytes per page"),
     )
+
+
+def _above_zero(number: int, what: str) -> int:
+    if not number:
+        raise ValueError(f"0 {what}")
+    return number
 
 
 def wall_clock(said: str) -> tuple[float, float]:
@@ -35,31 +61,32 @@ def wall_clock(said: str) -> tuple[float, float]:
     """
     seconds, _, fraction = said.strip().partition(".")
     if fraction.isdigit():
-        return float(f"{seconds}.{fraction}"), 0.0
-    return int(seconds) + 0.5, 0.5
+        return decimal(f"{seconds}.{fraction}".encode(), TIME_LIMIT), 0.0
+    return count(seconds.encode(), TIME_LIMIT) + 0.5, 0.5
 
 
 def reading(
     frame: Frame, processes: tuple[ProcessCounters, ...] = (), probe_cpu: float = 0.0, pss: int | None = None
 ) -> HostReading:
     """All that a frame says, as counters. The wall clock is boot time plus uptime, as ps reckons it: to the second."""
-    stat = _table(_file(frame, "/proc/stat"))
-    uptime = float(_file(frame, "/proc/uptime").split()[0])
-    load = [float(word) for word in _file(frame, "/proc/loadavg").split()[:3]]
-    disks = _disks(frame.files.get("/proc/diskstats", b""), frame.disks | frame.layered)
+    stat = _parsed(frame, "/proc/stat", _table)
+    uptime = _parsed(frame, "/proc/uptime", _uptime)
+    known = frame.disks | frame.layered
+    disks = _parsed(frame, "/proc/diskstats", lambda content: _disks(content, known), needed=False)
+    _representable("memory of all processes", sum([process.rss for process in processes]))
     return HostReading(
         uptime=uptime,
-        wall=int(_entry(stat, b"btime", "/proc/stat")[0]) + uptime,
+        wall=_number(stat, b"btime", needed=True, limit=TIME_LIMIT - TIME_LIMIT // 10) + uptime,
         cpu=_cpu(_entry(stat, b"cpu", "/proc/stat")),
-        memory=_memory(_file(frame, "/proc/meminfo")),
+        memory=_parsed(frame, "/proc/meminfo", _memory),
         io=_io(disk for disk in disks if _as_in_sys(disk.name) in frame.disks),
-        load=(load[0], load[1], load[2]),
-        forks=int(_entry(stat, b"processes", "/proc/stat")[0]),
+        load=_parsed(frame, "/proc/loadavg", _load),
+        forks=_number(stat, b"processes", needed=True),
         processes=processes,
         probe_cpu=probe_cpu,
         cores=_cores(stat),
         disks=disks,
-        nets=_nets(frame.files.get("/proc/net/dev", b"")),
+        nets=_parsed(frame, "/proc/net/dev", _nets, needed=False),
         running=_number(stat, b"procs_running"),
         blocked=_number(stat, b"procs_blocked"),
         hidden=frame.hidden,
@@ -71,19 +98,37 @@ def probe_seconds(frame: Frame, hz: int) -> float:
     """CPU time (s) of the probe's processes and of all they have waited for, since they began."""
     own = (content for path, content in frame.files.items() if path.startswith(("/proc/./", "/proc/self/")))
     fields = (content.rpartition(b")")[2].split() for content in own)
-    return sum(int(row[i]) for row in fields if len(row) > 14 for i in (11, 12, 13, 14)) / hz
+    return sum(count(row[i]) for row in fields if len(row) > 14 for i in (11, 12, 13, 14)) / hz
 
 
-def _file(frame: Frame, path: str) -> bytes:
-    content = frame.files.get(path)
-    if not content:
+def _parsed(frame: Frame, path: str, parse: Callable[[bytes], _Parsed], *, needed: bool = True) -> _Parsed:
+    """What a file says. Raises ValueError that names the file."""
+    content = frame.files.get(path, b"")
+    if needed and not content:
         raise ValueError(f"{path} cannot be read")
-    return content
+    try:
+        return parse(content)
+    except (ValueError, IndexError) as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def _representable(what: str, number: int) -> int:
+    """A sum, if a recording can hold it."""
+    if number >= INTEGER_LIMIT:
+        raise ValueError(f"{what}: {number} cannot be represented")
+    return number
+
+
+def _lines(content: bytes) -> list[bytes]:
+    lines = content.splitlines()
+    if len(lines) > LINES_LIMIT:
+        raise ValueError(f"more than {LINES_LIMIT} lines")
+    return lines
 
 
 def _table(content: bytes) -> dict[bytes, list[bytes]]:
     """Lines as first word -> the other words."""
-    rows = (line.split() for line in content.splitlines())
+    rows = (line.split() for line in _lines(content))
     return {row[0]: row[1:] for row in rows if row}
 
 
@@ -93,19 +138,36 @@ def _entry(table: dict[bytes, list[bytes]], name: bytes, path: str) -> list[byte
     return table[name]
 
 
-def _number(table: dict[bytes, list[bytes]], name: bytes) -> int:
-    row = table.get(name)
-    return int(row[0]) if row else 0
+def _number(stat: dict[bytes, list[bytes]], name: bytes, *, needed: bool = False, limit: int = INTEGER_LIMIT) -> int:
+    """The number of a line of /proc/stat; 0 if it may be missing and is."""
+    row = _entry(stat, name, "/proc/stat") if needed else stat.get(name)
+    try:
+        return count(row[0], limit) if row else 0
+    except ValueError as error:
+        raise ValueError(f"/proc/stat: {name.decode()}: {error}") from None
+
+
+def _uptime(content: bytes) -> float:
+    # A tenth of the time that can be printed, so that boot time and uptime together can be too.
+    return decimal(content.split()[0], TIME_LIMIT // 10)
+
+
+def _load(content: bytes) -> tuple[float, float, float]:
+    one, five, fifteen = (decimal(word, _LOAD_LIMIT) for word in content.split()[:3])
+    return one, five, fifteen
 
 
 def _cpu(words: list[bytes]) -> CpuCounters:
-    counters = [int(word) for word in words[:10]]
+    counters = [count(word) for word in words[:10]]
+    if len(counters) < 4:
+        raise ValueError(f"/proc/stat: a CPU has {len(counters)} counters")
     return CpuCounters(*counters, *[0] * (10 - len(counters)))
 
 
 def _cores(stat: dict[bytes, list[bytes]]) -> tuple[CpuCounters, ...]:
     """By their numbers; a core that is switched off has no line, and stands as one that never ran."""
-    lines = {int(name[3:]): _cpu(words) for name, words in stat.items() if name[:3] == b"cpu" and name[3:].isdigit()}
+    numbered = ((name[3:], words) for name, words in stat.items() if name[:3] == b"cpu" and name != b"cpu")
+    lines = {count(number, CPUS_LIMIT): _cpu(words) for number, words in numbered}
     never = CpuCounters(*[0] * 8)
     return tuple(lines.get(number, never) for number in range(max(lines, default=-1) + 1))
 
@@ -115,10 +177,10 @@ def _memory(content: bytes) -> MemCounters:
 
     def kib(name: bytes, otherwise: int = 0) -> int:
         row = table.get(name + b":")
-        return int(row[0]) if row else otherwise
+        return count(row[0], _MEMORY_LIMIT) if row else otherwise
 
     _entry(table, b"MemTotal:", "/proc/meminfo")
-    return MemCounters(
+    memory = MemCounters(
         total=kib(b"MemTotal"),
         free=kib(b"MemFree"),
         available=kib(b"MemAvailable", otherwise=kib(b"MemFree")),
@@ -129,6 +191,8 @@ def _memory(content: bytes) -> MemCounters:
         swap_total=kib(b"SwapTotal"),
         swap_free=kib(b"SwapFree"),
     )
+    _representable("buffers and cache", 1024 * (memory.buffers + memory.cached + memory.reclaimable))
+    return memory
 
 
 def _as_in_sys(name: str) -> str:
@@ -142,17 +206,17 @@ def _disks(content: bytes, known: Collection[str]) -> tuple[DiskCounters, ...]:
     The columns came with time: 2.6 has eleven, 4.18 added those of discards, 5.5 those of flushes, which are left out.
     """
     disks = []
-    for line in content.splitlines():
+    for line in _lines(content):
         row = line.split()
-        name = row[2].decode("utf-8", "replace") if len(row) >= 14 else ""
-        if _as_in_sys(name) not in known:
+        device = row[2].decode("utf-8", "replace") if len(row) >= 14 else ""
+        if _as_in_sys(device) not in known:
             continue
-        reads, _, read, read_ms, writes, _, written, write_ms, _, busy, queued = (int(word) for word in row[3:14])
-        discards, _, discarded, discard_ms = (int(word) for word in row[14:18]) if len(row) >= 18 else (0, 0, 0, 0)
+        reads, _, read, read_ms, writes, _, written, write_ms, _, busy, queued = map(count, row[3:14])
+        discards, _, discarded, discard_ms = map(count, row[14:18]) if len(row) >= 18 else (0, 0, 0, 0)
         if reads or writes or discards:
             disks.append(
                 DiskCounters(
-                    name=name,
+                    name=name(row[2]),
                     reads=reads,
                     writes=writes,
                     discards=discards,
@@ -166,35 +230,36 @@ def _disks(content: bytes, known: Collection[str]) -> tuple[DiskCounters, ...]:
                     queued=queued,
                 )
             )
-    return tuple(disks)
+    return _few_enough(disks)
+
+
+def _few_enough(devices: list[_Parsed]) -> tuple[_Parsed, ...]:
+    if len(devices) > DEVICES_LIMIT:
+        raise ValueError(f"more than {DEVICES_LIMIT} devices")
+    return tuple(devices)
 
 
 def _io(disks: Iterable[DiskCounters]) -> IoCounters:
     """Sums what `sar -b` sums: whole disks, but nothing layered on disks (dm, md, loop), which would count twice."""
     counted = tuple(disks)
-    return IoCounters(
-        reads=sum(disk.reads for disk in counted),
-        writes=sum(disk.writes for disk in counted),
-        discards=sum(disk.discards for disk in counted),
-        sectors_read=sum(disk.sectors_read for disk in counted),
-        sectors_written=sum(disk.sectors_written for disk in counted),
-    )
+    sums = (sum(getattr(disk, field) for disk in counted) for field in IoCounters.__struct_fields__)
+    return IoCounters(*(_representable("/proc/diskstats: the sum of all disks", total) for total in sums))
 
 
 def _nets(content: bytes) -> tuple[NetCounters, ...]:
     """Interfaces as /proc/net/dev lists them; the name ends at the last colon before the figures."""
     nets = []
-    for line in content.splitlines():
-        name, colon, figures = line.rpartition(b":")
+    for line in _lines(content):
+        interface, colon, figures = line.rpartition(b":")
         row = figures.split()
         if not colon or len(row) < 12:
             continue
         received, sent = row[:8], row[8:]
         nets.append(
             NetCounters(
-                name.strip().decode("utf-8", "replace"),
-                *(int(word) for word in received[:4]),
-                *(int(word) for word in sent[:4]),
+                name(interface.strip()),
+                *map(count, received[:4]),
+                *map(count, sent[:4]),
             )
         )
-    return tuple(nets)
+    return _few_enough(nets)

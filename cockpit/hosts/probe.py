@@ -28,6 +28,8 @@ from cockpit.model.text import neutral
 START_TIMEOUT = 15.0
 # Frames over which the probe's CPU time is averaged: the kernel tells it in steps of 10 ms.
 COST_FRAMES = 30
+# Bytes that a login shell may print before the probe begins.
+NOISE_LIMIT = 1024 * 1024
 
 # Times that the host's clock is asked for at the start; the quickest answer counts. No more once it took so long (s).
 CLOCK_ASKED, CLOCK_TIME = 3, 0.5
@@ -113,7 +115,10 @@ class Probe:
                 if began_anew > AGAIN:
                     raise HostError(f"{self._name}: the probe cannot read{self._last_words()}")
                 await self._tick()
-            frame = self._frames.take(line)
+            try:
+                frame = self._frames.take(line)
+            except ValueError as error:
+                raise self._nonsense(error) from None
             if frame:
                 processes = self._take(frame)
                 if frame.number == self._number:
@@ -146,7 +151,7 @@ class Probe:
         raise HostError(f"{self._name}: the probe ended{self._last_words()}")
 
     def _nonsense(self, error: Exception) -> HostError:
-        return HostError(f"{self._name}: what the probe read makes no sense: {error}")
+        return HostError(f"{self._name}: invalid reading: {neutral(str(error), 200)}")
 
     def _last_words(self) -> str:
         said = self._channel.stderr.decode("utf-8", "replace").strip()
@@ -167,20 +172,31 @@ async def _read_facts(name: str, channel: Channel) -> HostFacts:
     """Read what the probe finds out about the host until it is ready."""
     found: dict[str, str] = {}
     last = ""
+    noise = 0
     while line := await channel.readline():
+        noise += len(line)
+        if noise > NOISE_LIMIT:
+            raise HostError(f"{name}: its login shell printed more than {NOISE_LIMIT // 1024} KiB; have it print less")
         text = line.decode("utf-8", "replace").strip()
         if not line.startswith(MARK):
             last = text or last
             continue
         match text.split(maxsplit=3)[1:]:
-            case ["fact", key, value]:
+            case ["fact", key, value] if key in parse.FACTS:
                 found[key] = value
             case ["foreign", *system]:
                 named = neutral(" ".join(system), 80) or "unknown system"
                 raise HostError(f"{name}: no /proc there ({named}); hosts must run Linux")
             case ["ready"]:
-                with suppress(KeyError, ValueError):
-                    return parse.facts(found)
-                raise HostError(f"{name}: the probe says of the host only {found}")
+                return _facts(name, found)
     said = last or channel.stderr.decode("utf-8", "replace").strip()
     raise HostError(f"{name}: its shell ended before the probe began{': ' + neutral(said, 200) if said else ''}")
+
+
+def _facts(name: str, found: dict[str, str]) -> HostFacts:
+    try:
+        return parse.facts(found)
+    except KeyError as error:
+        raise HostError(f"{name}: the probe did not print the host's {error.args[0]}") from None
+    except ValueError as error:
+        raise HostError(f"{name}: invalid facts: {neutral(str(error), 200)}") from None

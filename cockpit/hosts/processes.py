@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from cockpit.hosts.frames import Frame
+from cockpit.hosts.frames import PID_LIMIT, PROCESSES_LIMIT, Frame
+from cockpit.hosts.numbers import INTEGER_LIMIT, NAME_BYTES, count, signed
 from cockpit.model.hosts import ProcessCounters
 
 # Longer command lines are cut: nobody reads on, and every sample is recorded.
 COMMAND_LIMIT = 4096
+# Clock ticks after boot at which a process can have started: 500 years of 1024 ticks per second.
+_START_LIMIT = 2**44
 
 
 class _Kept(NamedTuple):
@@ -44,12 +47,15 @@ class ProcessTable:
     def pss(self) -> int | None:
         """Memory of all these processes, the pages they share counted once, by parts; bytes.
 
-        None unless it is known of each; of one that is new that takes a while.
+        None unless it is known of each; of one that is new that takes a while. Raises ValueError, IndexError.
         """
         rollups = [kept.rollup.split() for kept in self._kept.values() if kept.read is not None and kept.read.rss]
         if not rollups or not all(rollups):
             return None
-        return sum(int(words[1]) for words in rollups) * 1024
+        total = sum(count(words[1]) for words in rollups) * 1024
+        if total >= INTEGER_LIMIT:
+            raise ValueError(f"smaps_rollup: {total} bytes cannot be represented")
+        return total
 
     def _newest(self, pid: int, files: Mapping[str, bytes]) -> _Kept:
         told = [files.get(f"/proc/{pid}/{name}") for name in ("stat", "statm", "cmdline", "smaps_rollup")]
@@ -57,37 +63,45 @@ class ProcessTable:
         if kept is not _NOTHING and told == [None] * 4:
             return kept
         stat, statm, cmdline, rollup = (old if new is None else new for old, new in zip(kept[:4], told, strict=True))
-        return _Kept(stat, statm, cmdline, rollup, process(pid, stat, statm, cmdline, self._page))
+        try:
+            read = process(pid, stat, statm, cmdline, self._page)
+        except ValueError as error:
+            raise ValueError(f"/proc/{pid}: {error}") from None
+        return _Kept(stat, statm, cmdline[:COMMAND_LIMIT], rollup, read)
 
 
 def _pids_of(files: Iterable[str]) -> list[int]:
     """The processes that have a stat file among these paths."""
     parts = (path.split("/") for path in files)
-    return [int(part[2]) for part in parts if len(part) == 4 and part[3] == "stat" and part[2].isdigit()]
+    named = (part[2].encode() for part in parts if len(part) == 4 and part[3] == "stat")
+    pids = [count(pid, PID_LIMIT) for pid in named if pid.isdigit()]
+    if len(pids) > PROCESSES_LIMIT:
+        raise ValueError(f"more than {PROCESSES_LIMIT} processes; watch fewer")
+    return pids
 
 
 def process(pid: int, stat: bytes, statm: bytes, cmdline: bytes, page: int) -> ProcessCounters | None:
-    """What the three files of a process say; None where they do not say all of it."""
+    """What the three files of a process say; None where they do not say all of it. Raises ValueError."""
     sizes = statm.split()
     # The name stands in brackets and may hold spaces, brackets and newlines itself.
     head, closing, tail = stat.rpartition(b")")
     fields = tail.split()
     if not closing or len(fields) < 22 or len(sizes) < 3:
         return None
-    comm = _text(head.partition(b"(")[2])
-    state = _text(fields[0])
+    comm = _text(head.partition(b"(")[2][:NAME_BYTES])
+    state = _text(fields[0][:1])
     return ProcessCounters(
         pid=pid,
-        ppid=int(fields[1]),
-        start=int(fields[19]),
+        ppid=count(fields[1]),
+        start=count(fields[19], _START_LIMIT),
         stat=state + _stat_flags(pid, fields),
         comm=comm,
-        utime=int(fields[11]),
-        stime=int(fields[12]),
-        threads=int(fields[17]),
-        vsz=int(fields[20]),
-        rss=int(sizes[1]) * page,
-        shared=int(sizes[2]) * page,
+        utime=count(fields[11]),
+        stime=count(fields[12]),
+        threads=count(fields[17]),
+        vsz=count(fields[20]),
+        rss=count(sizes[1], INTEGER_LIMIT // page) * page,
+        shared=count(sizes[2], INTEGER_LIMIT // page) * page,
         command=_command(cmdline, comm, state),
     )
 
@@ -97,7 +111,7 @@ def _stat_flags(pid: int, fields: list[bytes]) -> str:
 
     ps's L (pages locked in memory) is not in /proc/PID/stat and is left out.
     """
-    group, session, foreground, nice, threads = (int(fields[i]) for i in (2, 3, 5, 16, 17))
+    group, session, foreground, nice, threads = (signed(fields[i]) for i in (2, 3, 5, 16, 17))
     flags = "<" if nice < 0 else "N" if nice > 0 else ""
     flags += "s" if session == pid else ""
     flags += "l" if threads > 1 else ""

@@ -12,6 +12,7 @@ import shlex
 from collections.abc import Callable
 from typing import Literal
 
+from cockpit.hosts.fault import fault
 from cockpit.hosts.feed import HostFeed
 from cockpit.hosts.printed import Allowance, Paper, Printed
 from cockpit.hosts.shell import Channel, Shell
@@ -96,7 +97,7 @@ class HostTail:
             retry = min(2 * retry, LAST_RETRY)
 
     async def _follow(self, shell: Shell) -> str:
-        """Runs the command to its end; what it ended with."""
+        """Run the command to its end. Returns why it ended; an error of cockpit's own ends it too."""
         channel: Channel | None = None
         try:
             channel = await shell.open(script(self._command))
@@ -105,6 +106,8 @@ class HostTail:
             return self._ending(channel.stderr)
         except HostError as error:
             return str(error).removeprefix(f"{self._feed.config.name}: ")
+        except Exception as error:
+            return fault(error)
         finally:
             if channel:
                 channel.close()

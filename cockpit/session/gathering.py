@@ -6,8 +6,9 @@ A tick waits for the next of its worker, which tells whether it was the last of 
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -177,11 +178,23 @@ def _counted(first: dict[Any, int], then: dict[Any, int]) -> dict[Any, int]:
 
 
 def rounded(event: ev.AnyEvent) -> ev.AnyEvent:
-    """The event with its instant told to the microsecond."""
+    """The event with its instant told to the microsecond. Raises ValueError if a number of it is NaN or infinite."""
+    if not all(map(math.isfinite, _floats(event))):
+        raise ValueError(f"a number of {ev.kind(event)} is not finite")
     t = round(event.t, _DIGITS)
     if isinstance(event, ev.HostSample):
         return replace(event, t=t, round_trip=round(event.round_trip, _DIGITS))
     return replace(event, t=t)
+
+
+def _floats(event: ev.AnyEvent) -> Iterable[float]:
+    """The numbers of an event that come from a host and are no integers, and its instant."""
+    if isinstance(event, ev.HostSample):
+        reading = event.reading
+        return (event.t, event.round_trip, reading.uptime, reading.wall, reading.probe_cpu, *reading.load)
+    if isinstance(event, ev.StatusRead):
+        return (event.t, *event.values.values())
+    return (event.t,)
 
 
 def _rounded(tick: ev.Tick) -> ev.Tick:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping
 
+from cockpit.hosts.fault import fault
 from cockpit.hosts.feed import HostFeed
 from cockpit.model.clock import Clock
 from cockpit.model.errors import ChangeRefused, ChangeUndone, CockpitError
@@ -298,10 +299,16 @@ class LiveTuning:
         try:
             value = await self._tuner.read(self._remotes[knob.host], knob)
         except CockpitError as error:
-            self._emit(KnobRead(t=self._clock.now(), knob=knob.name, host=knob.host, value=None, detail=str(error)))
+            self._unread(knob, str(error))
+            return
+        except Exception as error:
+            self._unread(knob, fault(error))
             return
         self._values[knob.name] = value
         self._emit(KnobRead(t=self._clock.now(), knob=knob.name, host=knob.host, value=value))
+
+    def _unread(self, knob: Knob, detail: str) -> None:
+        self._emit(KnobRead(t=self._clock.now(), knob=knob.name, host=knob.host, value=None, detail=detail))
 
     def _by_host(self, values: Mapping[str, str | None]) -> dict[str, list[tuple[Knob, str | None]]]:
         chosen: dict[str, list[tuple[Knob, str | None]]] = {}

@@ -1,0 +1,1 @@
+"""What a hostile host may send: fuzzers and worst cases, on the real parsers."""

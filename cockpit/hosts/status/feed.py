@@ -8,15 +8,17 @@ from collections.abc import Callable
 
 from httpcore import default_ssl_context
 
+from cockpit.hosts.fault import fault
 from cockpit.hosts.feed import HostFeed
 from cockpit.hosts.shell import Shell
 from cockpit.hosts.status import apache, nginx, squid, tomcat
 from cockpit.hosts.status.fetch import Fetched, fetch
-from cockpit.hosts.status.said import MOST_VALUES, TEXT_CHARS, NotThePageError, Said
+from cockpit.hosts.status.said import NotThePageError, Said, bounded
 from cockpit.model.clock import Clock
 from cockpit.model.errors import HostError
 from cockpit.model.events import AnyEvent, StatusRead
 from cockpit.model.hosts import StatusKind, StatusPage
+from cockpit.model.text import neutral
 
 # Seconds between two readings, or the host's interval where that is longer; and for one answer.
 PACE = 1.0
@@ -57,7 +59,7 @@ class PageFeed:
         self._emit = emit
 
     async def run(self) -> None:
-        """Asks at its pace until cancelled."""
+        """Ask at its pace until cancelled. Whatever goes wrong is an event, and the page is asked for again."""
         interval = max(PACE, self._feed.config.interval)
         while True:
             shell = await self._feed.up()
@@ -66,6 +68,8 @@ class PageFeed:
                 said = await read_page(shell, self._page, self._tls)
             except HostError as error:
                 self._say(began, Said({}, {}), str(error).removeprefix(f"{self._feed.config.name}: "))
+            except Exception as error:
+                self._say(began, Said({}, {}), fault(error))
             else:
                 self._say(began, said)
             await asyncio.sleep(max(0.0, began + interval - self._clock.now()))
@@ -82,12 +86,15 @@ async def read_page(shell: Shell, page: StatusPage, tls: ssl.SSLContext | None =
     fetched = await fetch(shell, page.url, page.auth, PATIENCE, tls)
     if fetched.status != 200:
         raise HostError(_refused(page, fetched))
+    return parse_page(page.kind, fetched.body)
+
+
+def parse_page(kind: StatusKind, body: bytes) -> Said:
+    """What a page says, as much of it as is kept. Raises HostError if it is not a page of that kind."""
     try:
-        said = _PARSERS[page.kind](fetched.body.decode("utf-8", "replace"))
+        return bounded(_PARSERS[kind](body.decode("utf-8", "replace")))
     except NotThePageError as error:
         raise HostError(str(error)) from None
-    values = dict(list(said.values.items())[:MOST_VALUES])
-    return Said(values, {name: text[:TEXT_CHARS] for name, text in list(said.text.items())[:MOST_VALUES]})
 
 
 def _refused(page: StatusPage, fetched: Fetched) -> str:
@@ -101,6 +108,6 @@ def _refused(page: StatusPage, fetched: Fetched) -> str:
         case 404:
             return f"404: {_NOT_FOUND[page.kind]}"
         case status if fetched.location:
-            return f"{status}: redirected to {fetched.location[:200]}; redirects are not followed"
+            return f"{status}: redirected to {neutral(fetched.location, 200)}; redirects are not followed"
         case status:
             return f"{status} instead of the page"

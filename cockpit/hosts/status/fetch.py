@@ -15,6 +15,7 @@ from anyio.streams.tls import TLSStream
 
 from cockpit.hosts.shell import Shell, Wire
 from cockpit.model.errors import HostError
+from cockpit.model.text import neutral
 
 # Bytes of a page that are read; a longer one is none of a server's status.
 MOST_BYTES = 1024 * 1024
@@ -61,12 +62,13 @@ async def fetch(
     except TimeoutError:
         raise HostError(f"no answer within {timeout:g} s") from None
     except ssl.SSLError as error:
-        raise HostError(f"TLS: {getattr(error, 'verify_message', '') or error.reason or error}") from None
+        why = getattr(error, "verify_message", "") or error.reason or str(error)
+        raise HostError(f"TLS: {neutral(why, 200)}") from None
     except (BrokenResourceError, EndOfStream, httpcore.ProtocolError, OSError) as error:
-        said = str(error) or "the connection was closed"
+        said = neutral(str(error), 200) or "the connection was closed"
         raise HostError(f"no answer that is HTTP: {said}") from None
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise HostError(f"cannot be asked: {error}") from None
+        raise HostError(f"cannot be asked: {neutral(str(error), 200)}") from None
 
 
 class _Transport(httpx.AsyncBaseTransport):

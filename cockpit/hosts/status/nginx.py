@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from cockpit.hosts.status.said import NotThePageError, Said
+from cockpit.hosts.status.said import NotThePageError, Said, number
 
 _PAGE = re.compile(
     r"\s*Active connections: (\d+)\s+server accepts handled requests(?: request_time)?\s+(\d+) (\d+) (\d+)(?: \d+)?\s+"
@@ -17,4 +17,5 @@ def parse(page: str) -> Said:
     match = _PAGE.match(page)
     if match is None:
         raise NotThePageError("no stub_status on it: the location of this URL needs `stub_status;`")
-    return Said({name: float(digits) for name, digits in zip(_NAMES, match.groups(), strict=True)}, {})
+    figures = {name: number(digits) for name, digits in zip(_NAMES, match.groups(), strict=True)}
+    return Said({name: value for name, value in figures.items() if value is not None}, {})

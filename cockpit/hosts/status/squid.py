@@ -6,7 +6,7 @@ import re
 
 from cockpit.hosts.status.said import NotThePageError, Said, number
 
-_FIGURE = re.compile(r"(-?\d+(?:\.\d+)?)\s*(%|[A-Za-z/ .]*)$")
+_FIGURE = re.compile(r"(-?\d+(?:\.\d+)?) *(?:%|[A-Za-z/.][A-Za-z/ .]*)?$")
 # A row of a report that gives a figure for each of two spans of time.
 _SPANS = re.compile(r"5min: (-?[\d.]+)%?, 60min: (-?[\d.]+)%?$")
 _TWO = re.compile(r"(-?\d+\.\d+)\s+(-?\d+\.\d+)$")
@@ -35,12 +35,23 @@ def parse_info(page: str) -> Said:
         rest = rest.strip()
         if line.startswith("Squid Object Cache"):
             text[name] = rest
-        elif not colon and (match := _COUNTED.match(name)):
-            values[match[2]] = float(match[1])
-        elif colon and (match := _SPANS.match(rest) or _TWO.match(rest)):
-            values |= {f"{name} 5min": float(match[1]), f"{name} 60min": float(match[2])}
-        elif colon and (match := _FIGURE.match(rest)):
-            values[name] = float(match[1])
+        else:
+            figures = _named_figures(name, rest) if colon else _counted(name)
+            values |= {row: value for row, figure in figures.items() if (value := number(figure)) is not None}
     if "Squid Object Cache" not in text:
         raise NotThePageError("no Squid Object Cache on it: the URL should end in /squid-internal-mgr/info")
     return Said(values, text)
+
+
+def _named_figures(name: str, rest: str) -> dict[str, str]:
+    """The figures of a row that begins with its name, as they are printed."""
+    if match := _SPANS.match(rest) or _TWO.match(rest):
+        return {f"{name} 5min": match[1], f"{name} 60min": match[2]}
+    match = _FIGURE.match(rest)
+    return {name: match[1]} if match else {}
+
+
+def _counted(row: str) -> dict[str, str]:
+    """The figure of a row that begins with it."""
+    match = _COUNTED.match(row)
+    return {match[2]: match[1]} if match else {}

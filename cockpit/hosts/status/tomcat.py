@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
-from cockpit.hosts.status.said import NotThePageError, Said, number
+from cockpit.hosts.status.said import NAME_CHARS, NotThePageError, Said, number
 
 _GROUPS = ("threadInfo", "requestInfo")
 _GREATEST = ("maxTime",)
@@ -30,7 +30,7 @@ def parse(page: str) -> Said:
             before = values.get(name, 0.0)
             values[name] = max(before, value) if name in _GREATEST else before + value
         if len(connectors) > 1:
-            label = connector.get("name", "").strip('"')
+            label = connector.get("name", "").strip('"')[:NAME_CHARS]
             values |= {f"{label} {name}": value for name, value in own.items()}
     return Said(values, {})
 

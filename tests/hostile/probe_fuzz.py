@@ -1,0 +1,187 @@
+"""Feeds mutated output to the real probe: bytes to readings to state, to a recording, and back from it.
+
+`python -m tests.hostile.probe_fuzz SEED COUNT [ONLY]` prints what came of it as JSON; ONLY repeats one input.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import random
+import resource
+import sys
+import tempfile
+from collections import Counter, deque
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+from cockpit.hosts.probe import Probe
+from cockpit.hosts.shell import LineReader
+from cockpit.model import events as ev
+from cockpit.model.errors import HostError
+from cockpit.model.figures import run_result
+from cockpit.model.fold import fold, fold_all
+from cockpit.model.hosts import HostConfig, HostReading
+from cockpit.model.load import LoadPlan
+from cockpit.model.state import State
+from cockpit.report.machine import run_json
+from cockpit.report.summary import summary
+from cockpit.session.gathering import rounded
+from cockpit.session.recording.reader import Recording
+from cockpit.session.recording.writer import RecordingWriter
+from tests.hostile.streams import FACTS, frame, mutated, pieces
+
+# Inputs that share a recording.
+BLOCK = 1000
+HOST = HostConfig(name="web1", processes="apache2")
+RUN = ev.RunStarted(t=0.0, run=1, plan=LoadPlan(url="http://web1/", concurrency=1, duration=10.0))
+
+
+class Stream:
+    """A Channel whose other end sends mutated frames; `input` counts them from 1."""
+
+    def __init__(self, fuzzer: Fuzzer) -> None:
+        self._fuzzer = fuzzer
+        self._pieces: deque[bytes] = deque()
+        self._lines = LineReader(self._read)
+        self.stderr = b""
+
+    async def write(self, data: bytes) -> None:
+        fuzzer = self._fuzzer
+        words = data.split(maxsplit=1)
+        if words[0] == b"clock":
+            clock = mutated(b"#cockpit clock 1795338000.648449750\n", fuzzer.rng)
+            self._pieces.append(clock if fuzzer.rng.random() < 0.1 else b"#cockpit clock 1795338000.6\n")
+        elif words[0].isdigit():
+            self._pieces.extend(pieces(fuzzer.next_frame(int(words[0])), fuzzer.rng))
+        elif fuzzer.rng.random() < 0.05:
+            self._pieces.append(mutated(FACTS, fuzzer.rng))
+        else:
+            self._pieces.append(FACTS)
+
+    async def readline(self) -> bytes:
+        return await self._lines.readline()
+
+    async def read(self, size: int) -> bytes:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        pass
+
+    async def _read(self, size: int) -> bytes:
+        return self._pieces.popleft() if self._pieces else b""
+
+
+class Fuzzer:
+    """A Shell that opens such streams, and what came of `count` inputs."""
+
+    def __init__(self, seed: int, count: int) -> None:
+        self.rng = random.Random(seed)
+        self.inputs = 0
+        self.outcomes: Counter[str] = Counter()
+        self._count = count
+        self._t = 0.0
+
+    def next_frame(self, number: int) -> bytes:
+        self.inputs += 1
+        whole = frame(number)
+        # Readings must get through too, or nothing would be folded.
+        return whole if self.rng.random() < 0.1 else mutated(whole, self.rng)
+
+    async def open(self, command: str) -> Stream:
+        return Stream(self)
+
+    async def run(self) -> None:
+        while self.inputs < self._count:
+            with tempfile.TemporaryDirectory() as folder:
+                await self._block(Path(folder) / "x.cockpit")
+
+    async def _block(self, path: Path) -> None:
+        """Samples of BLOCK inputs, recorded and replayed."""
+        recorder = RecordingWriter(path)
+        state = State()
+        events: list[ev.AnyEvent] = [ev.SessionStarted(t=0, wall=1.7e9, version="0", name="x", hosts=(HOST,)), RUN]
+        end = self.inputs + BLOCK
+        while self.inputs < end:
+            events += await self._probe(end)
+            for event in events:
+                state = fold(state, event)
+            recorder.record(events)
+            recorder.settle(state)
+            events = []
+        last = ev.RunEnded(t=self._t, run=1, reason="completed")
+        state = fold(state, last)
+        recorder.record([last])
+        recorder.settle(state)
+        recorder.close()
+        with Recording(path) as recording:
+            assert fold_all(recording.events()) == state, "the replay differs from the session"
+        result = run_result(state, 1)
+        assert result is not None
+        summary(result)
+        for number in numbers(msgspec.to_builtins(run_json(result))):
+            assert math.isfinite(number)
+
+    async def _probe(self, end: int) -> list[ev.AnyEvent]:
+        """Events of one probe, from its start to the first error."""
+        self._t += 1.0
+        events: list[ev.AnyEvent] = []
+        try:
+            probe = await Probe.start(self, HOST)  # type: ignore[arg-type]
+            events.append(ev.HostChanged(t=self._t, host="web1", condition="up", facts=probe.facts))
+            while self.inputs < end:
+                self._t += 1.0
+                reading = await probe.read()
+                check(reading)
+                self.outcomes["read"] += 1
+                events.append(rounded(ev.HostSample(t=self._t, host="web1", round_trip=0.01, reading=reading)))
+        except HostError as error:
+            line = str(error)
+            assert len(line) < 500 and "\n" not in line, line
+            self.outcomes[line.removeprefix("web1: ").partition(":")[0]] += 1
+            events.append(ev.HostChanged(t=self._t, host="web1", condition="lost", detail=line))
+        return events
+
+
+def check(reading: HostReading) -> None:
+    """Raises AssertionError for a number that cannot be recorded or drawn, and for what is not bounded."""
+    # A core that has no line stands there as one that never ran: thousands of times the same object.
+    apart = replace(reading, cores=tuple(set(reading.cores)))
+    for number in numbers(msgspec.to_builtins(apart)):
+        assert math.isfinite(number) and abs(number) < 2**63, number
+    assert len(reading.cores) <= 8192
+    assert all(len(device.name) <= 64 for device in (*reading.disks, *reading.nets))
+    assert all(len(process.command) <= 4096 and len(process.comm) <= 64 for process in reading.processes)
+
+
+def numbers(value: object) -> Iterator[float]:
+    """All numbers in plain data."""
+    if isinstance(value, dict):
+        for part in value.values():
+            yield from numbers(part)
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from numbers(part)
+    elif isinstance(value, int | float):
+        yield value
+
+
+def main() -> None:
+    seed, count = int(sys.argv[1]), int(sys.argv[2])
+    fuzzer = Fuzzer(seed, count)
+    try:
+        asyncio.run(fuzzer.run())
+    except BaseException:
+        print(f"seed {seed}, input {fuzzer.inputs}", file=sys.stderr)
+        raise
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    said = {"inputs": fuzzer.inputs, "mib": usage.ru_maxrss / 1024, "cpu": usage.ru_utime, "outcomes": fuzzer.outcomes}
+    print(json.dumps(said))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,205 @@
+"""Output of the probe as a real host sends it, and its mutations, from a seeded generator."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+FACTS = b"""
+#cockpit facts
+#cockpit fact hostname web1
+#cockpit fact kernel 6.1.0-18-amd64
+#cockpit fact cpus 2
+#cockpit fact hz 100
+#cockpit fact page 4096
+#cockpit fact way awk
+#cockpit ready
+"""
+
+# A frame of two ticks: @N is its number, @T hundredths of a second, @C a counter that grows.
+SYSTEM = b"""
+#cockpit begin @N
+#cockpit disks sda nvme0n1
+#cockpit layered loop0 dm-0
+/proc/uptime:@T.44 1086.89
+/proc/stat:cpu  @C 64 52475 @C 892 0 1411 2127 0 0
+/proc/stat:cpu0 @C 51 23675 57837 163 0 548 1050 0 0
+/proc/stat:cpu1 @C 13 28800 50852 729 0 863 1077 0 0
+/proc/stat:ctxt 5999445
+/proc/stat:btime 1795335718
+/proc/stat:processes @C
+/proc/stat:procs_running 7
+/proc/stat:procs_blocked 0
+/proc/loadavg:11.25 15.71 10.92 7/238 4503
+/proc/meminfo:MemTotal:       24683656 kB
+/proc/meminfo:MemFree:        22513828 kB
+/proc/meminfo:MemAvailable:   23305596 kB
+/proc/meminfo:Buffers:           38016 kB
+/proc/meminfo:Cached:          1040800 kB
+/proc/meminfo:SwapTotal:             0 kB
+/proc/meminfo:SwapFree:              0 kB
+/proc/meminfo:Shmem:              8900 kB
+/proc/meminfo:SReclaimable:      61336 kB
+/proc/diskstats: 8 0 sda 126726 22847 @C 75506 145337 55353 @C 91829 0 44140 200250 64201 47 2070968 23699 31379 9213
+/proc/diskstats: 259       0 nvme0n1 129 1 992 7 455 339 12844 32 0 28 48 0 0 0 0 252 7
+/proc/diskstats: 253       0 dm-0 129 1 992 7 455 339 12844 32 0 28 48
+/proc/net/dev: lo: 11624832392 2676912 0 0 0 0 0 0 11624832392 2676912 0 0 0 0 0 0
+/proc/net/dev: eth0: @C 10006 0 0 0 0 0 0 @C 5123 0 0 0 0 0 0
+/proc/self/stat:4501 (awk) R 4500 4439 11356 0 -1 4194304 133 82 0 0 5 2 0 0 20 0 1 0 228242 3682304 535
+/proc/./4499/stat:4499 (sh) S 4465 4439 11356 0 -1 4194368 61 87 0 0 0 0 0 0 20 0 1 0 228242 2654208 309
+"""
+PROCESSES = b"""\
+/proc/4444/stat:4444 (apache2) S 1 4439 11356 0 -1 4194304 142 0 0 0 @C 0 0 0 20 0 1 0 2203 2990080 411
+/proc/4444/statm:730 437 411 5 0 89 0
+/proc/4444/cmdline:/usr/sbin/apache2 -k start
+/proc/4444/smaps_rollup:Pss:                 412 kB
+/proc/4445/stat:4445 (a) R) Z 4444 4439 11356 0 -1 4194304 139 0 0 0 0 0 0 0 25 5 12 0 2204 2990080 389
+/proc/4445/statm:730 416 389 5 0 89 0
+/proc/4445/cmdline:
+/proc/4445/smaps_rollup:Pss:                 12 kB
+"""
+END = b"""\
+#cockpit there 4444 4445
+#cockpit end @N
+"""
+
+NUMBERS = (
+    *(
+        b"",
+        b"0",
+        b"-0",
+        b"-1",
+        b"1",
+        b"+1",
+        b"1_0",
+        b"1.5",
+        b"1e400",
+        b"1e-400",
+        b"nan",
+        b"inf",
+        b"-inf",
+        b"0x10",
+        b"...",
+    ),
+    *(str(2**power + step).encode() for power in (15, 31, 32, 53, 63, 64) for step in (-1, 0, 1)),
+    *(b"9" * digits for digits in (18, 19, 20, 30, 400, 5000)),
+    *("٣".encode(), "²".encode(), b"\x00", b"\xff", b"\x1b[2J", b"8000000", b"253402300799", b"253402300800"),
+)
+MARKS = (
+    *(b"#cockpit begin 0", b"#cockpit begin -1", b"#cockpit begin " + b"9" * 5000, b"#cockpit end 0", b"#cockpit"),
+    *(b"#cockpit there -1", b"#cockpit there " + b"7 " * 300, b"#cockpit there " + b"9" * 5000, b"#cockpit again"),
+    *(
+        b"#cockpit disks " + b"x" * 3000,
+        b"#cockpit hidden",
+        b"#cockpit clock 1e999",
+        b"#cockpit ready",
+        b"#cockpit fact hz 0",
+    ),
+    *(b"/proc/stat:cpu8000000 1 2 3 4 5 6 7 8", b"/proc/stat:cpu8191 1 2 3 4 5 6 7 8", b"/proc/stat:cpu-1 1 2 3 4"),
+    *(
+        b"/proc/:x",
+        b"/proc/" + b"x" * 3000 + b":y",
+        b"/proc/4446/stat:4446 (x) S",
+        b"/proc/9999999999999999/stat:1 (x) S 1",
+    ),
+    *(
+        b"/proc/4444/cmdline:" + b"x" * 9000,
+        b"/proc/net/dev:" + b"n" * 90 + b": 1 2 3 4 5 6 7 8 9 10 11 12",
+        b"",
+        b"\x00" * 90,
+    ),
+)
+
+
+def frame(number: int) -> bytes:
+    """The frame of a tick, whole; processes have all their files in every second one only."""
+    whole = SYSTEM + (PROCESSES if number % 2 else b"") + END
+    return (
+        whole.replace(b"@N", b"%d" % number)
+        .replace(b"@T", b"%d" % (1000 + number))
+        .replace(b"@C", b"%d" % (number * 50))
+    )
+
+
+def mutated(data: bytes, rng: random.Random) -> bytes:
+    """`data` with one to three mutations, each of which knows how the stream is built."""
+    lines = data.split(b"\n")
+    for _ in range(rng.choice((1, 1, 1, 2, 3))):
+        rng.choice(_MUTATIONS)(lines, rng)
+    return b"\n".join(lines)
+
+
+def pieces(data: bytes, rng: random.Random) -> list[bytes]:
+    """As it may arrive: cut anywhere."""
+    cuts = sorted(rng.randrange(len(data) + 1) for _ in range(rng.choice((0, 0, 0, 1, 3))))
+    return [data[start:end] for start, end in zip([0, *cuts], [*cuts, len(data)], strict=True)]
+
+
+def _number(lines: list[bytes], rng: random.Random) -> None:
+    """Another number in the place of one."""
+    at = rng.randrange(len(lines))
+    words = lines[at].split(b" ")
+    numbers = [place for place, word in enumerate(words) if word[-1:].isdigit()]
+    if numbers:
+        place = rng.choice(numbers)
+        path, colon, _ = words[place].rpartition(b":")
+        words[place] = path + colon + rng.choice(NUMBERS)
+        lines[at] = b" ".join(words)
+
+
+def _mark(lines: list[bytes], rng: random.Random) -> None:
+    lines.insert(rng.randrange(len(lines)), rng.choice(MARKS))
+
+
+def _drop(lines: list[bytes], rng: random.Random) -> None:
+    start = rng.randrange(len(lines))
+    if len(lines) > 8:
+        del lines[start : start + rng.choice((1, 1, 2, 5))]
+
+
+def _repeat(lines: list[bytes], rng: random.Random) -> None:
+    at = rng.randrange(len(lines))
+    lines[at:at] = [lines[at]] * rng.choice((1, 2, 2, 60))
+
+
+def _swap(lines: list[bytes], rng: random.Random) -> None:
+    one, other = rng.randrange(len(lines)), rng.randrange(len(lines))
+    lines[one], lines[other] = lines[other], lines[one]
+
+
+def _cut(lines: list[bytes], rng: random.Random) -> None:
+    at = rng.randrange(len(lines))
+    lines[at] = lines[at][: rng.randrange(len(lines[at]) + 1)]
+
+
+def _join(lines: list[bytes], rng: random.Random) -> None:
+    """A newline is lost."""
+    at = rng.randrange(len(lines))
+    lines[at : at + 2] = [b"".join(lines[at : at + 2])]
+
+
+def _byte(lines: list[bytes], rng: random.Random) -> None:
+    at = rng.randrange(len(lines))
+    place = rng.randrange(len(lines[at]) + 1)
+    lines[at] = lines[at][:place] + rng.randbytes(rng.choice((1, 1, 4))) + lines[at][place + 1 :]
+
+
+def _device(lines: list[bytes], rng: random.Random) -> None:
+    """Many devices, CPUs or processes of one kind."""
+    many = rng.choice((3, 30))
+    kind = rng.choice(
+        (
+            b"/proc/stat:cpu%d 9 8 7 6 5 4 3 2",
+            b"/proc/net/dev: eth%d: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16",
+            b"/proc/diskstats: 8 0 sd%d 1 2 3 4 5 6 7 8 9 10 11",
+            b"/proc/%d/cmdline:x",
+            b"/proc/x%d:y",
+        )
+    )
+    at = rng.randrange(len(lines))
+    lines[at:at] = [kind % number for number in range(many)]
+
+
+_MUTATIONS: tuple[Callable[[list[bytes], random.Random], None], ...] = (
+    *(_number, _number, _number, _mark, _drop, _repeat, _swap, _cut, _join, _byte, _device),
+)

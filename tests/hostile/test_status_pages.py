@@ -1,0 +1,174 @@
+"""Whatever a status page says ends in figures that can be recorded, or in one line about that page."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from pathlib import Path
+
+import pytest
+
+from cockpit.hosts.feed import HostFeed
+from cockpit.hosts.local import LocalShell
+from cockpit.hosts.status import feed as status_feed
+from cockpit.hosts.status.feed import parse_page, read_page
+from cockpit.hosts.status.said import MOST_VALUES, NAME_CHARS
+from cockpit.model.clock import Clock
+from cockpit.model.errors import HostError
+from cockpit.model.events import StatusRead
+from cockpit.model.fold import fold_all
+from cockpit.model.hosts import HostConfig, StatusKind, StatusPage
+from cockpit.model.load import LoadPlan
+from cockpit.model.state import State
+from cockpit.profiles.profile import Profile
+from cockpit.session.gathering import rounded
+from cockpit.session.live import LiveSource
+from cockpit.session.loop import Session
+from cockpit.session.recording.reader import Recording
+from cockpit.session.recording.writer import RecordingWriter
+from tests.hostile.measuring import MOST_MIB, measured
+from tests.hostile.status_fuzz import KINDS, PAGES, mutated
+from tests.hosts.test_status import reply, serving
+from tests.model.hosts import sample
+
+COUNT, SEEDS = 6_000, range(5)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_fuzzed_status_pages_only_raise_host_errors_and_replay_the_same(seed: int) -> None:
+    said = measured("tests.hostile.status_fuzz", str(seed), str(COUNT))
+    assert said["inputs"] >= COUNT
+    assert said["mib"] < MOST_MIB
+    assert said["outcomes"]["read"] > COUNT / 4 and said["outcomes"]["refused"] > COUNT / 20
+
+
+MALFORMED: list[tuple[StatusKind, str, str]] = [
+    ("squid-info", "Number of clients accessing cache:\t" + "9" * 5000, "Number of clients accessing cache"),
+    ("squid-info", "Request Hit Ratios:\t5min: 1.2.3%, 60min: ...%", "Request Hit Ratios 5min"),
+    ("squid-info", "Page faults with physical i/o: " + "9" * 400, "Page faults with physical i/o"),
+    ("squid-info", "9" * 400 + " StoreEntries", "StoreEntries"),
+    ("squid", "cd.memory = 1e400", "cd.memory"),
+    ("squid", "cd.memory = nan", "cd.memory"),
+    ("squid", "cd.memory = 9223372036854775808", "cd.memory"),
+    ("apache", "Total Accesses: inf", "Total Accesses"),
+    ("apache", "Total Accesses: " + "9" * 5000, "Total Accesses"),
+]
+
+
+@pytest.mark.parametrize(("kind", "row", "name"), MALFORMED)
+def test_a_malformed_row_gives_no_figure_and_leaves_the_others(kind: StatusKind, row: str, name: str) -> None:
+    lines = [line for line in PAGES[kind].splitlines() if name.removesuffix(" 5min") not in line]
+    said = parse_page(kind, "\n".join([*lines, row]).encode())
+    assert name not in said.values
+    assert len(said.values) > 5
+
+
+@pytest.mark.parametrize("digits", [19, 400, 5000])
+def test_a_figure_of_nginx_that_cannot_be_represented_is_left_out(digits: int) -> None:
+    said = parse_page("nginx", PAGES["nginx"].replace("291", "9" * digits).encode())
+    assert "Active connections" not in said.values and said.values["Waiting"] == 106
+
+
+def test_names_and_numbers_of_figures_are_bounded() -> None:
+    rows = "".join(f"Row{number}: {number}\n" for number in range(5000))
+    said = parse_page("apache", f"BusyWorkers: 1\n{'n' * 5000}: 7\n{rows}".encode())
+    assert len(said.values) == MOST_VALUES and max(map(len, said.values)) <= NAME_CHARS
+
+
+def test_a_long_name_of_a_connector_is_not_kept_for_each_of_its_figures() -> None:
+    figures = " ".join(f'f{number}="1"' for number in range(5000))
+    connector = f'<connector name="{"n" * 100_000}"><threadInfo {figures}/></connector>'
+    said = parse_page("tomcat", f"<status><jvm/>{connector}{connector}</status>".encode())
+    assert sum(map(len, said.values)) < MOST_VALUES * 2 * NAME_CHARS
+
+
+def test_deeply_nested_xml_is_no_page() -> None:
+    with pytest.raises(HostError):
+        parse_page("tomcat", b"<a>" * 300_000)
+    with pytest.raises(HostError):
+        parse_page("tomcat", b"<a>" * 100_000 + b"</a>" * 100_000)
+
+
+async def test_fuzzed_answers_over_http_only_raise_host_errors() -> None:
+    """Heads and bodies of a real server, mutated."""
+    rng = random.Random(7)
+    answers = [mutated(reply(PAGES[rng.choice(KINDS)]), rng) for _ in range(300)]
+    shell = LocalShell("web1")
+    async with serving(*answers) as server:
+        for _ in answers:
+            page = StatusPage(kind=rng.choice(KINDS), url=f"http://127.0.0.1:{server.port}/")
+            try:
+                await read_page(shell, page)
+            except HostError as error:
+                assert "\n" not in str(error) and len(str(error)) < 1000
+    await shell.close()
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_nan_and_infinity_never_reach_an_event(number: float) -> None:
+    with pytest.raises(ValueError, match="host_sample is not finite"):
+        rounded(sample(1.0, load=(number, 0.0, 0.0)))
+    with pytest.raises(ValueError, match="status_read is not finite"):
+        rounded(StatusRead(t=1.0, host="web1", page=0, values={"x": number}))
+
+
+async def test_an_error_of_cockpits_own_is_marked_on_the_page_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Everything else goes on: the host, its other page, the recording."""
+
+    def broken(page: str) -> None:
+        raise ZeroDivisionError("secret")
+
+    parsers = status_feed._PARSERS | {"apache": broken}
+    monkeypatch.setattr(status_feed, "_PARSERS", parsers)
+    async with serving(*[reply(PAGES["nginx"])] * 50) as server:
+        url = f"http://127.0.0.1:{server.port}/"
+        pages = (StatusPage(kind="apache", url=url), StatusPage(kind="nginx", url=url))
+        state = await _watched(HostConfig(name="web1", status=pages), tmp_path / "x.cockpit")
+    failed, good = state.hosts["web1"].pages
+    assert failed.detail.startswith("internal error of cockpit: ZeroDivisionError at test_status_pages.py:")
+    assert "secret" not in failed.detail
+    assert good.values["Waiting"] == 106 and not good.detail
+
+
+async def test_an_error_of_cockpits_own_is_marked_on_the_host_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(feed: HostFeed) -> None:
+        raise KeyError("x")
+
+    monkeypatch.setattr(HostFeed, "_watch", broken)
+    source = LiveSource(_profile(HostConfig(name="web1")), Clock())
+    session = Session(source)
+    running = asyncio.create_task(session.run())
+    async with asyncio.timeout(60):
+        state = await session.until(lambda state: "web1" in state.hosts and state.hosts["web1"].condition == "lost")
+    assert state.hosts["web1"].detail.startswith("internal error of cockpit: KeyError at test_status_pages.py:")
+    source.mark("still here")
+    async with asyncio.timeout(60):
+        await session.until(lambda state: any(marker.text == "still here" for marker in state.markers))
+    await source.close()
+    await running
+
+
+def _profile(*hosts: HostConfig) -> Profile:
+    return Profile(name="x", plan=LoadPlan(url="http://127.0.0.1:1/", concurrency=1, duration=1.0), hosts=hosts)
+
+
+async def _watched(host: HostConfig, path: Path) -> State:
+    """The last state of a session once each page was read or refused and the host was read; it replays the same."""
+    session = Session(LiveSource(_profile(host), Clock()), RecordingWriter(path))
+    running = asyncio.create_task(session.run())
+
+    def all_read(state: State) -> bool:
+        known = state.hosts.get(host.name)
+        return known is not None and len(known.points) > 1 and all(page.t or page.detail for page in known.pages)
+
+    async with asyncio.timeout(60):
+        await session.until(all_read)
+    await session.source.close()
+    await running
+    with Recording(path) as recording:
+        assert fold_all(recording.events()) == session.state
+    return session.state
