@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from cockpit.model.text import neutral
 from cockpit.tuning.reading import NOT_THERE, Reading
-from cockpit.tuning.syntax import SPACE, Block, ConfigError, Item, items, lines, word_at, words
+from cockpit.tuning.syntax import MACRO, SPACE, Block, ConfigError, Item, items, lines, word_at, words
 
 # Sections whose content counts as that of the section around them when their condition holds.
 CONDITIONAL = frozenset({"ifmodule", "ifdefine", "ifversion", "iffile", "ifdirective", "ifsection"})
@@ -143,7 +143,8 @@ def _survey(text: bytes, directive: str, section: str | None) -> _Survey:
     for item in items(text):
         inside = item.within if section is None else _below(item.within, wanted)
         if item.closes:
-            if section is not None and (item.closes.name, item.closes.argument) == wanted:
+            defined = any(block.name == MACRO for block in item.within)
+            if section is not None and (item.closes.name, item.closes.argument) == wanted and not defined:
                 blocks.append(item.closes)
                 close = item.line.start
             continue
@@ -167,10 +168,11 @@ def _in_a_condition(directive: str, strays: list[Item]) -> list[Item]:
 
 
 def _below(within: tuple[Block, ...], wanted: tuple[str, str]) -> tuple[Block, ...] | None:
-    """The sections between the innermost wanted one and the item; None outside of any."""
+    """The sections between the innermost wanted one and the item; None outside of any, and where the wanted one is
+    only part of a macro's definition."""
     for index in range(len(within) - 1, -1, -1):
         if (within[index].name, within[index].argument) == wanted:
-            return within[index + 1 :]
+            return None if any(block.name == MACRO for block in within[:index]) else within[index + 1 :]
     return None
 
 
@@ -200,6 +202,9 @@ def _whereabouts(item: Item) -> str:
     """Where a directive that was looked for elsewhere stands, and what to write into the profile."""
     if not item.within:
         return f"at the top level, line {item.line.number}: leave the knob's section out"
+    macro = next((block for block in item.within if block.name == MACRO), None)
+    if macro is not None and macro is not item.within[-1]:
+        return f"within <{neutral(macro.header, 120)}>, line {item.line.number}: change it there by hand"
     header = neutral(item.within[-1].header, 120)
     return f'in <{header}>, line {item.line.number}: give the knob section = "{header}"'
 

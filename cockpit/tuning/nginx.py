@@ -10,11 +10,14 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from cockpit.model.text import neutral
+from cockpit.tuning import lua
 from cockpit.tuning.reading import NOT_THERE, Reading, line_number
 from cockpit.tuning.syntax import ConfigError
 
 _SPACE = b" \t\r\n"
 _SPECIAL = b";{}"
+# Blocks of such directives hold Lua code (content_by_lua_block).
+_LUA = b"_by_lua_block"
 
 
 class _Token(NamedTuple):
@@ -87,7 +90,7 @@ def _words_end(raw: bytes, tokens: list[_Token]) -> bytes:
 
 
 def _tokens(text: bytes) -> Iterator[_Token]:
-    at = 0
+    at, first = 0, b""
     while at < len(text):
         byte = text[at]
         if byte in _SPACE:
@@ -97,11 +100,13 @@ def _tokens(text: bytes) -> Iterator[_Token]:
             at = len(text) if end < 0 else end
         elif byte in _SPECIAL:
             yield _Token(at, at + 1, True)
-            at += 1
+            at = lua.block_end(text, at + 1) if byte == 0x7B and first.endswith(_LUA) else at + 1
+            first = b""
         else:
             token = _quoted(text, at) if byte in b"\"'" else _bare(text, at)
             yield token
             at = token.end
+            first = first or text[token.start : token.end]
 
 
 def _quoted(text: bytes, start: int) -> _Token:

@@ -1,16 +1,18 @@
 """One directive of a squid configuration text: read it, spell a value for it, change it and no other byte. Pure.
 
 A directive is a line: its name, then its arguments; a word that begins with `#` begins a comment, a backslash before a
-line's end joins the next line. There are no sections. Of several such directives the last is read and changed.
+line's end joins the next line, past blank lines and comments. A comment's own backslash joins nothing. There are no
+sections. Of several such directives the last is read and changed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from cockpit.model.text import neutral
 from cockpit.tuning.reading import NOT_THERE, Reading
-from cockpit.tuning.syntax import SPACE, ConfigError, Line, lines
+from cockpit.tuning.syntax import SPACE, ConfigError, Line
 
 
 class _Found(NamedTuple):
@@ -64,7 +66,7 @@ def _found(text: bytes, directive: str) -> list[_Found]:
         raise ConfigError("it holds a NUL byte and is no configuration text")
     wanted = directive.encode()
     found = []
-    for line in lines(text):
+    for line in _lines(text):
         name = line.body.split(None, 1)[:1]
         if name != [wanted]:
             continue
@@ -73,6 +75,27 @@ def _found(text: bytes, directive: str) -> list[_Found]:
         start = min(after + len(line.body[after:]) - len(line.body[after:].lstrip(SPACE)), end)
         found.append(_Found(line, start, end) if start >= after else _Found(line, after, after))
     return found
+
+
+def _lines(text: bytes) -> Iterator[Line]:
+    """The logical lines as squid joins them; their spans cover the text without a gap."""
+    start = number = 0
+    while start < len(text):
+        at, first, body, continued = start, number + 1, b"", True
+        pieces: list[tuple[int, int]] = []
+        while continued and at < len(text):
+            feed = text.find(b"\n", at)
+            end = len(text) if feed < 0 else feed + 1
+            here = text[at:end].removesuffix(b"\n").removesuffix(b"\r") if feed >= 0 else text[at:end]
+            idle = here.lstrip(SPACE)[:1] in (b"", b"#")
+            if not pieces or not idle:
+                pieces.append((len(body), at))
+                body += here
+                continued = feed >= 0 and not idle and here.endswith(b"\\")
+                body = body[:-1] if continued else body
+            at, number = end, number + 1
+        yield Line(first, start, at, body, tuple(pieces), continued)
+        start = at
 
 
 def _uncommented(body: bytes) -> bytes:
@@ -89,7 +112,7 @@ def _raw(text: bytes, found: _Found) -> bytes:
 
 
 def _add(text: bytes, added: bytes) -> bytes:
-    last = next(reversed(list(lines(text))), None)
+    last = next(reversed(list(_lines(text))), None)
     if last and (last.open or last.body.endswith((b"\\", b"\r"))):
         raise ConfigError("it ends in a backslash or a carriage return, so nothing can be added at its end")
     ending = b"\r\n" if b"\r\n" in text else b"\n"

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 SPACE = b" \t\r\n\v\f"
+# A section of this kind is only a definition: its content counts elsewhere, if it is used.
+MACRO = "macro"
 
 
 class ConfigError(Exception):
@@ -122,6 +124,8 @@ def items(text: bytes) -> Iterator[Item]:
         name = word_at(line.body, 0)
         if name is None or line.body[name.start : name.start + 1] == b"#":
             continue
+        if within and _holds_code(within[-1]) and not _closes(within[-1], name):
+            continue
         if name.content.startswith(b"</"):
             closing = name.content[2:].rstrip(b">").decode("utf-8", "replace")
             if not within or within[-1].name != closing.lower():
@@ -134,6 +138,15 @@ def items(text: bytes) -> Iterator[Item]:
             yield Item(line, name, within)
     if within:
         raise ConfigError(f"line {within[-1].line.number}: <{within[-1].header}> is never closed")
+
+
+def _holds_code(block: Block) -> bool:
+    """Whether a section holds program text, no directives: <Perl>, <LuaHook…>."""
+    return block.name == "perl" or block.name.startswith("lua")
+
+
+def _closes(block: Block, name: Word) -> bool:
+    return name.content.lower().rstrip(b">") == b"</" + block.name.encode()
 
 
 def _block(line: Line, name: Word) -> Block:

@@ -223,3 +223,40 @@ def test_a_value_that_the_knob_does_not_allow_is_refused(
 )
 def test_a_value_that_the_knob_allows(name: str, value: str, values: tuple[str, ...]) -> None:
     directive.allowed(name, value, values)
+
+
+MACRO = b"""\
+<Macro VHost $name>
+<VirtualHost *:80>
+    Timeout 9
+</VirtualHost>
+<IfModule mpm_event_module>
+    MaxRequestWorkers 9
+</IfModule>
+</Macro>
+"""
+
+
+def test_a_macro_is_only_a_definition() -> None:
+    text = MACRO + b"<VirtualHost *:80>\n    Timeout 5\n</VirtualHost>\n"
+    assert directive.read(text, "Timeout", "VirtualHost *:80").value == "5"
+    assert directive.change(text, "Timeout", "VirtualHost *:80", b"6") == text.replace(b"Timeout 5", b"Timeout 6")
+    for section in ("VirtualHost *:80", "IfModule mpm_event_module"):
+        with pytest.raises(ConfigError, match="it has no section"):
+            directive.read(MACRO, "Timeout", section)
+    with pytest.raises(ConfigError, match=r"stands within <Macro VHost \$name>, line 3: change it there by hand"):
+        directive.read(MACRO, "Timeout", "VirtualHost *:80")
+    assert directive.read(MACRO, "MaxRequestWorkers").value is None
+    assert directive.read(b"<Macro M>\nTimeout 4\n</Macro>\n", "Timeout", "Macro M").value == "4"
+
+
+def test_code_in_a_section_holds_no_directives() -> None:
+    text = b"<Perl>\nTimeout 9\n<STDIN>\n</VirtualHost>\n</perl>\nTimeout 5\n"
+    assert directive.read(text, "Timeout")[:1] == ("5",) and directive.read(text, "Timeout").times == 1
+    assert directive.change(text, "Timeout", None, b"6") == text.replace(b"Timeout 5", b"Timeout 6")
+
+
+def test_a_continued_line_is_no_directive() -> None:
+    text = b"ServerAdmin a \\\nTimeout 9\nTimeout \\\r\n  5\n# x \\\nTimeout 8\n"
+    assert directive.read(text, "Timeout").value == "5" and directive.read(text, "Timeout").times == 1
+    assert directive.change(text, "Timeout", None, b"6") == text.replace(b"  5\n", b"  6\n")

@@ -219,3 +219,42 @@ def test_there_and_back_gives_the_same_bytes(grammar: str, data: st.DataObject, 
     assert change(changed, old) == text
     if old is not None:
         assert len(changed) - len(text) == len(raw) - len(old)
+
+
+LUA_BLOCK = b"""\
+content_by_lua_block {
+    -- it's } a comment; key 9;
+    local t = { a = "}", b = '{ key 8; ' , c = [==[ ]] } key 7; ]==] }
+    --[[ }
+    key 6; ]]
+    ngx.say("x\\"}")
+}
+"""
+
+
+@pytest.mark.parametrize("name", [b"content_by_lua_block", b"set_by_lua_block $x"])
+def test_lua_code_in_nginx_holds_no_directives(name: bytes) -> None:
+    block = LUA_BLOCK.replace(b"content_by_lua_block", name)
+    text = b"http {\nkey 1;\nserver { " + block + b"key 2; }\n}\n"
+    assert nginx.read(text, "key", "http {").value == "1"
+    assert nginx.read(text, "key", "http { server {").value == "2"
+    assert nginx.change(text, "key", "http { server {", b"3") == text.replace(b"key 2;", b"key 3;")
+    added = nginx.change(text, "other", "http { server {", b"4")
+    assert added == text.replace(b"key 2; }", b"key 2; other 4; }")
+    with pytest.raises(ConfigError, match="line 3: a block of Lua code is never closed"):
+        nginx.read(text[: text.index(b"}\nkey 2")], "key", "http {")
+
+
+def test_nginx_strings_may_span_lines() -> None:
+    text = b"http {\nlog_format x 'a {\nkey 9;\n}' \"b\n;\";\nkey 1;\n}\n"
+    assert nginx.read(text, "key", "http {")[::3] == ("1", 1) and nginx.read(text, "key", "http {").line == 6
+    assert nginx.change(text, "key", "http {", b"2") == text.replace(b"key 1", b"key 2")
+
+
+def test_squid_joins_lines_past_comments_but_not_comments() -> None:
+    text = b"# cache_dir x \\\ncache_mem 8 MB\nacl a src 1.1.1.1 \\\n# cache_mem 9 MB \\\n\n  2.2.2.2\nworkers 1\n"
+    assert squid.read(text, "cache_mem")[:1] == ("8 MB",) and squid.read(text, "cache_mem").times == 1
+    assert squid.change(text, "cache_mem", b"7 MB") == text.replace(b"8 MB", b"7 MB")
+    assert squid.read(text, "acl").value == "a src 1.1.1.1   2.2.2.2"
+    assert squid.change(text, "workers", b"2") == text.replace(b"workers 1", b"workers 2")
+    assert squid.change(text, "cache_mem", None) == text.replace(b"cache_mem 8 MB\n", b"")
