@@ -20,7 +20,13 @@ Probe = Callable[[], Awaitable[str]]
 GOOD_REPLIES = 3
 # Seconds between two looks.
 PACE = 0.2
-_APACHE_LOGS = ("/var/log/apache2/error.log", "/var/log/httpd/error_log")
+# Where the servers of these kinds write their errors by default.
+_LOGS = {
+    "apache": ("/var/log/apache2/error.log", "/var/log/httpd/error_log"),
+    "nginx": ("/var/log/nginx/error.log",),
+}
+# A line of nginx's or Apache's error log by which a server gives up a start or a reload.
+_GAVE_UP = re.compile(r"\[(?:\w+:)?(?:emerg|alert|crit)\]\s*(?:\[[^\]]*\]\s*)*(?:\d+#\d+:\s*)?(.*)")
 # A line of a server's error log, or of a command, that tells of a value it did not take as it stands.
 _CORRECTED = re.compile(r"(AH\d{5}: .*|\[(?:warn|notice|emerg)\].*|WARNING: .*)", re.I)
 _TELLS = re.compile(
@@ -60,7 +66,7 @@ class Effect:
     async def wait(self) -> str:
         """Returns "" once the change is in force, or why it is not after `seconds`."""
         if not self._workers and self._probe is None:
-            return ""
+            return await self._gave_up()
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._seconds
         good = 0
@@ -71,16 +77,14 @@ class Effect:
             wrong = await asked(self._probe)
             good = 0 if wrong else good + 1
             if fresh and not lingering and good >= GOOD_REPLIES:
-                return ""
+                return "" if self._workers else await self._gave_up()
             if loop.time() >= deadline:
-                return self._verdict(fresh, len(lingering), wrong)
+                return await self._verdict(fresh, len(lingering), wrong)
             await asyncio.sleep(PACE)
 
     async def listen(self) -> None:
         """Adds to the notes what the server's log says since `begin`."""
-        if self._log:
-            done = await files.run(self._shell, scripts.LOG_SINCE, self._log.file, self._log.size, self._log.inode)
-            self.hear(done.stdout)
+        self.hear(await self._logged())
 
     def hear(self, said: bytes) -> None:
         """Adds to the notes the lines that tell of a corrected or ignored value."""
@@ -88,14 +92,25 @@ class Effect:
             if note not in self.notes:
                 self.notes.append(note)
 
+    async def _logged(self) -> bytes:
+        """The lines of the server's log since `begin`."""
+        if self._log is None:
+            return b""
+        done = await files.run(self._shell, scripts.LOG_SINCE, self._log.file, self._log.size, self._log.inode)
+        return done.stdout
+
+    async def _gave_up(self) -> str:
+        """Why the server dropped the new configuration, from its log; "" if it does not say so."""
+        said = gave_up((await self._logged()).decode("utf-8", "replace"))
+        return f"{self._log.file} says: {said}" if self._log and said else ""
+
     async def _look(self) -> frozenset[str]:
         return await pending.look(self._shell, self._change, self._lease, self._workers)
 
-    def _verdict(self, fresh: bool, lingering: int, wrong: str) -> str:
-        if wrong:
-            return wrong
-        if not fresh:
-            return f"no new {self._workers} workers came within {self._seconds:g} s"
+    async def _verdict(self, fresh: bool, lingering: int, wrong: str) -> str:
+        if wrong or not fresh:
+            missing = f"no new {self._workers} workers came within {self._seconds:g} s"
+            return "; ".join(filter(None, (wrong or missing, await self._gave_up())))
         if lingering:
             self.notes.append(f"{lingering} workers from before still finish their requests, by the old values")
         return ""
@@ -121,12 +136,18 @@ def corrections(text: str) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+def gave_up(text: str) -> str:
+    """The first line of a log by which a server gives up a start or a reload, without its time and place."""
+    found = _GAVE_UP.search(text)
+    return neutral(found[1].strip(), 400) if found else ""
+
+
 def _logs_of(knobs: Sequence[Knob]) -> tuple[str, ...]:
     """Where the server may write its errors; the first that can be read is taken."""
     named = tuple(knob.log for knob in knobs if knob.log)
     if named:
         return named
-    return _APACHE_LOGS if any(knob.kind == "apache" for knob in knobs) else ()
+    return next((_LOGS[knob.kind] for knob in knobs if knob.kind in _LOGS), ())
 
 
 async def _log_end(shell: Remote, logs: Sequence[str]) -> _Log | None:

@@ -14,6 +14,7 @@ from cockpit.model.hosts import StatusPage
 from cockpit.model.knobs import Knob, KnobKind
 
 # What a look at a host asks about: configurations, modules, logs.
+_NGINX_LOG = "/var/log/nginx/error.log"
 MODULES = "/etc/apache2/mods-enabled"
 FILES = (
     *(f"{MODULES}/mpm_{mpm}.load" for mpm in ("prefork", "worker", "event")),
@@ -21,7 +22,7 @@ FILES = (
     "/etc/httpd/conf/httpd.conf",
     "/var/log/apache2/error.log",
     "/var/log/httpd/error_log",
-    "/var/log/nginx/error.log",
+    _NGINX_LOG,
     "/var/log/squid/cache.log",
     *(f"/etc/default/tomcat{version}" for version in (8, 9, 10, 11)),
     *(f"/var/log/tomcat{version}/catalina.out" for version in (8, 9, 10, 11)),
@@ -137,6 +138,7 @@ class _Config(NamedTuple):
     test: str
     reload: str
     workers: str = ""
+    log: str = ""
 
     def offer(self, names: str, *, usual: bool, section: str | None = None, values: str = "") -> Iterator[Candidate]:
         """Directives that stand in one section, by their names."""
@@ -151,6 +153,7 @@ class _Config(NamedTuple):
                 test=self.test,
                 reload=self.reload,
                 workers=self.workers,
+                log=self.log,
                 values=tuple(values.split()),
             )
             yield Candidate(knob, usual)
@@ -211,7 +214,8 @@ def _nginx(seen: Seen, host: str) -> Server | None:
     count = _count(seen, "nginx")
     if not count:
         return None
-    main = _Config(host, "nginx", "/etc/nginx/nginx.conf", "nginx -t", "nginx -s reload")
+    log = _NGINX_LOG if _NGINX_LOG in seen.files else ""
+    main = _Config(host, "nginx", "/etc/nginx/nginx.conf", "nginx -t", "nginx -s reload", log=log)
     candidates = (
         *main.offer("worker_processes", usual=True),
         *main.offer("worker_connections", usual=True, section="events {"),
@@ -219,7 +223,7 @@ def _nginx(seen: Seen, host: str) -> Server | None:
         *main.offer("keepalive_requests", usual=False, section="http {"),
         *main.offer("sendfile gzip", usual=False, section="http {", values="on off"),
     )
-    tails = _tails(seen, "/var/log/nginx/error.log")
+    tails = _tails(seen, _NGINX_LOG)
     return Server("nginx", "nginx", count, _ports(seen, "nginx"), candidates, tails)
 
 

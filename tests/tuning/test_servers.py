@@ -52,6 +52,13 @@ def test_the_servers_of_a_debian_host() -> None:
     assert servers["squid"].status[0].url == "http://localhost:3128/squid-internal-mgr/counters"
 
 
+def test_what_is_offered_of_nginx_carries_its_error_log() -> None:
+    log = "/var/log/nginx/error.log"
+    offered = found(f"{DEBIAN}file\t{log}\n")["nginx"].candidates
+    assert {one.knob.log for one in offered} == {log}
+    assert {one.knob.log for one in found()["nginx"].candidates} == {""}
+
+
 def test_threads_for_an_mpm_with_threads() -> None:
     apache = found(DEBIAN.replace("mpm_prefork", "mpm_event"))["Apache (event)"]
     names = [one.knob.name for one in apache.candidates]

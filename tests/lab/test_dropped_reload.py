@@ -1,0 +1,114 @@
+"""A reload that nginx accepts and then drops: the change is rolled back, and says why. On a real nginx of its own."""
+
+from __future__ import annotations
+
+import shlex
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from cockpit.hosts.local import LocalShell
+from cockpit.model.errors import ChangeUndone
+from cockpit.model.knobs import Knob
+from cockpit.tuning.terms import Patience
+from cockpit.tuning.tuner import Tuner
+
+CONFIG = """\
+daemon off;
+worker_processes 1;
+pid {root}/nginx.pid;
+error_log {root}/error.log;
+events {{ worker_connections 64; }}
+http {{
+    access_log off;
+    client_body_temp_path {root}/body;
+    proxy_temp_path {root}/proxy;
+    fastcgi_temp_path {root}/fastcgi;
+    uwsgi_temp_path {root}/uwsgi;
+    scgi_temp_path {root}/scgi;
+    server {{
+        listen 127.0.0.1:{port};
+        return 204;
+    }}
+}}
+"""
+
+
+class Nginx(NamedTuple):
+    root: Path
+    port: int
+
+    @property
+    def config(self) -> str:
+        return (self.root / "nginx.conf").read_text()
+
+    def knob(self, workers: str = "nginx") -> Knob:
+        command = f"nginx -p {self.root} -c {self.root}/nginx.conf"
+        return Knob(
+            name="listen",
+            host="web1",
+            kind="nginx",
+            file=f"{self.root}/nginx.conf",
+            section="http { server {",
+            directive="listen",
+            test=f"{command} -t",
+            reload=f"{command} -s reload",
+            workers=workers,
+            log=f"{self.root}/error.log",
+        )
+
+    async def serves(self) -> str:
+        """A probe: "" while it answers."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=30) as connection:
+            connection.sendall(b"GET / HTTP/1.0\r\n\r\n")
+            return "" if b" 204 " in connection.recv(4096) else "no 204"
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port: int = one.getsockname()[1]
+        return port
+
+
+@pytest.fixture
+def nginx(lab_allowed: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Nginx]:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    server = Nginx(tmp_path, free_port())
+    (tmp_path / "nginx.conf").write_text(CONFIG.format(root=tmp_path, port=server.port))
+    started = f"nginx -p {shlex.quote(str(tmp_path))} -c {shlex.quote(str(tmp_path))}/nginx.conf"
+    with subprocess.Popen(["sh", "-c", f"exec {started}"], stderr=subprocess.DEVNULL) as process:
+        try:
+            deadline = time.monotonic() + 60
+            while not (tmp_path / "nginx.pid").exists():
+                assert process.poll() is None and time.monotonic() < deadline
+                time.sleep(0.02)
+            yield server
+        finally:
+            process.send_signal(signal.SIGTERM)
+
+
+@pytest.fixture
+async def shell() -> AsyncIterator[LocalShell]:
+    shell = LocalShell("web1")
+    yield shell
+    await shell.close()
+
+
+@pytest.mark.parametrize("workers", ["nginx", ""])
+async def test_a_reload_that_nginx_dropped_says_why(nginx: Nginx, shell: LocalShell, workers: str) -> None:
+    before = nginx.config
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        occupied = f"127.0.0.1:{taken.getsockname()[1]}"
+        tuner = Tuner(nginx.serves, Patience(effect=3.0))
+        with pytest.raises(ChangeUndone) as undone:
+            await tuner.apply(shell, "web1", [(nginx.knob(workers), occupied)])
+    why = f"{nginx.root}/error.log says: bind() to {occupied} failed (98: Address already in use)"
+    assert why in str(undone.value) and "put back" in str(undone.value)
+    assert nginx.config == before and await nginx.serves() == ""
