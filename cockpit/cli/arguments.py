@@ -33,19 +33,32 @@ class _Parser(argparse.ArgumentParser):
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **{"allow_abbrev": False, **settings})
+        self.has_commands = False
+        self._parsing = False
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """What a command does not know is its own matter: its help is the one to be seen.
-
-        argparse gives `names` the words before the first flag only; those behind a flag are added to them.
-        """
+        """Flags and names in any order. For a flag that a command does not know, its own help is named."""
         options, unknown = self.parse_known_args(args, namespace)
-        if unknown and options.subcommand == "tune":
-            options.names += [text for text in unknown if not text.startswith("-")]
-            unknown = [text for text in unknown if text.startswith("-")]
         if unknown:
             self._refuse(f"unrecognized arguments: {' '.join(unknown)}", f"{self.prog} {options.subcommand}")
         return options
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse flags first, then names: by itself argparse takes a list of names only up to the first flag.
+
+        That cannot be done for commands with commands of their own, nor after `--`, behind which all are names.
+        """
+        if self._parsing or self.has_commands or "--" in args:
+            return super().parse_known_args(args, namespace)
+        self._parsing = True
+        try:
+            return self.parse_known_intermixed_args(args, namespace)
+        finally:
+            self._parsing = False
+
+    def add_subparsers(self, **settings: Any) -> Any:
+        self.has_commands = True
+        return super().add_subparsers(**settings)
 
     def error(self, message: str) -> NoReturn:
         self._refuse(message, self.prog)
@@ -211,8 +224,14 @@ def _add_trust(parser: argparse.ArgumentParser) -> None:
 
 def _add_amount(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
-    add("-c", "--concurrency", type=positive, metavar="N", help="closed load: connections, one request in flight each")
-    add("-q", "--rate", type=rate, metavar="R", help="open load: arrivals a second, whatever the server does")
+    add(
+        "-c",
+        "--concurrency",
+        type=positive,
+        metavar="N",
+        help="connections, one request in flight each; with -q at most so many",
+    )
+    add("-q", "--rate", type=rate, metavar="R", help="open load: requests/s of all connections together, e.g. 500, 2k")
     add("--poisson", action="store_true", help="open load: arrivals at random intervals, not even ones")
     add(
         "--max-in-flight",
@@ -220,7 +239,13 @@ def _add_amount(group: argparse._ArgumentGroup) -> None:
         metavar="N",
         help="open load: hold back what comes on top of N (default 8192)",
     )
-    add("-n", "--requests", type=positive, metavar="N", help="exactly so many requests: 200, 10k, 1m")
+    add(
+        "-n",
+        "--requests",
+        type=positive,
+        metavar="N",
+        help="exactly so many requests: 200, 10k, 1m; with -z whichever ends first",
+    )
     add("-z", "--duration", type=seconds, metavar="T", help="for so long: 10s, 3m, 1h (default 10s)")
     add("--ladder", metavar="LIST:T", help="one rung after the other, each for T: 1,2,4:30s or 500/s,1k/s:30s")
     add("--warmup", type=seconds, metavar="T", help="load for so long first, and leave it out of the figures")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def demo(options: Namespace) -> int:
     """Opens the screen on a prefork web server reached through an SSH host, both on loopback."""
     if not on_terminal():
-        raise UsageError("demo needs a terminal")
+        raise UsageError("demo: stdin and stdout must be a terminal; redirect stderr only (2>file)")
     outcome = asyncio.run(show_demo(Keeping.of(options), look_of(options)))
     if found := verdicts(outcome.state):
         print(verdict_line(found[-1]), file=sys.stderr)

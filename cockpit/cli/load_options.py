@@ -42,7 +42,7 @@ _SHOWN = 200
 
 # Flags by the key of the profile that they stand in for, so that an error names what the user wrote.
 FLAGS = {
-    "load": "-n and -z",
+    "load": "-n, -z and --ladder",
     "load.auth": "-a",
     "load.body_file": "-D",
     "load.headers": "-H",
@@ -140,8 +140,11 @@ def _amount(plan: LoadPlan, options: Namespace) -> dict[str, Any]:
     names = ("concurrency", "rate", "max_in_flight", "warmup", "timeout", "workers", "cpus")
     changes = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     if options.concurrency is not None and options.rate is not None:
-        raise UsageError("-c and -q: closed load or open load, one of the two")
-    if options.concurrency is not None:
+        if options.max_in_flight is not None:
+            raise UsageError("-c and --max-in-flight: with -q both limit the requests in flight; leave one out")
+        # As in oha: the rate of all connections together, and at most so many of them.
+        changes["max_in_flight"] = changes.pop("concurrency")
+    elif options.concurrency is not None:
         changes["rate"] = None
     if options.poisson:
         changes |= {"arrivals": "poisson", "seed": options.seed}

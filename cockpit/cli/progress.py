@@ -54,16 +54,24 @@ def _so_far(state: State, plan: LoadPlan) -> tuple[float, str]:
 
 
 def _share(state: State, plan: LoadPlan, result: RunResult) -> float:
-    """How much of the run is done: by time where its length is known, the warm-up included, else by requests."""
+    """How much of the run is done, of its time (warm-up included) or of its requests: whichever ends it first."""
+    return max(_share_of_time(state, plan, result), _share_of_requests(plan, result))
+
+
+def _share_of_time(state: State, plan: LoadPlan, result: RunResult) -> float:
     seconds = plan.duration or sum(stage.duration for stage in plan.stages)
-    if seconds:
-        began = next(segment.start for segment in state.segments if segment.run == result.run)
-        return (state.t - began) / (plan.warmup + seconds)
-    if result.segments[0].warmup:
+    if not seconds:
         return 0.0
-    requests = plan.requests or (count_of(plan.paths) if plan.paths else 0)
-    done = result.counts.completed + sum(result.counts.errors.values())
-    return done / requests if requests else 0.0
+    began = next(segment.start for segment in state.segments if segment.run == result.run)
+    return (state.t - began) / (plan.warmup + seconds)
+
+
+def _share_of_requests(plan: LoadPlan, result: RunResult) -> float:
+    once = plan.paths is not None and plan.paths.order == "once"
+    requests = plan.requests or (count_of(plan.paths) if plan.paths and once else 0)
+    if not requests or result.segments[0].warmup:
+        return 0.0
+    return (result.counts.completed + sum(result.counts.errors.values())) / requests
 
 
 def _waiting(state: State) -> str:

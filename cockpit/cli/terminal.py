@@ -11,8 +11,8 @@ from cockpit.model.errors import UsageError
 
 
 def on_terminal() -> bool:
-    """Whether the screen can be shown: it is drawn on stderr and its keys come from stdin."""
-    return sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty()
+    """Whether the screen can be shown: keys come from stdin, stdout is no result's file. stderr may be a file."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def tell(text: str) -> None:

@@ -119,14 +119,11 @@ def local_ports() -> int:
 
 
 def _length(plan: LoadPlan) -> float:
-    """How long the plan lasts by the clock (s); infinite when its requests end it."""
+    """How long the plan lasts by the clock (s); infinite if only its requests end it."""
     if plan.stages:
         return plan.warmup + sum(stage.duration for stage in plan.stages)
-    if plan.duration is not None:
-        return plan.warmup + plan.duration
-    if plan.rate and plan.requests:
-        return plan.warmup + plan.requests / plan.rate
-    return inf
+    by_requests = plan.requests / plan.rate if plan.rate and plan.requests else inf
+    return plan.warmup + min(by_requests, inf if plan.duration is None else plan.duration)
 
 
 def _check_numbers(plan: LoadPlan) -> None:

@@ -103,8 +103,8 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
     Closed (`rate` None): `concurrency` places, each with one request in flight. Open: `rate` arrivals a second on an
     absolute schedule, even or Poisson by `seed`, whatever the server does; at most `max_in_flight` are under way, and
     what finds no room is held back until there is, counted, and sent in order. It ends after exactly `requests`
-    requests or `duration` seconds, or with the last of `stages`; one of these is set. What is still held back then is
-    never sent, and counted. The first `warmup` seconds are sent and not counted.
+    requests or `duration` seconds, whichever comes first if both are set, or with the last of `stages`. What is still
+    held back then is never sent, and counted. The first `warmup` seconds are sent and not counted.
     `timeout` (s) is for a whole request from its send, connect included. `workers` processes share it exactly;
     worker i is pinned to `cpus[i % len(cpus)]` where cpus is not empty.
     `binary` stands in for a `body` that is no text.

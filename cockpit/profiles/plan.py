@@ -83,9 +83,9 @@ def make_plan(
 
 def check_plan(plan: LoadPlan) -> None:
     """Raises Wrong for a load that cannot be."""
-    ends = [name for name in ("requests", "duration", "stages") if getattr(plan, name)]
-    if len(ends) > 1:
-        raise Wrong("load", f"found {' and '.join(ends)}; allowed: one of them")
+    ends = [name for name in ("requests", "duration") if getattr(plan, name) is not None]
+    if plan.stages and ends:
+        raise Wrong("load", f"found {' and '.join(ends)} beside stages; allowed: stages alone")
     if plan.requests is not None and plan.rate is None and plan.requests < plan.concurrency:
         raise Wrong("load.requests", f"found {plan.requests}; allowed: at least the concurrency, {plan.concurrency}")
     least = plan.concurrency if plan.rate is None else plan.max_in_flight

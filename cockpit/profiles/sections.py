@@ -60,7 +60,8 @@ class Rung(Section, frozen=True, kw_only=True):
 
 
 class Load(Section, frozen=True, kw_only=True):
-    """Closed (`concurrency`) or open (`rate`); `requests`, `duration` or `stages`; with none of them it lasts 10 s."""
+    """Closed (`concurrency`) or open (`rate`); it ends with `requests` or `duration`, whichever comes first, or
+    with `stages`; with none of them after 10 s."""
 
     concurrency: Positive = 1
     rate: Annotated[float, Meta(gt=0)] | None = None

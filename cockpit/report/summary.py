@@ -50,8 +50,9 @@ def _amount(plan: LoadPlan) -> str:
     if plan.stages:
         rungs = ", ".join(f"{stage.concurrency or f'{stage.rate:g}/s'}" for stage in plan.stages)
         return f"rungs {rungs} of {plan.stages[0].duration:g} s"
-    end = "until all were taken" if plan.duration is None else f"{plan.duration:g} s"
-    return f"{load_words(plan)} {f'n={plan.requests}' if plan.requests is not None else end}"
+    ends = [f"n={plan.requests}"] if plan.requests is not None else []
+    ends += [f"{plan.duration:g} s"] if plan.duration is not None else []
+    return f"{load_words(plan)} {' or '.join(ends) or 'until all were taken'}"
 
 
 def errors_words(errors: Mapping[str, int]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
+from math import inf, isfinite
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -132,14 +133,17 @@ def counted(study: Study, done: int) -> range:
 def run_takes(study: Study) -> Extent:
     """One run, with what comes round it."""
     plan = study.plan
-    if plan.duration is not None:
+    if plan.duration is not None and plan.requests is None:
         seconds = plan.warmup + plan.duration
         return Extent(seconds + RUN_ADDS, seconds + RUN_ADDS, True)
     if study.takes is not None:
         return Extent(study.takes + RUN_ADDS, study.takes + RUN_ADDS, True)
+    longest = inf if plan.duration is None else plan.warmup + plan.duration + RUN_ADDS
     if plan.rate and plan.requests:
-        seconds = plan.warmup + plan.requests / plan.rate + RUN_ADDS
+        seconds = min(longest, plan.warmup + plan.requests / plan.rate + RUN_ADDS)
         return Extent(seconds, seconds, True)
+    if isfinite(longest):
+        return Extent(RUN_ADDS, longest, True)
     return Extent(RUN_ADDS, RUN_ADDS, False)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import select
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -62,7 +63,10 @@ class Terminal(LinuxDriver):
 
     def __init__(self, app: App[Any], **settings: Any) -> None:
         super().__init__(app, **settings)
-        self.output = Output(self._file, self._tell)
+        # Textual draws on stderr, which may be a file (2>file): then stdout is the terminal.
+        stderr = sys.__stderr__
+        drawn_on = stderr if stderr and stderr.isatty() else sys.__stdout__
+        self.output = Output(drawn_on, self._tell)
         self._file = self.output  # type: ignore[assignment]
 
     @property

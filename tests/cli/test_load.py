@@ -7,7 +7,11 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import msgspec
@@ -122,3 +126,60 @@ def test_a_full_ab_call(url: str, tmp_path: Path) -> None:
               "-H", "X-A: b", "-C", "c=d", "-A", "me:sesame", f"{url}/status/201")  # fmt: skip
     assert "Keep-Alive requests:    20" in text
     assert "Complete requests:      20" in text
+
+
+def test_requests_with_a_duration_end_with_whichever_comes_first(url: str) -> None:
+    by_count = run_json(url, "-n", "50", "-z", "10m")
+    assert by_count.completed == 50
+    by_time = run_json(url, "-n", "100m", "-z", "1s")
+    assert 0 < by_time.sent < 100_000_000
+    assert by_time.duration >= 1
+    opened = run_json(url, "-q", "100", "-n", "30", "-z", "10m")
+    assert opened.sent == 30
+
+
+def test_connections_with_a_rate_limit_what_is_under_way(tmp_path: Path) -> None:
+    with slow_server() as (slow, most_at_once):
+        result = run_json(slow, "-q", "200", "-c", "3", "-n", "40")
+    assert result.sent == result.completed == 40
+    assert result.held_back > 0
+    assert most_at_once() == 3
+
+
+@contextmanager
+def slow_server() -> Iterator[tuple[str, Callable[[], int]]]:
+    """Each answer waits until three requests are there at once, or for as long as the rest of them takes."""
+    lock, now, most, seen = threading.Condition(), 0, 0, 0
+
+    class Answers(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            nonlocal now, most, seen
+            with lock:
+                seen += 1
+                now += 1
+                most = max(most, now)
+                lock.notify_all()
+                # The first is cockpit's look whether the target answers.
+                lock.wait_for(lambda: most >= 3 or seen == 1, timeout=30)
+            time.sleep(0.02)
+            with lock:
+                now -= 1
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/", lambda: most
+        server.shutdown()
+
+
+def test_connections_with_a_rate_and_a_limit_of_requests_in_flight_are_one_too_many(url: str) -> None:
+    done = cockpit("run", url, "-q", "10", "-c", "3", "--max-in-flight", "3")
+    assert done.returncode == 2 and "leave one out" in done.stderr

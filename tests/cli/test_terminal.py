@@ -72,3 +72,24 @@ def test_after_the_demo_too(tmp_path: Path) -> None:
         while screen.read():
             pass
     assert b"see it again: cockpit replay demo-" in screen.shown
+
+
+@pytest.mark.parametrize("command", ["demo", "run"])
+def test_the_screen_is_shown_while_stderr_goes_to_a_file(tmp_path: Path, command: str) -> None:
+    said = tmp_path / "said"
+    state = {"XDG_STATE_HOME": str(tmp_path)}
+    with http_server() as url:
+        words = [*COCKPIT, *(["demo"] if command == "demo" else ["run", url, "-n", "50"])]
+        redirected = ["sh", "-c", 'exec "$@" 2>"$0"', str(said), *words]
+        with on_terminal(redirected, environment=state) as screen:
+            screen.until(b"nothing has been sent yet" if command == "demo" else b"baseline")
+            screen.type(b"\x11")
+            assert screen.end() == 0
+    text = said.read_text()
+    assert "recorded in" in text and "\x1b" not in text
+
+
+def test_a_screen_without_a_terminal_is_one_line() -> None:
+    done = cockpit("demo")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "cockpit: demo: stdin and stdout must be a terminal; redirect stderr only (2>file)\n"

@@ -40,7 +40,10 @@ def test_without_an_end_it_lasts_ten_seconds() -> None:
         (TARGET + "[load]\nzzz = 3", "keepalive, … (cockpit schema profile has all)"),
         (TARGET + '[load]\nconcurrency = "x"', "load.concurrency: found 'x'; allowed: a whole number"),
         (TARGET + "[load]\nconcurrency = 0", "load.concurrency: found 0; allowed: a whole number >= 1"),
-        (TARGET + "[load]\nrequests = 5\nduration = 3", "load: found requests and duration; allowed: one of them"),
+        (
+            TARGET + "[load]\nrequests = 5\nduration = 3\nstages = [{duration = 1, concurrency = 1}]",
+            "load: found requests and duration beside stages; allowed: stages alone",
+        ),
         (
             TARGET + "[load]\nconcurrency = 9\nrequests = 5",
             "load.requests: found 5; allowed: at least the concurrency, 9",

@@ -113,7 +113,6 @@ def test_a_grid() -> None:
         ("[study]\nrungs = [1, 200]", "study.rungs: found 200; allowed: at most the requests, 100"),
         (ARMS + '[study.short]\narms = ["c"]', "study.short.arms: found 'c'; allowed: a, b"),
         (ARMS + '[[study.factor]]\nknob = "K"\nvalues = ["1"]', "study.factor: found beside [[study.arm]] blocks"),
-        ("[study.short]\nrequests = 5\nduration = 3", "load: found requests and duration; allowed: one of them"),
     ],
 )
 def test_bad_studies(study: str, said: str) -> None:
