@@ -232,7 +232,7 @@ def _row_figures(row: Segment) -> dict[str, float]:
         if "cpu.user" in figures:
             found[f"{name}.cpu.busy"] = figures["cpu.user"] + figures["cpu.nice"] + figures["cpu.system"]
         found[f"{name}.memory.used"] = figures["memory.used"]
-        if figures["processes.count"]:
+        if figures.get("processes.count"):
             found[f"{name}.processes.births_per_s"] = figures["processes.births_per_s"]
     return found
 

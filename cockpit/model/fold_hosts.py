@@ -116,6 +116,7 @@ def _point(step: Step | None, now: ev.HostSample) -> HostPoint:
         blocked=reading.blocked,
         probe_cpu=reading.probe_cpu,
         round_trip=now.round_trip,
+        hidden=reading.hidden,
     )
 
 

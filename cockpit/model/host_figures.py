@@ -39,6 +39,10 @@ _COUNTS = (
     "rss_each",
     "unshared_each",
 )
+PROCESS_FIGURES = (
+    *(name for name in _MEANS if name.startswith("processes.")),
+    *(f"processes.{name}" for name in _COUNTS),
+)
 # All names but those of single disks and interfaces, which are `disk.sda.util`, `net.eth0.rxkb`.
 HOST_FIGURES = (
     *_MEANS,
@@ -71,6 +75,7 @@ def host_figures(window: HostWindow, seconds: float = 0.0) -> dict[str, float]:
     and `unseen` over the window, `defunct` the most seen at once, `mean`, `rss`, `unshared` and `pss` means, `rss_each`
     and `unshared_each` a process of those, `user`, `system` and both as `cpu` per cent of one core. `coverage`
     is how much of the window, or of `seconds` where that is longer, the host was read at its pace; per cent.
+    All `processes.` are left out if /proc hides processes: a count of the visible ones would pass for the truth.
     """
     mean = means(window)
     figures = {name: mean[name] for name in (*_MEANS, *mean) if name in mean}
@@ -80,7 +85,14 @@ def host_figures(window: HostWindow, seconds: float = 0.0) -> dict[str, float]:
     figures |= _values("memory.start", memory_use(window.first.reading))
     figures |= _processes(window) | _each(figures)
     figures["coverage"] = _coverage(window, seconds)
+    if processes_hidden(window):
+        figures = {name: value for name, value in figures.items() if not name.startswith("processes.")}
     return dict(sorted(figures.items(), key=_order))
+
+
+def processes_hidden(window: HostWindow) -> bool:
+    """Whether /proc hid the processes of others from the probe (hidepid)."""
+    return window.first.reading.hidden or window.last.reading.hidden
 
 
 def _order(figure: tuple[str, float]) -> int:

@@ -130,6 +130,7 @@ class HostPoint(msgspec.Struct, frozen=True, kw_only=True):
     what each watched process has in memory, so that pages they share count once for each; `unshared` leaves out all
     that belongs to files or shared memory; `pss` counts each page once, by parts, and is None where it may not be read.
     `unseen`: at most so many processes came and went since the sample before without being seen.
+    `hidden`: /proc hides processes (hidepid), so that those which are counted are not all.
     """
 
     t: float
@@ -150,6 +151,7 @@ class HostPoint(msgspec.Struct, frozen=True, kw_only=True):
     blocked: int = 0
     probe_cpu: float = 0.0
     round_trip: float = 0.0
+    hidden: bool = False
 
 
 class TailLine(msgspec.Struct, frozen=True, array_like=True):

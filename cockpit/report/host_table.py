@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from cockpit.model.figures import host_figures
+from cockpit.model.host_figures import processes_hidden
 from cockpit.model.host_state import HostWindow
 from cockpit.model.host_window import STRETCH
 from cockpit.model.pages import COUNTERS, MEANS, RATES
@@ -85,9 +86,10 @@ def _load(found: Mapping[str, float]) -> list[str]:
 
 
 def _processes(window: HostWindow, found: Mapping[str, float]) -> list[str]:
+    if processes_hidden(window):
+        return [f"    {'processes':<{_NAME}}hidden from this user by /proc (hidepid); log in as root to see them"]
     if not (found.get("processes.mean", 0) or found["processes.births"] or found["processes.count"]):
         return []
-    hidden = ["    /proc hides the processes of others (hidepid): what is not counted may be there"]
     lines = [
         f"    {'processes':<{_NAME}}{found.get('processes.mean', 0):.1f} on average, {found['processes.count']:.0f} at "
         f"the end, at most {found['processes.defunct']:.0f} defunct",
@@ -101,7 +103,7 @@ def _processes(window: HostWindow, found: Mapping[str, float]) -> list[str]:
             f"    {'their memory':<{_NAME}}{size(found['processes.rss'])} RSS summed, "
             f"{size(found['processes.unshared'])} of it not shared{pss}"
         )
-    return lines + (hidden if window.last.reading.hidden else [])
+    return lines
 
 
 def _pages(found: Mapping[str, float]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -13,10 +13,15 @@ from cockpit.analysis.verdict import Verdict
 from cockpit.model.events import Group
 from cockpit.model.figures import RunResult, host_figures, latency
 from cockpit.model.histogram import Histogram
+from cockpit.model.host_figures import PROCESS_FIGURES, processes_hidden
 from cockpit.model.host_state import HostWindow
 from cockpit.model.state import Segment
 from cockpit.model.text import escaped
 from cockpit.report.verdicts import VerdictJson, said_of, verdict_json
+
+# Host -> figure -> value, and host -> group of figures -> why they are null.
+HostsJson = dict[str, dict[str, float | None]]
+MissingJson = dict[str, dict[str, Literal["hidepid"]]]
 
 
 class Latency(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,7 +71,10 @@ class RequestJson(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RowJson(msgspec.Struct, frozen=True, kw_only=True):
-    """A stretch of the run with load and settings unchanged: a rung of a ladder, or what lies between two changes."""
+    """A stretch of the run with load and settings unchanged: a rung of a ladder, or what lies between two changes.
+
+    `hosts` and `missing` are as in the run.
+    """
 
     label: str
     concurrency: int | None
@@ -77,7 +85,8 @@ class RowJson(msgspec.Struct, frozen=True, kw_only=True):
     duration: float
     service: Latency
     response: Latency
-    hosts: dict[str, dict[str, float]]
+    hosts: HostsJson
+    missing: MissingJson
 
 
 class RunJson(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,7 +100,8 @@ class RunJson(msgspec.Struct, frozen=True, kw_only=True):
     kind. `retries` idempotent requests were sent a second time, because the server closed one of the `reconnects` kept
     connections before it responded. `unclosed` connections were closed by the client, because the server announced to
     close them and did not. `redirect` is the first Location that was not expected.
-    `hosts` are averages over the run, by the names that thresholds use. `verdicts` compares rows under other settings
+    `hosts` are averages over the run, by the names that thresholds use; those that are null have their reason in
+    `missing`, by host and group of figures. `verdicts` compares rows under other settings
     with what was before; a verdict on several runs stands with the last of them.
     """
 
@@ -125,7 +135,8 @@ class RunJson(msgspec.Struct, frozen=True, kw_only=True):
     requests: dict[str, RequestJson]
     rows: list[RowJson]
     generator: Generator
-    hosts: dict[str, dict[str, float]]
+    hosts: HostsJson
+    missing: MissingJson
     verdicts: list[VerdictJson]
     thresholds: list[ThresholdOutcome]
     doubts: list[str]
@@ -174,7 +185,8 @@ def run_json(result: RunResult, outcomes: tuple[Outcome, ...] = (), verdicts: tu
             workers=result.plan.workers,
             cpu_wait=result.cpu_wait,
         ),
-        hosts=_hosts(result.hosts, result.seconds),
+        hosts=hosts_json(result.hosts, result.seconds),
+        missing=missing_json(result.hosts),
         verdicts=[verdict_json(verdict) for verdict in said_of(result, verdicts)],
         thresholds=[
             ThresholdOutcome(threshold=outcome.threshold.text, found=outcome.found, holds=outcome.holds)
@@ -218,12 +230,26 @@ def _row(segment: Segment) -> RowJson:
         duration=segment.seconds,
         service=latency_json(segment.counts.service),
         response=latency_json(segment.counts.latency),
-        hosts=_hosts(segment.hosts, segment.seconds),
+        hosts=hosts_json(segment.hosts, segment.seconds),
+        missing=missing_json(segment.hosts),
     )
 
 
-def _hosts(windows: Mapping[str, HostWindow], seconds: float) -> dict[str, dict[str, float]]:
-    return {name: host_figures(window, seconds) for name, window in windows.items() if window.seconds > 0}
+def hosts_json(windows: Mapping[str, HostWindow], seconds: float) -> HostsJson:
+    """Figures by host; null for those that could not be read."""
+    return {
+        name: (dict.fromkeys(PROCESS_FIGURES) if processes_hidden(window) else {}) | host_figures(window, seconds)
+        for name, window in _read(windows)
+    }
+
+
+def missing_json(windows: Mapping[str, HostWindow]) -> MissingJson:
+    """Why figures are null: host -> group of figures -> reason."""
+    return {name: {"processes": "hidepid"} for name, window in _read(windows) if processes_hidden(window)}
+
+
+def _read(windows: Mapping[str, HostWindow]) -> list[tuple[str, HostWindow]]:
+    return [(name, window) for name, window in windows.items() if window.seconds > 0]
 
 
 def latency_json(histogram: Histogram) -> Latency:

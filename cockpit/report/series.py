@@ -86,8 +86,15 @@ def series_csv(state: State) -> Iterator[str]:
         cells += [figure(second) if second else None for figure in _LOAD.values()]
         for host in hosts:
             point = _newest(host, t)
-            cells += [figure(point) if point else None for figure in _HOST.values()]
+            cells += [_figure(point, name) for name in _HOST]
         yield _line(cells)
+
+
+def _figure(point: HostPoint | None, name: str) -> Cell:
+    """Empty if there is no reading, and for processes that /proc hides."""
+    if point is None or (point.hidden and name.startswith("processes.")):
+        return None
+    return _HOST[name](point)
 
 
 def _row_at(state: State, t: int) -> Segment | None:

@@ -8,9 +8,8 @@ from typing import Any
 
 import msgspec
 
-from cockpit.model.figures import host_figures
 from cockpit.model.text import escaped
-from cockpit.report.machine import Latency, latency_json
+from cockpit.report.machine import HostsJson, Latency, MissingJson, hosts_json, latency_json, missing_json
 from cockpit.report.study_table import columns, labels, value_of
 from cockpit.report.verdicts import VerdictJson, verdict_json
 from cockpit.study.results import Cell, StudyResult, StudyRunResult, StudyVerdict
@@ -38,7 +37,8 @@ class StudyRunJson(msgspec.Struct, frozen=True, kw_only=True):
     response: Latency
     generator_cpus: list[float]
     looks: dict[str, tuple[str | None, str | None]]
-    hosts: dict[str, dict[str, float]]
+    hosts: HostsJson
+    missing: MissingJson
 
 
 class CellJson(msgspec.Struct, frozen=True, kw_only=True):
@@ -168,9 +168,8 @@ def _run(run: StudyRunResult) -> StudyRunJson:
         response=latency_json(counts.latency),
         generator_cpus=list(result.generator),
         looks=said,
-        hosts={
-            name: host_figures(window, result.seconds) for name, window in result.hosts.items() if window.seconds > 0
-        },
+        hosts=hosts_json(result.hosts, result.seconds),
+        missing=missing_json(result.hosts),
     )
 
 

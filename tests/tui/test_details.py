@@ -207,7 +207,7 @@ def test_hidden_processes_are_not_told_as_none() -> None:
     assert sample is not None
     hidden = replace(sample, reading=replace(sample.reading, hidden=True))
     scene = with_host(scene, "web1", sample=hidden)
-    assert "hidden from this user (/proc hidepid)" in "\n".join(plain(host_pane(scene.hosts[0], scene, 80, 20).lines))
+    assert "hidden by hidepid" in "\n".join(plain(host_pane(scene.hosts[0], scene, 80, 20).lines))
     assert "hidden (hidepid)" in plain([host_line(scene.hosts[0], scene, 80)])[0]
 
 

@@ -257,14 +257,14 @@ def _load(point: HostPoint, role: str, width: int) -> Line:
 def processes_line(host: HostState, point: HostPoint, role: str, width: int) -> list[Line]:
     """Name, number, churn, defunct, memory: pushed together where the room is short, then without what comes last.
 
-    A host whose /proc hides the processes of others says so, where "0 procs" would be read as none.
+    A host whose /proc hides the processes of others shows that in place of "0 procs".
     """
     if host.config.processes is None:
         return []
     name = f"{neutral(host.config.processes)} "
     if host.sample is not None and host.sample.reading.hidden:
-        words = (_procs(point.count), "others are hidden from this user (/proc hidepid)")
-        return [packed([((name, role or "strong"), (words[0], role)), ((words[1], "warn"),)], width)]
+        seen = f"{_procs(point.count)}, others " if point.count else ""
+        return [packed([((name, role or "strong"), (f"{seen}hidden by hidepid (/proc of this user)", "warn"))], width)]
     parts: list[Line] = [
         ((name, role or "strong"), (_procs(point.count), role)),
         ((churn(point), role),),
