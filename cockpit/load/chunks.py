@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import httptools
 
+from cockpit.load.expect import Body
 from cockpit.load.failures import Malformed
 
 
@@ -11,10 +12,10 @@ class _Message:
     """What llhttp reports. The parser refers to it and it never to the parser: the collector is off in a worker, so a
     cycle would stay in memory."""
 
-    __slots__ = ("ended", "excess", "pieces", "size")
+    __slots__ = ("body", "ended", "excess", "size")
 
     def __init__(self) -> None:
-        self.pieces: list[bytes] | None = None
+        self.body: Body | None = None
         self.size = 0
         self.ended = self.excess = False
 
@@ -28,17 +29,16 @@ class _Message:
         if self.ended:
             return
         self.size += len(piece)
-        if self.pieces is not None:
-            self.pieces.append(piece)
+        if self.body is not None:
+            self.body.add(piece)
 
 
 class Chunks:
-    """Finds the end of one chunked response after another. `keeps_body`: `pieces` are the body."""
+    """Finds the end of one chunked response after another."""
 
-    __slots__ = ("_keeps_body", "_message", "_parser")
+    __slots__ = ("_message", "_parser")
 
-    def __init__(self, keeps_body: bool) -> None:
-        self._keeps_body = keeps_body
+    def __init__(self) -> None:
         self._renew()
 
     def _renew(self) -> None:
@@ -59,23 +59,18 @@ class Chunks:
         """Whether bytes came after the end."""
         return self._message.excess
 
-    @property
-    def pieces(self) -> list[bytes]:
-        """The body so far, where it is kept."""
-        return self._message.pieces or []
-
-    def begin(self, head: bytes) -> None:
-        """Start a response with this head, which has been parsed before."""
+    def begin(self, head: bytes, body: Body | None) -> None:
+        """Start a response with this head, which has been parsed before; its body goes to `body`."""
         message = self._message
         message.ended = message.excess = False
         message.size = 0
-        message.pieces = [] if self._keeps_body else None
+        message.body = body
         try:
             self._parser.feed_data(head)
         except httptools.HttpParserError:
             # The parser expects nothing after the last response: that one came over another connection.
             self._renew()
-            self._message.pieces = [] if self._keeps_body else None
+            self._message.body = body
             self._parser.feed_data(head)
 
     def feed(self, data: bytes | memoryview) -> bool:

@@ -1,4 +1,4 @@
-"""Whether a whole reply is what was expected."""
+"""Whether a complete response is what was expected. Bodies are looked at as they come, and never kept whole."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ import re
 from cockpit.model.errors import UsageError
 from cockpit.model.load import Expect
 
+# A body that `matches` looks at is kept up to so many bytes: the pattern may need any of them.
+MATCH_LIMIT = 256 * 1024
 _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 
 
 class Expectation:
-    """A plan's Expect, made ready. A reply is unexpected in one way: the first of status, length, contains, matches,
-    digest. Raises UsageError for an expectation that no reply could meet."""
+    """A plan's Expect, made ready. A response is unexpected in one way: the first of status, length, contains,
+    too_large, matches, digest. Raises UsageError for an expectation that no reply could meet."""
 
     def __init__(self, expect: Expect | None) -> None:
         expect = expect or Expect()
@@ -46,15 +48,55 @@ class Expectation:
             return "length"
         return ""
 
-    def of_reply(self, status: int, length: int, body: bytes) -> str:
-        """As `of_head`, with the body, which is empty where `needs_body` is not set."""
-        verdict = self.of_head(status, length)
-        if verdict or not self.needs_body:
-            return verdict
-        if self._contains is not None and self._contains not in body:
+    def of_response(self, status: int, length: int, body: Body | None) -> str:
+        """As `of_head`, with the body where there is one."""
+        return self.of_head(status, length) or (body.verdict() if body is not None else "")
+
+    def body(self) -> Body | None:
+        """What looks at the next body; None where nobody asks."""
+        if not self.needs_body:
+            return None
+        return Body(self._contains, self._pattern, self._digest)
+
+
+class Body:
+    """A body as far as an expectation needs it: a hash, the end of the last piece, and at most MATCH_LIMIT bytes."""
+
+    __slots__ = ("_contains", "_digest", "_found", "_hash", "_kept", "_pattern", "_tail", "_too_large")
+
+    def __init__(self, contains: bytes | None, pattern: re.Pattern[bytes] | None, digest: str) -> None:
+        self._contains = contains
+        self._pattern = pattern
+        self._digest = digest
+        self._found = not contains
+        self._tail = b""
+        self._kept = bytearray()
+        self._too_large = False
+        self._hash = hashlib.sha256() if digest else None
+
+    def add(self, piece: bytes | memoryview) -> None:
+        """The next piece."""
+        if self._hash is not None:
+            self._hash.update(piece)
+        if self._contains and not self._found:
+            window = self._tail + piece
+            self._found = self._contains in window
+            self._tail = window[max(0, len(window) - len(self._contains) + 1) :]
+        if self._pattern is not None and not self._too_large:
+            self._too_large = len(self._kept) + len(piece) > MATCH_LIMIT
+            if self._too_large:
+                self._kept.clear()
+            else:
+                self._kept += piece
+
+    def verdict(self) -> str:
+        """What is unexpected about the body, now that it is complete; empty when nothing is."""
+        if not self._found:
             return "contains"
-        if self._pattern is not None and not self._pattern.search(body):
+        if self._too_large:
+            return "too_large"
+        if self._pattern is not None and not self._pattern.search(self._kept):
             return "matches"
-        if self._digest and hashlib.sha256(body).hexdigest() != self._digest:
+        if self._hash is not None and self._hash.hexdigest() != self._digest:
             return "digest"
         return ""

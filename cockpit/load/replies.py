@@ -250,11 +250,11 @@ def _tokens(value: bytes) -> list[bytes]:
 class Reply:
     """Finds the end of one reply after another, from pieces of any size.
 
-    `head` is None until it is complete; `size` is of the body as far as it has come; `body` is the body itself, if an
-    expectation asks for it. `excess`, after the end: bytes nobody asked for came behind it.
+    `head` is None until it is complete; `size` is of the body as far as it has come. `excess`, after the end: bytes
+    nobody asked for came behind it.
     """
 
-    __slots__ = ("_chunks", "_heads", "_keeps_body", "_left", "_partial", "_pieces", "_read", "excess", "head")
+    __slots__ = ("_body", "_chunks", "_heads", "_left", "_partial", "_read", "excess", "head")
 
     def __init__(self, heads: Heads) -> None:
         self._chunks: Chunks | None = None
@@ -263,7 +263,6 @@ class Reply:
     def take_up(self, heads: Heads) -> None:
         """The next replies are to another kind of request."""
         self._heads = heads
-        self._keeps_body = heads.expectation.needs_body
         self._chunks = None
         self.reset()
 
@@ -273,7 +272,7 @@ class Reply:
         self.excess = False
         self._partial = b""
         self._left = self._read = 0
-        self._pieces: list[bytes] = []
+        self._body = self._heads.expectation.body()
         if self._chunks is not None and (self._chunks.excess or not self._chunks.ended):
             # It stands in the middle of something.
             self._chunks = None
@@ -289,16 +288,10 @@ class Reply:
             return self._chunks.size if self._chunks is not None else 0
         return self._read
 
-    @property
-    def body(self) -> bytes:
-        chunked = self.head is not None and self.head.length == CHUNKED and self._chunks is not None
-        return b"".join(self._chunks.pieces if chunked and self._chunks is not None else self._pieces)
-
     def verdict(self) -> str:
         """What is unexpected about the reply, now that it is whole; empty when nothing is."""
         assert self.head is not None
-        body = self.body if self._keeps_body else b""
-        return self._heads.expectation.of_reply(self.head.status, self.size, body)
+        return self._heads.expectation.of_response(self.head.status, self.size, self._body)
 
     def feed(self, data: bytes | memoryview) -> bool:
         """Take the next piece; whether the reply is whole with it. Raises Malformed."""
@@ -306,15 +299,15 @@ class Reply:
         if head is None:
             return self._feed_head(self._partial + data)
         if head.length >= 0:
-            if self._keeps_body and self._left > 0:
-                self._pieces.append(bytes(data[: self._left]))
+            if self._body is not None and self._left > 0:
+                self._body.add(data[: self._left])
             self._left -= len(data)
             self.excess = self._left < 0
             return self._left <= 0
         if head.length == UNTIL_CLOSE or self._chunks is None:
             self._read += len(data)
-            if self._keeps_body:
-                self._pieces.append(bytes(data))
+            if self._body is not None:
+                self._body.add(data)
             return False
         ended = self._chunks.feed(data)
         self.excess = self._chunks.excess
@@ -344,8 +337,8 @@ class Reply:
         self._partial = b""
         self._left = head.length
         if head.length == CHUNKED:
-            self._chunks = self._chunks or Chunks(self._keeps_body)
-            self._chunks.begin(_plain(lines))
+            self._chunks = self._chunks or Chunks()
+            self._chunks.begin(_plain(lines), self._body)
         return self.feed(raw[end:]) if len(raw) > end or head.length == 0 else False
 
     def closed(self) -> bool:

@@ -36,8 +36,8 @@ REDACTED = "(not recorded)"
 
 class Expect(msgspec.Struct, frozen=True, kw_only=True):
     """What a whole reply must be. A reply that is not is `unexpected`, counted once under the first kind that is off:
-    status, contains, matches, length, digest. What is left out is not looked at, but for `statuses`: left out, any
-    below 400 will do."""
+    status, length, contains, too_large, matches, digest. What is left out is not looked at, but for `statuses`: left
+    out, any below 400 will do. `matches` needs the whole body, which must not be larger than 256 KiB (too_large)."""
 
     statuses: tuple[int, ...] = ()
     contains: str | None = None

@@ -103,7 +103,7 @@ def test_memory_stays_flat_over_half_a_million_cut_responses(no_collector: None)
     assert sum(pairs.tally.lanes[0].errors.values()) == BULK + 1000
 
 
-def _resident(pid: int) -> int:
+def resident(pid: int) -> int:
     """Resident memory of a process (bytes)."""
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096
 
@@ -123,12 +123,12 @@ async def test_a_worker_stays_as_large_as_it_was_over_cut_responses_of_a_real_se
         run = await begin(plan(server.url, requests=12_000, method="POST", concurrency=8), outcome)
         async with asyncio.timeout(6 * DEADLINE):
             await outcome.until(lambda seen: seen.total("sent") > 1000)
-            before = after = _resident(run.pids[0])
+            before = after = resident(run.pids[0])
             while run.running:
                 seen = len(outcome.events)
                 await outcome.until(lambda now, seen=seen: len(now.events) > seen)  # type: ignore[misc]
                 if run.running and outcome.total("sent") < 12_000:
-                    after = _resident(run.pids[0])
+                    after = resident(run.pids[0])
             await run.wait()
     assert sum(outcome.errors.values()) == outcome.total("sent") == 12_000
     # 9,000 chunked responses that leave 850 bytes each are 7 MiB.
