@@ -4,25 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import socket
 import sys
 from collections.abc import Iterator
-from math import inf
+from contextlib import suppress
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
-from cockpit.load.connection import Connection
-from cockpit.load.deck import lanes_of
-from cockpit.load.poller import HANGUP, READABLE, WRITABLE
+from cockpit.load.failures import Malformed
 from cockpit.load.protocol import assignments, encode
+from cockpit.load.replies import Heads, Reply
 from cockpit.load.request import destination
-from cockpit.load.tally import Tally
-from cockpit.model.load import LoadPlan
 from tests.load.hostile.registry import ROWS
 from tests.load.hostile.rows import SHORT, Row
+from tests.load.pairs import Pairs
 from tests.load.servers import DEADLINE, Conversation, Outcome, begin, plan, serving
 
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -36,6 +31,7 @@ CUTS = (
     b"",
 )
 BULK = 500_000
+CONNECTIONS = 50_000
 # Blocks that lists and dictionaries may grow by; a leak of one object per response would be a hundred times as many.
 SLACK = 5000
 
@@ -48,59 +44,40 @@ def no_collector() -> Iterator[None]:
     gc.enable()
 
 
-class Pairs:
-    """A load whose connections end in this process: `cut` answers the request of one and closes."""
-
-    def __init__(self, load_plan: LoadPlan) -> None:
-        self.handlers: dict[int, Any] = {}
-        self.poller = SimpleNamespace(
-            connecting=0, register=lambda fd, mask: None, watch_replies=lambda fd: None, forget=lambda fd: None
-        )
-        self.tally = Tally(lambda: lanes_of(load_plan), grouped=False)
-        self.dial = SimpleNamespace(tls=None, open=self._open)
-        self.connections = 0
-        self.exhausted = False
-        self._peer = socket.socket()
-
-    def _open(self) -> tuple[Any, int]:
-        self._peer.close()
-        mine, self._peer = socket.socketpair()
-        mine.setblocking(False)
-        return mine, 0
-
-    def next(self, connection: Connection) -> None:
-        assert connection.started == inf
-
-    not_connected = lingers = next
-
-    def cut(self, connection: Connection, response: bytes) -> None:
-        connection.begin(0.0)
-        self.handlers[connection._fd](WRITABLE, 0.0)
-        self._peer.recv(1 << 16)
-        self._peer.sendall(response)
-        self._peer.close()
-        while connection.started < inf:
-            self.handlers[connection._fd](READABLE | HANGUP, 0.0)
-
-
 def test_memory_stays_flat_over_half_a_million_cut_responses(no_collector: None) -> None:
-    load_plan = plan("http://127.0.0.1/x", requests=BULK)
-    pairs = Pairs(load_plan)
-    connection = Connection(pairs, pairs.tally.lanes[0], b"GET /x HTTP/1.1\r\n\r\n")
+    response = Reply(Heads(bodiless=False, keepalive=True))
 
     def cut(times: int) -> int:
         for number in range(times):
-            pairs.cut(connection, CUTS[number % len(CUTS)])
-            if number % 10_000 == 0:
-                pairs.tally.close_interval()
-                pairs.tally.connects.clear()
-        pairs.tally.close_interval()
+            with suppress(Malformed):
+                assert not response.feed(CUTS[number % len(CUTS)])
+            response.reset()
         return sys.getallocatedblocks()
 
     before = cut(1000)
     after = cut(BULK)
     assert after - before < SLACK
-    assert sum(pairs.tally.lanes[0].errors.values()) == BULK + 1000
+
+
+def test_memory_stays_flat_over_connections_that_were_cut(no_collector: None) -> None:
+    pairs = Pairs(plan("http://127.0.0.1/x", requests=1))
+
+    def cut(times: int) -> int:
+        for number in range(times):
+            pairs.begin()
+            pairs.deliver(CUTS[number % len(CUTS)])
+            if not pairs.over:
+                pairs.end()
+            if number % 10_000 == 0:
+                pairs.tally.close_interval()
+        pairs.tally.close_interval()
+        return sys.getallocatedblocks()
+
+    before = cut(1000)
+    after = cut(CONNECTIONS)
+    pairs.close()
+    assert after - before < SLACK
+    assert sum(pairs.tally.lanes[0].errors.values()) == CONNECTIONS + 1000
 
 
 def resident(pid: int) -> int:

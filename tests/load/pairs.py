@@ -1,0 +1,90 @@
+"""Connections of the load engine whose other end is in this process: what a server sends, byte by byte, and no event
+loop between the two."""
+
+from __future__ import annotations
+
+import socket
+from contextlib import suppress
+from math import inf
+from types import SimpleNamespace
+from typing import Any
+
+from cockpit.load.closing import Closing
+from cockpit.load.connection import Connection
+from cockpit.load.deck import lanes_of
+from cockpit.load.poller import HANGUP, READABLE, WRITABLE
+from cockpit.load.request import request_bytes
+from cockpit.load.tally import Tally
+from cockpit.model.load import LoadPlan
+
+
+class Pairs:
+    """An engine of one connection, over socket pairs. `over`: the connection has no request under way."""
+
+    def __init__(self, plan: LoadPlan) -> None:
+        self.handlers: dict[int, Any] = {}
+        nothing = lambda *_: None  # noqa: E731
+        self.poller = SimpleNamespace(
+            connecting=0, register=nothing, watch_replies=nothing, watch_both=nothing, again=nothing, forget=nothing
+        )
+        self.tally = Tally(lambda: lanes_of(plan), grouped=False)
+        self.dial = SimpleNamespace(tls=None, open=self._open)
+        self.closing = Closing()
+        self.connections = 0
+        self.exhausted = False
+        self.over = True
+        self._peer = socket.socket()
+        self._fd = -1
+        self._connecting = False
+        self.connection = Connection(self, self.tally.lanes[0], request_bytes(plan))
+
+    def _open(self) -> tuple[Any, int]:
+        self._peer.close()
+        mine, self._peer = socket.socketpair()
+        mine.setblocking(False)
+        self._peer.setblocking(False)
+        self._fd, self._connecting = mine.fileno(), True
+        return mine, 0
+
+    def close(self) -> None:
+        self.connection.give_up()
+        self._peer.close()
+
+    def next(self, connection: Connection) -> None:
+        self.over = True
+
+    not_connected = lingers = next
+
+    def begin(self) -> None:
+        """Send a request: on the connection that was kept, or on a new one."""
+        if self.connection.lingers_until < inf:
+            self.connection.expire(0.0)
+        self.over = False
+        self.connection.begin(0.0)
+        self.connect()
+        with suppress(BlockingIOError):
+            self._peer.recv(1 << 16)
+
+    def connect(self) -> None:
+        """A connection under way is accepted."""
+        if self._connecting:
+            self._connecting = False
+            self.handlers[self._fd](WRITABLE, 0.0)
+
+    @property
+    def retrying(self) -> bool:
+        """Whether the request is to go over a new connection."""
+        return self._connecting
+
+    def deliver(self, data: bytes) -> None:
+        """The server sends this, in one segment if the socket's buffer holds it."""
+        left = memoryview(data)
+        while left and not self.over:
+            with suppress(BlockingIOError):
+                left = left[self._peer.send(left) :]
+            self.handlers[self._fd](READABLE, 1.0)
+
+    def end(self) -> None:
+        """The server closes."""
+        self._peer.close()
+        self.handlers[self._fd](READABLE | HANGUP, 1.0)
