@@ -236,6 +236,8 @@ async def _value(remote: Remote, knob: Knob, real: dict[str, str]) -> Finding:
         reason = str(error).removeprefix(f"{knob.name}: ").removeprefix(f"{knob.host}:").strip()
         return wrong(knob.host, f"{knob.name}: {reason}", "mend file, section or command of this knob")
     shown = "not set there" if value is None else "(secret)" if knob.secret else f"= {neutral(value, 60)}"
+    if knob.written_only:
+        shown += f"; a change is only written: {knob.activation}"
     return good(knob.host, f"{knob.name} {shown}  ({neutral(knob.place, 80)})")
 
 

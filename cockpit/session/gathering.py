@@ -122,7 +122,8 @@ class Gathering:
             return self._tick(event)
         if isinstance(event, ev.RunEnded):
             return [*self._end(event.run), event]
-        if isinstance(event, ev.ChangeEnded) or (isinstance(event, ev.ChangeStage) and event.stage == "in force"):
+        in_force = isinstance(event, ev.ChangeStage) and event.stage == "in force"
+        if in_force or isinstance(event, ev.ChangeEnded | ev.ActionEnded):
             self._changes.append(event.t)
         return [event]
 

@@ -1,7 +1,7 @@
 """Lines `key = value` of a plain text, with or without ini sections. Pure.
 
-A backslash at a line's end joins the next line to a value; a value that begins with a quote may go on to the line that
-closes it. `#` and `;` begin a comment at a line's start only.
+A backslash at a line's end joins the next line to a value; a value that begins with a quote or a bracket may go on
+to the line that closes it. `#` and `;` begin a comment at a line's start only.
 """
 
 from __future__ import annotations
@@ -14,6 +14,10 @@ SECTION = re.compile(rb"^[ \t]*\[([^\s\[\]][^\[\]\n]*)\][ \t]*(?:[#;][^\n]*)?\r?
 _LINE = re.compile(rb"[ \t]*-?([^\s=#;\[<'\"][^\s=]*?)[ \t]*(\+?)=[ \t]*")
 # Lines that are no `key = value` and do no harm: a flag (`skip-name-resolve`), an include.
 _FLAG = re.compile(rb"[ \t]*(?:[\w.-]+|[!@]\w+[ \t][^\n]*)\s*")
+
+
+# What may open a value of several lines, and what closes it.
+_CLOSED_BY = {b'"""': b'"""', b"'''": b"'''", b'"': b'"', b"'": b"'", b"[": b"]", b"{": b"}", b"(": b")"}
 
 
 class PlainLine(NamedTuple):
@@ -107,9 +111,10 @@ def _whole(text: bytes, start: int, end: int) -> int:
 
 
 def _closing_line(text: bytes, start: int, end: int) -> int:
-    """The end of the line that closes the quote which the value opens; 0 where its own line does, or none."""
-    quote = text[start : start + 1]
-    if quote not in (b'"', b"'") or quote in text[start + 1 : end]:
+    """The end of the line that closes the quote or bracket which the value opens; 0 where its own line does, or
+    none."""
+    sign = next((sign for sign in _CLOSED_BY if text.startswith(sign, start, end)), None)
+    if sign is None or _CLOSED_BY[sign] in text[start + len(sign) : end]:
         return 0
-    closing = text.find(quote, end)
+    closing = text.find(_CLOSED_BY[sign], end)
     return 0 if closing < 0 else _line_end(text, closing)

@@ -12,11 +12,12 @@ from cockpit.model.knobs import SECRET, Knob, Setting, costliest
 from cockpit.tuning import live, silent, texts
 from cockpit.tuning.applied import Applied, Edit, Switch, name_of
 from cockpit.tuning.files import HostFile, Replacement, sha256
-from cockpit.tuning.reading import Reading
+from cockpit.tuning.reading import BYTE_ORDER_MARK, Reading
 from cockpit.tuning.scripts import ABSENT
 from cockpit.tuning.syntax import ConfigError
 
 NOTHING_TO_CHANGE = "nothing to change: the host has these values already"
+_MARKED = "{} begins with a byte order mark, which its server may take for part of the first line"
 _DIRECTIVE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
 
 
@@ -129,6 +130,7 @@ def forward(host: str, found: Found, assignments: Sequence[tuple[Knob, str | Non
         settings.append(setting)
     replacements = _replacements(found.files.values(), edited)
     notes += _corrections(edits, edited)
+    notes += [_MARKED.format(each.file) for each in found.files.values() if each.data.startswith(BYTE_ORDER_MARK)]
     return Plan(host, tuple(settings), tuple(edits), tuple(switches), replacements, tuple(notes))
 
 

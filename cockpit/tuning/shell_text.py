@@ -140,9 +140,13 @@ class _Reader:
         if document and self._text[at : at + 3] != b"<<<":
             self._waiting.append((document[2] or document[3] or document[4], bool(document[1])))
             return document.end()
+        if self._command and self._unknown is None:
+            self._unknown = at
         while at < len(self._text) and self._text[at] in b"<>&|":
             at += 1
-        return at
+        while at < len(self._text) and self._text[at] in b" \t":
+            at += 1
+        return word_end(self._text, at)
 
     def _here_documents(self, at: int) -> int:
         """The end of the documents that begin at this line."""

@@ -83,6 +83,8 @@ def in_shell(text: bytes) -> str:
         ("a = 'x\nKEY = 1\n'\n", "line 2: KEY: it is inside a quoted value"),
         ("KEY = a \\\n  b\n", "line 1: KEY: its value goes on over several lines"),
         ("KEY = 'a\nb'\nc = 1\n", "line 1: KEY: its value goes on over several lines"),
+        ("KEY = [\n  1,\n]\nc = 1\n", "line 1: KEY: its value goes on over several lines"),
+        ('KEY = """\na\n"""\n', "line 1: KEY: its value goes on over several lines"),
     ],
 )
 def test_values_that_one_line_does_not_set_are_refused(text: str, said: str) -> None:
@@ -101,6 +103,25 @@ def test_a_continued_line_is_no_setting() -> None:
     text = b"a = 1 \\\nKEY = 2\n"
     assert keyvalue.read(text, "KEY").value is None
     assert keyvalue.change(text, "KEY", b"3") == text + b"KEY = 3\n"
+
+
+PIECES = ["KEY", "=", "+=", "=1", "export ", "'", '"', "\n", "\n", " ", "\\", "$(", "`", "${", ")", "}", "#", "<<E\n"]
+PIECES += ["E\n", ";", "&&", "[a]\n", "[b]\n", " = ", "a", "\r\n", "\xef\xbb\xbf", "(", "<Macro>\n", "true ", "\t"]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=14), st.sampled_from([None, "", "a"]))
+@settings(max_examples=400)
+def test_any_text_is_refused_or_keeps_every_other_byte(pieces: list[str], section: str | None) -> None:
+    text = "".join(pieces).encode("latin-1")
+    try:
+        old = keyvalue.read(text, "KEY", section)
+        changed = keyvalue.change(text, "KEY", b"new", section)
+    except ConfigError:
+        return
+    assert keyvalue.read(changed, "KEY", section).raw == b"new"
+    assert keyvalue.change(changed, "KEY", old.raw, section) == text
+    if old.raw is not None:
+        assert len(changed) - len(text) == len(b"new") - len(old.raw)
 
 
 MY_CNF = b"""\
