@@ -25,8 +25,8 @@ _OPERATORS: dict[str, Callable[[float, float], bool]] = {
     "!=": operator.ne,
 }
 _EXPRESSION = re.compile(r"\s*([A-Za-z0-9_.-]+?)\s*(<=|>=|==|!=|<|>)\s*(\S+(?:\s*%)?(?:\s+of\s+baseline)?)\s*")
-_OF_BASELINE = re.compile(r"(\d+\.?\d*|\.\d+)\s*%\s+of\s+baseline")
-_PLAIN_VALUE = re.compile(r"(-?(?:\d+\.?\d*|\.\d+))\s*([kKmMgG%]?)")
+_OF_BASELINE = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*%\s+of\s+baseline")
+_PLAIN_VALUE = re.compile(r"(-?(?:\d+(?:\.\d*)?|\.\d+))\s*([kKmMgG%]?)")
 _FACTORS = {"": 1.0, "%": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
 _COUNTS = ("rate", "completed", "sent", "failed", "errors", "bytes", "generator.cpu")
 _TIMES = ("duration", "generator.lag_p99")

@@ -41,7 +41,7 @@ _VALUE = re.compile(rb"[\t\x20-\x7e\x80-\xff]*")
 _HEAD_END = re.compile(rb"\n\r?\n")
 _LINE_END = re.compile(rb"\r?\n")
 # A header that goes on in the next line, which is the same as a space (RFC 9112 section 5.2).
-_FOLD = re.compile(rb"[ \t]*\r\n[ \t]+")
+_FOLD = re.compile(rb"(?<![ \t])[ \t]*\r\n[ \t]+")
 _DIGITS = re.compile(rb"[ \t]*([0-9]{1,18})[ \t]*")
 
 

@@ -24,7 +24,7 @@ from cockpit.profiles.reader import read_profile
 SUFFIX = ".toml"
 Origin = Literal["here", "yours", "shipped"]
 # Other tools have TOML files in working directories too; a profile has a target. Nobody writes one of a megabyte.
-_TARGET = re.compile(rb"^\s*(\[\s*target\s*\]|target\s*[.=])", re.MULTILINE)
+_TARGET = re.compile(rb"^[ \t]*(\[[ \t]*target[ \t]*\]|target[ \t]*[.=])", re.MULTILINE)
 _MOST_BYTES = 1 << 20
 
 

@@ -122,7 +122,9 @@ def checked_url(url: str) -> str:
 
 def without_credentials(text: str) -> str:
     """What was given for a URL, and may be none, as an error may show it: nothing up to the last `@`."""
-    return re.sub(r"^(.*?//)?.*@", r"\1…@", text, flags=re.DOTALL)
+    before, at, after = text.rpartition("@")
+    scheme, slashes, _ = before.partition("//")
+    return f"{scheme if slashes else ''}{slashes}…@{after}" if at else text
 
 
 def headers_of(key: str, headers: Iterable[tuple[str, str]], auth: str | None) -> tuple[tuple[str, str], ...]:

@@ -25,11 +25,12 @@ _AT = re.compile(r"(?P<problem>.*?)(?: - at `(?P<path>\$.*)`)?", re.DOTALL)
 _NAMED = re.compile(r"Object (contains unknown|missing required) field `(.*)`")
 _STEP = re.compile(r"\.([A-Za-z0-9_-]+)|\[(\d+)\]|\[(\.\.\.)\]")
 
-# A piece of TOML; those of a key are names, text and blanks, with dots between them.
+# A piece of TOML; those of a key are names, text and blanks, with dots between them. Text that is never closed is a
+# piece too, so that it is read once only.
 _TOKEN = re.compile(
     r"""
-    "{3}(?:\\.|[^\\])*?"{3} | '{3}.*?'{3} | \#[^\n]*
-    | (?P<of_key> "(?:\\.|[^"\\\n])*" | '[^'\n]*' | [\w-]+ | [ \t]+ )
+    "{3}(?:\\.|[^\\])*?(?:"{3}|\\?\Z) | '{3}.*?(?:'{3}|\Z) | \#[^\n]*
+    | (?P<of_key> "(?:\\.|[^"\\\n])*"? | '[^'\n]*'? | [\w-]+ | [ \t]+ )
     | .
     """,
     re.VERBOSE | re.DOTALL,

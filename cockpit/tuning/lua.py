@@ -7,8 +7,8 @@ import re
 from cockpit.tuning.reading import line_number
 from cockpit.tuning.syntax import ConfigError
 
-# A comment or a long string, `--[==[`, `[==[`; a line comment; a quoted string; a brace.
-_PART = re.compile(rb"(?:--)?\[(=*)\[|--[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|[{}]", re.DOTALL)
+# A comment or a long string, `--[==[`, `[==[`; a line comment; a quoted string, closed or not; a brace.
+_PART = re.compile(rb"(?:--)?\[(=*)\[|--[^\n]*|\"(?:\\.|[^\"\\\n])*\"?|'(?:\\.|[^'\\\n])*'?|[{}]", re.DOTALL)
 
 
 def block_end(text: bytes, start: int) -> int:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 SECTION = re.compile(rb"^[ \t]*\[([^\s\[\]][^\[\]\n]*)\][ \t]*(?:[#;][^\n]*)?\r?$", re.MULTILINE)
 _LINE = re.compile(rb"[ \t]*-?([^\s=#;\[<'\"][^\s=]*?)[ \t]*(\+?)=[ \t]*")
 # Lines that are no `key = value` and do no harm: a flag (`skip-name-resolve`), an include.
-_FLAG = re.compile(rb"[ \t]*(?:[\w.-]+|[!@]\w+[ \t][^\n]*)\s*")
+_FLAG = re.compile(rb"[ \t]*(?:[\w.-]+\s*|[!@]\w+[ \t][^\n]*\n?)")
 
 
 # What may open a value of several lines, and what closes it.

@@ -1,0 +1,136 @@
+"""Finds every regular expression in the source and measures how its time grows on strings made against it."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import cockpit
+
+PACKAGE = Path(cockpit.__file__).parent
+METHODS = ("match", "fullmatch", "search", "sub", "subn", "split", "findall", "finditer")
+# Repetitions at which exponential, and at which quadratic time shows.
+FEW, MANY = 24, 2000
+# CPU seconds. Quadratic time on MANY repetitions takes ten times as long on any machine of today.
+QUICK = 0.002
+# Time for four times the length: linear is 4, quadratic 16.
+GROWTH = 8.0
+# What is repeated besides the parts of strings that match.
+_UNITS = (" ", "\t", "0", "a", ".", "/", "\n", "x=", "\x1b[")
+_ENDS = ("\x00", "!", "\n\x00")
+
+
+class Use(NamedTuple):
+    """A pattern and the method it is used with."""
+
+    where: str
+    pattern: re.Pattern[Any]
+    method: str
+
+
+def uses() -> Iterator[Use]:
+    """All that the source compiles or uses in place, with each method that its module calls on it.
+
+    Raises AssertionError for one that is neither constant nor an attribute of its module.
+    """
+    for path in sorted(PACKAGE.rglob("*.py")):
+        tree = ast.parse(path.read_text())
+        if any(
+            isinstance(node, ast.Import) and any(name.name == "re" for name in node.names) for node in ast.walk(tree)
+        ):
+            yield from _uses_in(path, tree)
+
+
+def _uses_in(path: Path, tree: ast.Module) -> Iterator[Use]:
+    name = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
+    module = importlib.import_module(name)
+    called = {
+        (node.func.value.id, node.func.attr)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name)
+    }
+    for attribute, value in vars(module).items():
+        if isinstance(value, re.Pattern) and _assigned(tree, attribute):
+            methods = [method for method in METHODS if (attribute, method) in called] or ["search"]
+            yield from (Use(f"{name}.{attribute}", value, method) for method in methods)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in {f"re.{method}" for method in METHODS}:
+            constant = node.args[0]
+            assert isinstance(constant, ast.Constant), f"{path}:{node.lineno}: a pattern that is not constant"
+            flags = next((ast.unparse(word.value) for word in node.keywords if word.arg == "flags"), "0")
+            number = sum(getattr(re, flag.removeprefix("re.").strip()) for flag in flags.split("|") if flag != "0")
+            yield Use(f"{name}:{node.lineno}", re.compile(constant.value, number), ast.unparse(node.func)[3:])
+
+
+def _assigned(tree: ast.Module, name: str) -> bool:
+    targets = (node.targets for node in tree.body if isinstance(node, ast.Assign))
+    return any(isinstance(target, ast.Name) and target.id == name for each in targets for target in each)
+
+
+def slow_string(use: Use) -> str:
+    """A string on which the pattern's time grows faster than the string, shown by its parts; empty if none is found."""
+    for start, unit, end in attacks(use.pattern):
+        if _seconds(use, start + unit * FEW + end) > 0.05:
+            return f"{start!r} + {unit!r} * n + {end!r}: exponential"
+        if _seconds(use, start + unit * MANY + end) < QUICK:
+            continue
+        # Three times, so that it is the pattern and not the machine.
+        if all(_growth(use, start, unit, end) > GROWTH for _ in range(3)):
+            return f"{start!r} + {unit!r} * n + {end!r}: more than {GROWTH:g} times as long for 4 times the length"
+    return ""
+
+
+def _growth(use: Use, start: str, unit: str, end: str) -> float:
+    """How much more CPU time four times the length takes."""
+    short, long = (min(_seconds(use, start + unit * n + end) for _ in range(3)) for n in (MANY, 4 * MANY))
+    return long / short
+
+
+def attacks(pattern: re.Pattern[Any]) -> Iterable[tuple[str, str, str]]:
+    """(start, unit, end): the start of a string that matches, a unit to repeat, an end that does not match."""
+    found = {
+        (text[:at], unit, end)
+        for text in examples(pattern)
+        for at in range(min(len(text), 12) + 1)
+        for unit in {text[at : at + 1], text[at : at + 2], *_UNITS} - {""}
+        for end in _ENDS
+    }
+    return sorted(found)
+
+
+def examples(pattern: re.Pattern[Any], count: int = 8) -> list[str]:
+    """Strings in which it matches, the same each time."""
+    found: list[str] = []
+
+    @settings(
+        max_examples=count, derandomize=True, database=None, suppress_health_check=list(HealthCheck), deadline=None
+    )
+    @given(st.from_regex(pattern))
+    def collect(text: str | bytes) -> None:
+        found.append(text if isinstance(text, str) else text.decode("latin-1"))
+
+    collect()
+    return sorted(set(found), key=len)[:count]
+
+
+def _seconds(use: Use, text: str) -> float:
+    """CPU seconds of this thread, whatever else the machine does."""
+    subject = text if isinstance(use.pattern.pattern, str) else text.encode("latin-1", "replace")
+    method = getattr(use.pattern, use.method)
+    begun = time.thread_time()
+    if use.method in ("sub", "subn"):
+        method("" if isinstance(subject, str) else b"", subject)
+    elif use.method == "finditer":
+        for _ in method(subject):
+            pass
+    else:
+        method(subject)
+    return time.thread_time() - begun
