@@ -116,7 +116,10 @@ OPEN = (
 chmod 700 -- "$base" && usable "$base/changes" && usable "$changes" || refuse "no place for a backup in $base"
 change=$(mktemp -d -- "$changes/$(date -u +%Y%m%dT%H%M%SZ)-XXXXXX") || exit 4
 boot
-printf '%s %s %s\\n' "$machine" "$boot" "$(uname -n)" >"$change/machine" || exit 4
+printf '%s %s %s\\n' "$machine" "$boot" "$(uname -n)" >"$change/machine" 2>/dev/null || {
+    rm -rf -- "$change"
+    refuse 'No space left on device, or it cannot be written'
+}
 printf '%s\\n' "$change"
 """
 )

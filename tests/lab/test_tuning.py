@@ -236,7 +236,7 @@ async def test_a_full_disk_is_refused(fresh_web1: Host, shell: SshShell, full: s
         fresh_web1.run(f"cat /dev/zero >{full}/filler", check=False)
         look = (
             "ls -lA --time-style=full-iso /srv/small; sha256sum /srv/small/mpm.conf; "
-            "find /root/.local/state/cockpit/changes -mindepth 1"
+            "find /root/.local/state/cockpit/changes -mindepth 2"
         )
         before = fresh_web1.run(look, check=False).stdout
         with pytest.raises(ChangeRefused, match="No space left on device"):
