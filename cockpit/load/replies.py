@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import re
 from typing import NamedTuple
+from urllib.parse import quote
 
 import httptools
 
 from cockpit.load.chunks import Chunks
 from cockpit.load.expect import Expectation
 from cockpit.load.failures import Malformed
+from cockpit.load.paths import PLAIN
 from cockpit.model.load import is_redirect
 
 # Lengths that are no lengths.
@@ -27,8 +29,9 @@ HEAD_LIMIT = 128 * 1024
 # Every reply begins so; empty lines before it are nothing to mind.
 _BEGIN = b"HTTP/1."
 
-# Characters of a Location that are kept.
+# Bytes of a Location that are kept, and the characters that stay as they are: a URL is printable ASCII.
 _LOCATION_LIMIT = 2000
+_URL = f"{PLAIN}#"
 # How many heads are remembered, and how long they may be.
 _REMEMBERED = 128
 _WORTH = 4096
@@ -173,7 +176,7 @@ class Heads:
         self._last = (plain.split(b"\r\n"), fields, head)
         self._remember(raw, head)
         if is_redirect(status) and not self.location and not self.expectation.allows(status):
-            self.location = fields.location[:_LOCATION_LIMIT].decode("latin-1")
+            self.location = quote(fields.location[:_LOCATION_LIMIT], safe=_URL)
         return head
 
     def varies(self, length: int) -> bool:

@@ -92,6 +92,17 @@ async def test_a_server_that_closes_between_requests_is_no_error() -> None:
 
 
 @pytest.mark.parametrize("poller", POLLERS)
+async def test_the_target_of_a_redirect_is_printable(poller: str) -> None:
+    location = b"/\x9b31m/caf\xe9 \t?a=%41#b" + b"y" * 9000
+    response = b"HTTP/1.1 301 Moved\r\nLocation: " + location + b"\r\nContent-Length: 0\r\n\r\n"
+    async with serving(always(response)) as server:
+        outcome = await engine_load(plan(server.url, requests=5), poller)
+    [target] = {tick.redirect for tick in outcome.ticks if tick.completed}
+    assert target.startswith("/%9B31m/caf%E9%20%09?a=%41#by")
+    assert len(target) < 2100
+
+
+@pytest.mark.parametrize("poller", POLLERS)
 async def test_a_server_that_keeps_open_what_it_announces_to_close_does_not_cap_the_rate(poller: str) -> None:
     """Waiting for its close took 0.1 s per request: these would take 100 s."""
 
