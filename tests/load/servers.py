@@ -90,6 +90,13 @@ class Server:
                 await self.came.wait()
 
 
+async def stop_listening(listener: asyncio.Server) -> None:
+    """Close a listener; connections that were just accepted come to their handlers first, which close them."""
+    listener.close()
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
 @asynccontextmanager
 async def serving(behave: Behaviour, secure: ssl.SSLContext | None = None) -> AsyncIterator[Server]:
     """A server on loopback that treats every connection with `behave`, and closes it afterwards; with TLS if
@@ -116,7 +123,7 @@ async def serving(behave: Behaviour, secure: ssl.SSLContext | None = None) -> As
     try:
         yield server
     finally:
-        listener.close()
+        await stop_listening(listener)
         for task in list(running):
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)

@@ -13,7 +13,7 @@ from typing import Any
 from cockpit.model.load import Tls
 from tests.load.hostile.certificates import certificate, good, server_context
 from tests.load.hostile.rows import OK, Row, repeats, says, until_gone
-from tests.load.servers import Behaviour, Conversation, serving
+from tests.load.servers import Behaviour, Conversation, serving, stop_listening
 
 _Serve = Callable[[], AbstractAsyncContextManager[Any]]
 _ALERT = bytes.fromhex("15 03 03 00 02 02 28")
@@ -54,7 +54,7 @@ def _over(behave: Behaviour, pem: Callable[[], Path] = good, scheme: str = "http
         try:
             yield SimpleNamespace(url=f"{scheme}://127.0.0.1:{listener.sockets[0].getsockname()[1]}/x")
         finally:
-            listener.close()
+            await stop_listening(listener)
             for task in list(running):
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
