@@ -143,7 +143,8 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def refuses(self, value: str) -> str:
         """Why the profile does not allow a value; "" where it does."""
         if self.choices:
-            return "" if value in self.choices else f"is none of {', '.join(self.choices)}"
+            choices = "its values" if self.secret else ", ".join(self.choices)
+            return "" if value in self.choices else f"is none of {choices}"
         if self.min is None and self.max is None:
             return ""
         found = _NUMBER.fullmatch(value)

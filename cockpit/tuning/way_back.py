@@ -68,14 +68,13 @@ async def _settled(plan: Plan, terms: Terms, outcome: pending.Outcome) -> tuple[
     """With everything put back: what is wrong now, and what else there is to say."""
     for word, number, said in outcome.failed:
         if word == "reload":
-            command = neutral(plan.reloads[number], 200)
-            return f"{command} fails with the original files too: {plan.redacted(said)}", ""
+            return plan.redacted(f"{neutral(plan.reloads[number], 200)} fails with the original files too: {said}"), ""
     if outcome.reloaded:
         if wrong := await serving(terms.probe, terms.patience.effect):
             return f"the server does not answer well: {wrong}", ""
         return "", " and reloaded"
     for _, number, _said in outcome.failed:
-        return "", f" ({neutral(plan.tests[number], 200)} fails without the change too)"
+        return "", plan.redacted(f" ({neutral(plan.tests[number], 200)} fails without the change too)")
     return "", ""
 
 

@@ -1,0 +1,268 @@
+"""A change is killed, or its host restarts, at every stage; its PIDs then belong to other processes.
+
+The host is a PID and mount namespace of this machine, with a boot id of its own. A restart ends all its processes at
+once and begins another namespace, with another boot id, whose PIDs begin at 1 again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from cockpit.hosts.local import LocalShell
+from cockpit.hosts.shell import SH, Completed
+from cockpit.model.errors import ChangeRefused, CockpitError, HostError
+from cockpit.tuning.applied import Past
+from cockpit.tuning.terms import Patience
+from cockpit.tuning.tuner import Tuner
+from tests.tuning.conftest import ENTRIES, ORIGINAL, PREFORK, Server, server, until
+
+__all__ = ["server"]
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="namespaces need root")
+
+NEW = (PREFORK.replace(b'"10"', b'"30"'), b"KeepAlive Off")
+# The first process of the namespace: it has the boot id, and collects the processes that lose their parent.
+INIT = """
+import ctypes, os, signal, sys
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+libc = ctypes.CDLL(None, use_errno=True)
+if libc.mount(sys.argv[1].encode(), b"/proc/sys/kernel/random/boot_id", None, 4096, None):
+    raise OSError(ctypes.get_errno(), "mount")
+print("up", flush=True)
+while True:
+    signal.pause()
+"""
+# Starts a process with each of these PIDs, in a session of its own; its command line names the change.
+INNOCENT = """
+import os, sys, time
+change, pids = sys.argv[1], list(map(int, sys.argv[2:]))
+taken = []
+for pid in pids:
+    for _ in range(1000):
+        with open("/proc/sys/kernel/ns_last_pid", "w") as last:
+            last.write(str(pid - 1))
+        child = os.fork()
+        if not child:
+            if os.getpid() != pid:
+                os._exit(0)
+            os.setsid()
+            null = os.open(os.devnull, os.O_RDWR)
+            for each in range(3):
+                os.dup2(null, each)
+            os.execvp("tail", ["tail", "-n0", "-F", change + "/about"])
+        if child == pid:
+            taken.append(pid)
+            break
+        os.waitpid(child, 0)
+print(*taken)
+"""
+
+
+class Host:
+    """A namespace that can be restarted."""
+
+    def __init__(self, place: Path) -> None:
+        self._boot = place / "boot_id"
+        self.start()
+
+    def start(self) -> None:
+        self._boot.unlink(missing_ok=True)
+        self._boot.write_text(f"{uuid.uuid4()}\n")
+        command = ["unshare", "--pid", "--mount", "--fork", "--kill-child", "--mount-proc", sys.executable, "-c", INIT]
+        self._unshare = subprocess.Popen([*command, str(self._boot)], stdout=subprocess.PIPE)
+        assert self._unshare.stdout and self._unshare.stdout.readline() == b"up\n"
+        children = Path(f"/proc/{self._unshare.pid}/task/{self._unshare.pid}/children").read_text().split()
+        self.init = int(children[0])
+
+    def stop(self) -> None:
+        with suppress(ProcessLookupError):
+            os.kill(self.init, signal.SIGKILL)
+        self._unshare.wait()
+        assert self._unshare.stdout
+        self._unshare.stdout.close()
+
+    def restart(self) -> None:
+        self.stop()
+        self.start()
+
+    def kill_everything(self) -> None:
+        """All but the first process."""
+        self.run("sh", "-c", "kill -9 -1")
+
+    @property
+    def enter(self) -> list[str]:
+        return ["nsenter", f"--target={self.init}", "--pid", "--mount", "--"]
+
+    def run(self, *command: str, check: bool = True) -> str:
+        return subprocess.run([*self.enter, *command], check=check, capture_output=True, text=True, timeout=120).stdout
+
+
+class Into(LocalShell):
+    """A shell on that host; `lost` once its connection is."""
+
+    def __init__(self, host: Host) -> None:
+        super().__init__("web1")
+        self.host = host
+        self.lost = False
+
+    async def run(self, program: str, *, input: bytes = b"", timeout: float = 30, interpreter: str = SH) -> Completed:  # noqa: ASYNC109
+        if self.lost:
+            raise HostError("web1: the connection is gone")
+        done = await super().run(
+            program, input=input, timeout=timeout, interpreter=f"{shlex.join(self.host.enter)} {interpreter}"
+        )
+        if self.lost:
+            raise HostError("web1: the connection is gone")
+        return done
+
+
+@pytest.fixture
+def host(server: Server) -> Iterator[Host]:
+    host = Host(server.state)
+    yield host
+    host.stop()
+
+
+class Stage(NamedTuple):
+    """Where a change stops: before the `nth` call of a tool whose arguments match, or in a command of the profile.
+
+    `ends` are the states that the files may have in the end.
+    """
+
+    tool: str = ""
+    arguments: str = ""
+    nth: int = 1
+    test: str = "true"
+    reload: str = "true"
+    ends: tuple[tuple[bytes, bytes], ...] = (ORIGINAL,)
+
+
+HANG = ': >"$REACHED"; sleep 1000'
+# The second time: when the host undoes the change.
+SECOND = 'if [ -e "$REACHED.1" ]; then : >"$REACHED"; sleep 1000; fi; : >"$REACHED.1"; exit 1'
+STAGES = {
+    "arming": Stage("sync", "/undo"),
+    "armed": Stage("mktemp", r"\.cockpit-"),
+    "prepared one": Stage("mktemp", r"\.cockpit-", 2),
+    "prepared": Stage("mv", "-- new"),
+    "swapped one": Stage("mv", "-- new", 2),
+    "testing": Stage(test=HANG),
+    "reloading": Stage(reload=HANG),
+    "confirming": Stage("ln", "confirmed"),
+    "confirmed": Stage("rm", "/lock", ends=(NEW,)),
+    "undoing one": Stage("mv", "-- new", 3, test="exit 1"),
+    "undoing": Stage("mv", "-- new", 4, test="exit 1"),
+    "undone, reloading": Stage(reload=SECOND),
+    "undone": Stage("mv", "outcome", test="exit 1"),
+}
+TOOL = """#!/bin/sh
+PATH=${PATH#*:}
+if printf '%s' "$*" | grep -q -e "$ARGUMENTS" && [ "${0##*/}" = "$TOOL" ]; then
+    echo >>"$REACHED.calls"
+    if [ "$(wc -l <"$REACHED.calls")" = "$NTH" ]; then : >"$REACHED"; sleep 1000; fi
+fi
+exec "${0##*/}" "$@"
+"""
+
+
+def hang_at(stage: Stage, server: Server, monkeypatch: pytest.MonkeyPatch) -> Path:
+    tools = server.root / "tools"
+    tools.mkdir()
+    if stage.tool:
+        (tools / stage.tool).write_text(TOOL)
+        (tools / stage.tool).chmod(0o755)
+    reached = server.state / "reached"
+    values = {"TOOL": stage.tool, "ARGUMENTS": stage.arguments, "NTH": str(stage.nth), "REACHED": str(reached)}
+    for name, value in (values | {"PATH": f"{tools}:{os.environ['PATH']}"}).items():
+        monkeypatch.setenv(name, value)
+    return reached
+
+
+def recorded_pids(change: Path) -> list[int]:
+    """The PIDs that the change's directory names, in any form."""
+    texts = [path.name if path.is_symlink() else path.read_text("ascii", "replace") for path in change.iterdir()]
+    texts += [str(path.readlink()) for path in change.iterdir() if path.is_symlink()]
+    found = {
+        int(pid)
+        for text in texts
+        for pid in re.findall(r"(?<![\w:-])(?:undo-|after-)?(\d{1,7}):\d+:[0-9a-f]{8}-", text)
+    }
+    return sorted(found - {1})
+
+
+async def half_way(stage: Stage, server: Server, host: Host, reached: Path, restarts: bool) -> Path:
+    """A change that was ended at this stage; its directory."""
+    shell = Into(host)
+    assignments = [
+        (server.knob(test=stage.test, reload=stage.reload), "30"),
+        (server.keep_alive(test=stage.test, reload=stage.reload), "Off"),
+    ]
+    change = asyncio.ensure_future(
+        Tuner(patience=Patience(reach=0.05)).apply(shell, "web1", assignments)  # type: ignore[arg-type]
+    )
+    await until(lambda: reached.exists() or change.done())
+    assert not change.done(), change.exception()
+    shell.lost = True
+    host.restart() if restarts else host.kill_everything()
+    with suppress(CockpitError):
+        await change
+    await shell.close()
+    for name in ("TOOL", "REACHED"):
+        os.environ[name] = "/dev/null"
+    return server.changes()[0]
+
+
+@pytest.mark.parametrize("how", ["killed", "restarted"])
+@pytest.mark.parametrize("name", STAGES)
+async def test_a_change_that_is_ended_at_this_stage(
+    server: Server, host: Host, monkeypatch: pytest.MonkeyPatch, name: str, how: str
+) -> None:
+    stage = STAGES[name]
+    reached = hang_at(stage, server, monkeypatch)
+    change = await half_way(stage, server, host, reached, how == "restarted")
+    assert server.target.read_bytes() in (ORIGINAL[0], NEW[0]) and server.other.read_bytes() in (ORIGINAL[1], NEW[1])
+
+    wanted = recorded_pids(change)
+    innocent = host.run(sys.executable, "-c", INNOCENT, str(change), *map(str, wanted)).split()
+    assert list(map(int, innocent)) == wanted and (wanted or name == "arming")
+
+    shell = Into(host)
+    past = await Tuner().history(shell, "web1")
+    states = [each.state for each in past]
+    if name == "arming":
+        assert states == []
+    elif name == "confirmed":
+        assert states == ["applied"]
+    else:
+        assert states == ["left half done"]
+        with pytest.raises(ChangeRefused, match="was left half done"):
+            await Tuner().apply(shell, "web1", [(server.knob("MinSpareServers", test="", reload=""), "9")])
+        await give_up(shell, past[0])
+        assert [each.state for each in await Tuner().history(shell, "web1")] == ["rolled back"]
+    assert server.bytes() in stage.ends and server.entries() == ENTRIES
+    alive = host.run("sh", "-c", 'for pid; do kill -0 "$pid" && echo "$pid"; done', "sh", *innocent).split()
+    assert alive == innocent
+
+    done = await Tuner().apply(shell, "web1", [(server.knob("MinSpareServers", test="", reload=""), "7")])
+    assert done.files and not server.locked()
+    alive = host.run("sh", "-c", 'for pid; do kill -0 "$pid" && echo "$pid"; done', "sh", *innocent).split()
+    assert alive == innocent
+    await shell.close()
+
+
+async def give_up(shell: LocalShell, past: Past) -> None:
+    with suppress(ChangeRefused):  # its tests and reloads fail in some stages by design
+        await Tuner().give_up(shell, "web1", past)

@@ -1,0 +1,219 @@
+"""Another user plants links while root changes a file: no file outside of the configuration may be touched.
+
+The attacker reads command lines for the name of the change, as anybody can, and fills the directory with links to a
+file of root's, under every name that root might write through.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cockpit.model.errors import ChangeRefused, ChangeUndone
+from cockpit.tuning.applied import ChangeFailed
+from cockpit.tuning.terms import Approval
+from cockpit.tuning.tuner import Tuner
+from tests.tuning.conftest import Interfering, Server, server, shell, until
+
+__all__ = ["server", "shell"]
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root has something to lose to another user")
+
+NOBODY = 65534
+SECRET = b"root's own\n"
+ATTACKER = r"""
+import os, re, sys
+from contextlib import suppress
+os.setgroups([]), os.setgid(65534), os.setuid(65534)
+place, victim = sys.argv[1:]
+names = re.compile(rb"changes/(?:[0-9a-f]{16}/)?([0-9TZ]+-\w+)")
+def plant(path):
+    with suppress(OSError):
+        os.symlink(victim, path)
+while True:
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:
+            for name in names.findall(file.read()):
+                for number in range(3):
+                    plant(f"{place}/.cockpit-{name.decode()}-{number}")
+    with suppress(OSError):
+        for name in os.listdir(place):
+            plant(f"{place}/{name}/new")
+            if name.startswith(".cockpit-") and not os.path.islink(f"{place}/{name}"):
+                with suppress(OSError):
+                    os.rename(f"{place}/{name}", f"{place}/.moved")
+                plant(f"{place}/{name}")
+"""
+
+
+class Attack:
+    """`victim` is a file that only root may read, `links` are those that were planted."""
+
+    def __init__(self, server: Server) -> None:
+        self.place = server.directory
+        self.victim = server.root / "shadow"
+        self.victim.write_bytes(SECRET)
+        self.victim.chmod(0o600)
+        self._before = self._facts()
+        self._running = subprocess.Popen([sys.executable, "-c", ATTACKER, str(self.place), str(self.victim)])
+
+    def links(self) -> list[Path]:
+        return [path for path in self.place.iterdir() if path.is_symlink() and path.readlink() == self.victim]
+
+    def won(self) -> bool:
+        return self._facts() != self._before
+
+    def end(self) -> None:
+        self._running.kill()
+        self._running.wait()
+
+    def _facts(self) -> tuple[bytes, int, int, int]:
+        facts = self.victim.stat()
+        return self.victim.read_bytes(), facts.st_mode, facts.st_uid, facts.st_gid
+
+
+@pytest.fixture
+def attack(server: Server) -> Iterator[Attack]:
+    server.prefork.unlink()
+    os.chown(server.other, NOBODY, NOBODY)
+    attack = Attack(server)
+    yield attack
+    attack.end()
+
+
+async def test_this_attacker_wins_against_a_name_that_can_be_guessed(server: Server, attack: Attack) -> None:
+    """The control: a copy under a predictable name, made as root in a directory that others can write."""
+    server.directory.chmod(0o1777)
+    temporary = server.directory / ".cockpit-20200101T000000Z-abcdef-0"
+    program = 'until [ -L "$2" ]; do sleep 0.01; done; cp --preserve=all -- "$1" "$2"'
+    change = "/changes/20200101T000000Z-abcdef"
+    copying = await asyncio.create_subprocess_exec("sh", "-c", program, change, str(server.other), str(temporary))
+    await asyncio.wait_for(copying.wait(), 60)
+    assert attack.won()
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o1777])
+async def test_a_directory_that_others_can_write_is_refused_and_no_link_is_followed(
+    server: Server, shell: Interfering, attack: Attack, mode: int
+) -> None:
+    server.directory.chmod(mode)
+    before = server.other.read_bytes()
+    for _ in range(5):
+        with pytest.raises(ChangeRefused, match=r"every user can write its directory .*; chmod o-w .*; nothing was"):
+            await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")])
+    assert not attack.won() and server.other.read_bytes() == before
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o1777])
+async def test_an_undo_follows_no_link_in_a_directory_that_others_can_write_since(
+    server: Server, shell: Interfering, attack: Attack, mode: int
+) -> None:
+    """The directory is opened to all while the change waits; the attacker knows the change's name from its guard."""
+
+    async def opened() -> bool:
+        server.directory.chmod(mode)
+        await until(attack.links)
+        return False
+
+    knob = server.keep_alive(test="true", reload="true")
+    with pytest.raises(ChangeFailed, match="every user can write its directory") as failed:
+        await Tuner().apply(shell, "web1", [(knob, "Off")], approval=Approval(60, opened))
+    assert "could not be put back" in str(failed.value) and not attack.won()
+    (change,) = server.changes()
+    assert (change / f"0-{server.other.name}").read_bytes() == b"KeepAlive On"
+
+
+async def test_a_path_through_a_link_of_another_user_is_refused(server: Server, shell: Interfering) -> None:
+    shared = server.root / "shared"
+    shared.mkdir()
+    shared.chmod(0o1777)
+    link = shared / "conf"
+    link.symlink_to(server.directory)
+    os.chown(link, NOBODY, NOBODY, follow_symlinks=False)
+    knob = server.keep_alive(file=str(link / server.other.name))
+    with pytest.raises(ChangeRefused, match=r"its link .*/shared/conf belongs to another user"):
+        await Tuner().apply(shell, "web1", [(knob, "Off")])
+    os.chown(link, 0, 0, follow_symlinks=False)
+    assert (await Tuner().apply(shell, "web1", [(knob, "Off")])).files
+
+
+@pytest.mark.parametrize(
+    ("owner", "group", "mode", "said"),
+    [
+        (NOBODY, 0, 0o755, r"its directory .*/etc belongs to nobody, who could swap the file; chown root"),
+        (0, NOBODY, 0o775, "group nogroup can write its directory .*; chmod g-w"),
+        (0, 0, 0o775, ""),
+        (0, NOBODY, 0o755, ""),
+    ],
+)
+async def test_who_may_write_the_directory(
+    server: Server, shell: Interfering, owner: int, group: int, mode: int, said: str
+) -> None:
+    os.chown(server.directory, owner, group)
+    server.directory.chmod(mode)
+    if not said:
+        assert (await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")])).files
+        return
+    with pytest.raises(ChangeRefused, match=said):
+        await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")])
+    assert server.other.read_bytes() == b"KeepAlive On"
+
+
+async def test_who_may_write_a_directory_above(server: Server, shell: Interfering) -> None:
+    os.chown(server.root, NOBODY, NOBODY)
+    with pytest.raises(ChangeRefused, match="belongs to nobody"):
+        await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")])
+
+
+async def test_an_access_list_that_lets_another_user_write_the_directory_is_seen(
+    server: Server, shell: Interfering
+) -> None:
+    def entry(tag: int, allowed: int, who: int = 0xFFFFFFFF) -> bytes:
+        return tag.to_bytes(2, "little") + allowed.to_bytes(2, "little") + who.to_bytes(4, "little")
+
+    # Owner, the user nobody, group, mask, others (include/uapi/linux/posix_acl_xattr.h).
+    entries = (entry(1, 7), entry(2, 7, NOBODY), entry(4, 5), entry(0x10, 7), entry(0x20, 5))
+    try:
+        os.setxattr(server.directory, "system.posix_acl_access", (2).to_bytes(4, "little") + b"".join(entries))
+    except OSError as error:
+        pytest.skip(f"no access lists here: {error}")
+    with pytest.raises(ChangeRefused, match="its access list lets others write its directory"):
+        await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")])
+
+
+# Stands for a tool: logs its arguments, and what it prints if it is mktemp.
+LOGGING = """#!/bin/sh
+printf '%s\\n' "$*" >>"$ARGUMENTS"
+PATH=${PATH#*:}
+case $0 in */mktemp) made=$(mktemp "$@") || exit; printf '%s\\n' "$made" | tee -a "$MADE"; exit ;; esac
+exec "${0##*/}" "$@"
+"""
+TOOLS = "id cat chmod chown cp cut find head ln ls mktemp mv readlink rm rmdir sha256sum stat sync tail tr"
+
+
+async def test_the_random_name_is_in_no_command_line(
+    server: Server, shell: Interfering, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tools, arguments, made = (server.root / name for name in ("tools", "arguments", "made"))
+    tools.mkdir()
+    for name in TOOLS.split():
+        (tools / name).write_text(LOGGING)
+        (tools / name).chmod(0o755)
+    for name, value in {
+        "PATH": f"{tools}:{os.environ['PATH']}",
+        "ARGUMENTS": str(arguments),
+        "MADE": str(made),
+    }.items():
+        monkeypatch.setenv(name, value)
+    applied = await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off"), (server.knob(), "30")])
+    await Tuner().undo(shell, applied)
+    with pytest.raises(ChangeUndone):
+        await Tuner().apply(shell, "web1", [(server.keep_alive(test="exit 1"), "Off")])
+    names = [Path(line).name for line in made.read_text().splitlines() if "/.cockpit-" in line]
+    assert len(set(names)) == 6 and not any(name in arguments.read_text() for name in names)

@@ -1,0 +1,107 @@
+"""The value of a secret knob: in no command line, in no error, in no line of the history."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+import sys
+
+import pytest
+
+from cockpit.model.errors import ChangeRefused, ChangeUndone, CockpitError
+from cockpit.model.knobs import SECRET, Knob
+from cockpit.tuning.tuner import Tuner
+from tests.tuning.conftest import Interfering, Server, until
+
+OLD, NEW = "old-T0ken-5b1f", "new-T0ken-9c2e"
+# Reads every command line there is, as long as the file is there.
+READER = """
+import os, sys
+from contextlib import suppress
+while os.path.exists(sys.argv[1]):
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:
+            line = file.read()
+        if b"T0k" + b"en" in line:
+            print(line, flush=True)
+    print("round", flush=True)
+"""
+
+
+def secret(server: Server, **changed: object) -> Knob:
+    held = server.state / "token"
+    if not held.exists():
+        held.write_text(f"{OLD}\n")
+    file = shlex.quote(str(held))
+    # The command takes long enough to be read: until the reader has begun another round.
+    given: dict[str, object] = {
+        "name": "Token",
+        "host": "web1",
+        "kind": "command",
+        "secret": True,
+        "get": f"cat {file}",
+        "set": f'{wait(server)}; printf "%s\\n" "$1" >{file}',
+    }
+    return Knob(**(given | changed))  # type: ignore[arg-type]
+
+
+def wait(server: Server) -> str:
+    """A command that ends once every process has been read twice."""
+    log = shlex.quote(str(server.root / "read"))
+    rounds = f"$(grep -c round {log} 2>/dev/null)"
+    return f"[ ! -e {log} ] || {{ n={rounds}; until [ {rounds} -gt $((n + 2)) ]; do sleep 0.05; done; }}"
+
+
+async def test_a_value_is_in_no_command_line(server: Server, shell: Interfering) -> None:
+    going, log = server.root / "going", server.root / "read"
+    going.touch()
+    with log.open("wb") as output:
+        reading = await asyncio.create_subprocess_exec(sys.executable, "-c", READER, str(going), stdout=output)
+    await until(lambda: b"round" in log.read_bytes())
+    knob = secret(server)
+    applied = await Tuner().apply(shell, "web1", [(knob, NEW)])
+    assert (server.state / "token").read_text() == f"{NEW}\n"
+    await Tuner().undo(shell, applied)
+    with pytest.raises(ChangeUndone):
+        await Tuner().apply(shell, "web1", [(secret(server, test=f"{wait(server)}; exit 1"), NEW)])
+    assert (server.state / "token").read_text() == f"{OLD}\n"
+    going.unlink()
+    await reading.wait()
+    assert b"T0ken" not in log.read_bytes()
+    assert not any("T0ken" in program for program, _ in shell.commands)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"values": (OLD, "other")},
+        {"set": 'echo "cannot set $1" >&2; exit 3'},
+        {"set": "true"},
+        {"test": f"echo 'bad value {NEW}' >&2; exit 1"},
+        {"reload": f"echo 'bad value {NEW}' >&2; exit 1"},
+    ],
+)
+async def test_a_value_is_in_no_error(server: Server, shell: Interfering, changed: dict[str, object]) -> None:
+    with pytest.raises(CockpitError) as failed:
+        await Tuner().apply(shell, "web1", [(secret(server, **changed), NEW)])
+    assert "T0ken" not in str(failed.value) and "Token" in str(failed.value)
+
+
+async def test_a_value_of_somebody_else_is_in_no_error(server: Server, shell: Interfering) -> None:
+    applied = await Tuner().apply(shell, "web1", [(secret(server), NEW)])
+    (server.state / "token").write_text("third-T0ken\n")
+    with pytest.raises(ChangeRefused, match="somebody else changed it since") as failed:
+        await Tuner().undo(shell, applied)
+    assert "T0ken" not in str(failed.value)
+
+
+async def test_the_history_and_the_diff_hide_it(server: Server, shell: Interfering) -> None:
+    in_file = server.keep_alive(secret=True)
+    plan = await Tuner().prepare(shell, "web1", [(secret(server), NEW), (in_file, "S0me-T0ken")])
+    assert "T0ken" not in plan.diff and SECRET in plan.diff
+    applied = await Tuner().apply(shell, "web1", [(secret(server), NEW), (in_file, "S0me-T0ken")])
+    (past,) = await Tuner().history(shell, "web1")
+    assert {(s.old, s.new) for s in past.about.settings} == {(SECRET, SECRET)}
+    (change,) = server.changes()
+    assert "T0ken" not in (change / "about").read_text() + (change / "owner").read_text()
+    assert "T0ken" not in " ".join(map(str, applied.notes))
