@@ -18,6 +18,7 @@ from cockpit.model.hosts import HostConfig, HostReading, StatusPage
 from cockpit.model.knobs import Knob
 from cockpit.model.text import neutral
 from cockpit.profiles.profile import Profile
+from cockpit.session.doctor_changes import examine_changes
 from cockpit.session.finding import Finding, failed, good, note, wrong
 from cockpit.tuning import files, plan
 from cockpit.tuning.reason import useful_line
@@ -196,6 +197,8 @@ async def _changeable(
         except CockpitError as error:
             yield failed(name, error)
             return
+    async for finding in examine_changes(remote, name):
+        yield finding
     for tool in await _missing(remote, [f"tool:{tool}" for tool in _TOOLS]):
         yield wrong(
             name, f"{tool.partition(':')[2]} is missing there", "a change needs it: install coreutils or busybox"

@@ -6,6 +6,8 @@ the system's; another user gets one of his own manager, which outlives the login
 
 from cockpit.tuning.identity import PHASE
 
+# outlives: prints, a line each, whether a guard runs in a `unit` or in the `login`, whether logind kills the processes
+# of a login (yes, no, unknown; root's it spares unless told otherwise), and whether sync(1) writes single `files`.
 # managed PROGRAM ARGUMENT...: starts it as a transient unit; false if it cannot. systemd would expand `$` and `%`.
 # The unit has none of the login's environment: `environment` in the change's directory keeps it, out of any argv.
 DETACH = (
@@ -17,7 +19,8 @@ managed() {
     command -v systemd-run >/dev/null || return 1
     user=
     if [ "$(id -u)" = 0 ]; then
-        own=$(readlink /proc/self/ns/mnt) && [ "$own" = "$(readlink /proc/1/ns/mnt)" ] || return 1
+        own=$(readlink /proc/self/ns/mnt) first=$(readlink /proc/1/ns/mnt)
+        [ -z "$first" ] || [ "$first" = "$own" ] || return 1
     else
         [ -e "/var/lib/systemd/linger/$(id -un)" ] || return 1
         user=--user
@@ -28,6 +31,19 @@ managed() {
     rm -f -- "$change/environment"
     return 1
 } </dev/null >/dev/null 2>&1
+outlives() {
+    change=$(mktemp -d) || return
+    guard=login kills=unknown flushes=all
+    ! managed -c : || guard=unit
+    rm -rf -- "$change"
+    place="org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.login1.Manager"
+    case $(timeout 5 busctl get-property $place KillUserProcesses 2>/dev/null) in
+        'b true') kills=yes; [ "$(id -u)" != 0 ] || kills=no ;;
+        'b false') kills=no ;;
+    esac
+    case $(sync --help 2>&1) in *FILE*) flushes=files ;; esac
+    printf '%s\\n' "$guard" "$kills" "$flushes"
+}
 spawn() {
     if setsid -f true 2>/dev/null; then setsid -f sh "$@"
     elif command -v setsid >/dev/null; then setsid sh "$@" &

@@ -108,12 +108,32 @@ changes=$base/changes/$machine
 """
 )
 
-# Makes a directory of its own for one change and prints it.
+# Changes kept on a host: the newest that are applied or undone, which the history walks back through, and all in all.
+MOST_APPLIED, MOST_KEPT = 200, 100
+
+# Makes a directory of its own for one change and prints it. Removes old changes first, oldest first: those that were
+# rolled back while there are more than MOST_KEPT in all, then others that are over while there are more than
+# MOST_APPLIED. One that is not over stays.
 OPEN = (
-    HEAD
-    + _BASE
-    + """
+    (
+        HEAD
+        + _BASE
+        + PHASE
+        + """
+prune() {
+    most=$1 over=$2
+    set -- "$changes"/*-*/
+    surplus=$(($# - most))
+    for old; do
+        [ "$surplus" -gt 0 ] || return 0
+        old=${old%/}
+        phase "$old"
+        case " $over " in *" $phase "*) rm -rf -- "$old"; surplus=$((surplus - 1)) ;; esac
+    done
+}
 chmod 700 -- "$base" && usable "$base/changes" && usable "$changes" || refuse "no place for a backup in $base"
+prune MOST_KEPT 'undone dropped unarmed'
+prune MOST_APPLIED 'confirmed undone dropped unarmed'
 change=$(mktemp -d -- "$changes/$(date -u +%Y%m%dT%H%M%SZ)-XXXXXX") || exit 4
 boot
 printf '%s %s %s\\n' "$machine" "$boot" "$(uname -n)" >"$change/machine" 2>/dev/null || {
@@ -122,6 +142,9 @@ printf '%s %s %s\\n' "$machine" "$boot" "$(uname -n)" >"$change/machine" 2>/dev/
 }
 printf '%s\\n' "$change"
 """
+    )
+    .replace("MOST_APPLIED", str(MOST_APPLIED))
+    .replace("MOST_KEPT", str(MOST_KEPT))
 )
 
 # $1 change directory, $2 number, $3 file behind links, $4 digest it had, $5 digest of stdin, $6 name of the backup,

@@ -248,8 +248,9 @@ async def test_a_change_that_is_ended_at_this_stage(
         assert states == ["applied"]
     else:
         assert states == ["left half done"]
-        with pytest.raises(ChangeRefused, match="was left half done"):
-            await Tuner().apply(shell, "web1", [(server.knob("MinSpareServers", test="", reload=""), "9")])
+        if name != "undone":  # the host was free again
+            with pytest.raises(ChangeRefused, match="was left half done"):
+                await Tuner().apply(shell, "web1", [(server.knob("MinSpareServers", test="", reload=""), "9")])
         await give_up(shell, past[0])
         assert [each.state for each in await Tuner().history(shell, "web1")] == ["rolled back"]
     assert server.bytes() in stage.ends and server.entries() == ENTRIES

@@ -1,0 +1,160 @@
+"""What a change knows of its machine: whose it is, what is kept of it, what protects it there."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from cockpit.hosts.local import LocalShell
+from cockpit.model.errors import ChangeRefused
+from cockpit.session.doctor_changes import examine_changes
+from cockpit.tuning import scripts
+from cockpit.tuning.applied import ChangeFailed
+from cockpit.tuning.terms import Patience
+from cockpit.tuning.tuner import Tuner
+from tests.tuning.conftest import ORIGINAL, Interfering, Server, until
+from tests.tuning.test_pending import half_done, tools
+
+
+def move_to_another_machine(change: Path) -> Path:
+    """The change as a shared home shows it that was made on another machine."""
+    elsewhere = change.parent.with_name("0123456789abcdef") / change.name
+    elsewhere.parent.mkdir(mode=0o700)
+    (change / "machine").write_text("0123456789abcdef 00000000-0000-0000-0000-000000000000 web7\n")
+    (change / "undo").write_text((change / "undo").read_text().replace(str(change), str(elsewhere)))
+    change.rename(elsewhere)
+    return elsewhere
+
+
+async def test_a_change_of_another_machine_is_not_listed_and_not_undone(server: Server, shell: Interfering) -> None:
+    applied = await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")])
+    elsewhere = move_to_another_machine(server.changes()[0])
+    assert await Tuner().history(shell, "web1") == []
+    done = await shell.run(f"sh '{elsewhere}/undo'")
+    assert done.exit_status == 4 and b"was made on web7, which shares this home; undo it there" in done.stderr
+
+    with pytest.raises(ChangeRefused, match="made on another machine with the same home; undo it there"):
+        await Tuner().undo(shell, replace(applied, change=str(elsewhere)))
+    assert server.other.read_bytes() == b"KeepAlive Off"
+
+
+async def test_a_half_done_change_of_another_machine_does_not_hold_this_one(server: Server, shell: Interfering) -> None:
+    change = await half_done(server, shell)
+    change.with_name("lock").unlink()
+    elsewhere = move_to_another_machine(change)
+    elsewhere.with_name("lock").symlink_to(elsewhere / "owner")
+    assert await Tuner().history(shell, "web1") == []
+    await Tuner().apply(shell, "web1", [(server.knob(), "30")])
+    shutil.rmtree(elsewhere.parent)
+
+
+async def test_old_changes_are_pruned(server: Server, shell: Interfering, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that were rolled back first; an unfinished one never, and the newest applied ones stay without a gap."""
+    await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")])
+    (sample,) = server.changes()
+    kept = {}
+    for number in range(7):
+        old = sample.with_name(f"2020010{number + 1}T000000Z-abcdef")
+        shutil.copytree(sample, old, symlinks=True)
+        kept[number] = old
+    for number in (1, 3):
+        (kept[number] / "settled").unlink()
+        (kept[number] / "settled").symlink_to("undo-1:1:1")
+        (kept[number] / "outcome").write_text("end\n")
+    (kept[0] / "settled").unlink()
+    monkeypatch.setattr(
+        scripts, "OPEN", scripts.OPEN.replace("prune 100 ", "prune 7 ").replace("prune 200 ", "prune 4 ")
+    )
+    await Tuner().apply(shell, "web1", [(server.knob(), "30")])
+    names = [path for path in server.changes() if path.is_dir()]
+    assert names[:4] == [kept[0], kept[5], kept[6], sample] and len(names) == 5
+    shutil.rmtree(kept[0])
+
+
+# What systemd-run does: starts a program that has nothing of the login that asked for it.
+SYSTEMD_RUN = """
+printf '%s\\n' "$*" >>"$STAND_IN"
+while [ "${1#-}" != "$1" ]; do shift; done
+exec env -i PATH=/usr/bin:/bin setsid -f "$@"
+"""
+
+
+async def test_the_guard_runs_in_a_unit_of_its_own_with_the_logins_environment(
+    server: Server, shell: Interfering, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stand-in for systemd-run, as there is no systemd here: it ends what the login has, and gives no environment."""
+    if os.geteuid() != 0:
+        pytest.skip("another user needs to linger")
+    monkeypatch.setenv("PATH", f"{tools(server, **{'systemd-run': SYSTEMD_RUN})}:{os.environ['PATH']}")
+    monkeypatch.setenv("STAND_IN", str(server.root / "units"))
+    monkeypatch.setenv("OF_THE_LOGIN", 'it\'s "here"')
+    shown = server.state / "environment"
+    shell.cut_before.update(range(8, 1000))
+
+    knob = server.keep_alive(test=f'printf "%s" "$OF_THE_LOGIN" >"{shown}"')
+    with pytest.raises(ChangeFailed):
+        await Tuner(patience=Patience(reach=0.05)).apply(shell, "web1", [(knob, "Off")])
+    (change,) = server.changes()
+    guard = int((change / "pid").read_text().partition(":")[0])
+    units = (server.root / "units").read_text()
+    assert "KillMode=process" in units and str(change) in units
+    assert b"OF_THE_LOGIN" not in environment_of(guard)
+    assert (change / "environment").stat().st_mode & 0o077 == 0
+    shown.unlink(missing_ok=True)
+    server.expire()
+    await until(lambda: not server.locked())
+    assert server.bytes() == ORIGINAL and shown.read_text() == 'it\'s "here"'
+
+
+def environment_of(pid: int) -> bytes:
+    return Path(f"/proc/{pid}/environ").read_bytes()
+
+
+@pytest.mark.parametrize("text", ["exit 1", "exit 0"])
+async def test_a_systemd_run_that_starts_nothing_gives_way(
+    server: Server, shell: Interfering, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setenv("PATH", f"{tools(server, **{'systemd-run': text})}:{os.environ['PATH']}")
+    assert (await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")])).files
+
+
+async def test_all_that_an_undo_needs_is_on_the_disk_before_a_file_is_replaced(
+    server: Server, shell: Interfering, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = server.root / "log"
+    logged = 'printf "%s %s\\n" "${0##*/}" "$*" >>"$LOG"; PATH=${PATH#*:}; exec "${0##*/}" "$@"'
+    monkeypatch.setenv("PATH", f"{tools(server, sync=logged, mv=logged)}:{os.environ['PATH']}")
+    monkeypatch.setenv("LOG", str(log))
+    await Tuner().apply(shell, "web1", [(server.keep_alive(test="", reload=""), "Off")])
+    (change,) = server.changes()
+    lines = [line for line in log.read_text().splitlines() if not line.startswith("mv") or " new " in line]
+    first = next(number for number, line in enumerate(lines) if line.startswith("mv"))
+    before = " ".join(lines[:first]) + " "
+    for path in (change / "0-other.conf", change / "undo", change / "about", change, change.parent):
+        assert f"{path} " in before, path
+    assert lines[first - 1] == "sync -- new ." and lines[first + 1] == f"sync -- {server.directory}"
+    assert lines[-1] == f"sync -- {change}", "the confirmation"
+
+
+async def test_doctor_reports_guard_disk_and_unfinished_changes(server: Server, shell: Interfering) -> None:
+    findings = [finding async for finding in examine_changes(shell, "web1")]
+    assert [finding.level for finding in findings] == ["ok", "ok", "ok"]
+    assert "survives a logout" in findings[0].text and "written to the disk" in findings[1].text
+    change = await half_done(server, shell)
+    *_, unfinished = [finding async for finding in examine_changes(shell, "web1")]
+    name = change.name.rpartition("-")[2]
+    assert unfinished.level == "wrong" and f"change {name} of " in unfinished.text
+    assert unfinished.todo == f"cockpit tune PROFILE undo {name} rolls it back"
+    await Tuner().give_up(shell, "web1", (await Tuner().history(shell, "web1"))[0])
+
+
+async def test_doctor_sees_that_the_guard_would_end_with_the_login(
+    server: Server, nobody: LocalShell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{tools(server, busctl='echo b true')}:{os.environ['PATH']}")
+    first, *_ = [finding async for finding in examine_changes(nobody, "web1")]
+    assert first.level == "wrong" and "KillUserProcesses=yes" in first.text and "enable-linger" in first.todo
