@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from cockpit.analysis.outcome import Verdict
 from cockpit.analysis.plans import differences
-from cockpit.analysis.verdict import Verdict, judge, judge_repeats, judge_runs
+from cockpit.analysis.verdict import judge_rounds, judge_runs, judge_single_runs, judge_switch
 from cockpit.analysis.windows import Window, row_window
 from cockpit.model.load import LoadPlan
 from cockpit.model.state import Change, Segment, State
@@ -35,6 +36,7 @@ class Arm(NamedTuple):
 
 def row_verdict(state: State, row: Segment, base: Segment, other_load: bool = False) -> Verdict:
     """The verdict on one row against another."""
+    judge = judge_switch if base.run == row.run else judge_single_runs
     return judge(row_window(state, base), row_window(state, row), row.label, other_load)
 
 
@@ -60,7 +62,7 @@ def repeated_verdict(state: State, run: int) -> Verdict | None:
     pairs = _alternating(first, other)
     if len(pairs) < 2:
         return None
-    return judge_repeats([(row_window(state, one), row_window(state, two)) for one, two in pairs], other.label)
+    return judge_rounds([([row_window(state, one)], [row_window(state, two)]) for one, two in pairs], other.label)
 
 
 class RowVerdicts:
@@ -148,18 +150,19 @@ def _by_load(state: State) -> list[list[Arm]]:
 
 
 def _arm_verdict(state: State, first: Arm, other: Arm) -> Verdict:
-    """By the pairs of windows where they alternate, by whole rows where there are several, else by the nearest two."""
+    """By rounds when the settings alternate, by runs when there are several, else by the nearest two."""
     windows = {row.number: row_window(state, row) for row in (*first.rows, *other.rows)}
     pairs = _alternating(first, other)
     if len(pairs) > 1 and all(_long(windows[row.number]) for pair in pairs for row in pair):
-        return judge_repeats([(windows[one.number], windows[two.number]) for one, two in pairs], other.label)
+        return judge_rounds([([windows[one.number]], [windows[two.number]]) for one, two in pairs], other.label)
     if len(first.rows) > 1 and len(other.rows) > 1:
-        before, after = ([windows[row.number] for row in arm.rows] for arm in (first, other))
+        before, after = ([[windows[row.number]] for row in arm.rows] for arm in (first, other))
         return judge_runs(before, after, other.label)
     # The one before lies as near to it as can be, so that least has drifted.
     longest = max(other.rows, key=lambda row: len(windows[row.number].seconds))
     usable = [row for row in first.rows if _long(windows[row.number])] or list(first.rows)
     nearest = min(usable, key=lambda row: abs(row.start - longest.start))
+    judge = judge_switch if nearest.run == longest.run else judge_single_runs
     return judge(windows[nearest.number], windows[longest.number], other.label)
 
 

@@ -1,8 +1,8 @@
-"""Windows cut into blocks, and runs taken whole, as arrays of figures that can be compared.
+"""Windows cut into blocks, and runs as a whole, as arrays of metrics that can be compared.
 
-Seconds that follow each other resemble each other; blocks of 5 to 10 s do much less. Figures by name: `rate`, `p50`,
-`p99`, `errors` (share of requests that failed) and of each host `HOST.cpu.busy` (per cent; user, nice and system),
-`HOST.cpu.per_reply` (CPU seconds), `HOST.memory.used` (bytes), `HOST.processes.births_per_s`.
+Metrics by name: `rate`, `p50`, `p99`, `errors` (share of requests that failed) and of each host `HOST.cpu.busy`
+(percent: user, nice, system), `HOST.cpu.per_reply` (CPU seconds), `HOST.memory.used` (bytes),
+`HOST.processes.births_per_s`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cockpit.analysis.ranks import Floats
+from cockpit.analysis.student import Floats
 from cockpit.analysis.windows import Window
 from cockpit.model.figures import host_figures
 from cockpit.model.histogram import Histogram
@@ -21,9 +21,8 @@ from cockpit.model.state import LoadSecond, Segment
 
 # A block counts when this share of its seconds does.
 FILLED = 0.8
-# Blocks are as long as it takes to have this many, within these bounds (s).
-BLOCKS = 12
-SHORTEST, LONGEST = 5, 10
+# Seconds per block.
+BLOCK = 5
 
 PERCENTILES = {"p50": 50.0, "p99": 99.0}
 
@@ -69,90 +68,49 @@ class Spread(NamedTuple):
             found: Floats = np.where(total > 0, (self.lower[at] + self.width[at] * within) / 1e9, np.nan)
         return found
 
-    def around(self, percent: float) -> Spread:
-        """With one bucket for all below the lowest of the rows' percentiles: that of any mixture of them lies above."""
-        running = np.cumsum(self.counts, axis=1)
-        reached = (running < running[:, -1:] * percent / 100).sum(axis=1)
-        first = max(0, int(reached[running[:, -1] > 0].min(initial=len(self.lower) - 1)) - 1)
-        below = self.counts[:, : first + 1].sum(axis=1, keepdims=True)
-        return Spread(np.hstack((below, self.counts[:, first + 1 :])), self.lower[first:], self.width[first:])
-
-    @property
-    def pooled(self) -> Floats:
-        """All rows as one (1 x buckets)."""
-        pooled: Floats = self.counts.sum(axis=0, keepdims=True)
-        return pooled
-
 
 class Sample(NamedTuple):
-    """What is compared. `blocks` and `series` (by the second; empty for whole runs) are values by figure, nan where
-    nothing was read; `overall` is each figure over all of it. `length` is of a block (s), `seconds` of the whole.
-    `unit` is what a value stands for: block or run."""
+    """`blocks` are the values of each metric, one per block, nan when nothing was read; `overall` is each metric over
+    all of them, `seconds` how long that is."""
 
     blocks: Mapping[str, Floats]
-    series: Mapping[str, Floats]
     overall: Mapping[str, float]
-    spread: Spread
-    length: int
     seconds: float
-    unit: str
 
     @property
     def size(self) -> int:
-        """How many values of each figure there are."""
+        """How many values of each metric there are."""
         return len(next(iter(self.blocks.values())))
 
 
-def block_length(*windows: Window) -> int:
-    """Seconds a block: a twelfth of the shortest window, within bounds."""
-    shortest = min(len(window.seconds) for window in windows)
-    return max(SHORTEST, min(LONGEST, shortest // BLOCKS))
-
-
-def block_sample(window: Window, length: int) -> Sample:
-    """The window in blocks of `length` seconds, counted from its first second; what remains at the end waits."""
+def block_sample(window: Window) -> Sample:
+    """Return the window in blocks, counted from its first second; an unfinished block at the end waits."""
     seconds = window.seconds
-    places = _places(seconds, length)
+    places = _places(seconds, BLOCK)
     table = _table(window)
     by_second = {name: values for name, values in table.items() if not name.startswith("+")}
     spread = Spread.of([second.latency for second in seconds])
     grouped = spread.grouped(places) if places else spread._replace(counts=np.zeros((0, spread.counts.shape[1])))
-    series = {**by_second, **_rates(table)}
     blocks = {name: _means(values, places) for name, values in by_second.items()}
     blocks |= _rates({name: _sums(values, places) for name, values in table.items() if name.startswith("+")})
-    for name, percent in PERCENTILES.items():
-        series[name] = np.array([getattr(second, name) for second in seconds])
-        blocks[name] = grouped.percentiles(percent)
+    blocks |= {name: grouped.percentiles(percent) for name, percent in PERCENTILES.items()}
     used = [place for group in places for place in group]
     return Sample(
         blocks=_with_cost(blocks, window.cpus),
-        series=_with_cost(series, window.cpus),
         overall=_overall(table, by_second, spread, used, window.cpus),
-        spread=grouped,
-        length=length,
         seconds=float(len(used)),
-        unit="block",
     )
 
 
-def windows_sample(windows: Sequence[Window]) -> Sample:
-    """Each window as one value: what its seconds say all together."""
-    samples = [block_sample(window, SHORTEST) for window in windows]
-    names = sorted({name for sample in samples for name in sample.overall})
-    blocks = {name: np.array([sample.overall.get(name, np.nan) for sample in samples]) for name in names}
-    return Sample(
-        blocks=blocks,
-        series={},
-        overall={name: float(np.nanmean(values)) for name, values in blocks.items()},
-        spread=Spread.of([]),
-        length=0,
-        seconds=sum(sample.seconds for sample in samples),
-        unit="run",
-    )
+def window_values(windows: Sequence[Window]) -> dict[str, Floats]:
+    """Return one value per window and metric: what its counted seconds show together."""
+    found = [block_sample(window).overall for window in windows]
+    names = sorted({name for values in found for name in values})
+    return {name: np.array([values.get(name, np.nan) for values in found]) for name in names}
 
 
-def runs_sample(windows: Sequence[Window]) -> Sample:
-    """Each window's row whole, its warm-up included: what is taken where one is too short for anything else."""
+def run_values(windows: Sequence[Window]) -> dict[str, Floats]:
+    """Return one value per row of the windows and metric, warm-up included: for runs too short for blocks."""
     rows = [row for window in windows for row in window.rows]
     cpus = {name: cores for window in windows for name, cores in window.cpus.items()}
     counts = [row.counts for row in rows]
@@ -163,20 +121,13 @@ def runs_sample(windows: Sequence[Window]) -> Sample:
         "+requests": np.array([float(one.completed + sum(one.errors.values())) for one in counts]),
     }
     read = [_row_figures(row) for row in rows]
-    names = sorted({name for figures in read for name in figures})
-    by_row = {name: np.array([figures.get(name, np.nan) for figures in read]) for name in names}
+    values = {
+        name: np.array([figures.get(name, np.nan) for figures in read])
+        for name in sorted({name for figures in read for name in figures})
+    }
     spread = Spread.of([one.latency.coarse() for one in counts])
-    blocks = {**by_row, **_rates(table)}
-    blocks |= {name: spread.percentiles(percent) for name, percent in PERCENTILES.items()}
-    return Sample(
-        blocks=_with_cost(blocks, cpus),
-        series={},
-        overall=_overall(table, by_row, spread, list(range(len(rows))), cpus),
-        spread=spread,
-        length=0,
-        seconds=float(table["+seconds"].sum()),
-        unit="run",
-    )
+    values |= _rates(table) | {name: spread.percentiles(percent) for name, percent in PERCENTILES.items()}
+    return _with_cost(values, cpus)
 
 
 def _places(seconds: tuple[LoadSecond, ...], length: int) -> list[list[int]]:
@@ -238,9 +189,9 @@ def _row_figures(row: Segment) -> dict[str, float]:
 
 
 def _rates(counts: Mapping[str, Floats]) -> dict[str, Floats]:
-    requests = counts["+requests"]
+    requests, seconds = counts["+requests"], counts["+seconds"]
     return {
-        "rate": counts["+completed"] / counts["+seconds"],
+        "rate": np.divide(counts["+completed"], seconds, out=np.full(len(seconds), np.nan), where=seconds > 0),
         "errors": np.divide(counts["+failed"], requests, out=np.zeros_like(requests), where=requests > 0),
     }
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cockpit.analysis.baseline import Baseline
-from cockpit.analysis.steady import GUARD
 from cockpit.analysis.thresholds import Outcome, Threshold, hold
 from cockpit.model.errors import UsageError
 from cockpit.model.figures import run_result
@@ -17,6 +16,8 @@ _AT_ONCE = ("failed", "errors")
 _GROWING = ("completed", "sent", "bytes", "duration")
 # Session seconds between two looks.
 _EVERY = 0.2
+# Seconds of a run before anything but failures can end it.
+_FIRST = 2.0
 
 
 def check_abort(threshold: Threshold) -> Threshold:
@@ -45,7 +46,7 @@ class Breaker:
         result = run_result(state, run)
         if result is None or result.segments[0].warmup:
             return None
-        early = result.seconds < GUARD
+        early = result.seconds < _FIRST
         known = [one for one in self._thresholds if not early or one.name in _AT_ONCE]
         outcomes = hold(known, result, self.baseline)
         return next((one for one in outcomes if one.found is not None and not one.holds), None)

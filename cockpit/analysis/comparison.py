@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from cockpit.analysis.buckets import edges_for
+from cockpit.analysis.outcome import Verdict
 from cockpit.analysis.plans import differences
 from cockpit.analysis.sides import Side
-from cockpit.analysis.verdict import Verdict, judge, judge_runs
+from cockpit.analysis.verdict import judge_runs, judge_single_runs, judge_switch
 from cockpit.analysis.windows import Window
 from cockpit.model.figures import figure, host_figures
 from cockpit.model.histogram import Histogram
@@ -110,14 +111,20 @@ def distribution(before: Histogram, after: Histogram, most: int) -> Distribution
 
 def _verdicts(before: Side, after: Side, other_load: bool) -> tuple[Verdict, ...]:
     label = after.rows[0].label if before.state is after.state else ""
+    judge = judge_switch if _one_run(before, after) else judge_single_runs
     if len(before.rows) == len(after.rows) == 1:
         return (judge(before.windows[0], after.windows[0], label, other_load),)
     if _repeats(before) and _repeats(after) and not other_load:
-        return (judge_runs(before.windows, after.windows, label),)
+        one, two = ([[window] for window in side.windows] for side in (before, after))
+        return (judge_runs(one, two, label),)
     pairs = list(_alike(before, after))
     if pairs:
         return tuple(judge(one, two, two.rows[0].label) for one, two in pairs)
     return (judge(_longest(before), _longest(after), label, other_load),)
+
+
+def _one_run(before: Side, after: Side) -> bool:
+    return before.state is after.state and len({row.run for row in (*before.rows, *after.rows)}) == 1
 
 
 def _repeats(side: Side) -> bool:

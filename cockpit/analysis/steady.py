@@ -1,55 +1,47 @@
-"""Whether figures have settled: the warm-up of a window, a trend in it, and runs that agree with each other."""
+"""Whether metrics are stable: a trend in a window, and runs that agree with each other."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from statistics import NormalDist
 
 import numpy as np
 
-from cockpit.analysis.ranks import Floats, mann_kendall
+from cockpit.analysis.student import Floats
 
-# Seconds after the beginning of a row or a change that are never counted: replies to what was sent before it.
-GUARD = 2
-# A warm-up longer than this share of a window is not left out: the window is then said not to be steady.
-_LONGEST = 0.5
-# Figures are looked at in fives, so that a single odd second cannot pass for a warm-up.
-_BATCH = 5
-# How far, in standard errors, what is left out must lie from the rest.
-_APART = 3.0
-
+# Seconds after the start of a run or a change that are never counted: the same for both sides, whatever they show.
+GUARD = 3
 # A trend counts when it is this unlikely by chance and moves a figure by this share over the window.
 TREND_P = 0.002
 TREND_SHARE = 0.05
+_NORMAL = NormalDist()
 
 
-def warmup(values: Sequence[float]) -> int:
-    """How many of the first values belong to a warm-up: White's rule (MSER-5).
-
-    The cut that leaves the mean of the rest most certain, at most half way; 0 where what would be left out does not
-    stand clearly apart from the rest.
-    """
-    batches = len(values) // _BATCH
-    if batches < 4:
-        return 0
-    means = np.asarray(values[: batches * _BATCH], dtype=np.float64).reshape(batches, _BATCH).mean(axis=1)
-    cuts = range(int(batches * _LONGEST) + 1)
-    cut = min(cuts, key=lambda at: float(means[at:].var()) / (batches - at))
-    if cut == 0:
-        return 0
-    rest = means[cut:]
-    apart = abs(float(means[:cut].mean() - rest.mean()))
-    error = float(rest.std(ddof=1)) * (1 / cut + 1 / len(rest)) ** 0.5
-    return cut * _BATCH if apart > _APART * error else 0
-
-
-def trend(values: Floats, inflation: float = 1.0) -> float:
+def trend(values: Floats) -> float:
     """By which share of its median a figure rose (fell: below 0) from the first value to the last; 0: no trend."""
     middle = float(np.median(values)) if len(values) else 0.0
     if len(values) < 5 or middle == 0:
         return 0.0
-    slope, p = mann_kendall(values, inflation)
+    slope, p = _mann_kendall(values)
     moved = slope * (len(values) - 1) / abs(middle)
     return moved if p < TREND_P and abs(moved) >= TREND_SHARE else 0.0
+
+
+def _mann_kendall(values: Floats) -> tuple[float, float]:
+    """(slope, p): Theil and Sen's slope a sample, and the two-sided p value of there being no trend."""
+    n = len(values)
+    if n < 3:
+        return 0.0, 1.0
+    first, second = np.triu_indices(n, 1)
+    rises = values[second] - values[first]
+    score = abs(int((rises > 0).sum()) - int((rises < 0).sum()))
+    ties = np.unique(values, return_counts=True)[1]
+    variance = (n * (n - 1) * (2 * n + 5) - float((ties * (ties - 1) * (2 * ties + 5)).sum())) / 18
+    slope = float(np.median(rises / (second - first)))
+    if variance <= 0:
+        return slope, 1.0
+    return slope, min(1.0, 2 * _NORMAL.cdf(-max(0, score - 1) / math.sqrt(variance)))
 
 
 def settled(values: Sequence[float], k: int = 3, tolerance: float = 0.05) -> bool:

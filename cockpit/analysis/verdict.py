@@ -1,268 +1,326 @@
-"""The verdict on two windows, on repeats of a change, or on rows of whole runs: what it says, how surely, and why not.
+"""Verdicts: on one switch under load, on rounds, on several runs per setting, and on one run each.
 
-The verdict's word is the headline's: the rate under closed load, p99 under open load, where the plan fixes the rate.
-Where the headline shows no difference the first figure that does lends its word. More errors are worse whatever else.
+The headline is the rate under closed load, p99 under open load, where the plan fixes the rate. The unit of replication
+is whatever was set up by itself: a round or a run. Seconds within one stand for nothing but themselves.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from statistics import fmean
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from statistics import NormalDist, fmean
 
-import msgspec
 import numpy as np
+from msgspec.structs import replace
 
-from cockpit.analysis.blocks import SHORTEST, Sample, block_length, block_sample, runs_sample, windows_sample
-from cockpit.analysis.compare import (
-    LEAST,
-    NOT,
-    RISK,
-    RISK_GOING_ON,
-    SAME,
-    Effect,
-    Pairs,
-    Word,
-    blocks_needed,
-    effects,
-    enough,
-    inflation_of,
+from cockpit.analysis import switch
+from cockpit.analysis.blocks import BLOCK, Sample, block_sample, run_values, window_values
+from cockpit.analysis.effects import MARGIN, Measured, effects, log_values, metrics, overall
+from cockpit.analysis.intervals import (
+    FIRST_LOOK,
+    Interval,
+    Pool,
+    anytime,
+    anytime_reach,
+    few_runs,
+    minimum_detectable,
+    sequential,
 )
-from cockpit.analysis.doubt import BOUND, STARVED
-from cockpit.analysis.lost import lost_hosts, without_lost
+from cockpit.analysis.objections import failing, lost_hosts, objection, saturated_side, warnings
+from cockpit.analysis.outcome import DIFFERENT, Cause, Design, Effect, Objection, Outcome, Side, Verdict
 from cockpit.analysis.plans import differences
-from cockpit.analysis.ranks import Floats, shift, smallest_p
-from cockpit.analysis.steady import trend
+from cockpit.analysis.student import Floats
 from cockpit.analysis.windows import Window
-from cockpit.model.state import Segment
-from cockpit.model.text import neutral
 
-# A share of failed requests from which rate and latency tell of other replies than they did before.
-FAILING = 0.01
-# Figures that lend the verdict their word where the headline has none. Memory and births alone make nothing better.
-_LENDING = ("p50", "p99", "errors", "cpu.busy", "cpu.per_reply")
+Windows = Sequence[Window]
+# What was measured after one set-up: the windows of its runs, which count as one value.
+Visit = Sequence[Window]
+Visits = Sequence[Visit]
+# By how much (deviation, log scale) two runs of the same settings are assumed to differ when each was run once.
+ASSUMED_SPREAD = {"p99": 0.4, "processes.births_per_s": 0.4}
+_ASSUMED = 0.15
+_NORMAL = NormalDist()
 # What the generator itself takes part in.
 _TIMED = ("rate", "p50", "p99")
-# The difference (share of the headline) that one is told how long to wait for.
-WANTED = 0.05
+_Judge = Callable[[Visits, Visits], Verdict]
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """`effects` begin with the headline. `before` and `after` are the numbers of the rows compared.
-
-    `reason` says why it is not comparable. `blocks` counts values a side, each `length` seconds long (0: a whole run),
-    in `repeats` pairs of windows. `left_out` are the words for what was not counted, a side each. `so_far`: a window
-    still grows; `needs` is how many seconds more it takes to see a difference of WANTED (infinite: more of the window
-    before is needed), None where that can be seen. `drift` is how much the state before moved between its repeats.
-    `at_least`: the generator was saturated on the side that is the faster one all the same, so it may be faster still.
-    """
-
-    word: Word
-    label: str = ""
-    reason: str = ""
-    before: tuple[int, ...] = ()
-    after: tuple[int, ...] = ()
-    effects: tuple[Effect, ...] = ()
-    unit: str = "block"
-    blocks: tuple[int, int] = (0, 0)
-    length: int = 0
-    repeats: int = 1
-    left_out: tuple[str, str] = ("", "")
-    doubts: tuple[str, ...] = ()
-    drift: float | None = None
-    so_far: bool = False
-    needs: float | None = None
-    at_least: bool = False
-
-    @property
-    def headline(self) -> Effect | None:
-        return self.effects[0] if self.effects else None
-
-    def effect(self, name: str) -> Effect | None:
-        """The effect on a figure, where it was looked at."""
-        return next((one for one in self.effects if one.name == name), None)
+def judge_switch(before: Window, after: Window, label: str = "", other_load: bool = False) -> Verdict:
+    """Judge a change made under running load; different load is invalid unless `other_load`."""
+    return _judged([[before]], [[after]], label, other_load, lambda one, two: _switch(one[0][0], two[0][0]))
 
 
-def judge(before: Window, after: Window, label: str = "", other_load: bool = False) -> Verdict:
-    """The verdict on two windows; different load is refused unless `other_load`."""
-    return judge_repeats([(before, after)], label, other_load)
+def judge_rounds(
+    pairs: Sequence[tuple[Visit, Visit]], label: str = "", budget: int | None = None, comparisons: int = 1
+) -> Verdict:
+    """Judge rounds of which each has both settings, in order of time: of a study of at most `budget` rounds that makes
+    so many `comparisons`, or (None) without a planned end."""
+    before, after = [one for one, _ in pairs], [two for _, two in pairs]
+    return _judged(before, after, label, False, lambda one, two: _rounds(one, two, budget, comparisons))
 
 
-def judge_repeats(pairs: Sequence[tuple[Window, Window]], label: str = "", other_load: bool = False) -> Verdict:
-    """The verdict on a change made and undone several times: each pair is (before, after), in order of time."""
-    verdict = _judged_repeats(pairs, label, other_load)
-    before, after = [one for one, _ in pairs], [other for _, other in pairs]
-    side = _bound_side(before, after)
-    if not side or before[0].plan.open:
-        return verdict
-    whole = _with_bound(before, after, side)
-    return _at_least(verdict, _judged_repeats(list(zip(*whole, strict=True)), label, other_load), whole, side)
+def judge_runs(
+    before: Visits, after: Visits, label: str = "", others: Sequence[Visits] = (), comparisons: int = 1
+) -> Verdict:
+    """Judge several visits per setting. `others` are those of further settings, whose spread is borrowed."""
+    return _judged(before, after, label, False, lambda one, two: _runs(one, two, others, comparisons))
 
 
-def _judged_repeats(pairs: Sequence[tuple[Window, Window]], label: str, other_load: bool) -> Verdict:
-    windows = [window for pair in pairs for window in pair]
-    length = block_length(*windows)
-    samples = [(block_sample(before, length), block_sample(after, length)) for before, after in pairs]
-    plan = windows[0].plan
-    going_on = any(window.going_on for window in windows)
-    verdict = Verdict(
-        word=NOT,
-        label=label,
-        before=_numbers(before for before, _ in pairs),
-        after=_numbers(after for _, after in pairs),
-        blocks=(sum(a.size for a, _ in samples), sum(b.size for _, b in samples)),
-        length=length,
-        repeats=len(pairs),
-        left_out=(_left_out(before for before, _ in pairs), _left_out(after for _, after in pairs)),
-        so_far=going_on,
-    )
-    unlike = {words for window in windows for words in differences(plan, window.plan)}
-    against = _against([before for before, _ in pairs], "before") or _against([after for _, after in pairs], "after")
-    doubts = _doubts(windows)
-    if unlike and other_load:
-        doubts = (f"the load differs: {', '.join(sorted(unlike))}", *doubts)
+def judge_single_runs(before: Window, after: Window, label: str = "", other_load: bool = False) -> Verdict:
+    """Judge one run per setting: a spread between runs is assumed, since one run cannot show it."""
+    return _judged([[before]], [[after]], label, other_load, lambda one, two: _single_runs(one[0][0], two[0][0]))
+
+
+def _judged(visits: Visits, others: Visits, label: str, other_load: bool, judge: _Judge) -> Verdict:
+    """The verdict of `judge` with everything that speaks against it; see `_at_least` for a saturated generator."""
+    before, after = ([window for visit in side for window in visit] for side in (visits, others))
+    unlike = sorted({words for window in (*before, *after) for words in differences(before[0].plan, window.plan)})
+    found = judge(visits, others)
+    against = objection(before, after)
+    if unlike and not other_load:
+        against = Objection(cause=Cause.LOAD_DIFFERS, detail=", ".join(unlike))
+        found = replace(found, effects=())
     elif unlike:
-        against = f"different load: {', '.join(sorted(unlike))}"
-    verdict = msgspec.structs.replace(verdict, doubts=doubts, reason=against)
-    headline = "p99" if plan.open else "rate"
-    risk = RISK_GOING_ON if going_on else RISK
-    return (
-        verdict if unlike and not other_load else _told(verdict, samples, headline, plan.open, risk, lost_hosts(pairs))
-    )
-
-
-def judge_runs(before: Sequence[Window], after: Sequence[Window], label: str = "") -> Verdict:
-    """The verdict on rows of which each is one value: its window, or all of it where one of them is too short.
-
-    Every window is of one row.
-    """
-    verdict = _judged_runs(before, after, label)
-    side = _bound_side(before, after)
-    if not side or before[0].plan.open:
-        return verdict
-    whole = _with_bound(before, after, side)
-    return _at_least(verdict, _judged_runs(*whole, label), whole, side)
-
-
-def _judged_runs(before: Sequence[Window], after: Sequence[Window], label: str) -> Verdict:
-    windows = (*before, *after)
-    plan = before[0].plan
-    verdict = Verdict(
-        word=NOT,
+        found = replace(found, warnings=(f"the load differs: {', '.join(unlike)}",))
+    found = replace(
+        found,
         label=label,
         before=_numbers(before),
         after=_numbers(after),
-        unit="run",
-        blocks=(len(before), len(after)),
-        so_far=any(window.going_on for window in windows),
+        left_out=(_left_out(before), _left_out(after)),
+        warnings=(*found.warnings, *warnings((*before, *after))),
+        growing=any(window.going_on for window in (*before, *after)),
     )
-    unlike = {words for window in windows for words in differences(plan, window.plan)}
-    if unlike:
-        return msgspec.structs.replace(verdict, reason=f"different load: {', '.join(sorted(unlike))}")
-    verdict = msgspec.structs.replace(
+    found = _objected(found, against, lost_hosts(before, after))
+    side = saturated_side(before, after)
+    if side is None or before[0].plan.open or (unlike and not other_load):
+        return found
+    whole = _with_saturated(visits, side is Side.BEFORE), _with_saturated(others, side is Side.AFTER)
+    return _at_least(found, _judged(*whole, label, other_load, judge), _faster(*whole), side)
+
+
+def _objected(verdict: Verdict, against: Objection | None, lost: Mapping[str, Objection]) -> Verdict:
+    """The verdict with the outcome of its effects, less what an objection takes away."""
+    if against is not None:
+        refused = tuple(replace(one, outcome=Outcome.INVALID, objection=against) for one in verdict.effects)
+        return replace(verdict, outcome=Outcome.INVALID, objection=against, effects=refused, needs=None)
+    if not verdict.effects:
+        return verdict
+    kept = [_without_lost(one, lost) for one in verdict.effects]
+    failed = failing(kept)
+    if failed is not None:
+        kept = [
+            one if one.name == "errors" else replace(one, outcome=Outcome.INVALID, objection=failed) for one in kept
+        ]
+    outcome = overall(kept)
+    return replace(
         verdict,
-        reason=_against(before, "before") or _against(after, "after"),
-        doubts=_doubts(windows),
-    )
-    if all(len(window.seconds) >= 2 * SHORTEST for window in windows):
-        samples = [(windows_sample(before), windows_sample(after))]
-        verdict = msgspec.structs.replace(verdict, left_out=(_left_out(before), _left_out(after)))
-    else:
-        samples = [(runs_sample(before), runs_sample(after))]
-    return _told(verdict, samples, "p99" if plan.open else "rate", plan.open, RISK, {})
-
-
-def _told(
-    verdict: Verdict, pairs: Pairs, headline: str, open_load: bool, risk: float, lost: Mapping[str, str]
-) -> Verdict:
-    """The verdict with its effects, where these are values enough; `lost` says why a host's figures tell nothing."""
-    if not enough(pairs, headline, risk):
-        if verdict.reason:
-            return verdict
-        unsteady = _unsteady(pairs, headline, 0.0)
-        if unsteady:
-            return msgspec.structs.replace(verdict, reason=unsteady)
-        few, missing = _too_few(pairs, headline, risk)
-        return msgspec.structs.replace(verdict, reason=few, needs=missing)
-    found = without_lost(effects(pairs, headline, open_load, risk), lost, open_load)
-    drift = _drift(pairs, headline)
-    reason = verdict.reason or _unsteady(pairs, headline, found[0].change or 0.0)
-    failing = _failing(found)
-    if reason:
-        found = tuple(msgspec.structs.replace(one, word=NOT, reason=reason) for one in found)
-    elif failing:
-        found = tuple(
-            one if one.name == "errors" else msgspec.structs.replace(one, word=NOT, reason=failing) for one in found
-        )
-    word, why = _word(found)
-    drifted = ""
-    if not reason and word in ("better", "worse") and drift is not None and _outdone(drift, found[0], len(pairs)):
-        word, drifted = NOT, f"what was before moved by {100 * drift:+.0f} % by itself between its repeats"
-    return msgspec.structs.replace(
-        verdict,
-        word=word,
-        reason=reason or drifted or (why if word == NOT else ""),
-        effects=found,
-        drift=drift,
-        needs=_needs(pairs, found[0]) if verdict.so_far else None,
+        outcome=outcome,
+        objection=kept[0].objection if outcome is Outcome.INVALID else None,
+        effects=tuple(kept),
+        needs=verdict.needs if outcome is Outcome.INCONCLUSIVE else None,
     )
 
 
-def _word(found: Sequence[Effect]) -> tuple[Word, str]:
-    """The verdict's word, and the reason that stands for it where it is not comparable."""
-    errors = next((one for one in found if one.name == "errors"), None)
-    if errors is not None and errors.word == "worse":
-        return "worse", ""
-    if found[0].word != SAME:
-        return found[0].word, found[0].reason
-    other = next(
-        (one for one in found if one.word in ("better", "worse") and one.name.split(".", 1)[-1] in _LENDING), found[0]
+def _without_lost(effect: Effect, lost: Mapping[str, Objection]) -> Effect:
+    host = effect.name.partition(".")[0]
+    return replace(effect, outcome=Outcome.INVALID, objection=lost[host]) if host in lost else effect
+
+
+def _switch(before: Window, after: Window) -> Verdict:
+    samples = block_sample(before), block_sample(after)
+    names = metrics([[sample.blocks] for sample in samples], before.plan.open)
+
+    def measure(name: str, alpha: float) -> Measured | None:
+        one, two = (sample.blocks[name][~np.isnan(sample.blocks[name])] for sample in samples)
+        if min(len(one), len(two)) < switch.LEAST:
+            return None
+        logarithmic = log_values((one, two))
+        scale = 1.0 if logarithmic or name == "errors" else float(one.mean()) or 1.0
+        one, two = (np.log(one), np.log(two)) if logarithmic else (one / scale, two / scale)
+        interval = Interval(*(scale * value for value in switch.effect(one, two, alpha)))
+        if name == "errors":
+            interval = _at_least_as_wide(interval, _counting_error(*samples))
+        reach = scale * switch.detectable(one, two, alpha)
+        return Measured(interval, logarithmic, samples[0].overall[name], samples[1].overall[name], reach)
+
+    verdict = Verdict(
+        outcome=Outcome.INCONCLUSIVE,
+        design=Design.SWITCH,
+        values=(samples[0].size, samples[1].size),
+        block=BLOCK,
     )
-    return other.word, ""
+    if min(verdict.values) < switch.LEAST:
+        return replace(verdict, needs=_seconds_to_first_look(*verdict.values) if after.going_on else None)
+    found = effects(names, measure)
+    needs = _seconds_needed(samples, found[0]) if after.going_on else None
+    return replace(verdict, effects=found, needs=needs)
 
 
-def _bound_side(before: Sequence[Window], after: Sequence[Window]) -> str:
-    """The one side on which the generator was saturated; empty where it was on none or on both."""
-    sides = [any(window.bound_share > BOUND for window in windows) for windows in (before, after)]
-    return {(True, False): "before", (False, True): "after"}.get((sides[0], sides[1]), "")
+def _seconds_to_first_look(before: int, after: int) -> float:
+    if before < switch.LEAST:
+        return math.inf
+    return float((switch.LEAST + switch.LOOKS - 1 - after) * BLOCK)
 
 
-def _with_bound(
-    before: Sequence[Window], after: Sequence[Window], side: str
-) -> tuple[Sequence[Window], Sequence[Window]]:
-    """Both sides, all counted on the one where the generator was saturated."""
-    if side == "before":
-        return [window.with_bound() for window in before], after
-    return before, [window.with_bound() for window in after]
+def _seconds_needed(samples: tuple[Sample, Sample], headline: Effect) -> float | None:
+    """How many seconds more the headline needs, for the effect that it has or for its margin."""
+    if not headline.relative or headline.change is None:
+        return None
+    one, two = (np.log(sample.blocks[headline.name]) for sample in samples)
+    wanted = max(abs(math.log1p(headline.change)), math.log1p(headline.margin or MARGIN))
+    blocks = switch.blocks_needed(one, two, wanted, 1 - headline.level)
+    return math.inf if blocks is None else max(BLOCK, (blocks - len(two)) * BLOCK)
 
 
-def _at_least(
-    refused: Verdict, whole: Verdict, windows: tuple[Sequence[Window], Sequence[Window]], side: str
-) -> Verdict:
-    """The verdict on all that was counted, where the side that the generator held back is the faster one even so.
+def _rounds(before: Visits, after: Visits, budget: int | None, comparisons: int) -> Verdict:
+    if len(before) < FIRST_LOOK:
+        return replace(_runs(before, after, (), comparisons), design=Design.ROUNDS)
+    sides = _values(before), _values(after)
 
-    Its rate is the least and its latencies are the most that the server is good for. What says the opposite of the
-    rate may be the generator's doing, and tells nothing. What is only too short is told to be that: more time helps.
+    def measure(name: str, alpha: float) -> Measured | None:
+        one, two = sides[0][name], sides[1][name]
+        both = ~(np.isnan(one) | np.isnan(two))
+        if both.sum() < FIRST_LOOK:
+            return None
+        one, two = one[both], two[both]
+        logarithmic = log_values((one, two))
+        differences = np.log(two / one) if logarithmic else two - one
+        deviation = float(differences.std(ddof=1))
+        if budget is None:
+            interval, reach = anytime(differences, alpha), anytime_reach(len(differences), alpha) * deviation
+        else:
+            interval = sequential(differences, budget, alpha)
+            reach = minimum_detectable(deviation, max(budget, FIRST_LOOK), alpha)
+        return Measured(interval, logarithmic, float(one.mean()), float(two.mean()), reach)
+
+    names = metrics([[sides[0]], [sides[1]]], before[0][0].plan.open)
+    return Verdict(
+        outcome=Outcome.INCONCLUSIVE,
+        design=Design.ROUNDS,
+        values=(len(before), len(after)),
+        effects=effects(names, measure, comparisons),
+    )
+
+
+def _runs(before: Visits, after: Visits, others: Sequence[Visits], comparisons: int) -> Verdict:
+    sides = _values(before), _values(after)
+    pools = [_values(cell) for cell in others if len(cell) > 1]
+
+    def measure(name: str, alpha: float) -> Measured | None:
+        one, two = (side[name][~np.isnan(side[name])] for side in sides)
+        if not len(one) or not len(two):
+            return None
+        logarithmic = log_values((one, two))
+        cells = [cell[name] for cell in pools if name in cell and not np.isnan(cell[name]).any()]
+        if logarithmic:
+            cells = [np.log(cell) for cell in cells if bool((cell > 0).all())]
+        means = float(one.mean()), float(two.mean())
+        one, two = (np.log(one), np.log(two)) if logarithmic else (one, two)
+        interval = few_runs(one, two, Pool.of(cells), alpha)
+        reach = (interval.high - interval.low) / 2 * 1.4 if math.isfinite(interval.high) else None
+        return Measured(interval, logarithmic, *means, reach)
+
+    names = metrics([[sides[0]], [sides[1]]], before[0][0].plan.open)
+    return Verdict(
+        outcome=Outcome.INCONCLUSIVE,
+        design=Design.RUNS,
+        values=(len(before), len(after)),
+        effects=effects(names, measure, comparisons),
+    )
+
+
+def _single_runs(before: Window, after: Window) -> Verdict:
+    samples = block_sample(before), block_sample(after)
+    sides = _values([[before]]), _values([[after]])
+
+    def measure(name: str, alpha: float) -> Measured | None:
+        one, two = float(sides[0][name][0]), float(sides[1][name][0])
+        if math.isnan(one) or math.isnan(two):
+            return None
+        logarithmic = one > 0 and two > 0
+        estimate = math.log(two / one) if logarithmic else two - one
+        if not logarithmic:
+            half = _counting_error(*samples) if name == "errors" else math.inf
+            return Measured(Interval.around(estimate, half), False, one, two)
+        spread = ASSUMED_SPREAD.get(name.partition(".")[2] or name, _ASSUMED)
+        half = _NORMAL.inv_cdf(1 - alpha / 2) * math.sqrt(2) * spread
+        return Measured(Interval.around(estimate, half), True, one, two, half)
+
+    names = metrics([[sides[0]], [sides[1]]], before.plan.open)
+    return Verdict(
+        outcome=Outcome.INCONCLUSIVE, design=Design.SINGLE_RUNS, values=(1, 1), effects=effects(names, measure)
+    )
+
+
+def _values(visits: Visits) -> Mapping[str, Floats]:
+    """One value per visit and metric: the mean over its runs, by the counted seconds of each, or by the whole runs when
+    one of them is short."""
+    windows = [window for visit in visits for window in visit]
+    whole = any(len(window.seconds) < 2 * BLOCK for window in windows)
+    values = run_values(windows) if whole else window_values(windows)
+    ends = np.cumsum([len(visit) for visit in visits])[:-1]
+    return {name: np.array([_mean(part) for part in np.split(found, ends)]) for name, found in values.items()}
+
+
+def _mean(values: Floats) -> float:
+    """The mean on the scale on which the metric is compared."""
+    return math.exp(float(np.log(values).mean())) if bool((values > 0).all()) else float(values.mean())
+
+
+def _counting_error(before: Sample, after: Sample) -> float:
+    """Half width of the difference of two shares of failed requests that counting alone leaves."""
+    total = 0.0
+    for sample in (before, after):
+        requests = sample.overall.get("rate", 0.0) * sample.seconds
+        share = (sample.overall.get("errors", 0.0) * requests + 2) / (requests + 4)
+        total += share * (1 - share) / (requests + 4)
+    return 4 * math.sqrt(total)
+
+
+def _at_least_as_wide(interval: Interval, half: float) -> Interval:
+    return Interval(
+        interval.estimate,
+        min(interval.low, interval.estimate - half),
+        max(interval.high, interval.estimate + half),
+    )
+
+
+def _with_saturated(visits: Visits, counted: bool) -> Visits:
+    """The visits, with their saturated seconds `counted`."""
+    return [[window.with_bound() for window in visit] for visit in visits] if counted else visits
+
+
+def _at_least(refused: Verdict, whole: Verdict, faster: Side, side: Side) -> Verdict:
+    """The verdict on everything that was counted, when the side that the generator limited is the faster one even so.
+
+    Its rate is the least and its latencies are the most that the server is capable of. Timed metrics that say the
+    opposite may be the generator's doing.
     """
-    word: Word = "better" if side == "after" else "worse"
-    doubt = f"{refused.reason.partition(':')[0]}: the server may be faster still"
-    if whole.needs is not None and not whole.effects and _faster(*windows) == side:
-        return msgspec.structs.replace(whole, doubts=(doubt, *whole.doubts))
-    if whole.word != word or whole.headline is None or whole.headline.word != word:
+    headline = whole.headline
+    if whole.outcome is Outcome.INVALID or faster is not side:
         return refused
-    found = tuple(
-        one
-        if one.word == word or one.name not in _TIMED
-        else msgspec.structs.replace(one, word=NOT, reason=refused.reason)
+    outcome = Outcome.BETTER if side is Side.AFTER else Outcome.WORSE
+    if headline is None or headline.outcome not in DIFFERENT:
+        return replace(whole, at_least=True) if whole.needs is not None else refused
+    if whole.outcome is not outcome or headline.outcome is not outcome:
+        return refused
+    kept = tuple(
+        replace(one, outcome=Outcome.INVALID, objection=refused.objection)
+        if one.name in _TIMED and one.outcome is not outcome
+        else one
         for one in whole.effects
     )
-    return msgspec.structs.replace(whole, effects=found, at_least=True, doubts=(doubt, *whole.doubts))
+    return replace(whole, effects=kept, at_least=True)
 
 
-def _faster(before: Sequence[Window], after: Sequence[Window]) -> str:
-    """The side of more replies a second, not tested."""
-    counts = [[second.completed for window in windows for second in window.seconds] for windows in (before, after)]
-    return "before" if fmean(counts[0] or [0]) > fmean(counts[1] or [0]) else "after"
+def _faster(before: Visits, after: Visits) -> Side:
+    """The side of more responses per second, not tested."""
+    one, two = (
+        [second.completed for visit in visits for window in visit for second in window.seconds]
+        for visits in (before, after)
+    )
+    return Side.BEFORE if fmean(one or [0]) > fmean(two or [0]) else Side.AFTER
 
 
 def _numbers(windows: Iterable[Window]) -> tuple[int, ...]:
@@ -271,129 +329,3 @@ def _numbers(windows: Iterable[Window]) -> tuple[int, ...]:
 
 def _left_out(windows: Iterable[Window]) -> str:
     return "; ".join(dict.fromkeys(window.left_out for window in windows if window.left_out))
-
-
-def _against(windows: Sequence[Window], side: str) -> str:
-    """Why windows cannot be compared at all; empty where they can."""
-    share = max(window.bound_share for window in windows)
-    if share > BOUND:
-        return f"generator saturated for {100 * share:.0f} % of the time {side}: it measures itself"
-    return _rows_against([row for window in windows for row in window.rows], side)
-
-
-def _rows_against(rows: Sequence[Segment], side: str) -> str:
-    for row in rows:
-        if row.altered:
-            return f"the load was altered {side}"
-        if row.reason == "failed":
-            return f"the run {side} failed: {neutral(row.detail)}"
-        if row.partial:
-            return f"figures {side} are partial: {neutral(row.partial)}"
-    return ""
-
-
-def _doubts(windows: Sequence[Window]) -> tuple[str, ...]:
-    """What stays in and is to be known."""
-    total: dict[str, int] = {}
-    for window in windows:
-        for kind, seconds in window.doubtful.items():
-            total[kind] = total.get(kind, 0) + seconds
-    said = []
-    if total.get("held back"):
-        said.append(f"arrivals were held back in {total['held back']} s")
-    said += [
-        f"{neutral(kind.partition(':')[2])} was not read for {seconds} s"
-        for kind, seconds in total.items()
-        if kind.startswith("lost:")
-    ]
-    waits = [window.cpu_wait for window in windows]
-    if max(waits) > STARVED:
-        shares = " % and ".join(f"{100 * wait:.0f}" for wait in waits)
-        said.append(f"the generator waited for a CPU {shares} % of the time: what ran beside it is in the figures")
-    return tuple(said)
-
-
-def _unsteady(pairs: Pairs, headline: str, change: float) -> str:
-    """Said where the headline goes on rising or falling by so much that it matters beside the effect."""
-    if pairs[0][0].unit == "run":
-        return ""
-    for pair in pairs:
-        for sample, side in zip(pair, ("before", "after"), strict=True):
-            moved = trend(sample.blocks[headline], trend_inflation(sample, headline))
-            if abs(moved) > abs(change) / 2:
-                way = "rises" if moved > 0 else "falls"
-                return f"not steady: {headline} {way} by {100 * abs(moved):.0f} % within the window {side}"
-    return ""
-
-
-def trend_inflation(sample: Sample, name: str) -> float:
-    """As `inflation_of`, around the straight line through the values: the trend itself must not hide it."""
-
-    def levelled(values: Floats) -> Floats:
-        if len(values) < 5 or not np.isfinite(values).all():
-            return values
-        at = np.arange(len(values))
-        straight: Floats = values - np.polyval(np.polyfit(at, values, 1), at) + values.mean()
-        return straight
-
-    flat = sample._replace(blocks={name: levelled(sample.blocks[name])}, series={name: levelled(sample.series[name])})
-    return inflation_of([(flat, flat)], name)
-
-
-def _failing(found: Sequence[Effect]) -> str:
-    """Said where so many more requests failed on one side that the rest tells of other replies."""
-    errors = next((one for one in found if one.name == "errors"), None)
-    if errors is None or errors.before is None or errors.after is None:
-        return ""
-    if max(errors.before, errors.after) <= FAILING or abs(errors.after - errors.before) <= FAILING:
-        return ""
-    return f"{100 * errors.before:.1f} % of the requests failed before, {100 * errors.after:.1f} % after"
-
-
-def _drift(pairs: Pairs, headline: str) -> float | None:
-    """By which share what was before moved from its first window to its last; None: not, as far as can be seen."""
-    if len(pairs) < 2:
-        return None
-    first, last = pairs[0][0], pairs[-1][0]
-    moved = shift(
-        np.log(first.blocks[headline]), np.log(last.blocks[headline]), inflation_of([(first, last)], headline)
-    )
-    share = math.expm1(moved.estimate)
-    return share if moved.p < RISK and abs(share) >= LEAST else None
-
-
-def _outdone(drift: float, effect: Effect, repeats: int) -> bool:
-    """Whether what moved by itself from one window to the next could pass for the effect."""
-    return abs(effect.change or 0.0) <= abs(drift) / (repeats - 1)
-
-
-def _too_few(pairs: Pairs, headline: str, risk: float) -> tuple[str, float | None]:
-    """What is said of too few values, and how many seconds more the window after needs."""
-    sizes = [(one.size, other.size) for one, other in pairs]
-    if pairs[0][0].unit == "run":
-        one, other = sizes[0]
-        return f"too few runs to tell: {one} against {other}, needs 2 against 2", None
-    length = pairs[0][0].length
-    if len(pairs) > 1:
-        return f"too short to tell: each window needs {2 * length} s, all together {5 * length} s a side", None
-    (before, after), inflation = sizes[0], inflation_of(pairs, headline)
-    needed = blocks_needed(before, inflation, risk)
-    short, side = (after, "after") if after <= before else (before, "before")
-    # The window before is over: where it is the shorter one, no waiting helps.
-    wanting = blocks_needed(after, inflation, risk) if side == "before" else needed
-    missing = (
-        float((needed - after) * length)
-        if after < needed and smallest_p(before, 1000, inflation) < risk / 2
-        else math.inf
-    )
-    return f"too short to tell: {short * length} s {side}, needs {wanting * length} s", missing
-
-
-def _needs(pairs: Pairs, effect: Effect) -> float | None:
-    """How many seconds more the window after needs for a difference of WANTED; infinite where that cannot be enough."""
-    if effect.seen is None or not effect.relative or effect.seen <= WANTED or len(pairs) > 1:
-        return None
-    before, after = pairs[0]
-    smaller = (math.log1p(WANTED) / math.log1p(effect.seen)) ** 2
-    left = smaller * (1 / before.size + 1 / after.size) - 1 / before.size
-    return max(0.0, 1 / left - after.size) * after.length if left > 0 else math.inf

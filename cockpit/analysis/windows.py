@@ -1,8 +1,8 @@
-"""Stretches of a session made comparable: their seconds without warm-up and doubt.
+"""Time ranges of a session made comparable: their seconds without a fixed discard and without what spoils them.
 
 What is left out, by rule: seconds that no load covers whole, GUARD seconds after the beginning of a row or a change,
-a change or an action while it is carried out, the warm-up that `steady.warmup` finds in the rate, and seconds in
-which the generator was the bottleneck. What is doubtful and stays in is counted.
+a change or an action while it is carried out, and seconds in which the generator was the bottleneck. What is doubtful
+and stays in is counted.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from types import MappingProxyType
 
 import msgspec
 
-from cockpit.analysis.steady import GUARD, warmup
+from cockpit.analysis.steady import GUARD
 from cockpit.model.host_state import HostPoint
 from cockpit.model.load import LoadPlan
 from cockpit.model.state import LoadSecond, Segment, State
@@ -29,11 +29,10 @@ READ_WITHIN = 5.5
 class Window(msgspec.Struct, frozen=True, kw_only=True):
     """The stretch from `start` to `end` (session seconds) under one load.
 
-    `seconds` are those that count, oldest first, `guarded` those after a beginning or a change and `warmup` those
-    before the rate had settled; `doubtful` counts seconds by what speaks against them: partial, saturated and changing
-    ones are left out, held-back ones and those of a lost host (`lost:web1`) are not. `hosts` are readings by host name,
-    `cpus` how many each has. `rows` of the runs table lie in it; `going_on`: it still grows. `bound` are the saturated
-    seconds since the first that counts.
+    `seconds` are those that count, oldest first, `guarded` those after a beginning or a change; `doubtful` counts
+    seconds by what speaks against them: partial, saturated and changing ones are left out, held-back ones and those of
+    a lost host (`lost:web1`) are not. `hosts` are readings by host name, `cpus` how many each has. `rows` of the runs
+    table lie in it; `going_on`: it still grows. `bound` are the saturated seconds since the first that counts.
     """
 
     start: float
@@ -41,7 +40,6 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
     plan: LoadPlan
     seconds: tuple[LoadSecond, ...] = ()
     guarded: int = 0
-    warmup: int = 0
     doubtful: Mapping[str, int] = MappingProxyType({})
     hosts: Mapping[str, tuple[HostPoint, ...]] = MappingProxyType({})
     cpus: Mapping[str, int] = MappingProxyType({})
@@ -78,8 +76,6 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
     def left_out(self) -> str:
         """What was left out, in words; empty where it is nothing."""
         said = [f"first {self.guarded} s"] if self.guarded else []
-        if self.warmup:
-            said.append(f"{self.warmup} s of warm-up")
         dropped = {
             "partial": "not covered whole",
             "saturated": "generator saturated",
@@ -110,8 +106,6 @@ def window_between(state: State, start: float, end: float, plan: LoadPlan) -> Wi
             bound += [second] if kind == "saturated" else []
         elif not kind:
             kept.append(second)
-    settling = warmup([second.rate for second in kept])
-    kept = kept[settling:]
     held = sum(second.held_back > 0 for second in kept)
     # Where nothing else counts, all of them are since the first.
     bound = [second for second in bound if not kept or second.second >= kept[0].second]
@@ -124,7 +118,6 @@ def window_between(state: State, start: float, end: float, plan: LoadPlan) -> Wi
         plan=plan,
         seconds=tuple(kept),
         guarded=guarded,
-        warmup=settling,
         doubtful={**doubtful, **({"held back": held} if held else {}), **lost},
         hosts=hosts,
         cpus={name: host.facts.cpus for name, host in state.hosts.items() if host.facts},

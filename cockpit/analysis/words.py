@@ -1,203 +1,240 @@
-"""Verdicts in words, short: for the summary, the runs table and whoever asks how it was found."""
+"""Verdicts in words, short: for the summary, the runs table, the strip, and how each was found."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Literal
 
-from cockpit.analysis.compare import LEAST, NOT, RISK, RISK_GOING_ON, SAME, Effect
-from cockpit.analysis.verdict import WANTED, Verdict
+from cockpit.analysis.outcome import DIFFERENT, Cause, Design, Effect, Objection, Outcome, Verdict
 from cockpit.model.text import milliseconds, neutral, si, size
 
-_FIGURES = {
+_METRICS = {
     "cpu.busy": "CPU",
-    "cpu.per_reply": "CPU a reply",
+    "cpu.per_reply": "CPU/request",
     "memory.used": "memory",
-    "processes.births_per_s": "births",
+    "processes.births_per_s": "spawned/s",
 }
 _BIG = 1.0
 Role = Literal["good", "bad", ""]
+_ROLES: dict[Outcome, Role] = {Outcome.BETTER: "good", Outcome.WORSE: "bad"}
+_BRIEF = {
+    Cause.GENERATOR_SATURATED: "gen-sat",
+    Cause.OTHER_LOAD: "other",
+    Cause.HOST_LOST: "lost",
+    Cause.LOAD_ALTERED: "altered",
+    Cause.LOAD_DIFFERS: "≠ load",
+    Cause.RUN_FAILED: "failed",
+    Cause.PARTIAL: "partial",
+    Cause.REQUESTS_FAILED: "errors",
+}
 
 
 def verdict_line(verdict: Verdict) -> str:
-    """All of it in one line, as in `A MaxSpareServers 10 → 30: better: rate +15 % (+12 to +18 %), p99 … · 12 against
-    12 blocks of 5 s`."""
+    """Return the verdict in one line, as in `A KeepAlive Off → On: better: rate +15% (+12 to +18%) · n = 4 vs 4`."""
     label = f"{neutral(verdict.label)}: " if verdict.label else ""
     return f"{label}{verdict_words(verdict)}{_basis(verdict)}"
 
 
 def verdict_words(verdict: Verdict) -> str:
-    """The verdict without its label and its basis."""
-    so_far = "so far " if verdict.so_far else ""
-    differing = [_beside(verdict, one) for one in verdict.effects if one.word in ("better", "worse")]
-    if verdict.word == NOT:
-        # Where it is only the headline that cannot be told.
-        but = f"; but {', '.join(differing)}" if differing and verdict.effects[0].word == NOT else ""
-        return f"{so_far}{NOT}: {verdict.reason}{but}{_waiting(verdict)}"
-    alike = [one for one in verdict.effects if one.word == SAME]
-    same = [figure_words(one.name) for one in alike if not unsure(one)]
-    open_ones = [f"{figure_words(one.name)} {change_words(one)}" for one in alike if unsure(one) and not one.headline]
-    not_sure = f"; not sure of {', '.join(open_ones)}" if open_ones else ""
-    if verdict.word == SAME:
-        others = [name for name in same if name != figure_words(verdict.effects[0].name)]
-        nor = f"; {'nor' if not unsure(verdict.effects[0]) else SAME} in {', '.join(others)}" if others else ""
-        but = f"; but {', '.join(differing)}" if differing else ""
-        return f"{so_far}{effect_words(verdict.effects[0])}{nor}{but}{not_sure}{_waiting(verdict)}"
-    rest = f"; {SAME} in {', '.join(same)}" if same else ""
-    word = f"{verdict.word}, at least" if verdict.at_least else verdict.word
-    return f"{so_far}{word}: {', '.join(differing)}{rest}{not_sure}{_waiting(verdict)}"
+    """Return the verdict without its label and basis."""
+    head = str(verdict.outcome)
+    if verdict.outcome is Outcome.INVALID and verdict.objection is not None:
+        return f"{head}: {objection_words(verdict.objection)}"
+    if not verdict.effects:
+        return f"{head}: {_too_few(verdict)}"
+    if verdict.at_least and verdict.outcome in DIFFERENT:
+        head += ", at least"
+    if verdict.growing and verdict.outcome is Outcome.INCONCLUSIVE and (hunch := likely(verdict.effects[0])):
+        head += f", likely {hunch}"
+    return f"{head}: {'; '.join(_grouped(verdict))}{needs_words(verdict)}"
 
 
-def unsure(effect: Effect) -> bool:
-    """Whether its own interval shows a difference, but not surely enough for one figure of several."""
-    low, high, change = effect.low, effect.high, effect.change
-    if effect.word != SAME or low is None or high is None or change is None:
-        return False
-    return (low > 0 or high < 0) and not (effect.relative and abs(change) < LEAST)
-
-
-def _beside(verdict: Verdict, effect: Effect) -> str:
-    """An effect without its word where that is the verdict's."""
-    word = "" if effect.word == verdict.word else f"{effect.word} "
-    return f"{figure_words(effect.name)} {word}{change_words(effect)}"
+def likely(effect: Effect) -> Outcome | None:
+    """Return the outcome that an inconclusive effect leans to: its interval at half width excludes 0."""
+    if effect.outcome is not Outcome.INCONCLUSIVE or effect.change is None or effect.low is None or effect.high is None:
+        return None
+    half = (_scale(effect, effect.high) - _scale(effect, effect.low)) / 4
+    if abs(_scale(effect, effect.change)) <= half or abs(effect.change) < effect.margin:
+        return None
+    return Outcome.BETTER if (effect.change > 0) == (effect.name == "rate") else Outcome.WORSE
 
 
 def effect_words(effect: Effect) -> str:
-    """`rate better +15 % (+12 to +18 %)`, or what could have been seen where nothing was."""
-    name = figure_words(effect.name)
-    if effect.word == NOT:
-        return f"{name} {NOT}: {effect.reason}"
-    if effect.word != SAME:
-        return f"{name} {effect.word} {change_words(effect)}"
-    same = "not sure" if unsure(effect) else SAME
-    return f"{name} {same}: {change_words(effect)}{seen_words(effect)}"
+    """Return `rate better +15% (+12 to +18%)`, or why nothing can be said."""
+    name = metric_words(effect.name)
+    if effect.outcome is Outcome.INVALID and effect.objection is not None:
+        return f"{name} {effect.outcome}: {objection_words(effect.objection)}"
+    return f"{name} {effect.outcome} {conclusion_words(effect)}"
 
 
-def seen_words(effect: Effect) -> str:
-    """The smallest change that would have been found."""
-    if effect.seen is None:
+def conclusion_words(effect: Effect) -> str:
+    """Return the change, and what its outcome rests on: the margin, or the minimum detectable effect."""
+    if effect.change is None:
+        return "too few values"
+    if effect.outcome is Outcome.EQUIVALENT:
+        return f"within {_percent(effect.margin)}{_unit(effect)}: {change_words(effect)}"
+    return f"{change_words(effect)}{detectable_words(effect)}"
+
+
+def detectable_words(effect: Effect) -> str:
+    """Return the minimum detectable effect of an inconclusive comparison."""
+    if effect.outcome is not Outcome.INCONCLUSIVE or effect.detectable is None or not effect.relative:
         return ""
-    seen = (
-        f"×{effect.seen + 1:.2g}" if effect.relative and effect.seen >= _BIG else _plain(effect, effect.seen, sign="")
-    )
-    return f", {seen}{' %' if effect.relative and effect.seen < _BIG else _unit(effect)} would have been seen"
+    large = effect.detectable >= _BIG
+    return f", detectable from {f'×{_factor(effect.detectable + 1)}' if large else _percent(effect.detectable)}"
 
 
 def change_words(effect: Effect) -> str:
-    """The change with its interval: `+15 % (+12 to +18 %)`, `×9.7 (5.3 to 18)`, `÷164 (94 to 290)`."""
+    """Return the change with its interval: `+15% (+12 to +18%)`, `×9.7 (5.3–18)`, `÷164 (94–290)`."""
     change, low, high = effect.change, effect.low, effect.high
     if change is None:
         return "unknown"
+    unit = "%" if effect.relative else _unit(effect)
     if low is None or high is None:
-        return f"{_plain(effect, change)}{' %' if effect.relative else _unit(effect)}"
+        return f"{_plain(effect, change)}{unit}"
     if effect.relative and change >= _BIG:
-        return f"×{_factor(1 + change)} ({_factor(1 + low)} to {_factor(1 + high)})"
+        return f"×{_factor(1 + change)} ({_factor(1 + low)}–{_factor(1 + high)})"
     if effect.relative and change <= 1 / (1 + _BIG) - 1 and low > -1:
-        return f"÷{_factor(1 / (1 + change))} ({_factor(1 / (1 + high))} to {_factor(1 / (1 + low))})"
-    unit = " %" if effect.relative else _unit(effect)
+        return f"÷{_factor(1 / (1 + change))} ({_factor(1 / (1 + high))}–{_factor(1 / (1 + low))})"
     return f"{_plain(effect, change)}{unit} ({_plain(effect, low)} to {_plain(effect, high)}{unit})"
 
 
 def value_words(effect: Effect) -> str:
-    """Before and after in the figure's unit, as in `12.1k → 13.9k`."""
+    """Return before and after in the metric's unit, as in `12.1k → 13.9k`."""
     return " → ".join("–" if value is None else _value(effect.name, value) for value in (effect.before, effect.after))
 
 
-def figure_words(name: str) -> str:
-    """`web1 CPU a reply` for `web1.cpu.per_reply`; others as they are."""
-    host, _, figure = name.partition(".")
-    return f"{neutral(host)} {_FIGURES[figure]}" if figure in _FIGURES else name
+def metric_words(name: str) -> str:
+    """Return `web1 CPU/request` for `web1.cpu.per_reply`; others as they are."""
+    host, _, metric = name.partition(".")
+    return f"{neutral(host)} {_METRICS[metric]}" if metric in _METRICS else name
+
+
+def objection_words(objection: Objection) -> str:
+    """Return why a comparison is invalid."""
+    side = f" {objection.side}" if objection.side else ""
+    host = neutral(objection.host)
+    match objection.cause:
+        case Cause.GENERATOR_SATURATED:
+            return f"the generator was the bottleneck for {100 * objection.share:.0f}% of the time{side}"
+        case Cause.OTHER_LOAD:
+            return f"other load on {host}: {100 * objection.share:.0f}% CPU more{side}"
+        case Cause.HOST_LOST:
+            return f"{host} was lost for {objection.seconds} s{side}"
+        case Cause.REQUESTS_FAILED:
+            return f"{100 * objection.share:.1f}% of the requests failed{side}"
+        case Cause.LOAD_DIFFERS:
+            return f"the load differs: {objection.detail}"
+        case Cause.RUN_FAILED:
+            return f"the run{side} failed: {neutral(objection.detail)}"
+        case Cause.PARTIAL:
+            return f"metrics{side} are partial: {neutral(objection.detail)}"
+        case _:
+            return f"{objection.cause}{side}"
 
 
 def brief(verdict: Verdict) -> tuple[str, Role]:
-    """At most eight characters for a table, and its colour: none for a difference that means nothing."""
-    if verdict.word == NOT:
-        return _why(verdict), ""
-    shown = next((one for one in verdict.effects if one.word == verdict.word), verdict.effects[0])
-    if verdict.word == SAME:
+    """Return at most eight characters for a table, and their colour."""
+    if verdict.outcome is Outcome.INVALID:
+        return _BRIEF[verdict.objection.cause] if verdict.objection else "invalid", ""
+    if verdict.outcome is Outcome.EQUIVALENT:
         return "≈", ""
-    role: Role = "good" if verdict.word == "better" else "bad"
+    if verdict.outcome is Outcome.INCONCLUSIVE:
+        return ("wait" if verdict.needs is not None and math.isfinite(verdict.needs) else "?"), ""
+    shown = next((one for one in verdict.effects if one.outcome is verdict.outcome), verdict.effects[0])
+    role = _ROLES[verdict.outcome]
     name = "" if shown.headline else f"{shown.name.split('.', 1)[-1].split('.')[0][:3]} "
     if verdict.at_least:
-        name = "≥" if verdict.word == "better" else "≤"
+        name = "≥" if verdict.outcome is Outcome.BETTER else "≤"
     change = shown.change or 0.0
     if shown.relative and change >= _BIG:
         return f"{name}×{si(1 + change, 2)}", role
-    return f"{name}{_plain(shown, change, digits=0)}{'%' if name or not shown.relative else ' %'}", role
+    return f"{name}{_plain(shown, change, digits=0)}{'%' if shown.relative else ''}", role
 
 
 def method_lines(verdict: Verdict) -> list[str]:
-    """How the verdict was found, and by which rules: a line each."""
-    one, other = verdict.blocks
+    """Return how the verdict was found, a line each."""
     lines = []
-    if not verdict.effects:
-        return [f"! {doubt}" for doubt in verdict.doubts]
-    if verdict.unit == "run":
-        lines.append(f"{one} runs against {other}, each run one value")
-    else:
-        each = f" in {verdict.repeats} pairs of windows" if verdict.repeats > 1 else ""
-        worth = _worth(verdict)
-        lines.append(f"{one} against {other} blocks of {verdict.length} s{each}{worth}")
+    if verdict.effects:
+        lines.append(_METHOD[verdict.design])
+        for side, words in zip(("before", "after"), verdict.left_out, strict=True):
+            if words:
+                lines.append(f"discarded {side}: {words}")
         lines.append(
-            "a change is the median over all pairs of blocks (p99: bootstrapped), not the quotient of the means"
+            f"simultaneous 95% intervals ({100 * verdict.effects[0].level:.1f}% for {verdict.effects[0].name}); "
+            "equivalent: the interval is within the margin; less than 1% is no difference"
         )
-    for side, words in zip(("before", "after"), verdict.left_out, strict=True):
-        if words:
-            lines.append(f"left out {side}: {words}")
-    risk = 100 * (RISK_GOING_ON if verdict.so_far else RISK)
-    lines.append(
-        f"95 % intervals; {len(verdict.effects)} figures, at a risk of {risk:.0f} % in all of a false difference, "
-        "half of it for the first; less than 1 % counts as none"
-    )
-    if verdict.drift is not None:
-        lines.append(f"what was before moved by {100 * verdict.drift:+.1f} % between its first and last window")
-    return lines + [f"! {doubt}" for doubt in verdict.doubts]
+    return lines + [f"! {warning}" for warning in verdict.warnings]
 
 
-def _worth(verdict: Verdict) -> str:
-    """For how many independent blocks the headline's count, where that is fewer."""
-    headline = verdict.headline
-    if headline is None or headline.worth == (0, 0) or sum(headline.worth) >= sum(verdict.blocks):
+_METHOD = {
+    Design.SWITCH: "one change under load: the interval holds at each look, against the mean before the change and its "
+    "trend; blocks of 5 s, variance of batches of up to 30 s",
+    Design.ROUNDS: "each round has both settings, in random order; one value per round",
+    Design.RUNS: "one value per run; the spread between runs is shared over the settings",
+    Design.SINGLE_RUNS: "one run each: a spread between runs of 15% (p99: 40%) is assumed; rounds measure it",
+}
+
+
+def needs_words(verdict: Verdict) -> str:
+    """Return how much longer an inconclusive verdict takes."""
+    if verdict.needs is None:
         return ""
-    return f", worth {headline.worth[0]} against {headline.worth[1]}: they resemble each other"
+    if math.isinf(verdict.needs):
+        return "; the baseline is too short for more: run rounds"
+    return f"; {math.ceil(verdict.needs)} s more"
+
+
+def _grouped(verdict: Verdict) -> Iterable[str]:
+    """The effects by outcome: the verdict's first, those that say nothing last and by name only."""
+    order = dict.fromkeys((verdict.outcome, *DIFFERENT, Outcome.EQUIVALENT, Outcome.INCONCLUSIVE, Outcome.INVALID))
+    for outcome in order:
+        alike = [one for one in verdict.effects if one.outcome is outcome]
+        if not alike:
+            continue
+        head = "" if outcome is verdict.outcome else f"{outcome}: "
+        yield head + ", ".join(_member(one, verdict) for one in alike)
+
+
+def _member(effect: Effect, verdict: Verdict) -> str:
+    name = metric_words(effect.name)
+    if effect.outcome in DIFFERENT or effect.headline:
+        return f"{name} {conclusion_words(effect) if effect.outcome is verdict.outcome else change_words(effect)}"
+    return name
+
+
+def _too_few(verdict: Verdict) -> str:
+    before, after = verdict.values
+    if verdict.design is Design.SWITCH:
+        if verdict.needs is not None and math.isfinite(verdict.needs):
+            return f"{math.ceil(verdict.needs)} s more"
+        return f"too short: {before * verdict.block} s before and {after * verdict.block} s after; 25 s and 35 s needed"
+    return f"too few runs: {before} vs {after}; 2 vs 2 needed"
 
 
 def _basis(verdict: Verdict) -> str:
     if not verdict.effects:
         return ""
-    one, other = verdict.blocks
-    if verdict.unit == "run":
-        return f" · {one} against {other} runs"
-    repeats = f" in {verdict.repeats} pairs" if verdict.repeats > 1 else ""
-    return f" · {one} against {other} blocks of {verdict.length} s{repeats}"
+    before, after = verdict.values
+    if verdict.design is Design.SWITCH:
+        return f" · {before * verdict.block} s vs {after * verdict.block} s"
+    if verdict.design is Design.ROUNDS:
+        return f" · {before} rounds"
+    return f" · n = {before} vs {after}"
 
 
-def _waiting(verdict: Verdict) -> str:
-    """How much longer it takes."""
-    if not verdict.so_far or verdict.needs is None:
-        return ""
-    if math.isinf(verdict.needs):
-        return "; what is before is too short to see more: keep it longer next time"
-    seconds = f"{math.ceil(verdict.needs)} s more"
-    return f"; {seconds}" if not verdict.effects else f"; {seconds} to see {100 * WANTED:.0f} %"
+def _scale(effect: Effect, value: float) -> float:
+    return math.log1p(max(value, -0.999999)) if effect.relative else value
 
 
-def _why(verdict: Verdict) -> str:
-    """Why it is not comparable in a word."""
-    for start, word in (
-        ("different load", "≠ load"),
-        ("too", "short"),
-        ("generator", "gen!"),
-        ("not steady", "unsteady"),
-        ("the load", "load±"),
-    ):
-        if verdict.reason.startswith(start):
-            return word
-    return "n/c"
+def _percent(share: float) -> str:
+    shown = 100 * share
+    return f"{shown:.{0 if shown >= 9.95 or shown == round(shown) else 1}f}%"
 
 
 def _plain(effect: Effect, value: float, sign: str = "+", digits: int | None = None) -> str:
-    """A share as per cent, another difference in its unit; without the unit."""
+    """A share in percent, another difference in its unit; without the unit."""
     minus = "−" if value < 0 else sign
     size_of = abs(value)
     if effect.relative or effect.name == "errors":
@@ -221,7 +258,7 @@ def _value(name: str, value: float) -> str:
     if name.endswith("cpu.per_reply") or name.startswith("p"):
         return f"{milliseconds(value)} ms"
     if name == "errors":
-        return f"{100 * value:.2f} %"
+        return f"{100 * value:.2f}%"
     if name.endswith("memory.used"):
         return f"{size(value)}B"
-    return f"{si(value)}{' %' if name.endswith('cpu.busy') else '/s'}"
+    return f"{si(value)}{'%' if name.endswith('cpu.busy') else '/s'}"

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import msgspec
 
 from cockpit.analysis.arms import repeated_verdict
-from cockpit.analysis.verdict import Verdict
+from cockpit.analysis.outcome import Verdict
 from cockpit.cli.live import Keeping, say_trouble
 from cockpit.cli.signals import cancelled_by_signals
 from cockpit.cli.terminal import tell
@@ -101,6 +101,6 @@ def _tell(options: Namespace, verdict: Verdict | None) -> None:
         found = None if verdict is None else msgspec.to_builtins(verdict_json(verdict))
         tell(escaped(msgspec.json.format(msgspec.json.encode(found), indent=2).decode()))
     elif verdict is None:
-        tell("not comparable: too few windows")
+        tell("inconclusive: too few rounds")
     else:
         tell("\n".join(line.removeprefix("  ") for line in verdict_lines([verdict]) if line))

@@ -11,8 +11,8 @@ import msgspec
 from cockpit.analysis.arms import RowVerdicts, verdicts
 from cockpit.analysis.connections import connection_words
 from cockpit.analysis.doubt import doubts, row_doubts
+from cockpit.analysis.outcome import Verdict
 from cockpit.analysis.thresholds import Outcome, hold, parse_threshold
-from cockpit.analysis.verdict import Verdict
 from cockpit.analysis.words import brief
 from cockpit.model.errors import UsageError
 from cockpit.model.figures import RunResult, run_result

@@ -8,8 +8,8 @@ from typing import Any, Literal
 import msgspec
 
 from cockpit.analysis.doubt import doubts, generator_bound
+from cockpit.analysis.outcome import Verdict
 from cockpit.analysis.thresholds import Outcome
-from cockpit.analysis.verdict import Verdict
 from cockpit.model.events import Group
 from cockpit.model.figures import RunResult, host_figures, latency
 from cockpit.model.histogram import Histogram

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from cockpit.analysis.comparison import HOST_FIGURES_BESIDE
 from cockpit.analysis.comparison_words import value_words as host_value_words
-from cockpit.analysis.words import change_words, figure_words, method_lines, value_words, verdict_line
+from cockpit.analysis.words import change_words, method_lines, metric_words, value_words, verdict_line
 from cockpit.model.figures import host_figures
 from cockpit.model.state import State
 from cockpit.model.text import clock, neutral
@@ -72,9 +72,9 @@ def _verdicts(found: Findings) -> Iterator[str]:
     for verdict in found.verdicts:
         yield from ("", md(verdict_line(verdict)))
         effects = verdict.effects
-        rows = [(figure_words(one.name), str(one.word), value_words(one), change_words(one)) for one in effects]
+        rows = [(metric_words(one.name), str(one.outcome), value_words(one), change_words(one)) for one in effects]
         if rows:
-            yield from ("", *_table(("figure", "verdict", "before → after", "change (95 % interval)"), rows))
+            yield from ("", *_table(("metric", "verdict", "before → after", "change (interval)"), rows))
         yield from ("", *(f"- {md(line)}" for line in method_lines(verdict)))
     if found.held:
         rows = [

@@ -9,9 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from cockpit.analysis.compare import Effect
-from cockpit.analysis.verdict import Verdict
-from cockpit.analysis.words import change_words, figure_words, method_lines, value_words, verdict_line
+from cockpit.analysis.outcome import DIFFERENT, Effect, Outcome, Verdict
+from cockpit.analysis.words import change_words, method_lines, metric_words, objection_words, value_words, verdict_line
 from cockpit.model.state import State
 from cockpit.model.text import clock, milliseconds, si
 from cockpit.report.charts import text
@@ -124,10 +123,10 @@ def _thresholds(found: Findings) -> str:
 
 
 def _verdict(verdict: Verdict) -> str:
-    word = verdict.word if verdict.word in ("better", "worse") else ""
+    word = verdict.outcome if verdict.outcome in DIFFERENT else ""
     widest = max((abs(end) for one in verdict.effects for end in _ends(one)), default=0.0)
     lines = "".join(_effect(one, widest) for one in verdict.effects)
-    head = "".join(f"<th{_class(title)}>{title}</th>" for title in ("figure", "verdict", *_EFFECT_TITLES))
+    head = "".join(f"<th{_class(title)}>{title}</th>" for title in ("metric", "verdict", *_EFFECT_TITLES))
     inside = (
         f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table></div>'
         if lines
@@ -139,7 +138,7 @@ def _verdict(verdict: Verdict) -> str:
 
 
 def _effect(one: Effect, widest: float) -> str:
-    name, values, change = (text(words) for words in (figure_words(one.name), value_words(one), change_words(one)))
+    name, values, change = (text(words) for words in (metric_words(one.name), value_words(one), change_words(one)))
     return (
         f'<tr><td class="words nowrap">{name}</td><td class="words nowrap">{_effect_word(one)}</td>'
         f'<td class="nowrap">{values}</td><td class="nowrap">{change}</td><td>{_interval(one, widest)}</td></tr>'
@@ -147,9 +146,9 @@ def _effect(one: Effect, widest: float) -> str:
 
 
 def _effect_word(one: Effect) -> str:
-    role = {"better": "good", "worse": "bad"}.get(one.word, "soft")
-    reason = f" <small>{text(one.reason)}</small>" if one.reason else ""
-    return f'<span class="{role}">{text(one.word)}</span>{reason}'
+    role = {Outcome.BETTER: "good", Outcome.WORSE: "bad"}.get(one.outcome, "soft")
+    reason = f" <small>{text(objection_words(one.objection))}</small>" if one.objection else ""
+    return f'<span class="{role}">{text(one.outcome)}</span>{reason}'
 
 
 def _ends(one: Effect) -> tuple[float, ...]:
@@ -165,7 +164,7 @@ def _interval(one: Effect, widest: float) -> str:
     if not ends or widest <= 0:
         return ""
     left, right, middle = (_BAR / 2 * (1 + end / widest) for end in ends)
-    role = {"better": "c0", "worse": "c1"}.get(one.word, "c7")
+    role = {Outcome.BETTER: "c0", Outcome.WORSE: "c1"}.get(one.outcome, "c7")
     return (
         f'<span class="forest"><svg viewBox="0 0 {_BAR:g} 10" preserveAspectRatio="none" aria-hidden="true">'
         f'<path class="grid" d="M{_BAR / 2:g} 0V10"/><path class="s {role}" d="M{left:.1f} 5H{right:.1f}"/>'
@@ -189,7 +188,7 @@ def _runs(found: Findings) -> str:
         cells.append(f'<td class="words long warn">{"<br>".join(text(doubt) for doubt in row.doubts)}</td>')
         lines.append(f"<tr>{''.join(cells)}</tr>")
     name = found.rows[-1].counts.latency_name
-    note = f"<p class=soft>Times are {name} times in ms. ≈ is no detectable difference.</p>"
+    note = f"<p class=soft>Times are {name} times in ms. ≈ is equivalent.</p>"
     return f'<div class="scroll"><table>{_head(ROW_TITLES)}<tbody>{"".join(lines)}</tbody></table></div>{note}\n'
 
 

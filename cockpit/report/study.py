@@ -70,7 +70,7 @@ def study_markdown(result: StudyResult) -> str:
 
 def _counted(result: StudyResult) -> str:
     """How many verdicts said what."""
-    words = Counter(one.verdict.word for one in result.verdicts)
+    words = Counter(str(one.verdict.outcome) for one in result.verdicts)
     return f"{len(result.verdicts)} verdicts: {', '.join(f'{many} {word}' for word, many in words.most_common())}"
 
 

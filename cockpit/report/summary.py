@@ -7,8 +7,8 @@ from http import HTTPStatus
 
 from cockpit.analysis.connections import connection_words
 from cockpit.analysis.doubt import doubts
+from cockpit.analysis.outcome import Verdict
 from cockpit.analysis.thresholds import Outcome, is_time
-from cockpit.analysis.verdict import Verdict
 from cockpit.model.events import Group
 from cockpit.model.figures import RunResult
 from cockpit.model.fold_load import load_words

@@ -7,95 +7,100 @@ from collections.abc import Iterable
 
 import msgspec
 
-from cockpit.analysis.compare import Word
-from cockpit.analysis.verdict import Verdict
-from cockpit.analysis.words import method_lines, verdict_line
+from cockpit.analysis.outcome import Cause, Design, Effect, Objection, Outcome, Verdict
+from cockpit.analysis.words import method_lines, objection_words, verdict_line
 from cockpit.model.figures import RunResult
 from cockpit.model.text import neutral
 
 
 class EffectJson(msgspec.Struct, frozen=True, kw_only=True):
-    """One figure before and after. `change`, `low`, `high` (95 % interval) and `seen` (the smallest change that would
-    have been found four times out of five) are shares where `relative` (0.15 is 15 % more), else in the figure's unit.
-    `p` is corrected for the number of figures. null: cannot be told."""
+    """One metric before and after. `change` with its interval `low` to `high`, `margin` (the largest change that counts
+    as equivalent) and `detectable` (the smallest that would be found with a probability of 80%) are shares when
+    `relative` (0.15 is 15% more), else in the metric's unit. `level` is the confidence of the interval; the outcome
+    rests on the same interval. null: unknown."""
 
-    figure: str
-    verdict: Word
-    reason: str
+    metric: str
+    outcome: Outcome
+    objection: str
     before: float | None
     after: float | None
     relative: bool
     change: float | None
     low: float | None
     high: float | None
-    seen: float | None
-    p: float | None
+    level: float
+    margin: float
+    detectable: float | None
 
 
 class VerdictJson(msgspec.Struct, frozen=True, kw_only=True):
-    """The rows `after` against the rows `before`, by their numbers in the session. The first effect is the headline.
+    """The segments `after` vs the segments `before`, by their numbers in the session. The first effect is the headline.
 
-    `unit` is what a value is: a block of `block_seconds`, or a whole run; `values` are how many a side, in `repeats`
-    pairs of windows. `left_out` says what was not counted, a side each. `drift`: share by which what was before moved
-    by itself. `needs` seconds more show a difference of 5 %; null: none are needed, or none are enough. `at_least`: the
-    generator was saturated on the side that is the faster one all the same; it may be faster still.
+    `cause` says why a verdict is invalid, `objection` in words. `values` are independent values per side: rounds, runs,
+    or blocks of `block_seconds`. `left_out`: what was not counted, per side. `growing`: the load after the change still
+    runs; `needs` more seconds of it are expected to conclude, null: unknown. `at_least`: the generator was saturated on
+    the faster side, which may be faster still.
     """
 
     label: str
-    verdict: Word
-    reason: str
+    outcome: Outcome
+    design: Design
+    cause: Cause | None
+    objection: str
     text: str
     before: list[int]
     after: list[int]
-    unit: str
     values: tuple[int, int]
     block_seconds: int
-    repeats: int
     left_out: tuple[str, str]
-    doubts: list[str]
-    drift: float | None
-    so_far: bool
+    warnings: list[str]
+    growing: bool
     needs: float | None
     at_least: bool
     effects: list[EffectJson]
 
 
 def verdict_json(verdict: Verdict) -> VerdictJson:
-    """The verdict in the shape of the schema."""
+    """Return the verdict in the shape of the schema."""
     return VerdictJson(
         label=neutral(verdict.label),
-        verdict=verdict.word,
-        reason=verdict.reason,
+        outcome=verdict.outcome,
+        design=verdict.design,
+        cause=verdict.objection.cause if verdict.objection else None,
+        objection=_objection(verdict.objection),
         text=verdict_line(verdict),
         before=list(verdict.before),
         after=list(verdict.after),
-        unit=verdict.unit,
-        values=verdict.blocks,
-        block_seconds=verdict.length,
-        repeats=verdict.repeats,
+        values=verdict.values,
+        block_seconds=verdict.block,
         left_out=verdict.left_out,
-        doubts=list(verdict.doubts),
-        drift=verdict.drift,
-        so_far=verdict.so_far,
+        warnings=list(verdict.warnings),
+        growing=verdict.growing,
         needs=None if verdict.needs is None or math.isinf(verdict.needs) else verdict.needs,
         at_least=verdict.at_least,
-        effects=[
-            EffectJson(
-                figure=one.name,
-                verdict=one.word,
-                reason=one.reason,
-                before=one.before,
-                after=one.after,
-                relative=one.relative,
-                change=one.change,
-                low=one.low,
-                high=one.high,
-                seen=one.seen,
-                p=one.p,
-            )
-            for one in verdict.effects
-        ],
+        effects=[_effect_json(one) for one in verdict.effects],
     )
+
+
+def _effect_json(one: Effect) -> EffectJson:
+    return EffectJson(
+        metric=one.name,
+        outcome=one.outcome,
+        objection=_objection(one.objection),
+        before=one.before,
+        after=one.after,
+        relative=one.relative,
+        change=one.change,
+        low=one.low,
+        high=one.high,
+        level=one.level,
+        margin=one.margin,
+        detectable=one.detectable,
+    )
+
+
+def _objection(objection: Objection | None) -> str:
+    return "" if objection is None else objection_words(objection)
 
 
 def said_of(result: RunResult, verdicts: Iterable[Verdict]) -> tuple[Verdict, ...]:

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from cockpit.analysis.verdict import Verdict, judge, judge_repeats, judge_runs
+from cockpit.analysis.intervals import FIRST_LOOK
+from cockpit.analysis.outcome import Verdict
+from cockpit.analysis.verdict import judge_rounds, judge_runs
 from cockpit.analysis.windows import Window, row_window
 from cockpit.model.events import StudyLook, StudyRun
 from cockpit.model.figures import RunResult, run_result
@@ -17,9 +19,6 @@ from cockpit.model.host_window import joined
 from cockpit.model.state import Segment, State
 from cockpit.model.study import Study
 from cockpit.study.plan import steps
-
-# A window shorter than this (s) is worth no blocks: runs are then taken whole.
-_TOO_SHORT = 10
 
 
 class StudyRunResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -210,19 +209,23 @@ def _summed(one: Mapping[int, float], other: Mapping[int, float]) -> dict[int, f
 
 
 def _verdicts(study: Study, cells: Sequence[Cell]) -> list[StudyVerdict]:
+    """Every planned comparison whose two cells have counted runs; the risk is shared by all that are planned."""
     by_place = {(cell.arm, cell.rung, cell.part): cell for cell in cells}
+    places = [
+        (first, other, rung, part.name)
+        for first, other in study.compare
+        for rung in study.rungs or (None,)
+        for part in study.passes
+    ]
     found = []
-    for first, other in study.compare:
-        for rung in study.rungs or (None,):
-            for part in study.passes:
-                one, two = (by_place.get((arm, rung, part.name)) for arm in (first, other))
-                if one and two and one.counted and two.counted:
-                    label = " · ".join(filter(None, (f"{other} against {first}", _rung(study, rung), part.name)))
-                    found.append(
-                        StudyVerdict(
-                            first=first, other=other, rung=rung, part=part.name, verdict=_judged(study, one, two, label)
-                        )
-                    )
+    for first, other, rung, part in places:
+        one, two = by_place.get((first, rung, part)), by_place.get((other, rung, part))
+        if not (one and two and one.counted and two.counted):
+            continue
+        label = " · ".join(filter(None, (f"{other} vs {first}", _rung(study, rung), part)))
+        others = [cell for cell in cells if cell not in (one, two)]
+        verdict = _judged(study, one, two, others, label, len(places))
+        found.append(StudyVerdict(first=first, other=other, rung=rung, part=part, verdict=verdict))
     return found
 
 
@@ -232,19 +235,22 @@ def _rung(study: Study, rung: float | None) -> str:
     return f"{rung:g}/s" if study.plan.open else f"c={rung:g}"
 
 
-def _judged(study: Study, first: Cell, other: Cell, label: str) -> Verdict:
-    """By pairs of long windows where arms took turns, by whole runs where there are several, else the last of each."""
-    before, after = ([_at_one_target(study, run.window) for run in cell.counted] for cell in (first, other))
-    pairs = list(zip(before, after, strict=False))
-    if len(pairs) > 1 and len(before) == len(after) and all(_long(window) for pair in pairs for window in pair):
-        return judge_repeats(pairs, label)
-    if len(before) > 1 and len(after) > 1:
-        return judge_runs(before, after, label)
-    return judge(before[-1], after[-1], label)
+def _judged(study: Study, first: Cell, other: Cell, others: Sequence[Cell], label: str, comparisons: int) -> Verdict:
+    """By rounds from the fourth on, else by runs, whose spread is borrowed from the other cells."""
+    before, after = _by_round(study, first), _by_round(study, other)
+    rounds = sorted(before.keys() & after.keys())
+    if len(rounds) >= FIRST_LOOK:
+        return judge_rounds([(before[turn], after[turn]) for turn in rounds], label, study.repeats, comparisons)
+    borrowed = [list(_by_round(study, cell).values()) for cell in others]
+    return judge_runs(list(before.values()), list(after.values()), label, borrowed, comparisons)
 
 
-def _long(window: Window) -> bool:
-    return len(window.seconds) >= _TOO_SHORT
+def _by_round(study: Study, cell: Cell) -> dict[int, list[Window]]:
+    """The windows of each round's visit: runs without a set-up between them are one value."""
+    found: dict[int, list[Window]] = {}
+    for run in cell.counted:
+        found.setdefault(run.place.round, []).append(_at_one_target(study, run.window))
+    return found
 
 
 def _at_one_target(study: Study, window: Window) -> Window:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import platformdirs
 
-from cockpit.analysis.compare import NOT
+from cockpit.analysis.outcome import Outcome
 from cockpit.files import read_bounded
 from cockpit.model.knobs import not_yet_active
 from cockpit.model.state import Segment
@@ -65,13 +65,11 @@ def _of_verdict(scene: Scene, row: Segment, name: str) -> str:
     verdict = scene.verdict(row)
     if verdict is None:
         return ""
-    if verdict.word != NOT:
-        return f"{name} is judged: c shows how surely, and every figure"
+    if verdict.outcome not in (Outcome.INCONCLUSIVE, Outcome.INVALID):
+        return f"{name} is {verdict.outcome}; c: all metrics with their intervals"
     if row.end is None and verdict.needs is not None and math.isfinite(verdict.needs):
-        return f"{name}: {math.ceil(verdict.needs)} s more of load to judge it; c: all figures"
-    if row.end is not None and verdict.needs is not None and scene.state.running is None:
-        return f"{name} had too little load to be judged: space runs more; c shows how much it takes"
-    return f"{name} cannot be judged: c shows why, and every figure"
+        return f"{name}: verdict in about {math.ceil(verdict.needs)} s of load; c: all metrics"
+    return f"{name} is {verdict.outcome}; c: why, and all metrics"
 
 
 def to_tune(scene: Scene) -> str:

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Literal, NamedTuple
 
 from cockpit.analysis.arms import RowVerdicts, row_before
+from cockpit.analysis.outcome import Verdict
 from cockpit.analysis.stretches import Stretch, Stretches
-from cockpit.analysis.verdict import Verdict
 from cockpit.model.host_state import HostState, TailPane
 from cockpit.model.state import LoadSecond, Segment, State
 from cockpit.session.controls import Action

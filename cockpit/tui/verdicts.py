@@ -8,15 +8,14 @@ from textwrap import wrap
 from msgspec.structs import replace
 from rich.cells import cell_len
 
-from cockpit.analysis.compare import NOT, SAME, Effect
+from cockpit.analysis.outcome import Effect, Outcome, Verdict
 from cockpit.analysis.steady import GUARD
-from cockpit.analysis.verdict import Verdict
 from cockpit.analysis.words import (
     change_words,
-    figure_words,
+    detectable_words,
     method_lines,
-    seen_words,
-    unsure,
+    metric_words,
+    objection_words,
     value_words,
     verdict_words,
 )
@@ -26,14 +25,26 @@ from cockpit.tui.cells import EMPTY, Line, fit
 from cockpit.tui.scene import Scene
 from cockpit.tui.widgets.runs import server_notes
 
-_MARKS = {"better": "▲", "worse": "▼", SAME: "≈", NOT: "–"}
-_ROLES = {"better": "chart", "worse": "warn", SAME: "", NOT: "dim"}
+_MARKS = {
+    Outcome.BETTER: "▲",
+    Outcome.WORSE: "▼",
+    Outcome.EQUIVALENT: "≈",
+    Outcome.INCONCLUSIVE: "?",
+    Outcome.INVALID: "–",
+}
+_ROLES = {
+    Outcome.BETTER: "chart",
+    Outcome.WORSE: "warn",
+    Outcome.EQUIVALENT: "",
+    Outcome.INCONCLUSIVE: "dim",
+    Outcome.INVALID: "dim",
+}
 # Heads of the table; before the first there is room for a mark. Columns are as wide as their widest cell.
-_HEAD = ("  figure", "before → after", "change (95 %)", "verdict")
+_HEAD = ("  metric", "before → after", "change", "verdict")
 # The rule by which the seconds around a change are left out, whether or not there were any here.
 RULE = (
-    f"never counted: what lies between the request of a change and its effect, {GUARD} s after it and after a row's "
-    "beginning, seconds not covered whole or with the generator saturated, and a warm-up of the rate (MSER-5)"
+    f"never counted: the time between the request of a change and its effect, {GUARD} s after it and after the start "
+    "of a row, seconds not covered whole, and seconds with the generator saturated"
 )
 
 
@@ -55,7 +66,7 @@ def verdict_lines(scene: Scene, row: Segment, width: int) -> list[Line]:
         lines += _wrapped(f"the server says of {note}", width, "warn")
     repeated = scene.verdicts.repeated(scene.state, row.run)
     if repeated is not None:
-        head = f"A-B-A-B: the change made and taken back {repeated.repeats} times in this run"
+        head = f"{repeated.values[0]} rounds: the change applied and undone in this run"
         lines += [EMPTY, ((fit(head, width).rstrip(), "strong"),), *judged(repeated, width)]
     return [*lines, EMPTY, *_wrapped(RULE, width, "dim")]
 
@@ -63,13 +74,13 @@ def verdict_lines(scene: Scene, row: Segment, width: int) -> list[Line]:
 def judged(verdict: Verdict, width: int) -> list[Line]:
     """The verdict in words, its figures as a table, and how it was found."""
     plain = replace(verdict, label="", effects=verdict.effects)
-    lines = _wrapped(f"{_MARKS[verdict.word]} {verdict_words(plain)}", width, _ROLES[verdict.word] or "strong")
+    lines = _wrapped(f"{_MARKS[verdict.outcome]} {verdict_words(plain)}", width, _ROLES[verdict.outcome] or "strong")
     if verdict.effects:
         rows = [_cells(one) for one in verdict.effects]
         wide = [max(cell_len(row[at]) for row in (_HEAD, *rows)) + 2 for at in range(3)]
         lines += [EMPTY, ((_straight(_HEAD, wide, width), "dim"),)]
         for one, row in zip(verdict.effects, rows, strict=True):
-            lines += _effect(row, wide, _ROLES[one.word], width)
+            lines += _effect(row, wide, _ROLES[one.outcome], width)
     lines.append(EMPTY)
     for line in method_lines(verdict):
         lines += _wrapped(line, width, "warn" if line.startswith("!") else "dim")
@@ -79,11 +90,10 @@ def judged(verdict: Verdict, width: int) -> list[Line]:
 def _cells(effect: Effect) -> tuple[str, str, str, str]:
     """Mark and name, values, change with its interval, verdict."""
     change = "–" if effect.change is None else change_words(effect)
-    same = "not sure" if unsure(effect) else SAME
-    verdict = f"{same}{seen_words(effect)}" if effect.word == SAME else effect.word
-    if effect.word == NOT and effect.reason:
-        verdict = f"{NOT}: {effect.reason}"
-    return f"{_MARKS[effect.word]} {figure_words(effect.name)}", value_words(effect), change, verdict
+    verdict = f"{effect.outcome}{detectable_words(effect)}"
+    if effect.objection is not None:
+        verdict = f"{effect.outcome}: {objection_words(effect.objection)}"
+    return f"{_MARKS[effect.outcome]} {metric_words(effect.name)}", value_words(effect), change, verdict
 
 
 def _effect(row: Sequence[str], wide: Sequence[int], role: str, width: int) -> list[Line]:

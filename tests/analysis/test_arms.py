@@ -16,6 +16,7 @@ from cockpit.analysis.arms import (
     settings_at,
     verdicts,
 )
+from cockpit.analysis.outcome import Cause, Design, Outcome
 from cockpit.analysis.words import brief, verdict_line
 from cockpit.model.events import (
     AnyEvent,
@@ -57,9 +58,9 @@ def flipped(levels: tuple[float, ...], seconds: int = 40) -> Iterator[AnyEvent]:
         window = at // seconds
         if window and at % seconds == 0:
             values = ("30", "10") if window % 2 == 0 else ("10", "30")
-            letter = "ABCDEF"[window - 1]
+            letter = "ABCDEFGH"[window - 1]
             setting = Setting(knob="MaxSpareServers", old=values[0], new=values[1])
-            undoes = "" if window % 2 else "ABCDEF"[window - 2]
+            undoes = "" if window % 2 else "ABCDEFGH"[window - 2]
             yield ChangeBegun(t=at - 0.4, change=letter, host="web1", settings=(setting,), undoes=undoes)
             yield ChangeEnded(t=float(at), change=letter, outcome="applied")
         done = round(levels[window] * (1 + float(wander[at])))
@@ -70,14 +71,14 @@ def flipped(levels: tuple[float, ...], seconds: int = 40) -> Iterator[AnyEvent]:
 
 def test_the_recorded_change_made_it_better(recorded: State) -> None:
     (verdict,) = verdicts(recorded)
-    assert verdict.word == "better"
-    assert (verdict.before, verdict.after, verdict.unit) == ((1, 2), (3, 4, 5), "run")
+    assert verdict.outcome is Outcome.BETTER
+    assert (verdict.before, verdict.after, verdict.design) == ((1, 2), (3, 4, 5), Design.RUNS)
     rate, p50, p99 = (verdict.effect(name) for name in ("rate", "p50", "p99"))
     assert rate is not None and rate.low is not None and rate.low > 2
-    assert p99 is not None and p99.word == "better"
-    # The published study found the same: only the tail and the total told.
-    assert p50 is not None and p50.word == "no detectable difference"
-    assert verdict_line(verdict).endswith("2 against 3 runs")
+    assert p99 is not None and p99.outcome is Outcome.BETTER
+    # The published study found the same: only the tail and the total showed it.
+    assert p50 is not None and p50.outcome is Outcome.INCONCLUSIVE
+    assert verdict_line(verdict).endswith("n = 2 vs 3")
 
 
 def test_the_recorded_change_under_load_names_fewer_births_and_a_shorter_tail() -> None:
@@ -87,55 +88,53 @@ def test_the_recorded_change_under_load_names_fewer_births_and_a_shorter_tail() 
     first, second = state.segments
     assert row_before(state, second) == first
     verdict = row_verdict(state, second, first)
-    assert verdict.word == "better"
+    assert (verdict.outcome, verdict.design) == (Outcome.BETTER, Design.SWITCH)
     births, tail = verdict.effect("web1.processes.births_per_s"), verdict.effect("p99")
-    assert births is not None and births.word == "better"
-    assert tail is not None and tail.word == "better"
+    assert births is not None and births.outcome is Outcome.BETTER
+    assert tail is not None and tail.outcome is Outcome.BETTER
     line = verdict_line(verdict)
-    assert "web1 births −" in line and "p99 −" in line
+    assert "web1 spawned/s −" in line and "p99 −" in line
     assert "3 s during a change" in verdict.left_out[0] or "2 s during a change" in verdict.left_out[0]
 
 
-def test_a_recorded_run_by_itself_is_too_short(recorded: State) -> None:
-    one, *_, last = recorded.segments
-    verdict = row_verdict(recorded, last, one)
-    assert verdict.word == "not comparable"
-    assert verdict.reason.startswith("too short to tell")
+def test_one_short_run_each_is_inconclusive_unless_the_difference_is_large(recorded: State) -> None:
+    one, two, *_, last = recorded.segments
+    assert row_verdict(recorded, two, one).outcome is Outcome.INCONCLUSIVE
+    assert row_verdict(recorded, last, one).outcome is Outcome.BETTER
+    assert row_verdict(recorded, last, one).design is Design.SINGLE_RUNS
 
 
 def test_two_short_rows_are_too_short() -> None:
     (verdict,) = verdicts(fold_all(small_session()))
     assert verdict.label == "A MaxSpareServers 10 → 30"
-    assert brief(verdict) == ("short", "")
+    assert brief(verdict) == ("?", "")
 
 
 def test_one_change() -> None:
-    (verdict,) = verdicts(fold_all(flipped((1000.0, 1100.0))))
-    assert (verdict.word, verdict.before, verdict.after, verdict.repeats) == ("better", (1,), (2,), 1)
-    # The row before ends where the change is asked for, not where it is in force.
+    (verdict,) = verdicts(fold_all(flipped((1000.0, 1300.0))))
+    assert (verdict.outcome, verdict.before, verdict.after) == (Outcome.BETTER, (1,), (2,))
+    # The row before ends where the change is requested, not where it is active.
     assert "1 s during a change" in verdict.left_out[0]
 
 
-def test_back_and_forth_is_one_verdict_on_pairs() -> None:
-    (verdict,) = verdicts(fold_all(flipped((1000.0, 1060.0, 1000.0, 1060.0))))
-    assert (verdict.word, verdict.repeats) == ("better", 2)
-    assert (verdict.before, verdict.after) == ((1, 3), (2, 4))
-    assert verdict.drift is None
-    (same,) = verdicts(fold_all(flipped((1000.0, 1000.0, 1000.0, 1000.0))))
-    assert same.word == "no detectable difference"
+def test_back_and_forth_is_one_verdict_on_rounds() -> None:
+    (verdict,) = verdicts(fold_all(flipped((1000.0, 1300.0) * 4)))
+    assert (verdict.outcome, verdict.design, verdict.values) == (Outcome.BETTER, Design.ROUNDS, (4, 4))
+    assert (verdict.before, verdict.after) == ((1, 3, 5, 7), (2, 4, 6, 8))
+    (same,) = verdicts(fold_all(flipped((1000.0,) * 8)))
+    assert same.outcome in (Outcome.EQUIVALENT, Outcome.INCONCLUSIVE)
 
 
-def test_ground_that_moves_is_seen_between_the_repeats() -> None:
-    (verdict,) = verdicts(fold_all(flipped((1000.0, 1050.0, 1100.0, 1150.0))))
-    assert verdict.word == "not comparable"
-    assert verdict.drift is not None and verdict.drift > 0.05
+def test_a_baseline_that_drifts_is_no_effect() -> None:
+    (verdict,) = verdicts(fold_all(flipped((1000.0, 1050.0, 1000.0, 1150.0, 1100.0, 990.0, 1050.0, 1000.0))))
+    assert verdict.outcome is Outcome.INCONCLUSIVE
 
 
-def test_halves_of_one_steady_row_show_no_difference() -> None:
+def test_parts_of_one_stable_run_show_no_difference() -> None:
     state = fold_all(flipped((1000.0, 1000.0, 1000.0, 1000.0), 60))
     for one, other in ((0, 1), (0, 2), (1, 3)):
         verdict = row_verdict(state, state.segments[other], state.segments[one])
-        assert verdict.word == "no detectable difference"
+        assert verdict.outcome in (Outcome.EQUIVALENT, Outcome.INCONCLUSIVE)
 
 
 def test_settings_that_were_put_back_are_those_of_before() -> None:
@@ -151,7 +150,9 @@ def test_other_load_is_compared_with_nothing() -> None:
     other = msgspec.structs.replace(second, plan=msgspec.structs.replace(PLAN, concurrency=40))
     altered = msgspec.structs.replace(state, segments=(first, other))
     assert verdicts(altered) == ()
-    assert row_verdict(altered, other, first).reason == "different load: concurrency 20 → 40"
+    objection = row_verdict(altered, other, first).objection
+    assert objection is not None
+    assert (objection.cause, objection.detail) == (Cause.LOAD_DIFFERS, "concurrency 20 → 40")
 
 
 def test_no_load_no_verdict() -> None:
@@ -168,7 +169,7 @@ def test_kept_verdicts_are_the_same_and_follow_what_grows() -> None:
     events = list(flipped((1000.0, 1100.0)))
     growing = fold_all(events[:70])
     early = kept.verdict(growing, growing.segments[1], growing.segments[0])
-    assert early.so_far
+    assert early.growing
     one_more = fold_all(events[70:71], growing)
     assert kept.verdict(one_more, one_more.segments[1], one_more.segments[0]) is early
     much_more = fold_all(events[70:76], growing)
@@ -198,10 +199,11 @@ def tried(levels: tuple[float, ...], seconds: int = 40) -> Iterator[AnyEvent]:
 
 
 def test_what_was_made_and_put_back_in_one_run_is_one_verdict() -> None:
-    state = fold_all(tried((1000.0, 1060.0, 1000.0, 1060.0, 1000.0, 1060.0)))
+    state = fold_all(tried((1000.0, 1300.0) * 3))
     verdict = repeated_verdict(state, 1)
     assert verdict is not None
-    assert (verdict.word, verdict.repeats, verdict.before, verdict.after) == ("better", 3, (1, 3, 5), (2, 4, 6))
+    assert (verdict.outcome, verdict.values) == (Outcome.BETTER, (3, 3))
+    assert (verdict.before, verdict.after) == ((1, 3, 5), (2, 4, 6))
     assert "3 s during a change" in verdict.left_out[1], "the way back is no part of what was changed"
     kept = RowVerdicts()
     assert kept.repeated(state, 1) == verdict and kept.repeated(state, 1) is kept.repeated(state, 1)

@@ -3,28 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cockpit.analysis.steady import settled, trend, warmup
-from tests.analysis.synthetic import noise
-
-
-def test_a_warm_up_is_left_out() -> None:
-    """Four times slower for ten seconds, as a JIT is."""
-    generator = np.random.default_rng(1)
-    rates = 680 * np.exp(noise(generator, 60, 0.3, 0.03))
-    rates[:10] /= 4
-    assert warmup(rates.tolist()) == 10
-
-
-def test_noise_is_no_warm_up() -> None:
-    cuts = [warmup((1000 * np.exp(noise(np.random.default_rng(seed), 60, 0.3, 0.04))).tolist()) for seed in range(100)]
-    assert sum(cut > 0 for cut in cuts) <= 10
-    assert warmup([500.0] * 60) == 0
-    assert warmup([]) == 0
-    assert warmup([1.0, 9.0, 9.0]) == 0
-
-
-def test_never_more_than_half_is_left_out() -> None:
-    assert warmup([10.0] * 45 + [1000.0] * 15) <= 30
+from cockpit.analysis.steady import settled, trend
 
 
 def test_trend() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cockpit.analysis.blocks import Spread, block_length, block_sample, runs_sample
+from cockpit.analysis.blocks import Spread, block_sample, run_values
 from cockpit.analysis.windows import Window, row_window, window_between
 from cockpit.model.fold import fold_all
 from cockpit.model.histogram import Histogram
@@ -36,26 +36,26 @@ def counted(found: Window) -> list[int]:
 def test_a_window_is_whole_seconds_after_its_guard() -> None:
     state = State(t=60.0, seconds=seconds(0, 60))
     found = window_between(state, 10.4, 30.5, PLAN)
-    # 11 is the first whole second, two of them are the guard; 30 is cut.
-    assert counted(found) == list(range(13, 30))
-    assert found.guarded == 2
-    assert found.left_out == "first 2 s"
+    # 11 is the first whole second, three of them are the guard; 30 is cut.
+    assert counted(found) == list(range(14, 30))
+    assert found.guarded == 3
+    assert found.left_out == "first 3 s"
 
 
 def test_what_is_partial_or_saturated_is_left_out_and_counted() -> None:
     odd = (*seconds(0, 20), *seconds(20, 23, saturated=True), *seconds(23, 24, end=23.4), *seconds(24, 40, held_back=3))
     found = window_between(State(t=40.0, seconds=odd), 0.0, 40.0, PLAN)
-    assert counted(found) == [*range(2, 20), *range(24, 40)]
+    assert counted(found) == [*range(3, 20), *range(24, 40)]
     assert found.doubtful == {"saturated": 3, "partial": 1, "held back": 16}
-    assert found.left_out == "first 2 s, 1 s not covered whole, 3 s generator saturated"
+    assert found.left_out == "first 3 s, 1 s not covered whole, 3 s generator saturated"
 
 
 def test_a_change_within_is_cut_out() -> None:
     """From its request until its guard after it came into force, or was put back."""
     change = Change(letter="A", host="web1", settings=(), begun=20.5, ended=23.2, outcome="restored")
     found = window_between(State(t=40.0, seconds=seconds(0, 40), changes=(change,)), 0.0, 40.0, PLAN)
-    assert counted(found) == [*range(2, 20), *range(26, 40)]
-    assert found.doubtful == {"changing": 6}
+    assert counted(found) == [*range(3, 20), *range(27, 40)]
+    assert found.doubtful == {"changing": 7}
 
 
 def test_what_else_is_done_to_a_server_is_cut_out() -> None:
@@ -65,25 +65,17 @@ def test_what_else_is_done_to_a_server_is_cut_out() -> None:
     change = Change(letter="A", host="web1", settings=(), begun=0.5, stages=stages, ended=31.0, outcome="restored")
     state = State(t=40.0, seconds=seconds(0, 40), changes=(change,), actions=(action,))
     found = window_between(state, 1.0, 40.0, PLAN)
-    assert counted(found) == [*range(3, 10), *range(14, 30), *range(33, 40)]
-    assert found.left_out == "first 2 s, 7 s during a change or an action"
-
-
-def test_a_warm_up_is_left_out() -> None:
-    slow = (*seconds(0, 12, completed=20), *seconds(12, 62))
-    found = window_between(State(t=62.0, seconds=slow), 0.0, 62.0, PLAN)
-    assert counted(found) == list(range(12, 62))
-    assert (found.guarded, found.warmup) == (2, 10)
-    assert found.left_out == "first 2 s, 10 s of warm-up"
+    assert counted(found) == [*range(4, 10), *range(15, 30), *range(34, 40)]
+    assert found.left_out == "first 3 s, 9 s during a change or an action"
 
 
 def test_rows_of_a_session_end_where_the_next_change_is_asked_for() -> None:
     state = fold_all(small_session())
     first, second = (row_window(state, row) for row in state.segments[:2])
-    assert counted(first) == list(range(7, 14))
-    assert counted(second) == list(range(17, 25))
+    assert counted(first) == list(range(8, 14))
+    assert counted(second) == list(range(18, 25))
     assert not second.going_on
-    assert len(first.hosts["web1"]) == 8
+    assert len(first.hosts["web1"]) == 7
 
 
 def test_a_lost_host_is_told() -> None:
@@ -99,22 +91,16 @@ def test_a_lost_host_is_told() -> None:
 def test_nothing_makes_an_empty_window() -> None:
     found = window_between(State(), 0.0, 60.0, PLAN)
     assert found.seconds == ()
-    assert block_sample(found, 5).size == 0
-    assert block_sample(found, 5).overall == {}
-
-
-def test_blocks_are_as_long_as_the_window_allows() -> None:
-    lengths = [block_length(window(1, number), window(2, 600)) for number in (3, 60, 96, 120, 600)]
-    assert lengths == [5, 5, 8, 10, 10]
+    assert block_sample(found).size == 0
+    assert block_sample(found).overall == {}
 
 
 def test_blocks_add_up_to_the_window() -> None:
     found = window(3, 62)
-    sample = block_sample(found, 5)
+    sample = block_sample(found)
     assert sample.size == 12
     assert sample.seconds == 60
     assert sample.blocks["rate"].mean() * 60 == pytest.approx(sum(second.completed for second in found.seconds[:60]))
-    assert sample.spread.counts.sum() == sum(second.latency.count for second in found.seconds[:60])
     assert sample.overall["rate"] == pytest.approx(sample.blocks["rate"].mean())
     assert sample.overall["web1.cpu.per_reply"] == pytest.approx(2 * 0.4 / 1000, rel=0.05)
 
@@ -122,17 +108,16 @@ def test_blocks_add_up_to_the_window() -> None:
 def test_a_block_with_too_few_seconds_is_none() -> None:
     found = window(3, 30)
     holes = tuple(second for second in found.seconds if second.second not in (6, 7, 12))
-    sample = block_sample(msgspec.structs.replace(found, seconds=holes), 5)
+    sample = block_sample(msgspec.structs.replace(found, seconds=holes))
     assert sample.size == 5
 
 
 def test_rows_taken_whole_are_the_rows() -> None:
     state = fold_all(small_session())
-    sample = runs_sample([row_window(state, row) for row in state.segments])
-    assert sample.blocks["rate"] == pytest.approx([row.rate for row in state.segments])
-    assert sample.unit == "run"
+    values = run_values([row_window(state, row) for row in state.segments])
+    assert values["rate"] == pytest.approx([row.rate for row in state.segments])
     exact = [row.counts.latency.percentile(99) for row in state.segments]
-    assert sample.blocks["p99"] == pytest.approx(exact, rel=0.016)
+    assert values["p99"] == pytest.approx(exact, rel=0.016)
 
 
 @given(st.lists(st.integers(1_000, 10**10), min_size=20, max_size=300), st.sampled_from([50.0, 90.0, 99.0]))
@@ -144,16 +129,6 @@ def test_percentiles_of_coarse_buckets_are_near_the_exact_ones(values: list[int]
     ordered = sorted(values)
     at = max(0, int(np.ceil(len(ordered) * percent / 100 - 1e-9)) - 1)
     assert found == pytest.approx(ordered[at] / 1e9, rel=0.017)
-
-
-def test_mixtures_keep_their_percentile_in_fewer_buckets() -> None:
-    sample = block_sample(window(4), 5)
-    narrow = sample.spread.around(99.0)
-    assert len(narrow.lower) < len(sample.spread.lower)
-    weights = np.random.default_rng(1).integers(0, 4, (20, sample.size)).astype(float)
-    weights[:, 0] = 1
-    full = sample.spread.percentiles_of(weights @ sample.spread.counts, 99.0)
-    assert narrow.percentiles_of(weights @ narrow.counts, 99.0) == pytest.approx(full)
 
 
 def test_coarse_histograms_add_up() -> None:

@@ -104,7 +104,7 @@ def test_a_verdict_is_the_result(
     assert "window 1 of 4 (as it was)" in err and "window 4 of 4 (changed)" in err
     if as_data:
         verdict = json.loads(out)
-        assert (verdict["verdict"], verdict["repeats"], verdict["after"]) == ("not comparable", 2, [2, 4])
+        assert (verdict["design"], verdict["values"], verdict["after"]) == ("rounds", [2, 2], [2, 4])
     else:
-        assert out.startswith("A Level 5 → 7: not comparable: ")
+        assert out.startswith("A Level 5 → 7: ") and "2 rounds" in out
     assert (tmp_path / "conf").read_text() == BEFORE and record.exists()

@@ -71,10 +71,10 @@ def test_doubts_are_said() -> None:
 def test_verdicts_are_told_with_the_run_that_completes_them() -> None:
     state = fold_all(small_session())
     found = verdicts(state)
-    assert "  A MaxSpareServers 10 → 30: not comparable: too short to tell" in summary(result_of(2), found)
-    assert "too short" not in summary(result_of(1), found)
+    assert "  A MaxSpareServers 10 → 30: inconclusive: rate " in summary(result_of(2), found)
+    assert "inconclusive" not in summary(result_of(1), found)
     (told,) = run_json(result_of(2), verdicts=found).verdicts
-    assert (told.verdict, told.before, told.after) == ("not comparable", [1], [3])
+    assert (told.outcome, told.before, told.after) == ("inconclusive", [1], [3])
     assert run_json(result_of(1), verdicts=found).verdicts == []
 
 
@@ -86,9 +86,9 @@ def test_the_verdict_of_the_recorded_change() -> None:
     assert result is not None
     data = json.loads(as_json(run_json(result, verdicts=verdicts(state))))
     (told,) = data["verdicts"]
-    assert told["verdict"] == "better"
-    assert told["unit"] == "run"
-    assert told["effects"][0]["figure"] == "rate"
+    assert told["outcome"] == "better"
+    assert told["design"] == "runs"
+    assert told["effects"][0]["metric"] == "rate"
     assert told["effects"][0]["low"] > 2
     assert told["text"] in summary(result, verdicts(state))
     msgspec.convert(data, RunJson)

@@ -38,8 +38,8 @@ def test_the_first_runs_are_left_out_and_the_rest_is_one() -> None:
 
 def test_another_target_does_not_make_arms_incomparable() -> None:
     (verdict,) = result_of(session(STUDY, [0, 1, 2, 3], RATES)).verdicts
-    assert verdict.verdict.word == "better", verdict.verdict.reason
-    assert verdict.verdict.label == "more against few"
+    assert verdict.verdict.outcome == "better", verdict.verdict.objection
+    assert verdict.verdict.label == "more vs few"
 
 
 def test_a_session_that_was_cut_short_and_one_that_went_on() -> None:
@@ -78,9 +78,9 @@ def test_text_and_markdown() -> None:
     assert "few: 6000 of 12000 replies of another length, no failure" in text
     assert "\x1b" not in text + study_markdown(result)
     assert "| few | 4+2 | 1k | 20 | 20 | 20 | 0 | 5 |" in study_markdown(result)
-    assert "more against few: better: rate +20 %" in text
+    assert "more vs few: better: rate +20%" in text
     told, _, details = study_markdown(result).partition(DETAILS)
-    assert "- more against few: better: rate +20 %" in told and "replies of another length" not in told
+    assert "- more vs few: better: rate +20%" in told and "replies of another length" not in told
     assert "- few: 6000 of 12000 replies of another length, no failure" in details
 
 
@@ -89,7 +89,7 @@ def test_json_and_csv() -> None:
     told = json.loads(study_json(result))
     assert [cell["figures"]["rate"] for cell in told["cells"]] == [pytest.approx(1000), pytest.approx(1200)]
     assert told["cells"][0]["runs"][1]["looks"] == {"hits": ["2", "7"], "atime": ["\x1b[31m10:00", "10:05"]}
-    assert told["verdicts"][0]["verdict"]["verdict"] == "better"
+    assert told["verdicts"][0]["verdict"]["outcome"] == "better"
     few, more = csv.DictReader(study_csv(result).splitlines())
     assert (few["arm"], few["runs"], few["left_out"], few["look.hits"]) == ("few", "4", "2", "5")
     assert float(more["rate"]) == pytest.approx(1200)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import msgspec
+from cockpit.analysis.outcome import Design, Effect, Outcome, Verdict
 
-from cockpit.analysis.compare import Effect
-from cockpit.analysis.verdict import Verdict
 from cockpit.model import events as ev
 from cockpit.tui.screens.compare import CompareScreen, comparison_lines
 from cockpit.tui.verdicts import judged
@@ -61,7 +60,7 @@ async def test_the_first_row_has_nothing_beside_it() -> None:
 def test_under_another_load_the_verdict_says_so_and_what_it_would_be() -> None:
     scene = scene_of(Scenario().events())
     text = "\n".join(plain(comparison_lines(scene, scene.state.segments[-1], 114)))
-    assert text.index("not comparable: different load") < text.index("Whatever the load:") < text.index("before  row 1")
+    assert text.index("invalid: the load differs") < text.index("Whatever the load:") < text.index("before  row 1")
 
 
 def test_it_fits_narrow_and_wide() -> None:
@@ -82,10 +81,18 @@ def test_what_cannot_be_put_side_by_side_keeps_its_verdict() -> None:
 
 def test_the_columns_of_figures_are_as_wide_as_their_widest_cell() -> None:
     verdict = Verdict(
-        word="better",
+        outcome=Outcome.BETTER,
+        design=Design.ROUNDS,
         effects=(
             Effect(
-                name="rate", before=884.0, after=2750.0, change=2.1, low=1.1, high=3.9, word="better", headline=True
+                name="rate",
+                outcome=Outcome.BETTER,
+                headline=True,
+                before=884.0,
+                after=2750.0,
+                change=2.1,
+                low=1.1,
+                high=3.9,
             ),
             Effect(
                 name="web1.processes.births_per_s",
@@ -95,7 +102,7 @@ def test_the_columns_of_figures_are_as_wide_as_their_widest_cell() -> None:
                 low=-11.4,
                 high=-4.39,
                 relative=False,
-                word="better",
+                outcome=Outcome.BETTER,
             ),
         ),
     )

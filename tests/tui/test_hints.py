@@ -30,7 +30,7 @@ def until_second(t: float) -> list[ev.AnyEvent]:
         (58.0, ""),
         (60.0, "change A (asked for): its row begins once it is in force"),
         (61.0, "change A (reloaded): its row begins once it is in force"),
-        (200.0, "change A is judged: c shows how surely, and every figure"),
+        (200.0, "change A is better; c: all metrics with their intervals"),
     ],
 )
 def test_a_change_is_followed_until_it_is_judged(t: float, words: str) -> None:
@@ -41,7 +41,7 @@ def test_while_its_row_grows_it_says_how_much_longer() -> None:
     words = of_change(scene_of(until_second(66.0)))
     assert words.startswith("change A: ")
     assert len(words) <= 56, "on 80 columns it stands whole"
-    assert words.endswith(" s more of load to judge it; c: all figures")
+    assert words.endswith(" s of load; c: all metrics")
 
 
 def test_a_change_is_hinted_at_when_there_is_enough_to_compare_it_with() -> None:
@@ -61,14 +61,14 @@ async def test_it_goes_before_other_hints_and_is_not_said_below_another_screen(t
     async with app.run_test(size=(120, 40)) as pilot:
         await settled(pilot, source, len(until_second(66.0)))
         line = main(app).query_one(HintLine)
-        assert "more of load to judge it" in text_of(line)
+        assert "verdict in about" in text_of(line)
         await press(pilot, "t")
         await until(pilot, lambda: isinstance(pilot.app.screen, TuningScreen))
         assert not text_of(line).strip(), "its keys do nothing here"
         assert line.display, "and nothing moves below the panel"
         await press(pilot, "escape")
         await until(pilot, lambda: isinstance(pilot.app.screen, MainScreen))
-        assert "more of load to judge it" in text_of(line)
+        assert "verdict in about" in text_of(line)
         await press(pilot, "c", "escape")
         await until(pilot, lambda: isinstance(pilot.app.screen, MainScreen))
         assert "change A" not in text_of(line)

@@ -64,7 +64,7 @@ async def test_the_footer_has_room_for_what_tells_the_verdict(width: int) -> Non
 
 def rows_in_sight(**view: object) -> list[str]:
     runs = [ev.RunStarted(t=float(run), run=run, plan=plan()) for run in range(1, 31)]
-    lines = plain(Runs().draw(scene_of([session_started(), *runs], **view), 78, 7))
+    lines = plain(Runs().draw(scene_of([session_started(), *runs], **view), 78, 6))
     return ["".join(line[:3].split()) for line in lines[2:4]]
 
 
@@ -84,13 +84,13 @@ def test_what_is_too_long_is_cut_at_a_whole_word() -> None:
 
 def test_a_doubt_is_said_once() -> None:
     rows = plain(Runs().draw(scene_of(Scenario().events(99)), 118, 14))[2:6]
-    assert rows[1].split()[-2:] == ["short", "gen!+"], "the verdict says another thing"
+    assert rows[1].split()[-1] == "gen!+"
     assert rows[3].split()[-3:] == ["≠", "load", "short"], "and so does this one"
     with Recording(RECORDING) as recording:
         rows = plain(Runs().draw(scene_of(tuple(recording.events())), 118, 14))[2:7]
-    assert rows[2].split()[-2:] == ["–", "short"], "its verdict would say the same"
+    assert rows[2].split()[-1] == "short"
 
 
 def test_what_differs_plainly_is_told_as_that_and_why_it_is_no_verdict() -> None:
     text = " ".join(" ".join(plain(Runs().draw(scene_of(EVENTS), 118, 14))).split())
-    assert "; the raw difference in rate is +4 %, from different loads" in text
+    assert "; the raw difference in rate is +4%, from different loads" in text

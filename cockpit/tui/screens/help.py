@@ -96,10 +96,9 @@ READING = (
     ),
     (
         "verdict",
-        "The row against the one before the change, in the same run; a new run against the baseline. ▲ better, "
-        "▼ worse: the rate, else the figure that is named. ≈ no difference that can be told. short: goes on growing, "
-        "keep the load running. ≥ ≤: at least and at most so much, because the generator was saturated. ≠ load, load±, "
-        "gen!, unsteady, n/c: not comparable; c says why.",
+        "The row vs the one before the change, in the same run; a new run vs the baseline. ▲ better, ▼ worse: the rate, "
+        "else the metric that is named. ≈ equivalent. ? inconclusive; wait: keep the load running. ≥ ≤: at least and at "
+        "most, because the generator was saturated. ≠ load, altered, gen-sat, lost, errors: invalid; c says why.",
     ),
     ("born/s", "Processes born a second while the row was counted, all hosts together."),
     ("cpu %  tps …", "Averages of the servers over the row, of several hosts as web1/app1. w tells all of them."),

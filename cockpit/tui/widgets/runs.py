@@ -9,10 +9,9 @@ from typing import NamedTuple
 from msgspec.structs import replace
 from rich.cells import cell_len
 
-from cockpit.analysis.compare import NOT
 from cockpit.analysis.connections import connection_words
 from cockpit.analysis.doubt import row_doubts
-from cockpit.analysis.verdict import Verdict
+from cockpit.analysis.outcome import Cause, Outcome, Verdict
 from cockpit.analysis.words import Role, brief, verdict_line
 from cockpit.model.figures import host_figures
 from cockpit.model.host_state import HostState
@@ -124,19 +123,20 @@ def _judged(row: Segment, scene: Scene) -> str:
     repeated = scene.verdicts.repeated(scene.state, row.run)
     if repeated is not None:
         before, after = (" ".join(map(str, numbers)) for numbers in (repeated.before, repeated.after))
-        return f"A-B-A-B, rows {after} against {before}: {verdict_line(replace(repeated, label=''))}"
+        return f"rounds, rows {after} vs {before}: {verdict_line(replace(repeated, label=''))}"
     verdict, base = scene.verdict(row), scene.before(row)
     if verdict is None or base is None:
         return ""
-    return f"against row {base.number}: {verdict_line(replace(verdict, label=''))}{_plainly(verdict, row, base)}"
+    return f"vs row {base.number}: {verdict_line(replace(verdict, label=''))}{_plainly(verdict, row, base)}"
 
 
 def _plainly(verdict: Verdict, row: Segment, base: Segment) -> str:
     """The two rates beside each other where no more can be said."""
-    if verdict.word != NOT or base.rate <= 0 or row.seconds <= 0:
+    if verdict.outcome is not Outcome.INVALID or base.rate <= 0 or row.seconds <= 0:
         return ""
-    why = "from different loads" if verdict.reason.startswith("different load") else "not tested"
-    return f"; the raw difference in rate is {100 * (row.rate / base.rate - 1):+.0f} %, {why}"
+    differs = verdict.objection is not None and verdict.objection.cause is Cause.LOAD_DIFFERS
+    why = "from different loads" if differs else "not tested"
+    return f"; the raw difference in rate is {100 * (row.rate / base.rate - 1):+.0f}%, {why}"
 
 
 def ends_with(text: str, end: str, width: int) -> str:

@@ -1,0 +1,136 @@
+"""The effect on each metric: which are compared, at which level, and what an interval means."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from cockpit.analysis.intervals import ALPHA, Interval
+from cockpit.analysis.outcome import DIFFERENT, Effect, Outcome
+from cockpit.analysis.student import Floats
+
+# The largest change of a metric that counts as equivalent: shares, for errors points.
+MARGINS = {"p99": 0.1, "errors": 0.001, "memory.used": 0.05, "processes.births_per_s": 0.2}
+MARGIN = 0.03
+# A smaller change (share) is never called better or worse, however surely it is there: machines drift by as much.
+LEAST = 0.01
+# The headline has half of the risk, the other metrics share the rest.
+_HEADLINE = 0.5
+# Metrics whose outcome becomes the verdict's when the headline shows no difference.
+_LENDING = ("p50", "p99", "cpu.busy", "cpu.per_reply")
+
+
+class Measured(NamedTuple):
+    """A metric's interval on the scale it was compared on (`logarithmic`, or as it is), both sides' values over all,
+    and the smallest effect that would be found, on that scale (None: unknown)."""
+
+    interval: Interval
+    logarithmic: bool
+    before: float
+    after: float
+    detectable: float | None = None
+
+
+# Measures a metric by name at a risk; None: too few values.
+Measure = Callable[[str, float], Measured | None]
+
+
+def metric_of(name: str) -> str:
+    """Return the metric's name without its host: `cpu.busy` of `web1.cpu.busy`."""
+    return name.partition(".")[2] or name
+
+
+def metrics(sides: Sequence[Sequence[Mapping[str, Floats]]], open_load: bool) -> list[str]:
+    """Return the names of metrics that every sample of both sides has, in order: the headline first.
+
+    A host's CPU at a rate that the plan fixes, else its CPU per request.
+    """
+    samples = [sample for side in sides for sample in side]
+    known = set.intersection(*(set(sample) for sample in samples)) if samples else set()
+    hosts = sorted({name.partition(".")[0] for name in known if "." in name})
+    cost = "cpu.busy" if open_load else "cpu.per_reply"
+    first = ["p99", "rate"] if open_load else ["rate", "p99"]
+    wanted = [*first, "p50", "errors"]
+    wanted += [f"{host}.{metric}" for host in hosts for metric in (cost, "processes.births_per_s", "memory.used")]
+    return [wanted[0], *(name for name in wanted[1:] if name in known and not _nothing(samples, name))]
+
+
+def effects(names: Sequence[str], measure: Measure, comparisons: int = 1) -> tuple[Effect, ...]:
+    """Return the effect on each metric; all intervals together hold with 95%, over `comparisons` such tables."""
+    found = []
+    for name in names:
+        share = _HEADLINE if name == names[0] else (1 - _HEADLINE) / (len(names) - 1)
+        alpha = ALPHA / comparisons * (share if len(names) > 1 else 1.0)
+        found.append(_effect(name, name == names[0], measure(name, alpha), 1 - alpha))
+    return tuple(found)
+
+
+def overall(found: Sequence[Effect]) -> Outcome:
+    """Return the verdict's outcome: the headline's, unless more requests fail, or the headline shows no difference and
+    the other metrics that differ agree."""
+    errors = next((one for one in found if one.name == "errors"), None)
+    if errors is not None and errors.outcome is Outcome.WORSE:
+        return Outcome.WORSE
+    headline = found[0].outcome
+    if headline in DIFFERENT or headline is Outcome.INVALID:
+        return headline
+    lent = {one.outcome for one in found if one.outcome in DIFFERENT and metric_of(one.name) in _LENDING}
+    return lent.pop() if len(lent) == 1 else headline
+
+
+def conclude(name: str, interval: Interval, relative: bool) -> Outcome:
+    """Return what an interval (shares when `relative`) says of a metric."""
+    margin = margin_of(name)
+    if (interval.low > 0 or interval.high < 0) and (not relative or abs(interval.estimate) >= LEAST):
+        return Outcome.BETTER if (interval.estimate > 0) == (name == "rate") else Outcome.WORSE
+    if (relative or name == "errors") and -margin < interval.low and interval.high < margin:
+        return Outcome.EQUIVALENT
+    return Outcome.INCONCLUSIVE
+
+
+def margin_of(name: str) -> float:
+    """Return the largest change of a metric that counts as equivalent."""
+    return MARGINS.get(metric_of(name), MARGIN)
+
+
+def log_values(samples: Collection[Floats]) -> bool:
+    """Return whether the values can be compared as logarithms: all are above 0."""
+    return all(bool((one > 0).all()) for one in samples)
+
+
+def _nothing(samples: Sequence[Mapping[str, Floats]], name: str) -> bool:
+    """Whether a metric was not read on some side, or was 0 all the time."""
+    values = [sample[name] for sample in samples]
+    return any(np.isnan(one).all() for one in values) or not any(np.nan_to_num(one).any() for one in values)
+
+
+def _effect(name: str, headline: bool, measured: Measured | None, level: float) -> Effect:
+    if measured is None:
+        return Effect(name=name, outcome=Outcome.INCONCLUSIVE, headline=headline, level=level, margin=margin_of(name))
+    shown = _shares(measured.interval) if measured.logarithmic else measured.interval
+    known = math.isfinite(shown.low) and math.isfinite(shown.high)
+    detectable = measured.detectable
+    if detectable is not None:
+        detectable = math.expm1(detectable) if measured.logarithmic else detectable
+    return Effect(
+        name=name,
+        outcome=conclude(name, shown, measured.logarithmic) if known else Outcome.INCONCLUSIVE,
+        headline=headline,
+        before=measured.before,
+        after=measured.after,
+        relative=measured.logarithmic,
+        change=shown.estimate,
+        low=shown.low if known else None,
+        high=shown.high if known else None,
+        level=level,
+        margin=margin_of(name),
+        detectable=detectable,
+    )
+
+
+def _shares(interval: Interval) -> Interval:
+    """Turn logarithms of ratios into shares."""
+    return Interval(*(math.expm1(min(value, 700.0)) for value in interval))

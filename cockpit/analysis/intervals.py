@@ -1,0 +1,145 @@
+"""Intervals of an effect from independent repetitions: few runs, rounds of a study, rounds without a planned end.
+
+Values are logarithms of a metric, so that an effect is a ratio; a metric that can be 0 is compared as it is. One value
+per run or round: seconds or blocks within a run are no repetitions of a change, because a restart moves them together.
+
+References: Smyth 2004 (a variance shared over cells), Pocock 1977 (one level at each look), Wang and Ramdas 2024
+(t-tests that hold at each look).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from cockpit.analysis.student import Floats, student_quantile
+
+ALPHA = 0.05
+POWER = 0.8
+# Rounds before the first look of a sequential study.
+FIRST_LOOK = 4
+# Width of the prior of the effect in units of its noise, squared: for effects of about half a deviation.
+_PRIOR = 0.3
+
+# The level of a t-test at each look from the 4th round to the last, so that the chance of a difference at any look is
+# ALPHA / m when there is none: rows by the number of rounds, columns by m. From 400,000 simulated studies each; the
+# tests repeat the simulation.
+_COMPARISONS = (1, 2, 3, 4, 5, 6, 7, 8, 10)
+_NOMINAL = {
+    4: (0.05, 0.025, 0.0167, 0.0125, 0.01, 0.00833, 0.00714, 0.00625, 0.005),
+    6: (0.0252, 0.0118, 0.00769, 0.00567, 0.00448, 0.0037, 0.00314, 0.00277, 0.00221),
+    8: (0.0181, 0.00835, 0.00537, 0.00394, 0.0031, 0.00252, 0.00217, 0.00187, 0.00151),
+    12: (0.0126, 0.00579, 0.00368, 0.00266, 0.00206, 0.0017, 0.00143, 0.00123, 0.00097),
+    16: (0.0101, 0.00456, 0.00289, 0.00208, 0.00164, 0.00134, 0.00114, 0.00098, 0.00076),
+    24: (0.00795, 0.00354, 0.00222, 0.0016, 0.00125, 0.00101, 0.00085, 0.00073, 0.00058),
+    32: (0.00677, 0.00301, 0.0019, 0.00135, 0.00106, 0.00086, 0.00072, 0.00063, 0.00048),
+    50: (0.00548, 0.00245, 0.00156, 0.00111, 0.00087, 0.0007, 0.00059, 0.00051, 0.00039),
+}
+
+
+class Interval(NamedTuple):
+    """An effect with its confidence interval. An end is infinite when the values are too few."""
+
+    estimate: float
+    low: float
+    high: float
+
+    @classmethod
+    def around(cls, estimate: float, half: float) -> Interval:
+        return cls(estimate, estimate - half, estimate + half)
+
+
+class Pool(NamedTuple):
+    """The variance within cells, pooled over the cells of a study: `variance` with `freedom` degrees of freedom."""
+
+    variance: float
+    freedom: int
+
+    @classmethod
+    def of(cls, cells: Iterable[Floats]) -> Pool:
+        """Pool cells, each an array of one value per run; a cell of one run adds nothing."""
+        known = [cell for cell in cells if len(cell) > 1]
+        freedom = sum(len(cell) - 1 for cell in known)
+        squares = sum(float(((cell - cell.mean()) ** 2).sum()) for cell in known)
+        return cls(squares / freedom if freedom else 0.0, freedom)
+
+
+def few_runs(before: Floats, after: Floats, others: Pool, alpha: float = ALPHA) -> Interval:
+    """Return the interval of a difference between two cells of few runs each, whose variances borrow from `others`.
+
+    The variance of a cell is the mean of its own and of the pooled one; the latter counts for two degrees of freedom
+    when it has at least 8 itself, else for one. Both cells have at least one run, and one of them or `others` has two.
+    """
+    estimate = float(after.mean() - before.mean())
+    prior = min(others.freedom, 2 if others.freedom >= 8 else 1)
+    parts, slack = [], 0.0
+    for cell in (before, after):
+        freedom = prior + len(cell) - 1
+        if not freedom:
+            return Interval(estimate, -math.inf, math.inf)
+        squares = float(((cell - cell.mean()) ** 2).sum())
+        part = (prior * others.variance + squares) / freedom / len(cell)
+        parts.append(part)
+        slack += part**2 / freedom
+    if not slack:
+        return Interval(estimate, estimate, estimate)
+    reach = student_quantile(1 - alpha / 2, round(sum(parts) ** 2 / slack, 2))
+    return Interval.around(estimate, reach * math.sqrt(sum(parts)))
+
+
+def nominal_level(rounds: int, alpha: float = ALPHA) -> float:
+    """Return the level of the t-test at each look of a study of at most `rounds` rounds (4 to 50) whose risk is `alpha`
+    over all looks (ALPHA to ALPHA / 10; below that in proportion)."""
+    budgets = sorted(_NOMINAL)
+    levels = [ALPHA / number for number in _COMPARISONS][::-1]
+    wanted = math.log(max(alpha, levels[0]))
+    by_budget = [np.interp(wanted, np.log(levels), np.log(_NOMINAL[budget][::-1])) for budget in budgets]
+    level = math.exp(np.interp(math.log(rounds), np.log(budgets), by_budget))
+    return level * min(1.0, alpha / levels[0])
+
+
+def sequential(differences: Floats, budget: int, alpha: float = ALPHA) -> Interval:
+    """Return the interval after some rounds of a study of at most `budget`, looked at after each from the 4th.
+
+    `differences` has one value per round, in order of time. The interval is the intersection of those at all looks, so
+    that a call once made is never lost. Infinite before the first look.
+    """
+    number = len(differences)
+    estimate = float(differences.mean())
+    level = nominal_level(max(budget, number, FIRST_LOOK), alpha)
+    low, high = -math.inf, math.inf
+    for rounds in range(FIRST_LOOK, number + 1):
+        seen = differences[:rounds]
+        half = student_quantile(1 - level / 2, rounds - 1) * float(seen.std(ddof=1)) / math.sqrt(rounds)
+        low, high = max(low, float(seen.mean()) - half), min(high, float(seen.mean()) + half)
+    if low > high:
+        low = high = (low + high) / 2
+    return Interval(min(max(estimate, low), high), low, high)
+
+
+def anytime(differences: Floats, alpha: float = ALPHA) -> Interval:
+    """Return an interval that holds at each look at once, however many rounds follow."""
+    number, estimate = len(differences), float(differences.mean())
+    half = anytime_reach(number, alpha) * float(differences.std(ddof=1)) if number > 1 else math.inf
+    return Interval.around(estimate, half)
+
+
+def anytime_reach(number: int, alpha: float = ALPHA) -> float:
+    """Return the half width of `anytime` in standard deviations of one round; infinite for too few rounds."""
+    ratio = _PRIOR / (number + _PRIOR)
+    bound = (1 / (alpha * math.sqrt(ratio))) ** (2 / number)
+    if number < 2 or bound * ratio >= 1:
+        return math.inf
+    return math.sqrt((number - 1) * (bound - 1) / (1 - bound * ratio) / number)
+
+
+def minimum_detectable(deviation: float, rounds: int, alpha: float = ALPHA) -> float:
+    """Return the smallest effect that a study of `rounds` rounds finds with a probability of POWER; `deviation` is that
+    of one round's difference."""
+    freedom = rounds - 1
+    level = nominal_level(rounds, alpha)
+    reach = student_quantile(1 - level / 2, freedom) + student_quantile(POWER, freedom)
+    return reach * deviation / math.sqrt(rounds)

@@ -1,0 +1,82 @@
+"""What speaks against a comparison: objections make it invalid, warnings stand beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cockpit.analysis.doubt import BOUND, STARVED
+from cockpit.analysis.outcome import Cause, Effect, Objection, Side
+from cockpit.analysis.windows import Window
+from cockpit.model.text import neutral
+
+Windows = Sequence[Window]
+# A share of failed requests from which rate and latency describe other responses than before.
+FAILING = 0.01
+
+
+def objection(before: Windows, after: Windows) -> Objection | None:
+    """Return why two sides cannot be compared at all."""
+    for windows, side in ((before, Side.BEFORE), (after, Side.AFTER)):
+        share = max(window.bound_share for window in windows)
+        if share > BOUND:
+            return Objection(cause=Cause.GENERATOR_SATURATED, side=side, share=share)
+        for row in (row for window in windows for row in window.rows):
+            if row.altered:
+                return Objection(cause=Cause.LOAD_ALTERED, side=side)
+            if row.reason == "failed":
+                return Objection(cause=Cause.RUN_FAILED, side=side, detail=row.detail)
+            if row.partial:
+                return Objection(cause=Cause.PARTIAL, side=side, detail=row.partial)
+    return None
+
+
+def saturated_side(before: Windows, after: Windows) -> Side | None:
+    """Return the one side on which the generator was saturated; None for none or both."""
+    first, second = (any(window.bound_share > BOUND for window in windows) for windows in (before, after))
+    if first == second:
+        return None
+    return Side.BEFORE if first else Side.AFTER
+
+
+def lost_hosts(before: Windows, after: Windows) -> dict[str, Objection]:
+    """Return the hosts that were not read for more than a tenth of a window."""
+    found: dict[str, Objection] = {}
+    for windows, side in ((before, Side.BEFORE), (after, Side.AFTER)):
+        for window in windows:
+            for name in window.hosts:
+                seconds = window.doubtful.get(f"lost:{name}", 0)
+                if seconds > BOUND * len(window.seconds):
+                    found.setdefault(name, Objection(cause=Cause.HOST_LOST, side=side, seconds=seconds, host=name))
+    return found
+
+
+def failing(effects: Sequence[Effect]) -> Objection | None:
+    """Return an objection when so many more requests failed on one side that rate and latency describe others."""
+    errors = next((one for one in effects if one.name == "errors"), None)
+    if errors is None or errors.before is None or errors.after is None:
+        return None
+    if max(errors.before, errors.after) <= FAILING or abs(errors.after - errors.before) <= FAILING:
+        return None
+    side = Side.AFTER if errors.after > errors.before else Side.BEFORE
+    return Objection(cause=Cause.REQUESTS_FAILED, side=side, share=max(errors.before, errors.after))
+
+
+def warnings(windows: Windows) -> tuple[str, ...]:
+    """Return what stays in the metrics and should be known."""
+    total: dict[str, int] = {}
+    for window in windows:
+        for kind, seconds in window.doubtful.items():
+            total[kind] = total.get(kind, 0) + seconds
+    found = []
+    if total.get("held back"):
+        found.append(f"arrivals were queued in {total['held back']} s")
+    found += [
+        f"{neutral(kind.partition(':')[2])} was not read for {seconds} s"
+        for kind, seconds in total.items()
+        if kind.startswith("lost:")
+    ]
+    waits = [window.cpu_wait for window in windows]
+    if max(waits) > STARVED:
+        shares = "% and ".join(f"{100 * wait:.0f}" for wait in waits)
+        found.append(f"the generator waited for a CPU {shares}% of the time: latencies include that wait")
+    return tuple(found)

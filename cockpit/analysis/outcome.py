@@ -1,0 +1,115 @@
+"""What a comparison concludes: outcomes, effects and verdicts as values. Words are made of them in `words`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+
+class Outcome(StrEnum):
+    """The five conclusions there are."""
+
+    BETTER = "better"
+    WORSE = "worse"
+    EQUIVALENT = "equivalent"
+    INCONCLUSIVE = "inconclusive"
+    INVALID = "invalid"
+
+
+DIFFERENT = (Outcome.BETTER, Outcome.WORSE)
+
+
+class Cause(StrEnum):
+    """Why a comparison is invalid."""
+
+    GENERATOR_SATURATED = "generator saturated"
+    OTHER_LOAD = "other load on the host"
+    HOST_LOST = "host lost"
+    LOAD_ALTERED = "load altered"
+    LOAD_DIFFERS = "load differs"
+    RUN_FAILED = "run failed"
+    PARTIAL = "partial metrics"
+    REQUESTS_FAILED = "requests failed"
+
+
+class Side(StrEnum):
+    BEFORE = "before"
+    AFTER = "after"
+
+
+class Design(StrEnum):
+    """How the values were obtained, and so what their interval allows for."""
+
+    SWITCH = "one switch under load"
+    ROUNDS = "rounds"
+    RUNS = "runs"
+    SINGLE_RUNS = "one run each"
+
+
+class Objection(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a comparison, or one metric of it, is invalid. `share` is a part of the time, `seconds` are lost ones; `host`
+    and `detail` name what is meant, as it came from outside."""
+
+    cause: Cause
+    side: Side | None = None
+    share: float = 0.0
+    seconds: int = 0
+    host: str = ""
+    detail: str = ""
+
+
+class Effect(msgspec.Struct, frozen=True, kw_only=True):
+    """One metric before and after. `change`, `low`, `high` are shares (0.15 is 15% more) when `relative`, else in the
+    metric's unit; `level` is the confidence of the interval, the same that the outcome rests on.
+
+    `margin` is the largest change that counts as equivalent, `detectable` the smallest that this comparison would find
+    with a probability of 80%. None: unknown.
+    """
+
+    name: str
+    outcome: Outcome
+    headline: bool = False
+    objection: Objection | None = None
+    before: float | None = None
+    after: float | None = None
+    relative: bool = True
+    change: float | None = None
+    low: float | None = None
+    high: float | None = None
+    level: float = 0.95
+    margin: float = 0.0
+    detectable: float | None = None
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """`effects` begin with the headline. `before` and `after` are the numbers of the segments compared.
+
+    `values` counts independent values per side: runs, or rounds; of a switch, blocks of `block` seconds. `left_out` are
+    the words for seconds that were not counted, per side. `growing`: the time after the change is not over; `needs` is
+    how many seconds more it takes (infinite: the time before is too short; None: unknown or none). `at_least`: the
+    generator was saturated on the faster side, which may be faster still.
+    """
+
+    outcome: Outcome
+    design: Design
+    label: str = ""
+    objection: Objection | None = None
+    before: tuple[int, ...] = ()
+    after: tuple[int, ...] = ()
+    effects: tuple[Effect, ...] = ()
+    values: tuple[int, int] = (0, 0)
+    block: int = 0
+    left_out: tuple[str, str] = ("", "")
+    warnings: tuple[str, ...] = ()
+    growing: bool = False
+    needs: float | None = None
+    at_least: bool = False
+
+    @property
+    def headline(self) -> Effect | None:
+        return self.effects[0] if self.effects else None
+
+    def effect(self, name: str) -> Effect | None:
+        """Return the effect on a metric, if it was compared."""
+        return next((one for one in self.effects if one.name == name), None)

@@ -1,0 +1,110 @@
+"""One change under running load: what can be said while the time after it grows.
+
+The seconds before and after one switch are no repetitions, and a drift looks like an effect. So an effect is called
+only when it exceeds a bound that holds at each look at once (a normal mixture), for the mean before the switch and for
+the straight line through it alike, at three looks in a row. The variance is that of long batches, not of seconds.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from cockpit.analysis.intervals import ALPHA, Interval
+from cockpit.analysis.student import Floats, student_quantile
+
+# Blocks of the longest batch (30 s), and blocks that each side needs (25 s).
+_LONGEST = 6
+LEAST = 5
+# Looks in a row, one block apart, at which an effect must exceed its bound.
+LOOKS = 3
+# Deviation of the prior of the effect (log scale): the bound is tightest for effects of about this size.
+_PRIOR = 0.05
+# Normal quantile of a power of 80%.
+_POWER = 0.84
+
+
+class Variance(NamedTuple):
+    """Long-run variance per block, with the degrees of freedom it was estimated with."""
+
+    value: float
+    freedom: int
+
+
+def effect(before: Floats, after: Floats, alpha: float = ALPHA) -> Interval:
+    """Return the effect of a switch with an interval that holds at each look: both arrays have one value per block.
+
+    The interval covers the differences to the mean before and to its straight line; an end is infinite when a side is
+    too short. It excludes 0 only when those of the last LOOKS looks did.
+    """
+    now, *earlier = (_look(before, after[: len(after) - back], alpha) for back in range(LOOKS))
+    low = now.low if all(look.low > 0 for look in earlier) else min(0.0, now.low)
+    high = now.high if all(look.high < 0 for look in earlier) else max(0.0, now.high)
+    return Interval(now.estimate, low, high)
+
+
+def _look(before: Floats, after: Floats, alpha: float) -> Interval:
+    if not len(before) or not len(after):
+        return Interval(0.0, -math.inf, math.inf)
+    difference = float(after.mean() - before.mean())
+    if min(len(before), len(after)) < LEAST:
+        return Interval(difference, -math.inf, math.inf)
+    half = bound(long_run_variance(before, after), len(before), len(after), alpha)
+    line = difference - _slope(before) * (len(before) + len(after)) / 2
+    return Interval(difference, min(difference, line) - half, max(difference, line) + half)
+
+
+def bound(variance: Variance, before: int, after: int, alpha: float = ALPHA) -> float:
+    """Return the half width for so many blocks on each side."""
+    if not variance.value:
+        return 0.0
+    error = variance.value * (1 / before + 1 / after)
+    prior = _PRIOR**2
+    mixture = math.sqrt(error * (error + prior) / prior * (2 * math.log(1 / alpha) + math.log((error + prior) / error)))
+    return mixture * student_quantile(0.975, variance.freedom) / student_quantile(0.975, 1e6)
+
+
+def detectable(before: Floats, after: Floats, alpha: float = ALPHA) -> float:
+    """Return the smallest effect that would exceed the bound with a probability of 80%, drift left aside."""
+    variance = long_run_variance(before, after)
+    error = math.sqrt(variance.value * (1 / len(before) + 1 / len(after)))
+    return bound(variance, len(before), len(after), alpha) + _POWER * error
+
+
+def long_run_variance(before: Floats, after: Floats) -> Variance:
+    """Return the largest variance that batches of one to six blocks show, scaled to one block."""
+    largest = Variance(0.0, 1)
+    for length in range(1, _LONGEST + 1):
+        means = [_batches(side, length) for side in (before, after)]
+        freedom = sum(len(one) - 1 for one in means if len(one) > 1)
+        if freedom < 3:
+            continue
+        squares = sum(float(((one - one.mean()) ** 2).sum()) for one in means if len(one) > 1)
+        if length * squares / freedom > largest.value:
+            largest = Variance(length * squares / freedom, freedom)
+    return largest
+
+
+def blocks_needed(before: Floats, after: Floats, wanted: float, alpha: float = ALPHA) -> int | None:
+    """Return how many blocks after the switch it takes for an effect of size `wanted` to exceed its bound, when the
+    noise stays as it is; None when the time before is too short for that."""
+    variance = long_run_variance(before, after)
+    for number in range(max(LEAST + LOOKS - 1, len(after)), 2001):
+        if bound(variance, len(before), number, alpha) < wanted:
+            return number
+    return None
+
+
+def _batches(values: Floats, length: int) -> Floats:
+    """Means of batches, the newest blocks first in line."""
+    number = len(values) // length
+    means: Floats = values[len(values) - number * length :].reshape(number, length).mean(axis=1)
+    return means
+
+
+def _slope(values: Floats) -> float:
+    """Slope per block of a straight line through the values, after Theil and Sen: one odd block does not tilt it."""
+    first, second = np.triu_indices(len(values), 1)
+    return float(np.median((values[second] - values[first]) / (second - first)))

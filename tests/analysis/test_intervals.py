@@ -1,0 +1,105 @@
+"""Intervals from independent repetitions: their coverage, their levels, and that they agree with scipy."""
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from cockpit.analysis.intervals import (
+    ALPHA,
+    Pool,
+    anytime,
+    anytime_reach,
+    few_runs,
+    minimum_detectable,
+    nominal_level,
+    sequential,
+)
+from cockpit.analysis.student import student_cdf, student_quantile
+
+
+@pytest.mark.parametrize("freedom", [1, 2, 3.7, 9, 40, 1e6])
+@pytest.mark.parametrize("probability", [0.6, 0.975, 0.9995])
+def test_students_t_agrees_with_scipy(freedom: float, probability: float) -> None:
+    t = student_quantile(probability, freedom)
+    assert t == pytest.approx(stats.t.ppf(probability, freedom), rel=1e-3)
+    assert student_cdf(t, freedom) == pytest.approx(probability, abs=1e-6)
+
+
+def test_without_other_cells_few_runs_are_welchs_test() -> None:
+    before, after = np.log([100.0, 104, 99, 108]), np.log([120.0, 131, 125])
+    found = few_runs(before, after, Pool.of(()))
+    oracle = stats.ttest_ind(after, before, equal_var=False).confidence_interval(1 - ALPHA)
+    assert (found.low, found.high) == pytest.approx((oracle.low, oracle.high), rel=1e-2)
+
+
+def test_one_run_on_a_side_borrows_the_spread_of_other_cells() -> None:
+    one, other = np.log([100.0]), np.log([200.0])
+    assert math.isinf(few_runs(one, other, Pool.of(())).high)
+    pool = Pool.of([np.log([100.0, 103]), np.log([50.0, 49])] * 5)
+    assert few_runs(one, other, pool).low > 0
+    assert Pool.of([np.log([100.0])]) == Pool(0.0, 0)
+
+
+@pytest.mark.parametrize("cells", [10, 24])
+def test_two_runs_against_two_cover_and_find_a_tenfold_difference(cells: int) -> None:
+    random = np.random.default_rng(3)
+    covered, found, widths = 0, 0, []
+    repetitions = 1000
+    for _ in range(repetitions):
+        others = random.normal(0, 0.1, (cells, 2))
+        before, after = random.normal(0, 0.1, (2, 2))
+        interval = few_runs(before, after + math.log(10), Pool.of(others))
+        covered += interval.low <= math.log(10) <= interval.high
+        found += interval.low > 0
+        widths.append(interval.high - interval.low)
+    assert 0.93 <= covered / repetitions <= 0.99
+    assert found / repetitions >= 0.98
+    assert math.exp(float(np.median(widths)) / 2) <= 1.5
+
+
+@pytest.mark.parametrize(("budget", "comparisons"), [(8, 1), (16, 1), (16, 4), (20, 1), (50, 8)])
+def test_a_sequential_study_is_wrong_in_one_of_twenty(budget: int, comparisons: int) -> None:
+    random = np.random.default_rng(4)
+    repetitions = 3000
+    level = nominal_level(budget, ALPHA / comparisons)
+    values = random.standard_normal((repetitions, budget))
+    wrong = np.zeros(repetitions, dtype=bool)
+    for rounds in range(4, budget + 1):
+        seen = values[:, :rounds]
+        t = np.abs(seen.mean(axis=1)) / (seen.std(axis=1, ddof=1) / math.sqrt(rounds))
+        wrong |= t > student_quantile(1 - level / 2, rounds - 1)
+    assert wrong.mean() <= 1.4 * ALPHA / comparisons
+    assert wrong.mean() >= 0.5 * ALPHA / comparisons
+
+
+def test_a_sequential_interval_only_shrinks_and_a_call_is_never_lost() -> None:
+    random = np.random.default_rng(5)
+    for _ in range(50):
+        values = random.normal(0.05, 0.03, 16)
+        intervals = [sequential(values[:rounds], 16) for rounds in range(4, 17)]
+        assert all(two.low >= one.low and two.high <= one.high for one, two in pairwise(intervals))
+        assert all(one.low <= one.estimate <= one.high for one in intervals)
+    assert math.isinf(sequential(values[:3], 16).high)
+
+
+def test_the_minimum_detectable_effect_is_found_four_times_out_of_five() -> None:
+    random = np.random.default_rng(6)
+    for rounds in (8, 16):
+        effect = minimum_detectable(0.03, rounds)
+        found = sum(sequential(random.normal(effect, 0.03, rounds), rounds).low > 0 for _ in range(250)) / 250
+        assert 0.75 <= found <= 0.92
+
+
+def test_an_interval_without_a_planned_end_holds_at_each_look() -> None:
+    random = np.random.default_rng(7)
+    values = random.standard_normal((1500, 60))
+    wrong = np.zeros(len(values), dtype=bool)
+    for rounds in range(2, 61):
+        seen = values[:, :rounds]
+        wrong |= np.abs(seen.mean(axis=1)) > anytime_reach(rounds) * seen.std(axis=1, ddof=1)
+    assert wrong.mean() <= 0.05
+    assert math.isinf(anytime_reach(1))
+    assert anytime(values[0]).high - anytime(values[0]).low < anytime(values[0][:20]).high - anytime(values[0][:20]).low

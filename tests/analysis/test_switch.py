@@ -1,0 +1,56 @@
+"""One switch under load: when it is called, and what keeps it from being called."""
+
+import math
+
+import numpy as np
+import pytest
+
+from cockpit.analysis import switch
+from tests.statistics.noise import NOISES
+from tests.statistics.simulate import called
+
+
+def blocks(number: int, seed: int = 1, level: float = 0.0) -> switch.Floats:
+    return np.random.default_rng(seed).normal(level, 0.015, number)
+
+
+def test_too_short_a_side_has_no_interval() -> None:
+    assert math.isinf(switch.effect(blocks(4), blocks(40, 2)).high)
+    assert math.isinf(switch.effect(blocks(40), blocks(4, 2)).high)
+    assert math.isfinite(switch.effect(blocks(5), blocks(5, 2)).high)
+
+
+def test_an_effect_is_called_at_the_third_look_that_shows_it() -> None:
+    before, after = blocks(12), blocks(20, 2, 0.3)
+    calls = [switch.effect(before, after[:number]).low > 0 for number in range(5, 20)]
+    assert calls == [False, False, *[True] * 13]
+
+
+def test_the_trend_before_keeps_an_effect_from_being_called() -> None:
+    rising = np.linspace(0, 0.1, 12) + blocks(12)
+    after = np.linspace(0.1, 0.25, 18) + blocks(18, 2)
+    assert after.mean() - rising.mean() > 0.1
+    assert switch.effect(rising, after).low <= 0
+
+
+def test_blocks_needed_shrink_with_the_effect_and_may_be_out_of_reach() -> None:
+    before, after = blocks(12), blocks(8, 2)
+    few, many = (switch.blocks_needed(before, after, wanted) for wanted in (0.3, 0.02))
+    assert few is not None and (many is None or few < many)
+    assert switch.blocks_needed(before, after, 0.001) is None
+
+
+def test_watched_for_three_minutes_nothing_is_called() -> None:
+    """A reduced form of `make statistics`, with a fixed seed."""
+    wrong = {
+        name: np.isfinite(called(noise, repetitions=15, before=60, after=180, effect=0.0, seed=8)).mean()
+        for name, noise in NOISES.items()
+    }
+    assert np.mean(list(wrong.values())) <= 0.05, wrong
+    assert max(wrong.values()) <= 0.2, wrong
+
+
+@pytest.mark.parametrize("name", ["white", "AR(1) 0.6", "1/f", "heavy tails"])
+def test_ten_percent_are_found_within_three_minutes(name: str) -> None:
+    found = called(NOISES[name], repetitions=15, before=60, after=180, effect=math.log(1.1), seed=9)
+    assert np.isfinite(found).mean() >= 0.8

@@ -1,0 +1,51 @@
+"""Experiments on simulated noise: one switch watched as it grows, and rounds of a study."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from cockpit.analysis import switch
+from cockpit.analysis.blocks import BLOCK
+from cockpit.analysis.intervals import Interval, sequential
+from tests.statistics.noise import Floats, Noise
+
+# Seconds of a round's window, and what is lost for its set-up and warm-up.
+WINDOW, LOST = 10, 8
+
+
+def called(noise: Noise, repetitions: int, before: int, after: int, effect: float, seed: int) -> Floats:
+    """Return after how many seconds each repetition called a difference; infinite for never.
+
+    The verdict is looked at every BLOCK seconds; `before` and `after` are seconds, `effect` is a logarithm.
+    """
+    values = noise(np.random.default_rng(seed), (repetitions, before + after))
+    rows = values.reshape(repetitions, -1, BLOCK).mean(axis=2)
+    return np.array([_first_call(row[: before // BLOCK], row[before // BLOCK :] + effect) for row in rows])
+
+
+def _first_call(before: Floats, after: Floats) -> float:
+    for number in range(switch.LEAST + switch.LOOKS - 1, len(after) + 1):
+        interval = switch.effect(before, after[:number])
+        if interval.low > 0 or interval.high < 0:
+            return float(number * BLOCK)
+    return math.inf
+
+
+def studied(
+    noise: Noise, repetitions: int, rounds: int, effect: float, restart: float, seed: int
+) -> list[list[Interval]]:
+    """Return the intervals after each round from the 4th, per repetition.
+
+    A round is both settings in random order, each set up by itself: its restart shifts its level by a deviation of
+    `restart`. Noise runs on through set-ups.
+    """
+    random = np.random.default_rng(seed)
+    each = LOST + WINDOW
+    values = noise(random, (repetitions, 2 * rounds * each)).reshape(repetitions, 2 * rounds, each)[:, :, LOST:]
+    levels = values.mean(axis=2) + random.normal(0, restart, (repetitions, 2 * rounds))
+    first = random.integers(0, 2, (repetitions, rounds))
+    pairs = levels.reshape(repetitions, rounds, 2)
+    differences = np.where(first == 0, pairs[:, :, 1] - pairs[:, :, 0], pairs[:, :, 0] - pairs[:, :, 1]) + effect
+    return [[sequential(row[:number], rounds) for number in range(4, rounds + 1)] for row in differences]
