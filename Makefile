@@ -8,7 +8,7 @@ export LAB ?= 1
 # Modules are compiled once, as where cockpit is installed, and not by every process that a test or a bench starts.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test test-busy check lab lab-down studies bench screenshots clean
+.PHONY: help setup demo test test-busy check lab lab-down studies bench statistics screenshots clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ studies: setup ## run all shipped studies in their short form on the lab; their 
 
 bench: setup ## generator cost beside wrk, ab and hey; screen cost
 	@$(BIN)/python -m tests.bench
+
+statistics: setup ## simulate verdicts on known noise: how often they are wrong, what they find
+	@$(BIN)/python -m tests.statistics
 
 screenshots: setup ## write screenshots/ from a recording
 	@$(BIN)/python -m tests.screenshots

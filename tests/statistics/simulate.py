@@ -13,6 +13,7 @@ from tests.statistics.noise import Floats, Noise
 
 # Seconds of a round's window, and what is lost for its set-up and warm-up.
 WINDOW, LOST = 10, 8
+EACH = WINDOW + LOST
 
 
 def called(noise: Noise, repetitions: int, before: int, after: int, effect: float, seed: int) -> Floats:
@@ -42,8 +43,7 @@ def studied(
     `restart`. Noise runs on through set-ups.
     """
     random = np.random.default_rng(seed)
-    each = LOST + WINDOW
-    values = noise(random, (repetitions, 2 * rounds * each)).reshape(repetitions, 2 * rounds, each)[:, :, LOST:]
+    values = noise(random, (repetitions, 2 * rounds * EACH)).reshape(repetitions, 2 * rounds, EACH)[:, :, LOST:]
     levels = values.mean(axis=2) + random.normal(0, restart, (repetitions, 2 * rounds))
     first = random.integers(0, 2, (repetitions, rounds))
     pairs = levels.reshape(repetitions, rounds, 2)

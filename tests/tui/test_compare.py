@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import msgspec
-from cockpit.analysis.outcome import Design, Effect, Outcome, Verdict
 
+from cockpit.analysis.outcome import Design, Effect, Outcome, Verdict
 from cockpit.model import events as ev
 from cockpit.tui.screens.compare import CompareScreen, comparison_lines
 from cockpit.tui.verdicts import judged

@@ -96,9 +96,10 @@ READING = (
     ),
     (
         "verdict",
-        "The row vs the one before the change, in the same run; a new run vs the baseline. ▲ better, ▼ worse: the rate, "
-        "else the metric that is named. ≈ equivalent. ? inconclusive; wait: keep the load running. ≥ ≤: at least and at "
-        "most, because the generator was saturated. ≠ load, altered, gen-sat, lost, errors: invalid; c says why.",
+        "The row vs the one before the change, in the same run; a new run vs the baseline. ▲ better, ▼ worse: the "
+        "rate, else the metric that is named. ≈ equivalent. ? inconclusive; wait: keep the load running. ≥ ≤: at "
+        "least and at most, because the generator was saturated. ≠ load, altered, gen-sat, lost, errors: invalid; c "
+        "says why.",
     ),
     ("born/s", "Processes born a second while the row was counted, all hosts together."),
     ("cpu %  tps …", "Averages of the servers over the row, of several hosts as web1/app1. w tells all of them."),

@@ -1,0 +1,90 @@
+"""Print how often verdicts are wrong, what they find and what their intervals cover: `make statistics`."""
+
+from __future__ import annotations
+
+import math
+import sys
+
+import numpy as np
+
+from cockpit.analysis.intervals import Interval, Pool, few_runs, minimum_detectable, sequential
+from tests.statistics.noise import NOISES
+from tests.statistics.simulate import EACH, called, studied
+
+MARGIN = 0.03
+FIVE, TEN = 300 // (2 * EACH), 600 // (2 * EACH)
+
+
+def main(repetitions: int) -> None:
+    print(f"{repetitions} repetitions each; all values in percent\n")
+    switches(repetitions)
+    rounds(repetitions)
+    planned(repetitions)
+    few(repetitions)
+
+
+def switches(repetitions: int) -> None:
+    print("one switch under load, 60 s before, looked at every 5 s; wrong: within 300 s, found: +10% within 180 s")
+    print(f"{'noise':18} {'wrong':>7} {'found':>7}")
+    for name, noise in NOISES.items():
+        wrong = called(noise, repetitions, 60, 300, 0.0, seed=1)
+        found = called(noise, repetitions, 60, 180, math.log(1.1), seed=2)
+        print(f"{name:18} {_percent(np.isfinite(wrong)):>7} {_percent(np.isfinite(found)):>7}", flush=True)
+
+
+def rounds(repetitions: int) -> None:
+    print(
+        f"\nrounds of {2 * EACH} s, both settings set up in each, looked at after each; restart: deviation of set-ups"
+    )
+    print(f"{'noise':18} {'restart':>7} {'wrong':>7} {'covered':>8} {'equivalent':>11}")
+    for name, noise in NOISES.items():
+        for restart in (0.0, 0.01, 0.03):
+            found = studied(noise, repetitions, TEN, 0.0, restart, seed=3)
+            wrong = [any(one.low > 0 or one.high < 0 for one in looks) for looks in found]
+            covered = [looks[-1].low <= 0 <= looks[-1].high for looks in found]
+            alike = [any(one.low > -MARGIN and one.high < MARGIN for one in looks) for looks in found]
+            cells = (_percent(wrong), _percent(covered), _percent(alike))
+            print(f"{name:18} {restart:>7} {cells[0]:>7} {cells[1]:>8} {cells[2]:>11}", flush=True)
+
+
+def planned(repetitions: int) -> None:
+    print("\nrounds whose differences have a deviation of 3%: share found")
+    random = np.random.default_rng(4)
+    for effect, budget in ((0.05, FIVE), (0.05, TEN), (0.03, TEN)):
+        found = [_better(random.normal(math.log1p(effect), 0.03, budget)) for _ in range(repetitions)]
+        print(f"+{100 * effect:.0f}% in {budget} rounds, {budget * 2 * EACH} s: {_percent(found)}")
+    for budget in (FIVE, TEN):
+        effect = minimum_detectable(0.03, budget)
+        found = [_better(random.normal(effect, 0.03, budget)) for _ in range(repetitions)]
+        print(f"the minimum detectable effect of {budget} rounds, {100 * math.expm1(effect):.1f}%: {_percent(found)}")
+
+
+def few(repetitions: int) -> None:
+    print("\ntwo runs vs two, a tenfold difference, deviation between runs 10%")
+    random = np.random.default_rng(5)
+    for cells in (4, 10, 24):
+        found = [_tenfold(random, cells) for _ in range(repetitions)]
+        covered = [one.low <= math.log(10) <= one.high for one in found]
+        width = math.exp(float(np.median([(one.high - one.low) / 2 for one in found])))
+        print(
+            f"{cells} other cells: found {_percent([one.low > 0 for one in found])}, "
+            f"covered {_percent(covered)}, x/÷{width:.2f}"
+        )
+
+
+def _better(differences: np.ndarray[tuple[int], np.dtype[np.float64]]) -> bool:
+    return sequential(differences, len(differences)).low > 0
+
+
+def _tenfold(random: np.random.Generator, cells: int) -> Interval:
+    others = random.normal(0, 0.1, (cells, 2))
+    before, after = random.normal(0, 0.1, (2, 2))
+    return few_runs(before, after + math.log(10), Pool.of(others))
+
+
+def _percent(share: object) -> str:
+    return f"{100 * float(np.mean(share)):.1f}"  # type: ignore[arg-type]
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 2000)
