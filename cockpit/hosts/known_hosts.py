@@ -9,54 +9,86 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
-from asyncssh import SSHKey, SSHKnownHosts
+from asyncssh import KeyImportError, SSHKey, SSHKnownHosts, import_public_key
 
 from cockpit.hosts.asking import OfferedKey
-from cockpit.model.errors import HostError
+from cockpit.model.errors import HostError, UsageError
 
 Keys = list[SSHKey]
+Marker = Literal["", "cert-authority", "revoked"]
+# The first bytes of a binary key revocation list, as `ssh-keygen -k` writes it.
+_KRL = b"SSHKRL\n\0"
 
 
 @dataclass(frozen=True)
 class KnownKey:
-    """A key that known_hosts has for a host, and the file and line (from 1) that it stands in."""
+    """A key that known_hosts has for a host, and the file and line (from 1) of its entry."""
 
     file: Path
     line: int
     key: SSHKey
+    marker: Marker
 
 
 class KnownHosts:
-    """The entries for one host in its known_hosts files. Files that are not there hold none."""
+    """The entries for one host in its known_hosts files. Files that are not there hold none.
 
-    def __init__(self, files: Sequence[Path], host: str, port: int) -> None:
+    They are looked up as ssh(1) does: under `[host]:port` for a port other than 22, and only if that has no key, under
+    the plain name; a HostKeyAlias (`is_alias`) never takes a port. A key that any of these names revokes is refused, as
+    are the keys of the RevokedHostKeys file (`revoked`).
+    """
+
+    def __init__(
+        self, files: Sequence[Path], host: str, port: int, *, is_alias: bool = False, revoked: Sequence[SSHKey] = ()
+    ) -> None:
         self.files = tuple(files)
-        self.lookup = host if port == 22 else f"[{host}]:{port}"
-        self.trusted: Keys = []
-        self.authorities: Keys = []
-        self.revoked: Keys = []
-        self.expected: list[KnownKey] = []
-        for file in files:
-            self._read(file, host, port)
+        self.lookup = host if port == 22 or is_alias else f"[{host}]:{port}"
+        names = dict.fromkeys((self.lookup, host))
+        matches = [(name, entry) for name in names for entry in _entries(files, name)]
+        self.revoked: Keys = [*revoked, *(entry.key for _, entry in matches if entry.marker == "revoked")]
+        self.trusted = self._first(matches, "")
+        self.authorities = self._first(matches, "cert-authority")
+        # An entry without the port may be of another server with the same name: its key need not be shown here.
+        self.expected = [entry for name, entry in matches if name == self.lookup and entry.marker == ""]
 
     def entries(self, _host: str, _address: str, _port: int | None) -> tuple[Keys, Keys, Keys]:
-        """What asyncssh asks for: keys to trust, authorities to trust, keys revoked. By name alone, as OpenSSH does."""
+        """Keys to trust, authorities to trust, revoked keys, as asyncssh asks for them. By name alone, as ssh(1)."""
         return self.trusted, self.authorities, self.revoked
 
-    def _read(self, file: Path, host: str, port: int) -> None:
-        for number, known in _lines(file):
-            # These are what the key must be: an entry without the port may be another server of the same name.
-            self.expected += [KnownKey(file, number, key) for key in self._take(known, self.lookup)]
-            if port != 22:
-                self._take(known, host)
+    def _first(self, matches: Sequence[tuple[str, KnownKey]], marker: str) -> Keys:
+        """The keys with this marker under the name that has some."""
+        found = [(name, entry.key) for name, entry in matches if entry.marker == marker]
+        return [key for name, key in found if name == found[0][0]]
 
-    def _take(self, known: SSHKnownHosts, name: str) -> Sequence[SSHKey]:
-        keys, authorities, revoked, *_ = known.match(name, "", None)
-        self.trusted += keys
-        self.authorities += authorities
-        self.revoked += revoked
-        return keys
+
+def _entries(files: Sequence[Path], name: str) -> Iterator[KnownKey]:
+    for file in files:
+        for number, known in _lines(file):
+            trusted, authorities, revoked, *_ = known.match(name, "", None)
+            kinds: dict[Marker, Sequence[SSHKey]] = {"": trusted, "cert-authority": authorities, "revoked": revoked}
+            for marker, keys in kinds.items():
+                yield from (KnownKey(file, number, key, marker) for key in keys)
+
+
+def read_revoked(host: str, file: Path) -> Keys:
+    """The public keys of a RevokedHostKeys file, one per line. Raises UsageError if it cannot be read as such."""
+    subject = f"{host}: RevokedHostKeys {file}"
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{subject}: {error.strerror}; ssh refuses every host key then") from None
+    if data.startswith(_KRL):
+        raise UsageError(f"{subject}: cockpit reads no binary KRL; list the public keys, one per line")
+    keys: Keys = []
+    for number, line in enumerate(data.splitlines(), 1):
+        if line.strip() and not line.lstrip().startswith(b"#"):
+            try:
+                keys.append(import_public_key(line))
+            except KeyImportError:
+                raise UsageError(f"{subject}: line {number} is not a public key") from None
+    return keys
 
 
 def _lines(file: Path) -> Iterator[tuple[int, SSHKnownHosts]]:

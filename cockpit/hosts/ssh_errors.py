@@ -167,6 +167,8 @@ def _key_error(
             f"{name}: the key of {settings.where} has CHANGED: it shows {_named(shown)}, known is {wanted}; somebody"
             f" may be in between. Refused. If you know why it changed, forget the old key: {remedy}"
         )
+    if settings.options.value("knownhostscommand"):
+        looked += " (KnownHostsCommand is not run by cockpit)"
     return HostKeyUnknown(
         f"{name}: the key of {settings.where}, {_named(shown)}, is not in {looked}; compare the fingerprint with the"
         f" server's and accept it with: {_accept(settings)}"

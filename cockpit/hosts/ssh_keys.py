@@ -36,8 +36,6 @@ class LockedKey(asyncssh.SSHKeyPair):
     Once it is unlocked in the keyring it signs.
     """
 
-    _key_type = "local"
-
     def __init__(self, path: Path, public: asyncssh.SSHKey, keyring: Keyring) -> None:
         algorithms = public.sig_algorithms
         super().__init__(
@@ -46,6 +44,9 @@ class LockedKey(asyncssh.SSHKeyPair):
         self.path = path
         self.wanted = False
         self._keyring = keyring
+
+    def get_key_type(self) -> str:
+        return "local"
 
     async def sign_async(self, data: bytes) -> bytes:
         """Raises ValueError while it is locked; the next key or method is tried then."""

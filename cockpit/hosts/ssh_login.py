@@ -11,13 +11,14 @@ import socket
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 import asyncssh
 
 from cockpit.hosts.asking import Asker
 from cockpit.hosts.keyring import Keyring
-from cockpit.hosts.known_hosts import KnownHosts, accept, offered
+from cockpit.hosts.known_hosts import KnownHosts, accept, offered, read_revoked
 from cockpit.hosts.shell import SILENCE
 from cockpit.hosts.ssh_errors import Attempt, Witness, explain, was_denied
 from cockpit.hosts.ssh_keys import Keys, sort_keys, unlock
@@ -68,7 +69,7 @@ class Login:
         """The connection. Raises what `explain` makes of what stands in the way."""
         while True:
             settings = self._settings
-            known = await asyncio.to_thread(KnownHosts, settings.known_hosts, settings.known_as, settings.port)
+            known = await asyncio.to_thread(_known_hosts, self._name, settings)
             keys = await asyncio.to_thread(sort_keys, settings.identities, self._keyring)
             password, self._password = self._password, None
             witness = Witness(CONNECT_TIMEOUT, password, self._ask_live if self._asker else None)
@@ -81,12 +82,19 @@ class Login:
 
     async def _try(self, known: KnownHosts, keys: Keys, witness: Witness) -> asyncssh.SSHClientConnection:
         witness.seconds = await self._dialling()
-        async with asyncio.timeout(witness.seconds) as witness.limit:
-            return await asyncssh.connect(**_options(self._settings, known, keys, witness, self._tunnel))
+        with NamedTemporaryFile("w", encoding="utf-8", prefix="cockpit-ssh-") as config:
+            config.write(self._settings.options.text)
+            config.flush()
+            options = _options(self._settings, known, keys, witness, self._tunnel)
+            try:
+                async with asyncio.timeout(witness.seconds) as witness.limit:
+                    return await asyncssh.connect(config=[config.name], **options)
+            except ValueError as error:
+                raise self._settings.options.located(error) from None
 
     async def _dialling(self) -> float:
         """Seconds that it may take to be connected: more where names are slow to come by."""
-        if self._tunnel or self._settings.config.get("ProxyCommand"):
+        if self._tunnel or self._settings.options.value("proxycommand"):
             return CONNECT_TIMEOUT
         loop = asyncio.get_running_loop()
         begun = loop.time()
@@ -111,7 +119,9 @@ class Login:
         file = self._settings.accept_into
         if file is None or witness.shown is None or known.expected or "host key" in self._given_up:
             return False
-        key = offered(self._settings.where, known.lookup, witness.shown, file, self._settings.hash_known_hosts)
+        key = offered(
+            self._settings.where, known.lookup, witness.shown, file, self._settings.options.is_on("hashknownhosts")
+        )
         if not await asker.trust(self._name, key):
             return False
         self._given_up.add("host key")
@@ -154,6 +164,13 @@ class Login:
         return await self._asker.secret(self._name, f"{self._settings.where} asks: {neutral(prompt, 80).strip()}")
 
 
+def _known_hosts(name: str, settings: Settings) -> KnownHosts:
+    """Raises UsageError if the revoked keys cannot be read: any key might be one of them."""
+    revoked = [key for file in settings.revoked_host_keys for key in read_revoked(name, file)]
+    is_alias = settings.options.value("hostkeyalias") is not None
+    return KnownHosts(settings.known_hosts, settings.known_as, settings.port, is_alias=is_alias, revoked=revoked)
+
+
 def _options(
     settings: Settings,
     known: KnownHosts,
@@ -161,18 +178,20 @@ def _options(
     witness: Witness,
     tunnel: asyncssh.SSHClientConnection | None,
 ) -> dict[str, Any]:
-    """What asyncssh is told. All that is not named here it takes from ssh_config itself."""
+    """Options of asyncssh.connect that take precedence over ssh_config."""
     destination = settings.destination
+    identities_only = settings.options.is_on("identitiesonly")
     options: dict[str, Any] = {
         "host": destination.host,
-        "config": [str(path) for path in settings.config_files],
         "tunnel": tunnel,
         "client_factory": lambda: witness,
         "known_hosts": known.entries,
         "x509_trusted_certs": None,
         "client_keys": [*(str(path) for path in keys.plain), *keys.locked],
         "ignore_encrypted": True,
-        "agent_path": None if settings.identities_only and not settings.identities else settings.agent or None,
+        "agent_path": None
+        if settings.options.is_on("identitiesonly") and not settings.identities
+        else settings.agent or None,
         "agent_forwarding": False,
         "keepalive_interval": SILENCE / (KEEPALIVE_COUNT + 1),
         "keepalive_count_max": KEEPALIVE_COUNT,
@@ -184,11 +203,11 @@ def _options(
         options["username"] = destination.user
     if destination.port:
         options["port"] = destination.port
-    if settings.identities_only and settings.identities:
+    if identities_only and settings.identities:
         halves = [public_half(path) for path in (*keys.plain, *keys.broken)]
         files = [str(path) for path in halves if path not in keys.broken]
         options["agent_identities"] = [*files, *(key.key_public_data for key in keys.locked)]
-    if not settings.config.get("HostKeyAlgorithms"):
+    if not settings.options.value("hostkeyalgorithms"):
         options["server_host_key_algs"] = _host_key_kinds(known)
     return options
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import getpass
 import os
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 
-from asyncssh.config import SSHClientConfig, SSHConfig
-
+from cockpit.hosts.ssh_config import Evaluation, Options, expanded
 from cockpit.model.errors import UsageError
 
 USER_CONFIG = "~/.ssh/config"
@@ -19,6 +18,10 @@ USER_KNOWN_HOSTS = ("~/.ssh/known_hosts", "~/.ssh/known_hosts2")
 GLOBAL_KNOWN_HOSTS = ("/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2")
 DEFAULT_KEYS = ("id_ed25519_sk", "id_ecdsa_sk", "id_ed25519", "id_ecdsa", "id_rsa")
 
+_NOT_FOLLOWED = {
+    "KnownHostsCommand": "not run by cockpit; put the host's key into known_hosts",
+    "RequiredRSASize": "not checked by cockpit; remove shorter RSA keys from known_hosts and authorized_keys",
+}
 _DESTINATION = re.compile(
     r"(?:(?P<user>[^@\s]+)@)?(?P<host>\[[^\]\s]+\]|[^:@\s\[\]]+|[0-9a-fA-F:.%]+)(?::(?P<port>\d+))?"
 )
@@ -55,8 +58,7 @@ class Settings:
     """
 
     destination: Destination
-    config: SSHClientConfig
-    config_files: tuple[Path, ...]
+    options: Options
     explicit_config: Path | None
     host: str
     port: int
@@ -64,9 +66,8 @@ class Settings:
     known_as: str
     known_hosts: tuple[Path, ...]
     accept_into: Path | None
-    hash_known_hosts: bool
+    revoked_host_keys: tuple[Path, ...]
     identities: tuple[Path, ...]
-    identities_only: bool
     agent: str
     jumps: tuple[Destination, ...]
 
@@ -76,107 +77,87 @@ class Settings:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == 22 else f"{host}:{self.port}"
 
-
-class _Config(SSHClientConfig):
-    """With what asyncssh passes over, since it never writes known_hosts."""
-
-    _handlers = {  # noqa: RUF012  as asyncssh has it
-        **SSHClientConfig._handlers,
-        "hashknownhosts": ("HashKnownHosts", SSHConfig._set_bool),
-        "stricthostkeychecking": ("StrictHostKeyChecking", SSHConfig._set_bool_or_str),
-    }
+    @property
+    def not_followed(self) -> tuple[tuple[str, str], ...]:
+        """Options that ssh(1) follows and cockpit does not, each with its value, and what to do instead."""
+        found = [(name, self.options.value(name.lower()), todo) for name, todo in _NOT_FOLLOWED.items()]
+        return tuple((f"{name} {value}", todo) for name, value, todo in found if value)
 
 
 def read_settings(destination: Destination, explicit: Path | None) -> Settings:
     """Reads ssh_config: the file given, or the user's own and after it the system's, where the first value wins.
 
-    Raises UsageError where it does not read.
+    Commands of `Match exec` are run. Raises UsageError where it does not read.
     """
     own = [Path(name).expanduser() for name in (USER_CONFIG, SYSTEM_CONFIG)]
     files = (explicit,) if explicit else tuple(path for path in own if path.is_file())
+    evaluation = Evaluation(destination.host, destination.user or "", destination.port or 0, getpass.getuser())
     try:
-        config = _load(destination, files)
-    except (OSError, ValueError, KeyError) as error:
+        options = evaluation.options(files)
+        tokens = evaluation.tokens
+        port = int(tokens["p"])
+    except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise UsageError(f"ssh_config {explicit or ', '.join(map(str, files))}: {reason}") from None
-    host = str(config.get("Hostname") or destination.host)
-    port = cast(int, config.get("Port") or 22)
-    user = str(config.get("User") or getpass.getuser())
-    tokens = {
-        "%": "%",
-        "d": str(Path.home()),
-        "h": host,
-        "k": str(config.get("HostKeyAlias") or host),
-        "i": str(os.getuid()),
-        "n": destination.host,
-        "p": str(port),
-        "r": user,
-        "u": getpass.getuser(),
-    }
+    host = tokens["h"]
     return Settings(
         destination=destination,
-        config=config,
-        config_files=files,
+        options=options,
         explicit_config=explicit,
         host=host,
         port=port,
-        user=user,
-        known_as=str(config.get("HostKeyAlias") or host).lower(),
-        known_hosts=_known_hosts_files(config, tokens),
-        accept_into=_accept_into(config, tokens),
-        hash_known_hosts=bool(config.get("HashKnownHosts")),
-        identities=_identities(config),
-        identities_only=bool(config.get("IdentitiesOnly")),
-        agent=_agent(config),
-        jumps=_jumps(config, host, port),
+        user=tokens["r"],
+        known_as=tokens["k"].lower(),
+        known_hosts=_paths((*_user_known_hosts(options), *_global_known_hosts(options)), tokens),
+        accept_into=_accept_into(options, tokens),
+        revoked_host_keys=_paths(_given(options, "revokedhostkeys") or (), tokens),
+        identities=_identities(options, tokens),
+        agent=_agent(options, tokens),
+        jumps=_jumps(options, host, port),
     )
 
 
-def _load(destination: Destination, files: tuple[Path, ...]) -> SSHClientConfig:
-    about = (getpass.getuser(), destination.user or (), destination.host, destination.port or ())
-    config = _Config.load(None, files, False, False, False, *about)
-    if config.has_match_final():
-        config = _Config.load(config, files, True, False, True, *about)
-    return cast(SSHClientConfig, config)
+def _given(options: Options, name: str) -> tuple[str, ...] | None:
+    """The values of an option that takes several, none of them for `none`; None: it is not set."""
+    found = options.values(name)
+    return () if found is not None and found[0].lower() == "none" else found
 
 
-def _known_hosts_files(config: SSHClientConfig, tokens: dict[str, str]) -> tuple[Path, ...]:
-    """The files in which the host's key may stand. `none` is none: that never means that any key will do."""
-    everybody = cast("list[str] | None", config.get("GlobalKnownHostsFile"))
-    names = [*_user_known_hosts(config), *(GLOBAL_KNOWN_HOSTS if everybody is None else everybody)]
-    return tuple(Path(_expand(name, tokens)).expanduser() for name in names)
+def _global_known_hosts(options: Options) -> tuple[str, ...]:
+    named = _given(options, "globalknownhostsfile")
+    return GLOBAL_KNOWN_HOSTS if named is None else named
 
 
-def _user_known_hosts(config: SSHClientConfig) -> tuple[str, ...]:
-    named = cast("list[str] | None", config.get("UserKnownHostsFile"))
-    return USER_KNOWN_HOSTS if named is None else tuple(named)
+def _user_known_hosts(options: Options) -> tuple[str, ...]:
+    """The files in which the host's key may be. `none` is none: that never means that any key will do."""
+    named = _given(options, "userknownhostsfile")
+    return USER_KNOWN_HOSTS if named is None else named
 
 
-def _accept_into(config: SSHClientConfig, tokens: dict[str, str]) -> Path | None:
+def _accept_into(options: Options, tokens: dict[str, str]) -> Path | None:
     """The user's first known_hosts file, unless nothing would stay in it, or keys are to be put there by hand."""
-    first = next(iter(_user_known_hosts(config)), "/dev/null")
-    if first == "/dev/null" or config.get("StrictHostKeyChecking") is True:
+    first = next(iter(_user_known_hosts(options)), "/dev/null")
+    if first == "/dev/null" or options.is_on("stricthostkeychecking"):
         return None
-    return Path(_expand(first, tokens)).expanduser()
+    return _paths((first,), tokens)[0]
 
 
-def _expand(name: str, tokens: dict[str, str]) -> str:
-    return re.sub(r"%(.)", lambda token: tokens.get(token[1], token[0]), name)
+def _paths(names: Iterable[str], tokens: dict[str, str]) -> tuple[Path, ...]:
+    return tuple(Path(expanded(name, tokens)).expanduser() for name in names)
 
 
-def _identities(config: SSHClientConfig) -> tuple[Path, ...]:
+def _identities(options: Options, tokens: dict[str, str]) -> tuple[Path, ...]:
     """Files of keys to offer. One that is not there is passed over, as ssh does.
 
     Under IdentitiesOnly a public half alone is of use too: it picks the agent's key.
     """
-    named = cast("list[str] | None", config.get("IdentityFile"))
-    paths = [Path(name).expanduser() for name in named or [f"~/.ssh/{name}" for name in DEFAULT_KEYS]]
+    named = options.each("identityfile") or [f"~/.ssh/{name}" for name in DEFAULT_KEYS]
     found = []
-    for path in paths:
+    for path in _paths(named, tokens):
         public = path.with_name(path.name + ".pub")
         if path.is_file():
             found.append(path)
-        elif config.get("IdentitiesOnly") and public.is_file():
+        elif options.is_on("identitiesonly") and public.is_file():
             found.append(public)
     return tuple(found)
 
@@ -187,19 +168,20 @@ def public_half(path: Path) -> Path:
     return public if path.suffix != ".pub" and public.is_file() else path
 
 
-def _agent(config: SSHClientConfig) -> str:
+def _agent(options: Options, tokens: dict[str, str]) -> str:
     """The agent's socket; empty where there is none."""
-    named = config.get("IdentityAgent", "SSH_AUTH_SOCK")
+    named = (options.values("identityagent") or ("SSH_AUTH_SOCK",))[0]
     if named == "SSH_AUTH_SOCK":
         return os.environ.get("SSH_AUTH_SOCK", "")
-    text = str(named or "")
-    if text.startswith("$"):
-        return os.environ.get(text.strip("${}"), "")
-    return str(Path(text).expanduser()) if text else ""
+    if named.lower() == "none":
+        return ""
+    if named.startswith("$"):
+        return os.environ.get(named.strip("${}"), "")
+    return str(_paths((named,), tokens)[0])
 
 
-def _jumps(config: SSHClientConfig, host: str, port: int) -> tuple[Destination, ...]:
+def _jumps(options: Options, host: str, port: int) -> tuple[Destination, ...]:
     """ProxyJump, without a jump over the host itself, which `Host *` gives the jump host too."""
-    text = cast("str | None", config.get("ProxyJump"))
-    jumps = tuple(Destination.parse(part.removeprefix("ssh://")) for part in (text or "").split(",") if part)
+    text = options.value("proxyjump") or ""
+    jumps = tuple(Destination.parse(part.removeprefix("ssh://")) for part in text.split(",") if part)
     return tuple(jump for jump in jumps if (jump.host, jump.port or port) != (host, port))

@@ -12,6 +12,7 @@ from pathlib import Path
 from cockpit.hosts.probe import Probe
 from cockpit.hosts.reach import open_shell
 from cockpit.hosts.shell import Shell
+from cockpit.hosts.ssh_settings import Destination, read_settings
 from cockpit.hosts.status.feed import read_page
 from cockpit.model.errors import AuthRefused, CockpitError, HostError, HostKeyChanged, HostKeyUnknown
 from cockpit.model.hosts import HostConfig, HostReading, StatusPage
@@ -63,11 +64,20 @@ async def examine_host(profile: Profile, config: HostConfig, ssh_config: Path | 
     except CockpitError as error:
         return [failed(name, error, _way_in(error, config))]
     try:
-        return [finding async for finding in _examine(profile, config, shell)]
+        notes = await asyncio.to_thread(_ssh_notes, config, ssh_config)
+        return [*notes, *[finding async for finding in _examine(profile, config, shell)]]
     except HostError as error:
         return [failed(name, error, "the connection did not hold; try again")]
     finally:
         await shell.close()
+
+
+def _ssh_notes(config: HostConfig, ssh_config: Path | None) -> list[Finding]:
+    """Options of ssh_config that cockpit does not follow."""
+    if config.ssh is None:
+        return []
+    settings = read_settings(Destination.parse(config.ssh), ssh_config)
+    return [note(config.name, f"ssh_config: {option}", todo) for option, todo in settings.not_followed]
 
 
 def _way_in(error: CockpitError, config: HostConfig) -> str:

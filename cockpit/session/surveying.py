@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from cockpit.hosts.asking import Asker
 from cockpit.hosts.keyring import Keyring
 from cockpit.hosts.reach import open_shell
+from cockpit.hosts.ssh_settings import Destination, read_settings
 from cockpit.model.errors import CockpitError
 from cockpit.model.hosts import HostConfig
 from cockpit.model.knobs import Knob
@@ -108,9 +109,6 @@ def leads_to(url: str, config: HostConfig, ssh_config: Path | None = None) -> bo
     name = urlsplit(url).hostname or ""
     if config.ssh is None:
         return _loopback(name) or _is_own(name)
-    # asyncssh takes longer to load than all the rest.
-    from cockpit.hosts.ssh_settings import Destination, read_settings
-
     behind = read_settings(Destination.parse(config.ssh), ssh_config).host
     known = {host.lower() for host in (_bare(config.ssh), behind)}
     return not known.isdisjoint((name, name.partition(".")[0])) or (_loopback(name) and any(map(_loopback, known)))

@@ -161,7 +161,7 @@ async def test_known_hosts_file_with_tokens(sshd: Sshd) -> None:
 
 async def test_host_key_alias(sshd: Sshd) -> None:
     sshd.write_config(HostKeyAlias="the-web")
-    sshd.trust(sshd.host_key, name=f"[the-web]:{sshd.port}")
+    sshd.trust(sshd.host_key, name="the-web")
     assert await answer(sshd) == "hello"
 
 
@@ -188,9 +188,9 @@ async def test_the_systems_file_is_read_after_ones_own(sshd: Sshd, monkeypatch: 
     assert (await shell.run("echo hello")).stdout == b"hello\n"
     await shell.close()
     settings = read_settings(Destination("web"), None)
-    assert (settings.user, settings.port, settings.hash_known_hosts) == ("root", sshd.port, True)
-    assert read_settings(Destination("web"), sshd.ssh_config).config_files == (sshd.ssh_config,)
-    assert not read_settings(Destination("web"), sshd.ssh_config).hash_known_hosts
+    assert (settings.user, settings.port, settings.options.is_on("hashknownhosts")) == ("root", sshd.port, True)
+    explicit = read_settings(Destination("web"), sshd.ssh_config).options
+    assert {line.file for line in explicit.lines} == {sshd.ssh_config} and not explicit.is_on("hashknownhosts")
 
 
 async def test_a_systems_file_that_does_not_read_is_named(sshd: Sshd, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,14 +8,15 @@ from cockpit.hosts.ssh_aliases import aliases
 
 
 def test_plain_names_are_found_once_through_includes_and_patterns_are_none(tmp_path: Path) -> None:
-    (tmp_path / "conf.d").mkdir()
-    (tmp_path / "conf.d" / "b.conf").write_text("Host db1\n  HostName 10.0.0.9\n")
-    (tmp_path / "conf.d" / "a.conf").write_text("Host web1\nInclude ../config\n")
-    (tmp_path / "config").write_text(
+    home = tmp_path / "home" / ".ssh"
+    (home / "conf.d").mkdir(parents=True)
+    (home / "conf.d" / "b.conf").write_text("Host db1\n  HostName 10.0.0.9\n")
+    (home / "conf.d" / "a.conf").write_text("Host web1\nInclude config\n")
+    (home / "config").write_text(
         "# Host never\nHost web1 web2 *.example.com !bad\n  User root\nhost=proxy1\nInclude conf.d/*.conf\n"
         'Match host x\nHost *\nHost "with space\n'
     )
-    assert aliases(tmp_path / "config") == ["web1", "web2", "proxy1", "db1"]
+    assert aliases(home / "config") == ["web1", "web2", "proxy1", "db1"]
 
 
 def test_no_file_has_no_names(tmp_path: Path) -> None:
