@@ -11,6 +11,11 @@ from pathlib import Path
 from typing import IO
 
 
+def open_new(path: Path, flags: int = 0) -> int:
+    """A descriptor to write a file of ours; a symbolic link in its place is refused. Raises OSError."""
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | flags, 0o600)
+
+
 @contextmanager
 def replacing(path: Path, mode: int | None = None) -> Iterator[IO[bytes]]:
     """A file to write to, which takes the path's place when all is written and on the disk. A link stays a link.

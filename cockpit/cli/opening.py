@@ -7,17 +7,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from cockpit.model.errors import RecordingError
 from cockpit.model.text import neutral
+from cockpit.session.recording.packing import Damaged, reading
 from cockpit.session.recording.reader import Recording
 
 
 @contextmanager
 def recording_at(path: Path) -> Iterator[Recording]:
-    """Open until the block is left. A damaged place is known once it was read: what is lost is said in the end, a line
-    each. Raises RecordingError."""
+    """Open until the block is left; then lost ranges are listed on stderr, a line each.
+
+    Raises RecordingError, also for events that read but cannot have happened in that order."""
     with Recording(path) as recording:
         try:
-            yield recording
+            with reading(str(path)):
+                yield recording
+        except Damaged as error:
+            raise RecordingError(f"{error}; no cockpit wrote it so") from None
         finally:
             for what in recording.lost:
                 print(f"cockpit: {neutral(path.name)}: {neutral(what)}", file=sys.stderr)

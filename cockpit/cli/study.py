@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import sys
 from argparse import Namespace
@@ -20,6 +21,7 @@ from cockpit.cli.study_folder import Place, locked, open_place, sessions_of
 from cockpit.cli.study_progress import plan_text, show_study
 from cockpit.cli.terminal import on_terminal, tell
 from cockpit.cli.trusting import require_trust
+from cockpit.files import open_new
 from cockpit.model.clock import Clock
 from cockpit.model.errors import (
     EXIT_GOOD,
@@ -112,7 +114,7 @@ async def _study(options: Namespace, profile: Profile, chosen: Study, place: Pla
     if result is None or not result.cells:
         return EXIT_INTERRUPTED if interrupted else EXIT_GOOD
     for name, written in RESULTS.items():
-        (place.folder / name).write_text(written(result), encoding="utf-8")
+        _replace(place.folder / name, written(result))
     if options.csv:
         _write(options.csv, study_csv(result))
     tell(study_json(result) if options.json else study_text(result))
@@ -197,6 +199,16 @@ def _journal(options: Namespace, profile: Profile, chosen: Study, journal: Journ
         actions=tuple(by_name[name] for name in chosen.after),
         ssh_config=str(options.ssh_config.absolute()) if options.ssh_config else "",
     )
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write a file of the study's folder. A link that somebody put in its place is not followed."""
+    try:
+        path.unlink(missing_ok=True)
+        with os.fdopen(open_new(path, os.O_EXCL), "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
 
 
 def _write(path: Path, text: str) -> None:

@@ -86,7 +86,7 @@ def _unfinished(folder: Path, study: Study, options: Namespace) -> Journal | Non
 def _numbered(name: str, form: str) -> list[Path]:
     """The folders of this study in studies/, oldest first."""
     pattern = f"{name}-{form}-*"
-    found = [path for path in STUDIES.glob(pattern) if path.name.rpartition("-")[2].isdigit()]
+    found = [path for path in STUDIES.glob(pattern) if _is_number(path.name.rpartition("-")[2])]
     return sorted(found, key=lambda path: int(path.name.rpartition("-")[2]))
 
 
@@ -133,8 +133,17 @@ def _set_aside(folder: Path, known: Journal | None) -> None:
 
 
 def _recording(folder: Path) -> Path:
-    numbers = [int(path.stem) for path in folder.glob("*.cockpit") if path.stem.isdigit()]
+    numbers = [int(path.stem) for path in folder.glob("*.cockpit") if _is_number(path.stem)]
     return folder / f"{max(numbers, default=0) + 1}.cockpit"
+
+
+def _is_session(path: Path) -> bool:
+    """Whether it is a recording of this study: a file by a number, and no link out of the folder."""
+    return _is_number(path.stem) and not path.is_symlink()
+
+
+def _is_number(name: str) -> bool:
+    return name.isascii() and name.isdigit() and len(name) < 10
 
 
 def sessions_of(folder: Path) -> list[State]:
@@ -142,7 +151,7 @@ def sessions_of(folder: Path) -> list[State]:
 
     One that does not read (it was killed before anything was written) is left out, and said.
     """
-    files = sorted((path for path in folder.glob("*.cockpit") if path.stem.isdigit()), key=lambda path: int(path.stem))
+    files = sorted((path for path in folder.glob("*.cockpit") if _is_session(path)), key=lambda path: int(path.stem))
     states = []
     for path in files:
         try:

@@ -49,6 +49,9 @@ def lower_bound(index: int) -> int:
     return (index - (shift << _HALF_BITS)) << shift
 
 
+HIGHEST_INDEX = index_of(_LARGEST)
+
+
 class Histogram:
     """Immutable counts of values in nanoseconds. `+` and `Histogram.merged` add them without loss.
 

@@ -45,7 +45,7 @@ def load(name: str) -> Baseline:
         raise UsageError(f"{name}: no such baseline; there are: {', '.join(names()) or 'none'}") from None
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
-    except (msgspec.MsgspecError, ValueError, TypeError, RecursionError) as error:
+    except (msgspec.MsgspecError, ArithmeticError, ValueError, TypeError, RecursionError, MemoryError) as error:
         raise UsageError(f"{path}: does not read as a baseline: {error}") from None
     if found.format > FORMAT:
         raise UsageError(f"{path}: was written by a newer cockpit (format {found.format}; this one reads {FORMAT})")

@@ -39,7 +39,7 @@ NAMES: Mapping[type, frozenset[str]] = {
     kind: frozenset(names)
     for kind, *names in (
         (HostConfig, "name"),
-        (Knob, "name", "host", "cost"),
+        (Knob, "name", "host", "cost", "action"),
         (Option, "name"),
         (ServerAction, "name", "host"),
         (Setting, "knob"),
@@ -57,7 +57,7 @@ NAMES: Mapping[type, frozenset[str]] = {
         (ev.TailChanged, "host"),
         (ev.StatusRead, "host"),
         (ev.KnobRead, "knob", "host"),
-        (ev.ChangeBegun, "change", "host", "undoes", "cost"),
+        (ev.ChangeBegun, "change", "host", "undoes", "cost", "inactive"),
         (ev.ChangeStage, "change"),
         (ev.ChangeEnded, "change"),
         (ev.ActionBegun, "action", "host"),

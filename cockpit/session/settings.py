@@ -30,7 +30,7 @@ def recall() -> dict[str, Any]:
         return {}
     except OSError as error:
         raise UsageError(f"{file}: cannot be read ({error.strerror}); defaults are used") from None
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, MemoryError):
         raise UsageError(f"{file}: is no JSON object; defaults are used, delete it to be rid of this") from None
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 import platformdirs
 
-from cockpit.files import read_bounded
+from cockpit.files import open_new, read_bounded
 from cockpit.model.errors import UsageError
 from cockpit.model.hosts import HostConfig
 from cockpit.model.knobs import Knob, ServerAction
@@ -63,7 +63,7 @@ def read_journal(folder: Path) -> Journal | None:
         return None
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+    except (msgspec.MsgspecError, RecursionError, MemoryError, ValueError) as error:
         raise UsageError(f"{path}: is no study's journal: {error}") from None
     if found.journal.version != _VERSION:
         raise UsageError(f"{path}: was written by another cockpit (journal {found.journal.version})")
@@ -107,7 +107,7 @@ def write_journal(folder: Path, journal: Journal) -> None:
     path, beside = folder / FILE, folder / f"{FILE}.part"
     sealed = _Sealed(journal, _seal(journal))
     try:
-        descriptor = os.open(beside, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
+        descriptor = open_new(beside, os.O_TRUNC)
         with os.fdopen(descriptor, "wb") as file:
             file.write(msgspec.json.format(msgspec.json.encode(sealed), indent=2) + b"\n")
             file.flush()
@@ -132,7 +132,7 @@ class FolderLock:
     def take(self, who: str) -> str:
         """ "" once the folder is ours, else who has it. Raises UsageError where it cannot be locked at all."""
         try:
-            descriptor = os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600)
+            descriptor = os.open(self._path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600)
         except OSError as error:
             raise UsageError(f"{self._path}: cannot be written: {error.strerror}") from None
         try:

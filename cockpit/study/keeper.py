@@ -8,12 +8,14 @@ tries again for a while; what it cannot do the next start of the study does.
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
 import time
 from contextlib import suppress
 from pathlib import Path
 
+from cockpit.files import open_new
 from cockpit.model.errors import CockpitError
 from cockpit.model.text import neutral
 from cockpit.study.journal import FolderLock, read_journal
@@ -98,7 +100,7 @@ def _attempts(folder: Path, deadline: float) -> int:
                 asyncio.run(put_back(folder, journal))
             return 0
         except CockpitError as error:
-            with (folder / LOG).open("a") as log:
+            with os.fdopen(open_new(folder / LOG, os.O_APPEND), "a") as log:
                 log.write(f"{neutral(str(error), 1000)}\n")
         if time.monotonic() > deadline:
             return 1

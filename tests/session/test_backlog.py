@@ -175,7 +175,7 @@ def test_a_fault_of_the_recorder_is_reported_and_the_rest_is_written(
     for event in events:
         recorder.record([event])
     recorder.close()
-    assert "the recorder failed: MemoryError: no room" in recorder.trouble
+    assert "the recorder failed: MemoryError: out of memory" in recorder.trouble
     assert not [thread for thread in threading.enumerate() if thread.name == "recorder"]
     assert not Path(f"{path}-wal").exists()
     with Recording(path) as recording:

@@ -21,9 +21,9 @@ from cockpit.model.host_state import HostState, TailPane
 from cockpit.model.load import LoadPlan
 from cockpit.model.state import ActionRun, Change, Filling, KnobState, Marker, Segment, State
 from cockpit.model.sums import Sums
-from cockpit.session.recording.packing import Damaged, packed, unpacked
+from cockpit.session.recording.packing import packed, reading, unpacked
 from cockpit.session.recording.plain_columns import HistogramColumn
-from cockpit.session.recording.sink import Sink, Spring
+from cockpit.session.recording.sink import Budget, Sink, Spring
 
 # A histogram's large part changes now and then only.
 Store = Callable[[bytes], int]
@@ -161,6 +161,10 @@ class Restorer:
 
     def restore(self, blob: bytes, sample: Callable[[int], HostSample | None]) -> State:
         """The state but for its series. `sample` gives one by its number. Raises Damaged."""
+        with reading("a state"):
+            return self._restored(blob, sample)
+
+    def _restored(self, blob: bytes, sample: Callable[[int], HostSample | None]) -> State:
         kept: KeptState = self._unpacked(blob, KeptState)
         segments = tuple(self._part(one, Segment) if isinstance(one, int) else one for one in kept.segments)
         return State(
@@ -205,9 +209,7 @@ class Restorer:
 
         raw = unpacked(blob)
         size = int.from_bytes(raw[:4], "little")
-        try:
-            spring = Spring(raw[4 + size :])
-            histograms += HistogramColumn().read(spring.next(), spring)
+        with reading("a state"):
+            spring = Spring(raw[4 + size :], Budget(len(blob)))
+            histograms += HistogramColumn().read(spring.count(), spring)
             return msgspec.json.decode(raw[4 : 4 + size], type=kind, dec_hook=hook)
-        except (msgspec.MsgspecError, ValueError, TypeError, KeyError, IndexError) as error:
-            raise Damaged(f"a state does not read: {error}") from None

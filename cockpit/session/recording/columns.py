@@ -28,11 +28,13 @@ from cockpit.session.recording.plain_columns import (
     FloatColumn,
     HistogramColumn,
     IntColumn,
+    LiteralColumn,
     OptionalColumn,
     TextColumn,
     TupleColumn,
 )
-from cockpit.session.recording.sink import Ints, Sink, Spring, read_ints, write_ints
+from cockpit.session.recording.sink import Ints, Sink, Spring, read_ints, read_places, write_ints
+from cockpit.session.recording.validity import BOUNDS, check_field
 
 _NO_DEFAULT = object()
 
@@ -66,23 +68,32 @@ class StructColumn:
             FloatColumn().write([begins[at] for at in breaks], sink)
 
     def read(self, count: int, spring: Spring) -> list[Any]:
-        names = spring.next()
-        columns = {name: self._column(name).read(count, spring) for name in names}
+        spring.objects(count)
+        columns = {name: self._column(name).read(count, spring) for name in spring.texts()}
         if self._continued:
             breaks = spring.next()
             begins = [0.0, *columns[self._after][:-1]] if count else []
             for at, begin in zip(breaks, FloatColumn().read(len(breaks), spring), strict=True):
                 begins[at] = begin
             columns[self._continued] = begins
+        for name, column in columns.items():
+            if name in BOUNDS and (numbers := [one for one in column if isinstance(one, int | float)]):
+                check_field(name, min(numbers), max(numbers))
         missing = [name for name in self._fields if name not in columns]
         for name in missing:
-            columns[name] = [_default_of(self._fields[name])] * count
+            columns[name] = [self._default_of(name)] * count
         if not columns:
             return [self._kind() for _ in range(count)]
         if self._kind.__struct_config__.array_like:
             return list(map(self._kind, *(columns[name] for name in self._fields)))
         rows = zip(*columns.values(), strict=True)
         return [self._kind(**dict(zip(columns, row, strict=True))) for row in rows]
+
+    def _default_of(self, name: str) -> Any:
+        found = _default_of(self._fields[name])
+        if found is _NO_DEFAULT:
+            raise Damaged(f"{self._kind.__name__} without {name!r}")
+        return found
 
     def _column(self, name: str) -> Column:
         if name not in self._fields:
@@ -149,11 +160,13 @@ class ProcessColumn:
         lives = spring.next()
         if lives is None:
             return list(self._plain.read(count, spring))
+        spring.objects(lives)
         pids, starts = read_ints(lives, spring), read_ints(lives, spring)
         firsts, lengths = read_ints(lives, spring), read_ints(lives, spring)
         if lengths.min(initial=1) < 1 or firsts.min(initial=0) < 0 or (firsts + lengths).max(initial=0) > count:
             raise Damaged("processes that do not add up")
-        total = int(lengths.sum())
+        total = sum(lengths.tolist())
+        spring.ints(8 * total)
         whose = np.repeat(np.arange(lives), lengths)
         sample = np.arange(total) - np.repeat(np.cumsum(lengths) - lengths, lengths) + np.repeat(firsts, lengths)
         order = np.lexsort((whose, sample))
@@ -162,8 +175,8 @@ class ProcessColumn:
             columns[name] = read_ints(total, spring)[order]
         texts = {}
         for name in self._TEXTS:
-            texts[name] = spring.next()
-            columns[name] = read_ints(total, spring)[order]
+            texts[name] = spring.texts()
+            columns[name] = read_places(total, spring, len(texts[name]))[order]
         ends = np.cumsum(np.bincount(sample, minlength=count)).tolist()
         return [
             Deferred(partial(_processes, columns, texts, first, last))
@@ -214,7 +227,7 @@ def column_for(kind: Any) -> Column:
 
 def _column_for_form(kind: Any, origin: Any, parts: tuple[Any, ...]) -> Column:
     if origin is Literal:
-        return TextColumn()
+        return LiteralColumn(parts)
     if origin in (Union, types.UnionType) and types.NoneType in parts and len(parts) == 2:
         return OptionalColumn(column_for(next(part for part in parts if part is not types.NoneType)))
     if origin is dict:

@@ -12,7 +12,7 @@ from cockpit.model.state import LoadSecond
 from cockpit.session.recording.binding import Grown
 from cockpit.session.recording.columns import column_for
 from cockpit.session.recording.index import Index, Stretch
-from cockpit.session.recording.packing import Damaged
+from cockpit.session.recording.packing import Damaged, reading
 from cockpit.session.recording.rows import Rows
 from cockpit.session.recording.sink import Spring
 
@@ -31,6 +31,7 @@ class PageSeries:
         self._rows = rows
         self._index = index
         self._at_hand: OrderedDict[int, Told] = OrderedDict()
+        self._unknown: OrderedDict[int, Told] = OrderedDict()
 
     def points(self, host: str, last: int) -> Series[HostPoint]:
         """Those of a host up to a page, that one included."""
@@ -47,12 +48,15 @@ class PageSeries:
 
     def of(self, place: int) -> Told:
         """What seconds and points came with a page; where they are damaged, as many of which nothing is known."""
+        if place in self._unknown:
+            return self._unknown[place]
         try:
             return self.at(place)
         except Damaged as error:
             page, grown = self._index.pages[place], self._index.grown[place]
             self._rows.lose_often(page.begin, page.end, error)
-            return _unknown(page, grown)
+            keep(self._unknown, place, _unknown(page, grown), _AT_HAND)
+            return self._unknown[place]
 
     def at(self, place: int) -> Told:
         """As `of`; raises Damaged."""
@@ -60,13 +64,11 @@ class PageSeries:
             self._at_hand.move_to_end(place)
             return self._at_hand[place]
         page, grown = self._index.pages[place], self._index.grown[place]
-        try:
+        with reading("a series"):
             [(blob,)] = self._rows.ask("SELECT series FROM pages WHERE first = ?", (page.first,))
             spring = Spring.of(blob)
             seconds = tuple(column_for(LoadSecond).read(grown.seconds, spring))
             points = {name: tuple(column_for(HostPoint).read(count, spring)) for name, count in grown.points.items()}
-        except (ValueError, TypeError, KeyError, IndexError, OverflowError) as error:
-            raise Damaged(str(error)) from None
         keep(self._at_hand, place, (seconds, points), _AT_HAND)
         return seconds, points
 

@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from cockpit.model import events as ev
 from cockpit.model.histogram import EMPTY, Histogram
 from cockpit.session.recording.columns import column_for
-from cockpit.session.recording.packing import Damaged, packed, unpacked
-from cockpit.session.recording.sink import Sink, Spring, read_ints, write_ints
+from cockpit.session.recording.packing import packed, reading, unpacked
+from cockpit.session.recording.sink import Budget, Sink, Spring, read_ints, write_ints
 
 # Kinds of which there are many, each with what tells one source of them from another.
 OFTEN: Mapping[type[Any], Callable[[Any], tuple[str, int]]] = {
@@ -80,20 +80,26 @@ def pack(events: Iterable[Numbered], latencies: Mapping[int, Histogram]) -> byte
 def unpack(blob: bytes, latencies: Callable[[], Mapping[int, Histogram]], only: str = "") -> list[Numbered]:
     """The inverse of `pack`, in the order of their numbers; `only` those of one kind. Raises Damaged."""
     raw = memoryview(unpacked(blob))
-    try:
+    budget = Budget(len(blob))
+    with reading("a page"):
         at = 4 + int.from_bytes(raw[:4], "little")
-        contents = Spring(raw[4:at])
+        contents = Spring(raw[4:at], budget)
         streams, borrowed = contents.next(), contents.next()
         found: list[Numbered] = []
         for name, count, size in streams:
             if only in ("", name):
-                spring = Spring(raw[at : at + size])
+                spring = Spring(raw[at : at + size], budget)
                 numbers = read_ints(count, spring).tolist()
                 found += zip(numbers, column_for(_KINDS[name]).read(count, spring), strict=True)
             at += size
         if borrowed and not only:
-            back = {number: {field: latencies()[second]} for number, second, field in borrowed}
+            back = {number: {_field(field): latencies()[second]} for number, second, field in borrowed}
             found = [(number, replace(event, **back[number]) if number in back else event) for number, event in found]
-    except (TypeError, ValueError, KeyError, IndexError, OverflowError) as error:
-        raise Damaged(f"a page does not read: {error}") from None
     return sorted(found, key=lambda one: one[0])
+
+
+def _field(name: str) -> str:
+    """The field of a tick that is borrowed. Raises ValueError for any other."""
+    if name not in ("response", "service"):
+        raise ValueError(f"{name!r} is never borrowed")
+    return name

@@ -8,7 +8,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from cockpit.model.histogram import Histogram
-from cockpit.session.recording.sink import Sink, Spring, read_ints, write_ints
+from cockpit.session.recording.packing import Damaged
+from cockpit.session.recording.sink import Sink, Spring, read_ints, read_places, write_ints
+from cockpit.session.recording.validity import check_histogram
 
 # Scales at which a float may turn out to be a whole number: counts, hundredths, parts of a second down to a nano.
 _SCALES = (1.0, 100.0, 1e3, 1e4, 1e5, 1e6, 1e9)
@@ -37,8 +39,12 @@ class IntColumn:
         write_ints(numbers, sink)
 
     def read(self, count: int, spring: Spring) -> list[int]:
+        spring.objects(count)
         if spring.next() == "text":
-            return [int(text) for text in spring.next()]
+            numbers = [int(text) for text in spring.texts()]
+            if len(numbers) != count:
+                raise Damaged("columns are cut short")
+            return numbers
         found: list[int] = read_ints(count, spring).tolist()
         return found
 
@@ -48,6 +54,7 @@ class BoolColumn:
         write_ints(np.array(values, dtype=np.int64), sink)
 
     def read(self, count: int, spring: Spring) -> list[bool]:
+        spring.objects(count)
         return [bool(value) for value in read_ints(count, spring).tolist()]
 
 
@@ -76,15 +83,20 @@ class FloatColumn:
     def read(self, count: int, spring: Spring) -> list[float]:
         if count == 0:
             return []
+        spring.objects(count)
         way = spring.next()
-        found: list[float]
         if way == "raw":
-            found = spring.array(count).view(np.float64).tolist()
+            numbers = spring.array(count).view(np.float64)
         elif way == "few":
-            unique = spring.array(spring.next()).view(np.float64)
-            found = unique[read_ints(count, spring)].tolist()
+            unique = spring.array(spring.count()).view(np.float64)
+            numbers = unique[read_places(count, spring, len(unique))]
+        elif way in _SCALES:
+            numbers = read_ints(count, spring) / way
         else:
-            found = (read_ints(count, spring) / way).tolist()
+            raise Damaged("numbers of an unknown form")
+        if not np.isfinite(numbers).all():
+            raise Damaged("a number is infinite or none")
+        found: list[float] = numbers.tolist()
         return found
 
 
@@ -98,8 +110,22 @@ class TextColumn:
         write_ints(np.array(numbers, dtype=np.int64), sink)
 
     def read(self, count: int, spring: Spring) -> list[str]:
-        texts = spring.next()
-        return [texts[number] for number in read_ints(count, spring).tolist()]
+        texts = spring.texts()
+        spring.objects(count)
+        return [texts[number] for number in read_places(count, spring, len(texts)).tolist()]
+
+
+class LiteralColumn(TextColumn):
+    """Texts of which each is one of a few."""
+
+    def __init__(self, allowed: Sequence[str]) -> None:
+        self._allowed = frozenset(allowed)
+
+    def read(self, count: int, spring: Spring) -> list[str]:
+        found = super().read(count, spring)
+        if not self._allowed.issuperset(found):
+            raise Damaged("a text is not one of those allowed")
+        return found
 
 
 class OptionalColumn:
@@ -111,9 +137,19 @@ class OptionalColumn:
         self._inner.write([value for value in values if value is not None], sink)
 
     def read(self, count: int, spring: Spring) -> list[Any]:
-        there = read_ints(count, spring).tolist()
+        spring.objects(count)
+        there = read_places(count, spring, 2).tolist()
         found = iter(self._inner.read(sum(there), spring))
         return [next(found) if one else None for one in there]
+
+
+def _read_lengths(count: int, spring: Spring) -> list[int]:
+    spring.objects(count)
+    lengths = read_ints(count, spring)
+    if count and lengths.min() < 0:
+        raise Damaged("a length is negative")
+    found: list[int] = lengths.tolist()
+    return found
 
 
 def _transposed(rows: Sequence[Sequence[Any]]) -> list[Any]:
@@ -144,7 +180,7 @@ class TupleColumn:
         self._inner.write(_transposed(values), sink)
 
     def read(self, count: int, spring: Spring) -> list[tuple[Any, ...]]:
-        lengths = read_ints(count, spring).tolist()
+        lengths = _read_lengths(count, spring)
         return [tuple(row) for row in _rows(lengths, self._inner.read(sum(lengths), spring))]
 
 
@@ -159,6 +195,7 @@ class FixedColumn:
             column.write([value[place] for value in values], sink)
 
     def read(self, count: int, spring: Spring) -> list[tuple[Any, ...]]:
+        spring.objects(count)
         return list(zip(*(column.read(count, spring) for column in self._inner), strict=True))
 
 
@@ -173,7 +210,7 @@ class DictColumn:
         self._values.write(_transposed([list(value.values()) for value in values]), sink)
 
     def read(self, count: int, spring: Spring) -> list[dict[Any, Any]]:
-        lengths = read_ints(count, spring).tolist()
+        lengths = _read_lengths(count, spring)
         keys = _rows(lengths, self._keys.read(sum(lengths), spring))
         values = _rows(lengths, self._values.read(sum(lengths), spring))
         return [dict(zip(names, found, strict=True)) for names, found in zip(keys, values, strict=True)]
@@ -194,9 +231,9 @@ class HistogramColumn:
         write_ints(np.concatenate([value.counts for value in filled]), sink)
 
     def read(self, count: int, spring: Spring) -> list[Histogram]:
-        lengths = read_ints(count, spring)
+        lengths = np.array(_read_lengths(count, spring), dtype=np.int64)
         facts = [IntColumn().read(count, spring) for _ in range(3)]
-        total = int(lengths.sum())
+        total = sum(lengths.tolist())
         if not total:
             return [Histogram(_NONE, _NONE, *three) for three in zip(*facts, strict=True)]
         step = spring.next()
@@ -207,4 +244,5 @@ class HistogramColumn:
         for first, last, *three in zip((ends - lengths).tolist(), ends.tolist(), *facts, strict=True):
             before = running[first - 1] if first else 0
             found.append(Histogram(running[first:last] - before, counts[first:last], *three))
+            check_histogram(found[-1])
         return found

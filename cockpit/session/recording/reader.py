@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 import time
-import zlib
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
@@ -12,7 +11,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
 
-import msgspec
 from msgspec.structs import replace
 
 from cockpit.model.errors import RecordingError
@@ -22,12 +20,13 @@ from cockpit.model.state import State, StudyState
 from cockpit.session.recording.binding import OFTEN_KINDS, latencies
 from cockpit.session.recording.checkpoints import Restorer
 from cockpit.session.recording.index import Index, Stretch
-from cockpit.session.recording.opening import checked, in_use, opened
+from cockpit.session.recording.opening import check, in_use, journal_of, opened, version_of, words
 from cockpit.session.recording.packing import Damaged
 from cockpit.session.recording.page_series import PageSeries, keep
 from cockpit.session.recording.pages import OFTEN, unpack
 from cockpit.session.recording.rows import Rows
 from cockpit.session.recording.schema import from_body
+from cockpit.session.recording.validity import is_valid
 
 # Stretches that are kept at hand.
 _AT_HAND = 16
@@ -66,6 +65,8 @@ class Recording:
         self.path = path
         self._at_hand: OrderedDict[Stretch, list[Known]] = OrderedDict()
         self._sampled: OrderedDict[Stretch, dict[int, Any]] = OrderedDict()
+        # Places of pages whose state does not read.
+        self._stateless: set[int] = set()
         self._cut = False
         self._pending: tuple[Stretch, list[Known]] | None = None
         self.notes: list[Note] = []
@@ -74,7 +75,7 @@ class Recording:
         database = opened(path)
         self._rows = Rows(database)
         try:
-            paged = checked(path, database) > 1
+            paged = version_of(database) > 1
             self._index = Index(self._rows, paged)
             self._series = PageSeries(self._rows, self._index)
             self._cut = alone and paged and not self.ended
@@ -83,7 +84,10 @@ class Recording:
                 raise RecordingError(
                     f"{path}: holds no events; {self.damage or 'the session ended before any was kept'}"
                 )
-        except RecordingError:
+        except (sqlite3.Error, MemoryError) as error:
+            self.close()
+            raise RecordingError(f"{path}: does not read as a recording: {words(error)}") from None
+        except BaseException:
             self.close()
             raise
 
@@ -171,9 +175,10 @@ class Recording:
         while place >= 0:
             page = self._index.pages[place]
             try:
-                state = self._state(place)
+                state = None if place in self._stateless else self._state(place)
             except Damaged as error:
                 self._rows.lose_often(page.begin, page.end, error)
+                self._stateless.add(place)
                 state = None
             if state is not None:
                 for note in self.notes:
@@ -196,9 +201,13 @@ class Recording:
     def annotate(self, t: float, text: str) -> Note:
         """Adds a note of an instant to the file. Raises RecordingError where it cannot be written."""
         note = Note(t=t, text=text)
+        if journal_of(self.path).exists():
+            raise RecordingError(f"{self.path}: the note is not kept: a rollback journal is beside the file; remove it")
         try:
             writing = sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=rw", uri=True, timeout=5)
             try:
+                writing.execute("PRAGMA trusted_schema = OFF")
+                check(self.path, writing)
                 with writing:
                     writing.execute("CREATE TABLE IF NOT EXISTS notes (t REAL NOT NULL, text TEXT NOT NULL, wall REAL)")
                     writing.execute("INSERT INTO notes VALUES (?, ?, ?)", (note.t, note.text, time.time()))
@@ -227,7 +236,7 @@ class Recording:
                 [(blob,)] = self._rows.ask("SELECT events FROM pages WHERE first = ?", (stretch.first,))
                 often = unpack(blob, lambda: latencies(self._series.at(self._index.pages.index(stretch))[0]))
                 numbered = sorted([*numbered, *often], key=lambda one: one[0])
-            except (Damaged, ValueError) as error:
+            except ValueError as error:
                 self._rows.lose_often(stretch.begin, stretch.end, error)
         found, latest = [], stretch.begin
         for number, event in numbered:
@@ -245,7 +254,7 @@ class Recording:
         for number, body in self._rows.ask(question, values):
             try:
                 found.append((number, from_body(body)))
-            except (zlib.error, UnicodeError, msgspec.MsgspecError, ValueError, TypeError) as error:
+            except Damaged as error:
                 self._rows.lose(f"event {number} is damaged and left out: {error}")
         return found
 
@@ -255,11 +264,11 @@ class Recording:
         latest = before.end
         for after, body in self._rows.ask("SELECT after, body FROM pending"):
             # Of what was written before the last rows were, they have the rest.
-            if after != before.last or not isinstance(body, str | bytes):
+            if after != before.last:
                 continue
             try:
                 event = from_body(body)
-            except (zlib.error, UnicodeError, msgspec.MsgspecError, ValueError):
+            except Damaged:
                 self._rows.lose("the last second is damaged and left out")
                 continue
             latest = max(latest, event.t)
@@ -272,7 +281,8 @@ class Recording:
         if not self._rows.ask("SELECT 1 FROM sqlite_master WHERE name = 'notes'"):
             return []
         told = self._rows.ask("SELECT t, text FROM notes ORDER BY t")
-        return [Note(t=t, text=text) for t, text in told if isinstance(t, float | int) and isinstance(text, str)]
+        notes = [Note(t=t, text=text) for t, text in told if isinstance(t, float | int) and isinstance(text, str)]
+        return [note for note in notes if is_valid(note)]
 
     def _state(self, place: int) -> State | None:
         """The state after a page, its series fetched when somebody looks. Raises Damaged."""

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
 
+from cockpit.model.errors import RecordingError
+from cockpit.session.recording.opening import opened
 from cockpit.session.recording.shelf import SUFFIX, Kept, about, folder
 
 
@@ -50,18 +53,15 @@ def _with_figures(kept: Kept) -> Recent:
     if kept.problem:
         return Recent(kept=kept)
     try:
-        database = sqlite3.connect(f"{Path(kept.path).absolute().as_uri()}?mode=ro", uri=True, timeout=1)
-    except sqlite3.Error:
-        return Recent(kept=kept)
-    try:
-        row = database.execute("SELECT rate, p99_ms, failed FROM runs ORDER BY number DESC LIMIT 1").fetchone()
-        changes = database.execute("SELECT letter, label, outcome FROM changes ORDER BY begun").fetchall()
-    except sqlite3.Error:
+        with closing(opened(Path(kept.path), timeout=1)) as database:
+            row = database.execute("SELECT rate, p99_ms, failed FROM runs ORDER BY number DESC LIMIT 1").fetchone()
+            changes = database.execute("SELECT letter, label, outcome FROM changes ORDER BY begun LIMIT 100").fetchall()
+    except (RecordingError, sqlite3.Error, MemoryError, UnicodeError):
         # One of the first format has no such tables.
         return Recent(kept=kept)
-    finally:
-        database.close()
     made = tuple(Change(letter=str(one[0]), label=str(one[1]), outcome=str(one[2] or "")) for one in changes)
-    if row is None or row[0] is None:
+    # SQLite keeps any type in any column.
+    rate, p99_ms, failed = (one if isinstance(one, int | float) else None for one in row or (None, None, None))
+    if rate is None:
         return Recent(kept=kept, changes=made)
-    return Recent(kept=kept, rate=row[0], p99_ms=row[1], failed=row[2] or 0, changes=made)
+    return Recent(kept=kept, rate=rate, p99_ms=p99_ms, failed=int(failed or 0), changes=made)

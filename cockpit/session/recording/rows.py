@@ -5,10 +5,14 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any
 
 from cockpit.model.text import clock
 from cockpit.session.recording.opening import words
+
+# Rows of one answer; a damaged file may lead in circles.
+_MOST = 2_000_000
 
 
 class Rows:
@@ -35,9 +39,9 @@ class Rows:
         """As many rows as read: of a damaged file, those before the damage."""
         found: list[tuple[Any, ...]] = []
         try:
-            for row in self._database.execute(question, tuple(values)):
+            for row in islice(self._database.execute(question, tuple(values)), _MOST):
                 found.append(row)
-        except (sqlite3.Error, UnicodeError, OverflowError) as error:
+        except (sqlite3.Error, UnicodeError, OverflowError, MemoryError) as error:
             self.lose(f"the file is damaged, part of it does not read: {words(error)}")
         return found
 

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 
 from cockpit.model.events import AnyEvent, decode, encode, kind
 from cockpit.model.state import State
+from cockpit.session.recording.packing import inflated, reading
+from cockpit.session.recording.validity import checked
 
 # "ckpt" in the SQLite header tells our files from other databases; user_version is the schema's. Version 1 had events
 # alone, each a row.
@@ -53,6 +55,9 @@ CREATE TABLE seconds (                                                         -
 );
 """
 
+# Bytes of the JSON of the largest event, a sample of a host with many thousand processes.
+LARGEST_EVENT = 32 << 20
+
 Row = tuple[int, float, str, str | bytes]
 
 
@@ -66,14 +71,12 @@ def to_row(number: int, event: AnyEvent) -> Row:
     return number, event.t, kind(event), small
 
 
-def from_body(body: str | bytes) -> AnyEvent:
-    """Raises zlib.error, UnicodeError or msgspec.MsgspecError when the body is damaged."""
-    return decode(text_of(body))
-
-
-def text_of(body: str | bytes) -> str | bytes:
-    """A body's JSON. Raises zlib.error."""
-    return body if isinstance(body, str) else zlib.decompress(body)
+def from_body(body: object) -> AnyEvent:
+    """Raises Damaged."""
+    with reading("an event"):
+        if not isinstance(body, str | bytes):
+            raise TypeError("no text")
+        return checked(decode(body if isinstance(body, str) else inflated(body, LARGEST_EVENT)))
 
 
 def last_instant(database: sqlite3.Connection) -> float:

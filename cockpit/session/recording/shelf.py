@@ -6,17 +6,18 @@ import os
 import re
 import sqlite3
 import time
-import zlib
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
 import platformdirs
 
 from cockpit.model.errors import RecordingError
-from cockpit.model.events import SessionStarted, decode
-from cockpit.session.recording.opening import in_use
-from cockpit.session.recording.schema import APPLICATION_ID, VERSION, last_instant, text_of
+from cockpit.model.events import SessionStarted
+from cockpit.session.recording.opening import in_use, opened, words
+from cockpit.session.recording.packing import Damaged
+from cockpit.session.recording.schema import from_body, last_instant
 
 SUFFIX = ".cockpit"
 # Beside a recording that is being written, or was cut short.
@@ -144,26 +145,19 @@ def about(path: Path) -> Kept:
         size = sum(one.stat().st_size for one in (path, path.with_name(path.name + "-wal")) if one.exists())
     except OSError as error:
         return Kept(name=name, path=str(path), size=0, problem=error.strerror or "does not read")
+    kept = Kept(name=name, path=str(path), size=size)
     try:
-        database = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=1)
-    except sqlite3.Error as error:
-        return Kept(name=name, path=str(path), size=size, problem=str(error))
-    try:
-        return _told(database, Kept(name=name, path=str(path), size=size))
-    except (sqlite3.Error, zlib.error, msgspec.MsgspecError, ValueError) as error:
-        return Kept(name=name, path=str(path), size=size, problem=f"does not read: {error}")
-    finally:
-        database.close()
+        with closing(opened(path, timeout=1)) as database:
+            return _told(database, kept)
+    except RecordingError as error:
+        return msgspec.structs.replace(kept, problem=str(error).removeprefix(f"{path}: "))
+    except (sqlite3.Error, Damaged) as error:
+        return msgspec.structs.replace(kept, problem=f"does not read: {words(error)}")
 
 
 def _told(database: sqlite3.Connection, kept: Kept) -> Kept:
-    if database.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
-        return msgspec.structs.replace(kept, problem="is not a cockpit recording")
-    version = database.execute("PRAGMA user_version").fetchone()[0]
-    if version > VERSION:
-        return msgspec.structs.replace(kept, problem=f"was written by a newer cockpit (format {version})")
     row = database.execute("SELECT body FROM events WHERE kind = 'session_started' ORDER BY seq LIMIT 1").fetchone()
-    started = decode(text_of(row[0])) if row else None
+    started = from_body(row[0]) if row else None
     if not isinstance(started, SessionStarted):
         return msgspec.structs.replace(kept, problem="holds no events")
     return msgspec.structs.replace(

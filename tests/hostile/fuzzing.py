@@ -1,0 +1,97 @@
+"""Reads altered recordings with every command, in one process of little memory; says on stdout what went wrong.
+
+python -m tests.hostile.fuzzing WHOLE FOLDER FIRST COUNT
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import io
+import json
+import random
+import resource
+import shutil
+import signal
+import sys
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+
+MEMORY = 512 << 20
+SECONDS = 5.0
+
+
+class TooLong(BaseException):
+    """A file took more than SECONDS of CPU time."""
+
+
+def commands(file: Path, folder: Path) -> tuple[list[str], ...]:
+    return (
+        ["report", str(file)],
+        ["report", str(file), "--format", "html", "-o", str(folder / "page.html")],
+        ["export", str(file), "-o", str(folder / "events.jsonl")],
+        ["compare", str(file), str(file)],
+        ["check", str(file)],
+        ["recordings", "list"],
+    )
+
+
+@contextlib.contextmanager
+def within_seconds() -> Iterator[None]:
+    def over(_: int, __: FrameType | None) -> None:
+        raise TooLong
+
+    signal.signal(signal.SIGPROF, over)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+def complaint(file: Path, folder: Path) -> str:
+    """What is wrong with how the commands take a file; "" if nothing is."""
+    from cockpit.cli import main
+
+    with within_seconds():
+        for command in commands(file, folder):
+            (folder / "events.jsonl").unlink(missing_ok=True)
+            out, err = io.StringIO(), io.StringIO()
+            try:
+                with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+                    code = main(command)
+            except TooLong:
+                return f"{command[0]}: over {SECONDS} s: {traceback.format_exc()[-1500:]}"
+            except BaseException:
+                return f"{command[0]}: {traceback.format_exc()}"
+            lines = err.getvalue().splitlines()
+            if code not in (0, 2, 4, 99) or not all(line.startswith("cockpit: ") for line in lines):
+                return f"{command[0]}: exit {code}: {err.getvalue()[:2000]}"
+    return ""
+
+
+def run(whole: Path, folder: Path, first: int, count: int) -> None:
+    from tests.hostile.recordings import alter
+
+    shelf = folder / "state" / "cockpit" / "recordings"
+    shelf.mkdir(parents=True, exist_ok=True)
+    file = shelf / "altered.cockpit"
+    for seed in range(first, first + count):
+        for old in shelf.iterdir():
+            old.unlink()
+        shutil.copy(whole, file)
+        with contextlib.suppress(MemoryError):
+            alter(file, random.Random(seed))
+        print(json.dumps([seed, complaint(file, folder)]), flush=True)
+        gc.collect()
+
+
+if __name__ == "__main__":
+    # Imported before memory is short, as by any command.
+    import tests.hostile.recordings
+
+    tests.hostile.recordings.prepare()
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    run(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]))

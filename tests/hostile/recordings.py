@@ -1,0 +1,284 @@
+"""Recordings that no cockpit wrote: a whole one, altered piece by piece where its format says what a piece means."""
+
+from __future__ import annotations
+
+import json
+import lzma
+import random
+import sqlite3
+import zlib
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+from cockpit.session.recording.packing import packed, unpacked
+
+NUMBERS = (-1, 0, 1, 2, 255, 1 << 31, (1 << 31) - 1, 1 << 40, 1 << 62, (1 << 63) - 1, -(1 << 63), 1e300, -0.5, 10**30)
+TEXTS = ("", "\0", "x" * 100_000, "\U0001f600", "[" * 50_000, "same", "text", "raw", "few", "service", "-1")
+TABLES = ("events", "pages", "parts", "pending", "notes", "runs", "changes", "markers", "seconds")
+# Table, column and key of what is packed.
+BLOBS = (
+    ("pages", "events", "first"),
+    ("pages", "series", "first"),
+    ("pages", "state", "first"),
+    ("parts", "body", "id"),
+)
+Draw = random.Random
+
+
+def alter(path: Path, draw: Draw) -> None:
+    """One to three alterations of a whole recording, in place."""
+    for _ in range(draw.randint(1, 3)):
+        draw.choice(ALTERATIONS)(path, draw)
+
+
+def _any_json(value: object, draw: Draw, depth: int = 0) -> object:
+    """The value with one part of it replaced by something else."""
+    if isinstance(value, list) and value and draw.random() < 0.9:
+        at = draw.randrange(len(value))
+        found = [*value[:at], _any_json(value[at], draw, depth + 1), *value[at + 1 :]]
+        return found if draw.random() < 0.9 else found * draw.choice((2, 100))
+    if isinstance(value, dict) and value and draw.random() < 0.9:
+        key = draw.choice(sorted(value))
+        new = key if draw.random() < 0.9 else str(draw.choice((*NUMBERS, *TEXTS)))
+        return {**{k: v for k, v in value.items() if k != key}, new: _any_json(value[key], draw, depth + 1)}
+    return draw.choice((*NUMBERS, *TEXTS, None, True, [], {}, [[]], [value], [[1], [2]]))
+
+
+def _sql(path: Path, statement: str, *values: object) -> None:
+    database = sqlite3.connect(path)
+    try:
+        database.execute(statement, values)
+        database.commit()
+    except (sqlite3.Error, OverflowError, UnicodeError):
+        database.rollback()
+    finally:
+        database.close()
+
+
+def _rows(path: Path, statement: str) -> list[tuple[object, ...]]:
+    """None of a file that another alteration has damaged."""
+    database = sqlite3.connect(path)
+    try:
+        return database.execute(statement).fetchall()
+    except sqlite3.Error:
+        return []
+    finally:
+        database.close()
+
+
+def flip_bytes(path: Path, draw: Draw) -> None:
+    content = bytearray(path.read_bytes())
+    for _ in range(draw.choice((1, 10, 100))):
+        content[draw.randrange(len(content))] ^= draw.randrange(1, 256)
+    path.write_bytes(content)
+
+
+def cut(path: Path, draw: Draw) -> None:
+    content = path.read_bytes()
+    path.write_bytes(content[: draw.randrange(len(content))])
+
+
+def point_pages_in_circles(path: Path, draw: Draw) -> None:
+    """Page numbers in interior pages of the trees lead to other pages, or to themselves."""
+    content = bytearray(path.read_bytes())
+    size = 1024
+    for page in range(len(content) // size):
+        at = page * size + (100 if page == 0 else 0)
+        if content[at] in (2, 5):
+            target = draw.choice((page + 1, draw.randrange(1, len(content) // size + 1)))
+            content[at + 8 : at + 12] = target.to_bytes(4, "big")
+    path.write_bytes(content)
+
+
+def alter_event(path: Path, draw: Draw) -> None:
+    rows = _rows(path, "SELECT seq, body FROM events")
+    if not rows:
+        return
+    number, body = draw.choice(rows)
+    try:
+        told = json.loads(zlib.decompress(body) if isinstance(body, bytes) else body)  # type: ignore[arg-type]
+    except (ValueError, zlib.error, TypeError):
+        return
+    text = json.dumps(_any_json(told, draw))
+    _sql(path, "UPDATE events SET body = ? WHERE seq = ?", draw.choice((text, zlib.compress(text.encode()))), number)
+
+
+def replace_body(path: Path, draw: Draw) -> None:
+    """A bomb, deep nesting, no JSON, no bytes."""
+    bodies: list[object] = [
+        *_zlib_bombs(),
+        "[" * 1_000_000,
+        '{"event":"note","t":1,"text":"x","odd":' + "[" * 100_000 + "]" * 100_000 + "}",
+        '{"event":"run_started","t":1,"run":4611686018427387904,"plan":{"url":"http://a/","concurrency":1}}',
+        '{"event":"tick","t":99999999,"run":1,"worker":0,"start":0}',
+        b"\x78\x9c",
+        7,
+        1e308,
+        None,
+    ]
+    _sql(
+        path,
+        "UPDATE events SET body = ? WHERE seq = (SELECT seq FROM events ORDER BY random() LIMIT 1)",
+        draw.choice(bodies),
+    )
+
+
+def alter_head(path: Path, draw: Draw) -> None:
+    """A part of the facts that stand before the columns of a blob, its checksum right."""
+    table, column, key = draw.choice(
+        (
+            ("pages", "events", "first"),
+            ("pages", "series", "first"),
+            ("pages", "state", "first"),
+            ("parts", "body", "id"),
+        )
+    )
+    rows = _rows(path, f"SELECT {key}, {column} FROM {table}")
+    if not rows:
+        return
+    number, blob = draw.choice(rows)
+    try:
+        raw = unpacked(blob)
+    except ValueError:
+        return
+    place = 0
+    if column == "events" and draw.random() < 0.8:
+        # Behind the contents come the columns of each stream.
+        place = 4 + int.from_bytes(raw[:4], "little")
+    elif column == "events":
+        place = 4
+    size = int.from_bytes(raw[place : place + 4], "little")
+    try:
+        told = json.loads(raw[place + 4 : place + 4 + size])
+    except ValueError:
+        return
+    head = json.dumps(_any_json(told, draw)).encode()
+    altered = raw[:place] + len(head).to_bytes(4, "little") + head + raw[place + 4 + size :]
+    _sql(path, f"UPDATE {table} SET {column} = ? WHERE {key} = ?", packed(altered), number)
+
+
+def alter_columns(path: Path, draw: Draw) -> None:
+    """Bytes of the columns, their checksum right."""
+    table, column, key = draw.choice(
+        (("pages", "events", "first"), ("pages", "series", "first"), ("parts", "body", "id"))
+    )
+    rows = _rows(path, f"SELECT {key}, {column} FROM {table}")
+    if not rows:
+        return
+    number, blob = draw.choice(rows)
+    try:
+        raw = bytearray(unpacked(blob))
+    except ValueError:
+        return
+    for _ in range(draw.choice((1, 5, 50))):
+        raw[draw.randrange(len(raw))] = draw.choice((0, 1, 127, 128, 255, draw.randrange(256)))
+    _sql(path, f"UPDATE {table} SET {column} = ? WHERE {key} = ?", packed(bytes(raw)), number)
+
+
+def bomb(path: Path, draw: Draw) -> None:
+    """Blobs that unpack to gigabytes, or whose few bytes stand for values without end."""
+    head = json.dumps(
+        draw.choice((["same", 5], [[], "same", 1], [[["tick", 1 << 40, 100]], []], 7, [1 << 40]))
+    ).encode()
+    blobs = (
+        zlib.crc32(b"").to_bytes(4, "little") + zeros(80 << 20),
+        _packed_zeros(),
+        packed(len(head).to_bytes(4, "little") + head),
+        packed((8 + len(head)).to_bytes(4, "little") + len(head).to_bytes(4, "little") + head),
+        packed(b"\xff" * 100),
+        b"",
+    )
+    table, column = draw.choice((("pages", "events"), ("pages", "series"), ("pages", "state"), ("parts", "body")))
+    _sql(path, f"UPDATE {table} SET {column} = ?", draw.choice(blobs))
+
+
+@cache
+def _packed_zeros() -> bytes:
+    return packed(b"\0" * (40 << 20))
+
+
+@cache
+def _zlib_bombs() -> tuple[bytes, bytes]:
+    text = b'{"event":"note","t":1,"text":"' + b"x" * (50 << 20) + b'"}'
+    return zlib.compress(b"[" * (50 << 20), 1), zlib.compress(text, 1)
+
+
+@cache
+def zeros(size: int) -> bytes:
+    filters = [{"id": lzma.FILTER_LZMA2, "preset": 0, "dict_size": 1 << 20, "lc": 0, "lp": 0, "pb": 0}]
+    packer = lzma.LZMACompressor(lzma.FORMAT_RAW, filters=filters)
+    piece = b"\0" * (1 << 20)
+    return b"".join([*(packer.compress(piece) for _ in range(size >> 20)), packer.flush()])
+
+
+def prepare() -> None:
+    """Makes the bombs, which takes memory."""
+    zeros(80 << 20)
+    _packed_zeros()
+    _zlib_bombs()
+
+
+def alter_grown(path: Path, draw: Draw) -> None:
+    grown = draw.choice(
+        (
+            '{"seconds":1000000000000}',
+            '{"seconds":-5}',
+            '{"seconds":199999,"points":{"web1":199999}}',
+            '{"points":{"a":1}}',
+            "[" * 100_000,
+            "null",
+            '{"seconds":1.5}',
+        )
+    )
+    _sql(path, "UPDATE pages SET grown = ?", grown)
+
+
+def alter_cells(path: Path, draw: Draw) -> None:
+    """Another value, of another type, in a column of a table."""
+    table = draw.choice(TABLES)
+    columns = [str(row[1]) for row in _rows(path, f"PRAGMA table_info({table})")]
+    if columns:
+        value = draw.choice((*NUMBERS[:-1], *TEXTS, b"\xff", None))
+        where = "" if draw.random() < 0.3 else f"WHERE rowid = (SELECT rowid FROM {table} ORDER BY random() LIMIT 1)"
+        _sql(path, f"UPDATE OR IGNORE {table} SET {draw.choice(columns)} = ? {where}", value)
+
+
+def alter_schema(path: Path, draw: Draw) -> None:
+    """What no cockpit puts into a file."""
+    statements = draw.choice(
+        (
+            ("ALTER TABLE notes RENAME TO old", "CREATE VIEW notes AS SELECT 1.0 t, 'x' text, 1.0 wall"),
+            ("DROP TABLE notes", "CREATE VIRTUAL TABLE notes USING fts5(t, text, wall)"),
+            ("DROP TABLE runs", f"CREATE VIEW runs AS {_ENDLESS}"),
+            ("DROP TABLE parts", "CREATE TABLE parts (id INTEGER PRIMARY KEY, body AS (zeroblob(1000000000)))"),
+            ("CREATE TRIGGER t AFTER INSERT ON notes BEGIN DELETE FROM events; END",),
+            ("CREATE INDEX i ON events (abs(t))",),
+            ("DROP TABLE events",),
+            ("CREATE TABLE more (x)",),
+        )
+    )
+    for statement in statements:
+        _sql(path, statement)
+
+
+_ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x rate, x p99_ms, x failed FROM n"
+
+ALTERATIONS: tuple[Callable[[Path, Draw], None], ...] = (
+    flip_bytes,
+    cut,
+    point_pages_in_circles,
+    alter_event,
+    alter_event,
+    replace_body,
+    alter_head,
+    alter_head,
+    alter_head,
+    alter_columns,
+    alter_columns,
+    bomb,
+    alter_grown,
+    alter_cells,
+    alter_cells,
+    alter_schema,
+)
