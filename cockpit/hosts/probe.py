@@ -58,7 +58,8 @@ class Probe:
         self._number = 0
         self._taken = 0
         self._cut = True
-        self._spent: deque[float] = deque(maxlen=COST_FRAMES + 1)
+        self._spent: float | None = None
+        self._costs: deque[float] = deque(maxlen=COST_FRAMES)
 
     @classmethod
     async def start(cls, shell: Shell, config: HostConfig) -> Probe:
@@ -158,8 +159,11 @@ class Probe:
         return f": {neutral(said, 200)}" if said else ""
 
     def _cost(self, frame: Frame) -> float:
-        self._spent.append(parse.probe_seconds(frame, self.facts.hz))
-        return (self._spent[-1] - self._spent[0]) / max(1, len(self._spent) - 1)
+        """Return the probe's mean CPU time (s) for a frame. An awk that was started again has used less than the last."""
+        before, self._spent = self._spent, parse.probe_seconds(frame, self.facts.hz)
+        if before is not None:
+            self._costs.append(max(0.0, self._spent - before))
+        return sum(self._costs) / max(1, len(self._costs))
 
 
 async def _send(channel: Channel, data: bytes) -> None:

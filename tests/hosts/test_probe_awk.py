@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from cockpit.hosts.probe import COST_FRAMES
 from cockpit.hosts.script import script
 from tests.hosts.conftest import TAG, Crowd, put_first, running
 
@@ -47,6 +48,16 @@ async def test_reading_begins_anew_where_awk_gave_up(
     for reading in readings:
         assert [row.pid for row in reading.processes] == [child.pid]
         assert reading.processes[0].command.endswith(" title")
+
+
+async def test_the_cost_of_the_probe_is_never_negative_after_its_awk_was_killed() -> None:
+    async with running("*") as probe:
+        for _ in range(2 * COST_FRAMES):
+            await probe.read()
+        [awk] = [child for child in psutil.Process().children(recursive=True) if "awk" in child.name()]
+        awk.kill()
+        costs = [(await probe.read()).probe_cpu for _ in range(5)]
+    assert min(costs) >= 0
 
 
 @pytest.fixture

@@ -146,9 +146,11 @@ async def test_running_out_of_file_descriptors_is_counted_as_that() -> None:
         await talk.reader.read()
 
     async with serving(behave) as server:
-        assignment = assignment_for(server.url, server.port, duration=0.5, concurrency=80)
+        assignment = assignment_for(server.url, server.port, duration=600.0, concurrency=80)
         async with worker(assignment, *limited) as process:
             tell(process, Start(monotonic()))
+            await server.until(lambda: server.requests >= 20)
+            tell(process, Stop())
             ticks, _ = await rest(process)
     errors = {kind for tick in ticks for kind in tick.errors}
     assert errors == {"no_file_descriptors"}
