@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-PATIENCE = 20.0
+PATIENCE = 120.0
 
 
 class OnTerminal:

@@ -15,7 +15,7 @@ from pathlib import Path
 from tests.cli.test_headless import COCKPIT
 from tests.servers import http_server
 
-PATIENCE = 30.0
+PATIENCE = 120.0
 _CONTROL = re.compile(rb"\x1b\[[0-9;?<>=]*[A-Za-z]|\x1b[()][A-Z0-9]")
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 
-DEADLINE = 30.0  # seconds; far more than anything here takes
+DEADLINE = 120.0  # seconds; far more than anything here takes
 
 
 def wait_until(condition: Callable[[], bool], what: str) -> None:

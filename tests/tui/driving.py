@@ -17,7 +17,7 @@ from cockpit.tui.scene import Scene, View
 from cockpit.tui.screens.main import MainScreen
 from tests.tui.scripted import ScriptedSource, scripted_app
 
-PATIENCE = 20.0
+PATIENCE = 120.0
 
 
 @asynccontextmanager

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from cockpit.model import events as ev
 from cockpit.model.errors import ChangeRefused, ChangeUndone, CockpitError, UsageError
+from cockpit.model.fold import fold_all
 from cockpit.model.knobs import Setting
 from cockpit.model.state import State
 from cockpit.session.asking import Question
@@ -131,6 +132,19 @@ class ScriptedControls:
         raise UsageError("no [load] in \x1b[31mthis profile: add one")
 
 
+# Many tests begin with the same script of hundreds of events, which takes longer to fold than the rest of the test.
+_LONG = 100
+_FOLDED: dict[tuple[int, ...], tuple[list[ev.AnyEvent], State]] = {}
+
+
+def _state_after(script: list[ev.AnyEvent]) -> State:
+    """The state after these events; the same objects are folded once."""
+    key = tuple(map(id, script))
+    if key not in _FOLDED:
+        _FOLDED[key] = (script, fold_all(script))
+    return _FOLDED[key][1]
+
+
 class ScriptedSource:
     """Gives the events of the script, then whatever is pushed, until it is closed. `error` ends it badly."""
 
@@ -157,7 +171,12 @@ class ScriptedSource:
                 raise self.error
             if self._waiting:
                 events, self._waiting = self._waiting, []
-                yield Batch(events)
+                if self.session.revision == 0 and len(events) > _LONG:
+                    *script, last = events
+                    self.recorder.record(script)
+                    yield Batch([last], base=_state_after(script))
+                else:
+                    yield Batch(events)
             self._woken.clear()
             await self._woken.wait()
 
