@@ -159,7 +159,7 @@ class Probe:
         return f": {neutral(said, 200)}" if said else ""
 
     def _cost(self, frame: Frame) -> float:
-        """Return the probe's mean CPU time (s) for a frame. An awk that was started again has used less than the last."""
+        """Return the mean CPU time (s) of a frame; an awk that was started again has used less than the one before."""
         before, self._spent = self._spent, parse.probe_seconds(frame, self.facts.hz)
         if before is not None:
             self._costs.append(max(0.0, self._spent - before))
