@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -14,8 +15,10 @@ from cockpit.model.fold import fold_all
 from cockpit.model.histogram import Histogram
 from cockpit.model.knobs import Knob, Setting
 from cockpit.model.load import LoadPlan
-from cockpit.model.state import Segment, State
+from cockpit.model.state import Counts, Segment, State
 from cockpit.session.gathering import Gathering
+from cockpit.session.recording.reader import Recording
+from cockpit.session.recording.writer import RecordingWriter
 
 WORKERS = 2
 KNOB = Knob(name="K", host="web1", file="/f", directive="K", test="true", reload="true")
@@ -106,3 +109,23 @@ def test_what_was_late_is_counted_before_its_histogram_comes() -> None:
     assert sum(one.due for one in ticks) == sum(row.counts.lag.count for row in live.segments)
     assert sum(one.late for one in ticks) > 0
     assert all(second.saturated for second in kept.seconds[1:-1])
+
+
+def test_every_counter_of_a_tick_is_recorded_and_folded(tmp_path: Path) -> None:
+    """Also those that are added later: each number and table of a tick is in the counts of its row."""
+    names = [name for name in Counts.__struct_fields__ if name in ev.Tick.__struct_fields__]
+    counters = [name for name in names if isinstance(getattr(Counts(), name), int)]
+    assert {"dropped", "retries", "reconnects", "unclosed"} < set(counters)
+    ticks = [
+        ev.Tick(t=at + 0.1, start=at, run=1, worker=0, redirect="/a", **dict.fromkeys(counters, 1))  # type: ignore[arg-type]
+        for at in (0.0, 0.1, 0.2, 1.0, 2.0)
+    ]
+    started = ev.RunStarted(t=0.0, run=1, plan=LoadPlan(url="http://web1/", requests=5))
+    events = gathered(iter([started, *ticks, ev.RunEnded(t=3.0, run=1, reason="stopped")]))
+    writer = RecordingWriter(tmp_path / "a.cockpit")
+    writer.record(events)
+    writer.close()
+    with Recording(tmp_path / "a.cockpit") as recording:
+        counts = fold_all(recording.events()).segments[0].counts
+    assert {name: getattr(counts, name) for name in counters} == dict.fromkeys(counters, 5)
+    assert counts.redirect == "/a"
