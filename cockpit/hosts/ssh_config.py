@@ -25,6 +25,7 @@ DEPTH = 16
 EXEC_TIMEOUT = 30.0
 # Options whose value is the rest of the line, quotes included.
 _WHOLE = frozenset({"proxycommand", "remotecommand", "knownhostscommand", "localcommand"})
+_SETTING = re.compile(r"([^\s#=\"]+)\s*=?\s*(.*)", re.DOTALL)
 _WORD = re.compile(r"""\s*((?!#)(?:"(?:\\.|[^"\\])*"|'[^']*'|\\.|[^\s"'\\])+)""")
 _CRITERIA_ALONE = frozenset({"all", "canonical", "final"})
 
@@ -214,8 +215,8 @@ def expanded(text: str, tokens: Mapping[str, str]) -> str:
 
 def read_lines(file: Path) -> Iterator[Line]:
     """All lines of a file but comments. Raises OSError, or ValueError for a quote that is not closed."""
-    for number, text in enumerate(file.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
-        parted = re.match(r"\s*([^\s#=\"]+)\s*=?\s*(.*?)\s*$", text)
+    for number, text in enumerate(file.read_text(encoding="utf-8", errors="replace").split("\n"), 1):
+        parted = _SETTING.match(text.strip())
         if parted is None:
             continue
         keyword, rest = parted[1].lower(), parted[2]
