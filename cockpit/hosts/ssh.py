@@ -21,6 +21,7 @@ from cockpit.hosts.ssh_settings import Destination, read_settings
 from cockpit.hosts.wire import StreamWire
 from cockpit.model.errors import HostError, UsageError
 from cockpit.model.hosts import HostConfig
+from cockpit.model.text import neutral
 
 # Seconds that a connection may take to say goodbye.
 CLOSE_TIMEOUT = 2.0
@@ -106,7 +107,7 @@ class SshShell:
         except asyncssh.ChannelOpenError as error:
             if error.code == asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED:
                 raise HostError(f"{what}: its sshd forbids this; let it: AllowTcpForwarding local") from None
-            raise HostError(f"{what}: not to be reached from there: {error.reason}") from None
+            raise HostError(f"{what}: not to be reached from there: {neutral(error.reason, 200)}") from None
         except (asyncssh.Error, OSError) as error:
             raise HostError(f"{self._name}: connection lost: {reason(error)}") from None
         return StreamWire(what, reader, writer, (asyncssh.Error, OSError))

@@ -139,7 +139,7 @@ def reason(error: BaseException) -> str:
     if "not responding to keepalive" in text:
         return "keepalives were not answered"
     number = getattr(error, "errno", None)
-    if number is None and (found := re.search(r"\[Errno (\d+)\]", text)):
+    if number is None and (found := re.search(r"\[Errno (\d{1,4})\]", text)):
         number = int(found[1])
     if number == errno.ECONNREFUSED or text == "Connection refused":
         return "connection refused: nothing listens on that port; is sshd running there, and on which port?"

@@ -128,10 +128,15 @@ def outcome(text: bytes) -> Outcome:
         if len(row) == 3 and row[0] in by_word:
             by_word[row[0]][row[1]] = row[2]
     failed = [
-        (word, int(number), said(words)) for word in ("test", "reload") for number, words in by_word[word].items()
+        (word, _place(number), said(words)) for word in ("test", "reload") for number, words in by_word[word].items()
     ]
     ended = next((row[0] for row in rows if row[0] in ("confirmed", "dropped")), "")
     return Outcome(ended, by_word["file"], by_word["value"], tuple(failed), ["reloaded"] in rows)
+
+
+def _place(number: str) -> int:
+    """The place of a command among those of its kind; of a host that sends no number the first."""
+    return int(number) if number.isdecimal() and len(number) < 10 else 0
 
 
 def said(text: str) -> str:

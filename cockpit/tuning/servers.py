@@ -27,7 +27,7 @@ FILES = (
     *(f"/etc/default/tomcat{version}" for version in (8, 9, 10, 11)),
     *(f"/var/log/tomcat{version}/catalina.out" for version in (8, 9, 10, 11)),
 )
-_USER = re.compile(r'\("([^"]*)",pid=(\d+),')
+_USER = re.compile(r'\("([^"]*)",pid=(\d{1,9}),')
 # Names of processes that are looked at more closely.
 PROCESSES = ("apache2", "httpd", "nginx", "squid", "java")
 # The web server of `cockpit demo` has its port in its name: demo-http-41465.
@@ -88,7 +88,7 @@ def parse_seen(text: str) -> Seen:
         match line.split("\t"):
             case ["user", name]:
                 user = name
-            case ["process", pid, parent, name, *command] if pid.isdecimal() and parent.isdecimal():
+            case ["process", pid, parent, name, *command] if _is_number(pid) and _is_number(parent):
                 processes.append(Process(int(pid), int(parent), name, tuple(word for word in command if word)))
             case ["listen", local, users]:
                 listening += _listening(local, users)
@@ -97,10 +97,15 @@ def parse_seen(text: str) -> Seen:
     return Seen(user, tuple(processes), tuple(dict.fromkeys(listening)), frozenset(files))
 
 
+def _is_number(text: str) -> bool:
+    """Whether it is a number of a process or a port, and not of thousands of digits."""
+    return text.isdecimal() and len(text) < 10
+
+
 def _listening(local: str, users: str) -> Iterator[Listener]:
     """From ss: `0.0.0.0:80` and `users:(("nginx",pid=1,fd=6),…)`."""
     port = local.rpartition(":")[2]
-    if port.isdecimal():
+    if _is_number(port):
         for name, pid in _USER.findall(users):
             yield Listener(name, int(pid), int(port))
 

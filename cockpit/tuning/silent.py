@@ -42,4 +42,4 @@ def _number(knob: Knob, text: bytes, name: str) -> int:
         value = directive.read(text.removeprefix(BYTE_ORDER_MARK), name, knob.section).value
     except ConfigError:
         value = None
-    return int(value) if value and value.isdigit() else _DEFAULTS[name]
+    return int(value) if value and value.isdecimal() and len(value) < 19 else _DEFAULTS[name]
