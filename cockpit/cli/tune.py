@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
-import threading
 from argparse import Namespace
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -19,6 +17,7 @@ from cockpit.cli.flip import flip
 from cockpit.cli.load_options import flagged, named_profile
 from cockpit.cli.terminal import tell
 from cockpit.cli.trusting import require_trust
+from cockpit.cli.unfinished import settle, typed_line
 from cockpit.hosts.reach import open_shell
 from cockpit.hosts.shell import Shell
 from cockpit.model.errors import EXIT_GOOD, ChangeRefused, CockpitError, HostError, UsageError
@@ -194,6 +193,7 @@ async def _set(options: Namespace, profile: Profile) -> None:
         knob = _knob(profile, name)
         chosen.setdefault(knob.host, []).append((knob, value))
     async with _ways(profile, options) as ways:
+        await settle(ways.tuner, ways.to, chosen, profile.knobs)
         results = [await _change(options, ways, host, assignments) for host, assignments in chosen.items()]
     if options.json:
         _tell_json(results)
@@ -376,16 +376,8 @@ async def _told(telling: _Telling, change: Coroutine[Any, Any, Applied]) -> dict
 
 
 async def _typed_yes() -> bool:
-    """Whether the next line of stdin says yes. Read in a thread that nobody has to wait for."""
-    loop = asyncio.get_running_loop()
-    said: asyncio.Future[str] = loop.create_future()
-
-    def read() -> None:
-        line = os.read(sys.stdin.fileno(), 4096).decode("utf-8", "replace")
-        loop.call_soon_threadsafe(lambda: None if said.done() else said.set_result(line))
-
-    threading.Thread(target=read, daemon=True).start()
-    return (await said).strip().lower() in ("y", "yes")
+    """Whether the next line of stdin says yes."""
+    return await typed_line() in ("y", "yes")
 
 
 def _knob(profile: Profile, name: str) -> Knob:

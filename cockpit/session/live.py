@@ -26,6 +26,7 @@ from cockpit.session.live_load import LiveLoad
 from cockpit.session.live_tuning import LiveTuning
 from cockpit.session.loop import Batch
 from cockpit.session.secrets import Secrets
+from cockpit.session.unfinished import described
 
 Listener = Callable[[Sequence[AnyEvent]], None]
 
@@ -154,7 +155,13 @@ class LiveControls:
         questions = self._source.questions
         answering = (self._answering,) if questions and questions.awaited else ()
         keeping = (self._keeping,) if self.tuning.awaited else ()
-        return (self._always[0], *answering, *keeping, *self._always[1:])
+        return (self._always[0], *answering, *keeping, *self._unfinished(), *self._always[1:])
+
+    def _unfinished(self) -> tuple[Action, ...]:
+        if not self.tuning.unfinished:
+            return ()
+        question = f"{described(*self.tuning.unfinished[0])}: undo or finish"
+        return (Action("unfinished", ("U",), "unfinished change", self.tuning.settle, prompt=question),)
 
     @property
     def question(self) -> Question | None:

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from cockpit.hosts.fault import fault
 from cockpit.hosts.feed import HostFeed
 from cockpit.model.clock import Clock
-from cockpit.model.errors import ChangeRefused, ChangeUndone, CockpitError
+from cockpit.model.errors import ChangeRefused, ChangeUndone, CockpitError, UsageError
 from cockpit.model.events import (
     ActionBegun,
     ActionEnded,
@@ -17,6 +17,7 @@ from cockpit.model.events import (
     ChangeEnded,
     ChangeStage,
     KnobRead,
+    Note,
     Outcome,
     Stage,
 )
@@ -25,7 +26,8 @@ from cockpit.profiles.profile import Profile
 from cockpit.session.controls import Flipped, Preview
 from cockpit.session.flipping import Flips, Hold
 from cockpit.session.live_load import LiveLoad
-from cockpit.tuning.applied import Applied, ChangeFailed
+from cockpit.session.unfinished import described, finish, unfinished
+from cockpit.tuning.applied import Applied, ChangeFailed, Past
 from cockpit.tuning.plan import Plan
 from cockpit.tuning.probing import probe_of
 from cockpit.tuning.reason import useful_line
@@ -60,6 +62,8 @@ class LiveTuning:
             name: privileged(feed.config, Following(feed.shell)) for name, feed in feeds.items()
         }
         self._values: dict[str, str | None] = {}
+        # Changes that were left half done, with their hosts.
+        self.unfinished: list[tuple[str, Past]] = []
         self._made = 0
         self._acted = 0
         self._in_force: list[tuple[str, str, Applied]] = []
@@ -109,6 +113,32 @@ class LiveTuning:
         for knob in self._knobs.values():
             if knob.host == host:
                 await self._read(knob)
+        if any(knob.host == host for knob in self._knobs.values()):
+            await self._find_unfinished(host)
+
+    async def _find_unfinished(self, host: str) -> None:
+        """Look for changes that were left half done; the person is asked, and the timeline notes each."""
+        try:
+            found = await unfinished(self._tuner, self._remotes[host], host)
+        except CockpitError:
+            return  # reading the knobs has shown why
+        fresh = [(host, past) for past in found if past.change not in {known.change for _, known in self.unfinished}]
+        self.unfinished = [each for each in self.unfinished if each[0] != host or each[1] in found] + fresh
+        for _, past in fresh:
+            self._emit(Note(t=self._clock.now(), text=f"{described(host, past)}; U: undo or finish it"))
+
+    async def settle(self, answer: str) -> None:
+        """Undo or finish the first unfinished change. Raises CockpitError."""
+        host, past = self.unfinished[0]
+        async with self._turn():
+            if answer.strip().lower() in ("undo", "u"):
+                await self._tuner.give_up(self._remotes[host], host, past)
+            elif answer.strip().lower() in ("finish", "f"):
+                await finish(self._tuner, self._remotes[host], host, past, self._knobs.values())
+            else:
+                raise UsageError(f"{past.name}: type undo or finish")
+        del self.unfinished[0]
+        await self.read_host(host)
 
     async def preview(self, values: Mapping[str, str]) -> tuple[Preview, ...]:
         plans = [

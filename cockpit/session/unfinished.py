@@ -1,0 +1,32 @@
+"""Changes that were left half done on a host, as by a restart: what to say of them, and how to finish them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from cockpit.model.errors import ChangeRefused
+from cockpit.model.knobs import SECRET, Knob
+from cockpit.tuning.applied import Applied, Past, PastState
+from cockpit.tuning.remote import Remote
+from cockpit.tuning.tuner import Tuner
+
+
+async def unfinished(tuner: Tuner, remote: Remote, host: str) -> list[Past]:
+    """The changes of the host that were left half done, newest first. Raises HostError, ChangeRefused."""
+    return [past for past in await tuner.history(remote, host) if past.state == PastState.HALF_DONE]
+
+
+def described(host: str, past: Past) -> str:
+    """One line that names the change."""
+    settings = ", ".join(f"{s.knob} {s.old or 'unset'} → {s.new or 'unset'}" for s in past.about.settings)
+    return f"{host}: change {past.name} of {past.about.who} ({settings}) was left half done"
+
+
+async def finish(tuner: Tuner, remote: Remote, host: str, past: Past, knobs: Iterable[Knob]) -> Applied:
+    """Roll the change back, then make all of it again. Raises ChangeRefused before that if its values are unknown."""
+    known = {knob.name: knob for knob in knobs if knob.host == host}
+    for setting in past.about.settings:
+        if setting.knob not in known or setting.new == SECRET:
+            raise ChangeRefused(f"{host}: {past.name}: {setting.knob} cannot be set again from here; undo the change")
+    await tuner.give_up(remote, host, past)
+    return await tuner.apply(remote, host, [(known[s.knob], s.new) for s in past.about.settings])

@@ -1,0 +1,97 @@
+"""A change that was left half done is recognized when cockpit connects, and undone or finished after asking."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from cockpit.cli.unfinished import settle
+from cockpit.model.clock import Clock
+from cockpit.model.errors import UsageError
+from cockpit.model.events import Note
+from cockpit.model.hosts import HostConfig
+from cockpit.model.load import LoadPlan
+from cockpit.profiles.profile import Profile
+from cockpit.session.live import LiveSource
+from cockpit.session.loop import Session
+from cockpit.tuning.tuner import Tuner
+from tests.servers import http_server
+from tests.tuning.conftest import ORIGINAL, Interfering, Server, server, shell, until
+from tests.tuning.test_pending import half_done
+
+__all__ = ["server", "shell"]
+
+FINISHED = (ORIGINAL[0], b"KeepAlive Off")
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    with http_server() as base:
+        yield base
+
+
+@pytest.mark.parametrize(("answer", "ends"), [("undo", ORIGINAL), ("finish", FINISHED)])
+async def test_on_the_screen(
+    server: Server, shell: Interfering, url: str, answer: str, ends: tuple[bytes, bytes]
+) -> None:
+    change = await half_done(server, shell)
+    knobs = (server.keep_alive(),)
+    plan = LoadPlan(url=f"{url}/")
+    profile = Profile(name="x", plan=plan, hosts=(HostConfig(name="web1"),), knobs=knobs)
+    notes: list[str] = []
+    source = LiveSource(
+        profile, Clock(), listen=lambda events: notes.extend(each.text for each in events if isinstance(each, Note))
+    )
+    running = asyncio.create_task(Session(source).run())
+    await until(lambda: source.tuning.unfinished)
+    name = change.name.rpartition("-")[2]
+    assert any(f"change {name} of " in note and "was left half done" in note for note in notes)
+    (action,) = [each for each in source.controls.actions if each.name == "unfinished"]
+    assert "KeepAlive On → Off" in action.prompt and action.prompt.endswith("undo or finish")
+    with pytest.raises(UsageError, match="type undo or finish"):
+        await action.run("")
+    await action.run(answer)
+    assert server.bytes() == ends and not server.locked()
+    assert not any(each.name == "unfinished" for each in source.controls.actions)
+    await source.close()
+    await running
+
+
+@pytest.mark.parametrize(("answer", "ends"), [("u\n", ORIGINAL), ("finish\n", FINISHED), ("\n", None)])
+async def test_in_the_terminal(
+    server: Server,
+    shell: Interfering,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    answer: str,
+    ends: tuple[bytes, bytes] | None,
+) -> None:
+    await half_done(server, shell)
+    terminal, line = os.openpty()
+    with os.fdopen(line) as typed:
+        monkeypatch.setattr(sys, "stdin", typed)
+        os.write(terminal, answer.encode())
+        await settle(Tuner(), lambda _: shell, ["web1"], [server.keep_alive()])
+    os.close(terminal)
+    assert "was left half done.\nundo, finish, or Enter to leave it: " in capsys.readouterr().err
+    if ends is None:
+        (past,) = await Tuner().history(shell, "web1")
+        await Tuner().give_up(shell, "web1", past)
+    else:
+        assert server.bytes() == ends and not server.locked()
+
+
+async def test_without_a_terminal_it_is_only_named(
+    server: Server, shell: Interfering, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    change = await half_done(server, shell)
+    with open(os.devnull) as nothing:  # noqa: ASYNC230, PTH123
+        monkeypatch.setattr(sys, "stdin", nothing)
+        await settle(Tuner(), lambda _: shell, ["web1"], [server.keep_alive()])
+    assert f"`cockpit tune PROFILE undo {change.name.rpartition('-')[2]}` rolls it back" in capsys.readouterr().err
+    (past,) = await Tuner().history(shell, "web1")
+    await Tuner().give_up(shell, "web1", past)
