@@ -106,7 +106,7 @@ class CockpitApp(CockpitBase[object]):
             await self.session.until(lambda state: state.running is None)
 
     def _signalled(self) -> None:
-        if self._running:
+        if self.is_running:
             self.action_leave(True)
         else:
             self.interrupted = True

@@ -12,7 +12,6 @@ from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.command import Provider
 from textual.dom import DOMNode
-from textual.driver import Driver
 from textual.filter import Monochrome, NoColor
 from textual.notifications import Notification, SeverityLevel
 from textual.screen import Screen
@@ -65,6 +64,8 @@ class CockpitBase(App[Returned]):
 
     def __init__(self, look: Look | None = None) -> None:
         self.look = look or Look()
+        # Set by the driver; None where another draws, as in tests.
+        self.terminal: Terminal | None = None
         super().__init__(driver_class=Terminal)
         self.lite = self.look.lite
         self.hung_up = False
@@ -161,20 +162,20 @@ class CockpitBase(App[Returned]):
 
     def keeps_up(self) -> bool:
         """Whether the terminal has taken what was sent to it. Where it often has not, the screen becomes lite."""
-        driver: Driver | None = self._driver
-        if not isinstance(driver, Terminal) or driver.waiting < _BEHIND:
+        terminal = self.terminal
+        if terminal is None or terminal.waiting < _BEHIND:
             self._missed = 0
             return True
         self._missed += 1
         if self._missed >= _MISSED and self.look.may_lite and not self.lite:
             self.lite = True
-            self.tell(f"lite: the terminal takes {driver.waiting:.0f} s for a frame; {LITE}")
+            self.tell(f"lite: the terminal takes {terminal.waiting:.0f} s for a frame; {LITE}")
         return False
 
     def lost_terminal(self) -> None:
         """The terminal went away, or SIGHUP says so."""
-        if isinstance(self._driver, Terminal) and self._driver.is_gone():
-            self._driver.let_go()
+        if self.terminal is not None and self.terminal.is_gone():
+            self.terminal.let_go()
         if not self.hung_up:
             self.hung_up = True
             self.end_without_terminal()
@@ -185,7 +186,7 @@ class CockpitBase(App[Returned]):
 
     def look_at_terminal(self) -> None:
         """Notices a terminal that went away where nothing tells so."""
-        if isinstance(self._driver, Terminal) and self._driver.is_gone():
+        if self.terminal is not None and self.terminal.is_gone():
             self.lost_terminal()
 
     def forget_picture(self) -> None:
@@ -197,7 +198,7 @@ class CockpitBase(App[Returned]):
 
     def _frugal(self, update: RenderableType | None) -> Any:
         """The update as what it takes from the picture that the terminal shows."""
-        if not isinstance(self._driver, Terminal) or self._batch_count or not self._running or self._closed:
+        if self.terminal is None or self._batch_count or not self.is_running or self._closed:
             return update
         if isinstance(update, LayoutUpdate):
             return Sent(self._picture.whole(update, self.console, self.size))

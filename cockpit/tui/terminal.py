@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import os
 import select
@@ -10,7 +11,6 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from textual.app import App
 from textual.drivers.linux_driver import LinuxDriver
 
 # What poll says of a terminal that nobody holds any more.
@@ -61,8 +61,11 @@ class Output(io.TextIOBase):
 class Terminal(LinuxDriver):
     """Tells the app (`lost_terminal`) when the terminal is gone, instead of failing, waiting or spinning."""
 
-    def __init__(self, app: App[Any], **settings: Any) -> None:
+    def __init__(self, app: Any, **settings: Any) -> None:
         super().__init__(app, **settings)
+        self.cockpit = app
+        self.cockpit.terminal = self
+        self.loop = asyncio.get_running_loop()
         # Textual draws on stderr, which may be a file (2>file): then stdout is the terminal.
         stderr = sys.__stderr__
         drawn_on = stderr if stderr and stderr.isatty() else sys.__stdout__
@@ -93,7 +96,7 @@ class Terminal(LinuxDriver):
 
     def start_application_mode(self) -> None:
         """Begins, and begins again after the process was stopped: another has had the terminal meanwhile."""
-        self._app.forget_picture()  # type: ignore[attr-defined]
+        self.cockpit.forget_picture()
         super().start_application_mode()  # type: ignore[no-untyped-call]
 
     def _sigcont_application(self, *_: object) -> None:
@@ -109,7 +112,7 @@ class Terminal(LinuxDriver):
 
     def _tell(self) -> None:
         """From a thread of the driver's own."""
-        self._loop.call_soon_threadsafe(self._app.lost_terminal)  # type: ignore[attr-defined]
+        self.loop.call_soon_threadsafe(self.cockpit.lost_terminal)
 
 
 def _hung_up(number: int) -> bool:

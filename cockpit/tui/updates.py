@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from rich.cells import cell_len
 from rich.color import ColorSystem
-from rich.console import Console
+from rich.console import COLOR_SYSTEMS, Console
 from rich.style import Style
 from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
 from textual.strip import Strip
@@ -65,7 +65,7 @@ class Picture:
         return self._sent(_cropped(update), console)
 
     def _sent(self, pieces: Iterable[tuple[int, int, Strip]], console: Console) -> str:
-        system = console._color_system or ColorSystem.TRUECOLOR
+        system = COLOR_SYSTEMS.get(console.color_system or "", ColorSystem.TRUECOLOR)
         sent: list[str] = []
         worn = _BARE
         for y, x, strip in pieces:
