@@ -55,20 +55,19 @@ def complaint(file: Path, folder: Path) -> str:
     """What is wrong with how the commands take a file; "" if nothing is."""
     from cockpit.cli import main
 
-    with within_seconds():
-        for command in commands(file, folder):
-            (folder / "events.jsonl").unlink(missing_ok=True)
-            out, err = io.StringIO(), io.StringIO()
-            try:
-                with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-                    code = main(command)
-            except TooLong:
-                return f"{command[0]}: over {SECONDS} s: {traceback.format_exc()[-1500:]}"
-            except BaseException:
-                return f"{command[0]}: {traceback.format_exc()}"
-            lines = err.getvalue().splitlines()
-            if code not in (0, 2, 4, 99) or not all(line.startswith("cockpit: ") for line in lines):
-                return f"{command[0]}: exit {code}: {err.getvalue()[:2000]}"
+    for command in commands(file, folder):
+        (folder / "events.jsonl").unlink(missing_ok=True)
+        out, err = io.StringIO(), io.StringIO()
+        try:
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), within_seconds():
+                code = main(command)
+        except TooLong:
+            return f"{command}: over {SECONDS} s: {traceback.format_exc()[-1500:]}"
+        except BaseException:
+            return f"{command}: {traceback.format_exc()}"
+        lines = err.getvalue().splitlines()
+        if code not in (0, 2, 4, 99) or not all(line.startswith("cockpit: ") for line in lines):
+            return f"{command}: exit {code}: {err.getvalue()[:2000]}"
     return ""
 
 

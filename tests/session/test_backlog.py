@@ -202,6 +202,21 @@ def test_a_page_that_cannot_be_packed_stays_rows(tmp_path: Path, monkeypatch: py
         assert list(recording.events()) == events and not recording.damage
 
 
+def test_a_process_that_started_after_years_of_uptime_reads_back(tmp_path: Path) -> None:
+    """Its start is in clock ticks, which are beyond any bound on session seconds after days."""
+    path = tmp_path / "s.cockpit"
+    events = list(small_session())
+    for at, event in enumerate(events):
+        if isinstance(event, ev.HostSample):
+            processes = tuple(replace(one, start=1 << 40) for one in event.reading.processes)
+            events[at] = replace(event, reading=replace(event.reading, wall=1e12, processes=processes))
+    recorder = RecordingWriter(path)
+    settled(recorder, events)
+    recorder.close()
+    with Recording(path) as recording:
+        assert list(recording.events()) == events and not recording.damage
+
+
 def test_a_sample_beyond_64_bits_reads_back(tmp_path: Path) -> None:
     sample = ev.HostSample(t=1.0, host="h", round_trip=0.0, reading=replace(reading(1.0), forks=-(1 << 80)))
     assert ev.decode(ev.encode(sample)) == sample

@@ -24,6 +24,7 @@ from cockpit.model.sums import Sums
 from cockpit.session.recording.packing import packed, reading, unpacked
 from cockpit.session.recording.plain_columns import HistogramColumn
 from cockpit.session.recording.sink import Budget, Sink, Spring
+from cockpit.session.recording.validity import checked
 
 # A histogram's large part changes now and then only.
 Store = Callable[[bytes], int]
@@ -212,4 +213,4 @@ class Restorer:
         with reading("a state"):
             spring = Spring(raw[4 + size :], Budget(len(blob)))
             histograms += HistogramColumn().read(spring.count(), spring)
-            return msgspec.json.decode(raw[4 : 4 + size], type=kind, dec_hook=hook)
+            return checked(msgspec.json.decode(raw[4 : 4 + size], type=kind, dec_hook=hook))

@@ -34,7 +34,7 @@ from cockpit.session.recording.plain_columns import (
     TupleColumn,
 )
 from cockpit.session.recording.sink import Ints, Sink, Spring, read_ints, read_places, write_ints
-from cockpit.session.recording.validity import BOUNDS, check_field
+from cockpit.session.recording.validity import BOUNDS, UNBOUNDED, check_field
 
 _NO_DEFAULT = object()
 
@@ -77,7 +77,9 @@ class StructColumn:
                 begins[at] = begin
             columns[self._continued] = begins
         for name, column in columns.items():
-            if name in BOUNDS and (numbers := [one for one in column if isinstance(one, int | float)]):
+            if name not in BOUNDS or issubclass(self._kind, UNBOUNDED):
+                continue
+            if numbers := [one for one in column if isinstance(one, int | float)]:
                 check_field(name, min(numbers), max(numbers))
         missing = [name for name in self._fields if name not in columns]
         for name in missing:

@@ -11,7 +11,7 @@ import numpy as np
 
 from cockpit.model.events import AnyEvent
 from cockpit.model.histogram import HIGHEST_INDEX, Histogram
-from cockpit.model.series import Deferred
+from cockpit.model.hosts import HostReading, ProcessCounters
 
 # No session lasts so long (s).
 LONGEST = 1e8
@@ -38,13 +38,15 @@ BOUNDS: Mapping[str, float] = {
     "times": 1_000_000,
     "wall": 1e11,
 }
-_Event = TypeVar("_Event", bound=AnyEvent)
+# Their fields of these names are what a host's kernel says, in its own units.
+UNBOUNDED: tuple[type, ...] = (HostReading, ProcessCounters)
+_T = TypeVar("_T")
 
 
-def checked(event: _Event) -> _Event:
-    """The event. Raises ValueError for one that cannot have happened."""
-    _check(event, "")
-    return event
+def checked(value: _T) -> _T:
+    """The event, or part of a state. Raises ValueError for one that cannot have happened."""
+    _check(value, "")
+    return value
 
 
 def is_valid(event: AnyEvent) -> bool:
@@ -77,14 +79,15 @@ def _check(value: Any, name: str) -> None:
             raise ValueError(f"{name} is no number of 64 bits")
         check_field(name, value, value)
     elif isinstance(value, msgspec.Struct):
+        bounded = not isinstance(value, UNBOUNDED)
         for field in value.__struct_fields__:
-            _check(getattr(value, field), field)
+            _check(getattr(value, field), field if bounded else "")
     elif isinstance(value, dict):
         for key, one in value.items():
             _check(key, "")
             _check(one, "")
     elif isinstance(value, Histogram):
         check_histogram(value)
-    elif not isinstance(value, Deferred):
+    elif isinstance(value, tuple | list):
         for one in value:
             _check(one, name)
