@@ -5,6 +5,7 @@ import signal
 import tempfile
 from collections.abc import Generator, Iterator
 from pathlib import Path
+from types import FrameType
 
 import pytest
 from hypothesis import settings
@@ -24,6 +25,8 @@ LAB = TESTS / "lab"
 ALONE = [TESTS / "load" / "truth"] + [
     LAB / f"test_{name}.py" for name in ("agreement", "lab", "parity", "spare_servers", "studies")
 ]
+# Seconds for one test with its fixtures; only one that hangs takes so long, on a busy machine too.
+HANG = 900.0
 # The files that take longest begin first, so that no worker is left with one of them at the end.
 LONG = (
     "test_transaction_faults.py",
@@ -48,6 +51,22 @@ def state_of_its_own() -> Iterator[None]:
             del os.environ["XDG_STATE_HOME"]
         else:
             os.environ["XDG_STATE_HOME"] = before
+
+
+def _fail_hung(number: int, frame: FrameType | None) -> None:
+    pytest.fail(f"hung for {HANG:g} s")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Generator[None, object, object]:
+    """Fail a test that hangs, with its stack, instead of hanging the run."""
+    signal.signal(signal.SIGALRM, _fail_hung)
+    # Again every second: an event loop catches what is raised within a callback.
+    signal.setitimer(signal.ITIMER_REAL, HANG, 1.0)
+    try:
+        return (yield)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -75,3 +75,12 @@ def test_in_ci_a_skipped_test_fails(tmp_path: Path) -> None:
     assert pytest_code({"CI": "false", "LAB": "1"}, *arguments) == pytest.ExitCode.OK
     left_out = str(Path(__file__).parent / "lab" / "test_two_hosts.py")
     assert pytest_code({"CI": "true", "LAB": "0"}, left_out) == pytest.ExitCode.OK
+
+
+def test_a_test_that_hangs_fails(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(
+        "import asyncio\nfrom tests import conftest\nconftest.HANG = 0.5\n\n"
+        "def test_it():\n    asyncio.run(asyncio.Event().wait())\n"
+    )
+    arguments = ("-p", "tests.conftest", f"--rootdir={tmp_path}", str(tmp_path))
+    assert pytest_code({}, *arguments) == pytest.ExitCode.TESTS_FAILED

@@ -138,7 +138,8 @@ def test_a_compact_table(ended: tuple[Path, dict[str, int]]) -> None:
     lines = (folder / "broken.out").read_text().splitlines()
     assert "  BROKEN  failed == 0  found 100" in lines
     assert lines[-1] == "check: 1 of 1 thresholds broken"
-    assert len(lines) <= 8
+    # Warnings come on top: on a busy machine the generator may have waited for a CPU.
+    assert len([line for line in lines if not line.startswith("  ! ")]) <= 8
     assert (folder / "good.out").read_text().endswith("check: good\n")
     assert "NOT STEADY  too short to tell" in (folder / "too-short.out").read_text()
 

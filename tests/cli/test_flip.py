@@ -12,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from cockpit.analysis import objections
 from cockpit.cli import flip as flipping_command
 from cockpit.cli.flip import flip
+from cockpit.model import fold_load
 from cockpit.profiles.reader import read_profile
 from cockpit.session import flipping
 from tests.cli.test_headless import COCKPIT, cockpit
@@ -92,7 +94,9 @@ def test_an_interruption_leaves_the_values_of_before(profile: Path, tmp_path: Pa
 def test_a_verdict_is_the_result(
     profile: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], as_data: bool
 ) -> None:
-    """Windows far too short for one, so that the words are known."""
+    """Windows far too short for one, so that the words are known, from a generator that never waits for a CPU."""
+    monkeypatch.setattr(fold_load, "saturated", lambda tick: False)
+    monkeypatch.setattr(objections, "STARVED", 1.0)
     monkeypatch.setattr(flipping_command, "SHORTEST", 0.1)
     monkeypatch.setattr(flipping_command, "_LOOK", 0.02)
     monkeypatch.setattr(flipping, "UNCOUNTED", 0.0)
