@@ -29,6 +29,8 @@ from cockpit.session.finding import Finding, failed, good, note
 from cockpit.session.secrets import Secrets
 
 MACHINE, TARGET = "this machine", "target"
+# Percent of this machine's CPUs in use before any load, from which a reader should know.
+BUSY = 25.0
 
 
 class Scope(Enum):
@@ -55,7 +57,7 @@ async def _findings(profile: Profile, ssh_config: Path | None, scope: Scope) -> 
     hosts = [asyncio.create_task(examine_host(checked, host, ssh_config)) for host in checked.hosts]
     try:
         yield good("profile", _what_it_is(profile))
-        for finding in machine(profile):
+        for finding in (*machine(profile), *await other_load()):
             yield finding
         if scope is Scope.NO_HOSTS and not _is_plain(profile):
             yield note(TARGET, "no request was sent: the profile is not trusted and names a local file or socket")
@@ -122,6 +124,17 @@ def machine(profile: Profile) -> list[Finding]:
     for line in (*limits.fitted(plan)[1], *limits.warnings(plan)):
         said.append(note(MACHINE, line))
     return said
+
+
+async def other_load() -> list[Finding]:
+    """Whether other processes leave this machine's CPUs to the load generator, over half a second."""
+    import psutil  # a heavy import for something that only the doctor asks
+
+    share = await asyncio.to_thread(psutil.cpu_percent, 0.5)
+    if share < BUSY:
+        return []
+    text = f"its CPUs are {share:.0f}% busy: the load generator will wait for a CPU, and latencies include that wait"
+    return [note(MACHINE, text, "stop what else runs there, or measure later")]
 
 
 async def target(profile: Profile) -> AsyncIterator[Finding]:
