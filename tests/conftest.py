@@ -20,8 +20,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 TESTS = Path(__file__).parent
 LAB = TESTS / "lab"
-# What measures, or counts what is on the machine, has it to itself. `make test` runs the rest side by side first, and
-# then those tests of the lab that mostly wait for servers, a few at a time.
+# What measures, or counts what is on the machine, has it to itself. `make test` runs the rest side by side first.
 ALONE = [TESTS / "load" / "truth"] + [
     LAB / f"test_{name}.py" for name in ("agreement", "lab", "parity", "spare_servers", "studies")
 ]
@@ -31,10 +30,17 @@ HANG = 900.0
 LONG = (
     "test_transaction_faults.py",
     "test_knobs.py",
+    "test_runner.py",
+    "test_check.py",
+    "test_change_matrix.py",
+    "test_recordings.py",
+    "test_truth.py",
+    "test_hangup.py",
+    "test_hostile.py",
+    "test_redaction.py",
+    "test_probe_stream.py",
     "test_ascii.py",
     "test_bindings.py",
-    "test_runner.py",
-    "test_hostile.py",
     "test_updates.py",
     "test_kinds.py",
 )
@@ -86,4 +92,4 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("lab")
         if any(item.path.is_relative_to(place) for place in ALONE):
             item.add_marker("alone")
-    items.sort(key=lambda item: item.path.name not in LONG)
+    items.sort(key=lambda item: LONG.index(item.path.name) if item.path.name in LONG else len(LONG))

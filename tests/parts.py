@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 BIN = Path(sys.executable).parent
-# Both wait for servers and processes much of the time, so one worker more than CPUs keeps two CPUs busy.
 PYTEST = (sys.executable, "-m", "pytest")
-SIDE_BY_SIDE = ("--numprocesses", "3", "--dist", "loadfile", "--no-loadscope-reorder")
+# Tests wait for servers and processes half of the time, so four at a time keep two CPUs busy.
+SIDE_BY_SIDE = ("--numprocesses", "4", "--dist", "loadfile", "--no-loadscope-reorder")
 INTERRUPTED = 130
 
 

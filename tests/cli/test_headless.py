@@ -30,7 +30,7 @@ def url() -> Iterator[str]:
 
 
 def cockpit(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*COCKPIT, *map(str, arguments)], capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run([*COCKPIT, *map(str, arguments)], capture_output=True, text=True, timeout=120, check=False)
 
 
 def test_run_counts_exactly(url: str) -> None:
@@ -153,7 +153,7 @@ def test_ctrl_c_stops_the_run_and_keeps_all(url: str, tmp_path: Path, sign: sign
     while not _has_replies(file):
         assert process.poll() is None
     os.kill(process.pid, sign)
-    stdout, stderr = process.communicate(timeout=30)
+    stdout, stderr = process.communicate(timeout=120)
     assert process.returncode == 130, stderr
     result = json.loads(stdout)
     assert result["ended"] == "stopped"
@@ -206,7 +206,7 @@ def test_kill_9_in_the_middle_leaves_a_file_that_opens_and_nothing_running(url: 
     process.kill()
     process.wait()
     assert _end(file) >= written
-    gone, alive = psutil.wait_procs(workers, timeout=20)
+    gone, alive = psutil.wait_procs(workers, timeout=120)
     assert (len(gone), alive) == (len(workers), [])
 
 

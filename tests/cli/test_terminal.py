@@ -29,7 +29,7 @@ def test_how_a_replay_ended(tmp_path: Path, key: bytes, code: int) -> None:
         [*COCKPIT, "replay", str(tmp_path / "s.cockpit")], stdin=theirs, stdout=theirs, stderr=theirs
     )
     os.close(theirs)
-    shown, pressed, deadline = b"", False, time.monotonic() + 60
+    shown, pressed, deadline = b"", False, time.monotonic() + 120
     while process.poll() is None:
         assert time.monotonic() < deadline, shown
         if select.select([ours], [], [], 0.1)[0]:
@@ -41,7 +41,7 @@ def test_how_a_replay_ended(tmp_path: Path, key: bytes, code: int) -> None:
             os.write(ours, key)
             pressed = True
     os.close(ours)
-    assert process.wait(timeout=20) == code, shown
+    assert process.wait(timeout=120) == code, shown
 
 
 @pytest.mark.parametrize("kept", ["on the shelf", "in a file", "nowhere"])

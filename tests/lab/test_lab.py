@@ -19,7 +19,7 @@ from tests.lab.services import PREFORK_CONF
 
 
 def get(host: Host, path: str = "/hello.html") -> tuple[int, bytes]:
-    connection = http.client.HTTPConnection(host.address, timeout=10)
+    connection = http.client.HTTPConnection(host.address, timeout=60)
     try:
         connection.request("GET", path)
         response = connection.getresponse()

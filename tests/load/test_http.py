@@ -112,7 +112,8 @@ async def test_a_server_that_keeps_open_what_it_announces_to_close_does_not_cap_
         await talk.reader.read()
 
     async with serving(behave) as server:
-        outcome = await engine_load(plan(server.url, requests=1000, concurrency=1), poller)
+        async with asyncio.timeout(60):
+            outcome = await engine_load(plan(server.url, requests=1000, concurrency=1), poller)
     assert outcome.statuses == {200: 1000}
     assert outcome.total("unclosed") == 1000
 

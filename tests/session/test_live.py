@@ -43,7 +43,7 @@ async def do(session: Session, name: str, answer: str = "") -> None:
 
 
 async def until(session: Session, holds: Callable[[State], bool]) -> State:
-    return await asyncio.wait_for(session.until(holds), 30)
+    return await asyncio.wait_for(session.until(holds), 120)
 
 
 async def test_load_follows_while_it_runs(live: Session, tmp_path: Path) -> None:
