@@ -103,6 +103,10 @@ HOSTILE = {
 }
 
 
+# Prints the marker that the program it is sent begins with, as a shell that starts it would.
+STARTED = """IFS= read -r mark; mark=${mark#*\\'}; mark=${mark%%\\'*}; echo "$mark"; echo "$mark" >&2"""
+
+
 @pytest.mark.parametrize("what", HOSTILE)
 async def test_a_host_that_sends_nonsense_is_lost_and_all_others_go_on(what: str, sshd: Sshd, tmp_path: Path) -> None:
     """With real shells: the hostile host's login shell answers as a probe that has gone mad."""
@@ -111,7 +115,7 @@ async def test_a_host_that_sends_nonsense_is_lost_and_all_others_go_on(what: str
         FACTS + b"#cockpit clock 1\n#cockpit clock 1\n#cockpit clock 1\n" + b"".join(map(frame, range(1, 9)))
     ).replace(old, new)
     (tmp_path / "mad").write_bytes(mad)
-    sshd.noise = f"cat {tmp_path}/mad; exec sleep 1000"
+    sshd.noise = f"{STARTED}; cat {tmp_path}/mad; exec sleep 1000"
     hosts = (HostConfig(name="good"), HostConfig(name="bad", ssh="web", processes="apache2"))
     profile = Profile(name="x", plan=LoadPlan(url="http://127.0.0.1:1/", concurrency=1, duration=1.0), hosts=hosts)
     session = Session(LiveSource(profile, Clock(), ssh_config=sshd.ssh_config), RecordingWriter(tmp_path / "x.cockpit"))
@@ -143,7 +147,7 @@ class _Endless:
         self._pieces = chain((FACTS, b"#cockpit clock 1\n" * 3), pieces)
         self.readline = LineReader(self._read).readline
 
-    async def open(self, command: str) -> _Endless:
+    async def open(self, script: bytes) -> _Endless:
         return self
 
     async def write(self, data: bytes) -> None:
