@@ -13,7 +13,7 @@ PORT = 2222
 
 BUILD = f"""
 set -e
-mkdir -p {ROOT}/bin {ROOT}/etc/dropbear {ROOT}/root/.ssh {ROOT}/proc {ROOT}/sys {ROOT}/dev {ROOT}/run
+mkdir -p {ROOT}/bin {ROOT}/etc/dropbear {ROOT}/root/.ssh {ROOT}/proc {ROOT}/sys {ROOT}/dev {ROOT}/run {ROOT}/tmp
 for program in busybox dropbear; do
     path=$(command -v $program)
     cp "$path" {ROOT}/bin/
