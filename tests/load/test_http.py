@@ -256,9 +256,14 @@ async def test_a_timeout_is_for_the_whole_request_however_much_of_the_reply_drip
             await asyncio.sleep(0.01)
 
     async with serving(behave) as server:
-        outcome = await engine_load(plan(server.url, requests=4, timeout=0.2))
-    assert outcome.errors == {"timeout": 4}
-    assert outcome.merged("first_byte").count == outcome.merged("service").count == 4
+        # On a busy machine the response may not even begin within a short time-out.
+        for timeout in (0.2, 1.0, 5.0, 25.0):
+            outcome = await engine_load(plan(server.url, requests=4, timeout=timeout))
+            assert outcome.errors == {"timeout": 4}
+            assert outcome.merged("service").count == 4
+            if outcome.merged("first_byte").count == 4:
+                return
+    pytest.fail("no response began")
 
 
 async def test_a_connect_that_nobody_takes_is_a_connect_timeout() -> None:
