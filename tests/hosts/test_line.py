@@ -33,7 +33,7 @@ async def line(sshd: Sshd) -> AsyncIterator[Line]:
     """A line to the server, which ssh_config leads over."""
     line = await Line().start(sshd.port)
     sshd.write_config(Port=str(line.port), HostKeyAlias="web")
-    sshd.trust(sshd.host_key, name=f"[web]:{line.port}")
+    sshd.trust(sshd.host_key, name="web")
     yield line
     await line.stop()
 
