@@ -16,10 +16,13 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 import cockpit.tui
+from cockpit.model.load import LoadPlan
+from cockpit.profiles.profile import Profile
 from cockpit.session.asking import Question
 from cockpit.tui.screens.asking import AskingScreen
 from cockpit.tui.screens.new_profile import FoundScreen, NewProfileScreen, Wanted
 from cockpit.tui.screens.picking import PickScreen
+from cockpit.tui.screens.trust import TrustScreen
 from cockpit.tui.widgets.picks import Picks
 from tests.tui.driving import at_rest, driven, main, until
 from tests.tui.scenario import Scenario
@@ -47,6 +50,10 @@ async def push_picking(pilot: Pilot[Any]) -> None:
 async def push_asking(pilot: Pilot[Any]) -> None:
     question = Question("web1", "passphrase", None, asyncio.get_running_loop().create_future())
     await pilot.app.push_screen(AskingScreen(lambda: question, question))
+
+
+async def push_trust(pilot: Pilot[Any]) -> None:
+    await pilot.app.push_screen(TrustScreen(Profile(name="x", plan=LoadPlan(url="http://127.0.0.1:1/"))))
 
 
 async def type_a_value(pilot: Pilot[Any]) -> None:
@@ -105,6 +112,7 @@ ROWS = (
     Row("OneLine", "escape", before="m"),
     Row("PickScreen", "escape", prepare=push_picking),
     Row("AskingScreen", "escape", prepare=push_asking),
+    Row("TrustScreen", "y n escape q", prepare=push_trust),
     Row("StartScreen", "slash n u d c question_mark q", world="start"),
     Row("DoctorScreen", "escape q c enter", before="c", world="start"),
     Row("StartScreen", "escape", before="slash c h u r n enter", world="start"),

@@ -88,12 +88,15 @@ def _ways(path: Path) -> tuple[str, ...]:
     """A file cut short has its last events in the -wal beside it, which only a writable opening can take in; one in a
     folder that nobody may write reads as it is. A rollback journal is never played back: it names files to delete."""
     as_it_is = "mode=ro&immutable=1"
-    return (as_it_is,) if journal_of(path).exists() else ("mode=rw", as_it_is)
+    return (as_it_is,) if has_journal(path) else ("mode=rw", as_it_is)
 
 
-def journal_of(path: Path) -> Path:
-    """The rollback journal beside a recording, which is there only after a note was cut short."""
-    return path.with_name(f"{path.name}-journal")
+def has_journal(path: Path) -> bool:
+    """Return whether a rollback journal is beside a recording, as after a note that was cut short."""
+    try:
+        return path.with_name(f"{path.name}-journal").exists()
+    except OSError:  # the name is too long for any file
+        return False
 
 
 def _connected(path: Path, how: str, timeout: float) -> Database:
@@ -170,7 +173,7 @@ def words(error: object) -> str:
 
 def in_use(path: Path) -> bool:
     """Whether somebody has the recording open, to write or to look at. Asks of our own files only."""
-    if journal_of(path).exists():
+    if has_journal(path):
         return False
     try:
         database = _connected(path, "mode=rw", 0.0)

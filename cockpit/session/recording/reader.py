@@ -20,7 +20,7 @@ from cockpit.model.state import State, StudyState
 from cockpit.session.recording.binding import OFTEN_KINDS, latencies
 from cockpit.session.recording.checkpoints import Restorer
 from cockpit.session.recording.index import Index, Stretch
-from cockpit.session.recording.opening import check, in_use, journal_of, opened, version_of, words
+from cockpit.session.recording.opening import check, has_journal, in_use, opened, version_of, words
 from cockpit.session.recording.packing import Damaged
 from cockpit.session.recording.page_series import PageSeries, keep
 from cockpit.session.recording.pages import OFTEN, unpack
@@ -201,7 +201,7 @@ class Recording:
     def annotate(self, t: float, text: str) -> Note:
         """Adds a note of an instant to the file. Raises RecordingError where it cannot be written."""
         note = Note(t=t, text=text)
-        if journal_of(self.path).exists():
+        if has_journal(self.path):
             raise RecordingError(f"{self.path}: the note is not kept: a rollback journal is beside the file; remove it")
         try:
             writing = sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=rw", uri=True, timeout=5)
