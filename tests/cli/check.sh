@@ -37,7 +37,7 @@ name = "here"
 [check]
 abort_on = ["here.cpu.idle > 100"]
 END
-told host-aborted check hosts.toml --json
+told host-aborted check ./hosts.toml --trust --json
 told unsteady check "$URL/slower" -z 9s --steady --json
 told too-short check "$URL/" -n 10 --steady
 told recorded check "$URL/" -n 100 --record run.cockpit
