@@ -13,6 +13,12 @@ ROOT = Path(__file__).parents[2]
 MOST_MIB = 200
 
 
+def peak_mib() -> float:
+    """Return the most memory this process had resident, in MiB. Not ru_maxrss: that is inherited from the parent."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) / 1024
+
+
 def measured(module: str, *arguments: str) -> dict[str, Any]:
     """What a module prints as JSON when it is run; fails with the end of its error output where it fails."""
     done = subprocess.run([sys.executable, "-m", module, *arguments], cwd=ROOT, capture_output=True, text=True)

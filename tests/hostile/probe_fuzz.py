@@ -9,9 +9,9 @@ import asyncio
 import json
 import math
 import random
-import resource
 import sys
 import tempfile
+import time
 from collections import Counter, deque
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,6 +33,7 @@ from cockpit.report.summary import summary
 from cockpit.session.gathering import rounded
 from cockpit.session.recording.reader import Recording
 from cockpit.session.recording.writer import RecordingWriter
+from tests.hostile.measuring import peak_mib
 from tests.hostile.streams import FACTS, frame, mutated, pieces
 
 # Inputs that share a recording.
@@ -178,8 +179,7 @@ def main() -> None:
     except BaseException:
         print(f"seed {seed}, input {fuzzer.inputs}", file=sys.stderr)
         raise
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    said = {"inputs": fuzzer.inputs, "mib": usage.ru_maxrss / 1024, "cpu": usage.ru_utime, "outcomes": fuzzer.outcomes}
+    said = {"inputs": fuzzer.inputs, "mib": peak_mib(), "cpu": time.process_time(), "outcomes": fuzzer.outcomes}
     print(json.dumps(said))
 
 

@@ -9,7 +9,6 @@ import json
 import math
 import random
 import re
-import resource
 import sys
 import tempfile
 from collections import Counter
@@ -29,6 +28,7 @@ from cockpit.report.summary import summary
 from cockpit.session.gathering import rounded
 from cockpit.session.recording.reader import Recording
 from cockpit.session.recording.writer import RecordingWriter
+from tests.hostile.measuring import peak_mib
 from tests.hostile.probe_fuzz import RUN
 from tests.hostile.streams import NUMBERS
 from tests.hosts import pages
@@ -128,8 +128,7 @@ def main() -> None:
     except BaseException:
         print(f"seed {seed}, input {inputs}", file=sys.stderr)
         raise
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    print(json.dumps({"inputs": inputs, "mib": usage.ru_maxrss / 1024, "outcomes": outcomes}))
+    print(json.dumps({"inputs": inputs, "mib": peak_mib(), "outcomes": outcomes}))
 
 
 def _read(t: int, rng: random.Random, outcomes: Counter[str]) -> ev.AnyEvent:

@@ -24,7 +24,7 @@ from cockpit.session.live import LiveSource
 from cockpit.session.loop import Session
 from cockpit.session.recording.reader import Recording
 from cockpit.session.recording.writer import RecordingWriter
-from tests.hostile.measuring import MOST_MIB, measured
+from tests.hostile.measuring import MOST_MIB, measured, peak_mib
 from tests.hostile.streams import FACTS, frame
 from tests.hosts.sshd import Sshd
 
@@ -192,7 +192,5 @@ async def _worst(what: str) -> str:
 
 
 if __name__ == "__main__":
-    import resource
-
     error = asyncio.run(_worst(sys.argv[1]))
-    print(json.dumps({"error": error, "mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
+    print(json.dumps({"error": error, "mib": peak_mib()}))
