@@ -153,7 +153,10 @@ async def _feed(pipes: Pipes, text: bytes, started: asyncio.Future[bool], input:
 
 
 async def start(name: str, pipes: Pipes, program: str) -> ProgramChannel:
-    """Start a program that is talked to; gives its channel once it runs. Raises HostError."""
+    """Start a program that is talked to; gives its channel once it runs. Raises HostError.
+
+    If it does not start, or this is cancelled, its process is gone afterwards.
+    """
     text, marker = _framed(program)
     output = Marked(pipes.read_stdout, marker)
     channel = ProgramChannel(pipes, output, Tail(Marked(pipes.read_stderr, marker).read))
@@ -165,11 +168,11 @@ async def start(name: str, pipes: Pipes, program: str) -> ProgramChannel:
         if not begun:
             await channel.read(1)
             raise _not_started(name, output.noise, channel.stderr)
-    except TimeoutError:
+    except BaseException as error:
         channel.close()
-        raise HostError(f"{name}: its login shell did not start `{SH}` within {START_TIMEOUT:g} s") from None
-    except BaseException:
-        channel.close()
+        await channel.wait_closed()
+        if isinstance(error, TimeoutError):
+            raise HostError(f"{name}: its login shell did not start `{SH}` within {START_TIMEOUT:g} s") from None
         raise
     return channel
 

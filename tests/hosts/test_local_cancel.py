@@ -1,10 +1,13 @@
-"""A command that is cancelled while it is being started must not hold anybody up."""
+"""A command that is cancelled while it is being started holds nobody up, and nothing is left of it."""
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
 from cockpit.hosts.local import LocalShell
+from cockpit.model.errors import HostError
+from tests.hosts.conftest import until
 
 
 async def test_cancelled_while_it_starts() -> None:
@@ -19,3 +22,32 @@ async def test_cancelled_while_it_starts() -> None:
         with pytest.raises(asyncio.CancelledError):
             await running
     await shell.close()
+
+
+def use_as_sh(script: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have `sh` be this script for the programs that a LocalShell starts."""
+    (folder / "sh").write_text(f"#!/bin/sh\n{script}\n")
+    (folder / "sh").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+
+
+async def test_a_cancelled_open_leaves_no_process_and_no_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started = tmp_path / "started"
+    use_as_sh(f"mkdir {started}; exec sleep 1000", tmp_path, monkeypatch)
+    tasks = asyncio.all_tasks()
+    opening = asyncio.create_task(LocalShell().open("cat"))
+    await until(started.exists)
+    opening.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await opening
+    assert asyncio.all_tasks() == tasks
+
+
+async def test_an_open_that_fails_leaves_no_process_and_no_task(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_as_sh("exit 1", tmp_path, monkeypatch)
+    tasks = asyncio.all_tasks()
+    with pytest.raises(HostError, match="its login shell ended before `sh -s` began"):
+        await LocalShell().open("cat")
+    assert asyncio.all_tasks() == tasks
