@@ -10,14 +10,19 @@ from pathlib import Path
 import pytest
 
 from cockpit.model.errors import ChangeRefused, ChangeUndone, CockpitError, HostError
+from cockpit.tuning import undoing
 from cockpit.tuning.applied import ChangeFailed
 from cockpit.tuning.remote import Following
+from cockpit.tuning.scripts import LOG_SINCE as SINCE
+from cockpit.tuning.scripts import READ as READ_FILE
 from cockpit.tuning.terms import Patience
 from cockpit.tuning.tuner import Tuner
 from tests.tuning.conftest import ENTRIES, ORIGINAL, OTHER, PREFORK, Interfering, Server, until
 
-# The commands of a change of one file, in order.
-READ, OPEN, STAGE, ARM, COMMIT, LOG_END, TEST, RELOAD, READ_BACK, LOG_SINCE, CONFIRM = STEPS = range(1, 12)
+# The commands of a change of one file, in order. GAVE_UP reads in the log whether the server dropped the reload. Up to
+# CONFIRM everything is rolled back; once the host has it, the change stays, whatever happens to its answer.
+STEPS = range(1, 13)
+READ, OPEN, STAGE, ARM, COMMIT, LOG_END, TEST, RELOAD, GAVE_UP, READ_BACK, LOG_SINCE, CONFIRM = STEPS
 IMPATIENT = Patience(command=20, reach=0.05)
 
 
@@ -30,6 +35,10 @@ async def test_a_change_has_these_steps(server: Server, shell: Interfering) -> N
     assert "swap" in shell.commands[COMMIT - 1][0]
     assert "banana" in shell.commands[TEST - 1][0]
     assert "reload" in shell.commands[RELOAD - 1][0]
+    assert shell.commands[CONFIRM - 1][0].endswith(undoing.CONFIRM)
+    for step, script in ((READ, READ_FILE), (GAVE_UP, SINCE), (READ_BACK, READ_FILE), (LOG_SINCE, SINCE)):
+        assert shell.commands[step - 1][0].endswith(script)
+    assert server.other.read_bytes() == b"KeepAlive Off" and server.reloads == 1 and not server.locked()
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -46,6 +55,8 @@ async def test_a_connection_that_comes_back_finds_everything_put_back(
     with pytest.raises(HostError if step < COMMIT else ChangeUndone):
         await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")])
     assert server.bytes() == ORIGINAL and server.entries() == ENTRIES and not server.locked()
+    if step > RELOAD:
+        assert server.reloads == 2
     if server.reloads:
         assert server.force.read_bytes() == PREFORK + OTHER
 
