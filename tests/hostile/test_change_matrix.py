@@ -150,9 +150,14 @@ class Stage(NamedTuple):
     ends: tuple[tuple[bytes, bytes], ...] = (ORIGINAL,)
 
 
-HANG = ': >"$REACHED"; sleep 1000'
+# Each hangs once, and so not when what is left half done is given up.
+HANG = '[ -e "$REACHED" ] || { : >"$REACHED"; sleep 1000; }'
 # The second time: when the host undoes the change.
-SECOND = 'if [ -e "$REACHED.1" ]; then : >"$REACHED"; sleep 1000; fi; : >"$REACHED.1"; exit 1'
+SECOND = """
+if [ -e "$REACHED.1" ] && [ ! -e "$REACHED" ]; then : >"$REACHED"; sleep 1000; fi
+: >"$REACHED.1"
+exit 1
+"""
 STAGES = {
     "arming": Stage("sync", "/undo"),
     "armed": Stage("mktemp", r"\.cockpit-"),
@@ -220,8 +225,6 @@ async def half_way(stage: Stage, server: Server, host: Host, reached: Path, rest
     with suppress(CockpitError):
         await change
     await shell.close()
-    for name in ("TOOL", "REACHED"):
-        os.environ[name] = "/dev/null"
     return server.changes()[0]
 
 
