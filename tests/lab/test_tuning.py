@@ -116,9 +116,13 @@ async def test_what_apache_refuses_is_put_back(fresh_web1: Host, shell: SshShell
 
 
 async def test_a_reload_that_fails_is_put_back_and_reloaded(fresh_web1: Host, shell: SshShell) -> None:
-    """The port is bound at the reload, not at the test: Apache says no only then."""
+    """The port is bound at the reload, not at the test: Apache says no only then.
+
+    `apachectl stop` returns while Apache still runs, and a start then does nothing and ends well: the reload waits.
+    """
     original, before = content(fresh_web1, "/etc/apache2/ports.conf"), state_of(fresh_web1)
-    listen = knob("Listen", file="/etc/apache2/ports.conf", section=None, reload="apachectl stop; apachectl start")
+    restart = "apachectl stop; while pgrep -x apache2 >/dev/null; do sleep 0.02; done; apachectl start"
+    listen = knob("Listen", file="/etc/apache2/ports.conf", section=None, reload=restart)
     with pytest.raises(
         ChangeUndone, match=r"Listen: apachectl stop; .* says: .*could not bind.*; put back and reloaded"
     ):
