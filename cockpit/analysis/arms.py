@@ -97,7 +97,9 @@ def _stamp(row: Segment) -> tuple[object, ...]:
     """What is another when the row's verdict may be."""
     if row.end is None:
         return row.number, row.start, int((row.last - row.start) / LOOK_EVERY), row.altered, row.partial
-    return row.number, row.start, row.end, row.counts.completed, row.altered, row.partial, row.reason
+    # A host's last reading of a row arrives after the row's end.
+    read = tuple(window.seconds for window in row.hosts.values())
+    return row.number, row.start, row.end, row.counts.completed, row.altered, row.partial, row.reason, read
 
 
 def verdicts(state: State) -> tuple[Verdict, ...]:

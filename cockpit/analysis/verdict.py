@@ -307,7 +307,7 @@ def _at_least(refused: Verdict, whole: Verdict, faster: Side, side: Side) -> Ver
         return refused
     kept = tuple(
         replace(one, outcome=Outcome.INVALID, objection=refused.objection)
-        if one.name in _TIMED and one.outcome is not outcome
+        if one.name in _TIMED and one.outcome in DIFFERENT and one.outcome is not outcome
         else one
         for one in whole.effects
     )

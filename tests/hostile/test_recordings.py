@@ -28,7 +28,7 @@ from tests.session.test_pages import settled
 ROOT = Path(__file__).parents[2]
 WHOLE = ROOT / "tests" / "recordings" / "two-hosts.cockpit"
 # Each runs in a process of its own; a development machine can take many more.
-PROCESSES, FILES = 2, int(os.environ.get("COCKPIT_FUZZ_FILES", "40"))
+PROCESSES, FILES = 2, int(os.environ.get("COCKPIT_FUZZ_FILES", "16"))
 
 
 def fuzzed(folder: Path, first: int) -> list[tuple[int, str]]:

@@ -112,6 +112,7 @@ async def test_spare_servers_from_the_panel(fresh_web1: Host, tmp_path: Path) ->
         await raise_spare_servers(pilot, session)
 
         after = await run_once(pilot, session)
+        await until(session, lambda state: (state.hosts["web1"].seen or 0.0) >= (state.segments[-1].end or 0.0))
         await pilot.pause()
         assert after.label.startswith("A MinSpareServers 5 → 30")
         assert births_per_second(after) < births_per_second(before)
