@@ -14,9 +14,12 @@ from hypothesis import settings
 settings.register_profile("cockpit", deadline=None)
 settings.load_profile("cockpit")
 
-# A shell's background job ignores SIGINT, and so would all that tests start; they interrupt some of it.
+# A shell's background job ignores SIGINT, and nohup ignores SIGHUP. All commands that tests start would inherit that,
+# and tests send them both signals. Child processes do not inherit a handler.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, lambda number, frame: None)
 
 TESTS = Path(__file__).parent
 LAB = TESTS / "lab"

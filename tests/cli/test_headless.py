@@ -142,14 +142,7 @@ def test_an_unwritable_recording_is_said_before_load_starts(url: str, tmp_path: 
 def test_ctrl_c_stops_the_run_and_keeps_all(url: str, tmp_path: Path, sign: signal.Signals) -> None:
     file = tmp_path / "s.cockpit"
     command = [*COCKPIT, "run", url, "-z", "60s", "--record", str(file), "--json"]
-    # A shell that starts something in the background has it ignore SIGINT; a terminal does not.
-    process = subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler) and None,
-    )
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     while not _has_replies(file):
         assert process.poll() is None
     os.kill(process.pid, sign)
