@@ -68,6 +68,17 @@ async def rest(process: asyncio.subprocess.Process) -> tuple[list[Tick], list[An
     return ticks, sayings
 
 
+async def tick_with_errors(process: asyncio.subprocess.Process) -> Tick:
+    """Return the first tick that counts a failed request."""
+    assert process.stdout
+    while line := await process.stdout.readline():
+        event = decode(line)
+        assert isinstance(event, Tick)
+        if event.errors:
+            return event
+    raise AssertionError("the worker ended before a request failed")
+
+
 def assignment_for(url: str, port: int, **values: Any) -> Assignment:
     [assignment] = assignments(plan(url, **values), 3, ("127.0.0.1", port))
     return assignment
@@ -150,8 +161,9 @@ async def test_running_out_of_file_descriptors_is_counted_as_that() -> None:
         async with worker(assignment, *limited) as process:
             tell(process, Start(monotonic()))
             await server.until(lambda: server.requests >= 20)
+            ticks = [await tick_with_errors(process)]
             tell(process, Stop())
-            ticks, _ = await rest(process)
+            ticks += (await rest(process))[0]
     errors = {kind for tick in ticks for kind in tick.errors}
     assert errors == {"no_file_descriptors"}
     assert sum(tick.abandoned for tick in ticks) > 0
