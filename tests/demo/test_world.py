@@ -7,6 +7,8 @@ import subprocess
 import sys
 import tomllib
 import urllib.request
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -17,6 +19,7 @@ import pytest
 from cockpit.demo.world import DemoError, DemoWorld
 from cockpit.profiles.reader import parse_profile
 from tests.demo.support import DEADLINE, is_gone, wait_until
+from tests.processes import family, newer_children
 
 # Enters a world, leaves a stray process behind through its SSH host, says where it is, and waits to be ended.
 # Whoever started the tests in the background has SIGINT ignored, by all of their children too.
@@ -44,13 +47,22 @@ def fetch(url: str) -> bytes:
     return body
 
 
-async def test_what_is_in_it_and_that_it_goes() -> None:
+@asynccontextmanager
+async def kept_world() -> AsyncIterator[tuple[DemoWorld, psutil.Process]]:
+    """Enter a world; yield it with the process that keeps it."""
+    started = newer_children()
     async with DemoWorld() as world:
+        [keeper] = started()
+        yield world, keeper
+
+
+async def test_what_is_in_it_and_that_it_goes() -> None:
+    async with kept_world() as (world, keeper):
         assert len(fetch(world.url)) == 92
         assert world.directory.stat().st_mode & 0o777 == 0o700
         for file in (world.config_file, world.ssh_config, world.error_log):
             assert file.parent == world.directory and file.is_file()
-        everything = [child.pid for child in psutil.Process().children(recursive=True)]
+        everything = [process.pid for process in family(keeper)]
         assert len(everything) >= 3 + 5
     assert not world.directory.exists()
     assert all(is_gone(pid) for pid in everything)
@@ -111,8 +123,7 @@ def test_nothing_is_left_however_its_holder_ends(name: str) -> None:
 
 
 async def test_a_server_that_is_killed_does_not_keep_the_rest_from_ending() -> None:
-    async with DemoWorld() as world:
-        keeper = psutil.Process().children()[0]
+    async with kept_world() as (world, keeper):
         everything = [child.pid for child in keeper.children(recursive=True)]
         for server in keeper.children():
             server.kill()
@@ -122,8 +133,7 @@ async def test_a_server_that_is_killed_does_not_keep_the_rest_from_ending() -> N
 
 
 async def test_a_keeper_that_is_killed_takes_the_servers_along() -> None:
-    async with DemoWorld() as world:
-        keeper = psutil.Process().children()[0]
+    async with kept_world() as (world, keeper):
         everything = [child.pid for child in keeper.children(recursive=True)]
         keeper.kill()
         wait_until(lambda: all(is_gone(pid) for pid in everything), "both servers and their children to end")

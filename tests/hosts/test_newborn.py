@@ -9,12 +9,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 
 from cockpit.hosts.probe import Probe
 from cockpit.hosts.script import FEW, ROUND
 from tests.hosts.conftest import TAG, put_first, running
+from tests.processes import newer_descendants
 
 NAME = f"{TAG}-born"
 # Starts as many processes as it is told, and answers when they have their name; they end with it.
@@ -118,9 +118,10 @@ async def test_numbers_that_begin_anew(tmp_path: Path, monkeypatch: pytest.Monke
     high = f"echo 30000 >/proc/sys/kernel/ns_last_pid; exec {shutil.which('sh')} -s"
     own = "unshare --pid --fork --mount-proc --kill-child"
     put_first(tmp_path / "bin", monkeypatch, sh=f"#!/bin/sh\nexec {own} /bin/sh -c '{high}'\n")
+    started = newer_descendants()
     async with running(NAME) as probe:
         assert await pids(probe) == set()
-        inside = next(child for child in psutil.Process().children(recursive=True) if child.name() == "sh")
+        inside = next(process for process in started() if process.name() == "sh")
         for number in (300, 310, 320):
             start_as(number, sleep, inside.pid)
             assert number in await pids(probe)

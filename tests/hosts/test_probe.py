@@ -19,6 +19,7 @@ from cockpit.hosts.script import LINE_BYTES, ROUND
 from cockpit.model.errors import HostError
 from cockpit.model.hosts import HostConfig, HostReading, ProcessCounters
 from tests.hosts.conftest import TAG, Crowd, put_first, running, until
+from tests.processes import newer_descendants
 
 MIB = 1024 * 1024
 
@@ -79,9 +80,10 @@ def whole_disks() -> tuple[int, int, int]:
 
 
 async def test_one_awk_reads_where_there_is_one(host_shell: str) -> None:
+    started = newer_descendants()
     async with running(None) as probe:
         await probe.read()
-        commands = [child.cmdline() for child in psutil.Process().children(recursive=True)]
+        commands = [_command(process) for process in started()]
     assert any("ENVIRON" in word for command in commands for word in command) == (host_shell != "no awk")
 
 
@@ -296,12 +298,13 @@ def _command(process: psutil.Process) -> list[str]:
 
 
 async def test_nothing_is_left_when_the_shell_is_closed() -> None:
+    started = newer_descendants()
     shell = LocalShell()
     await Probe.start(shell, HostConfig(name="here"))
-    children = [child for child in psutil.Process().children(recursive=True) if _command(child) == ["sh", "-s"]]
-    assert children
+    shells = [process for process in started() if _command(process) == ["sh", "-s"]]
+    assert shells
     await shell.close()
-    await until(lambda: not any(child.is_running() for child in children))
+    await until(lambda: not any(process.is_running() for process in shells))
 
 
 WORK = """\

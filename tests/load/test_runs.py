@@ -9,7 +9,6 @@ from collections import Counter
 from itertools import pairwise
 from typing import Any
 
-import psutil
 import pytest
 
 from cockpit.load import preflight
@@ -28,6 +27,7 @@ from tests.load.servers import (
     plan,
     serving,
 )
+from tests.processes import newer_children
 
 
 @pytest.mark.parametrize(
@@ -195,6 +195,7 @@ async def test_a_run_given_up_while_it_starts_leaves_no_process_and_ends() -> No
     load = plan("http://127.0.0.1:9/", rate=50.0, duration=600.0, workers=2)
     addresses = await preflight.resolve(load)
     found = preflight.Preflight(address=addresses[0], addresses=("127.0.0.1",))
+    workers = newer_children()
     for rounds in range(20):
         outcome = Outcome()
         starting = asyncio.create_task(launch(load, 1, Clock(), outcome.emit, found))
@@ -203,4 +204,4 @@ async def test_a_run_given_up_while_it_starts_leaves_no_process_and_ends() -> No
         starting.cancel()
         done, _ = await asyncio.wait([starting], timeout=DEADLINE)
         assert done and starting.cancelled(), f"{rounds} rounds of the loop after its beginning"
-        assert psutil.Process().children() == []
+        assert workers() == []
