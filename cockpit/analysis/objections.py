@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cockpit.analysis.doubt import BOUND, STARVED
-from cockpit.analysis.outcome import Cause, Effect, Objection, Side
+from cockpit.analysis.outcome import Cause, Effect, Objection, Period
 from cockpit.analysis.windows import Window
 from cockpit.model.text import neutral
 
@@ -16,7 +16,7 @@ FAILING = 0.01
 
 def objection(before: Windows, after: Windows) -> Objection | None:
     """Return why two sides cannot be compared at all."""
-    for windows, side in ((before, Side.BEFORE), (after, Side.AFTER)):
+    for windows, side in ((before, Period.BEFORE), (after, Period.AFTER)):
         share = max(window.bound_share for window in windows)
         if share > BOUND:
             return Objection(cause=Cause.GENERATOR_SATURATED, side=side, share=share)
@@ -30,18 +30,18 @@ def objection(before: Windows, after: Windows) -> Objection | None:
     return None
 
 
-def saturated_side(before: Windows, after: Windows) -> Side | None:
+def saturated_side(before: Windows, after: Windows) -> Period | None:
     """Return the one side on which the generator was saturated; None for none or both."""
     first, second = (any(window.bound_share > BOUND for window in windows) for windows in (before, after))
     if first == second:
         return None
-    return Side.BEFORE if first else Side.AFTER
+    return Period.BEFORE if first else Period.AFTER
 
 
 def lost_hosts(before: Windows, after: Windows) -> dict[str, Objection]:
     """Return the hosts that were not read for more than a tenth of a window."""
     found: dict[str, Objection] = {}
-    for windows, side in ((before, Side.BEFORE), (after, Side.AFTER)):
+    for windows, side in ((before, Period.BEFORE), (after, Period.AFTER)):
         for window in windows:
             for name in window.hosts:
                 seconds = window.doubtful.get(f"lost:{name}", 0)
@@ -57,7 +57,7 @@ def failing(effects: Sequence[Effect]) -> Objection | None:
         return None
     if max(errors.before, errors.after) <= FAILING or abs(errors.after - errors.before) <= FAILING:
         return None
-    side = Side.AFTER if errors.after > errors.before else Side.BEFORE
+    side = Period.AFTER if errors.after > errors.before else Period.BEFORE
     return Objection(cause=Cause.REQUESTS_FAILED, side=side, share=max(errors.before, errors.after))
 
 

@@ -24,7 +24,6 @@ class Cause(StrEnum):
     """Why a comparison is invalid."""
 
     GENERATOR_SATURATED = "generator saturated"
-    OTHER_LOAD = "other load on the host"
     HOST_LOST = "host lost"
     LOAD_ALTERED = "load altered"
     LOAD_DIFFERS = "load differs"
@@ -33,7 +32,9 @@ class Cause(StrEnum):
     REQUESTS_FAILED = "requests failed"
 
 
-class Side(StrEnum):
+class Period(StrEnum):
+    """The side of a comparison that an objection is about."""
+
     BEFORE = "before"
     AFTER = "after"
 
@@ -52,7 +53,7 @@ class Objection(msgspec.Struct, frozen=True, kw_only=True):
     and `detail` name what is meant, as it came from outside."""
 
     cause: Cause
-    side: Side | None = None
+    side: Period | None = None
     share: float = 0.0
     seconds: int = 0
     host: str = ""

@@ -27,7 +27,7 @@ from cockpit.analysis.intervals import (
     sequential,
 )
 from cockpit.analysis.objections import failing, lost_hosts, objection, saturated_side, warnings
-from cockpit.analysis.outcome import DIFFERENT, Cause, Design, Effect, Objection, Outcome, Side, Verdict
+from cockpit.analysis.outcome import DIFFERENT, Cause, Design, Effect, Objection, Outcome, Period, Verdict
 from cockpit.analysis.plans import differences
 from cockpit.analysis.student import Floats
 from cockpit.analysis.windows import Window
@@ -95,7 +95,7 @@ def _judged(visits: Visits, others: Visits, label: str, other_load: bool, judge:
     side = saturated_side(before, after)
     if side is None or before[0].plan.open or (unlike and not other_load):
         return found
-    whole = _with_saturated(visits, side is Side.BEFORE), _with_saturated(others, side is Side.AFTER)
+    whole = _with_saturated(visits, side is Period.BEFORE), _with_saturated(others, side is Period.AFTER)
     return _at_least(found, _judged(*whole, label, other_load, judge), _faster(*whole), side)
 
 
@@ -291,7 +291,7 @@ def _with_saturated(visits: Visits, counted: bool) -> Visits:
     return [[window.with_bound() for window in visit] for visit in visits] if counted else visits
 
 
-def _at_least(refused: Verdict, whole: Verdict, faster: Side, side: Side) -> Verdict:
+def _at_least(refused: Verdict, whole: Verdict, faster: Period, side: Period) -> Verdict:
     """The verdict on everything that was counted, when the side that the generator limited is the faster one even so.
 
     Its rate is the least and its latencies are the most that the server is capable of. Timed metrics that say the
@@ -300,7 +300,7 @@ def _at_least(refused: Verdict, whole: Verdict, faster: Side, side: Side) -> Ver
     headline = whole.headline
     if whole.outcome is Outcome.INVALID or faster is not side:
         return refused
-    outcome = Outcome.BETTER if side is Side.AFTER else Outcome.WORSE
+    outcome = Outcome.BETTER if side is Period.AFTER else Outcome.WORSE
     if headline is None or headline.outcome not in DIFFERENT:
         return replace(whole, at_least=True) if whole.needs is not None else refused
     if whole.outcome is not outcome or headline.outcome is not outcome:
@@ -314,13 +314,13 @@ def _at_least(refused: Verdict, whole: Verdict, faster: Side, side: Side) -> Ver
     return replace(whole, effects=kept, at_least=True)
 
 
-def _faster(before: Visits, after: Visits) -> Side:
+def _faster(before: Visits, after: Visits) -> Period:
     """The side of more responses per second, not tested."""
     one, two = (
         [second.completed for visit in visits for window in visit for second in window.seconds]
         for visits in (before, after)
     )
-    return Side.BEFORE if fmean(one or [0]) > fmean(two or [0]) else Side.AFTER
+    return Period.BEFORE if fmean(one or [0]) > fmean(two or [0]) else Period.AFTER
 
 
 def _numbers(windows: Iterable[Window]) -> tuple[int, ...]:

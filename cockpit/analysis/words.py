@@ -20,7 +20,6 @@ Role = Literal["good", "bad", ""]
 _ROLES: dict[Outcome, Role] = {Outcome.BETTER: "good", Outcome.WORSE: "bad"}
 _BRIEF = {
     Cause.GENERATOR_SATURATED: "gen-sat",
-    Cause.OTHER_LOAD: "other",
     Cause.HOST_LOST: "lost",
     Cause.LOAD_ALTERED: "altered",
     Cause.LOAD_DIFFERS: "≠ load",
@@ -118,8 +117,6 @@ def objection_words(objection: Objection) -> str:
     match objection.cause:
         case Cause.GENERATOR_SATURATED:
             return f"the generator was the bottleneck for {100 * objection.share:.0f}% of the time{side}"
-        case Cause.OTHER_LOAD:
-            return f"other load on {host}: {100 * objection.share:.0f}% CPU more{side}"
         case Cause.HOST_LOST:
             return f"{host} was lost for {objection.seconds} s{side}"
         case Cause.REQUESTS_FAILED:

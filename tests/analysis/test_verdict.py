@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
-from cockpit.analysis.outcome import Cause, Design, Effect, Objection, Outcome, Side, Verdict
+from cockpit.analysis.outcome import Cause, Design, Effect, Objection, Outcome, Period, Verdict
 from cockpit.analysis.verdict import judge_rounds, judge_runs, judge_single_runs, judge_switch
 from cockpit.analysis.windows import Window
 from cockpit.analysis.words import (
@@ -163,7 +163,7 @@ def test_metrics_of_a_lost_host_are_invalid(read: bool) -> None:
     assert verdict.warnings == ("web1 was not read for 20 s",)
     if read:
         cost = effect_on(verdict, "web1.cpu.per_reply")
-        assert cost.objection == Objection(cause=Cause.HOST_LOST, side=Side.AFTER, seconds=20, host="web1")
+        assert cost.objection == Objection(cause=Cause.HOST_LOST, side=Period.AFTER, seconds=20, host="web1")
 
 
 def test_a_generator_without_a_cpu_is_a_warning() -> None:
