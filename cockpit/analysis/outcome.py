@@ -65,7 +65,8 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True):
     metric's unit; `level` is the confidence of the interval, the same that the outcome rests on.
 
     `margin` is the largest change that counts as equivalent, `detectable` the smallest that this comparison would find
-    with a probability of 80%. None: unknown.
+    with a probability of 80%. None: unknown; one end alone is None when the interval has no such end, because the
+    generator was saturated (`Verdict.at_least`).
     """
 
     name: str

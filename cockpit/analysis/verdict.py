@@ -302,16 +302,27 @@ def _at_least(refused: Verdict, whole: Verdict, faster: Period, side: Period) ->
         return refused
     outcome = Outcome.BETTER if side is Period.AFTER else Outcome.WORSE
     if headline is None or headline.outcome not in DIFFERENT:
-        return replace(whole, at_least=True) if whole.needs is not None else refused
+        open_ended = tuple(_one_sided(one, side) for one in whole.effects)
+        return replace(whole, effects=open_ended, at_least=True) if whole.needs is not None else refused
     if whole.outcome is not outcome or headline.outcome is not outcome:
         return refused
     kept = tuple(
         replace(one, outcome=Outcome.INVALID, objection=refused.objection)
         if one.name in _TIMED and one.outcome in DIFFERENT and one.outcome is not outcome
-        else one
+        else _one_sided(one, side)
         for one in whole.effects
     )
     return replace(whole, effects=kept, at_least=True)
+
+
+def _one_sided(effect: Effect, side: Period) -> Effect:
+    """Return the effect without the end of its interval that the saturated generator, not the server, has set."""
+    if effect.name not in _TIMED or effect.low is None or effect.high is None:
+        return effect
+    outcome = Outcome.INCONCLUSIVE if effect.outcome is Outcome.EQUIVALENT else effect.outcome
+    if (effect.name == "rate") == (side is Period.AFTER):
+        return replace(effect, outcome=outcome, high=None)
+    return replace(effect, outcome=outcome, low=None)
 
 
 def _faster(before: Visits, after: Visits) -> Period:

@@ -51,10 +51,12 @@ def verdict_words(verdict: Verdict) -> str:
 
 def likely(effect: Effect) -> Outcome | None:
     """Return the outcome that an inconclusive effect leans to: its interval at half width excludes 0."""
-    if effect.outcome is not Outcome.INCONCLUSIVE or effect.change is None or effect.low is None or effect.high is None:
+    ends = [_scale(effect, end) for end in (effect.low, effect.high) if end is not None]
+    if effect.outcome is not Outcome.INCONCLUSIVE or effect.change is None or not ends:
         return None
-    half = (_scale(effect, effect.high) - _scale(effect, effect.low)) / 4
-    if abs(_scale(effect, effect.change)) <= half or abs(effect.change) < effect.margin:
+    middle = _scale(effect, effect.change)
+    half = (max(ends) - min(ends)) / 4 if len(ends) == 2 else abs(middle - ends[0]) / 2
+    if abs(middle) <= half or abs(effect.change) < effect.margin:
         return None
     return Outcome.BETTER if (effect.change > 0) == (effect.name == "rate") else Outcome.WORSE
 
@@ -85,18 +87,37 @@ def detectable_words(effect: Effect) -> str:
 
 
 def change_words(effect: Effect) -> str:
-    """Return the change with its interval: `+15% (+12 to +18%)`, `×9.7 (5.3–18)`, `÷164 (94–290)`."""
+    """Return the change with its interval: `+15% (+12 to +18%)`, `×9.7 (5.3–18)`, `÷164 (94–290)`; of one with a single
+    end `≥ +12% (measured +15%)`."""
     change, low, high = effect.change, effect.low, effect.high
     if change is None:
         return "unknown"
+    if low is None and high is None:
+        return _amount(effect, change)
+    if high is None or low is None:
+        return f"{_bound(effect)} (measured {_amount(effect, change)})"
     unit = "%" if effect.relative else _unit(effect)
-    if low is None or high is None:
-        return f"{_plain(effect, change)}{unit}"
     if effect.relative and change >= _BIG:
         return f"×{_factor(1 + change)} ({_factor(1 + low)}–{_factor(1 + high)})"
     if effect.relative and change <= 1 / (1 + _BIG) - 1 and low > -1:
         return f"÷{_factor(1 / (1 + change))} ({_factor(1 / (1 + high))}–{_factor(1 / (1 + low))})"
     return f"{_plain(effect, change)}{unit} ({_plain(effect, low)} to {_plain(effect, high)}{unit})"
+
+
+def _bound(effect: Effect) -> str:
+    """The only end of an interval: `≥ +12%`, `≤ −30%`; of a factor by which it fell `≥ ÷1.7`."""
+    end = effect.low if effect.high is None else effect.high
+    amount = _amount(effect, end or 0.0)
+    return f"{'≥' if effect.high is None or amount.startswith('÷') else '≤'} {amount}"
+
+
+def _amount(effect: Effect, change: float) -> str:
+    """A change without its interval: `+15%`, `×9.7`, `÷164`."""
+    if effect.relative and change >= _BIG:
+        return f"×{_factor(1 + change)}"
+    if effect.relative and -1 < change <= 1 / (1 + _BIG) - 1:
+        return f"÷{_factor(1 / (1 + change))}"
+    return f"{_plain(effect, change)}{'%' if effect.relative else _unit(effect)}"
 
 
 def value_words(effect: Effect) -> str:
@@ -145,6 +166,8 @@ def brief(verdict: Verdict) -> tuple[str, Role]:
     if verdict.at_least:
         name = "≥" if verdict.outcome is Outcome.BETTER else "≤"
     change = shown.change or 0.0
+    if verdict.at_least:
+        change = next((end for end in (shown.low, shown.high) if end is not None), change)
     if shown.relative and change >= _BIG:
         return f"{name}×{si(1 + change, 2)}", role
     return f"{name}{_plain(shown, change, digits=0)}{'%' if shown.relative else ''}", role

@@ -17,7 +17,7 @@ class EffectJson(msgspec.Struct, frozen=True, kw_only=True):
     """One metric before and after. `change` with its interval `low` to `high`, `margin` (the largest change that counts
     as equivalent) and `detectable` (the smallest that would be found with a probability of 80%) are shares when
     `relative` (0.15 is 15% more), else in the metric's unit. `level` is the confidence of the interval; the outcome
-    rests on the same interval. null: unknown."""
+    rests on the same interval. null: unknown; one of `low` and `high` alone: the interval has no such end."""
 
     metric: str
     outcome: Outcome

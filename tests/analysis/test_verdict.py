@@ -128,10 +128,43 @@ def test_what_makes_a_comparison_invalid(changed: dict[str, object], cause: Caus
 def test_a_generator_saturated_on_the_faster_side_makes_it_at_least_better() -> None:
     verdict = judge_switch(BEFORE, saturated(window(2, rate=1400)))
     assert (verdict.outcome, verdict.at_least) == (BETTER, True)
-    assert verdict_words(verdict).startswith("better, at least: rate +4")
-    assert brief(verdict)[0].startswith("≥+4")
+    assert verdict_words(verdict).startswith("better, at least: rate ≥ +3")
+    assert brief(verdict)[0].startswith("≥+3")
     worse = judge_switch(saturated(window(1, rate=1500)), window(2))
     assert (worse.outcome, worse.at_least) == (WORSE, True)
+    assert verdict_words(worse).startswith("worse, at least: rate ≤ −3")
+    assert brief(worse)[0].startswith("≤−3")
+
+
+def test_at_least_has_no_upper_end_for_what_the_generator_limited() -> None:
+    verdict = judge_switch(BEFORE, saturated(window(2, rate=1400)))
+    rate, p99 = effect_on(verdict, "rate"), effect_on(verdict, "p99")
+    assert rate.low is not None and 0.3 < rate.low < 0.4 and rate.high is None
+    assert p99.low is None and p99.high is not None
+    assert p99.outcome is not EQUIVALENT, "it may be lower"
+    cost = effect_on(verdict, "web1.cpu.per_reply")
+    assert cost.low is not None and cost.high is not None, "the host's CPU is the server's alone"
+    worse = judge_switch(saturated(window(1, rate=1500)), window(2))
+    rate, p99 = effect_on(worse, "rate"), effect_on(worse, "p99")
+    assert rate.low is None and rate.high is not None and rate.high < 0
+    assert p99.low is not None and p99.high is None
+
+
+@pytest.mark.parametrize(
+    ("change", "low", "high", "words"),
+    [
+        (0.15, 0.12, None, "≥ +12% (measured +15%)"),
+        (8.7, 4.3, None, "≥ ×5.3 (measured ×9.7)"),
+        (1.2, 0.8, None, "≥ +80% (measured ×2.2)"),
+        (-0.4, None, -0.3, "≤ −30% (measured −40%)"),
+        (-0.9, None, -0.5, "≥ ÷2.0 (measured ÷10)"),
+        (0.08, -0.02, None, "≥ −2.0% (measured +8.0%)"),
+    ],
+)
+def test_an_interval_with_a_single_end_in_words(
+    change: float, low: float | None, high: float | None, words: str
+) -> None:
+    assert change_words(Effect(name="rate", outcome=BETTER, change=change, low=low, high=high)) == words
 
 
 @pytest.mark.parametrize(
