@@ -6,8 +6,8 @@
 import argparse
 import sys
 
-from tests.lab import state
-from tests.lab.cpus import generator_cpu, server_cpu
+from tests.lab import quotas, state
+from tests.lab.cpus import generator_cpu
 from tests.lab.errors import LabError
 from tests.lab.hosts import HOSTS, NAMES
 from tests.lab.lab import Lab
@@ -20,7 +20,7 @@ def describe(lab: Lab) -> str:
     cockpit = f"{pin}.venv/bin/cockpit run profiles/spare-servers.toml --ssh-config {lab.ssh_config}"
     served = {spec.name: ", ".join(service.name for service in spec.services) for spec in HOSTS}
     lines = [f"  {host.name:7}  {host.url:36}  {served[host.name]}, sshd" for host in lab.hosts.values()]
-    lines += ["", f"servers run on CPU {server_cpu()}, the generator belongs on CPU {generator_cpu()}:", ""]
+    lines += ["", f"{lab.cpus}, the generator belongs on CPU {generator_cpu()}:", ""]
     if "web1" in lab.hosts:
         lines += [f"  {cockpit} --target {lab.web1.url}", f"  {pin}ab -c 20 -n 10000 {lab.web1.url}"]
     lines += [f"  ssh -F {lab.ssh_config} {name}" for name in lab.hosts]
@@ -37,7 +37,7 @@ def up(names: list[str]) -> int:
     if lacking:
         print(f"the lab cannot run here; missing: {', '.join(lacking)}", file=sys.stderr)
         return 1
-    lab = Lab.start(*(names or NAMES), stay=True)
+    lab = Lab.start(*(names or NAMES), stay=True, share=quotas.SHARE)
     print(f"the lab is up\n{describe(lab)}")
     return 0
 

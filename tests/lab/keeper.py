@@ -1,13 +1,15 @@
 """The keeper of a lab: builds it, holds it, and takes it away when its owner is gone.
 
-    python -m tests.lab.keeper HOST...          the owner is whoever holds the other end of stdin
-    python -m tests.lab.keeper --stay HOST...   it stays until SIGTERM
+    python -m tests.lab.keeper HOST...               the owner is whoever holds the other end of stdin
+    python -m tests.lab.keeper --stay HOST...        it stays until SIGTERM
+    python -m tests.lab.keeper --share 0.3 HOST...   each host has a quota of this much of one CPU, if that is possible
 
 Says one JSON line on stdout: {"number": N} when all hosts are ready, {"failed": reason} otherwise. All that it starts
 is killed by the kernel when the keeper dies, whatever it dies of, and namespaces, mounts and network go with their
-processes; only the lab's small directory would then be left, for the next lab or `down` to sweep.
+processes; only the lab's small directory and its empty cgroups would then be left, for the next lab or `down` to sweep.
 """
 
+import argparse
 import json
 import os
 import signal
@@ -20,7 +22,7 @@ from pathlib import Path
 from types import FrameType
 from typing import IO
 
-from tests.lab import network, ssh, state
+from tests.lab import network, quotas, ssh, state
 from tests.lab.cpus import on_server_cpu
 from tests.lab.errors import LabError
 from tests.lab.hosts import HOSTS, HostSpec, chosen
@@ -41,11 +43,12 @@ def stop(_signal: int, _frame: FrameType | None) -> None:
 
 @dataclass
 class Running:
-    """A host being built or running. `outer` is the process that waits for its process 1."""
+    """A host being built or running. `outer` waits for its process 1; `cgroup` is None without a quota."""
 
     spec: HostSpec
     address: str
     outer: subprocess.Popen[str]
+    cgroup: Path | None
     pid: int = 0
 
     def hear(self, log: Path) -> str:
@@ -71,42 +74,65 @@ class Running:
 
 @dataclass
 class Keeper:
-    """Holds one lab."""
+    """Holds one lab. `share`: the quota of each host, of one CPU; None for none."""
 
     stay: bool
     specs: tuple[HostSpec, ...]
+    share: float | None = None
+    obstacle: str | None = None  # to a quota that was asked for
     number: int = -1
     mark: socket.socket | None = None  # the claim on the number; the kernel drops it with this process
     hosts: list[Running] = field(default_factory=list)
     holder: subprocess.Popen[str] | None = None
 
     def build(self) -> None:
-        """Builds the lab; returns when every server of every host answers."""
+        """Builds the lab; returns when every server of every host answers.
+
+        Quotas are set last: they would slow that down.
+        """
         self.number, self.mark = network.claim_free()
         self.directory = state.directory(self.number)
+        quotas.remove(self.number)
         state.remove_files(self.number)
         self.directory.mkdir(parents=True)
         self.directory.chmod(0o700)
         self.log = self.directory / "keeper.log"
         self.log.touch()
+        if self.share is not None:
+            self.obstacle = quotas.obstacle()
         for spec in self.specs:
-            self.hosts.append(Running(spec, network.address(self.number, spec.number), self.new_host()))
+            self.hosts.append(self.new_host(spec))
         self.build_network()
         self.order_hosts()
         for host in self.hosts:
             host.hear(self.log)
+        for host in self.hosts:
+            if host.cgroup is not None and self.share is not None:
+                quotas.limit(host.cgroup, self.share)
         states = {
-            host.spec.name: state.HostState(host.address, host.pid, f"http://{host.address}{host.spec.page}")
+            host.spec.name: state.HostState(
+                address=host.address,
+                pid=host.pid,
+                url=f"http://{host.address}{host.spec.page}",
+                cgroup=None if host.cgroup is None else str(host.cgroup),
+            )
             for host in self.hosts
         }
-        state.write(state.LabState(self.number, os.getpid(), self.stay, states))
+        state.write(state.LabState(self.number, os.getpid(), self.stay, self.granted, self.obstacle, states))
 
-    def new_host(self) -> subprocess.Popen[str]:
-        """A process in new namespaces that waits for its orders."""
-        command = [*DIES_WITH_US, *on_server_cpu(NEW_HOST), sys.executable, "-m", "tests.lab.inside"]
+    @property
+    def granted(self) -> float | None:
+        """The quota that each host has."""
+        return None if self.obstacle else self.share
+
+    def new_host(self, spec: HostSpec) -> Running:
+        """A process in new namespaces, and in a cgroup of its own if it has a quota, that waits for its orders."""
+        cgroup = None if self.granted is None else quotas.create(self.number, spec.name)
+        new = quotas.entering(cgroup, on_server_cpu(NEW_HOST))
+        command = [*DIES_WITH_US, *new, sys.executable, "-m", "tests.lab.inside"]
         environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
         with self.log.open("a") as log:
-            return subprocess.Popen(
+            outer = subprocess.Popen(
                 command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -115,6 +141,7 @@ class Keeper:
                 cwd="/",
                 env=environment,
             )
+        return Running(spec, network.address(self.number, spec.number), outer, cgroup)
 
     def build_network(self) -> None:
         """The switch first, then a cable to each host once its namespaces stand."""
@@ -169,6 +196,7 @@ class Keeper:
             self.holder.wait()
             _pipe(self.holder.stdout).close()
         if self.number >= 0:
+            quotas.remove(self.number)
             state.remove_files(self.number)
 
 
@@ -196,13 +224,16 @@ def wait_for_the_end(stay: bool) -> None:
 
 
 def main() -> None:
-    stay = "--stay" in sys.argv[1:]
-    names = tuple(word for word in sys.argv[1:] if not word.startswith("-"))
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--stay", action="store_true")
+    parser.add_argument("--share", type=float)
+    parser.add_argument("host", nargs="*")
+    words = parser.parse_args()
     signal.signal(signal.SIGTERM, stop)
     for ignored in (signal.SIGINT, signal.SIGHUP):
         # A handler that does nothing: unlike SIG_IGN, what runs in the hosts does not inherit it.
         signal.signal(ignored, lambda _signal, _frame: None)
-    keeper = Keeper(stay, chosen(names))
+    keeper = Keeper(words.stay, chosen(tuple(words.host)), words.share)
     try:
         keeper.build()
         signal.signal(signal.SIGCHLD, stop)
@@ -210,7 +241,7 @@ def main() -> None:
             raise LabError("a host died as soon as it stood")
         print(json.dumps({"number": keeper.number}), flush=True)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        wait_for_the_end(stay)
+        wait_for_the_end(words.stay)
     except Stop:
         pass
     except Exception as error:

@@ -2,6 +2,9 @@
 
 with Lab.start("web1", "app1") as lab:
     lab.web1.url, lab.ssh_config, lab.web1.run("ps ax").stdout
+
+with Lab.start("web1", "app1", share=quotas.SHARE) as lab:   # each a slow machine of its own, for what is measured
+    lab.cpus
 """
 
 import json
@@ -16,8 +19,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tests.lab import state
-from tests.lab.cpus import on_server_cpu
+from tests.lab import quotas, state
+from tests.lab.cpus import on_server_cpu, server_cpu
 from tests.lab.errors import LabError
 from tests.lab.hosts import HOSTS, chosen
 from tests.lab.keeper import REPOSITORY
@@ -31,7 +34,8 @@ class Host:
     """A running host of a lab.
 
     `name` is its ssh alias and its host name, `address` its IPv4 address, `url` a page of it (92 bytes, of proxy1 an
-    image), `pid` the machine's pid of its process 1, `ssh_config` the file for `ssh -F`.
+    image), `pid` the machine's pid of its process 1, `cgroup` the directory of its quota (None without one),
+    `ssh_config` the file for `ssh -F`.
     """
 
     def __init__(self, name: str, running: state.HostState, ssh_config: Path) -> None:
@@ -39,6 +43,7 @@ class Host:
         self.address = running.address
         self.url = running.url
         self.pid = running.pid
+        self.cgroup = None if running.cgroup is None else Path(running.cgroup)
         self.ssh_config = ssh_config
 
     def run(
@@ -50,7 +55,7 @@ class Host:
         """
         enter = ["nsenter", "--target", str(self.pid), "--mount", "--uts", "--ipc", "--net", "--pid"]
         clean = ["env", "-i", f"PATH={SYSTEM_PATH}", "HOME=/root", "LANG=C.UTF-8", "sh", "-c", command]
-        return self._finish(on_server_cpu([*enter, *clean]), command, check, timeout)
+        return self._finish(quotas.entering(self.cgroup, on_server_cpu([*enter, *clean])), command, check, timeout)
 
     def ssh(
         self, command: str, *, check: bool = True, timeout: float = RUN_TIMEOUT
@@ -104,12 +109,15 @@ class Lab:
     """A running lab. Each host is an attribute (`lab.web1`), and in `hosts` by name.
 
     `number` tells labs on one machine apart, `directory` holds `ssh_config`, the client's key and known_hosts,
-    `keeper_pid` is the process that holds it all.
+    `keeper_pid` is the process that holds it all, `share` the quota of each host, of one CPU (None without quotas),
+    `obstacle` why there are no quotas, if they were asked for.
     """
 
     def __init__(self, running: state.LabState, keeper: subprocess.Popen[str] | None = None) -> None:
         self.number = running.number
         self.stay = running.stay
+        self.share = running.share
+        self.obstacle = running.obstacle
         self.directory = state.directory(running.number)
         self.ssh_config = self.directory / "ssh_config"
         self.hosts = {name: Host(name, host, self.ssh_config) for name, host in running.hosts.items()}
@@ -122,18 +130,27 @@ class Lab:
             raise AttributeError(f"the lab has no host {name!r}")
         return hosts[name]
 
+    @property
+    def cpus(self) -> str:
+        """The CPU that the hosts have, in a sentence."""
+        if self.share is not None:
+            return f"each host has {self.share:.0%} of CPU {server_cpu()}"
+        return f"all hosts share CPU {server_cpu()}" + (f" (no CPU quotas: {self.obstacle})" if self.obstacle else "")
+
     @classmethod
-    def start(cls, *names: str, stay: bool = False) -> Self:
+    def start(cls, *names: str, stay: bool = False, share: float | None = None) -> Self:
         """Brings up the hosts of these names (web1); returns when every server answers. Raises LabError saying why not.
 
+        `share` is the CPU quota of each host, of one CPU; if the machine grants none, `obstacle` says why.
         It goes away with this process, or with `stop`; one that is told to stay only with `stop`.
         """
         names = names or ("web1",)
         chosen(names)
         for number in state.known():
             state.clear(number)  # those whose keeper is dead
+        options = [*(["--stay"] if stay else []), *([] if share is None else ["--share", str(share)])]
         keeper = subprocess.Popen(
-            [sys.executable, "-m", "tests.lab.keeper", *(["--stay"] if stay else []), *names],
+            [sys.executable, "-m", "tests.lab.keeper", *options, *names],
             stdin=subprocess.DEVNULL if stay else subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from tests.lab import network
+from tests.lab import network, quotas
 from tests.lab.errors import LabError
 from tests.lab.inside import DISKS
 
@@ -22,20 +22,26 @@ LABEL = re.compile(r"cockpit-lab-(\d+)\b")
 
 @dataclass(frozen=True)
 class HostState:
-    """A running host: its address, the machine's pid of its process 1, a URL of it to load."""
+    """A running host: its address, the machine's pid of its process 1, a URL of it to load, its cgroup (if any)."""
 
     address: str
     pid: int
     url: str
+    cgroup: str | None
 
 
 @dataclass(frozen=True)
 class LabState:
-    """A running lab. `stay`: brought up by hand, to be taken down by hand."""
+    """A running lab. `stay`: brought up by hand, to be taken down by hand.
+
+    `share`: the quota of each host, of one CPU; None if there is none. `obstacle`: why not, if one was asked for.
+    """
 
     number: int
     keeper: int
     stay: bool
+    share: float | None
+    obstacle: str | None
     hosts: dict[str, HostState]
 
 
@@ -78,6 +84,7 @@ def known() -> list[int]:
     """The numbers of all labs of which anything can be seen on this machine."""
     found = {int(path.name) for path in BASE.glob("[0-9]*")}
     found.update(network.legs())
+    found.update(quotas.numbers())
     found.update(number for numbers in _labelled_processes().values() for number in numbers)
     return sorted(found)
 
@@ -88,12 +95,13 @@ def images(number: int) -> list[Path]:
 
 
 def leftovers(number: int) -> list[str]:
-    """What is still there of a lab, in words: processes, mounts, its network leg, its directory."""
+    """What is still there of a lab, in words: processes, mounts, its network leg, cgroups, its directory."""
     found = [f"process {pid}" for pid, numbers in _labelled_processes().items() if number in numbers]
     if label(number) in re.findall(r"cockpit-lab-\d+", Path("/proc/self/mountinfo").read_text()):
         found.append(f"mount {label(number)}")
     if number in network.legs():
         found.append(f"network interface {network.interface(number)}")
+    found += [f"cgroup {path}" for path in quotas.cgroups(number)]
     found += [f"file {path}" for path in images(number)]
     if directory(number).exists():
         found.append(f"directory {directory(number)}")
@@ -123,6 +131,7 @@ def clear(number: int) -> None:
                     os.kill(pid, signal.SIGKILL)
         with suppress(LabError):  # gone with its namespace, as a rule
             network.ip("link", "delete", network.interface(number))
+        quotas.remove(number)
         remove_files(number)
         if not wait_for(lambda: not leftovers(number)):
             raise LabError(f"still there after {DEADLINE:.0f} s: {', '.join(leftovers(number))}")
