@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from cockpit import __version__
 from cockpit.cli.look import add_look
 from cockpit.cli.result_arguments import add_baseline, add_check, add_compare, add_export, add_report
-from cockpit.cli.values import age, count, cpus, positive, rate, recording, seconds, seed, statuses, workers
+from cockpit.cli.values import age, count, cpus, positive, rate, recording, seconds, seed, statuses, wait, workers
 from cockpit.model.errors import EXIT_USAGE
 from cockpit.model.text import neutral
 
@@ -249,6 +249,12 @@ def _add_amount(group: argparse._ArgumentGroup) -> None:
     add("-z", "--duration", type=seconds, metavar="T", help="for so long: 10s, 3m, 1h (default 10s)")
     add("--ladder", metavar="LIST:T", help="one rung after the other, each for T: 1,2,4:30s or 500/s,1k/s:30s")
     add("--warmup", type=seconds, metavar="T", help="load for so long first, and leave it out of the figures")
+    add(
+        "--extend",
+        type=wait,
+        metavar="T",
+        help="go on after a change until its verdict, T at most; 0: not (default 3m)",
+    )
     add("--timeout", type=seconds, metavar="T", help="for a whole request (default 30s)")
     add("--disable-keepalive", action="store_true", help="a new connection for each request")
     add("-w", "--workers", type=workers, metavar="N|auto", help="load processes; auto is one a CPU (default 1)")

@@ -77,7 +77,10 @@ _OF_A_LOAD = {
     "disable_keepalive": "--disable-keepalive",
     "workers": "-w",
     "url": "--target",
-    **{name: f"--{name.replace('_', '-')}" for name in ("poisson", "max_in_flight", "ladder", "warmup", "timeout")},
+    **{
+        name: f"--{name.replace('_', '-')}"
+        for name in ("poisson", "max_in_flight", "ladder", "warmup", "extend", "timeout")
+    },
     **{name: f"--{name.replace('_', '-')}" for name in ("cpus", "urls", "connect_to", "unix_socket", "local_address")},
     **{name: f"--{name.replace('_', '-')}" for name in ("insecure", "cacert", "cert", "key", "sni", "ssh_config")},
     **{name: f"--{name.replace('_', '-')}" for name in ("record", "hlog", "abort_on", "cap")},
@@ -137,7 +140,7 @@ def with_flags(plan: LoadPlan, options: Namespace) -> LoadPlan:
 
 
 def _amount(plan: LoadPlan, options: Namespace) -> dict[str, Any]:
-    names = ("concurrency", "rate", "max_in_flight", "warmup", "timeout", "workers", "cpus")
+    names = ("concurrency", "rate", "max_in_flight", "warmup", "extend", "timeout", "workers", "cpus")
     changes = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     if options.concurrency is not None and options.rate is not None:
         if options.max_in_flight is not None:

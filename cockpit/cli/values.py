@@ -30,6 +30,11 @@ def count(text: str) -> int:
     raise argparse.ArgumentTypeError(f"{text!r}: must be a whole number, 0 or more")
 
 
+def wait(text: str) -> float:
+    """Seconds, or 0 for none."""
+    return 0.0 if text == "0" else float(_typed(parse_duration, text))
+
+
 def age(text: str) -> float:
     """Seconds; days as well."""
     days = text.removesuffix("d")

@@ -64,6 +64,11 @@ class Closed(Engine):
             heapq.heappush(self._waiting, (now + number * _STAGGER, id(place), place))
         self._bound()
 
+    def _limit_to(self, limit: int) -> None:
+        # Places that find no request left end with the one that they have in flight.
+        self._limit = limit
+        self._bound()
+
     def _first_card(self) -> tuple[Lane, bytes]:
         """The only request of a plan and its lane; where there are several, they are dealt one by one."""
         only = self.deck.only

@@ -55,17 +55,22 @@ class Engine:
         self._on_cut = on_cut or on_tick
         self._issued = 0
         self._quota = sys.maxsize if assignment.requests is None else assignment.requests
-        # How many requests may have been begun: nobody counts them during the warm-up.
-        self._limit = sys.maxsize if plan.warmup > 0 else self._quota
+        # How many requests may have been begun by the plan, which does not limit them during the warm-up, and how many
+        # now: no number while the run is extended.
+        self._planned_limit = self._limit = sys.maxsize if plan.warmup > 0 else self._quota
         self._legs: deque[Leg] = deque()
         self._leg = Leg(0.0, 0, False, 0, 0.0)
         self._over = self._quota == 0
         self._started = self._next_leg = self._next_tick = self._ends = self._next_expiry = self._due = 0.0
+        self._planned_end = 0.0
+        # Until when the run is extended; infinite when it is not.
+        self._extended = inf
 
     def run(self, at: float) -> None:
         """Send everything. `at` is the run's beginning in time.monotonic(); ends when the plan is carried out."""
         plan = self.assignment.plan
-        legs, self._ends = legs_of(plan, at)
+        legs, self._planned_end = legs_of(plan, at)
+        self._ends = self._planned_end
         self._legs.extend(legs)
         self._started = at
         self._next_tick = at + plan.tick
@@ -99,6 +104,15 @@ class Engine:
     def adjust(self, concurrency: int | None, rate: float | None) -> None:
         """Go on with this many connections of this worker's own, or with this rate of all workers together."""
         raise NotImplementedError
+
+    def extend(self, until: float) -> None:
+        """Let the end of the plan, by time or by count, take effect no sooner than `until`; it replaces what was set
+        before. Nothing is changed once the run is ending."""
+        if self.reason == "stopped" or self.exhausted:
+            return
+        self._extended, self._ends = until, max(self._planned_end, until)
+        self._limit_to(sys.maxsize)
+        self._due = 0.0
 
     def take(self, start: float, now: float) -> Tick:
         """What was counted since the last taking, as a tick from `start` to `now`."""
@@ -138,6 +152,9 @@ class Engine:
     def _housekeep(self, now: float) -> None:
         while now >= self._next_leg:
             self._turn(self._legs.popleft())
+        if now >= self._extended:
+            self._extended = inf
+            self._limit_to(self._planned_limit)
         if now >= self._ends:
             self._catch_up(self._ends)
             self._over = True
@@ -152,7 +169,7 @@ class Engine:
             self._on_tick()
             interval = self.assignment.plan.tick
             self._next_tick += interval * max(1.0, (now - self._next_tick) // interval + 1)
-        self._due = min(self._next_tick, self._next_expiry, self._next_leg, self._ends, due)
+        self._due = min(self._next_tick, self._next_expiry, self._next_leg, self._ends, self._extended, due)
 
     def _turn(self, leg: Leg) -> None:
         """One leg ends and the next begins; figures go to the one or the other."""
@@ -164,7 +181,9 @@ class Engine:
         self._on_cut()
         if counting_begins:
             self.tally.renew()
-            self._limit = self._quota + self._issued if self._quota < sys.maxsize else sys.maxsize
+            self._planned_limit = self._quota + self._issued if self._quota < sys.maxsize else sys.maxsize
+            if self._extended == inf:
+                self._limit = self._planned_limit
         self._enter(leg)
         if counting_begins:
             self._count_anew()
@@ -184,6 +203,10 @@ class Engine:
 
     def _set_load(self, leg: Leg) -> None:
         """The load is to be that of this leg."""
+        raise NotImplementedError
+
+    def _limit_to(self, limit: int) -> None:
+        """So many requests may have been begun from now on."""
         raise NotImplementedError
 
     def _work(self, now: float) -> float:

@@ -115,6 +115,11 @@ class Open(Engine):
     def _set_load(self, leg: Leg) -> None:
         self._arrivals.set_rate(leg.start, leg.rate)
 
+    def _limit_to(self, limit: int) -> None:
+        self._limit = limit
+        self.exhausted = self._issued + self._dropped >= limit
+        self._room_or_end()
+
     def _poll(self) -> Poll:
         return self.poller.poll_exactly
 

@@ -4,22 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import os
 import signal
 import sys
 from collections import deque
 from collections.abc import Callable, Sequence
-from math import inf
 from typing import Any
 
 import msgspec
 
 from cockpit.load import limits, preflight, protocol
-from cockpit.load.protocol import Adjust, Assignment, Done, Ready, Start, Stop
+from cockpit.load.protocol import Adjust, Assignment, Done, Extend, Ready, Start, Stop
 from cockpit.model import events
 from cockpit.model.clock import Clock
 from cockpit.model.errors import CockpitError, UsageError
-from cockpit.model.events import AnyEvent, LoadAdjusted, RunEnded, RunStarted, Tick, WorkerLost
+from cockpit.model.events import (
+    AnyEvent,
+    Awaited,
+    LoadAdjusted,
+    RunEnded,
+    RunExtended,
+    RunStarted,
+    Tick,
+    WorkerLost,
+)
 from cockpit.model.load import LoadPlan
 
 Emit = Callable[[AnyEvent], None]
@@ -63,7 +72,7 @@ class Worker:
             if line.strip():
                 self._last_words.append(line.decode(errors="replace").strip())
 
-    def tell(self, message: Assignment | Start | Adjust | Stop) -> None:
+    def tell(self, message: Assignment | Start | Adjust | Extend | Stop) -> None:
         """Send a line, if anybody is still there to read it."""
         assert self.process.stdin is not None
         if not self.process.stdin.is_closing():
@@ -114,12 +123,20 @@ class Worker:
 class LoadRun:
     """A run that has begun. Its events go to the `emit` given to `launch`; RunEnded is the last of them."""
 
-    def __init__(self, plan: LoadPlan, run: int, clock: Clock, emit: Emit, workers: Sequence[Worker]) -> None:
+    def __init__(
+        self, plan: LoadPlan, run: int, clock: Clock, emit: Emit, workers: Sequence[Worker], began: float
+    ) -> None:
+        """`began` is the session time of its RunStarted."""
         self.plan = plan
         self.run = run
         self._clock = clock
         self._emit = emit
         self._workers = workers
+        # Session time before which the plan does not end the run, as far as that is known beforehand.
+        self._lasts = math.inf if plan.requests is None else began
+        if plan.duration is not None:
+            self._lasts = min(self._lasts, began + plan.warmup + plan.duration)
+        self._extended = False
         self._stopping = False
         self._lost: list[str] = []
         self._over = asyncio.create_task(self._supervise())
@@ -165,11 +182,25 @@ class LoadRun:
             worker.tell(Adjust(own, rate))
         self._emit(LoadAdjusted(t=self._clock.now(), run=self.run, concurrency=concurrency, rate=rate))
 
+    def extend(self, until: float, awaited: Awaited, change: str = "") -> None:
+        """Let the end of the plan, by time or by count, take effect no sooner than `until` (session time); if that has
+        passed, now. Emits RunExtended. Does nothing after the end, and for a plan that lasts longer anyway or cannot
+        be extended."""
+        if self._stopping or not self.running or not self.plan.extendable:
+            return
+        now = self._clock.now()
+        if not self._extended and not now < until > self._lasts:
+            return
+        self._extended = until > now
+        for worker in self._workers:
+            worker.tell(Extend(self._clock.origin + until))
+        self._emit(RunExtended(t=now, run=self.run, until=max(now, until), awaited=awaited, change=change))
+
     def _check_adjustment(self, concurrency: int | None, rate: float | None) -> None:
         asked, other, name = (rate, concurrency, "rate") if self.plan.open else (concurrency, rate, "concurrency")
         if asked is None or other is not None:
             raise UsageError(f"this run goes by its {name}: only that can be altered while it runs")
-        if not 0 < asked < inf:
+        if not 0 < asked < math.inf:
             raise UsageError(f"{name} is {asked}; it must be more than 0")
         if concurrency is None:
             return
@@ -244,7 +275,7 @@ async def launch(
     emit(RunStarted(t=now, run=run, plan=plan.without_secrets(), addresses=found.addresses, warnings=found.warnings))
     for worker in workers:
         worker.tell(Start(clock.origin + now))
-    return LoadRun(plan, run, clock, emit, workers)
+    return LoadRun(plan, run, clock, emit, workers, now)
 
 
 async def _raise_workers(assignments: list[Assignment]) -> list[Worker]:

@@ -51,11 +51,17 @@ class Adjust(msgspec.Struct, frozen=True, tag_field="command", tag="adjust"):
     rate: float | None = None
 
 
+class Extend(msgspec.Struct, frozen=True, tag_field="command", tag="extend"):
+    """The end of the plan, by time or by count, takes effect no sooner than this instant of time.monotonic()."""
+
+    until: float
+
+
 class Stop(msgspec.Struct, frozen=True, tag_field="command", tag="stop"):
     """End the run: give up what is in flight."""
 
 
-Command = Start | Adjust | Stop
+Command = Start | Adjust | Extend | Stop
 
 
 class Ready(msgspec.Struct, frozen=True, tag_field="say", tag="ready"):

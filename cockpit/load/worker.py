@@ -21,6 +21,7 @@ from cockpit.load.protocol import (
     Assignment,
     Command,
     Done,
+    Extend,
     Ready,
     Start,
     Stop,
@@ -99,6 +100,8 @@ class Worker:
             elif isinstance(command, Adjust):
                 raise_file_limit(command.concurrency or 0)
                 self._engine.adjust(command.concurrency, command.rate)
+            elif isinstance(command, Extend):
+                self._engine.extend(command.until)
 
 
 class Commands:

@@ -136,6 +136,22 @@ class LoadAdjusted(Event, frozen=True, tag="load_adjusted"):
     rate: float | None = None
 
 
+Awaited = Literal["baseline", "verdict", "rounds"]
+
+
+class RunExtended(Event, frozen=True, tag="run_extended"):
+    """The end that the plan gives a run, by time or by count, does not take effect before `until` (session time, s).
+
+    Awaited are enough seconds before a change, the verdict on the change with letter `change` ("": not begun), or
+    rounds. `until` not after `t`: nothing is awaited, and the end of the plan takes effect.
+    """
+
+    run: int
+    until: float
+    awaited: Awaited = "verdict"
+    change: str = ""
+
+
 class WorkerLost(Event, frozen=True, tag="worker_lost"):
     """A load worker died; the figures of its run are partial."""
 
@@ -281,6 +297,63 @@ class ActionEnded(Event, frozen=True, tag="action_ended"):
     detail: str = ""
 
 
+Side = Literal["before", "after"]
+
+
+class RoundsBegun(Event, frozen=True, tag="rounds_begun"):
+    """Rounds begin in run `run`: each round holds both settings once, each after its own set-up.
+
+    `settings` are the settings compared, old (before) and new (after); `change` is the letter of the change that made
+    the new ones active, "" for values that were not active yet. `active` is the side that was active at the start, and
+    is again if the rounds are interrupted. `first` is the side that each round of the budget begins with, drawn with
+    `seed`. A window takes `seconds`; `longest` is the most seconds that all rounds take. `detectable` is the smallest
+    change of the headline (share) that was announced to be found with a probability of 80%; None: unknown.
+    """
+
+    number: int
+    run: int
+    host: str
+    settings: tuple[Setting, ...]
+    first: tuple[Side, ...]
+    seconds: float
+    longest: float
+    active: Side = "before"
+    change: str = ""
+    seed: int = 0
+    detectable: float | None = None
+
+
+class RoundWindow(Event, frozen=True, tag="round_window"):
+    """A window of rounds `number` begins, its set-up done: in `round` (from 1), `side` is measured until `until`."""
+
+    number: int
+    round: int
+    side: Side
+    until: float
+
+
+class RoundWindowEnded(Event, frozen=True, tag="round_window_ended"):
+    """The window of rounds `number` that began last has its full length."""
+
+    number: int
+
+
+RoundsOutcome = Literal["verdict", "budget", "stopped", "load ended", "failed"]
+
+
+class RoundsEnded(Event, frozen=True, tag="rounds_ended"):
+    """Rounds are over, and the settings of `active` are active.
+
+    `verdict`: the sequential test concluded, or the rounds are invalid; `budget`: all rounds were run; `stopped` by
+    the user, `load ended`, `failed` (see detail): the side that was active at the start is active again.
+    """
+
+    number: int
+    outcome: RoundsOutcome
+    active: Side
+    detail: str = ""
+
+
 class Note(Event, frozen=True, tag="note"):
     """A person's remark at an instant."""
 
@@ -336,6 +409,7 @@ AnyEvent = (
     | RunStarted
     | Tick
     | LoadAdjusted
+    | RunExtended
     | WorkerLost
     | RunEnded
     | HostChanged
@@ -349,6 +423,10 @@ AnyEvent = (
     | ChangeEnded
     | ActionBegun
     | ActionEnded
+    | RoundsBegun
+    | RoundWindow
+    | RoundWindowEnded
+    | RoundsEnded
     | Note
     | StudyBegun
     | StudyRun

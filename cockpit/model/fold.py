@@ -11,6 +11,7 @@ from cockpit.model import events as ev
 from cockpit.model.fold_hosts import host_changed, host_sample
 from cockpit.model.fold_load import load_adjusted, run_ended, run_started, split_segment, tick, worker_lost
 from cockpit.model.fold_panes import panes_of, status_read, tail_changed, tail_text
+from cockpit.model.fold_rounds import round_window, round_window_ended, rounds_begun, rounds_ended, run_extended
 from cockpit.model.fold_study import study_begun, study_look, study_run, study_step_ended
 from cockpit.model.host_state import HostState
 from cockpit.model.knobs import Setting
@@ -173,6 +174,7 @@ _FOLDS: dict[type, Callable[[State, Any], State]] = {
     ev.RunStarted: run_started,
     ev.Tick: tick,
     ev.LoadAdjusted: load_adjusted,
+    ev.RunExtended: run_extended,
     ev.WorkerLost: worker_lost,
     ev.RunEnded: run_ended,
     ev.HostChanged: host_changed,
@@ -186,6 +188,10 @@ _FOLDS: dict[type, Callable[[State, Any], State]] = {
     ev.ChangeEnded: _change_ended,
     ev.ActionBegun: _action_begun,
     ev.ActionEnded: _action_ended,
+    ev.RoundsBegun: rounds_begun,
+    ev.RoundWindow: round_window,
+    ev.RoundWindowEnded: round_window_ended,
+    ev.RoundsEnded: rounds_ended,
     ev.Note: _note,
     ev.StudyBegun: study_begun,
     ev.StudyRun: study_run,

@@ -81,7 +81,7 @@ def run_ended(state: State, event: ev.RunEnded) -> State:
         else segment
         for segment in state.segments
     )
-    return replace(state, running=None, segments=segments)
+    return replace(state, running=None, segments=segments, extension=None)
 
 
 def worker_lost(state: State, event: ev.WorkerLost) -> State:

@@ -32,6 +32,8 @@ OPEN_HEADERS = frozenset(
     )
 )
 REDACTED = "(not recorded)"
+# Seconds after a change under load for which a run goes on past its end, unless the plan says otherwise.
+EXTEND = 180.0
 
 
 class Expect(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,6 +109,7 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
     held back then is never sent, and counted. The first `warmup` seconds are sent and not counted.
     `timeout` (s) is for a whole request from its send, connect included. `workers` processes share it exactly;
     worker i is pinned to `cpus[i % len(cpus)]` where cpus is not empty.
+    `extend` is for how long (s) after a change under load a run goes on past its end for the verdict, 0: it does not.
     `binary` stands in for a `body` that is no text.
     `mix` in rotation by weight replaces url, method, headers, body and `expect`; `paths` replaces the URL's path.
     `connect_to` (host:port), `unix` (a socket's path) say where to connect instead; `local_addresses` from where.
@@ -128,6 +131,7 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
     duration: float | None = None
     stages: tuple[Stage, ...] = ()
     warmup: float = 0.0
+    extend: float = EXTEND
     keepalive: bool = True
     timeout: float = 30.0
     tls: Tls = Tls()
@@ -148,6 +152,11 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
     def open(self) -> bool:
         """Whether arrivals follow a schedule of their own."""
         return self.rate is not None or any(stage.rate is not None for stage in self.stages)
+
+    @property
+    def extendable(self) -> bool:
+        """Whether more can be sent than the plan says: load levels change the load, and paths may be used only once."""
+        return not self.stages and not (self.paths is not None and self.paths.order == "once")
 
     def without_secrets(self) -> LoadPlan:
         """The plan as it may be recorded and shown: no password, no header that could be one, bodies as a digest."""

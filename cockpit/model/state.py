@@ -11,7 +11,17 @@ from types import MappingProxyType
 
 import msgspec
 
-from cockpit.model.events import Group, SessionStarted, StudyLook, StudyRun, StudyStepEnded
+from cockpit.model.events import (
+    Awaited,
+    Group,
+    RoundsBegun,
+    RoundsEnded,
+    SessionStarted,
+    Side,
+    StudyLook,
+    StudyRun,
+    StudyStepEnded,
+)
 from cockpit.model.histogram import EMPTY, Histogram
 from cockpit.model.host_state import HostState, HostWindow
 from cockpit.model.knobs import Knob, Setting
@@ -289,8 +299,53 @@ class StudyState(msgspec.Struct, frozen=True, kw_only=True):
     done: tuple[StudyStepEnded, ...] = ()
 
 
+class Extension(msgspec.Struct, frozen=True, kw_only=True):
+    """Run `run` goes on past the end of its plan, from `since` until `until` (s) at most: see RunExtended."""
+
+    run: int
+    since: float
+    until: float
+    awaited: Awaited
+    change: str = ""
+
+
+class RoundWindowState(msgspec.Struct, frozen=True, kw_only=True):
+    """A window of a round: `end` is None while it lasts or when it was cut short."""
+
+    round: int
+    side: Side
+    start: float
+    until: float
+    end: float | None = None
+
+
+class RoundsState(msgspec.Struct, frozen=True, kw_only=True):
+    """Rounds from their announcement on; `ended` is None while they run."""
+
+    begun: RoundsBegun
+    windows: tuple[RoundWindowState, ...] = ()
+    ended: RoundsEnded | None = None
+
+    @property
+    def budget(self) -> int:
+        """The largest number of rounds."""
+        return len(self.begun.first)
+
+    @property
+    def complete(self) -> tuple[tuple[RoundWindowState, RoundWindowState], ...]:
+        """The rounds of which both windows have their full length: (before, after) each, in order of time."""
+        done: dict[int, dict[Side, RoundWindowState]] = {}
+        for window in self.windows:
+            if window.end is not None:
+                done.setdefault(window.round, {})[window.side] = window
+        return tuple((sides["before"], sides["after"]) for sides in done.values() if len(sides) == 2)
+
+
 class State(msgspec.Struct, frozen=True, kw_only=True):
-    """A session at the instant `t`. The empty State() is before anything happened."""
+    """A session at the instant `t`. The empty State() is before anything happened.
+
+    `extension` is None unless the end of the run in flight is postponed; `rounds` are those of the session.
+    """
 
     t: float = 0.0
     started: SessionStarted | None = None
@@ -307,6 +362,13 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     markers: tuple[Marker, ...] = ()
     filling: tuple[Filling, ...] = ()
     study: StudyState | None = None
+    extension: Extension | None = None
+    rounds: tuple[RoundsState, ...] = ()
+
+    @property
+    def proving(self) -> RoundsState | None:
+        """The rounds that run now."""
+        return self.rounds[-1] if self.rounds and self.rounds[-1].ended is None else None
 
     @property
     def segment(self) -> Segment | None:

@@ -62,6 +62,7 @@ def make_plan(
         duration=DEFAULT_DURATION if endless else duration,
         stages=stages,
         warmup=seconds_of("load.warmup", load.warmup, least=0.0) or 0.0,
+        extend=seconds_of("load.extend", load.extend, least=0.0) or 0.0,
         keepalive=load.keepalive,
         timeout=seconds_of("load.timeout", load.timeout) or 30.0,
         tls=Tls(

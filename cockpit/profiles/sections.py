@@ -8,6 +8,7 @@ from msgspec import Meta, field
 
 from cockpit.model.hosts import StatusKind
 from cockpit.model.knobs import KnobKind
+from cockpit.model.load import EXTEND
 from cockpit.profiles.section import Duration, Name, Positive, Section, Seed
 from cockpit.profiles.study_sections import StudySection
 
@@ -72,6 +73,7 @@ class Load(Section, frozen=True, kw_only=True):
     duration: Duration | None = None
     stages: tuple[Rung, ...] = ()
     warmup: Duration = 0.0
+    extend: Duration = EXTEND
     keepalive: bool = True
     timeout: Duration = 30.0
     method: Method = "GET"

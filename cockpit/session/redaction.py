@@ -61,6 +61,8 @@ NAMES: Mapping[type, frozenset[str]] = {
         (ev.ChangeStage, "change"),
         (ev.ChangeEnded, "change"),
         (ev.ActionBegun, "action", "host"),
+        (ev.RunExtended, "change"),
+        (ev.RoundsBegun, "host", "change"),
         (ev.StudyBegun, "fingerprint"),
         (ev.StudyRun, "arm", "part"),
         (ev.StudyLook, "look", "host"),

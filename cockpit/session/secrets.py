@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 from msgspec.structs import replace
 
 from cockpit.model.errors import CockpitError
-from cockpit.model.events import AnyEvent, ChangeBegun, KnobRead
+from cockpit.model.events import AnyEvent, ChangeBegun, KnobRead, RoundsBegun
 from cockpit.model.knobs import Setting
 from cockpit.model.load import REDACTED
 from cockpit.profiles.profile import Profile
@@ -73,6 +73,8 @@ class Secrets:
             return replace(
                 event, settings=tuple(map(self._hidden, event.settings)), diff=REDACTED if event.diff else ""
             )
+        if isinstance(event, RoundsBegun):
+            return replace(event, settings=tuple(map(self._hidden, event.settings)))
         return event
 
     def _hidden(self, setting: Setting) -> Setting:

@@ -19,7 +19,17 @@ from cockpit.model.fold_load import load_second
 from cockpit.model.histogram import EMPTY, LARGE, Histogram
 from cockpit.model.host_state import HostState, TailPane
 from cockpit.model.load import LoadPlan
-from cockpit.model.state import ActionRun, Change, Filling, KnobState, Marker, Segment, State
+from cockpit.model.state import (
+    ActionRun,
+    Change,
+    Extension,
+    Filling,
+    KnobState,
+    Marker,
+    RoundsState,
+    Segment,
+    State,
+)
 from cockpit.model.sums import Sums
 from cockpit.session.recording.packing import packed, reading, unpacked
 from cockpit.session.recording.plain_columns import HistogramColumn
@@ -60,6 +70,8 @@ class KeptState(msgspec.Struct, frozen=True):
     changes: int
     actions: int
     markers: int
+    extension: int
+    rounds: int
     segments: tuple[int | Segment, ...]
     hosts: dict[str, KeptHost]
     filling: tuple[Filling, ...]
@@ -72,6 +84,8 @@ _PARTS: dict[str, Any] = {
     "changes": tuple[Change, ...],
     "actions": tuple[ActionRun, ...],
     "markers": tuple[Marker, ...],
+    "extension": Extension | None,
+    "rounds": tuple[RoundsState, ...],
 }
 
 

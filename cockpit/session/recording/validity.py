@@ -23,6 +23,7 @@ BOUNDS: Mapping[str, float] = {
     "begin": LONGEST,
     "end": LONGEST,
     "second": LONGEST,
+    "until": LONGEST,
     "run": 100_000,
     "runs": 100_000,
     "worker": 100_000,

@@ -1,0 +1,51 @@
+"""The part of fold for runs that are extended for a verdict, and for rounds."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from cockpit.model import events as ev
+from cockpit.model.state import Extension, RoundsState, RoundWindowState, State
+
+
+def run_extended(state: State, event: ev.RunExtended) -> State:
+    if event.run != state.running:
+        return state
+    if event.until <= event.t:
+        return replace(state, extension=None)
+    known = state.extension
+    since = event.t if known is None or known.change != event.change else known.since
+    extension = Extension(run=event.run, since=since, until=event.until, awaited=event.awaited, change=event.change)
+    return replace(state, extension=extension)
+
+
+def rounds_begun(state: State, event: ev.RoundsBegun) -> State:
+    return replace(state, rounds=(*state.rounds, RoundsState(begun=event)))
+
+
+def round_window(state: State, event: ev.RoundWindow) -> State:
+    rounds = state.proving
+    if rounds is None or rounds.begun.number != event.number:
+        return state
+    window = RoundWindowState(round=event.round, side=event.side, start=event.t, until=event.until)
+    return _with(state, replace(rounds, windows=(*rounds.windows, window)))
+
+
+def round_window_ended(state: State, event: ev.RoundWindowEnded) -> State:
+    rounds = state.proving
+    if rounds is None or rounds.begun.number != event.number or not rounds.windows:
+        return state
+    *earlier, last = rounds.windows
+    return _with(state, replace(rounds, windows=(*earlier, replace(last, end=event.t))))
+
+
+def rounds_ended(state: State, event: ev.RoundsEnded) -> State:
+    rounds = state.proving
+    if rounds is None or rounds.begun.number != event.number:
+        return state
+    return _with(state, replace(rounds, ended=event))
+
+
+def _with(state: State, rounds: RoundsState) -> State:
+    """The state with its last rounds replaced."""
+    return replace(state, rounds=(*state.rounds[:-1], rounds))
