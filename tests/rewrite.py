@@ -1,0 +1,35 @@
+"""`python -m tests.rewrite [FILE ...]`: write the test recordings again, event for event, after a change of the format."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from cockpit.model.fold import fold
+from cockpit.model.state import State
+from cockpit.session.recording.reader import Recording
+from cockpit.session.recording.writer import RecordingWriter
+
+RECORDINGS = Path(__file__).parent / "recordings"
+
+
+def rewrite(path: Path) -> None:
+    """Replace a recording by one of the same events."""
+    with Recording(path) as recording:
+        events = list(recording.events())
+    written = path.with_suffix(".new")
+    written.unlink(missing_ok=True)
+    writer, state = RecordingWriter(written), State()
+    for event in events:
+        writer.record([event])
+        state = fold(state, event)
+        writer.settle(state)
+    writer.close()
+    with Recording(written) as recording:
+        assert list(recording.events()) == events, path
+    written.replace(path)
+
+
+if __name__ == "__main__":
+    for each in map(Path, sys.argv[1:]) if sys.argv[1:] else sorted(RECORDINGS.rglob("*.cockpit")):
+        rewrite(each)
