@@ -1,4 +1,4 @@
-"""`python -m tests.rewrite [FILE ...]`: write the test recordings again, event for event, after a change of the format."""
+"""`python -m tests.rewrite [FILE ...]`: write the test recordings again, event for event, for a new file format."""
 
 from __future__ import annotations
 
