@@ -1,16 +1,9 @@
-"""The HTML report: one page that needs nothing else, for screens, phones and paper.
-
-Whatever comes from a recording is text that others wrote: it goes through `text`. Nothing in the page is fetched or
-run, and its Content-Security-Policy has browsers see to that.
-"""
+"""The HTML report of a recording: one page that needs nothing else, for screens, phones and paper."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
-
-from cockpit.analysis.outcome import DIFFERENT, Effect, Outcome, Verdict
-from cockpit.analysis.words import change_words, method_lines, metric_words, objection_words, value_words, verdict_line
+from cockpit.analysis.outcome import Verdict
+from cockpit.analysis.words import metric_words
 from cockpit.model.state import State
 from cockpit.model.text import clock, milliseconds, si
 from cockpit.report.charts import text
@@ -28,16 +21,12 @@ from cockpit.report.findings import (
     surroundings,
     when,
 )
+from cockpit.report.forest import ForestRow, forest
 from cockpit.report.page_charts import MOST_ROWS, distributions, drawn_rows, timeline
 from cockpit.report.page_hosts import host_section
-from cockpit.report.page_style import STYLE
+from cockpit.report.page_parts import document, head, many, pairs, table, verdict_block
 from cockpit.report.summary import found_words, plan_words
 
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
-# Of the tables' columns, those that hold words; the others hold figures.
-_WORDS = ("row", "load", "change", "host", "outcome", "doubts", "threshold", "found", "text", "figure", "verdict")
-_EFFECT_TITLES = ("before → after", "change (95 % interval)", "")
-_BAR = 100.0
 # So many markers are listed without being asked for.
 _FEW = 12
 
@@ -56,17 +45,7 @@ def page(state: State) -> str:
         ("changes", "Changes", _changes(state)),
         ("environment", "Environment", _environment(found)),
     )
-    kept = [section for section in sections if section[2]]
-    links = "".join(f'<a href="#{name}">{title}</a>' for name, title, _ in kept)
-    body = "".join(f'<section id="{name}"><h2>{title}</h2>\n{inside}</section>\n' for name, title, inside in kept)
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="color-scheme" content="light dark">\n'
-        f'<title>{text(title)} · cockpit</title>\n<link rel="icon" href="data:,">\n<style>{STYLE}</style>\n</head>\n'
-        f"<body>\n<header>{_header(found)}<nav>{links}</nav></header>\n<main>\n{body}</main>\n</body>\n</html>\n"
-    )
+    return document(title, _header(found), sections)
 
 
 def _header(found: Findings) -> str:
@@ -123,53 +102,8 @@ def _thresholds(found: Findings) -> str:
 
 
 def _verdict(verdict: Verdict) -> str:
-    word = verdict.outcome if verdict.outcome in DIFFERENT else ""
-    widest = max((abs(end) for one in verdict.effects for end in _ends(one)), default=0.0)
-    lines = "".join(_effect(one, widest) for one in verdict.effects)
-    head = "".join(f"<th{_class(title)}>{title}</th>" for title in ("metric", "verdict", *_EFFECT_TITLES))
-    inside = (
-        f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table></div>'
-        if lines
-        else ""
-    )
-    method = "".join(f"<li>{text(line)}</li>" for line in method_lines(verdict))
-    how = f"<details><summary>how it was found</summary><ul>{method}</ul></details>" if method else ""
-    return f'<div class="verdict {word}"><p>{text(verdict_line(verdict))}</p>{inside}{how}</div>\n'
-
-
-def _effect(one: Effect, widest: float) -> str:
-    name, values, change = (text(words) for words in (metric_words(one.name), value_words(one), change_words(one)))
-    return (
-        f'<tr><td class="words nowrap">{name}</td><td class="words nowrap">{_effect_word(one)}</td>'
-        f'<td class="nowrap">{values}</td><td class="nowrap">{change}</td><td>{_interval(one, widest)}</td></tr>'
-    )
-
-
-def _effect_word(one: Effect) -> str:
-    role = {Outcome.BETTER: "good", Outcome.WORSE: "bad"}.get(one.outcome, "soft")
-    reason = f" <small>{text(objection_words(one.objection))}</small>" if one.objection else ""
-    return f'<span class="{role}">{text(one.outcome)}</span>{reason}'
-
-
-def _ends(one: Effect) -> tuple[float, ...]:
-    """Low end, high end and middle of the interval as logarithms of ratios; empty where it is not of that kind."""
-    if not one.relative or one.low is None or one.high is None or one.change is None or one.low <= -1:
-        return ()
-    return math.log1p(one.low), math.log1p(one.high), math.log1p(one.change)
-
-
-def _interval(one: Effect, widest: float) -> str:
-    """The interval as a bar around no change, all of a verdict's to one scale."""
-    ends = _ends(one)
-    if not ends or widest <= 0:
-        return ""
-    left, right, middle = (_BAR / 2 * (1 + end / widest) for end in ends)
-    role = {Outcome.BETTER: "c0", Outcome.WORSE: "c1"}.get(one.outcome, "c7")
-    return (
-        f'<span class="forest"><svg viewBox="0 0 {_BAR:g} 10" preserveAspectRatio="none" aria-hidden="true">'
-        f'<path class="grid" d="M{_BAR / 2:g} 0V10"/><path class="s {role}" d="M{left:.1f} 5H{right:.1f}"/>'
-        f'<path class="s {role} dot" d="M{middle:.1f} 5h0"/></svg></span>'
-    )
+    rows = [ForestRow(metric_words(one.name), one) for one in verdict.effects]
+    return verdict_block(verdict, forest("metric", rows) if rows else "")
 
 
 def _runs(found: Findings) -> str:
@@ -189,7 +123,7 @@ def _runs(found: Findings) -> str:
         lines.append(f"<tr>{''.join(cells)}</tr>")
     name = found.rows[-1].counts.latency_name
     note = f"<p class=soft>Times are {name} times in ms. ≈ is equivalent.</p>"
-    return f'<div class="scroll"><table>{_head(ROW_TITLES)}<tbody>{"".join(lines)}</tbody></table></div>{note}\n'
+    return f'<div class="scroll"><table>{head(ROW_TITLES)}<tbody>{"".join(lines)}</tbody></table></div>{note}\n'
 
 
 def _latency(found: Findings) -> str:
@@ -226,35 +160,6 @@ def _changes(state: State) -> str:
 
 
 def _environment(found: Findings) -> str:
-    parts = [_pairs(surroundings(found))]
-    parts += [f"<h3>{run_named(found, result.run)}</h3>{_pairs(run_words(result))}" for result in found.results]
+    parts = [pairs(surroundings(found))]
+    parts += [f"<h3>{run_named(found, result.run)}</h3>{pairs(run_words(result))}" for result in found.results]
     return "".join(parts)
-
-
-def _pairs(pairs: Iterable[tuple[str, str]]) -> str:
-    lines = []
-    for name, value in pairs:
-        role = " class=warn" if name == "doubt" else ""
-        lines.append(f"<dt>{text(name)}</dt><dd{role}>{text(value)}</dd>")
-    return f"<dl>{''.join(lines)}</dl>\n"
-
-
-def many(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
-
-
-def table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table of plain text."""
-    lines = []
-    for row in rows:
-        cells = (f"<td{_class(title)}>{text(cell)}</td>" for title, cell in zip(titles, row, strict=True))
-        lines.append(f"<tr>{''.join(cells)}</tr>")
-    return f'<div class="scroll"><table>{_head(titles)}<tbody>{"".join(lines)}</tbody></table></div>\n'
-
-
-def _head(titles: Sequence[str]) -> str:
-    return f"<thead><tr>{''.join(f'<th{_class(title)}>{text(title)}</th>' for title in titles)}</tr></thead>"
-
-
-def _class(title: str) -> str:
-    return ' class="words"' if title in _WORDS else ""

@@ -1,0 +1,182 @@
+"""Forest plots of HTML reports: a table of effects whose last column draws each with its interval, to one scale."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import NamedTuple
+
+from cockpit.analysis.outcome import Effect, Outcome
+from cockpit.analysis.words import change_words, objection_words, value_words
+from cockpit.model.text import si
+from cockpit.report.charts import text
+
+# Drawn on so many units, stretched to the width of its column.
+_WIDTH, _HEIGHT, _MIDDLE = 1000.0, 20.0, 10.0
+# An interval that excludes nothing is drawn up to so many times the largest change, so that the others can be seen.
+_LONGEST = 2.0
+# Half of a scale on which nothing changed at all.
+_FLAT = 0.01
+# Room beyond the outermost end, as a share of the scale.
+_SPARE = 1.08
+# Labels of the scale are at least this share of its width apart.
+_APART = 0.16
+_SHARES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
+_FACTORS = (2, 5, 10, 20, 50, 100, 200, 500, 1000, 10_000, 100_000)
+_COLOURS = {Outcome.BETTER: "c0", Outcome.WORSE: "c1", Outcome.EQUIVALENT: "c2"}
+_ROLES = {Outcome.BETTER: "good", Outcome.WORSE: "bad"}
+
+
+class ForestRow(NamedTuple):
+    """An effect with its name and the number of values it rests on; `control`: both sides had the same settings."""
+
+    name: str
+    effect: Effect
+    basis: str = ""
+    control: bool = False
+
+
+class _Scale(NamedTuple):
+    """From `low` to `high`: logarithms of ratios when `relative`, else differences in the metric's unit."""
+
+    low: float
+    high: float
+    relative: bool
+
+    def at(self, value: float) -> float:
+        """Return the place of a value, 0 to 1."""
+        return min(1.0, max(0.0, (value - self.low) / (self.high - self.low)))
+
+
+def forest(head: str, rows: Sequence[ForestRow]) -> str:
+    """Return the rows as an HTML table; `head` is the title of their names. Effects that the scale of the others does
+    not fit have no drawing."""
+    scale = _scale([row.effect for row in rows])
+    titles = [head, "verdict", "before → after", "change (95% interval)"]
+    based = any(row.basis for row in rows)
+    cells = "".join(f'<th class="words">{text(title)}</th>' for title in titles + ["n"] * based)
+    axis = f'<th class="interval">{_axis(scale)}</th>' if scale else ""
+    body = "".join(_row(row, scale, based) for row in rows)
+    table = f'<table class="forest"><thead><tr>{cells}{axis}</tr></thead><tbody>{body}</tbody></table>'
+    return f'<div class="scroll">{table}</div>\n'
+
+
+def outcome_words(effect: Effect) -> str:
+    """Return an effect's outcome as HTML, in its colour, with the reason when it is invalid."""
+    role = _ROLES.get(effect.outcome, "soft")
+    reason = f" <small>{text(objection_words(effect.objection))}</small>" if effect.objection else ""
+    return f'<span class="{role}">{text(effect.outcome)}</span>{reason}'
+
+
+def _row(row: ForestRow, scale: _Scale | None, based: bool) -> str:
+    effect = row.effect
+    tag = ' <small class="tag">A/A control</small>' if row.control else ""
+    cells = [
+        f'<td class="words name">{text(row.name)}{tag}</td>',
+        f'<td class="words outcome">{outcome_words(effect)}</td>',
+        f'<td class="words nowrap">{text(value_words(effect))}</td>',
+        f'<td class="words nowrap change">{text(change_words(effect))}</td>',
+    ]
+    cells += [f'<td class="words nowrap basis">{text(row.basis)}</td>'] if based else []
+    cells += [f'<td class="interval">{_drawn(effect, scale)}</td>'] if scale else []
+    return f"<tr{' class=control' if row.control else ''}>{''.join(cells)}</tr>"
+
+
+def _scale(effects: Sequence[Effect]) -> _Scale | None:
+    """The scale of all that can be drawn: ratios if there are any, else differences of a single metric."""
+    relative = any(one.relative for one in effects)
+    shown = [one for one in effects if one.relative == relative and _is_drawn(one)]
+    if not shown or (not relative and len({one.name for one in shown}) > 1):
+        return None
+    middles = [_at(one, one.change or 0.0) for one in shown]
+    margins = [_at(one, end) for one in shown for end in (one.margin, -one.margin)]
+    surely = [end for one in shown if one.outcome is not Outcome.INCONCLUSIVE for end in _ends(one)]
+    longest = _LONGEST * max(map(abs, chain(middles, margins, surely)))
+    others = [min(longest, max(-longest, end)) for one in shown for end in _ends(one)]
+    low, high = (pick(chain((0.0,), middles, surely, others)) for pick in (min, max))
+    if low == high:
+        low, high = -_FLAT, _FLAT
+    spare = (_SPARE - 1) * (high - low)
+    return _Scale(low - spare, high + spare, relative)
+
+
+def _is_drawn(effect: Effect) -> bool:
+    return effect.change is not None and effect.outcome is not Outcome.INVALID and bool(_ends(effect))
+
+
+def _ends(effect: Effect) -> list[float]:
+    """The ends that the interval has, on the scale."""
+    return [_at(effect, end) for end in (effect.low, effect.high) if end is not None]
+
+
+def _at(effect: Effect, value: float) -> float:
+    return math.log1p(max(value, -0.999_999)) if effect.relative else value
+
+
+def _drawn(effect: Effect, scale: _Scale) -> str:
+    if not _is_drawn(effect) or effect.relative != scale.relative:
+        return ""
+    colour = _COLOURS.get(effect.outcome, "c7")
+    low, high = (None if end is None else _at(effect, end) for end in (effect.low, effect.high))
+    left = scale.low if low is None else max(low, scale.low)
+    right = scale.high if high is None else min(high, scale.high)
+    line = f"M{_x(scale, left)} {_MIDDLE:g}H{_x(scale, right)}"
+    # An end without a cap is beyond the scale, or there is none.
+    caps = "".join(
+        f"M{_x(scale, end)} 5V15" for end in (low, high) if end is not None and scale.low <= end <= scale.high
+    )
+    middle = _x(scale, _at(effect, effect.change or 0.0))
+    return (
+        f'<svg viewBox="0 0 {_WIDTH:g} {_HEIGHT:g}" preserveAspectRatio="none" aria-hidden="true">'
+        f"{_margin(effect, scale)}{_grid(scale)}"
+        f'<path class="s {colour}" d="{line}{caps}"/><path class="s {colour} point" d="M{middle} {_MIDDLE:g}h0"/></svg>'
+    )
+
+
+def _margin(effect: Effect, scale: _Scale) -> str:
+    """The changes that count as equivalent, as an area."""
+    low, high = (scale.at(_at(effect, end)) for end in (-effect.margin, effect.margin))
+    left, width = _WIDTH * low, _WIDTH * (high - low)
+    return f'<rect class="band" x="{left:.1f}" y="0" width="{width:.1f}" height="{_HEIGHT:g}"/>' if width else ""
+
+
+def _grid(scale: _Scale) -> str:
+    lines = "".join(f"M{_x(scale, value)} 0V{_HEIGHT:g}" for value, _ in _labels(scale) if value)
+    zero = f'<path class="zero" d="M{_x(scale, 0.0)} 0V{_HEIGHT:g}"/>'
+    return f'<path class="grid" d="{lines}"/>{zero}' if lines else zero
+
+
+def _axis(scale: _Scale) -> str:
+    return "".join(
+        f'<span style="left:{100 * scale.at(value):.2f}%">{text(label)}</span>' for value, label in _labels(scale)
+    )
+
+
+def _labels(scale: _Scale) -> list[tuple[float, str]]:
+    """No change, and round changes on both sides from the outermost inwards, with room between them."""
+    chosen = [(0.0, "0")]
+    for value, label in _candidates(scale):
+        inside = scale.low <= value <= scale.high
+        if inside and all(abs(scale.at(value) - scale.at(other)) >= _APART for other, _ in chosen):
+            chosen.append((value, label))
+    return sorted(chosen)
+
+
+def _candidates(scale: _Scale) -> Iterable[tuple[float, str]]:
+    """Round changes of both directions, the largest first."""
+    if not scale.relative:
+        top = max(abs(scale.low), abs(scale.high))
+        decade = 10.0 ** math.floor(math.log10(top))
+        for value in (part * decade for part in (5, 2, 1, 0.5, 0.2, 0.1)):
+            yield from ((value, f"+{si(value)}"), (-value, f"−{si(value)}"))
+        return
+    for factor in reversed(_FACTORS):
+        yield from ((math.log(factor), f"×{factor:g}"), (-math.log(factor), f"÷{factor:g}"))
+    for share in reversed(_SHARES):
+        yield math.log1p(share), f"+{100 * share:g}%"
+        yield math.log1p(-share), f"−{100 * share:g}%"
+
+
+def _x(scale: _Scale, value: float) -> str:
+    return f"{_WIDTH * scale.at(value):.1f}"
