@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+from typing import NamedTuple
+
 from cockpit.model.events import Group
-from cockpit.model.figures import RunResult
+from cockpit.model.figures import RunResult, is_latency
 from cockpit.model.load import is_redirect, redirect_target
 from cockpit.model.state import Counts, Segment
 from cockpit.model.text import neutral
@@ -31,40 +34,82 @@ def generator_bound(seconds: float, saturated: float) -> bool:
     return seconds > 0 and saturated > BOUND * seconds
 
 
+class Spoils(StrEnum):
+    """Which metrics of a run a warning is about."""
+
+    ALL = "all"
+    RATE = "rate"
+    TIMED = "rate and latency"
+    LATENCY = "latency"
+    TAIL = "latencies above p90"
+
+
+class RunWarning(NamedTuple):
+    """A reason not to trust a run's metrics: in at most eight characters for a table (or ""), in full, which ones."""
+
+    brief: str
+    words: str
+    spoils: Spoils = Spoils.ALL
+
+    @property
+    def is_about_all(self) -> bool:
+        return self.spoils is Spoils.ALL
+
+    def is_about(self, metric: str) -> bool:
+        """Return whether it spoils this metric, by the names that thresholds use, and not all of them alike."""
+        match self.spoils:
+            case Spoils.ALL:
+                return False
+            case Spoils.RATE:
+                return metric == "rate"
+            case Spoils.TIMED:
+                return metric == "rate" or is_latency(metric)
+            case Spoils.LATENCY:
+                return is_latency(metric)
+            case Spoils.TAIL:
+                return is_latency(metric) and metric not in _LOW
+
+
+# Latencies that ten in a hundred slower responses do not move.
+_LOW = ("p50", "mean", "min")
+
+
 def doubts(result: RunResult) -> tuple[str, ...]:
-    """Reasons not to trust a run as it stands, the gravest first, then what was known before it began."""
-    said = [full for _, full in (*_refused(result), *_redirected(result))]
-    if generator_bound(result.seconds, result.saturated):
-        said.append(_bound(result.seconds, result.saturated))
-    said += [full for _, full in (*_starved(result), *_not_whole(result), *_held(result), *_unclosed(result))]
+    """Return the warnings of a run in words, the most serious first, then those from before its start."""
+    return tuple(one.words for one in run_warnings(result))
+
+
+def run_warnings(result: RunResult) -> tuple[RunWarning, ...]:
+    """Return reasons not to trust a run, in the order of `doubts`."""
+    found = [*_refused(result), *_redirected(result), *_saturated(result)]
+    found += [*_starved(result), *_not_whole(result), *_held(result), *_unclosed(result)]
     if result.altered:
-        said.append("the load was altered while the run went on: compare its rows, not the whole")
+        found.append(RunWarning("", "the load was altered while the run went on: compare its rows, not the whole"))
     errors = sum(result.counts.errors.values())
     if errors:
-        said.append(
-            f"{errors} of {result.counts.sent} requests got no whole reply: rate and latency tell of the others"
-        )
+        words = f"{errors} of {result.counts.sent} requests got no whole reply: rate and latency tell of the others"
+        found.append(RunWarning("", words, Spoils.TIMED))
     if result.counts.completed < ENOUGH_FOR_P99:
-        said.append(f"few samples (replies: {result.counts.completed}): percentiles above p90 are uncertain")
+        words = f"few samples (replies: {result.counts.completed}): percentiles above p90 are uncertain"
+        found.append(RunWarning("", words, Spoils.TAIL))
     if result.counts.abandoned > UNFINISHED * result.counts.sent:
-        said.append(f"{result.counts.abandoned} requests were in flight at the end and count nowhere")
-    return (*said, *(neutral(warning) for warning in result.warnings))
+        words = f"{result.counts.abandoned} requests were in flight at the end and count nowhere"
+        found.append(RunWarning("", words, Spoils.TIMED))
+    return (*found, *(RunWarning("", neutral(warning)) for warning in result.warnings))
 
 
 def row_doubts(row: Segment) -> list[tuple[str, str]]:
     """What speaks against a row's figures, the gravest first: a short word and the reason in full."""
-    found = [*_refused(row), *_redirected(row)]
-    if generator_bound(row.seconds, row.saturated):
-        found.append(("gen!", _bound(row.seconds, row.saturated)))
+    found = [*_refused(row), *_redirected(row), *_saturated(row)]
     found += [*_starved(row), *_not_whole(row), *_held(row), *_unclosed(row)]
     if row.altered:
-        found.append(("load±", "the load was altered while it was counted"))
+        found.append(RunWarning("load±", "the load was altered while it was counted"))
     if row.end is not None and row.seconds < SHORT and not row.warmup:
-        found.append(("short", f"short: {row.seconds:.1f} s, says little below {SHORT:.0f} s"))
-    return found
+        found.append(RunWarning("short", f"short: {row.seconds:.1f} s, says little below {SHORT:.0f} s"))
+    return [(one.brief, one.words) for one in found]
 
 
-def _refused(of: RunResult | Segment) -> list[tuple[str, str]]:
+def _refused(of: RunResult | Segment) -> list[RunWarning]:
     """Where every reply is a status from 400 on and none of them was expected, the figures are of something else."""
     counts = of.counts
     statuses = sorted(status for status, count in counts.statuses.items() if count)
@@ -73,10 +118,10 @@ def _refused(of: RunResult | Segment) -> list[tuple[str, str]]:
         return []
     many = f"all {counts.completed} replies were" if counts.completed > 1 else "the one reply was"
     asked = "is the path right?" if set(statuses) <= {404, 410} else "is this what was to be measured?"
-    return [(f"{statuses[0]}!", f"{many} {', '.join(map(str, statuses))}: {asked}")]
+    return [RunWarning(f"{statuses[0]}!", f"{many} {', '.join(map(str, statuses))}: {asked}")]
 
 
-def _redirected(of: RunResult | Segment) -> list[tuple[str, str]]:
+def _redirected(of: RunResult | Segment) -> list[RunWarning]:
     """Half of the responses or more, of the run or of one request of its mix, are redirects that nobody expects."""
     counts = of.counts
     statuses = [status for status, count in counts.statuses.items() if count and is_redirect(status)]
@@ -89,7 +134,8 @@ def _redirected(of: RunResult | Segment) -> list[tuple[str, str]]:
         return []
     url = of.plan.mix[0].url if of.plan.mix else of.plan.url
     target = neutral(redirect_target(url, counts.redirect))
-    return [(f"{min(statuses)}!", f"{many} of {total} responses redirect and are not followed: load {target} instead")]
+    words = f"{many} of {total} responses redirect and are not followed: load {target} instead"
+    return [RunWarning(f"{min(statuses)}!", words)]
 
 
 def _redirects(of: Counts | Group) -> tuple[int, int]:
@@ -101,46 +147,50 @@ def _share(part: tuple[int, int]) -> float:
     return part[0] / part[1] if part[1] else 0.0
 
 
-def _unclosed(of: RunResult | Segment) -> list[tuple[str, str]]:
+def _unclosed(of: RunResult | Segment) -> list[RunWarning]:
     unclosed = of.counts.unclosed
     if unclosed <= UNFINISHED * of.counts.completed:
         return []
     words = f"the server announced Connection: close {unclosed} times and kept the connection open; cockpit closed it"
-    return [("unclosed", f"{words}, so that local ports rest here in TIME_WAIT")]
+    return [RunWarning("unclosed", f"{words}, so that local ports rest here in TIME_WAIT")]
 
 
-def _not_whole(of: RunResult | Segment) -> list[tuple[str, str]]:
+def _not_whole(of: RunResult | Segment) -> list[RunWarning]:
     found = []
     if of.reason == "failed":
-        found.append(("failed", f"the run failed: {neutral(of.detail)}"))
+        found.append(RunWarning("failed", f"the run failed: {neutral(of.detail)}"))
     if of.partial:
-        found.append(("part", f"figures are partial: {neutral(of.partial)}"))
+        found.append(RunWarning("part", f"figures are partial: {neutral(of.partial)}"))
     if of.reason == "stopped":
-        found.append(("stop", "the run was stopped before its plan was carried out"))
+        found.append(RunWarning("stop", "the run was stopped before its plan was carried out"))
     return found
 
 
-def _bound(seconds: float, saturated: float) -> str:
-    share = min(100.0, 100 * saturated / seconds)
-    return f"generator saturated for {share:.0f} % of the time: the server may be faster than these figures"
+def _saturated(of: RunResult | Segment) -> list[RunWarning]:
+    if not generator_bound(of.seconds, of.saturated):
+        return []
+    share = min(100.0, 100 * of.saturated / of.seconds)
+    words = f"generator saturated for {share:.0f} % of the time: the server may be faster than these figures"
+    return [RunWarning("gen!", words, Spoils.TIMED)]
 
 
-def _starved(of: RunResult | Segment) -> list[tuple[str, str]]:
+def _starved(of: RunResult | Segment) -> list[RunWarning]:
     if of.cpu_wait <= STARVED:
         return []
     share = f"{100 * of.cpu_wait:.0f} %"
-    return [("cpu!", f"the generator waited {share} of the time for a CPU: latencies include that wait")]
+    words = f"the generator waited {share} of the time for a CPU: latencies include that wait"
+    return [RunWarning("cpu!", words, Spoils.LATENCY)]
 
 
-def _held(of: RunResult | Segment) -> list[tuple[str, str]]:
+def _held(of: RunResult | Segment) -> list[RunWarning]:
     counts, reached = of.counts, f"the cap of {of.plan.max_in_flight} in flight was reached"
     found = []
     if counts.dropped:
         words = f"{counts.dropped} arrivals were dropped: too many were waiting; lower the rate"
-        found.append(("dropped", f"{words} or raise --max-in-flight"))
+        found.append(RunWarning("dropped", f"{words} or raise --max-in-flight", Spoils.RATE))
     if counts.unsent:
-        found.append(("unsent", f"{counts.unsent} due requests were never sent: {reached}"))
+        found.append(RunWarning("unsent", f"{counts.unsent} due requests were never sent: {reached}", Spoils.RATE))
     if counts.held_back:
         words = f"{counts.held_back} arrivals had to wait for room: {reached}; response time includes the wait"
-        found.append(("held", f"{words}, service time does not"))
+        found.append(RunWarning("held", f"{words}, service time does not", Spoils.LATENCY))
     return found

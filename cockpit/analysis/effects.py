@@ -111,7 +111,7 @@ def _effect(name: str, headline: bool, measured: Measured | None, level: float) 
     if measured is None:
         return Effect(name=name, outcome=Outcome.INCONCLUSIVE, headline=headline, level=level, margin=margin_of(name))
     shown = _shares(measured.interval) if measured.logarithmic else measured.interval
-    known = math.isfinite(shown.low) and math.isfinite(shown.high)
+    known = math.isfinite(measured.interval.low) and math.isfinite(measured.interval.high)
     detectable = measured.detectable
     if detectable is not None:
         detectable = math.expm1(detectable) if measured.logarithmic else detectable

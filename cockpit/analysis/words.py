@@ -16,6 +16,8 @@ _METRICS = {
     "processes.births_per_s": "spawned/s",
 }
 _BIG = 1.0
+# An interval that reaches further than this factor to both sides says nothing: its ends are not shown.
+_WIDE = 1000.0
 Role = Literal["good", "bad", ""]
 _ROLES: dict[Outcome, Role] = {Outcome.BETTER: "good", Outcome.WORSE: "bad"}
 _BRIEF = {
@@ -32,7 +34,7 @@ _BRIEF = {
 def verdict_line(verdict: Verdict) -> str:
     """Return the verdict in one line, as in `A KeepAlive Off → On: better: rate +15% (+12 to +18%) · n = 4 vs 4`."""
     label = f"{neutral(verdict.label)}: " if verdict.label else ""
-    return f"{label}{verdict_words(verdict)}{_basis(verdict)}"
+    return " · ".join(filter(None, (f"{label}{verdict_words(verdict)}", basis_words(verdict))))
 
 
 def verdict_words(verdict: Verdict) -> str:
@@ -82,6 +84,8 @@ def detectable_words(effect: Effect) -> str:
     """Return the minimum detectable effect of an inconclusive comparison."""
     if effect.outcome is not Outcome.INCONCLUSIVE or effect.detectable is None or not effect.relative:
         return ""
+    if effect.detectable >= _WIDE:
+        return ""
     large = effect.detectable >= _BIG
     return f", detectable from {f'×{_factor(effect.detectable + 1)}' if large else _percent(effect.detectable)}"
 
@@ -93,9 +97,11 @@ def change_words(effect: Effect) -> str:
     if change is None:
         return "unknown"
     if low is None and high is None:
-        return _amount(effect, change)
+        return f"{_amount(effect, change)} (no interval)"
     if high is None or low is None:
         return f"{_bound(effect)} (measured {_amount(effect, change)})"
+    if effect.relative and 1 + high > _WIDE**2 * (1 + max(low, -1.0)):
+        return f"{_amount(effect, change)} (interval wider than ×{_WIDE:g})"
     unit = "%" if effect.relative else _unit(effect)
     if effect.relative and change >= _BIG:
         return f"×{_factor(1 + change)} ({_factor(1 + low)}–{_factor(1 + high)})"
@@ -233,15 +239,16 @@ def _too_few(verdict: Verdict) -> str:
     return f"too few runs: {before} vs {after}; 2 vs 2 needed"
 
 
-def _basis(verdict: Verdict) -> str:
+def basis_words(verdict: Verdict) -> str:
+    """Return what a verdict rests on: `60 s vs 60 s`, `12 rounds`, `n = 4 vs 4`; empty without effects."""
     if not verdict.effects:
         return ""
     before, after = verdict.values
     if verdict.design is Design.SWITCH:
-        return f" · {before * verdict.block} s vs {after * verdict.block} s"
+        return f"{before * verdict.block} s vs {after * verdict.block} s"
     if verdict.design is Design.ROUNDS:
-        return f" · {before} rounds"
-    return f" · n = {before} vs {after}"
+        return f"{before} rounds"
+    return f"n = {before} vs {after}"
 
 
 def _scale(effect: Effect, value: float) -> float:

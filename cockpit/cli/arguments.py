@@ -132,7 +132,7 @@ def make_parser() -> argparse.ArgumentParser:
     add_look(replay, hangup=False)
     replay.set_defaults(command=_lazy("cockpit.cli.replay", "replay"))
 
-    report = commands.add_parser("report", help="what a recording came to: text, Markdown, JSON or one HTML page")
+    report = commands.add_parser("report", help="a recording or a study as text, Markdown, JSON, CSV or HTML")
     add_report(report)
     report.set_defaults(command=_lazy("cockpit.cli.report", "report"))
 
@@ -348,7 +348,6 @@ def _add_study(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--dry-run", action="store_true", help="print the plan and about how long it takes, and touch nothing")
     add("--json", action="store_true", help="the result as JSON on stdout, no screen")
-    add("--csv", type=Path, metavar="FILE", help="write the table as CSV")
     add("-o", "--output", type=Path, metavar="DIR", help="recordings and results (default studies/PROFILE-FORM-N)")
     add("--no-tui", action="store_true", help="no screen: progress on stderr, the result on stdout")
     _add_trust(parser)

@@ -1,14 +1,16 @@
-"""`cockpit report`: what a recording came to, as text, Markdown, JSON or a page of HTML."""
+"""`cockpit report`: a recording, or a study's folder, as text, Markdown, JSON, CSV or a page of HTML."""
 
 from __future__ import annotations
 
 from argparse import Namespace
+from pathlib import Path
 
 import msgspec
 
 from cockpit.analysis.arms import verdicts
 from cockpit.cli.opening import recording_at
 from cockpit.cli.outputs import put
+from cockpit.cli.study_folder import result_in
 from cockpit.model.errors import EXIT_GOOD, UsageError
 from cockpit.model.figures import run_result
 from cockpit.model.state import State
@@ -16,19 +18,53 @@ from cockpit.model.text import escaped
 from cockpit.report.machine import run_json
 from cockpit.report.sources import last_state
 from cockpit.report.summary import summary
+from cockpit.study.results import StudyResult
 
-_ENDINGS = {".html": "html", ".htm": "html", ".md": "md", ".json": "json", ".txt": "text"}
+_ENDINGS = {".html": "html", ".htm": "html", ".md": "md", ".json": "json", ".csv": "csv", ".txt": "text"}
+_OF_STUDIES = ("csv", "verdicts-csv")
 
 
 def report(options: Namespace) -> int:
-    """Every run in it, whatever the format."""
+    """Every run of a recording, or a study's result, whatever the format."""
     if options.json and options.format not in (None, "json"):
         raise UsageError(f"--json and --format {options.format}: one of the two")
     ending = options.output.suffix.lower() if options.output else ""
     form = options.format or ("json" if options.json else _ENDINGS.get(ending, "text"))
-    with recording_at(options.file) as recording:
-        put((_made(last_state(recording), form), "\n"), options.output)
+    put((_study(options.file, form) if options.file.is_dir() else _recording(options.file, form),), options.output)
     return EXIT_GOOD
+
+
+def _recording(path: Path, form: str) -> str:
+    if form in _OF_STUDIES:
+        raise UsageError(f"{path}: {form} is for a study's folder; use: cockpit export {path} --format csv")
+    with recording_at(path) as recording:
+        return _made(last_state(recording), form) + "\n"
+
+
+def _study(folder: Path, form: str) -> str:
+    result = result_in(folder)
+    if result is None:
+        raise UsageError(f"{folder}: holds no study with runs; name a recording, or the folder of a study")
+    return study_as(result, form)
+
+
+def study_as(result: StudyResult, form: str) -> str:
+    """Return a study's result as a whole file in one of the command's formats."""
+    if form == "html":
+        from cockpit.report.study_page import study_page
+
+        return study_page(result)
+    if form in _OF_STUDIES:
+        from cockpit.report.study_csv import runs_csv, verdicts_csv
+
+        return runs_csv(result) if form == "csv" else verdicts_csv(result)
+    if form == "json":
+        from cockpit.report.study_json import study_json
+
+        return study_json(result) + "\n"
+    from cockpit.report.study import study_markdown, study_text
+
+    return f"{study_markdown(result) if form == 'md' else study_text(result)}\n"
 
 
 def _made(state: State, form: str) -> str:

@@ -52,11 +52,15 @@ def add_baseline(parser: argparse.ArgumentParser) -> None:
 
 
 def add_report(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Of a study's folder also csv (a line per run and metric) and verdicts-csv (a line per comparison and metric)."
+    )
     add = parser.add_argument
-    add("file", type=recording, metavar="FILE|NAME", help="a file, or a name in cockpit recordings")
+    add("file", type=recording, metavar="FILE|NAME|DIR", help="a file, a name in cockpit recordings, a study's folder")
     add("-o", "--output", type=Path, metavar="FILE", help="write it there; its ending tells the format")
-    add("--format", choices=("text", "md", "json", "html"), help="default: what the ending of -o tells, else text")
-    add("--json", action="store_true", help="as --format json: a list, an entry a run")
+    formats = ("text", "md", "json", "html", "csv", "verdicts-csv")
+    add("--format", choices=formats, help="default: what the ending of -o tells, else text")
+    add("--json", action="store_true", help="as --format json: of a recording a list, an entry per run")
 
 
 def add_export(parser: argparse.ArgumentParser) -> None:

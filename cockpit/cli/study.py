@@ -7,7 +7,6 @@ import os
 import socket
 import sys
 from argparse import Namespace
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,8 +15,9 @@ from msgspec.structs import replace
 from cockpit.cli.live import Keeping, say_trouble
 from cockpit.cli.load_options import named_profile
 from cockpit.cli.look import look_of
+from cockpit.cli.report import study_as
 from cockpit.cli.signals import cancelled_by_signals
-from cockpit.cli.study_folder import Place, locked, open_place, sessions_of
+from cockpit.cli.study_folder import RESULTS, Place, locked, open_place, result_in, sessions_of
 from cockpit.cli.study_progress import plan_text, show_study
 from cockpit.cli.terminal import on_terminal, tell
 from cockpit.cli.trusting import require_trust
@@ -33,8 +33,6 @@ from cockpit.model.errors import (
 from cockpit.model.study import Study
 from cockpit.profiles.plan import Wrong
 from cockpit.profiles.profile import Profile
-from cockpit.report.study import study_markdown, study_text
-from cockpit.report.study_json import study_csv, study_json
 from cockpit.session.asking import Questions
 from cockpit.session.live import LiveSource
 from cockpit.session.loop import Session
@@ -43,19 +41,11 @@ from cockpit.study.controls import StudyControls
 from cockpit.study.journal import Journal, read_journal
 from cockpit.study.plan import located, names_of, steps
 from cockpit.study.restore import put_back
-from cockpit.study.results import StudyResult, collect, steps_done
+from cockpit.study.results import steps_done
 from cockpit.study.runner import Runner
 
 if TYPE_CHECKING:
     from cockpit.tui.look import Look
-
-# What the folder of a study holds beside its recordings once there is a result.
-RESULTS: dict[str, Callable[[StudyResult], str]] = {
-    "result.txt": lambda result: study_text(result) + "\n",
-    "result.md": study_markdown,
-    "result.json": lambda result: study_json(result) + "\n",
-    "result.csv": study_csv,
-}
 
 
 def study(options: Namespace) -> int:
@@ -110,14 +100,12 @@ async def _study(options: Namespace, profile: Profile, chosen: Study, place: Pla
     interrupted = False
     if len(done) < len(steps(chosen)):
         interrupted = await _go(options, profile, chosen, place, done)
-    result = collect(sessions_of(place.folder), profile.name)
-    if result is None or not result.cells:
+    result = result_in(place.folder)
+    if result is None:
         return EXIT_INTERRUPTED if interrupted else EXIT_GOOD
-    for name, written in RESULTS.items():
-        _replace(place.folder / name, written(result))
-    if options.csv:
-        _write(options.csv, study_csv(result))
-    tell(study_json(result) if options.json else study_text(result))
+    for name, form in RESULTS.items():
+        _replace(place.folder / name, study_as(result, form))
+    tell(study_as(result, "json" if options.json else "text").rstrip("\n"))
     print(f"cockpit: recorded in {place.folder}", file=sys.stderr)
     if interrupted:
         return EXIT_INTERRUPTED
@@ -205,14 +193,7 @@ def _replace(path: Path, text: str) -> None:
     """Write a file of the study's folder. A link that somebody put in its place is not followed."""
     try:
         path.unlink(missing_ok=True)
-        with os.fdopen(open_new(path, os.O_EXCL), "w", encoding="utf-8") as file:
+        with os.fdopen(open_new(path, os.O_EXCL), "w", encoding="utf-8", newline="") as file:
             file.write(text)
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror}") from None

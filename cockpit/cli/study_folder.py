@@ -16,9 +16,19 @@ from cockpit.model.study import Study
 from cockpit.model.text import neutral
 from cockpit.study.journal import FILE, FolderLock, Journal, read_journal
 from cockpit.study.keeper import NAME
+from cockpit.study.results import StudyResult, collect
 
 # Where studies lie when nobody says where.
 STUDIES = Path("studies")
+# Results beside the recordings, each with its format as `cockpit report` names it.
+RESULTS = {
+    "result.txt": "text",
+    "result.md": "md",
+    "result.json": "json",
+    "page.html": "html",
+    "runs.csv": "csv",
+    "verdicts.csv": "verdicts-csv",
+}
 # How long a keeper that puts settings back is waited for (s).
 KEEPER_WITHIN = 300.0
 
@@ -122,7 +132,7 @@ def _set_aside(folder: Path, known: Journal | None) -> None:
     """Recordings and results of a study that is begun anew go to a folder of their own beside them."""
     if known is None:
         return
-    old = [*folder.glob("*.cockpit*"), *folder.glob("result.*")]
+    old = [*folder.glob("*.cockpit*"), *(path for name in RESULTS if (path := folder / name).exists())]
     if not old:
         return
     number = len(list(folder.glob("before-*"))) + 1
@@ -160,3 +170,11 @@ def sessions_of(folder: Path) -> list[State]:
         except RecordingError as error:
             print(f"cockpit: left out: {neutral(str(error), 1000)}", file=sys.stderr)
     return states
+
+
+def result_in(folder: Path) -> StudyResult | None:
+    """The result of the study recorded in a folder; None when no run of one is recorded there."""
+    states = sessions_of(folder)
+    named = next((state.started.name for state in reversed(states) if state.study and state.started), "")
+    result = collect(states, named)
+    return result if result and result.cells else None

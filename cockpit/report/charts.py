@@ -18,6 +18,8 @@ WIDTH, HEIGHT = 1000.0, 100.0
 _POINTS = 600
 # Over so many decades at most an axis has labels within them.
 _FEW_DECADES = 2
+# Values further apart than this factor share an axis only as logarithms.
+_FAR = 20.0
 # Labels of bands are at least this share of the width apart.
 _APART = 0.04
 
@@ -91,6 +93,21 @@ def from_zero(highest: float, form: Callable[[float], str] = si, least: float = 
     step *= next(factor for factor in (1, 2, 5, 10) if top / (step * factor) <= 4.5)
     count = math.ceil(top / step - 1e-9)
     return Axis(0.0, step * count, tuple((step * at, form(step * at)) for at in range(count + 1)))
+
+
+def between(lowest: float, highest: float, form: Callable[[float], str]) -> Axis:
+    """Return an axis over both that need not begin at 0: logarithmic when they are far apart, else with two to six
+    round values."""
+    if lowest > 0 and highest / lowest > _FAR:
+        return decades(lowest, highest, form)
+    span = (highest - lowest) or abs(highest) / 10 or 1.0
+    step = 10.0 ** math.floor(math.log10(span / 2))
+    step *= next(factor for factor in (1, 2, 5, 10) if span / (step * factor) <= 4)
+    first, last = math.floor(lowest / step + 1e-9), math.ceil(highest / step - 1e-9)
+    if first == last:
+        first, last = first - 1, last + 1
+    labels = tuple((step * at, form(step * at)) for at in range(first, last + 1))
+    return Axis(step * first, step * last, labels)
 
 
 def decades(lowest: float, highest: float, form: Callable[[float], str]) -> Axis:

@@ -56,7 +56,7 @@ def forest(head: str, rows: Sequence[ForestRow]) -> str:
     titles = [head, "verdict", "before → after", "change (95% interval)"]
     based = any(row.basis for row in rows)
     cells = "".join(f'<th class="words">{text(title)}</th>' for title in titles + ["n"] * based)
-    axis = f'<th class="interval">{_axis(scale)}</th>' if scale else ""
+    axis = f'<th class="interval"><div>{_axis(scale)}</div></th>' if scale else ""
     body = "".join(_row(row, scale, based) for row in rows)
     table = f'<table class="forest"><thead><tr>{cells}{axis}</tr></thead><tbody>{body}</tbody></table>'
     return f'<div class="scroll">{table}</div>\n'
@@ -79,7 +79,7 @@ def _row(row: ForestRow, scale: _Scale | None, based: bool) -> str:
         f'<td class="words nowrap change">{text(change_words(effect))}</td>',
     ]
     cells += [f'<td class="words nowrap basis">{text(row.basis)}</td>'] if based else []
-    cells += [f'<td class="interval">{_drawn(effect, scale)}</td>'] if scale else []
+    cells += [f'<td class="interval"><div>{_drawn(effect, scale)}</div></td>'] if scale else []
     return f"<tr{' class=control' if row.control else ''}>{''.join(cells)}</tr>"
 
 

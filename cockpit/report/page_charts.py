@@ -58,8 +58,8 @@ def distributions(rows: Sequence[Segment]) -> str:
     """Latency of the rows over each other: by how many replies took so long, and by percentile."""
     if not rows:
         return "<p class=soft>No reply was read.</p>\n"
-    latencies = [(str(row.number), row.counts.latency) for row in rows]
-    return f'<div class="charts">{_spread(latencies)}{_percentiles(latencies)}</div>\n'
+    latencies = [(f"row {row.number}", row.counts.latency) for row in rows]
+    return f'<div class="charts">{_spread(latencies)}{percentiles("latency (ms) by percentile", latencies)}</div>\n'
 
 
 def _spread(latencies: Sequence[tuple[str, Histogram]]) -> str:
@@ -71,13 +71,15 @@ def _spread(latencies: Sequence[tuple[str, Histogram]]) -> str:
         shares = [100 * count / histogram.count for count in histogram.between(edges)]
         highest = max(highest, *shares)
         points: list[Point] = [(edge / 1e9, share) for edge, share in zip(edges, (*shares, 0.0), strict=True)]
-        series.append(Series(f"row {name}", points, colour, fill=len(latencies) == 1, steps=True))
+        series.append(Series(name, points, colour, fill=len(latencies) == 1, steps=True))
     y = from_zero(highest, lambda value: f"{value:g} %")
     return draw(Chart("share of the replies by latency (ms)", x, y, series, tall=True))
 
 
-def _percentiles(latencies: Sequence[tuple[str, Histogram]]) -> str:
-    """The axis is stretched towards the slowest: 90, 99, 99.9 % are as far from each other."""
+def percentiles(title: str, latencies: Sequence[tuple[str, Histogram]]) -> str:
+    """Return latency by percentile, a line per (name, histogram); none may be empty.
+
+    The axis is stretched towards the slowest: 90, 99, 99.9 % are as far from each other."""
     most = max(histogram.count for _, histogram in latencies)
     nines = [one for one in _NINES if one <= max(10, most)]
     x = Axis(1.0, float(nines[-1]), tuple((float(one), f"{100 - 100 / one:g} %") for one in nines), log=True)
@@ -88,8 +90,8 @@ def _percentiles(latencies: Sequence[tuple[str, Histogram]]) -> str:
     for colour, (name, histogram) in enumerate(latencies):
         ranks = [10 ** (step / 40) for step in range(int(40 * math.log10(min(nines[-1], histogram.count))) + 1)]
         points = [(rank, histogram.percentile(100 - 100 / rank) if rank > 1 else histogram.min) for rank in ranks]
-        series.append(Series(f"row {name}", points, colour))
-    return draw(Chart("latency (ms) by percentile", x, y, series, tall=True))
+        series.append(Series(name, points, colour))
+    return draw(Chart(title, x, y, series, tall=True))
 
 
 def _rate(state: State, x: Axis, bands: list[tuple[float, float, str]], signs: list[Sign]) -> Chart:

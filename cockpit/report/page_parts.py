@@ -17,7 +17,7 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-ur
 # Columns of text, aligned left; the others hold numbers.
 _WORDS = (
     *("row", "load", "change", "host", "outcome", "doubts", "threshold", "found", "text", "figure", "verdict"),
-    *("comparison", "variant", "pass", "settings", "actions", "warnings"),
+    *("comparison", "variant", "pass", "settings", "target", "actions"),
 )
 
 # (anchor, title, inside)

@@ -68,13 +68,14 @@ td.words { overflow-wrap: break-word; max-width: 34rem; } td.long { min-width: 1
 td.nowrap { white-space: nowrap; }
 ul { margin: .3rem 0; padding-left: 1.2rem; } li { overflow-wrap: anywhere; }
 details { margin: .3rem 0 .8rem; } summary { cursor: pointer; color: var(--soft); }
-.interval { position: relative; width: 22rem; min-width: 12rem; padding: 0; }
+.interval { width: 22rem; min-width: 12rem; } .interval, .interval:last-child { padding: 0; }
+.interval div { position: relative; height: 1.9rem; margin: 0 1.2rem; } th.interval div { height: 1.2rem; }
 .interval svg { position: absolute; inset: 0; width: 100%; height: 100%; overflow: visible; }
 .interval span { position: absolute; bottom: .25rem; transform: translateX(-50%); font-weight: 400; font-size: .74rem;
   white-space: nowrap; }
-svg .point { stroke-width: 8px; } svg .zero { stroke: var(--soft); stroke-width: 1px; fill: none;
-  vector-effect: non-scaling-stroke; }
-table.forest { width: 100%; } table.forest td.interval { height: 1.9rem; }
+svg .point { stroke-width: 8px; } svg .pale { opacity: .4; }
+svg .zero { stroke: var(--soft); stroke-width: 1px; fill: none; vector-effect: non-scaling-stroke; }
+table.forest { width: 100%; } table.forest td { vertical-align: middle; } .dots .interval { width: 70%; }
 tr.control td { color: var(--soft); } .tag { border: 1px solid var(--rule); border-radius: .3rem; padding: 0 .3rem; }
 .verdict { border-left: .25rem solid var(--rule); padding-left: .8rem; margin: .8rem 0; break-inside: avoid; }
 .verdict.better { border-color: var(--good); } .verdict.worse { border-color: var(--bad); }
@@ -89,7 +90,7 @@ dt { color: var(--soft); } dd { margin: 0; overflow-wrap: anywhere; }
   table.forest, .forest thead, .forest tbody { display: block; } .forest th:not(.interval) { display: none; }
   .forest tr { display: flex; flex-wrap: wrap; gap: 0 .8rem; padding: .3rem 0; border-bottom: 1px solid var(--rule); }
   .forest td, .forest th { border: 0; padding: 0; } .forest td.name { width: 100%; font-weight: 600; }
-  .forest th.interval { height: 1.2rem; } .forest .interval { width: 100%; margin: .2rem .9rem; }
+  .forest .interval, .dots .interval { width: 100%; }
 }
 @media print {
   :root { --page: #fff; --text: #000; --soft: #444; --rule: #bbb; --band: #f0f3f7; --panel: #fff; --c0: #1f6fb8;

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 
 from cockpit.model.host_state import HostPoint, HostState
 from cockpit.model.state import LoadSecond, Segment, State
-from cockpit.model.text import neutral
+from cockpit.report.csv_cells import no_formula
 
 Cell = str | int | float | None
 
@@ -75,7 +75,7 @@ def series_csv(state: State) -> Iterator[str]:
     """Lines of the table, the titles first, each with its end."""
     hosts = list(state.hosts.values())
     titles = ["t_s", "utc", "run", "row", *_LOAD]
-    titles += [f"{_plain(host.config.name)}.{name}" for host in hosts for name in _HOST]
+    titles += [f"{no_formula(host.config.name)}.{name}" for host in hosts for name in _HOST]
     yield _line(titles)
     wall = state.started.wall if state.started else 0.0
     seconds = {second.second: second for second in state.seconds}
@@ -118,12 +118,6 @@ def _rounded(value: float | None) -> float | None:
 
 def _utc(wall: float) -> str:
     return datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _plain(name: str) -> str:
-    """A name that no spreadsheet takes for a formula."""
-    said = neutral(name)
-    return f"'{said}" if said[:1] in ("=", "+", "-", "@") else said
 
 
 def _line(cells: list[Cell] | list[str]) -> str:

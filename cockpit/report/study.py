@@ -30,7 +30,7 @@ _MOST_TOLD = 4
 
 def study_text(result: StudyResult, width: int = 100) -> str:
     """Several lines without a line end after the last: table, what was left out, looks, charts, verdicts."""
-    lines = [_title(result), *(f"  {line}" for line in _question(result)), f"  {_load(result)}", ""]
+    lines = [_title(result), *(f"  {line}" for line in question_lines(result)), f"  {load_line(result)}", ""]
     lines += [*table_lines(rows(result)), *_legend(result)]
     lines += _section("left out and steadiness", settling_lines(result))
     lines += _section("errors by kind, and lengths", error_lines(result))
@@ -49,9 +49,9 @@ def study_markdown(result: StudyResult) -> str:
     lines = [
         f"### {neutral(result.name)}",
         "",
-        " ".join(_question(result)),
+        " ".join(question_lines(result)),
         "",
-        f"`{_load(result)}`",
+        f"`{load_line(result)}`",
         "",
     ]
     lines += [f"| {' | '.join(head)} |", f"|{'|'.join(['---', *['---:'] * (len(head) - 1)])}|"]
@@ -96,12 +96,13 @@ def _legend(result: StudyResult) -> list[str]:
     return [f"  runs: counted {', '.join(said)}"] if said else []
 
 
-def _load(result: StudyResult) -> str:
-    """The load of the first arm; the others' differs by what their names say."""
+def load_line(result: StudyResult) -> str:
+    """Return the load of the first variant; that of the others differs by their target and level."""
     return plan_words(load_of(replace(result.study, addresses=()), result.study.arms[0], None))
 
 
-def _question(result: StudyResult) -> list[str]:
+def question_lines(result: StudyResult) -> list[str]:
+    """Return the question, a line each; empty when the profile asks none."""
     return [neutral(line.strip()) for line in result.question.splitlines() if line.strip()]
 
 

@@ -1,18 +1,16 @@
-"""A study as JSON, whose structs are its schema, and its table as CSV."""
+"""A study as JSON, whose structs are its schema."""
 
 from __future__ import annotations
 
-import csv
-import io
 from typing import Any
 
 import msgspec
 
 from cockpit.model.text import escaped
 from cockpit.report.machine import HostsJson, Latency, MissingJson, hosts_json, latency_json, missing_json
-from cockpit.report.study_table import columns, labels, value_of
+from cockpit.report.study_table import columns, value_of
 from cockpit.report.verdicts import VerdictJson, verdict_json
-from cockpit.study.results import Cell, StudyResult, StudyRunResult, StudyVerdict
+from cockpit.study.results import StudyResult, StudyRunResult, StudyVerdict
 
 
 class StudyRunJson(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,33 +111,6 @@ def study_json(result: StudyResult) -> str:
 def study_schema() -> dict[str, Any]:
     """JSON Schema of `cockpit study --json`."""
     return msgspec.json.schema(StudyJson)
-
-
-def study_csv(result: StudyResult) -> str:
-    """The table with a head, a line a cell; figures as they are, seconds and bytes without units; empty: not known."""
-    chosen = columns(result)
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([*labels(result), "runs", "left_out", "steady", *(column.name for column in chosen)])
-    for cell in result.cells:
-        values = (value_of(column, cell) for column in chosen)
-        writer.writerow(
-            [
-                *_place(result, cell),
-                len(cell.counted),
-                len(cell.left_out),
-                cell.steady,
-                *("" if one is None else f"{one:.9g}" for one in values),
-            ]
-        )
-    return out.getvalue()
-
-
-def _place(result: StudyResult, cell: Cell) -> list[str]:
-    """The values of `labels`; a text that a spreadsheet would take for a formula is kept from that."""
-    rung = [f"{cell.rung:g}"] if cell.rung is not None else []
-    part = [cell.part] if len(result.study.passes) > 1 else []
-    return [f"'{one}" if one[:1] in ("=", "+", "-", "@") else one for one in (cell.arm, *rung, *part)]
 
 
 def _run(run: StudyRunResult) -> StudyRunJson:

@@ -93,7 +93,7 @@ def test_the_recorded_change_under_load_names_fewer_births_and_a_shorter_tail() 
     assert births is not None and births.outcome is Outcome.BETTER
     assert tail is not None and tail.outcome is Outcome.BETTER
     line = verdict_line(verdict)
-    assert "web1 spawned/s −" in line and "p99 −" in line
+    assert "web1 spawned/s −" in line and "p99 ≤ −" in line
     assert "3 s during a change" in verdict.left_out[0] or "2 s during a change" in verdict.left_out[0]
 
 

@@ -150,6 +150,16 @@ def test_at_least_has_no_upper_end_for_what_the_generator_limited() -> None:
     assert p99.low is not None and p99.high is None
 
 
+def test_an_interval_that_says_nothing_shows_no_ends() -> None:
+    wide = Effect(name="rate", outcome=INCONCLUSIVE, change=0.2, low=-0.9999999, high=1e300, detectable=1e300)
+    assert effect_words(wide) == "rate inconclusive +20% (interval wider than ×1000)"
+    single = effect_on(judge_runs(runs(1, 1), runs(1, 2)), "rate")
+    assert (single.low, single.high, single.outcome) == (None, None, INCONCLUSIVE)
+    assert change_words(single).endswith("(no interval)")
+    fell = Effect(name="p99", outcome=INCONCLUSIVE, change=-0.9, low=-1.0, high=4e4)
+    assert change_words(fell) == "÷10 (interval wider than ×1000)"
+
+
 @pytest.mark.parametrize(
     ("change", "low", "high", "words"),
     [

@@ -12,6 +12,7 @@ import pytest
 
 from cockpit.report.page import page
 from cockpit.report.sources import last_state
+from cockpit.report.study_page import study_page
 from cockpit.session.recording.reader import Recording
 from tests.browser import Browser, browser, chromium
 
@@ -40,6 +41,10 @@ ASK = """(() => {
     tables: document.querySelectorAll('table').length,
   };
 })()"""
+
+# The size of each forest and dot plot that is not folded.
+PLOTS = """[...document.querySelectorAll('.interval svg')].filter(plot => plot.checkVisibility())
+  .map(plot => { const box = plot.getBoundingClientRect(); return [box.width, box.height]; })"""
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +88,22 @@ def test_the_report_is_whole_by_itself(driven: Browser, tmp_path: Path, name: st
     assert (wide, high) == (width, 900)
 
 
+@pytest.mark.parametrize(("width", "dark"), [(1200, False), (390, True)], ids=["desk, light", "phone, dark"])
+def test_a_study_is_whole_by_itself(driven: Browser, tmp_path: Path, width: int, dark: bool) -> None:
+    from tests.report.test_study_page import LEVELS, result_of
+
+    file = tmp_path / "page.html"
+    file.write_text(study_page(result_of(LEVELS, more=1200.0)))
+    look = driven.look(file, width, 900, ASK, dark=dark)
+    assert look.said == [] and look.asked == [file.as_uri()]
+    found = look.found
+    assert found["width"] <= found["inner"] == width
+    assert found["page"] == ("rgb(18, 22, 28)" if dark else "rgb(255, 255, 255)")
+    assert [chart["title"] for chart in found["charts"] if min(chart["plot"]) < 80 or not chart["drawn"]] == []
+    plots = driven.look(file, width, 900, PLOTS, dark=dark).found
+    assert plots and all(wide > 150 and high > 20 for wide, high in plots)
+
+
 def test_the_browser_would_tell(driven: Browser, tmp_path: Path) -> None:
     """The check of the checks: a page that asks for something and complains is found out."""
     file = tmp_path / "bad.html"
@@ -96,10 +117,16 @@ def test_the_browser_would_tell(driven: Browser, tmp_path: Path) -> None:
 def test_hostile_text_runs_nothing(driven: Browser, tmp_path: Path) -> None:
     """Were it not for the page's own policy either, the text would still be text."""
     from tests.report.test_page import hostile_state
+    from tests.report.test_study_page import hostile
 
     file = tmp_path / "hostile.html"
     file.write_text(page(hostile_state()))
-    look = driven.look(file, 800, 600, "[window.owned === undefined, document.images.length, document.scripts.length]")
-    assert look.said == []
-    assert look.asked == [file.as_uri()]
-    assert look.found == [True, 0, 0]
+    study = tmp_path / "study.html"
+    study.write_text(study_page(hostile()))
+    for one in (file, study):
+        look = driven.look(
+            one, 800, 600, "[window.owned === undefined, document.images.length, document.scripts.length]"
+        )
+        assert look.said == []
+        assert look.asked == [one.as_uri()]
+        assert look.found == [True, 0, 0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -93,7 +94,7 @@ def test_whatever_the_effects_the_plot_is_whole(shares: list[tuple[float, float,
         assert all(cap in (left, right) for cap in caps)
     places = [at for at, _ in labels(html)]
     assert places == sorted(places)
-    assert all(two - one >= 15 for one, two in zip(places, places[1:], strict=False))
+    assert all(two - one >= 15 for one, two in pairwise(places))
 
 
 @pytest.mark.parametrize(("high", "expected"), [(0.004, "+0.2%"), (0.3, "+20%"), (1.3, "×2"), (400.0, "×100")])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from cockpit.cli.study_folder import STUDIES, Place, open_place, sessions_of
+from cockpit.cli.study_folder import RESULTS, STUDIES, Place, open_place, sessions_of
 from cockpit.model.errors import UsageError
 from cockpit.session.recording.writer import RecordingWriter
 from cockpit.study.journal import FolderLock, Journal, read_journal, write_journal
@@ -79,10 +79,11 @@ def test_what_is_refused() -> None:
 def test_anew_in_the_same_folder_sets_the_old_recordings_aside() -> None:
     folder = Path("out")
     left(folder, originals={"K": "5"}, touched=True)
-    (folder / "1.cockpit").write_text("x")
+    for name in ("1.cockpit", *RESULTS):
+        (folder / name).write_text("x")
     place = opened(OTHER, output=folder, fresh=True)
     assert place.recording == folder / "1.cockpit" and not place.recording.exists()
-    assert (folder / "before-1" / "1.cockpit").exists()
+    assert {path.name for path in (folder / "before-1").iterdir()} == {"1.cockpit", *RESULTS}
     assert place.journal.touched, "its settings are still to be put back"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 
 import pytest
@@ -10,7 +9,7 @@ from msgspec.structs import replace
 
 from cockpit.model.state import State
 from cockpit.report.study import DETAILS, study_markdown, study_text
-from cockpit.report.study_json import study_csv, study_json
+from cockpit.report.study_json import study_json
 from cockpit.study.results import StudyResult, collect, steps_done
 from tests.study.sessions import SECONDS, STUDY, session
 
@@ -84,21 +83,12 @@ def test_text_and_markdown() -> None:
     assert "- few: 6000 of 12000 replies of another length, no failure" in details
 
 
-def test_json_and_csv() -> None:
+def test_json() -> None:
     result = result_of(session(STUDY, [0, 1, 2, 3], RATES))
     told = json.loads(study_json(result))
     assert [cell["figures"]["rate"] for cell in told["cells"]] == [pytest.approx(1000), pytest.approx(1200)]
     assert told["cells"][0]["runs"][1]["looks"] == {"hits": ["2", "7"], "atime": ["\x1b[31m10:00", "10:05"]}
     assert told["verdicts"][0]["verdict"]["outcome"] == "better"
-    few, more = csv.DictReader(study_csv(result).splitlines())
-    assert (few["arm"], few["runs"], few["left_out"], few["look.hits"]) == ("few", "4", "2", "5")
-    assert float(more["rate"]) == pytest.approx(1200)
-
-
-def test_an_arm_named_like_a_formula_is_none_in_a_spreadsheet() -> None:
-    study = replace(STUDY, arms=(replace(STUDY.arms[0], name="=few"), STUDY.arms[1]), compare=())
-    result = result_of(session(study, [0], {"=few": 1000.0, "more": 1.0}))
-    assert study_csv(result).splitlines()[1].startswith("'=few,")
 
 
 def test_without_a_study_there_is_no_result() -> None:

@@ -6,10 +6,10 @@ import asyncio
 import csv
 import json
 import signal
-from pathlib import Path
 
 import pytest
 
+from cockpit.cli.study_folder import RESULTS
 from tests.study.conftest import DEADLINE, Studied, ended, kill, until
 
 # Long enough to be killed in, short enough to be done again.
@@ -26,14 +26,13 @@ async def in_the_second_arm(process: asyncio.subprocess.Process) -> None:
             assert line, "it ended"
 
 
-async def test_from_the_plan_to_the_verdicts(studied: Studied, tmp_path: Path) -> None:
+async def test_from_the_plan_to_the_verdicts(studied: Studied) -> None:
     studied.write()
     code, plan, _ = await studied.run("--dry-run")
     assert code == 0 and "4 steps, about" in plan and "round 2 · more" in plan
     assert not studied.folder.exists() and studied.as_it_was()
 
-    table = tmp_path / "table.csv"
-    code, out, err = await studied.run("--json", "--csv", str(table))
+    code, out, err = await studied.run("--json")
     assert code == 0, err
     result = json.loads(out)
     assert (result["steps"], result["done"], result["steady"], result["form"]) == (4, 4, True, "short")
@@ -48,12 +47,13 @@ async def test_from_the_plan_to_the_verdicts(studied: Studied, tmp_path: Path) -
         assert cell["figures"]["demo.processes.births_per_s"] is not None
     assert [(one["first"], one["other"]) for one in result["verdicts"]] == [("few", "more")]
     assert studied.as_it_was() and not studied.journal().touched and studied.journal().finished
-    rows = list(csv.DictReader(table.read_text().splitlines()))
-    assert [(row["arm"], row["runs"], row["failed"]) for row in rows] == [("few", "2", "0"), ("more", "2", "0")]
+    rows = list(csv.DictReader((studied.folder / "runs.csv").read_text().splitlines()))
+    failed = [(row["variant"], row["value"]) for row in rows if row["metric"] == "failed"]
+    assert failed == [("few", "0"), ("few", "0"), ("more", "0"), ("more", "0")]
     assert "step 4 of 4 · round 2 · more · run 1" in err
 
     # What is finished is shown again from its recordings, not run again; a folder that is named is not written over.
-    assert {path.name for path in studied.folder.iterdir()} >= {"1.cockpit", "result.md", "result.txt", "study.json"}
+    assert {path.name for path in studied.folder.iterdir()} >= {"1.cockpit", "study.json", *RESULTS}
     assert "holds a study already" in (await studied.run())[2]
 
 

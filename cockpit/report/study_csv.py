@@ -1,0 +1,74 @@
+"""A study as CSV (RFC 4180): one line per run and metric, and one line per comparison and metric."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cockpit.analysis.outcome import Effect
+from cockpit.analysis.words import objection_words
+from cockpit.model.figures import figure
+from cockpit.model.host_figures import host_figures
+from cockpit.report.csv_cells import Value, csv_text
+from cockpit.report.study_table import growth
+from cockpit.study.results import Cell, StudyResult, StudyRunResult, StudyVerdict
+
+_METRICS = (
+    *("completed", "failed", "errors", "sent", "bytes", "duration", "rate"),
+    *("min", "mean", "p50", "p90", "p95", "p99", "p99.9", "max"),
+    *("connect.p50", "connect.p99", "first_byte.p50", "first_byte.p99", "generator.cpu", "generator.lag_p99"),
+)
+_RUN_HEAD = ("variant", "level", "pass", "session", "round", "run", "turn", "counted", "metric", "value")
+_VERDICT_HEAD = (
+    *("before", "after", "level", "pass", "metric", "headline", "verdict", "outcome", "objection"),
+    *("value_before", "value_after", "relative", "change", "low", "high", "confidence", "margin", "detectable"),
+    *("n_before", "n_after", "at_least"),
+)
+
+
+def runs_csv(result: StudyResult) -> str:
+    """Return a line per run and metric. Metrics are named as in thresholds: seconds, bytes, per second, per cent; an
+    empty value is unknown. `turn` counts the runs of a round from 1; those not `counted` are in no result."""
+    lines = (
+        (*_place(cell, run), metric, value)
+        for cell in result.cells
+        for run in cell.runs
+        for metric, value in _metrics(result, run)
+    )
+    return csv_text(_RUN_HEAD, lines)
+
+
+def verdicts_csv(result: StudyResult) -> str:
+    """Return a line per comparison and metric, with the numbers of the JSON; `verdict` is the comparison's outcome,
+    `outcome` the metric's. A comparison without effects has one line without a metric."""
+    lines = (_verdict(one, effect) for one in result.verdicts for effect in one.verdict.effects or (None,))
+    return csv_text(_VERDICT_HEAD, lines)
+
+
+def _place(cell: Cell, run: StudyRunResult) -> tuple[Value, ...]:
+    place = run.place
+    return (cell.arm, cell.rung, cell.part, run.session, place.round, place.run, place.turn, run.counted)
+
+
+def _metrics(result: StudyResult, run: StudyRunResult) -> Iterator[tuple[str, float | None]]:
+    for name in _METRICS:
+        yield name, figure(run.result, name)
+    for host, window in run.result.hosts.items():
+        if window.seconds > 0:
+            yield from ((f"{host}.{name}", value) for name, value in host_figures(window, run.result.seconds).items())
+    yield from ((f"look.{look.name}", growth(look, run)) for look in result.study.looks if look.counter)
+
+
+def _verdict(one: StudyVerdict, effect: Effect | None) -> tuple[Value, ...]:
+    verdict = one.verdict
+    place = (one.first, one.other, one.rung, one.part)
+    said = (effect.name, effect.headline, verdict.outcome, effect.outcome) if effect else ("", "", verdict.outcome, "")
+    against = (effect.objection if effect else None) or verdict.objection
+    numbers = _numbers(effect) if effect else (None,) * 9
+    return (*place, *said, objection_words(against) if against else "", *numbers, *verdict.values, verdict.at_least)
+
+
+def _numbers(effect: Effect) -> tuple[Value, ...]:
+    return (
+        *(effect.before, effect.after, effect.relative, effect.change, effect.low, effect.high),
+        *(effect.level, effect.margin, effect.detectable),
+    )

@@ -1,0 +1,201 @@
+"""A study's result as one HTML page that needs nothing else, for screens, phones and paper."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from msgspec.structs import replace
+
+from cockpit.analysis.doubt import RunWarning, run_warnings
+from cockpit.analysis.intervals import FIRST_LOOK
+from cockpit.analysis.outcome import Effect, Outcome, Verdict
+from cockpit.analysis.words import (
+    basis_words,
+    conclusion_words,
+    method_lines,
+    metric_words,
+    objection_words,
+    verdict_words,
+)
+from cockpit.model.study import Arm
+from cockpit.report.charts import text
+from cockpit.report.forest import ForestRow, forest, outcome_words
+from cockpit.report.page_parts import document, folded, head, items, pairs, table, verdict_block
+from cockpit.report.study import cell_name, error_lines, load_line, look_lines, question_lines, settling_lines
+from cockpit.report.study_doubts import grouped
+from cockpit.report.study_page_charts import latency_charts, measured, metric_chart
+from cockpit.report.study_table import Column, labels, rows
+from cockpit.study.results import StudyResult, StudyVerdict
+
+# Metrics whose charts are shown without being unfolded.
+_OPEN = ("rate", "p50", "p99", "max")
+
+
+def study_page(result: StudyResult) -> str:
+    """Return the whole document. The same result gives the same page."""
+    sections = (
+        ("setup", "Setup", _setup(result)),
+        ("verdicts", "Verdicts", _verdicts(result)),
+        ("effects", "Effects by metric", _effects(result)),
+        ("runs", "Load levels and runs" if result.study.rungs else "Runs", _metrics(result)),
+        ("latency", "Latency", latency_charts(result)),
+        ("results", "Results", _results(result)),
+        ("method", "Method and limits", items(method(result))),
+    )
+    return document(result.name, _header(result), sections)
+
+
+def _header(result: StudyResult) -> str:
+    lines = [f"<h1>{text(result.name)}</h1>"]
+    question = " ".join(question_lines(result))
+    lines += [f"<p class=question>{text(question)}</p>"] if question else []
+    began = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(result.wall))
+    steps = f"{result.done} of {result.steps} steps"
+    lines.append(f"<p class=soft>{text(f'study, {result.study.form} form · {began} · {steps}')}</p>")
+    lines.append(f"<p class=mono>{text(load_line(result))}</p>")
+    counted = Counter(one.verdict.outcome for one in result.verdicts)
+    tiles = "".join(f"<div><b>{counted[outcome]}</b><small>{outcome}</small></div>" for outcome in Outcome)
+    lines.append(f'<div class="tiles">{tiles}</div>' if result.verdicts else "<p>No comparison has runs yet.</p>")
+    lines.append(items(_warnings(result, None), "warn"))
+    return "\n".join(lines)
+
+
+def _setup(result: StudyResult) -> str:
+    study = result.study
+    variants = [(arm.name, _settings(arm), arm.url or "–", ", ".join(arm.before) or "–") for arm in study.arms]
+    order = [(f"order, round {number}", words) for number, words in _order(result)]
+    plan = [
+        ("rounds", f"{study.repeats}, order {study.order}{f', seed {study.seed}' if study.order == 'shuffle' else ''}"),
+        ("runs", f"{study.runs} per round and variant, {study.leave_out} discarded before"),
+    ]
+    if study.settle is not None:
+        rule = f"until {study.settle.runs} agree within {100 * study.settle.within:g}%, at most {study.settle.at_most}"
+        plan[1] = ("runs", f"{rule}; {study.leave_out} discarded before")
+    plan += [("warm-up", f"{study.warm_up:g} s of load after each set-up")] if study.warm_up else []
+    places = [(f"generator's {name}", value) for name, value in sorted(result.environment.items())]
+    return table(("variant", "settings", "target", "actions"), variants) + pairs([*plan, *order, *places])
+
+
+def _settings(arm: Arm) -> str:
+    return ", ".join(f"{knob} {value}" for knob, value in arm.set) or "–"
+
+
+def _order(result: StudyResult) -> Iterable[tuple[int, str]]:
+    """The variants of each round in the order in which they were run."""
+    runs = sorted(
+        (run.session, run.place.run, run.place.round, run.place.arm) for cell in result.cells for run in cell.runs
+    )
+    rounds: dict[int, dict[str, None]] = {}
+    for _, _, number, name in runs:
+        rounds.setdefault(number, {})[name] = None
+    yield from ((number, ", ".join(names)) for number, names in sorted(rounds.items()))
+
+
+def _verdicts(result: StudyResult) -> str:
+    if not result.verdicts:
+        return ""
+    titles = ("comparison", "verdict", "change (95% interval)", "n")
+    cells = "".join(f'<th class="words">{title}</th>' for title in titles)
+    body = "".join(_verdict_row(one) for one in result.verdicts)
+    blocks = "".join(verdict_block(one.verdict, "") for one in result.verdicts)
+    shown = f'<table class="verdicts"><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>'
+    return f'<div class="scroll">{shown}</div>\n{folded("every verdict in full, and how it was found", blocks)}'
+
+
+def _verdict_row(one: StudyVerdict) -> str:
+    verdict = one.verdict
+    word = outcome_words(Effect(name="", outcome=verdict.outcome))
+    cells = (text(verdict.label), word, text(_shown(verdict)), text(basis_words(verdict)))
+    return f"<tr>{''.join(f'<td class=words>{cell}</td>' for cell in cells)}</tr>"
+
+
+def _shown(verdict: Verdict) -> str:
+    """The effect that the verdict rests on, or why there is none."""
+    if verdict.objection is not None:
+        return objection_words(verdict.objection)
+    if not verdict.effects:
+        return verdict_words(verdict).partition(": ")[2]
+    deciding = next((one for one in verdict.effects if one.outcome is verdict.outcome), verdict.effects[0])
+    return f"{metric_words(deciding.name)} {conclusion_words(deciding)}"
+
+
+def _effects(result: StudyResult) -> str:
+    """A forest plot per metric over all comparisons, with the warnings about it."""
+    names = dict.fromkeys(effect.name for one in result.verdicts for effect in one.verdict.effects)
+    return "".join(_metric_effects(result, name) for name in names)
+
+
+def _metric_effects(result: StudyResult, name: str) -> str:
+    found = [
+        ForestRow(one.verdict.label, effect, basis_words(one.verdict))
+        for one in result.verdicts
+        if (effect := one.verdict.effect(name)) is not None
+    ]
+    better = "higher is better" if name == "rate" else "lower is better"
+    title = f"<h3>{text(metric_words(name))} <small>{better}</small></h3>"
+    return f"<div class=metric>{title}{forest('comparison', found)}{items(_warnings(result, name), 'warn')}</div>\n"
+
+
+def _metrics(result: StudyResult) -> str:
+    """A chart per metric with every run, those that are seldom asked for folded."""
+    shown = measured(result)
+    first = [_metric(result, column) for column in shown if column.name in _OPEN]
+    others = [_metric(result, column) for column in shown if column.name not in _OPEN]
+    note = "<p class=soft>A dot is a run, pale or grey if it is not counted; lines are all counted runs together.</p>"
+    if not shown:
+        return ""
+    return note + "".join(first) + folded(f"{len(others)} more metrics", "".join(others))
+
+
+def _metric(result: StudyResult, column: Column) -> str:
+    notes = items(_warnings(result, column.name), "warn")
+    return f"<div class=metric><h3>{text(column.head)}</h3>{metric_chart(result, column)}{notes}</div>\n"
+
+
+def _results(result: StudyResult) -> str:
+    """The table of the text report, and folded below it what was discarded, failed and observed."""
+    titles, *cells = rows(result)
+    names = len(labels(result))
+    body = "".join(f"<tr>{''.join(_cell(at < names, one) for at, one in enumerate(row))}</tr>" for row in cells)
+    shown = f'<div class="scroll"><table>{head(titles)}<tbody>{body}</tbody></table></div>\n'
+    details = (
+        ("discarded runs and stability", settling_lines(result)),
+        ("errors by kind, and lengths", error_lines(result)),
+        ("observations on the hosts, before → after", look_lines(result)),
+    )
+    return shown + "".join(folded(title, items(lines)) for title, lines in details)
+
+
+def _cell(is_name: bool, value: str) -> str:
+    return f"<td{' class=words' if is_name else ''}>{text(value)}</td>"
+
+
+def method(result: StudyResult) -> list[str]:
+    """Return by which rules the verdicts were found, and what they do not show."""
+    plain = [replace(one.verdict, left_out=("", ""), warnings=()) for one in result.verdicts]
+    found = list(dict.fromkeys(line for verdict in plain for line in method_lines(verdict)))
+    discarded = dict.fromkeys(words for one in result.verdicts for words in one.verdict.left_out if words)
+    found += [f"discarded of the runs: {'; '.join(discarded)}"] if discarded else []
+    if any(0 < min(one.verdict.values) < FIRST_LOOK for one in result.verdicts):
+        found.append(
+            f"limit: fewer than {FIRST_LOOK} rounds; the spread between runs is borrowed from the other variants, and "
+            "with few of them the intervals hold in 91 to 95% of cases"
+        )
+    name = next((cell.total.counts.latency_name for cell in result.cells if cell.total), "service")
+    found.append(
+        f"latencies are {name} times, measured by the generator; percentiles of a variant pool its counted runs"
+    )
+    found.append("limit: the verdicts hold for this load, these hosts and this time")
+    return found
+
+
+def _warnings(result: StudyResult, metric: str | None) -> list[str]:
+    """What spoils a metric in some cells; None: what spoils all metrics of a cell alike."""
+    cells = [cell for cell in result.cells if cell.total]
+    found: Sequence[tuple[str, RunWarning]] = [
+        (cell_name(result, cell), one) for cell in cells if cell.total for one in run_warnings(cell.total)
+    ]
+    kept = [(name, one.words) for name, one in found if (one.is_about_all if metric is None else one.is_about(metric))]
+    return grouped(kept, len(cells))

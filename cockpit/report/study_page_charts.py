@@ -1,0 +1,136 @@
+"""Charts of a study's HTML report: metrics by load level or run by run, and latency by percentile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from cockpit.model.histogram import Histogram
+from cockpit.model.text import clock
+from cockpit.report.charts import Axis, Chart, Point, Series, between, draw, from_zero
+from cockpit.report.dots import Dot, DotRow, dot_plot
+from cockpit.report.page_charts import percentiles
+from cockpit.report.study import cell_name
+from cockpit.report.study_table import Column, columns, value_of
+from cockpit.study.results import Cell, StudyResult, StudyRunResult
+
+# Lines and colours that can be told apart in a chart.
+MOST_LINES = 8
+# Levels further apart than this factor are drawn on a logarithmic axis.
+_FAR = 8.0
+# Labels of levels are at least this share of the width apart.
+_APART = 0.06
+# Latencies are drawn for at most so many levels: the lowest, the highest, and others between them.
+_MOST_LEVELS = 6
+
+
+def measured(result: StudyResult) -> list[Column]:
+    """Return the columns of the table that hold more than a single value all over the study."""
+    found = []
+    for column in columns(result):
+        values = {one for cell in result.cells for run in cell.runs if (one := run_value(column, run)) is not None}
+        if len(values) > 1:
+            found.append(column)
+    return found
+
+
+def run_value(column: Column, run: StudyRunResult) -> float | None:
+    """Return a column's value for one run; None when unknown."""
+    return column.value(run.result, [run])
+
+
+def metric_chart(result: StudyResult, column: Column) -> str:
+    """Return a metric of all variants: by load level when the study has several, else a row of dots per variant."""
+    levels = sorted({cell.rung for cell in result.cells if cell.rung is not None})
+    if len(levels) < 2:
+        return dot_plot("variant", [_dots(result, cell, column) for cell in result.cells], column.shown)
+    return "".join(_ladder(result, column, levels, part) for part in _parts(result))
+
+
+def _dots(result: StudyResult, cell: Cell, column: Column) -> DotRow:
+    found = []
+    for run in cell.runs:
+        value = run_value(column, run)
+        if value is not None:
+            found.append(Dot(value, run.counted, _run_words(run, column.shown(value))))
+    colour = [arm.name for arm in result.study.arms].index(cell.arm)
+    return DotRow(cell_name(result, cell), found, value_of(column, cell), colour)
+
+
+def _run_words(run: StudyRunResult, shown: str) -> str:
+    segments = run.result.segments
+    began = f", {clock(segments[0].start)} into session {run.session}" if segments else ""
+    return f"round {run.place.round}, run {run.place.run}{began}: {shown}{'' if run.counted else ', not counted'}"
+
+
+def _ladder(result: StudyResult, column: Column, levels: Sequence[float], part: str) -> str:
+    """A line per variant over the load levels, and a dot per run."""
+    cells = [cell for cell in result.cells if cell.part == part and cell.rung is not None]
+    values = [one for cell in cells for run in cell.runs if (one := run_value(column, run)) is not None]
+    values += [one for cell in cells if (one := value_of(column, cell)) is not None]
+    if not values:
+        return ""
+    series = [one for at, name in enumerate(_variants(result)) for one in _lines(cells, column, name, at)]
+    latency = column.name[:1] == "p" or column.name in ("max", "mean")
+    y = between(min(values), max(values), column.shown) if latency else from_zero(max(values), column.shown, 1e-9)
+    unit = "arrivals/s" if result.study.plan.open else "connections"
+    title = " · ".join(filter(None, (f"by {unit}", part)))
+    return draw(Chart(title, _level_axis(levels), y, series, tall=True, said=f"{column.head} {title}"))
+
+
+def _lines(cells: Iterable[Cell], column: Column, variant: str, colour: int) -> Iterable[Series]:
+    own = sorted((cell for cell in cells if cell.arm == variant), key=lambda cell: cell.rung or 0.0)
+    points: list[Point] = [(cell.rung or 0.0, value_of(column, cell)) for cell in own]
+    if not own:
+        return
+    yield Series(variant, points, colour % MOST_LINES)
+    for counted in (True, False):
+        dots: list[Point] = [
+            (cell.rung or 0.0, run_value(column, run)) for cell in own for run in cell.runs if run.counted is counted
+        ]
+        yield Series("", dots, colour % MOST_LINES if counted else 7, marks=True)
+
+
+def _level_axis(levels: Sequence[float]) -> Axis:
+    low, high = levels[0], levels[-1]
+    log = low > 0 and high / low > _FAR
+    axis = Axis(low, high, log=log)
+    labels: list[tuple[float, str]] = []
+    for level in levels:
+        if not labels or axis.at(level) - axis.at(labels[-1][0]) >= _APART:
+            labels.append((level, f"{level:g}"))
+    return Axis(low, high, tuple(labels), log)
+
+
+def latency_charts(result: StudyResult) -> str:
+    """Return latency by percentile of all variants over each other, a chart per load level and pass."""
+    found = []
+    for level in _drawn_levels(result):
+        for part in _parts(result):
+            cells = [cell for cell in result.cells if (cell.rung, cell.part) == (level, part)]
+            lines = [
+                (cell.arm, latency) for cell in cells if cell.total and (latency := cell.total.counts.latency).count
+            ]
+            if lines:
+                found.append(_latency_chart(result, level, part, lines[:MOST_LINES]))
+    return f'<div class="charts">{"".join(found)}</div>\n' if found else ""
+
+
+def _latency_chart(result: StudyResult, level: float | None, part: str, lines: Sequence[tuple[str, Histogram]]) -> str:
+    at = "" if level is None else f"{level:g}/s" if result.study.plan.open else f"c={level:g}"
+    return percentiles(" · ".join(filter(None, ("latency (ms) by percentile", at, part))), lines)
+
+
+def _drawn_levels(result: StudyResult) -> list[float | None]:
+    levels = list(dict.fromkeys(cell.rung for cell in result.cells))
+    if len(levels) <= _MOST_LEVELS:
+        return levels
+    last = len(levels) - 1
+    return [levels[round(at * last / (_MOST_LEVELS - 1))] for at in range(_MOST_LEVELS)]
+
+
+def _parts(result: StudyResult) -> list[str]:
+    return list(dict.fromkeys(cell.part for cell in result.cells))
+
+
+def _variants(result: StudyResult) -> list[str]:
+    return [arm.name for arm in result.study.arms]

@@ -1,0 +1,273 @@
+"""A study as HTML and CSV: what is on the page, that no text is markup or a formula, and that all forms agree."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from cockpit.analysis.outcome import Cause, Design, Effect, Objection, Outcome, Verdict
+from cockpit.analysis.words import change_words
+from cockpit.cli import main
+from cockpit.model.study import Arm, Study
+from cockpit.report.study import study_text
+from cockpit.report.study_csv import runs_csv, verdicts_csv
+from cockpit.report.study_json import study_json
+from cockpit.report.study_page import study_page
+from cockpit.study.results import StudyResult, StudyVerdict, collect
+from tests.report.test_page import EVIL, outline
+from tests.study.sessions import STUDY, session
+
+RECORDED = Path(__file__).parents[1] / "recordings" / "study"
+LEVELS = replace(STUDY, rungs=(1.0, 8.0, 64.0), repeats=1)
+
+
+def result_of(study: Study = STUDY, **rates: float) -> StudyResult:
+    known = {arm.name: 1000.0 for arm in study.arms} | rates
+    steps = len(study.arms) * study.repeats * max(1, len(study.rungs))
+    found = collect([session(study, list(range(steps)), known)], "small")
+    assert found is not None
+    return found
+
+
+@pytest.fixture(scope="module")
+def small() -> StudyResult:
+    return result_of(more=1200.0)
+
+
+def said_in(html: str) -> str:
+    return " ".join(outline(html).said)
+
+
+def rows_of(html: str, section: str) -> list[list[str]]:
+    """The text of all cells of the tables in a section of the page."""
+    inside = html.partition(f'<section id="{section}">')[2].partition("</section>")[0]
+    rows = re.findall(r"<tr[^>]*>(.*?)</tr>", inside, re.DOTALL)
+    cells = [re.findall(r"<td[^>]*>(.*?)</td>", row, re.DOTALL) for row in rows]
+    return [[unescape(re.sub(r"<[^>]+>", "", cell)) for cell in row] for row in cells if row]
+
+
+def test_setup_verdicts_effects_runs_latency_results_and_method_are_there(small: StudyResult) -> None:
+    html = study_page(small)
+    said = said_in(html)
+    for section in ("Setup", "Verdicts", "Effects by metric", "Runs", "Latency", "Results", "Method and limits"):
+        assert section in said
+    assert "Why? Because." in said and "closed c=20 n=1000" in said
+    assert ["few", "–", "–", "–"] in rows_of(html, "setup")
+    assert ["more", "–", "http://web2/hello.html", "–"] in rows_of(html, "setup")
+    assert "order, round 2" in said and "2, order alternate" in said
+    ((comparison, word, change, basis),) = rows_of(html, "verdicts")
+    assert (comparison, word, basis) == ("more vs few", "better", "n = 2 vs 2")
+    assert re.fullmatch(r"rate \+20% \(\+\d+ to \+\d+%\)", change)
+    assert "limit: fewer than 4 rounds" in said
+
+
+def test_a_random_order_is_shown_with_its_seed() -> None:
+    said = said_in(study_page(result_of(replace(STUDY, order="shuffle", seed=7, repeats=3))))
+    assert "3, order shuffle, seed 7" in said and "order, round 3" in said
+
+
+def test_each_run_is_a_dot(small: StudyResult) -> None:
+    html = study_page(small)
+    rate = html.partition("<h3>req/s</h3>")[2].partition("<h3>")[0]
+    dots = re.findall(r'point( pale)?" d="[^"]+"><title>([^<]+)', rate)
+    assert len(dots) == 12 and sum(bool(pale) for pale, _ in dots) == 4
+    assert any(words.startswith("round 2, run 7") and words.endswith(": 500, not counted") for _, words in dots)
+
+
+def test_levels_are_a_chart_per_metric_with_a_line_per_variant() -> None:
+    html = study_page(result_of(LEVELS, more=1200.0))
+    outline(html)
+    figure = next(one for one in re.findall(r"<figure.*?</figure>", html, re.DOTALL) if "req/s by connections" in one)
+    assert re.findall(r'class="key c\d">(\w+)', figure) == ["few", "more"]
+    assert re.findall(r'<span class="x[^"]*"[^>]*>(\w+)', figure) == ["1", "8", "64"]
+    assert len(re.findall(r"dot\"", figure)) == 18, "a dot per run"
+    assert [row[0] for row in rows_of(html, "verdicts")] == [f"more vs few · c={level}" for level in (1, 8, 64)]
+    assert html.count("latency (ms) by percentile") >= 3
+
+
+def test_warnings_are_beside_the_metric_that_they_spoil() -> None:
+    html = study_page(result_of(replace(STUDY, runs=1, repeats=1), few=100.0, more=120.0))
+    few = "few samples (replies: "
+    metrics = [one.partition("</section>")[0] for one in html.split("<div class=metric><h3>")[1:]]
+    named = {re.split(r"[ <]", one)[0] for one in metrics if few in one}
+    assert named == {"p99", "max"}, "not rate, not p50"
+
+
+def test_it_needs_nothing_else_and_is_always_the_same(small: StudyResult) -> None:
+    html = study_page(small)
+    found = outline(html)
+    assert not {"script", "iframe", "object", "embed", "base", "form", "img"} & found.tags
+    assert re.findall(r"(?:src|href|action|data)=\"(?!#|data:)", html) == []
+    assert "default-src 'none'" in html and "prefers-color-scheme: dark" in html and "width=device-width" in html
+    assert study_page(small) == html
+
+
+def hostile() -> StudyResult:
+    arms = (Arm(name=EVIL, set=((EVIL, EVIL),), before=(EVIL,)), Arm(name="=1+1", url="http://web2/" + EVIL))
+    names = {EVIL: 1000.0, "=1+1": 1200.0}
+    study = replace(STUDY, arms=arms, compare=((EVIL, "=1+1"),), form=EVIL, looks=(replace(STUDY.looks[1], name=EVIL),))
+    found = collect([session(study, [0, 1, 2, 3], names)], EVIL)
+    assert found is not None
+    return replace(found, question=EVIL, environment={EVIL: EVIL})
+
+
+def test_hostile_names_are_text() -> None:
+    html = study_page(hostile())
+    found = outline(html)
+    assert not {"script", "img"} & found.tags
+    assert not {name for name in found.attributes if name.startswith("on") or name == "src"}
+    assert "\x1b" not in html and "\u202e" not in html
+    assert any("<script>owned = 1</script>" in said for said in found.said)
+
+
+def test_hostile_names_are_no_formulas_and_no_lines_in_csv() -> None:
+    for made in (runs_csv(hostile()), verdicts_csv(hostile())):
+        lines = list(csv.reader(io.StringIO(made, newline=""), strict=True))
+        assert len({len(line) for line in lines}) == 1
+        texts = {cell for line in lines for cell in line}
+        assert "'=1+1" in texts and not any(cell.startswith(("=", "@", "+")) for cell in texts)
+        assert not {char for char in made if not char.isprintable()} - {"\r", "\n"}
+
+
+def test_csv_has_a_line_per_run_and_metric_in_full_precision(small: StudyResult) -> None:
+    made = runs_csv(small)
+    assert made.endswith("\r\n") and "\n" not in made.replace("\r\n", "")
+    lines = list(csv.DictReader(io.StringIO(made, newline="")))
+    told = json.loads(study_json(small))
+    for cell in told["cells"]:
+        for run in cell["runs"]:
+            own = {
+                line["metric"]: line
+                for line in lines
+                if (line["variant"], line["run"], line["session"]) == (cell["arm"], str(run["run"]), "1")
+            }
+            assert len(own) >= 20
+            assert float(own["rate"]["value"]) == run["rate"]
+            assert float(own["p99"]["value"]) == run["response"]["p99"]
+            assert float(own["duration"]["value"]) == run["duration"]
+            assert own["rate"]["counted"] == str(run["counted"]).lower()
+            assert own["look.hits"]["value"] == "5.0"
+
+
+OUTCOMES = st.sampled_from(list(Outcome))
+CHANGES = st.floats(-0.95, 40.0)
+
+
+@st.composite
+def an_effect(draw: st.DrawFn, name: str) -> Effect:
+    outcome = draw(OUTCOMES)
+    low, change, high = sorted(draw(CHANGES) for _ in range(3))
+    ends = draw(st.sampled_from([(low, high), (None, high), (low, None), (None, None)]))
+    lost = Objection(cause=Cause.HOST_LOST, host="web1", seconds=9)
+    return Effect(
+        name=name,
+        outcome=outcome,
+        objection=lost if outcome is Outcome.INVALID else None,
+        headline=name == "rate",
+        before=draw(st.floats(0.001, 1e6)),
+        after=draw(st.floats(0.001, 1e6)),
+        change=change,
+        low=ends[0],
+        high=ends[1],
+        margin=0.03,
+        detectable=draw(st.none() | st.floats(0.001, 3.0)),
+    )
+
+
+@st.composite
+def a_verdict(draw: st.DrawFn, label: str) -> Verdict:
+    names = draw(st.permutations(["p99", "p50", "web1.cpu.per_reply"]))[: draw(st.integers(0, 3))]
+    effects = tuple(draw(an_effect(name)) for name in ("rate", *names))
+    outcome = effects[0].outcome
+    return Verdict(
+        outcome=outcome,
+        design=draw(st.sampled_from([Design.RUNS, Design.ROUNDS])),
+        label=label,
+        objection=effects[0].objection,
+        effects=draw(st.sampled_from([effects, ()])) if outcome is Outcome.INCONCLUSIVE else effects,
+        values=draw(st.tuples(st.integers(1, 20), st.integers(1, 20))),
+        at_least=draw(st.booleans()),
+    )
+
+
+@st.composite
+def results(draw: st.DrawFn) -> StudyResult:
+    labels = [f"v{at} vs few" for at in range(draw(st.integers(1, 4)))]
+    found = [StudyVerdict(first="few", other=one, rung=None, part="", verdict=draw(a_verdict(one))) for one in labels]
+    return replace(SMALL, verdicts=tuple(found))
+
+
+SMALL = result_of(more=1200.0)
+
+
+def effect_from(told: dict[str, Any]) -> Effect:
+    names = ("outcome", "before", "after", "relative", "change", "low", "high", "level", "margin", "detectable")
+    given = {name: told[name] for name in names}
+    return Effect(name=told["metric"], **given | {"outcome": Outcome(told["outcome"])})
+
+
+@given(results())
+@settings(max_examples=25, deadline=None)
+def test_page_json_text_and_csv_agree_in_every_word_and_number(result: StudyResult) -> None:
+    html, told = study_page(result), json.loads(study_json(result))
+    outline(html)
+    text = study_text(result)
+    lines = list(csv.DictReader(io.StringIO(verdicts_csv(result), newline="")))
+    words = rows_of(html, "verdicts")
+    plots = rows_of(html, "effects")
+    for one in told["verdicts"]:
+        verdict = one["verdict"]
+        (row,) = [row for row in words if row[0] == verdict["label"]]
+        assert row[1] == verdict["outcome"]
+        assert verdict["text"] in text and verdict["text"] in unescape(html)
+        own = [line for line in lines if line["after"] == one["other"]]
+        assert {line["verdict"] for line in own} == {verdict["outcome"]}
+        assert len(own) == max(1, len(verdict["effects"]))
+        for effect, line in zip(verdict["effects"], own, strict=False):
+            assert (line["metric"], line["outcome"]) == (effect["metric"], effect["outcome"])
+            for name in ("change", "low", "high", "margin", "detectable"):
+                assert line[name] == ("" if effect[name] is None else repr(effect[name]))
+            shown = change_words(effect_from(effect))
+            assert any(
+                plot[0] == verdict["label"] and plot[1].startswith(effect["outcome"]) and plot[3] == shown
+                for plot in plots
+            )
+
+
+@pytest.mark.parametrize(
+    ("name", "flags", "begins"),
+    [
+        ("p.html", (), "<!doctype html>"),
+        ("p.csv", (), "variant,level,"),
+        ("p.json", (), '{\n  "name": "demo"'),
+        ("p.md", (), "### demo"),
+        ("p.txt", (), "study demo (short)"),
+        ("v", ("--format", "verdicts-csv"), "before,after,"),
+    ],
+)
+def test_the_folder_of_a_study_is_reported_in_each_format(
+    tmp_path: Path, name: str, flags: tuple[str, ...], begins: str
+) -> None:
+    assert main(["report", str(RECORDED), "-o", str(tmp_path / name), *flags]) == 0
+    assert (tmp_path / name).read_text().startswith(begins)
+
+
+def test_a_folder_without_a_study_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", str(tmp_path)]) == 2
+    assert "holds no study with runs; name a recording, or the folder of a study" in capsys.readouterr().err
+
+
+def test_csv_of_a_recording_names_the_command_that_has_it(capsys: pytest.CaptureFixture[str]) -> None:
+    file = RECORDED / "1.cockpit"
+    assert main(["report", str(file), "--format", "csv"]) == 2
+    assert f"use: cockpit export {file} --format csv" in capsys.readouterr().err
