@@ -94,9 +94,10 @@ start() {
     export JAVA_OPTS
     install -d -o tomcat -g tomcat /run/tomcat10
     setpriv --reuid tomcat --regid tomcat --init-groups "$CATALINA_HOME/bin/catalina.sh" start >/dev/null || exit 1
+    # A try costs two processes, which a host with a small CPU quota takes from Tomcat's start.
     until answers; do
         running || { echo "tomcat10 ended: $(tail -n 1 "$CATALINA_OUT")" >&2; exit 1; }
-        sleep 0.05
+        sleep 0.25
     done
 }
 

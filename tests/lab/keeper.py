@@ -118,7 +118,24 @@ class Keeper:
             )
             for host in self.hosts
         }
-        state.write(state.LabState(self.number, os.getpid(), self.stay, self.granted, self.obstacle, states))
+        running = state.LabState(
+            number=self.number,
+            keeper=os.getpid(),
+            stay=self.stay,
+            share=self.granted,
+            obstacle=self.obstacle,
+            generator=self.prefer_generator(),
+            hosts=states,
+        )
+        state.write(running)
+
+    def prefer_generator(self) -> str | None:
+        """The new cgroup of the load generator; None if the hosts have none."""
+        if self.granted is None:
+            return None
+        cgroup = quotas.create(self.number, "generator")
+        quotas.prefer(cgroup)
+        return str(cgroup)
 
     @property
     def granted(self) -> float | None:

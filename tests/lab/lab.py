@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Self
 
 from tests.lab import quotas, state
-from tests.lab.cpus import on_server_cpu, server_cpu
+from tests.lab.cpus import on_generator_cpu, on_server_cpu, server_cpu
 from tests.lab.errors import LabError
 from tests.lab.hosts import HOSTS, chosen
 from tests.lab.keeper import REPOSITORY
@@ -118,6 +118,7 @@ class Lab:
         self.stay = running.stay
         self.share = running.share
         self.obstacle = running.obstacle
+        self._generator = None if running.generator is None else Path(running.generator)
         self.directory = state.directory(running.number)
         self.ssh_config = self.directory / "ssh_config"
         self.hosts = {name: Host(name, host, self.ssh_config) for name, host in running.hosts.items()}
@@ -136,6 +137,10 @@ class Lab:
         if self.share is not None:
             return f"each host has {self.share:.0%} of CPU {server_cpu()}"
         return f"all hosts share CPU {server_cpu()}" + (f" (no CPU quotas: {self.obstacle})" if self.obstacle else "")
+
+    def as_generator(self, command: list[str]) -> list[str]:
+        """The command on the generator's CPU, ahead of other work if the hosts have quotas; what it starts is, too."""
+        return quotas.entering(self._generator, on_generator_cpu(command))
 
     @classmethod
     def start(cls, *names: str, stay: bool = False, share: float | None = None) -> Self:

@@ -1,7 +1,8 @@
 """CPU quotas of lab hosts: one cgroup per host, of whichever version holds this machine's cpu controller.
 
 A host with a quota is a slow machine of its own: the server is the limit, not the generator, and two hosts have twice
-the CPU of one. The names of the cgroups hold the network namespace, in which lab numbers are unique.
+the CPU of one. The generator has a cgroup without a quota; like those of the hosts it goes before other work. The names
+of the cgroups hold the network namespace, in which lab numbers are unique.
 """
 
 import os
@@ -25,16 +26,22 @@ class Controller:
     root: Path
     version: int
 
+    def prefer(self, cgroup: Path) -> None:
+        """Put a cgroup ahead of other work. Raises OSError."""
+        if self.version == 1:
+            (cgroup / "cpu.shares").write_text(str(V1_SHARES))
+        else:
+            (cgroup / "cpu.weight").write_text(str(V2_WEIGHT))
+
     def limit(self, cgroup: Path, share: float) -> None:
         """Set a cgroup's quota to `share` of one CPU, ahead of other work. Raises OSError."""
         quota = round(share * PERIOD)
         if self.version == 1:
             (cgroup / "cpu.cfs_period_us").write_text(str(PERIOD))
             (cgroup / "cpu.cfs_quota_us").write_text(str(quota))
-            (cgroup / "cpu.shares").write_text(str(V1_SHARES))
         else:
             (cgroup / "cpu.max").write_text(f"{quota} {PERIOD}")
-            (cgroup / "cpu.weight").write_text(str(V2_WEIGHT))
+        self.prefer(cgroup)
 
     def create(self, name: str) -> Path:
         """Create a cgroup without a quota; its directory. Raises OSError."""
@@ -75,18 +82,25 @@ def obstacle() -> str | None:
     return None
 
 
-def create(number: int, host: str) -> Path:
-    """The new cgroup of a host of lab `number`, without a quota. Raises OSError."""
-    found = controller()
-    assert found is not None, obstacle()
-    return found.create(f"{_prefix()}{number}-{host}")
+def create(number: int, name: str) -> Path:
+    """The new cgroup of a host of lab `number`, or of its generator, without a quota. Raises OSError."""
+    return _granting().create(f"{_prefix()}{number}-{name}")
 
 
 def limit(cgroup: Path, share: float) -> None:
     """Set the quota of a host's cgroup. Raises OSError."""
+    _granting().limit(cgroup, share)
+
+
+def prefer(cgroup: Path) -> None:
+    """Put the generator's cgroup ahead of other work. Raises OSError."""
+    _granting().prefer(cgroup)
+
+
+def _granting() -> Controller:
     found = controller()
     assert found is not None, obstacle()
-    found.limit(cgroup, share)
+    return found
 
 
 def entering(cgroup: Path | None, command: list[str]) -> list[str]:

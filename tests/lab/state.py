@@ -35,6 +35,7 @@ class LabState:
     """A running lab. `stay`: brought up by hand, to be taken down by hand.
 
     `share`: the quota of each host, of one CPU; None if there is none. `obstacle`: why not, if one was asked for.
+    `generator`: the cgroup of the load generator, if hosts have theirs.
     """
 
     number: int
@@ -42,6 +43,7 @@ class LabState:
     stay: bool
     share: float | None
     obstacle: str | None
+    generator: str | None
     hosts: dict[str, HostState]
 
 

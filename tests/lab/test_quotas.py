@@ -64,6 +64,18 @@ def test_servers_and_commands_of_a_host_are_in_its_cgroup(slow_lab: Lab) -> None
     assert names.count("sleep") == 2 and names.count("apache2") == 6 and "sshd" in names
 
 
+def test_the_generator_has_a_cgroup_without_a_quota_before_other_work(slow_lab: Lab) -> None:
+    told = subprocess.run(
+        slow_lab.as_generator(["sh", "-c", "cat /proc/self/cgroup; nproc"]), capture_output=True, text=True
+    ).stdout
+    generator = quotas.cgroups(slow_lab.number)[0]
+    assert generator.name in told and told.endswith("\n1\n")
+    weights = {1: ("cpu.shares", "cpu.cfs_quota_us", "-1"), 2: ("cpu.weight", "cpu.max", f"max {quotas.PERIOD * 10}")}
+    weight, quota, unlimited = weights[controller().version]
+    assert (generator / weight).read_text() == (slow_lab.hosts["web1"].cgroup / weight).read_text()  # type: ignore[operator]
+    assert (generator / quota).read_text().strip() == unlimited
+
+
 def _name(pid: str) -> str:
     try:
         return Path(f"/proc/{pid}/comm").read_text().strip()
@@ -72,7 +84,8 @@ def _name(pid: str) -> str:
 
 
 def test_no_cgroup_is_left_after_down(slow_lab: Lab) -> None:
-    assert [path.name.rpartition("-")[2] for path in quotas.cgroups(slow_lab.number)] == ["proxy1", "web1"]
+    names = [path.name.rpartition("-")[2] for path in quotas.cgroups(slow_lab.number)]
+    assert names == ["generator", "proxy1", "web1"]
     assert any(line.startswith("cgroup ") for line in state.leftovers(slow_lab.number))
     slow_lab.stop()
     assert quotas.cgroups(slow_lab.number) == state.leftovers(slow_lab.number) == []
