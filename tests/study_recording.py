@@ -20,15 +20,15 @@ from tests.bench.crowded import recorded
 TARGET = Path(__file__).parent / "recordings" / "study" / "1.cockpit"
 STUDY = """
 [study]
-repeats = 2
+rounds = 2
 runs = 2
-leave_out = 1
-takes = "8s"
+discard = 1
+run_time = "8s"
 watch = ["demo.processes.births_per_s", "demo.processes.cpu", "demo.cpu.idle"]
-[[study.arm]]
+[[study.variant]]
 name = "short lives"
 set = { MaxRequestsPerChild = "100" }
-[[study.arm]]
+[[study.variant]]
 name = "long lives"
 set = { MaxRequestsPerChild = "10000" }
 [study.short]

@@ -14,7 +14,7 @@ import numpy as np
 
 from cockpit.analysis.student import Floats
 from cockpit.analysis.windows import Window
-from cockpit.model.figures import host_figures
+from cockpit.model.figures import figure, host_figures, is_figure, rows_result
 from cockpit.model.histogram import Histogram
 from cockpit.model.host_state import HostPoint
 from cockpit.model.state import LoadSecond, Segment
@@ -130,6 +130,13 @@ def run_values(windows: Sequence[Window]) -> dict[str, Floats]:
     return _with_cost(values, cpus)
 
 
+def row_figures(windows: Sequence[Window], names: Iterable[str]) -> dict[str, Floats]:
+    """Return one value per row of the windows and metric as thresholds name it; nan if it is unknown."""
+    results = [rows_result([row], row.plan, row.seconds) for window in windows for row in window.rows]
+    found = {name: [figure(result, name) for result in results] for name in names if is_figure(name)}
+    return {name: np.array([np.nan if one is None else one for one in values]) for name, values in found.items()}
+
+
 def _places(seconds: tuple[LoadSecond, ...], length: int) -> list[list[int]]:
     """Which seconds make up each block that is filled; the last one only when its time is over."""
     if not seconds:
@@ -152,8 +159,8 @@ def _table(window: Window) -> dict[str, Floats]:
         "+requests": np.array([float(second.completed + second.errors) for second in seconds]),
     }
     for name, points in window.hosts.items():
-        for figure, values in _readings(points, seconds).items():
-            table[f"{name}.{figure}"] = values
+        for reading, values in _readings(points, seconds).items():
+            table[f"{name}.{reading}"] = values
     return table
 
 

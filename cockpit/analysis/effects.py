@@ -18,7 +18,9 @@ MARGIN = 0.03
 # A smaller change (share) is never called better or worse, however surely it is there: machines drift by as much.
 LEAST = 0.01
 # The headline has half of the risk, the other metrics share the rest.
-_HEADLINE = 0.5
+HEADLINE_SHARE = 0.5
+# Ends of the names of metrics of which more is better.
+_MORE = ("rate", "completed", ".free", ".available", ".idle")
 # Metrics whose outcome becomes the verdict's when the headline shows no difference.
 _LENDING = ("p50", "p99", "cpu.busy", "cpu.per_reply")
 
@@ -43,13 +45,17 @@ def metric_of(name: str) -> str:
     return name.partition(".")[2] or name
 
 
-def metrics(sides: Sequence[Sequence[Mapping[str, Floats]]], open_load: bool) -> list[str]:
+def metrics(sides: Sequence[Sequence[Mapping[str, Floats]]], open_load: bool, judged: Sequence[str] = ()) -> list[str]:
     """Return the names of metrics that every sample of both sides has, in order: the headline first.
 
-    A host's CPU at a rate that the plan fixes, else its CPU per request.
+    `judged` metrics and errors are all, if there are any; the first of them is the headline even if it is unknown.
+    Else a host's CPU at a rate that the plan fixes, or its CPU per request.
     """
     samples = [sample for side in sides for sample in side]
     known = set.intersection(*(set(sample) for sample in samples)) if samples else set()
+    if judged:
+        chosen = dict.fromkeys((*judged, "errors"))
+        return [name for name in chosen if name == judged[0] or (name in known and not _nothing(samples, name))]
     hosts = sorted({name.partition(".")[0] for name in known if "." in name})
     cost = "cpu.busy" if open_load else "cpu.per_reply"
     first = ["p99", "rate"] if open_load else ["rate", "p99"]
@@ -62,7 +68,7 @@ def effects(names: Sequence[str], measure: Measure, comparisons: int = 1) -> tup
     """Return the effect on each metric; all intervals together hold with 95%, over `comparisons` such tables."""
     found = []
     for name in names:
-        share = _HEADLINE if name == names[0] else (1 - _HEADLINE) / (len(names) - 1)
+        share = HEADLINE_SHARE if name == names[0] else (1 - HEADLINE_SHARE) / (len(names) - 1)
         alpha = ALPHA / comparisons * (share if len(names) > 1 else 1.0)
         found.append(_effect(name, name == names[0], measure(name, alpha), 1 - alpha))
     return tuple(found)
@@ -85,7 +91,7 @@ def conclude(name: str, interval: Interval, relative: bool) -> Outcome:
     """Return what an interval (shares when `relative`) says of a metric."""
     margin = margin_of(name)
     if (interval.low > 0 or interval.high < 0) and (not relative or abs(interval.estimate) >= LEAST):
-        return Outcome.BETTER if (interval.estimate > 0) == (name == "rate") else Outcome.WORSE
+        return Outcome.BETTER if (interval.estimate > 0) == more_is_better(name) else Outcome.WORSE
     if (relative or name == "errors") and -margin < interval.low and interval.high < margin:
         return Outcome.EQUIVALENT
     return Outcome.INCONCLUSIVE
@@ -94,6 +100,11 @@ def conclude(name: str, interval: Interval, relative: bool) -> Outcome:
 def margin_of(name: str) -> float:
     """Return the largest change of a metric that counts as equivalent."""
     return MARGINS.get(metric_of(name), MARGIN)
+
+
+def more_is_better(name: str) -> bool:
+    """Return whether a server is better if the metric is larger."""
+    return name.endswith(_MORE)
 
 
 def log_values(samples: Collection[Floats]) -> bool:

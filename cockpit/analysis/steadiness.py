@@ -25,11 +25,16 @@ def unsteady(state: State, rows: Sequence[Segment]) -> str:
     return ""
 
 
+def long_enough(window: Window) -> bool:
+    """Return whether a window has enough seconds to tell whether it is steady."""
+    return len(window.seconds) >= _PARTS * _SHORTEST
+
+
 def window_unsteady(window: Window) -> str:
     """Why a window is not steady: the rate of its last three parts must agree within 5 %, and under open load p99 must
     not go on rising or falling."""
     seconds = window.seconds
-    if len(seconds) < _PARTS * _SHORTEST:
+    if not long_enough(window):
         left_out = f" ({window.left_out} left out)" if window.left_out else ""
         return f"too short to tell: {len(seconds)} s counted{left_out}, needs {_PARTS * _SHORTEST} s"
     length = max(_SHORTEST, min(_LONGEST, len(seconds) // _PARTS))

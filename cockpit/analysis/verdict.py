@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import NormalDist, fmean
+from typing import NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
 
 from cockpit.analysis import switch
-from cockpit.analysis.blocks import BLOCK, Sample, block_sample, run_values, window_values
+from cockpit.analysis.blocks import BLOCK, Sample, block_sample, row_figures, run_values, window_values
 from cockpit.analysis.effects import MARGIN, Measured, effects, log_values, metrics, overall
 from cockpit.analysis.intervals import (
     FIRST_LOOK,
@@ -42,6 +43,7 @@ _ASSUMED = 0.15
 _NORMAL = NormalDist()
 # What the generator itself takes part in.
 _TIMED = ("rate", "p50", "p99")
+_Values = Mapping[str, Floats]
 _Judge = Callable[[Visits, Visits], Verdict]
 
 
@@ -50,20 +52,39 @@ def judge_switch(before: Window, after: Window, label: str = "", other_load: boo
     return _judged([[before]], [[after]], label, other_load, lambda one, two: _switch(one[0][0], two[0][0]))
 
 
+class Planned(NamedTuple):
+    """What a study has planned: so many `comparisons`, by these metrics, the headline first (none: the default)."""
+
+    comparisons: int = 1
+    metrics: tuple[str, ...] = ()
+
+
+ALONE = Planned()
+
+
 def judge_rounds(
-    pairs: Sequence[tuple[Visit, Visit]], label: str = "", budget: int | None = None, comparisons: int = 1
+    pairs: Sequence[tuple[Visit, Visit]], label: str = "", budget: int | None = None, planned: Planned = ALONE
 ) -> Verdict:
-    """Judge rounds of which each has both settings, in order of time: of a study of at most `budget` rounds that makes
-    so many `comparisons`, or (None) without a planned end."""
+    """Judge rounds of which each has both settings, in order of time: of a study of at most `budget` rounds, or (None)
+    without a planned end."""
     before, after = [one for one, _ in pairs], [two for _, two in pairs]
-    return _judged(before, after, label, False, lambda one, two: _rounds(one, two, budget, comparisons))
+    return _judged(before, after, label, False, lambda one, two: _rounds(one, two, budget, planned))
 
 
 def judge_runs(
-    before: Visits, after: Visits, label: str = "", others: Sequence[Visits] = (), comparisons: int = 1
+    before: Visits, after: Visits, label: str = "", others: Sequence[Visits] = (), planned: Planned = ALONE
 ) -> Verdict:
     """Judge several visits per setting. `others` are those of further settings, whose spread is borrowed."""
-    return _judged(before, after, label, False, lambda one, two: _runs(one, two, others, comparisons))
+    return _judged(before, after, label, False, lambda one, two: _runs(one, two, others, planned))
+
+
+def round_differences(pairs: Sequence[tuple[Visit, Visit]], name: str) -> Floats:
+    """Return the logarithms of ratios of a metric, one per round that has both; none if a value is not above 0."""
+    sides = _sides([one for one, _ in pairs], [two for _, two in pairs], (name,))
+    one, two = (side.get(name, np.full(len(pairs), np.nan)) for side in sides)
+    both = ~(np.isnan(one) | np.isnan(two))
+    one, two = one[both], two[both]
+    return np.log(two / one) if log_values((one, two)) else np.array([])
 
 
 def judge_single_runs(before: Window, after: Window, label: str = "", other_load: bool = False) -> Verdict:
@@ -173,12 +194,14 @@ def _seconds_needed(samples: tuple[Sample, Sample], headline: Effect) -> float |
     return math.inf if blocks is None else max(BLOCK, (blocks - len(two)) * BLOCK)
 
 
-def _rounds(before: Visits, after: Visits, budget: int | None, comparisons: int) -> Verdict:
+def _rounds(before: Visits, after: Visits, budget: int | None, planned: Planned) -> Verdict:
     if len(before) < FIRST_LOOK:
-        return replace(_runs(before, after, (), comparisons), design=Design.ROUNDS)
-    sides = _values(before), _values(after)
+        return replace(_runs(before, after, (), planned), design=Design.ROUNDS)
+    sides = _sides(before, after, planned.metrics)
 
     def measure(name: str, alpha: float) -> Measured | None:
+        if any(name not in side for side in sides):
+            return None
         one, two = sides[0][name], sides[1][name]
         both = ~(np.isnan(one) | np.isnan(two))
         if both.sum() < FIRST_LOOK:
@@ -194,20 +217,22 @@ def _rounds(before: Visits, after: Visits, budget: int | None, comparisons: int)
             reach = minimum_detectable(deviation, max(budget, FIRST_LOOK), alpha)
         return Measured(interval, logarithmic, float(one.mean()), float(two.mean()), reach)
 
-    names = metrics([[sides[0]], [sides[1]]], before[0][0].plan.open)
+    names = metrics([[sides[0]], [sides[1]]], before[0][0].plan.open, planned.metrics)
     return Verdict(
         outcome=Outcome.INCONCLUSIVE,
         design=Design.ROUNDS,
         values=(len(before), len(after)),
-        effects=effects(names, measure, comparisons),
+        effects=effects(names, measure, planned.comparisons),
     )
 
 
-def _runs(before: Visits, after: Visits, others: Sequence[Visits], comparisons: int) -> Verdict:
-    sides = _values(before), _values(after)
-    pools = [_values(cell) for cell in others if len(cell) > 1]
+def _runs(before: Visits, after: Visits, others: Sequence[Visits], planned: Planned) -> Verdict:
+    sides = _sides(before, after, planned.metrics)
+    pools = [_values(cell, planned.metrics, _short(cell)) for cell in others if len(cell) > 1]
 
     def measure(name: str, alpha: float) -> Measured | None:
+        if any(name not in side for side in sides):
+            return None
         one, two = (side[name][~np.isnan(side[name])] for side in sides)
         if not len(one) or not len(two):
             return None
@@ -221,18 +246,18 @@ def _runs(before: Visits, after: Visits, others: Sequence[Visits], comparisons: 
         reach = (interval.high - interval.low) / 2 * 1.4 if math.isfinite(interval.high) else None
         return Measured(interval, logarithmic, *means, reach)
 
-    names = metrics([[sides[0]], [sides[1]]], before[0][0].plan.open)
+    names = metrics([[sides[0]], [sides[1]]], before[0][0].plan.open, planned.metrics)
     return Verdict(
         outcome=Outcome.INCONCLUSIVE,
         design=Design.RUNS,
         values=(len(before), len(after)),
-        effects=effects(names, measure, comparisons),
+        effects=effects(names, measure, planned.comparisons),
     )
 
 
 def _single_runs(before: Window, after: Window) -> Verdict:
     samples = block_sample(before), block_sample(after)
-    sides = _values([[before]]), _values([[after]])
+    sides = _sides([[before]], [[after]])
 
     def measure(name: str, alpha: float) -> Measured | None:
         one, two = float(sides[0][name][0]), float(sides[1][name][0])
@@ -253,12 +278,22 @@ def _single_runs(before: Window, after: Window) -> Verdict:
     )
 
 
-def _values(visits: Visits) -> Mapping[str, Floats]:
-    """One value per visit and metric: the mean over its runs, by the counted seconds of each, or by the whole runs when
-    one of them is short."""
+def _sides(before: Visits, after: Visits, further: Sequence[str] = ()) -> tuple[_Values, _Values]:
+    """The values of both sides, by the same rule: see `_values`."""
+    whole = _short((*before, *after))
+    return _values(before, further, whole), _values(after, further, whole)
+
+
+def _short(visits: Visits) -> bool:
+    return any(len(window.seconds) < 2 * BLOCK for visit in visits for window in visit)
+
+
+def _values(visits: Visits, further: Sequence[str], whole: bool) -> _Values:
+    """One value per visit and metric: the mean over its runs, by the counted seconds of each, or by `whole` runs.
+    `further` metrics are those of whole runs, by the names of thresholds."""
     windows = [window for visit in visits for window in visit]
-    whole = any(len(window.seconds) < 2 * BLOCK for window in windows)
     values = run_values(windows) if whole else window_values(windows)
+    values |= row_figures(windows, [name for name in further if name not in values])
     ends = np.cumsum([len(visit) for visit in visits])[:-1]
     return {name: np.array([_mean(part) for part in np.split(found, ends)]) for name, found in values.items()}
 

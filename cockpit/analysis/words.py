@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import Literal
 
+from cockpit.analysis.effects import more_is_better
 from cockpit.analysis.outcome import DIFFERENT, Cause, Design, Effect, Objection, Outcome, Verdict
 from cockpit.model.text import milliseconds, neutral, si, size
 
@@ -15,6 +16,7 @@ _METRICS = {
     "memory.used": "memory",
     "processes.births_per_s": "spawned/s",
 }
+_SIZES = ("memory.", "processes.rss", "processes.unshared", "processes.pss")
 _BIG = 1.0
 # An interval that reaches further than this factor to both sides says nothing: its ends are not shown.
 _WIDE = 1000.0
@@ -60,7 +62,7 @@ def likely(effect: Effect) -> Outcome | None:
     half = (max(ends) - min(ends)) / 4 if len(ends) == 2 else abs(middle - ends[0]) / 2
     if abs(middle) <= half or abs(effect.change) < effect.margin:
         return None
-    return Outcome.BETTER if (effect.change > 0) == (effect.name == "rate") else Outcome.WORSE
+    return Outcome.BETTER if (effect.change > 0) == more_is_better(effect.name) else Outcome.WORSE
 
 
 def effect_words(effect: Effect) -> str:
@@ -286,6 +288,6 @@ def _value(name: str, value: float) -> str:
         return f"{milliseconds(value)} ms"
     if name == "errors":
         return f"{100 * value:.2f}%"
-    if name.endswith("memory.used"):
+    if name.partition(".")[2].startswith(_SIZES):
         return f"{size(value)}B"
     return f"{si(value)}{'%' if name.endswith('cpu.busy') else '/s'}"

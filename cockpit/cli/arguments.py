@@ -346,7 +346,8 @@ def _add_study(parser: argparse.ArgumentParser) -> None:
     again.add_argument("--resume", action="store_true", help="go on with an unfinished one, or refuse")
     again.add_argument("--fresh", action="store_true", help="begin anew, whatever is there")
     add = parser.add_argument
-    add("--dry-run", action="store_true", help="print the plan and about how long it takes, and touch nothing")
+    add("--seed", type=count, metavar="N", help="draw the order of each round from N (default: a new seed)")
+    add("--dry-run", action="store_true", help="print the plan, its time and what it can detect, and touch nothing")
     add("--json", action="store_true", help="the result as JSON on stdout, no screen")
     add("-o", "--output", type=Path, metavar="DIR", help="recordings and results (default studies/PROFILE-FORM-N)")
     add("--no-tui", action="store_true", help="no screen: progress on stderr, the result on stdout")

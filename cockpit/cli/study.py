@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 import socket
 import sys
 from argparse import Namespace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +20,7 @@ from cockpit.cli.look import look_of
 from cockpit.cli.report import study_as
 from cockpit.cli.signals import cancelled_by_signals
 from cockpit.cli.study_folder import RESULTS, Place, locked, open_place, result_in, sessions_of
-from cockpit.cli.study_progress import plan_text, show_study
+from cockpit.cli.study_progress import ahead_lines, plan_text, show_study
 from cockpit.cli.terminal import on_terminal, tell
 from cockpit.cli.trusting import require_trust
 from cockpit.files import open_new
@@ -30,18 +32,20 @@ from cockpit.model.errors import (
     ProfileError,
     UsageError,
 )
+from cockpit.model.state import State
 from cockpit.model.study import Study
+from cockpit.model.study_load import located, names_of
 from cockpit.profiles.plan import Wrong
 from cockpit.profiles.profile import Profile
 from cockpit.session.asking import Questions
 from cockpit.session.live import LiveSource
 from cockpit.session.loop import Session
 from cockpit.session.secrets import Secrets
+from cockpit.study.collecting import collect
 from cockpit.study.controls import StudyControls
+from cockpit.study.history import keep_spread
 from cockpit.study.journal import Journal, read_journal
-from cockpit.study.plan import located, names_of, steps
 from cockpit.study.restore import put_back
-from cockpit.study.results import steps_done
 from cockpit.study.runner import Runner
 
 if TYPE_CHECKING:
@@ -49,7 +53,7 @@ if TYPE_CHECKING:
 
 
 def study(options: Namespace) -> int:
-    """Exit 0: done and steady; 4: something never settled; 5: a change was undone; 130: interrupted."""
+    """Exit 0: done; 4: done, and the A/A control differs; 5: a change was rolled back; 130: interrupted."""
     profile, chosen = _chosen(options)
     if options.dry_run:
         tell(plan_text(profile, chosen))
@@ -73,7 +77,8 @@ def _chosen(options: Namespace) -> tuple[Profile, Study]:
     if found is None:
         raise ProfileError(f"{profile.name}: has no [study]; add one, or use: cockpit run {options.profile}")
     addresses = {name: address for name in names_of(found) if (address := _address(name, options.ssh_config))}
-    found = replace(found, addresses=tuple(addresses.items()))
+    seed = found.seed if options.seed is None else options.seed
+    found = replace(found, addresses=tuple(addresses.items()), seed=seed)
     return replace(profile, plan=located(found.plan, addresses)), found
 
 
@@ -90,16 +95,19 @@ def _address(name: str, ssh_config: Path | None) -> str:
 
 
 async def _study(options: Namespace, profile: Profile, chosen: Study, place: Place) -> int:
-    """Puts back what a killed study left, does the steps that are left, and tells the result."""
+    """Put back what a killed study left, do the rounds that are left, and print the result."""
     if place.left is not None:
         await _put_back_left(place.left)
     if place.journal.touched:
         print(f"cockpit: {place.folder}: putting back the settings that a killed study left", file=sys.stderr)
         place = place._replace(journal=await put_back(place.folder, place.journal))
-    done = steps_done(sessions_of(place.folder), chosen)
+    chosen = replace(chosen, seed=_seed(options, chosen, place))
+    earlier = sessions_of(place.folder)
+    known = collect(earlier, profile.name)
     interrupted = False
-    if len(done) < len(steps(chosen)):
-        interrupted = await _go(options, profile, chosen, place, done)
+    if known is None or not known.ended or known.study.fingerprint != chosen.fingerprint:
+        print(*ahead_lines(profile, chosen, known), sep="\n", file=sys.stderr)
+        interrupted = await _go(options, profile, chosen, place, earlier)
     result = result_in(place.folder)
     if result is None:
         return EXIT_INTERRUPTED if interrupted else EXIT_GOOD
@@ -109,7 +117,22 @@ async def _study(options: Namespace, profile: Profile, chosen: Study, place: Pla
     print(f"cockpit: recorded in {place.folder}", file=sys.stderr)
     if interrupted:
         return EXIT_INTERRUPTED
-    return EXIT_GOOD if result.steady else EXIT_UNSTEADY
+    if result.ended and result.spread is not None:
+        keep_spread(result.name, result.study.form, result.spread)
+    return EXIT_UNSTEADY if result.control_differs else EXIT_GOOD
+
+
+def _seed(options: Namespace, chosen: Study, place: Place) -> int:
+    """The seed of the order: that of the unfinished study, else the one given, else one that is drawn now.
+
+    Raises UsageError if another one is given for an unfinished study.
+    """
+    known = place.journal.seed if place.continued else None
+    if known is not None and options.seed not in (None, known):
+        raise UsageError(f"{place.folder}: its unfinished study has seed {known}; leave out --seed, or add --fresh")
+    if known is not None:
+        return known
+    return secrets.randbelow(1_000_000) if chosen.seed is None else chosen.seed
 
 
 async def _put_back_left(folder: Path) -> None:
@@ -124,15 +147,15 @@ async def _put_back_left(folder: Path) -> None:
         lock.release()
 
 
-async def _go(options: Namespace, profile: Profile, chosen: Study, place: Place, done: frozenset[int]) -> bool:
-    """Runs what is left, with the screen on a terminal; whether somebody interrupted it."""
+async def _go(options: Namespace, profile: Profile, chosen: Study, place: Place, earlier: Sequence[State]) -> bool:
+    """Run what is left, with the screen on a terminal; return whether somebody interrupted it."""
     screen = not options.no_tui and not options.json and on_terminal()
     questions = Questions() if screen else None
     source = LiveSource(profile, Clock(), ssh_config=options.ssh_config, questions=questions)
     recorder = Keeping(place.recording).recorder(profile.name)
     session = Session(source, recorder)
     journal = _journal(options, profile, chosen, place.journal)
-    runner = Runner(session, source, chosen, place.folder, journal, done)
+    runner = Runner(session, source, chosen, place.folder, journal, earlier)
     try:
         if not screen:
             return await _headless(session, source, runner)
@@ -180,6 +203,7 @@ def _journal(options: Namespace, profile: Profile, chosen: Study, journal: Journ
         journal,
         name=profile.name,
         fingerprint=chosen.fingerprint,
+        seed=chosen.seed,
         finished=False,
         originals={},
         hosts=tuple(host.without_secrets() for host in profile.hosts),

@@ -14,9 +14,10 @@ from cockpit.model.fold import fold_all
 from cockpit.model.state import State
 from cockpit.model.study import Study
 from cockpit.model.text import neutral
+from cockpit.study.collecting import collect
 from cockpit.study.journal import FILE, FolderLock, Journal, read_journal
 from cockpit.study.keeper import NAME
-from cockpit.study.results import StudyResult, collect
+from cockpit.study.results import StudyResult
 
 # Where studies lie when nobody says where.
 STUDIES = Path("studies")
@@ -37,6 +38,7 @@ class Place(NamedTuple):
     """A study's folder, locked for this process: its journal, and the file that the next session is recorded in.
 
     `left` is the folder of one that was killed and is not gone on with, if its settings still have to be put back.
+    `continued`: the study in the folder is unfinished, and this process goes on with it.
     """
 
     folder: Path
@@ -44,6 +46,7 @@ class Place(NamedTuple):
     journal: Journal
     recording: Path
     left: Path | None = None
+    continued: bool = False
 
 
 def open_place(options: Namespace, name: str, study: Study) -> Place:
@@ -67,6 +70,7 @@ def open_place(options: Namespace, name: str, study: Study) -> Place:
     lock = locked(folder)
     # A keeper may have put everything back while we waited for it.
     known = read_journal(folder)
+    continued = journal is not None
     if journal is not None:
         print(f"cockpit: {folder}: goes on where it stopped", file=sys.stderr)
         journal = known or journal
@@ -75,7 +79,7 @@ def open_place(options: Namespace, name: str, study: Study) -> Place:
         touched = known if known is not None and known.touched else Journal(name=name, fingerprint=study.fingerprint)
         journal = touched
     left = newest if newest != folder and (old := read_journal(newest)) and old.touched else None
-    return Place(folder, lock, journal, _recording(folder), left)
+    return Place(folder, lock, journal, _recording(folder), left, continued)
 
 
 def _unfinished(folder: Path, study: Study, options: Namespace) -> Journal | None:

@@ -5,88 +5,135 @@ from __future__ import annotations
 import asyncio
 import sys
 
+from cockpit.analysis.intervals import FIRST_LOOK
 from cockpit.model.figures import run_result
 from cockpit.model.state import State
-from cockpit.model.study import Study
+from cockpit.model.study import Study, Variant
+from cockpit.model.study_load import load_of
 from cockpit.model.text import milliseconds, neutral, si
 from cockpit.profiles.profile import Profile
 from cockpit.report.summary import plan_words
 from cockpit.session.loop import Session
-from cockpit.study.plan import load_of, steps, takes
+from cockpit.study.history import earlier_spread
+from cockpit.study.judging import headline_of, level_words
+from cockpit.study.plan import planned, round_of, steps_of, whole_time
+from cockpit.study.results import StudyResult
 from cockpit.study.runner import Runner
-from cockpit.study.words import extent_words, progress_words
+from cockpit.study.words import detectable_words, extent_words, progress_words, round_lines
 
 REFRESH = 0.5
 
 
 def plan_text(profile: Profile, study: Study) -> str:
-    """What a study would do and about how long that takes."""
-    planned = steps(study)
+    """Return the plan of a study, its time and what it can detect."""
+    shown = study.without_secrets()
     lines = [f"study {neutral(profile.name)} ({study.form})"]
     lines += [f"  {neutral(line.strip())}" for line in profile.question.splitlines() if line.strip()]
-    lines += [f"  load      {plan_words(study.plan.without_secrets())}", *_arms(study.without_secrets())]
+    lines += [f"  load      {plan_words(shown.plan)}", *_variants(shown)]
     lines += [f"  {name:<8}  {text}" for name, text in _rules(study)]
-    lines += ["", "steps:"]
-    for step in planned:
-        rung = "" if step.rung is None else f" · {_rung(study, step.rung)}"
-        url = load_of(study, step.arm, step.rung).without_secrets().url
-        lines.append(f"  {step.number + 1:3}  round {step.round} · {neutral(step.arm.name)}{rung}  {neutral(url)}")
-    length = extent_words(takes(study, planned, profile.knobs, profile.actions))
-    return "\n".join([*lines, "", f"{len(planned)} steps, about {length}"])
+    if study.seed is not None:
+        lines += ["", "order:", *(_order(shown, turn) for turn in range(1, study.rounds + 1))]
+    return "\n".join([*lines, "", *ahead_lines(profile, study)])
 
 
-def _arms(study: Study) -> list[str]:
-    lines = []
-    for arm in study.arms:
-        what = [f"{knob} = {value}" for knob, value in arm.set]
-        what += [f"do {action}" for action in arm.before]
-        lines.append(f"  arm       {neutral(arm.name)}{': ' if what else ''}{neutral(', '.join(what), 200)}")
+def ahead_lines(profile: Profile, study: Study, known: StudyResult | None = None) -> list[str]:
+    """Return what is ahead before the first run: rounds, seed, time, minimum detectable effect. `known` is the result
+    of the rounds that are done."""
+    seed = "drawn at the start" if study.seed is None else str(study.seed)
+    rounds = f"{study.rounds} round{'s' if study.rounds > 1 else ''}"
+    if study.rounds > FIRST_LOOK and study.compare:
+        rounds = f"{FIRST_LOOK} to {rounds}"
+    length = extent_words(whole_time(study, profile.knobs, profile.actions))
+    lines = [f"{rounds}, {len(study.variants)} variants, seed {seed}: {length}"]
+    if not study.compare:
+        return lines
+    earlier = earlier_spread(profile.name, study.form)
+    if known is not None and known.spread is not None:
+        lines.append(detectable_words(study, known.spread))
+    elif earlier is not None:
+        spread, studies = earlier
+        lines.append(detectable_words(study, spread, f"{studies} earlier A/A control{'s' if studies > 1 else ''}"))
+    else:
+        lines.append(detectable_words(study, None))
     return lines
 
 
+def _order(study: Study, turn: int) -> str:
+    """`  round 1  few · more · A/A control`, with the URL of each variant that has one of its own."""
+    names = dict.fromkeys(step.variant.name for step in steps_of(study, round_of(study, turn, planned(study))))
+    return f"  round {turn:<3} {' · '.join(neutral(name) for name in names)}"
+
+
+def _variants(study: Study) -> list[str]:
+    return [f"  variant   {neutral(one.name)}: {neutral(_settings(study, one), 200)}" for one in study.variants]
+
+
+def _settings(study: Study, variant: Variant) -> str:
+    if variant.control:
+        return f"the same as {study.variants[0].name}, set up by itself"
+    plan = load_of(study, variant, None)
+    found = [f"{knob} = {value}" for knob, value in variant.set]
+    found += [plan.url] if variant.url else []
+    found += [f"{name} {getattr(variant, name):g}" for name in ("concurrency", "rate") if getattr(variant, name)]
+    found += [] if variant.keepalive is None else [f"keep-alive {'on' if variant.keepalive else 'off'}"]
+    found += [f"paths {variant.paths.pattern or len(variant.paths.listed)}"] if variant.paths else []
+    found += [f"requests {', '.join(variant.mix)}"] if variant.mix else []
+    found += [f"do {action}" for action in variant.before]
+    return ", ".join(found) or "settings as they are"
+
+
 def _rules(study: Study) -> list[tuple[str, str]]:
-    settle = study.settle
-    often = f"{study.runs} run{'s' if study.runs > 1 else ''} a step"
-    if settle:
-        often = (
-            f"again until {settle.runs} in a row lie within {100 * settle.within:g} % of their median, "
-            f"at most {settle.at_most} times"
-        )
-    out = f", the first {study.leave_out} left out" if study.leave_out else ""
-    rules = [("rounds", f"{study.repeats}, {study.order}"), ("runs", often + out)]
-    if study.rungs:
-        rules.append(("rungs", ", ".join(_rung(study, rung) for rung in study.rungs)))
+    out = f", the first {study.discard} discarded" if study.discard else ""
+    many = study.discard + study.runs
+    rules = [("runs", f"{many} run{'s' if many > 1 else ''} after each set-up{out}")]
+    if study.levels:
+        rules.append(("levels", ", ".join(level_words(study, level) for level in study.levels)))
     if len(study.passes) > 1:
         rules.append(("passes", ", ".join(neutral(one.name) for one in study.passes)))
     if study.compare:
-        rules.append(("verdicts", ", ".join(f"{neutral(b)} against {neutral(a)}" for a, b in study.compare)))
+        rules.append(("verdicts", ", ".join(f"{neutral(b)} vs {neutral(a)}" for a, b in study.compare)))
+        rules.append(("by", ", ".join(study.judge) or f"{headline_of(study)} and the other default metrics"))
+        rules.append(("risk", _risk(study)))
     return rules
 
 
-def _rung(study: Study, rung: float) -> str:
-    return f"{rung:g}/s" if study.plan.open else f"c={rung:g}"
+def _risk(study: Study) -> str:
+    """`5% over 3 comparisons, tested after each round from the 4th`."""
+    many = f"{study.comparisons} comparison{'s' if study.comparisons > 1 else ''}"
+    if study.rounds < FIRST_LOOK:
+        return f"5% over {many}; {_FEW}"
+    return f"5% over {many}, tested after each round from the {FIRST_LOOK}th; a closed comparison drops out"
+
+
+_FEW = f"fewer than {FIRST_LOOK} rounds: the spread between runs is shared over all cells, and there is one test"
 
 
 async def show_study(session: Session, runner: Runner) -> None:
-    """Until cancelled: a line that changes on a terminal, else a line for each thing that is begun."""
-    told = ""
+    """Until cancelled: a line that changes on a terminal, else a line for each thing that is begun; and a few lines
+    after each round."""
+    before, rounds = "", 0
     terminal = sys.stderr.isatty()
+    clear = "\r\x1b[K" if terminal else ""
     try:
         while True:
-            line = progress_words(runner.progress)
+            progress = runner.progress
+            result = progress.result
+            if result is not None and result.whole_rounds > rounds:
+                rounds = result.whole_rounds
+                print(clear + "\n".join(round_lines(result, progress.left)), file=sys.stderr, flush=True)
+            line = progress_words(progress)
             if terminal:
-                print(f"\r\x1b[K{neutral(line + so_far(session.state), 200)}", end="", file=sys.stderr, flush=True)
-            elif runner.progress.now != told:
+                print(f"{clear}{neutral(line + so_far(session.state), 200)}", end="", file=sys.stderr, flush=True)
+            elif progress.now != before:
                 print(neutral(line, 300), file=sys.stderr, flush=True)
-            told = runner.progress.now
+            before = progress.now
             await asyncio.sleep(REFRESH)
     finally:
-        if terminal:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+        print(clear, end="", file=sys.stderr, flush=True)
 
 
 def so_far(state: State) -> str:
-    """What the run that goes on has come to."""
+    """Return the metrics of the run so far; empty if there is none."""
     result = run_result(state, state.running) if state.running else None
     if result is None or not result.counts.completed:
         return ""

@@ -361,7 +361,7 @@ class Note(Event, frozen=True, tag="note"):
 
 
 class StudyBegun(Event, frozen=True, tag="study_begun"):
-    """A study begins, or goes on: its plan, how many `steps` that is, and how many of them were `done` before.
+    """A study begins, or goes on: its plan, how many `steps` that is at most, and how many were `done` before.
 
     `fingerprint` is that of the plan before secrets were replaced in it: sessions of one study have the same."""
 
@@ -371,24 +371,34 @@ class StudyBegun(Event, frozen=True, tag="study_begun"):
     fingerprint: str = ""
 
 
+class StudyRound(Event, frozen=True, tag="study_round"):
+    """A round begins: its steps in order, each a variant at a load level, and the comparisons that are still `open`,
+    each a first variant, another one and a load level. Numbers count from 1."""
+
+    round: int
+    steps: tuple[tuple[str, float | None], ...]
+    open: tuple[tuple[str, str, float | None], ...] = ()
+
+
 class StudyRun(Event, frozen=True, tag="study_run"):
-    """The next run, number `run` of the session, belongs to a `step` (from 0) of the study: the `arm` in a `round`
-    (from 1), on a `rung`, in a pass. `turn` counts from 1 how often the step has come to that pass; 0 is a warm-up."""
+    """The next run, number `run` of the session, belongs to a `step` (from 0) of the study: the `variant` in a `round`
+    (from 1), at a load `level`, in a pass. `turn` counts the runs of the step in that pass from 1; 0 is a warm-up."""
 
     run: int
     step: int
     round: int
-    arm: str
-    rung: float | None = None
+    variant: str
+    level: float | None = None
     part: str = ""
     turn: int = 1
 
 
-class StudyLook(Event, frozen=True, tag="study_look"):
-    """What a look of the study printed before (`after`: after) a run; `detail` says why it could not be had."""
+class StudyObservation(Event, frozen=True, tag="study_observation"):
+    """What the command of an observation, by its `name`, printed before (`after`: after) a run; `detail`: why it did
+    not."""
 
     run: int
-    look: str
+    name: str
     host: str
     after: bool
     text: str = ""
@@ -396,11 +406,14 @@ class StudyLook(Event, frozen=True, tag="study_look"):
 
 
 class StudyStepEnded(Event, frozen=True, tag="study_step_ended"):
-    """A step is done: the `counted` runs of the session are its result. Not `steady`: they never agreed."""
+    """A step is done: the `counted` runs of the session are its result."""
 
     step: int
     counted: tuple[int, ...]
-    steady: bool = True
+
+
+class StudyEnded(Event, frozen=True, tag="study_ended"):
+    """A study is over: every comparison is closed, or the last round is done."""
 
 
 AnyEvent = (
@@ -429,9 +442,11 @@ AnyEvent = (
     | RoundsEnded
     | Note
     | StudyBegun
+    | StudyRound
     | StudyRun
-    | StudyLook
+    | StudyObservation
     | StudyStepEnded
+    | StudyEnded
 )
 
 

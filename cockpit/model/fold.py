@@ -12,7 +12,14 @@ from cockpit.model.fold_hosts import host_changed, host_sample
 from cockpit.model.fold_load import load_adjusted, run_ended, run_started, split_segment, tick, worker_lost
 from cockpit.model.fold_panes import panes_of, status_read, tail_changed, tail_text
 from cockpit.model.fold_rounds import round_window, round_window_ended, rounds_begun, rounds_ended, run_extended
-from cockpit.model.fold_study import study_begun, study_look, study_run, study_step_ended
+from cockpit.model.fold_study import (
+    study_begun,
+    study_ended,
+    study_observation,
+    study_round,
+    study_run,
+    study_step_ended,
+)
 from cockpit.model.host_state import HostState
 from cockpit.model.knobs import Setting
 from cockpit.model.markers import mark
@@ -194,7 +201,9 @@ _FOLDS: dict[type, Callable[[State, Any], State]] = {
     ev.RoundsEnded: rounds_ended,
     ev.Note: _note,
     ev.StudyBegun: study_begun,
+    ev.StudyRound: study_round,
     ev.StudyRun: study_run,
-    ev.StudyLook: study_look,
+    ev.StudyObservation: study_observation,
     ev.StudyStepEnded: study_step_ended,
+    ev.StudyEnded: study_ended,
 }

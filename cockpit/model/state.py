@@ -18,7 +18,8 @@ from cockpit.model.events import (
     RoundsEnded,
     SessionStarted,
     Side,
-    StudyLook,
+    StudyObservation,
+    StudyRound,
     StudyRun,
     StudyStepEnded,
 )
@@ -285,18 +286,21 @@ class ActionRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StudyState(msgspec.Struct, frozen=True, kw_only=True):
-    """A study as far as it has come in this session: its runs, what was looked at, the steps that are done.
+    """A study as far as it has come in this session: its rounds, runs, observations, and the steps that are done.
 
-    `steps` are those of the whole study, `before` of them were done in earlier sessions.
+    `steps` are those of the whole study at most, `before` of them were done in earlier sessions. `ended`: the study is
+    over.
     """
 
     study: Study
     fingerprint: str
     steps: int
     before: int = 0
+    rounds: tuple[StudyRound, ...] = ()
     runs: tuple[StudyRun, ...] = ()
-    looks: tuple[StudyLook, ...] = ()
+    observations: tuple[StudyObservation, ...] = ()
     done: tuple[StudyStepEnded, ...] = ()
+    ended: bool = False
 
 
 class Extension(msgspec.Struct, frozen=True, kw_only=True):

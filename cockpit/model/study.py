@@ -1,36 +1,36 @@
-"""A planned series of runs: its arms, its rungs, its passes, and how often each is run."""
+"""A planned study: its variants, load levels and passes, and how many rounds there are at most."""
 
 from __future__ import annotations
 
 import hashlib
-from typing import Literal
 
 import msgspec
 from msgspec.structs import replace
 
-from cockpit.model.load import REDACTED, LoadPlan, url_without_password
+from cockpit.model.load import REDACTED, LoadPlan, PathList, url_without_password
 
-Order = Literal["alternate", "blocks", "shuffle"]
-
-
-class Settle(msgspec.Struct, frozen=True, kw_only=True):
-    """Run again until the last `runs` lie within `within` (a share) of their median; after `at_most`: not steady."""
-
-    runs: int = 3
-    within: float = 0.05
-    at_most: int = 10
+# The name of the variant that repeats the first one.
+CONTROL = "A/A control"
 
 
-class Arm(msgspec.Struct, frozen=True, kw_only=True):
-    """A way to set things up. `set` gives knobs values; every other knob of the study keeps the value it had at first.
+class Variant(msgspec.Struct, frozen=True, kw_only=True):
+    """One of the settings that a study compares. `set` gives knobs values; every other knob of the study keeps the
+    value it had before the study. `before` are actions after the values are active.
 
-    `url` is the target in place of the load's. `before` are actions that are done once the values are in force.
+    `url`, `concurrency`, `rate`, `keepalive`, `paths` and `mix` (names of requests of the plan) replace what the plan
+    says. `control`: the variant repeats the first one, and what differs between the two is chance.
     """
 
     name: str
     set: tuple[tuple[str, str], ...] = ()
     url: str = ""
     before: tuple[str, ...] = ()
+    concurrency: int | None = None
+    rate: float | None = None
+    keepalive: bool | None = None
+    paths: PathList | None = None
+    mix: tuple[str, ...] = ()
+    control: bool = False
 
 
 class Pass(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,7 +40,7 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True):
     before: tuple[str, ...] = ()
 
 
-class Look(msgspec.Struct, frozen=True, kw_only=True):
+class Observation(msgspec.Struct, frozen=True, kw_only=True):
     """A command run on a host before and after each run. A `counter` prints a number; its growth is what counts."""
 
     name: str
@@ -50,56 +50,65 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Study(msgspec.Struct, frozen=True, kw_only=True):
-    """What is run under what, how often, and what is compared.
+    """A plan of at most `rounds` rounds; each holds every variant that is not resolved, set up by itself, in an order
+    drawn from `seed` (None: not chosen yet).
 
-    A step is an arm on a rung in a round: `leave_out` runs that are not counted, then `runs` that are, or runs until
-    they `settle`; each run is all `passes`, one after the other. `rungs` are connections, or arrivals a second where
-    the load is open; none: as the plan has it. `order` is that of the arms within the `repeats` rounds. `after` are
-    actions at the end. `watch` are figures for the table, `compare` pairs of arms to judge. `takes` is about how long a
-    run lasts (s) where the plan does not say. `warm_up` seconds of load on the highest rung come before the first step
-    after something was set up; they are never counted. `addresses` tell where names of URLs are reached.
-    `secret` are the knobs whose values must not be recorded.
+    A step is a variant at a load level in a round: `discard` runs that are not counted, then `runs` that are; each run
+    is all `passes`, one after the other. `levels` are connections, or arrivals/s under open load; none: as the plan
+    says. `compare` are pairs of variants to judge, by the metrics `judge`, the headline first (none: the default ones).
+    `after` are actions at the end, `watch` metrics for the table. `run_time` is about how long a run lasts (s) if the
+    plan does not say. `warm_up` seconds of load at the highest level follow each set-up and are never counted.
+    `addresses` tell where names in URLs are reached. `secret` are the knobs whose values must not be recorded.
     """
 
     plan: LoadPlan
     form: str = "full"
-    arms: tuple[Arm, ...] = (Arm(name="as it is"),)
+    variants: tuple[Variant, ...] = (Variant(name="as it is"),)
     passes: tuple[Pass, ...] = (Pass(),)
-    rungs: tuple[float, ...] = ()
-    repeats: int = 1
-    order: Order = "alternate"
-    seed: int = 1
+    levels: tuple[float, ...] = ()
+    rounds: int = 1
+    seed: int | None = 1
     runs: int = 1
-    leave_out: int = 0
-    settle: Settle | None = None
+    discard: int = 0
     after: tuple[str, ...] = ()
-    looks: tuple[Look, ...] = ()
+    observations: tuple[Observation, ...] = ()
     watch: tuple[str, ...] = ()
+    judge: tuple[str, ...] = ()
     compare: tuple[tuple[str, str], ...] = ()
-    takes: float | None = None
+    run_time: float | None = None
     warm_up: float = 0.0
     addresses: tuple[tuple[str, str], ...] = ()
     secret: tuple[str, ...] = ()
 
     @property
+    def control(self) -> Variant | None:
+        """The variant that repeats the first one; None if there is nothing to compare."""
+        return next((variant for variant in self.variants if variant.control), None)
+
+    @property
+    def comparisons(self) -> int:
+        """How many comparisons share the risk: pairs at each load level in each pass, without the A/A control."""
+        return len(self.compare) * max(1, len(self.levels)) * len(self.passes)
+
+    @property
     def knobs(self) -> tuple[str, ...]:
-        """Names of the knobs that any arm sets, in order of their first use."""
-        return tuple(dict.fromkeys(name for arm in self.arms for name, _ in arm.set))
+        """Names of the knobs that any variant sets, in order of their first use."""
+        return tuple(dict.fromkeys(name for variant in self.variants for name, _ in variant.set))
 
     @property
     def fingerprint(self) -> str:
-        """The same for studies of which one can go on where the other stopped."""
-        told = msgspec.json.encode(replace(self.without_secrets(), addresses=()))
+        """The same for studies of which one can go on where the other stopped; the seed is the journal's."""
+        told = msgspec.json.encode(replace(self.without_secrets(), addresses=(), seed=0))
         return hashlib.sha256(told).hexdigest()[:16]
 
     def without_secrets(self) -> Study:
         """As it may be recorded."""
-        arms = tuple(
+        variants = tuple(
             replace(
-                arm,
-                url=url_without_password(arm.url),
-                set=tuple((knob, REDACTED if knob in self.secret else value) for knob, value in arm.set),
+                variant,
+                url=url_without_password(variant.url),
+                set=tuple((knob, REDACTED if knob in self.secret else value) for knob, value in variant.set),
             )
-            for arm in self.arms
+            for variant in self.variants
         )
-        return replace(self, plan=self.plan.without_secrets(), arms=arms)
+        return replace(self, plan=self.plan.without_secrets(), variants=variants)

@@ -13,46 +13,55 @@ from msgspec.structs import replace
 from cockpit.model.figures import is_figure, is_host_figure
 from cockpit.model.knobs import Knob
 from cockpit.model.load import LoadPlan
-from cockpit.model.study import Arm, Look, Pass, Settle, Study
+from cockpit.model.study import CONTROL, Observation, Pass, Study, Variant
+from cockpit.model.study_load import load_of
 from cockpit.profiles.files import NamedFiles
-from cockpit.profiles.plan import Wrong, checked_url, make_plan, seconds_of
+from cockpit.profiles.plan import Wrong, check_plan, checked_url, make_plan, paths_of, seconds_of
 from cockpit.profiles.sections import Load, ProfileFile
-from cockpit.profiles.study_sections import SettleSection, ShortSection, StudySection
+from cockpit.profiles.study_sections import ShortSection, StudySection, VariantSection
 
 _NOTHING = ShortSection()
 _OF_LOAD = ("requests", "duration", "rate", "concurrency", "warmup")
 _ENDS = ("requests", "duration")
+# Metrics of a host that only comparisons have.
+_DERIVED = ("cpu.busy", "cpu.per_reply")
 
 
 def to_study(file: ProfileFile, knobs: Sequence[Knob], files: NamedFiles, *, short: bool = False) -> Study:
-    """The study of a file that has one. `files` reads the files that it names. Raises Wrong."""
+    """Return the study of a file that has one; `files` reads the files that it names. Raises Wrong."""
     section = file.study or StudySection()
     instead = (section.short or _NOTHING) if short else _NOTHING
-    plan = make_plan(file.target, _load(file.load, instead), file.tls, file.request, files)
     chosen = _merged(section, instead)
     study = Study(
-        plan=plan,
+        plan=make_plan(file.target, _load(file.load, instead), file.tls, file.request, files),
         form="short" if short else "full",
-        arms=_arms(section, instead),
+        variants=_variants(section, instead, file, files),
         passes=tuple(Pass(name=one.name, before=one.before) for one in section.passes) or (Pass(),),
-        rungs=chosen["rungs"],
-        repeats=chosen["repeats"],
-        order=section.order,
+        levels=chosen["levels"],
+        rounds=chosen["rounds"],
         seed=section.seed,
-        runs=chosen["runs"] or 1,
-        leave_out=chosen["leave_out"],
-        settle=_settle(chosen["settle"], chosen["runs"]),
+        runs=chosen["runs"],
+        discard=chosen["discard"],
         after=section.after,
-        looks=tuple(msgspec.convert(msgspec.to_builtins(one), Look) for one in section.look),
+        observations=tuple(msgspec.convert(msgspec.to_builtins(one), Observation) for one in section.observe),
         watch=section.watch,
+        judge=section.judge,
         compare=section.compare,
-        takes=seconds_of("study.takes", chosen["takes"]),
+        run_time=seconds_of("study.run_time", chosen["run_time"]),
         warm_up=seconds_of("study.warm_up", chosen["warm_up"], least=0.0) or 0.0,
         secret=tuple(knob.name for knob in knobs if knob.secret),
     )
-    study = replace(study, compare=_pairs(study))
+    study = with_control(replace(study, compare=_pairs(study)))
     _check(study, knobs, file)
     return study
+
+
+def with_control(study: Study) -> Study:
+    """Return the study with its A/A control after the first variant, if there is anything to compare."""
+    if not study.compare:
+        return study
+    first, *others = study.variants
+    return replace(study, variants=(first, replace(first, name=CONTROL, control=True), *others))
 
 
 def _load(load: Load, instead: ShortSection) -> Load:
@@ -64,60 +73,65 @@ def _load(load: Load, instead: ShortSection) -> Load:
 
 
 def _merged(section: StudySection, instead: ShortSection) -> dict[str, Any]:
-    """What both forms can say. A short form with a number of runs does not wait for them to settle."""
-    names = ("rungs", "repeats", "runs", "leave_out", "settle", "takes", "warm_up")
-    full = {name: getattr(section, name) for name in names}
+    """The keys that both forms have."""
+    names = ("levels", "rounds", "runs", "discard", "run_time", "warm_up")
     given = {name: getattr(instead, name) for name in names if getattr(instead, name) is not None}
-    if "runs" in given and "settle" not in given:
-        full["settle"] = None
-    if "settle" in given and "runs" not in given:
-        full["runs"] = None
-    return full | given
+    return {name: getattr(section, name) for name in names} | given
 
 
-def _settle(section: SettleSection | None, runs: int | None) -> Settle | None:
-    if section is None:
-        return None
-    if runs is not None:
-        raise Wrong("study.settle", "found beside runs; allowed: one of the two")
-    if section.at_most < section.runs:
-        raise Wrong("study.settle.at_most", f"found {section.at_most}; allowed: at least runs, {section.runs}")
-    return Settle(runs=section.runs, within=section.within, at_most=section.at_most)
-
-
-def _arms(section: StudySection, instead: ShortSection) -> tuple[Arm, ...]:
-    if section.arm and section.factor:
-        raise Wrong("study.factor", "found beside [[study.arm]] blocks; allowed: one of the two")
-    arms = _grid(section) if section.factor else _listed(section)
-    _once("study.arm.name", [arm.name for arm in arms])
-    if instead.arms is None:
-        return arms
-    known = {arm.name: arm for arm in arms}
-    for name in instead.arms:
+def _variants(
+    section: StudySection, instead: ShortSection, file: ProfileFile, files: NamedFiles
+) -> tuple[Variant, ...]:
+    if section.variant and section.factor:
+        raise Wrong("study.factor", "found beside [[study.variant]] blocks; allowed: one of the two")
+    variants = _grid(section) if section.factor else _listed(section, file, files)
+    _once("study.variant.name", [variant.name for variant in variants])
+    if any(variant.name == CONTROL for variant in variants):
+        raise Wrong("study.variant.name", f"found {CONTROL!r}; allowed: any other, every study adds its control")
+    if instead.variants is None:
+        return variants
+    known = {variant.name: variant for variant in variants}
+    for name in instead.variants:
         if name not in known:
-            raise Wrong("study.short.arms", f"found {name!r}; allowed: {', '.join(known)}")
-    return tuple(known[name] for name in instead.arms)
+            raise Wrong("study.short.variants", f"found {name!r}; allowed: {', '.join(known)}")
+    return tuple(known[name] for name in instead.variants)
 
 
-def _listed(section: StudySection) -> tuple[Arm, ...]:
-    arms = tuple(
-        Arm(
-            name=one.name,
-            set=tuple(one.set.items()),
-            url=_url(f"study.arm {one.name}.url", one.url),
-            before=one.before,
-        )
-        for one in section.arm
+def _listed(section: StudySection, file: ProfileFile, files: NamedFiles) -> tuple[Variant, ...]:
+    return tuple(_variant(one, file, files) for one in section.variant) or (Variant(name="as it is"),)
+
+
+def _variant(one: VariantSection, file: ProfileFile, files: NamedFiles) -> Variant:
+    key = f"study.variant {one.name}"
+    target = file.target
+    try:
+        paths = paths_of(one.urls, target.order, target.seed, files) if one.urls else None
+    except Wrong as error:
+        raise Wrong(f"{key}.urls", str(error).partition(": ")[2]) from None
+    if one.mix and paths:
+        raise Wrong(f"{key}.mix", "found beside urls; allowed: one of the two")
+    for name in one.mix:
+        _known(f"{key}.mix", name, [request.name for request in file.request], "[[request]] blocks")
+    return Variant(
+        name=one.name,
+        set=tuple(one.set.items()),
+        url=_url(f"{key}.url", one.url),
+        before=one.before,
+        concurrency=one.concurrency,
+        rate=one.rate,
+        keepalive=one.keepalive,
+        paths=paths,
+        mix=one.mix,
     )
-    return arms or (Arm(name="as it is"),)
 
 
-def _grid(section: StudySection) -> tuple[Arm, ...]:
-    """An arm for every combination of the factors' values, the last factor changing fastest."""
+def _grid(section: StudySection) -> tuple[Variant, ...]:
+    """A variant for every combination of the factors' values, the last factor changing fastest."""
     _once("study.factor.knob", [factor.knob for factor in section.factor])
     columns = [[(factor.knob, value) for value in factor.values] for factor in section.factor]
     return tuple(
-        Arm(name=", ".join(f"{knob} {value}" for knob, value in row), set=row) for row in itertools.product(*columns)
+        Variant(name=", ".join(f"{knob} {value}" for knob, value in row), set=row)
+        for row in itertools.product(*columns)
     )
 
 
@@ -131,77 +145,98 @@ def _url(key: str, url: str) -> str:
 
 
 def _pairs(study: Study) -> tuple[tuple[str, str], ...]:
-    """The pairs to judge: those named that are there; where none is named, the first arm against each other one."""
-    names = [arm.name for arm in study.arms]
+    """The pairs to judge: those named of variants of this form; if none is named, the first variant and each other."""
+    names = [variant.name for variant in study.variants]
     if study.compare:
         return tuple(pair for pair in study.compare if set(pair) <= set(names))
     return tuple((names[0], other) for other in names[1:])
 
 
 def _check(study: Study, knobs: Sequence[Knob], file: ProfileFile) -> None:
-    """What must fit together. Raises Wrong."""
+    """Raise Wrong for parts that do not fit together."""
     if study.plan.stages:
-        raise Wrong("load.stages", "found in a profile with a study; allowed: study.rungs, each a run of its own")
-    if study.rungs and not study.plan.open and any(rung != int(rung) for rung in study.rungs):
-        raise Wrong("study.rungs", "found a fraction; allowed: whole connections (a load with a rate may have any)")
+        raise Wrong("load.stages", "found in a profile with a study; allowed: study.levels, each a run of its own")
+    if study.levels and not study.plan.open and any(level != int(level) for level in study.levels):
+        raise Wrong("study.levels", "found a fraction; allowed: whole connections (a load with a rate may have any)")
+    _once("study.levels", [f"{level:g}" for level in study.levels])
     _once("study.passes.name", [one.name for one in study.passes])
-    _once("study.look.name", [one.name for one in study.looks])
+    _once("study.observe.name", [one.name for one in study.observations])
     _check_names(study, knobs, file)
+    for variant in study.variants:
+        _check_load(study, variant)
     _check_plans(study.plan, study)
+
+
+def _check_load(study: Study, variant: Variant) -> None:
+    """Raise Wrong for a variant whose load cannot be, or cannot be compared."""
+    key = f"study.variant {variant.name}"
+    varied = [name for name in ("concurrency", "rate") if getattr(variant, name) is not None]
+    if varied and study.levels:
+        raise Wrong(f"{key}.{varied[0]}", "found beside study.levels; allowed: one of the two")
+    if variant.rate is not None and not study.plan.open:
+        raise Wrong(f"{key}.rate", "found without load.rate; allowed: a rate for all variants or for none")
+    if variant.concurrency is not None and study.plan.open:
+        raise Wrong(f"{key}.concurrency", "found beside load.rate; allowed: rate")
+    try:
+        check_plan(load_of(study, variant, None))
+    except Wrong as error:
+        raise Wrong(key, str(error)) from None
 
 
 def _check_names(study: Study, knobs: Sequence[Knob], file: ProfileFile) -> None:
     known = {knob.name: knob for knob in knobs}
-    for arm in study.arms:
-        for name, value in arm.set:
-            _known(f"study.arm {arm.name}.set", name, known, "knobs")
+    for variant in study.variants:
+        for name, value in variant.set:
+            _known(f"study.variant {variant.name}.set", name, known, "knobs")
             if refused := known[name].refuses(value):
-                raise Wrong(f"study.arm {arm.name}.set", f"{name} = {value!r} {refused}")
+                raise Wrong(f"study.variant {variant.name}.set", f"{name} = {value!r} {refused}")
     actions = [action.name for action in file.action]
-    used = [(f"study.arm {arm.name}.before", name) for arm in study.arms for name in arm.before]
+    used = [(f"study.variant {variant.name}.before", name) for variant in study.variants for name in variant.before]
     used += [(f"study.passes {one.name}.before", name) for one in study.passes for name in one.before]
     used += [("study.after", name) for name in study.after]
     for key, name in used:
         _known(key, name, actions, "actions")
     _check_active(study, known)
     hosts = [host.name for host in file.host]
-    for look in study.looks:
-        _known(f"study.look {look.name}.host", look.host, hosts, "hosts")
-    for name in study.watch:
-        _check_figure(name, hosts)
+    for observation in study.observations:
+        _known(f"study.observe {observation.name}.host", observation.host, hosts, "hosts")
+    for key in ("watch", "judge"):
+        for name in getattr(study, key):
+            _check_figure(f"study.{key}", name, hosts)
     if file.study and file.study.compare:
-        arms = [arm.name for arm in (_grid(file.study) if file.study.factor else _listed(file.study))]
+        variants = [one.name for one in (_grid(file.study) if file.study.factor else file.study.variant)]
         for one in itertools.chain(*file.study.compare):
-            _known("study.compare", one, arms, "arms")
+            _known("study.compare", one, variants, "variants")
 
 
 def _check_active(study: Study, known: Mapping[str, Knob]) -> None:
-    """A value that is only written must become active before an arm is measured. Raises Wrong."""
+    """A value that is only written must become active before a variant is measured. Raises Wrong."""
     around = [set(one.before) for one in study.passes] or [set()]
-    for arm in study.arms:
-        done = set(arm.before).union(set.intersection(*around))
+    for variant in study.variants:
+        done = set(variant.before).union(set.intersection(*around))
         for name in study.knobs:
             if known[name].written_only and known[name].action not in done:
                 raise Wrong(
-                    f"study.arm {arm.name}.set",
+                    f"study.variant {variant.name}.set",
                     f"{name} is only written, not active; allowed: a knob with reload, or with its action in before",
                 )
 
 
-def _check_figure(name: str, hosts: Sequence[str]) -> None:
+def _check_figure(key: str, name: str, hosts: Sequence[str]) -> None:
     host, _, rest = name.partition(".")
-    if not is_figure(name) or (is_host_figure(rest) and host not in hosts):
-        raise Wrong("study.watch", f"found {name!r}; allowed: figures as thresholds name them, of hosts of this file")
+    derived = key == "study.judge" and rest in _DERIVED
+    if not (is_figure(name) or derived) or ((is_host_figure(rest) or derived) and host not in hosts):
+        raise Wrong(key, f"found {name!r}; allowed: metrics as thresholds name them, of hosts of this file")
 
 
 def _check_plans(plan: LoadPlan, study: Study) -> None:
-    least = min(study.rungs, default=None)
+    least = min(study.levels, default=None)
     if least is None or plan.open:
         return
     if plan.workers > least:
-        raise Wrong("study.rungs", f"found {least:g}; allowed: at least the load's workers, {plan.workers}")
-    if plan.requests is not None and plan.requests < max(study.rungs):
-        raise Wrong("study.rungs", f"found {max(study.rungs):g}; allowed: at most the requests, {plan.requests}")
+        raise Wrong("study.levels", f"found {least:g}; allowed: at least the load's workers, {plan.workers}")
+    if plan.requests is not None and plan.requests < max(study.levels):
+        raise Wrong("study.levels", f"found {max(study.levels):g}; allowed: at most the requests, {plan.requests}")
 
 
 def _known(key: str, name: str, names: Iterable[str], what: str) -> None:

@@ -1,4 +1,4 @@
-"""What the [study] table of a profile may say."""
+"""The [study] table of a profile."""
 
 from __future__ import annotations
 
@@ -6,32 +6,32 @@ from typing import Annotated
 
 from msgspec import Meta, field
 
-from cockpit.model.study import Order
 from cockpit.profiles.section import Duration, Positive, Section, Seed
 
 Label = Annotated[str, Meta(min_length=1, max_length=60, pattern=r"^[^\x00-\x1f\x7f]+$")]
 Often = Annotated[int, Meta(ge=1, le=1000)]
+# The levels of the tests are calibrated up to 50 rounds.
+Rounds = Annotated[int, Meta(ge=1, le=50)]
+Discard = Annotated[int, Meta(ge=0, le=1000)]
+AboveZero = Annotated[float, Meta(gt=0)]
 
 
-class SettleSection(Section, frozen=True, kw_only=True):
-    """Again until the last `runs` lie `within` a share of their median, `at_most` times."""
-
-    runs: Annotated[int, Meta(ge=2, le=100)] = 3
-    within: Annotated[float, Meta(gt=0, lt=1)] = 0.05
-    at_most: Annotated[int, Meta(ge=2, le=1000)] = 10
-
-
-class ArmSection(Section, frozen=True, kw_only=True):
-    """Knob values, a target, actions: what makes this arm another than the rest."""
+class VariantSection(Section, frozen=True, kw_only=True):
+    """One of the settings that a study compares: knobs, target, load, actions."""
 
     name: Label
     set: dict[str, str] = field(default_factory=dict)
     url: str = ""
     before: tuple[str, ...] = ()
+    concurrency: Positive | None = None
+    rate: AboveZero | None = None
+    keepalive: bool | None = None
+    urls: str | None = None
+    mix: tuple[str, ...] = ()
 
 
 class FactorSection(Section, frozen=True, kw_only=True):
-    """A knob and its values; several factors make a grid, an arm each."""
+    """A knob and its values; several factors make a grid, a variant each."""
 
     knob: str
     values: Annotated[tuple[str, ...], Meta(min_length=1)]
@@ -44,8 +44,8 @@ class PassSection(Section, frozen=True, kw_only=True):
     before: tuple[str, ...] = ()
 
 
-class LookSection(Section, frozen=True, kw_only=True):
-    """What is asked of a host before and after each run."""
+class ObserveSection(Section, frozen=True, kw_only=True):
+    """A command that is run on a host before and after each run."""
 
     name: Label
     host: str
@@ -54,40 +54,38 @@ class LookSection(Section, frozen=True, kw_only=True):
 
 
 class ShortSection(Section, frozen=True, kw_only=True):
-    """What the short form has in place of the full one; `arms` are the names of those that it runs."""
+    """Keys of the short form that replace those of the full one; `variants` are the names of those that it has."""
 
     requests: int | str | None = None
     duration: Duration | None = None
-    rate: Annotated[float, Meta(gt=0)] | None = None
+    rate: AboveZero | None = None
     concurrency: Positive | None = None
     warmup: Duration | None = None
-    repeats: Often | None = None
+    rounds: Rounds | None = None
     runs: Often | None = None
-    leave_out: Annotated[int, Meta(ge=0, le=1000)] | None = None
-    settle: SettleSection | None = None
-    rungs: tuple[Annotated[float, Meta(gt=0)], ...] | None = None
-    arms: tuple[str, ...] | None = None
-    takes: Duration | None = None
+    discard: Discard | None = None
+    levels: tuple[AboveZero, ...] | None = None
+    variants: tuple[str, ...] | None = None
+    run_time: Duration | None = None
     warm_up: Duration | None = None
 
 
 class StudySection(Section, frozen=True, kw_only=True):
     """The whole table."""
 
-    arm: tuple[ArmSection, ...] = ()
+    rounds: Rounds = 1
+    variant: tuple[VariantSection, ...] = ()
     factor: tuple[FactorSection, ...] = ()
     passes: tuple[PassSection, ...] = ()
-    rungs: tuple[Annotated[float, Meta(gt=0)], ...] = ()
-    repeats: Often = 1
-    order: Order = "alternate"
-    seed: Seed = 1
-    runs: Often | None = None
-    leave_out: Annotated[int, Meta(ge=0, le=1000)] = 0
-    settle: SettleSection | None = None
+    levels: tuple[AboveZero, ...] = ()
+    seed: Seed | None = None
+    runs: Often = 1
+    discard: Discard = 0
     after: tuple[str, ...] = ()
-    look: tuple[LookSection, ...] = ()
+    observe: tuple[ObserveSection, ...] = ()
     watch: tuple[str, ...] = ()
+    judge: tuple[str, ...] = ()
     compare: tuple[tuple[str, str], ...] = ()
-    takes: Duration | None = None
+    run_time: Duration | None = None
     warm_up: Duration = 0.0
     short: ShortSection | None = None

@@ -96,13 +96,17 @@ def _uses(profile: Profile) -> Iterator[Use]:
         times = f", {action.times} times" if action.times > 1 else ""
         yield Use("command", action.host, f"action {action.name}{times}", action.command)
     for study in filter(None, (profile.study, profile.short_study)):
-        for look in study.looks:
-            yield Use("command", look.host, f"study.look {look.name}", look.command)
+        for look in study.observations:
+            yield Use("command", look.host, f"study.observe {look.name}", look.command)
 
 
 def _targets(profile: Profile) -> Iterator[Use]:
     studies = [study for study in (profile.study, profile.short_study) if study]
-    urls = [profile.plan.url, *(one.url for one in profile.plan.mix), *(arm.url for s in studies for arm in s.arms)]
+    urls = [
+        profile.plan.url,
+        *(one.url for one in profile.plan.mix),
+        *(variant.url for s in studies for variant in s.variants),
+    ]
     for url in dict.fromkeys(filter(None, urls)):
         yield Use("target", "", "load", url_without_password(url))
     if profile.plan.connect_to:

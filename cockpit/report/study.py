@@ -1,4 +1,4 @@
-"""What a study came to, as text for a terminal and as markdown."""
+"""The result of a study as text for a terminal and as markdown."""
 
 from __future__ import annotations
 
@@ -10,40 +10,44 @@ from msgspec.structs import replace
 
 from cockpit.analysis.connections import connection_words
 from cockpit.analysis.doubt import doubts
+from cockpit.analysis.intervals import FIRST_LOOK
 from cockpit.analysis.words import method_lines, verdict_line
-from cockpit.model.study import Look
+from cockpit.model.study import Observation
+from cockpit.model.study_load import load_of
 from cockpit.model.text import milliseconds, neutral, si
 from cockpit.report.study_charts import charts
 from cockpit.report.study_doubts import grouped
 from cockpit.report.study_table import rows
 from cockpit.report.summary import errors_words, plan_words
-from cockpit.study.plan import load_of
-from cockpit.study.results import Cell, StudyResult, StudyRunResult
+from cockpit.study.judging import level_words
+from cockpit.study.results import Cell, StudyResult, StudyRunResult, StudyVerdict
+from cockpit.study.words import contradiction_words, detectable_words
 
-# Texts of looks are cut to so many characters a side.
-_LONGEST_LOOK = 160
-# What stands above the runs and looks in markdown.
-DETAILS = "Runs and looks:"
-# More verdicts than this are told in a line each.
+# Texts of observations are cut to this many characters per side.
+_LONGEST_OBSERVATION = 160
+# Heads the runs and observations in markdown.
+DETAILS = "Runs and observations:"
+# More verdicts than this have a line each.
 _MOST_TOLD = 4
 
 
 def study_text(result: StudyResult, width: int = 100) -> str:
-    """Several lines without a line end after the last: table, what was left out, looks, charts, verdicts."""
+    """Return several lines without a line end after the last: table, verdicts, runs, observations, charts, warnings."""
     lines = [_title(result), *(f"  {line}" for line in question_lines(result)), f"  {load_line(result)}", ""]
     lines += [*table_lines(rows(result)), *_legend(result)]
-    lines += _section("left out and steadiness", settling_lines(result))
+    lines += _section(f"verdicts: {rounds_words(result)}", verdict_text(result))
+    lines += _section("discarded and unstable runs", run_lines(result))
     lines += _section("errors by kind, and lengths", error_lines(result))
-    lines += _section("seen on the hosts, before → after", look_lines(result))
+    lines += _section("observed on the hosts, before → after", observation_lines(result))
     for title, chart in charts(result, width):
         lines += _section(title, chart)
-    lines += _section("verdicts", verdict_text(result))
-    lines += _section("doubts", doubt_lines(result))
+    lines += _section("warnings", warning_lines(result))
     return "\n".join(lines)
 
 
 def study_markdown(result: StudyResult) -> str:
-    """A heading, the question, the table, the verdicts and doubts; then, below `DETAILS`, every run and look."""
+    """Return a heading, the question, the table, the verdicts and warnings; then, below `DETAILS`, every run and
+    observation."""
     table = rows(result)
     head, *body = ([cell.replace("|", "\\|") for cell in row] for row in table)
     lines = [
@@ -58,20 +62,38 @@ def study_markdown(result: StudyResult) -> str:
     lines += [f"| {' | '.join(row)} |" for row in body]
     lines += [""]
     many = len(result.verdicts) > _MOST_TOLD
-    told = [_counted(result)] if many else _headlines(result)
-    told += [f"doubt: {line}" for line in doubt_lines(result)]
+    told = [rounds_words(result), *([_counted(result)] if many else _headlines(result))]
+    told += [f"warning: {line}" for line in warning_lines(result)]
     lines += [f"- {_plain(line)}" for line in told]
-    details = [*settling_lines(result), *error_lines(result), *look_lines(result)]
+    details = [*run_lines(result), *error_lines(result), *observation_lines(result)]
     details += _headlines(result) if many else []
     if details:
         lines += ["", DETAILS, "", *(f"- {_plain(line)}" for line in details)]
     return "\n".join(lines)
 
 
+def rounds_words(result: StudyResult) -> str:
+    """Return the basis of the verdicts: rounds, seed, the method, what it can detect."""
+    study, done = result.study, result.whole_rounds
+    words = [f"{done} of at most {study.rounds} round{'s' if study.rounds > 1 else ''}, seed {study.seed}"]
+    if result.ended and done < study.rounds:
+        words.append("every comparison was closed early")
+    if study.rounds < FIRST_LOOK:
+        words.append(f"fewer than {FIRST_LOOK} rounds: one test, the spread between runs shared over all cells")
+    elif done < FIRST_LOOK:
+        words.append(f"the tests begin after round {FIRST_LOOK}")
+    if study.compare:
+        words.append(detectable_words(study, result.spread))
+    return " · ".join(words)
+
+
 def _counted(result: StudyResult) -> str:
-    """How many verdicts said what."""
-    words = Counter(str(one.verdict.outcome) for one in result.verdicts)
-    return f"{len(result.verdicts)} verdicts: {', '.join(f'{many} {word}' for word, many in words.most_common())}"
+    """Return how many verdicts there are of each outcome; the A/A control by itself."""
+    words = Counter(str(one.verdict.outcome) for one in result.verdicts if not one.control)
+    control = Counter(str(one.verdict.outcome) for one in result.controls)
+    told = ", ".join(f"{many} {word}" for word, many in words.most_common())
+    aside = f"; A/A control: {', '.join(f'{many} {word}' for word, many in control.most_common())}" if control else ""
+    return f"{sum(words.values())} verdicts: {told}{aside}"
 
 
 def _plain(text: str) -> str:
@@ -84,21 +106,21 @@ def _section(title: str, lines: Sequence[str]) -> list[str]:
 
 def _title(result: StudyResult) -> str:
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(result.wall))
-    cut = "" if result.done >= result.steps else f" · {result.done} of {result.steps} steps"
+    cut = "" if result.ended else " · unfinished"
     return f"study {neutral(result.name)} ({result.study.form}) · {when}{cut}"
 
 
 def _legend(result: StudyResult) -> list[str]:
-    """What the marks beside the number of runs mean, where there are any."""
-    said = ["+ left out"] if any(cell.left_out for cell in result.cells) else []
-    said += ["~ not steady"] if not result.steady else []
-    said += ["… not whole"] if not all(cell.whole for cell in result.cells) else []
-    return [f"  runs: counted {', '.join(said)}"] if said else []
+    """The meaning of the marks beside the number of runs, if there are any."""
+    marks = ["+ discarded"] if any(cell.discarded for cell in result.cells) else []
+    marks += ["~ unstable"] if result.unstable else []
+    marks += ["… not all done"] if not all(cell.whole for cell in result.cells) else []
+    return [f"  runs: counted {', '.join(marks)}"] if marks else []
 
 
 def load_line(result: StudyResult) -> str:
-    """Return the load of the first variant; that of the others differs by their target and level."""
-    return plan_words(load_of(replace(result.study, addresses=()), result.study.arms[0], None))
+    """Return the load of the first variant."""
+    return plan_words(load_of(replace(result.study, addresses=()), result.study.variants[0], None))
 
 
 def question_lines(result: StudyResult) -> list[str]:
@@ -117,33 +139,39 @@ def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join([first[0].ljust(first[1]), *(cell.rjust(width) for cell, width in others)])
 
 
-def settling_lines(result: StudyResult) -> list[str]:
-    """Where runs were left out: the figures of all, in order, those that count marked; and what never settled."""
-    if not any(cell.left_out or not cell.steady for cell in result.cells):
-        return []
-    return [line for cell in result.cells for line in _settling(result, cell)]
+def run_lines(result: StudyResult) -> list[str]:
+    """Return the cells with discarded or unstable runs: the metric of all runs in order, discarded ones in brackets,
+    and why runs were unstable."""
+    return [line for cell in result.cells if cell.discarded or cell.unstable for line in _runs(result, cell)]
 
 
-def _settling(result: StudyResult, cell: Cell) -> Iterable[str]:
+def _runs(result: StudyResult, cell: Cell) -> Iterable[str]:
     by_visit: dict[tuple[int, int], list[str]] = {}
     for run in cell.runs:
-        shown = _settling_figure(result, run)
+        shown = _run_metric(result, run)
         by_visit.setdefault((run.session, run.place.round), []).append(shown if run.counted else f"({shown})")
-    figures = " · ".join(" ".join(one) for one in by_visit.values())
+    metrics = " · ".join(" ".join(one) for one in by_visit.values())
     unit = "p50" if result.study.plan.open else "req/s"
-    yield f"{cell_name(result, cell)}: {unit} {figures}{'' if cell.steady else '  not steady'}"
+    yield f"{cell_name(result, cell)}: {unit} {metrics}"
+    if cell.unstable:
+        yield f"  {len(cell.unstable)} of {len(cell.counted)} runs unstable, as round {_unstable_words(cell)}"
 
 
-def _settling_figure(result: StudyResult, run: StudyRunResult) -> str:
-    """What is looked at to see whether runs agree."""
+def _unstable_words(cell: Cell) -> str:
+    run = cell.unstable[0]
+    return f"{run.place.round}: {neutral(run.unstable, 100)}"
+
+
+def _run_metric(result: StudyResult, run: StudyRunResult) -> str:
+    """The rate of a run; its median under open load."""
     if result.study.plan.open:
         return f"{milliseconds(run.result.counts.latency.percentile(50))} ms"
     return si(run.result.rate, 4)
 
 
 def cell_name(result: StudyResult, cell: Cell) -> str:
-    rung = [] if cell.rung is None else [f"{cell.rung:g}/s" if result.study.plan.open else f"c={cell.rung:g}"]
-    return neutral(" · ".join([cell.arm, *rung, *([cell.part] if cell.part else [])]))
+    words = (cell.variant, level_words(result.study, cell.level), cell.part)
+    return neutral(" · ".join(filter(None, words)))
 
 
 def error_lines(result: StudyResult) -> list[str]:
@@ -165,38 +193,48 @@ def error_lines(result: StudyResult) -> list[str]:
     return lines
 
 
-def look_lines(result: StudyResult) -> list[str]:
-    """What each look that is no counter said before and after the last run that counts of each cell."""
-    return [line for look in result.study.looks if not look.counter for line in _looks(result, look)]
+def observation_lines(result: StudyResult) -> list[str]:
+    """What each observation that is no counter said before and after the last run that counts of each cell."""
+    return [
+        line
+        for observation in result.study.observations
+        if not observation.counter
+        for line in _observations(result, observation)
+    ]
 
 
-def _looks(result: StudyResult, look: Look) -> Iterable[str]:
+def _observations(result: StudyResult, observation: Observation) -> Iterable[str]:
     for cell in result.cells:
         run = cell.counted[-1] if cell.counted else None
         if run is None:
             continue
-        said = {one.after: one.detail or one.text for one in run.looks if one.look == look.name}
-        before, after = (neutral(said.get(when, ""), _LONGEST_LOOK) for when in (False, True))
+        said = {one.after: one.detail or one.text for one in run.observations if one.name == observation.name}
+        before, after = (neutral(said.get(when, ""), _LONGEST_OBSERVATION) for when in (False, True))
         moved = f"{before}, unchanged" if before == after else f"{before} → {after}"
-        yield f"{neutral(look.name)}, {cell_name(result, cell)}: {moved}"
+        yield f"{neutral(observation.name)}, {cell_name(result, cell)}: {moved}"
 
 
 def verdict_text(result: StudyResult) -> list[str]:
-    """A line each, and below it by which rules it was found, unless they are many: the JSON has those of each."""
+    """Return a line per verdict, and below it its method, unless they are many: the JSON has it."""
     if len(result.verdicts) > _MOST_TOLD:
         return _headlines(result)
     lines = []
     for one in result.verdicts:
-        lines += [verdict_line(one.verdict), *(f"  {line}" for line in method_lines(one.verdict))]
+        lines += [_headline(one), *(f"  {line}" for line in method_lines(one.verdict))]
     return lines
 
 
 def _headlines(result: StudyResult) -> list[str]:
-    return [verdict_line(one.verdict) for one in result.verdicts]
+    return [_headline(one) for one in result.verdicts]
 
 
-def doubt_lines(result: StudyResult) -> list[str]:
-    """What speaks against the figures of the cells."""
+def _headline(one: StudyVerdict) -> str:
+    against = contradiction_words(one)
+    return f"{verdict_line(one.verdict)}{f' · ! {against}' if against else ''}"
+
+
+def warning_lines(result: StudyResult) -> list[str]:
+    """Return the warnings about the metrics of the cells."""
     cells = [cell for cell in result.cells if cell.total]
-    found = [(cell_name(result, cell), doubt) for cell in cells if cell.total for doubt in doubts(cell.total)]
+    found = [(cell_name(result, cell), warning) for cell in cells if cell.total for warning in doubts(cell.total)]
     return grouped(found, len(cells))

@@ -1,4 +1,4 @@
-"""Charts of a study for the terminal: rate and CPU by rung, latency distributions side by side, CPU over time."""
+"""Charts of a study for the terminal: rate and CPU by level, latency distributions side by side, CPU over time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PERCENTS = (10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 100.0)
 # Rates are told of so many seconds each, at most so many of them in a line.
 _EVERY = 5
 _MOST_RATES = 20
-# Names of arms are cut to this in charts.
+# Names of variants are cut to this in charts.
 _NAME = 28
 
 Chart = tuple[str, list[str]]
@@ -23,15 +23,15 @@ Chart = tuple[str, list[str]]
 
 def charts(result: StudyResult, width: int) -> list[Chart]:
     """(title, lines) of every chart that has something to show; lines at most about `width` wide."""
-    found = [by_rung(result, width)] if result.study.rungs else []
+    found = [by_level(result, width)] if result.study.levels else []
     found += [distributions(result)]
     found += [rate_over_time(result)]
     found += [cpu_over_time(result, host, width) for host in _hosts(result)]
     return [chart for chart in found if chart[1]]
 
 
-def by_rung(result: StudyResult, width: int) -> Chart:
-    """A bar a rung for the rate, with the CPU of every host's watched processes beside it."""
+def by_level(result: StudyResult, width: int) -> Chart:
+    """A bar a level for the rate, with the CPU of every host's watched processes beside it."""
     cells = [cell for cell in result.cells if cell.total]
     most = max((cell.total.rate for cell in cells if cell.total), default=0.0)
     hosts = _hosts(result)
@@ -42,8 +42,8 @@ def by_rung(result: StudyResult, width: int) -> Chart:
         assert cell.total is not None
         bar = _bar(cell.total.rate / most if most else 0.0, _room(width, hosts))
         cpus = "".join(f"{_cpu(cell, host):>12}" for host in hosts)
-        lines.append(f"{_name(cell):{_NAME}} {cell.rung:>6g} {si(cell.total.rate, 4):>8}  {bar}{cpus}")
-    return "rate by rung; CPU of each host's watched processes, per cent of a core", lines if cells else []
+        lines.append(f"{_name(cell):{_NAME}} {cell.level:>6g} {si(cell.total.rate, 4):>8}  {bar}{cpus}")
+    return "rate by level; CPU of each host's watched processes, per cent of a core", lines if cells else []
 
 
 def _room(width: int, hosts: Sequence[str]) -> int:
@@ -58,7 +58,7 @@ def _cpu(cell: Cell, host: str) -> str:
 def distributions(result: StudyResult) -> Chart:
     """Latency by percentile, a line a cell, so that where they part can be seen."""
     cells = [cell for cell in result.cells if cell.total and cell.total.counts.latency.count]
-    if not cells or result.study.rungs:
+    if not cells or result.study.levels:
         return "", []
     lines = [f"{'':{_NAME}}" + "".join(f"{f'p{percent:g}' if percent < 100 else 'max':>9}" for percent in _PERCENTS)]
     for cell in cells:
@@ -88,7 +88,7 @@ def _overlay(cell: Cell, least: float, most: float, room: int = 60) -> str:
 def rate_over_time(result: StudyResult) -> Chart:
     """Replies a second in each 5 s of the last run that counts of each cell."""
     lines = []
-    for cell in result.cells if not result.study.rungs else ():
+    for cell in result.cells if not result.study.levels else ():
         seconds = list(cell.counted[-1].window.seconds) if cell.counted else []
         fives = [seconds[at : at + _EVERY] for at in range(0, len(seconds) - _EVERY + 1, _EVERY)]
         rates = [sum(one.completed for one in five) / sum(one.end - one.start for one in five) for five in fives]
@@ -100,7 +100,7 @@ def rate_over_time(result: StudyResult) -> Chart:
 def cpu_over_time(result: StudyResult, host: str, width: int) -> Chart:
     """CPU of a host (per cent busy) during the last run that counts of each cell."""
     lines = []
-    for cell in result.cells if not result.study.rungs else ():
+    for cell in result.cells if not result.study.levels else ():
         points = cell.counted[-1].cpu.get(host, ()) if cell.counted else ()
         if len(points) >= 4:
             shown = _squeezed([busy for _, busy in points], width - _NAME - 16)
@@ -129,7 +129,7 @@ def _bar(share: float, room: int) -> str:
 
 
 def _name(cell: Cell) -> str:
-    return _cut(" · ".join(filter(None, (cell.arm, cell.part))), _NAME)
+    return _cut(" · ".join(filter(None, (cell.variant, cell.part))), _NAME)
 
 
 def _cut(text: str, room: int) -> str:

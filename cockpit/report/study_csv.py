@@ -46,7 +46,7 @@ def verdicts_csv(result: StudyResult) -> str:
 
 def _place(cell: Cell, run: StudyRunResult) -> tuple[Value, ...]:
     place = run.place
-    return (cell.arm, cell.rung, cell.part, run.session, place.round, place.run, place.turn, run.counted)
+    return (cell.variant, cell.level, cell.part, run.session, place.round, place.run, place.turn, run.counted)
 
 
 def _metrics(result: StudyResult, run: StudyRunResult) -> Iterator[tuple[str, float | None]]:
@@ -55,12 +55,12 @@ def _metrics(result: StudyResult, run: StudyRunResult) -> Iterator[tuple[str, fl
     for host, window in run.result.hosts.items():
         if window.seconds > 0:
             yield from ((f"{host}.{name}", value) for name, value in host_figures(window, run.result.seconds).items())
-    yield from ((f"look.{look.name}", growth(look, run)) for look in result.study.looks if look.counter)
+    yield from ((f"observed.{look.name}", growth(look, run)) for look in result.study.observations if look.counter)
 
 
 def _verdict(one: StudyVerdict, effect: Effect | None) -> tuple[Value, ...]:
     verdict = one.verdict
-    place = (one.first, one.other, one.rung, one.part)
+    place = (one.first, one.other, one.level, one.part)
     said = (effect.name, effect.headline, verdict.outcome, effect.outcome) if effect else ("", "", verdict.outcome, "")
     against = (effect.objection if effect else None) or verdict.objection
     numbers = _numbers(effect) if effect else (None,) * 9

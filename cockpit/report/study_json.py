@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from cockpit.model.text import escaped
 from cockpit.report.machine import HostsJson, Latency, MissingJson, hosts_json, latency_json, missing_json
-from cockpit.report.study_table import columns, value_of
+from cockpit.report.study_table import Column, columns, value_of
 from cockpit.report.verdicts import VerdictJson, verdict_json
-from cockpit.study.results import StudyResult, StudyRunResult, StudyVerdict
+from cockpit.study.judging import detectable, headline_of
+from cockpit.study.results import Cell, Contradiction, StudyResult, StudyRunResult, StudyVerdict
+from cockpit.study.words import contradiction_words
 
 
 class StudyRunJson(msgspec.Struct, frozen=True, kw_only=True):
-    """One run. `counted`: it is in the cell's result. `looks` are what the study's commands printed, by name, before
-    and after it; `hosts` averages by the names that thresholds use. Rates a second, times in seconds."""
+    """One run. `counted`: it is in the cell's result. `unstable`: why it was not stable, or empty. `observations` are
+    the outputs of the study's commands, by name, before and after it; `hosts` averages by the names that thresholds
+    use. Rates per second, times in seconds."""
 
     session: int
     run: int
     round: int
     turn: int
     counted: bool
+    unstable: str
     completed: int
     failed: int
     errors: dict[str, int]
@@ -34,78 +39,133 @@ class StudyRunJson(msgspec.Struct, frozen=True, kw_only=True):
     duration: float
     response: Latency
     generator_cpus: list[float]
-    looks: dict[str, tuple[str | None, str | None]]
+    observations: dict[str, tuple[str | None, str | None]]
     hosts: HostsJson
     missing: MissingJson
 
 
 class CellJson(msgspec.Struct, frozen=True, kw_only=True):
-    """An arm on a rung in a pass. `figures` are of all runs that count, together, by the names of the table's columns;
-    null: not known. `steady`: the runs settled; `whole`: every round of it is done."""
+    """A variant at a load level in a pass. `figures` are of all counted runs together, by the names of the table's
+    columns; null: unknown. `control`: the A/A control. `unstable`: how many counted runs were not stable; `whole`: its
+    steps in all rounds so far are done; `last_round`: the last one that it is part of."""
 
-    arm: str
-    rung: float | None
+    variant: str
+    control: bool
+    level: float | None
     part: str
-    steady: bool
+    unstable: int
     whole: bool
+    last_round: int
     figures: dict[str, float | None]
     response: Latency | None
     runs: list[StudyRunJson]
 
 
 class StudyVerdictJson(msgspec.Struct, frozen=True, kw_only=True):
-    """The arm `other` against `first`."""
+    """The variant `other` vs `first`. `control`: `other` is the A/A control, the same settings set up by itself.
+    `closed`: it is conclusive or invalid, and the variant drops out. `rounds`: the rounds that it rests on.
+    `contradiction`: how the A/A control speaks against it, `warning` in words; null and empty: not at all."""
 
     first: str
     other: str
-    rung: float | None
+    level: float | None
     part: str
+    control: bool
+    closed: bool
+    rounds: int
+    contradiction: Contradiction | None
+    warning: str
     verdict: VerdictJson
 
 
+class RoundJson(msgspec.Struct, frozen=True, kw_only=True):
+    """A round: its steps in order, each a variant and a load level, and the comparisons that were open, each a first
+    variant, another one and a load level."""
+
+    round: int
+    order: list[tuple[str, float | None]]
+    open: list[tuple[str, str, float | None]]
+
+
+class SpreadJson(msgspec.Struct, frozen=True, kw_only=True):
+    """The standard deviation of one round's difference between two set-ups of the same variant (natural logarithm of
+    the headline `metric`), from the A/A control, and the minimum detectable effect (a share) in all rounds."""
+
+    metric: str
+    deviation: float
+    freedom: int
+    detectable: float
+
+
 class StudyJson(msgspec.Struct, frozen=True, kw_only=True):
-    """A study; `wall` is when it began, epoch seconds. `steady`: every cell settled; `done` of its `steps` are done."""
+    """A study; `wall` is when it began, epoch seconds. `budget`: the most rounds; `rounds`: those that were begun, of
+    which `whole_rounds` are done; `ended`: it is over, all comparisons closed or all rounds done. `seed` is that of
+    the order. `comparisons` share the risk. `unstable`: how many counted runs were not stable."""
 
     name: str
     form: str
     question: str
     wall: float
     environment: dict[str, str]
-    steps: int
-    done: int
-    steady: bool
+    seed: int | None
+    budget: int
+    whole_rounds: int
+    ended: bool
+    comparisons: int
+    unstable: int
+    rounds: list[RoundJson]
+    spread: SpreadJson | None
     cells: list[CellJson]
     verdicts: list[StudyVerdictJson]
 
 
 def study_json(result: StudyResult) -> str:
-    """Indented, no line end; hostile characters are escaped."""
-    chosen = columns(result)
+    """Return indented JSON without a line end; hostile characters are escaped."""
+    study = result.study
     told = StudyJson(
         name=result.name,
-        form=result.study.form,
+        form=study.form,
         question=result.question,
         wall=result.wall,
         environment=result.environment,
-        steps=result.steps,
-        done=result.done,
-        steady=result.steady,
-        cells=[
-            CellJson(
-                arm=cell.arm,
-                rung=cell.rung,
-                part=cell.part,
-                steady=cell.steady,
-                whole=cell.whole,
-                figures={column.name: value_of(column, cell) for column in chosen},
-                response=latency_json(cell.total.counts.latency) if cell.total else None,
-                runs=[_run(run) for run in cell.runs],
-            )
-            for cell in result.cells
-        ],
+        seed=study.seed,
+        budget=study.rounds,
+        whole_rounds=result.whole_rounds,
+        ended=result.ended,
+        comparisons=study.comparisons,
+        unstable=len(result.unstable),
+        rounds=[RoundJson(round=one.round, order=list(one.steps), open=list(one.open)) for one in result.rounds],
+        spread=_spread(result),
+        cells=[_cell(cell, columns(result)) for cell in result.cells],
         verdicts=[_verdict(one) for one in result.verdicts],
     )
     return escaped(msgspec.json.format(msgspec.json.encode(told), indent=2).decode())
+
+
+def _cell(cell: Cell, chosen: Sequence[Column]) -> CellJson:
+    return CellJson(
+        variant=cell.variant,
+        control=cell.control,
+        level=cell.level,
+        part=cell.part,
+        unstable=len(cell.unstable),
+        whole=cell.whole,
+        last_round=cell.last_round,
+        figures={column.name: value_of(column, cell) for column in chosen},
+        response=latency_json(cell.total.counts.latency) if cell.total else None,
+        runs=[_run(run) for run in cell.runs],
+    )
+
+
+def _spread(result: StudyResult) -> SpreadJson | None:
+    if result.spread is None:
+        return None
+    return SpreadJson(
+        metric=headline_of(result.study),
+        deviation=result.spread.deviation,
+        freedom=result.spread.freedom,
+        detectable=detectable(result.study, result.spread.deviation),
+    )
 
 
 def study_schema() -> dict[str, Any]:
@@ -116,16 +176,17 @@ def study_schema() -> dict[str, Any]:
 def _run(run: StudyRunResult) -> StudyRunJson:
     result, counts = run.result, run.result.counts
     said: dict[str, tuple[str | None, str | None]] = {}
-    for look in run.looks:
-        before, after = said.get(look.look, (None, None))
-        text = None if look.detail else look.text
-        said[look.look] = (before, text) if look.after else (text, after)
+    for observation in run.observations:
+        before, after = said.get(observation.name, (None, None))
+        text = None if observation.detail else observation.text
+        said[observation.name] = (before, text) if observation.after else (text, after)
     return StudyRunJson(
         session=run.session,
         run=run.place.run,
         round=run.place.round,
         turn=run.place.turn,
         counted=run.counted,
+        unstable=run.unstable,
         completed=counts.completed,
         failed=counts.failed,
         errors=dict(counts.errors),
@@ -138,7 +199,7 @@ def _run(run: StudyRunResult) -> StudyRunJson:
         duration=result.seconds,
         response=latency_json(counts.latency),
         generator_cpus=list(result.generator),
-        looks=said,
+        observations=said,
         hosts=hosts_json(result.hosts, result.seconds),
         missing=missing_json(result.hosts),
     )
@@ -146,5 +207,14 @@ def _run(run: StudyRunResult) -> StudyRunJson:
 
 def _verdict(one: StudyVerdict) -> StudyVerdictJson:
     return StudyVerdictJson(
-        first=one.first, other=one.other, rung=one.rung, part=one.part, verdict=verdict_json(one.verdict)
+        first=one.first,
+        other=one.other,
+        level=one.level,
+        part=one.part,
+        control=one.control,
+        closed=one.closed,
+        rounds=one.rounds,
+        contradiction=one.contradiction,
+        warning=contradiction_words(one),
+        verdict=verdict_json(one.verdict),
     )

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import replace
 
 from cockpit.analysis.doubt import RunWarning, run_warnings
+from cockpit.analysis.effects import more_is_better
 from cockpit.analysis.intervals import FIRST_LOOK
 from cockpit.analysis.outcome import Effect, Outcome, Verdict
 from cockpit.analysis.words import (
@@ -19,15 +20,16 @@ from cockpit.analysis.words import (
     objection_words,
     verdict_words,
 )
-from cockpit.model.study import Arm
+from cockpit.model.study import Variant
 from cockpit.report.charts import text
 from cockpit.report.forest import ForestRow, forest, outcome_words
 from cockpit.report.page_parts import document, folded, head, items, pairs, table, verdict_block
-from cockpit.report.study import cell_name, error_lines, load_line, look_lines, question_lines, settling_lines
+from cockpit.report.study import cell_name, error_lines, load_line, observation_lines, question_lines, run_lines
 from cockpit.report.study_doubts import grouped
 from cockpit.report.study_page_charts import latency_charts, measured, metric_chart
 from cockpit.report.study_table import Column, labels, rows
 from cockpit.study.results import StudyResult, StudyVerdict
+from cockpit.study.words import contradiction_words, detectable_words
 
 # Metrics whose charts are shown without being unfolded.
 _OPEN = ("rate", "p50", "p99", "max")
@@ -39,7 +41,7 @@ def study_page(result: StudyResult) -> str:
         ("setup", "Setup", _setup(result)),
         ("verdicts", "Verdicts", _verdicts(result)),
         ("effects", "Effects by metric", _effects(result)),
-        ("runs", "Load levels and runs" if result.study.rungs else "Runs", _metrics(result)),
+        ("runs", "Load levels and runs" if result.study.levels else "Runs", _metrics(result)),
         ("latency", "Latency", latency_charts(result)),
         ("results", "Results", _results(result)),
         ("method", "Method and limits", items(method(result))),
@@ -52,10 +54,10 @@ def _header(result: StudyResult) -> str:
     question = " ".join(question_lines(result))
     lines += [f"<p class=question>{text(question)}</p>"] if question else []
     began = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(result.wall))
-    steps = f"{result.done} of {result.steps} steps"
+    steps = f"{result.whole_rounds} of at most {result.study.rounds} rounds{'' if result.ended else ', unfinished'}"
     lines.append(f"<p class=soft>{text(f'study, {result.study.form} form · {began} · {steps}')}</p>")
     lines.append(f"<p class=mono>{text(load_line(result))}</p>")
-    counted = Counter(one.verdict.outcome for one in result.verdicts)
+    counted = Counter(one.verdict.outcome for one in result.verdicts if not one.control)
     tiles = "".join(f"<div><b>{counted[outcome]}</b><small>{outcome}</small></div>" for outcome in Outcome)
     lines.append(f'<div class="tiles">{tiles}</div>' if result.verdicts else "<p>No comparison has runs yet.</p>")
     lines.append(items(_warnings(result, None), "warn"))
@@ -64,33 +66,30 @@ def _header(result: StudyResult) -> str:
 
 def _setup(result: StudyResult) -> str:
     study = result.study
-    variants = [(arm.name, _settings(arm), arm.url or "–", ", ".join(arm.before) or "–") for arm in study.arms]
+    variants = [(one.name, _settings(one), one.url or "–", ", ".join(one.before) or "–") for one in study.variants]
     order = [(f"order, round {number}", words) for number, words in _order(result)]
     plan = [
-        ("rounds", f"{study.repeats}, order {study.order}{f', seed {study.seed}' if study.order == 'shuffle' else ''}"),
-        ("runs", f"{study.runs} per round and variant, {study.leave_out} discarded before"),
+        ("rounds", f"{result.whole_rounds} of at most {study.rounds} in random order, seed {study.seed}"),
+        ("runs", f"{study.runs} after each set-up, {study.discard} discarded before"),
     ]
-    if study.settle is not None:
-        rule = f"until {study.settle.runs} agree within {100 * study.settle.within:g}%, at most {study.settle.at_most}"
-        plan[1] = ("runs", f"{rule}; {study.leave_out} discarded before")
+    plan += [] if not study.compare else [("detectable", detectable_words(study, result.spread))]
     plan += [("warm-up", f"{study.warm_up:g} s of load after each set-up")] if study.warm_up else []
     places = [(f"generator's {name}", value) for name, value in sorted(result.environment.items())]
     return table(("variant", "settings", "target", "actions"), variants) + pairs([*plan, *order, *places])
 
 
-def _settings(arm: Arm) -> str:
-    return ", ".join(f"{knob} {value}" for knob, value in arm.set) or "–"
+def _settings(variant: Variant) -> str:
+    found = [f"{knob} {value}" for knob, value in variant.set]
+    found += [f"{name} {getattr(variant, name):g}" for name in ("concurrency", "rate") if getattr(variant, name)]
+    found += [] if variant.keepalive is None else [f"keep-alive {'on' if variant.keepalive else 'off'}"]
+    found += [f"paths {variant.paths.pattern or len(variant.paths.listed)}"] if variant.paths else []
+    found += [f"requests {', '.join(variant.mix)}"] if variant.mix else []
+    return ", ".join(found) or "–"
 
 
 def _order(result: StudyResult) -> Iterable[tuple[int, str]]:
-    """The variants of each round in the order in which they were run."""
-    runs = sorted(
-        (run.session, run.place.run, run.place.round, run.place.arm) for cell in result.cells for run in cell.runs
-    )
-    rounds: dict[int, dict[str, None]] = {}
-    for _, _, number, name in runs:
-        rounds.setdefault(number, {})[name] = None
-    yield from ((number, ", ".join(names)) for number, names in sorted(rounds.items()))
+    """The variants of each round in order."""
+    yield from ((turn.round, ", ".join(dict.fromkeys(name for name, _ in turn.steps))) for turn in result.rounds)
 
 
 def _verdicts(result: StudyResult) -> str:
@@ -107,7 +106,9 @@ def _verdicts(result: StudyResult) -> str:
 def _verdict_row(one: StudyVerdict) -> str:
     verdict = one.verdict
     word = outcome_words(Effect(name="", outcome=verdict.outcome))
-    cells = (text(verdict.label), word, text(_shown(verdict)), text(basis_words(verdict)))
+    against = contradiction_words(one)
+    shown = text(f"{_shown(verdict)}{f' · ! {against}' if against else ''}")
+    cells = (text(verdict.label), word, shown, text(basis_words(verdict)))
     return f"<tr>{''.join(f'<td class=words>{cell}</td>' for cell in cells)}</tr>"
 
 
@@ -133,7 +134,7 @@ def _metric_effects(result: StudyResult, name: str) -> str:
         for one in result.verdicts
         if (effect := one.verdict.effect(name)) is not None
     ]
-    better = "higher is better" if name == "rate" else "lower is better"
+    better = "higher is better" if more_is_better(name) else "lower is better"
     title = f"<h3>{text(metric_words(name))} <small>{better}</small></h3>"
     return f"<div class=metric>{title}{forest('comparison', found)}{items(_warnings(result, name), 'warn')}</div>\n"
 
@@ -161,9 +162,9 @@ def _results(result: StudyResult) -> str:
     body = "".join(f"<tr>{''.join(_cell(at < names, one) for at, one in enumerate(row))}</tr>" for row in cells)
     shown = f'<div class="scroll"><table>{head(titles)}<tbody>{body}</tbody></table></div>\n'
     details = (
-        ("discarded runs and stability", settling_lines(result)),
+        ("discarded runs and stability", run_lines(result)),
         ("errors by kind, and lengths", error_lines(result)),
-        ("observations on the hosts, before → after", look_lines(result)),
+        ("observations on the hosts, before → after", observation_lines(result)),
     )
     return shown + "".join(folded(title, items(lines)) for title, lines in details)
 

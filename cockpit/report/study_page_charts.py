@@ -40,7 +40,7 @@ def run_value(column: Column, run: StudyRunResult) -> float | None:
 
 def metric_chart(result: StudyResult, column: Column) -> str:
     """Return a metric of all variants: by load level when the study has several, else a row of dots per variant."""
-    levels = sorted({cell.rung for cell in result.cells if cell.rung is not None})
+    levels = sorted({cell.level for cell in result.cells if cell.level is not None})
     if len(levels) < 2:
         return dot_plot("variant", [_dots(result, cell, column) for cell in result.cells], column.shown)
     return "".join(_ladder(result, column, levels, part) for part in _parts(result))
@@ -52,7 +52,7 @@ def _dots(result: StudyResult, cell: Cell, column: Column) -> DotRow:
         value = run_value(column, run)
         if value is not None:
             found.append(Dot(value, run.counted, _run_words(run, column.shown(value))))
-    colour = [arm.name for arm in result.study.arms].index(cell.arm)
+    colour = [variant.name for variant in result.study.variants].index(cell.variant)
     return DotRow(cell_name(result, cell), found, value_of(column, cell), colour)
 
 
@@ -64,7 +64,7 @@ def _run_words(run: StudyRunResult, shown: str) -> str:
 
 def _ladder(result: StudyResult, column: Column, levels: Sequence[float], part: str) -> str:
     """A line per variant over the load levels, and a dot per run."""
-    cells = [cell for cell in result.cells if cell.part == part and cell.rung is not None]
+    cells = [cell for cell in result.cells if cell.part == part and cell.level is not None]
     values = [one for cell in cells for run in cell.runs if (one := run_value(column, run)) is not None]
     values += [one for cell in cells if (one := value_of(column, cell)) is not None]
     if not values:
@@ -78,14 +78,14 @@ def _ladder(result: StudyResult, column: Column, levels: Sequence[float], part: 
 
 
 def _lines(cells: Iterable[Cell], column: Column, variant: str, colour: int) -> Iterable[Series]:
-    own = sorted((cell for cell in cells if cell.arm == variant), key=lambda cell: cell.rung or 0.0)
-    points: list[Point] = [(cell.rung or 0.0, value_of(column, cell)) for cell in own]
+    own = sorted((cell for cell in cells if cell.variant == variant), key=lambda cell: cell.level or 0.0)
+    points: list[Point] = [(cell.level or 0.0, value_of(column, cell)) for cell in own]
     if not own:
         return
     yield Series(variant, points, colour % MOST_LINES)
     for counted in (True, False):
         dots: list[Point] = [
-            (cell.rung or 0.0, run_value(column, run)) for cell in own for run in cell.runs if run.counted is counted
+            (cell.level or 0.0, run_value(column, run)) for cell in own for run in cell.runs if run.counted is counted
         ]
         yield Series("", dots, colour % MOST_LINES if counted else 7, marks=True)
 
@@ -106,9 +106,9 @@ def latency_charts(result: StudyResult) -> str:
     found = []
     for level in _drawn_levels(result):
         for part in _parts(result):
-            cells = [cell for cell in result.cells if (cell.rung, cell.part) == (level, part)]
+            cells = [cell for cell in result.cells if (cell.level, cell.part) == (level, part)]
             lines = [
-                (cell.arm, latency) for cell in cells if cell.total and (latency := cell.total.counts.latency).count
+                (cell.variant, latency) for cell in cells if cell.total and (latency := cell.total.counts.latency).count
             ]
             if lines:
                 found.append(_latency_chart(result, level, part, lines[:MOST_LINES]))
@@ -121,7 +121,7 @@ def _latency_chart(result: StudyResult, level: float | None, part: str, lines: S
 
 
 def _drawn_levels(result: StudyResult) -> list[float | None]:
-    levels = list(dict.fromkeys(cell.rung for cell in result.cells))
+    levels = list(dict.fromkeys(cell.level for cell in result.cells))
     if len(levels) <= _MOST_LEVELS:
         return levels
     last = len(levels) - 1
@@ -133,4 +133,4 @@ def _parts(result: StudyResult) -> list[str]:
 
 
 def _variants(result: StudyResult) -> list[str]:
-    return [arm.name for arm in result.study.arms]
+    return [variant.name for variant in result.study.variants]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from cockpit.model.figures import LATENCIES, RunResult, figure, is_latency
-from cockpit.model.study import Look, Study
+from cockpit.model.study import Observation, Study
 from cockpit.model.text import milliseconds, neutral, si
 from cockpit.study.results import Cell, StudyResult, StudyRunResult
 
@@ -28,11 +28,11 @@ class Column(NamedTuple):
 
 
 def columns(result: StudyResult) -> tuple[Column, ...]:
-    """All columns of the table, those of the looks that count last."""
+    """All columns of the table, those of the observations that count last."""
     watched = result.study.watch or tuple(f"{host}.{name}" for host in _hosts(result) for name in _OF_A_HOST)
     names = dict.fromkeys((*ALWAYS, *watched))
     found = [Column(name, _head(name), _figure_of(name), _shown(name)) for name in names]
-    found += [_counter(look) for look in result.study.looks if look.counter]
+    found += [_counter(observation) for observation in result.study.observations if observation.counter]
     return tuple(found)
 
 
@@ -44,17 +44,17 @@ def _figure_of(name: str) -> Callable[[RunResult, Sequence[StudyRunResult]], flo
     return lambda total, _: figure(total, name)
 
 
-def _counter(look: Look) -> Column:
+def _counter(observation: Observation) -> Column:
     def grown(_: RunResult, runs: Sequence[StudyRunResult]) -> float | None:
-        found = [one for run in runs if (one := growth(look, run)) is not None]
+        found = [one for run in runs if (one := growth(observation, run)) is not None]
         return sum(found) / len(found) if found else None
 
-    return Column(f"look.{look.name}", neutral(look.name), grown, lambda value: si(value, 5))
+    return Column(f"observed.{observation.name}", neutral(observation.name), grown, lambda value: si(value, 5))
 
 
-def growth(look: Look, run: StudyRunResult) -> float | None:
+def growth(observation: Observation, run: StudyRunResult) -> float | None:
     """By how much a counter grew over a run; None where it did not say a number both times."""
-    said = {one.after: one.text for one in run.looks if one.look == look.name and not one.detail}
+    said = {one.after: one.text for one in run.observations if one.name == observation.name and not one.detail}
     try:
         return float(said[True]) - float(said[False])
     except (KeyError, ValueError):
@@ -115,16 +115,16 @@ def text_of(column: Column, cell: Cell) -> str:
 def labels(result: StudyResult) -> tuple[str, ...]:
     """What heads the columns that say which cell a row is."""
     study = result.study
-    rung = ("rate" if study.plan.open else "c",) if study.rungs else ()
+    level = ("rate" if study.plan.open else "c",) if study.levels else ()
     part = ("pass",) if len(study.passes) > 1 else ()
-    return ("arm", *rung, *part)
+    return ("variant", *level, *part)
 
 
 def place_of(study: Study, cell: Cell) -> tuple[str, ...]:
     """Which cell a row is, as `labels` names it."""
-    rung = (f"{cell.rung:g}",) if cell.rung is not None else ()
+    level = (f"{cell.level:g}",) if cell.level is not None else ()
     part = (neutral(cell.part),) if len(study.passes) > 1 else ()
-    return (neutral(cell.arm), *rung, *part)
+    return (neutral(cell.variant), *level, *part)
 
 
 def rows(result: StudyResult) -> list[list[str]]:
@@ -139,7 +139,7 @@ def _texts(chosen: Sequence[Column], cell: Cell) -> list[str]:
 
 
 def _runs(cell: Cell) -> str:
-    """How many count, and how many were left out."""
-    left_out = len(cell.left_out)
-    marks = ("" if cell.steady else " ~") + ("" if cell.whole else " …")
-    return f"{len(cell.counted)}{f'+{left_out}' if left_out else ''}{marks}"
+    """The number of counted runs, and of discarded ones."""
+    discarded = len(cell.discarded)
+    marks = (" ~" if cell.unstable else "") + ("" if cell.whole else " …")
+    return f"{len(cell.counted)}{f'+{discarded}' if discarded else ''}{marks}"

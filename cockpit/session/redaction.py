@@ -22,7 +22,7 @@ from cockpit.model.histogram import Histogram
 from cockpit.model.hosts import DiskCounters, HostConfig, NetCounters, ProcessCounters
 from cockpit.model.knobs import Knob, Option, ServerAction, Setting
 from cockpit.model.load import REDACTED
-from cockpit.model.study import Arm, Look, Pass, Study
+from cockpit.model.study import Observation, Pass, Study, Variant
 
 # A shorter secret is replaced only where it is a value as a whole: inside longer text it would match by chance.
 SHORTEST_INSIDE = 5
@@ -46,10 +46,10 @@ NAMES: Mapping[type, frozenset[str]] = {
         (DiskCounters, "name"),
         (NetCounters, "name"),
         (ProcessCounters, "stat"),
-        (Arm, "name", "before"),
+        (Variant, "name", "before", "mix"),
         (Pass, "name", "before"),
-        (Look, "name", "host"),
-        (Study, "after", "compare", "watch", "addresses", "secret"),
+        (Observation, "name", "host"),
+        (Study, "after", "compare", "watch", "judge", "addresses", "secret"),
         (ev.SessionStarted, "thresholds"),
         (ev.HostChanged, "host"),
         (ev.HostSample, "host"),
@@ -64,8 +64,9 @@ NAMES: Mapping[type, frozenset[str]] = {
         (ev.RunExtended, "change"),
         (ev.RoundsBegun, "host", "change"),
         (ev.StudyBegun, "fingerprint"),
-        (ev.StudyRun, "arm", "part"),
-        (ev.StudyLook, "look", "host"),
+        (ev.StudyRun, "variant", "part"),
+        (ev.StudyRound, "steps", "open"),
+        (ev.StudyObservation, "name", "host"),
     )
 }
 
@@ -247,7 +248,7 @@ def _walk_struct(kind: type[msgspec.Struct]) -> Walk | None:
 def _walk_field(kind: type[msgspec.Struct], field: msgspec.structs.FieldInfo) -> Walk | None:
     if field.name in ("url", "target"):
         return _clean_url
-    if (kind, field.name) == (Arm, "set"):
+    if (kind, field.name) == (Variant, "set"):
         # Pairs of a knob's name and its value.
         return _walk_items([_walk_items([None, walk_of(str)], repeated=False)], repeated=True)
     return walk_of(field.type)

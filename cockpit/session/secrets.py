@@ -42,9 +42,11 @@ class Secrets:
         for knob in profile.knobs:
             if knob.secret:
                 self._learn(*knob.values)
-        for arm in (arm for study in (profile.study, profile.short_study) if study for arm in study.arms):
-            self._learn_url(arm.url)
-            self._learn(*(value for knob, value in arm.set if knob in self._knobs))
+        for variant in (
+            variant for study in (profile.study, profile.short_study) if study for variant in study.variants
+        ):
+            self._learn_url(variant.url)
+            self._learn(*(value for knob, value in variant.set if knob in self._knobs))
 
     def without(self, event: AnyEvent) -> AnyEvent:
         """The event with `(not recorded)` in place of every secret; the same object if it holds none."""

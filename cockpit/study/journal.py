@@ -1,4 +1,4 @@
-"""The small file beside a study's recordings: what the servers' settings were, and whether they are that again.
+"""The small file beside a study's recordings: the servers' settings before it, and whether they are put back.
 
 It is written before the first change and replaced in one step, so that whoever reads it after a crash finds it whole.
 """
@@ -24,20 +24,23 @@ from cockpit.model.knobs import Knob, ServerAction
 
 FILE = "study.json"
 LOCK = "lock"
-_VERSION = 1
+_VERSION = 2
 _MOST = 16 << 20  # bytes
 _KEY_BYTES = 32
 
 
 class Journal(msgspec.Struct, frozen=True, kw_only=True):
-    """`fingerprint` tells which study. `originals` are the knobs' values before the first change (None: not set);
-    `touched`: a change may be in force, so that they have to be put back, and then the `actions` be done. `finished`:
-    every step is done. `hosts`, `knobs` and `ssh_config` are what it takes to put things back.
+    """`fingerprint` tells which study, `seed` the order of its rounds (None: none was drawn).
+
+    `originals` are the knobs' values before the first change (None: not set); `touched`: a change may be active, so
+    that they have to be put back, and then the `actions` be done. `finished`: the study is over. `hosts`, `knobs` and
+    `ssh_config` are needed to put things back.
     """
 
     version: int = _VERSION
     name: str
     fingerprint: str
+    seed: int | None = None
     hosts: tuple[HostConfig, ...] = ()
     knobs: tuple[Knob, ...] = ()
     actions: tuple[ServerAction, ...] = ()

@@ -1,4 +1,4 @@
-"""A study laid out: its steps in order, the load of each, and about how long it all takes. Pure."""
+"""The plan of a study: its rounds, the order of steps in each, and about how long they take. Pure."""
 
 from __future__ import annotations
 
@@ -6,138 +6,110 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from math import inf, isfinite
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
-from msgspec.structs import replace
-
-from cockpit.analysis.steady import settled
+from cockpit.analysis.intervals import FIRST_LOOK
+from cockpit.model.events import StudyRound
 from cockpit.model.knobs import Knob, ServerAction
-from cockpit.model.load import LoadPlan
-from cockpit.model.study import Arm, Study
+from cockpit.model.study import Study, Variant
 
-# About how long (s) things take that no plan says: a change by its cost, an action once, what comes round each run.
+# About how long (s) things take that no plan says: a change by its cost, an action once, the time around each run.
 CHANGE_TAKES = {"written": 1.5, "live": 1.5, "graceful": 4.0, "restart": 6.0, "remount": 2.0}
 ACTION_TAKES = 2.0
 RUN_ADDS = 2.0
 
+# Two variants, the first one first, at a load level (None: as the plan says).
+Comparison = tuple[str, str, float | None]
+
 
 class Step(NamedTuple):
-    """One arm on one rung in one round (from 1). `number` counts from 0 in the order in which they are done; `visit`
-    is the same for steps between which nothing is set up anew."""
+    """One variant at one load level in one round (from 1). `number` is the step's own, whatever the order; `visit` is
+    the same for steps between which nothing is set up."""
 
     number: int
     visit: int
     round: int
-    arm: Arm
-    rung: float | None
+    variant: Variant
+    level: float | None
 
 
 class Extent(NamedTuple):
-    """How long something takes at least and at most, seconds. `known`: what it says of its runs is not a guess."""
+    """How long something takes at least and at most, seconds. `known`: the time of a run is not a guess."""
 
     least: float
     most: float
     known: bool
 
 
-def steps(study: Study) -> tuple[Step, ...]:
-    """All steps in order."""
-    found: list[Step] = []
-    for visit, (turn, arm) in enumerate(_visits(study)):
-        for rung in study.rungs or (None,):
-            found.append(Step(len(found), visit, turn, arm, rung))
+def planned(study: Study) -> tuple[Comparison, ...]:
+    """Return all comparisons that are planned, without the A/A control."""
+    return tuple((first, other, level) for first, other in study.compare for level in study.levels or (None,))
+
+
+def order_of(study: Study, turn: int) -> tuple[Variant, ...]:
+    """Return the order of the variants in a round (from 1), by the seed: in every four rounds each pair of variants
+    has either order twice; so has each pair of rounds once if there are fewer."""
+    drawn = random.Random(f"{study.seed}/{(turn - 1) // 4}")
+    orders: list[list[Variant]] = []
+    for _ in range(2):
+        order = drawn.sample(study.variants, len(study.variants))
+        orders += [order, order[::-1]]
+    if study.rounds >= FIRST_LOOK:
+        drawn.shuffle(orders)
+    return tuple(orders[(turn - 1) % 4])
+
+
+def round_of(study: Study, turn: int, open_now: Sequence[Comparison]) -> StudyRound:
+    """Return a round with its steps: every variant of an open comparison at its load level, and the A/A control.
+
+    Without any comparison in the study each round has all steps.
+    """
+    wanted = {(name, level) for first, other, level in open_now for name in (first, other)}
+    if study.control is not None:
+        pair = (study.variants[0].name, study.control.name)
+        wanted |= {(name, level) for _, _, level in open_now for name in pair}
+    steps = tuple(
+        (variant.name, level)
+        for variant in order_of(study, turn)
+        for level in study.levels or (None,)
+        if not study.compare or (variant.name, level) in wanted
+    )
+    return StudyRound(t=0, round=turn, steps=steps, open=tuple(open_now))
+
+
+def steps_of(study: Study, turn: StudyRound) -> tuple[Step, ...]:
+    """Return the steps of a round, in order."""
+    places = {variant.name: (place, variant) for place, variant in enumerate(study.variants)}
+    levels = study.levels or (None,)
+    found = []
+    for name, level in turn.steps:
+        place, variant = places[name]
+        visit = (turn.round - 1) * len(places) + place
+        found.append(Step(visit * len(levels) + levels.index(level), visit, turn.round, variant, level))
     return tuple(found)
 
 
-def _visits(study: Study) -> list[tuple[int, Arm]]:
-    """(round, arm): A B A B, A A B B, or each round in an order of its own."""
-    if study.order == "blocks":
-        return [(turn, arm) for arm in study.arms for turn in range(1, study.repeats + 1)]
-    drawn = random.Random(study.seed)
-    visits = []
-    for turn in range(1, study.repeats + 1):
-        arms = list(study.arms)
-        if study.order == "shuffle":
-            drawn.shuffle(arms)
-        visits += [(turn, arm) for arm in arms]
-    return visits
-
-
-def load_of(study: Study, arm: Arm, rung: float | None) -> LoadPlan:
-    """The load of an arm on a rung."""
-    plan = at_target(study.plan, arm.url) if arm.url else study.plan
-    if rung is not None:
-        plan = replace(plan, rate=rung) if plan.open else replace(plan, concurrency=int(rung))
-    return located(plan, dict(study.addresses))
-
-
-def warm_up_of(study: Study, arm: Arm) -> LoadPlan:
-    """The load that comes before an arm's first step: its highest rung, for as long as the study says."""
-    plan = load_of(study, arm, max(study.rungs, default=None))
-    return replace(plan, requests=None, warmup=0.0, duration=study.warm_up)
-
-
-def at_target(plan: LoadPlan, url: str) -> LoadPlan:
-    """The plan at another target: its URL, and the requests of a mix at that server."""
-    to = urlsplit(url)
-    mix = tuple(
-        replace(one, url=urlsplit(one.url)._replace(scheme=to.scheme, netloc=to.netloc).geturl()) for one in plan.mix
+def all_steps(study: Study, first: int = 1, last: int | None = None) -> tuple[Step, ...]:
+    """Return the steps of all rounds, or of the rounds `first` to `last`, if every comparison stays open."""
+    return tuple(
+        step
+        for turn in range(first, (study.rounds if last is None else last) + 1)
+        for step in steps_of(study, round_of(study, turn, planned(study)))
     )
-    return replace(plan, url=url, mix=mix)
 
 
-def located(plan: LoadPlan, addresses: Mapping[str, str]) -> LoadPlan:
-    """The plan with its connections made to where its URL's name is reached, if that is told."""
-    parts = urlsplit(plan.url)
-    address = addresses.get(parts.hostname or "")
-    if not address or plan.connect_to or plan.unix:
-        return plan
-    shown = f"[{address}]" if ":" in address else address
-    return replace(plan, connect_to=f"{shown}:{parts.port or (443 if parts.scheme == 'https' else 80)}")
-
-
-def names_of(study: Study) -> tuple[str, ...]:
-    """The servers' names in the URLs of all arms."""
-    urls = [study.plan.url, *(arm.url for arm in study.arms if arm.url)]
-    return tuple(dict.fromkeys(name for url in urls if (name := urlsplit(url).hostname)))
-
-
-def values_of(study: Study, arm: Arm, originals: Mapping[str, str | None]) -> dict[str, str | None]:
-    """What each knob of the study is to be under an arm: what the arm says, else what it was at first."""
-    return {**{name: originals[name] for name in study.knobs}, **dict(arm.set)}
-
-
-def enough(study: Study, rates: Sequence[Sequence[float]]) -> bool:
-    """Whether the runs of a step are done. `rates` are those of its runs, oldest first, for each pass."""
-    done = min(len(one) for one in rates) - study.leave_out
-    if study.settle is None:
-        return done >= study.runs
-    return done >= study.settle.at_most or agreed(study, rates)
-
-
-def agreed(study: Study, rates: Sequence[Sequence[float]]) -> bool:
-    """Whether the last runs of every pass agree; without a rule for that they always do."""
-    rule = study.settle
-    if rule is None:
-        return True
-    return all(settled(one[study.leave_out :], rule.runs, rule.within) for one in rates)
-
-
-def counted(study: Study, done: int) -> range:
-    """Which of `done` turns of a step count: the last ones that had to agree, or all but those left out."""
-    if study.settle is None:
-        return range(study.leave_out, done)
-    return range(max(study.leave_out, done - study.settle.runs), done)
+def values_of(study: Study, variant: Variant, originals: Mapping[str, str | None]) -> dict[str, str | None]:
+    """Return the value of each knob of the study under a variant: the variant's, else the one before the study."""
+    return {**{name: originals[name] for name in study.knobs}, **dict(variant.set)}
 
 
 def run_takes(study: Study) -> Extent:
-    """One run, with what comes round it."""
+    """Return how long one run takes, with the time around it."""
     plan = study.plan
     if plan.duration is not None and plan.requests is None:
         seconds = plan.warmup + plan.duration
         return Extent(seconds + RUN_ADDS, seconds + RUN_ADDS, True)
-    if study.takes is not None:
-        return Extent(study.takes + RUN_ADDS, study.takes + RUN_ADDS, True)
+    if study.run_time is not None:
+        return Extent(study.run_time + RUN_ADDS, study.run_time + RUN_ADDS, True)
     longest = inf if plan.duration is None else plan.warmup + plan.duration + RUN_ADDS
     if plan.rate and plan.requests:
         seconds = min(longest, plan.warmup + plan.requests / plan.rate + RUN_ADDS)
@@ -150,37 +122,39 @@ def run_takes(study: Study) -> Extent:
 def takes(
     study: Study, todo: Iterable[Step], knobs: Sequence[Knob], actions: Sequence[ServerAction], run: float | None = None
 ) -> Extent:
-    """The steps together. `run` is how long a run has taken so far, where one was done (s)."""
+    """Return how long the steps take together. `run`: how long a run has taken so far (s), None: none is done."""
     one = run_takes(study) if run is None else Extent(run, run, True)
     least = most = 0.0
-    visit, arm = None, None
+    visit, variant = None, None
+    turns = study.discard + study.runs
     for step in todo:
-        few, many = _turns(study)
         passes = len(study.passes)
         around = sum(_actions_take(part.before, actions) for part in study.passes)
         if step.visit != visit:
-            setting = _change_takes(study, step.arm, arm, knobs) + _actions_take(step.arm.before, actions)
+            setting = _change_takes(study, step.variant, variant, knobs) + _actions_take(step.variant.before, actions)
             setting += study.warm_up + RUN_ADDS if study.warm_up else 0.0
             least, most = least + setting, most + setting
-        least += few * (passes * one.least + around)
-        most += many * (passes * one.most + around)
-        visit, arm = step.visit, step.arm
+        least += turns * (passes * one.least + around)
+        most += turns * (passes * one.most + around)
+        visit, variant = step.visit, step.variant
     if study.knobs:
         back = max(CHANGE_TAKES[knob.price] for knob in knobs if knob.name in study.knobs)
         least, most = least + back, most + back
     return Extent(least, most, one.known)
 
 
-def _turns(study: Study) -> tuple[int, int]:
-    if study.settle is None:
-        return study.leave_out + study.runs, study.leave_out + study.runs
-    return study.leave_out + study.settle.runs, study.leave_out + study.settle.at_most
+def whole_time(study: Study, knobs: Sequence[Knob], actions: Sequence[ServerAction]) -> Extent:
+    """Return how long a study takes: at least the rounds until the first test, at most all of them."""
+    first = min(study.rounds, FIRST_LOOK) if study.compare else study.rounds
+    least = takes(study, all_steps(study, last=first), knobs, actions)
+    most = takes(study, all_steps(study), knobs, actions)
+    return Extent(least.least, most.most, most.known)
 
 
-def _change_takes(study: Study, arm: Arm, before: Arm | None, knobs: Sequence[Knob]) -> float:
-    """The dearest change on each host, as far as values differ from those of the arm before."""
+def _change_takes(study: Study, variant: Variant, before: Variant | None, knobs: Sequence[Knob]) -> float:
+    """The dearest change on each host, as far as values differ from those of the variant before."""
     old = dict(before.set) if before else {}
-    new = dict(arm.set)
+    new = dict(variant.set)
     moved = {name for name in study.knobs if old.get(name) != new.get(name)}
     costs: dict[str, float] = {}
     for knob in knobs:

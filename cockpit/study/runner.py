@@ -1,26 +1,31 @@
-"""Carries a study out in a live session: sets up, loads, waits until it settles, and puts the knobs back."""
+"""Carries a study out in a live session: rounds of set-ups and runs, tests after each, and the knobs put back."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 from msgspec.structs import replace
 
+from cockpit.analysis.intervals import FIRST_LOOK
 from cockpit.model.errors import ChangeRefused, CockpitError, HostError, TargetError
-from cockpit.model.events import StudyBegun, StudyLook, StudyRun, StudyStepEnded
+from cockpit.model.events import StudyBegun, StudyEnded, StudyObservation, StudyRound, StudyRun, StudyStepEnded
 from cockpit.model.figures import RunResult, run_result
 from cockpit.model.load import LoadPlan
 from cockpit.model.state import State
-from cockpit.model.study import Look, Pass, Study
+from cockpit.model.study import Observation, Pass, Study
+from cockpit.model.study_load import load_of, warm_up_of
 from cockpit.session.headless import hosts_ready, run_once
 from cockpit.session.live import LiveSource
 from cockpit.session.loop import Session
+from cockpit.study.collecting import collect
 from cockpit.study.journal import Journal, write_journal
 from cockpit.study.keeper import Keeper
-from cockpit.study.plan import Extent, Step, agreed, counted, enough, load_of, steps, takes, values_of, warm_up_of
+from cockpit.study.plan import Extent, Step, all_steps, round_of, steps_of, takes, values_of, whole_time
+from cockpit.study.results import StudyResult
+from cockpit.study.rounds import next_round
 from cockpit.tuning.effect import GOOD_REPLIES, PACE, asked
 from cockpit.tuning.probing import probe_of
 from cockpit.tuning.transaction import see_through
@@ -32,45 +37,90 @@ WARM_UP = "warm-up"
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a study has come: `done` of `steps`, what it does `now`, about how many seconds are `left`."""
+    """How far a study is: `step` of `steps` in the `round` of at most `rounds` (0: none has begun), what it does `now`,
+    and about how many seconds are `left`. `result` is that of the rounds before this one; None: none is done."""
 
+    round: int
+    rounds: int
+    step: int
     steps: int
-    done: int
     now: str
     left: Extent
+    result: StudyResult | None = None
 
 
 class Runner:
     """One study in one session, from the steps that are not done yet to the settings put back.
 
-    `folder` holds its journal; it must be locked for this process. `done` are the numbers of the steps that earlier
-    sessions have done.
+    `folder` holds its journal; it must be locked for this process. `earlier` are the last states of its earlier
+    sessions.
     """
 
     def __init__(
-        self, session: Session, source: LiveSource, study: Study, folder: Path, journal: Journal, done: Collection[int]
+        self,
+        session: Session,
+        source: LiveSource,
+        study: Study,
+        folder: Path,
+        journal: Journal,
+        earlier: Sequence[State] = (),
     ) -> None:
         self.study = study
         self.journal = journal
         self._session = session
         self._source = source
         self._folder = folder
-        self._steps = steps(study)
-        self._todo = [step for step in self._steps if step.number not in done]
+        self._earlier = earlier
+        self._result = collect(earlier, journal.name)
+        self._round: StudyRound | None = None
+        self._todo: list[Step] = []
         self._visit: int | None = None
         self._keeper: Keeper | None = None
         self._now = "connecting"
         self._took: list[float] = []
+        self._known_left: tuple[tuple[int, int, int], Extent] | None = None
 
     @property
     def progress(self) -> Progress:
-        profile = self._source.profile
+        turn = self._round
+        steps = len(turn.steps) if turn else 0
+        return Progress(
+            round=turn.round if turn else 0,
+            rounds=self.study.rounds,
+            step=min(steps, steps - len(self._todo) + 1),
+            steps=steps,
+            now=self._now,
+            left=self._left(),
+            result=self._result,
+        )
+
+    def _left(self) -> Extent:
+        """The time left, as of the last run or step: see `_time_left`."""
+        now = (self._round.round if self._round else 0, len(self._todo), len(self._took))
+        if self._known_left is None or self._known_left[0] != now:
+            self._known_left = now, self._time_left()
+        return self._known_left[1]
+
+    def _time_left(self) -> Extent:
+        """At least until the first test or the end of this round, at most until the end of the last round."""
+        profile, turn = self._source.profile, self._round
         run = sum(self._took) / len(self._took) if self._took else None
-        left = takes(self.study, self._todo, profile.knobs, profile.actions, run)
-        return Progress(steps=len(self._steps), done=len(self._steps) - len(self._todo), now=self._now, left=left)
+        if turn is None:
+            return whole_time(self.study, profile.knobs, profile.actions)
+        first = max(turn.round, min(self.study.rounds, FIRST_LOOK) if self.study.compare else self.study.rounds)
+        times = [
+            takes(self.study, [*self._todo, *self._later(turn, last)], profile.knobs, profile.actions, run)
+            for last in (first, self.study.rounds)
+        ]
+        return Extent(times[0].least, times[1].most, times[1].known)
+
+    def _later(self, turn: StudyRound, last: int) -> list[Step]:
+        """The steps of the rounds after this one if no further comparison is closed."""
+        rounds = [round_of(self.study, number, turn.open) for number in range(turn.round + 1, last + 1)]
+        return [step for one in rounds for step in steps_of(self.study, one)]
 
     async def run(self) -> None:
-        """All steps that are left. Whatever happens, the knobs are put back before this returns or raises.
+        """Do all steps that are left. Whatever happens, the knobs are put back before this returns or raises.
 
         Raises TargetError, HostError, ChangeRefused, ChangeUndone; each step that was done until then stays done.
         """
@@ -81,21 +131,44 @@ class Runner:
                 t=self._source.now(),
                 study=self.study.without_secrets(),
                 fingerprint=self.study.fingerprint,
-                steps=len(self._steps),
-                done=len(self._steps) - len(self._todo),
+                steps=len(all_steps(self.study)),
+                done=len(self._result.done) if self._result else 0,
             )
         )
         try:
             await self._look_up_originals()
-            while self._todo:
-                await self._do(self._todo[0])
-                self._todo.pop(0)
+            await self._rounds()
         finally:
             self._now = "putting the settings back"
             ending = asyncio.ensure_future(self._put_back())
             await see_through(ending)
             ending.result()
+        self._source.emit(StudyEnded(t=self._source.now()))
         self._write(replace(self.journal, finished=True))
+
+    async def _rounds(self) -> None:
+        """One round after the other, until every comparison is closed or the last round is done."""
+        while (turn := next_round(self.study, self._result)) is not None:
+            done = self._result.done if self._result else frozenset()
+            self._todo = [step for step in steps_of(self.study, turn) if step.number not in done]
+            self._round = replace(turn, t=self._source.now())
+            self._source.emit(self._round)
+            while self._todo:
+                await self._do(self._todo[0])
+                self._todo.pop(0)
+            self._now = f"testing round {turn.round}"
+            self._result = await self._tested(turn.round)
+
+    async def _tested(self, number: int) -> StudyResult | None:
+        """The result after a round, once the session has taken in its last step."""
+        whole = {step.number for step in steps_of(self.study, self._round)} if self._round else set()
+        earlier = self._result.done if self._result else frozenset()
+
+        def taken_in(state: State) -> bool:
+            return state.study is not None and whole <= earlier | {ended.step for ended in state.study.done}
+
+        state = await self._session.until(taken_in)
+        return await asyncio.to_thread(collect, [*self._earlier, state], self.journal.name)
 
     async def _look_up_originals(self) -> None:
         """Reads the knobs and writes their values down, before anything is touched."""
@@ -112,30 +185,26 @@ class Runner:
             await self._set_up(step)
             self._visit = step.visit
         study = self.study
-        plan = load_of(study, step.arm, step.rung)
-        rates: list[list[float]] = [[] for _ in study.passes]
-        runs: list[list[int]] = []
-        while not enough(study, rates):
-            runs.append([])
-            for part, known in zip(study.passes, rates, strict=True):
-                result = await self._run(step, part, plan, len(runs))
-                known.append(settling_figure(result))
-                runs[-1].append(result.run)
-        chosen = tuple(run for turn in counted(study, len(runs)) for run in runs[turn])
-        steady = agreed(study, rates)
-        self._source.emit(StudyStepEnded(t=self._source.now(), step=step.number, counted=chosen, steady=steady))
+        plan = load_of(study, step.variant, step.level)
+        counted: list[int] = []
+        for turn in range(1, study.discard + study.runs + 1):
+            for part in study.passes:
+                result = await self._run(step, part, plan, turn)
+                if turn > study.discard:
+                    counted.append(result.run)
+        self._source.emit(StudyStepEnded(t=self._source.now(), step=step.number, counted=tuple(counted)))
 
     async def _set_up(self, step: Step) -> None:
-        """The arm's values in force, its actions done."""
-        self._now = f"setting up {step.arm.name}"
+        """Apply the variant's values and do its actions."""
+        self._now = f"setting up {step.variant.name}"
         tuning = self._source.tuning
-        wanted = values_of(self.study, step.arm, self.journal.originals)
+        wanted = values_of(self.study, step.variant, self.journal.originals)
         await self._hosts_up()
         known = await tuning.read(self.study.knobs)
         await tuning.apply({name: value for name, value in wanted.items() if known[name] != value})
-        await self._act(step.arm.before)
+        await self._act(step.variant.before)
         if self.study.warm_up:
-            await self._run(step, Pass(name=WARM_UP), warm_up_of(self.study, step.arm), 0)
+            await self._run(step, Pass(name=WARM_UP), warm_up_of(self.study, step.variant), 0)
 
     async def _act(self, names: Sequence[str]) -> None:
         for name in names:
@@ -156,15 +225,15 @@ class Runner:
                 run=number,
                 step=step.number,
                 round=step.round,
-                arm=step.arm.name,
-                rung=step.rung,
+                variant=step.variant.name,
+                level=step.level,
                 part=part.name,
                 turn=turn,
             )
         )
-        await self._look(number, after=False)
+        await self._observe(number, after=False)
         state = await run_once(self._session, self._source)
-        await self._look(number, after=True)
+        await self._observe(number, after=True)
         result = run_result(state, number)
         if result is None or result.reason != "completed":
             detail = result.detail if result else "it did not begin"
@@ -173,17 +242,23 @@ class Runner:
             self._took.append(self._source.now() - begun)
         return result
 
-    async def _look(self, run: int, *, after: bool) -> None:
-        for look in self.study.looks:
-            self._source.emit(await self._seen(look, run, after))
+    async def _observe(self, run: int, *, after: bool) -> None:
+        for observation in self.study.observations:
+            self._source.emit(await self._seen(observation, run, after))
 
-    async def _seen(self, look: Look, run: int, after: bool) -> StudyLook:
+    async def _seen(self, observation: Observation, run: int, after: bool) -> StudyObservation:
         try:
-            text, detail = await self._source.tuning.look(look.host, look.command), ""
+            text, detail = await self._source.tuning.look(observation.host, observation.command), ""
         except (ChangeRefused, HostError) as error:
             text, detail = "", str(error)
-        return StudyLook(
-            t=self._source.now(), run=run, look=look.name, host=look.host, after=after, text=text, detail=detail
+        return StudyObservation(
+            t=self._source.now(),
+            run=run,
+            name=observation.name,
+            host=observation.host,
+            after=after,
+            text=text,
+            detail=detail,
         )
 
     async def _hosts_up(self) -> None:
@@ -212,7 +287,7 @@ class Runner:
                 await asyncio.sleep(PACE)
 
     async def _put_back(self) -> None:
-        """The knobs as they were before the study. What cannot be put back now the keeper tries on."""
+        """Put the knobs back as they were before the study; if that fails, the keeper goes on trying."""
         await self._source.load.stop()
         if not self.journal.touched:
             return
@@ -238,16 +313,11 @@ class Runner:
         write_journal(self._folder, journal)
 
 
-def settling_figure(result: RunResult) -> float:
-    """What is to settle: the rate; where the plan fixes that, the median response time."""
-    return result.counts.latency.percentile(50) if result.plan.open else result.rate
-
-
 def words_of(step: Step, part: Pass, plan: LoadPlan, turn: int) -> str:
-    """What is being run, as in `round 1 · event · 2000/s · cold · run 2`."""
-    words = [f"round {step.round}", step.arm.name]
+    """Return the run in words, as in `event · 2000/s · cold · run 2`."""
+    words = [step.variant.name]
     if turn == 0:
         return " · ".join([*words, part.name])
-    if step.rung is not None:
-        words.append(f"{step.rung:g}/s" if plan.open else f"c={step.rung:g}")
+    if step.level is not None:
+        words.append(f"{step.level:g}/s" if plan.open else f"c={step.level:g}")
     return " · ".join([*words, *([part.name] if part.name else []), f"run {turn}"])

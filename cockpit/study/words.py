@@ -2,23 +2,80 @@
 
 from __future__ import annotations
 
+import math
+
+from cockpit.analysis.intervals import FIRST_LOOK
+from cockpit.analysis.words import verdict_line
+from cockpit.model.study import Study
+from cockpit.model.text import neutral
+from cockpit.study.judging import detectable, level_words, open_after
 from cockpit.study.plan import Extent
+from cockpit.study.results import Contradiction, Spread, StudyResult, StudyVerdict
 from cockpit.study.runner import Progress
 
 
 def progress_words(progress: Progress) -> str:
-    """`step 3 of 8 · round 1 · event · run 2 · 4 to 9 min left`."""
-    step = min(progress.done + 1, progress.steps)
+    """Return `round 2 of 12 · step 3 of 8 · event · run 2 · 4 to 9 min left`."""
     left = f" · {extent_words(progress.left)} left" if progress.left.known else ""
-    return f"step {step} of {progress.steps} · {progress.now}{left}"
+    place = f"step {progress.step} of {progress.steps} · " if progress.steps else ""
+    return f"round {max(1, progress.round)} of {progress.rounds} · {place}{progress.now}{left}"
+
+
+def round_lines(result: StudyResult, left: Extent) -> list[str]:
+    """Return the state of a study after a round: what is closed and how, what is open, the time left at most."""
+    study, done = result.study, result.whole_rounds
+    head = f"round {done} of {study.rounds} done"
+    if not study.compare:
+        return [head]
+    if study.rounds >= FIRST_LOOK > done:
+        return [f"{head} · tests begin after round {FIRST_LOOK}{_at_most(left)}"]
+    still_open = open_after(study, result.verdicts)
+    lines = [f"{head} · {detectable_words(study, result.spread)}{_at_most(left) if still_open else ''}"]
+    for one in result.verdicts:
+        if one.closed:
+            lines.append(f"  closed  {verdict_line(one.verdict)}")
+    for first, other, level in still_open:
+        words = " · ".join(filter(None, (f"{other} vs {first}", level_words(study, level))))
+        lines.append(f"  open    {neutral(words)}")
+    return lines
+
+
+def _at_most(left: Extent) -> str:
+    return f" · at most {length_words(left.most)} left" if left.known and math.isfinite(left.most) else ""
+
+
+def detectable_words(study: Study, spread: Spread | None, source: str = "A/A control") -> str:
+    """Return the minimum detectable effect of a study's headline in all its rounds, and what that rests on."""
+    if spread is None and study.control is None:
+        return "minimum detectable effect: unknown without an A/A control"
+    if spread is None:
+        return f"minimum detectable effect: unknown until {min(study.rounds, FIRST_LOOK)} rounds are done"
+    effect = detectable(study, spread.deviation)
+    shown = f"{100 * effect:.1f}%" if effect < 1 else f"×{1 + effect:.1f}"
+    return (
+        f"minimum detectable effect {shown} in {study.rounds} rounds "
+        f"(s_d {100 * spread.deviation:.1f}%, {source}, {spread.freedom} degrees of freedom)"
+    )
+
+
+def contradiction_words(one: StudyVerdict) -> str:
+    """Return how the A/A control contradicts a comparison; empty if it does not."""
+    match one.contradiction:
+        case Contradiction.CONTROL_DIFFERS:
+            return "the A/A control differs too: set-ups of the same settings are not alike"
+        case Contradiction.SMALLER_THAN_CONTROL:
+            return "the effect is smaller than that of the A/A control"
+        case _:
+            return ""
 
 
 def extent_words(extent: Extent) -> str:
-    """`12 min`, `12 to 30 min`; what is only known from below says so."""
-    least, most = _length(extent.least), _length(extent.most)
+    """Return `12 min`, `12 to 30 min`; a lower bound alone says so."""
+    least, most = length_words(extent.least), length_words(extent.most)
     length = most if least == most else f"{least} to {most}"
-    return length if extent.known else f"{length}, and what its runs take (study.takes would say)"
+    return length if extent.known else f"{length}, plus the time of the runs (study.run_time gives it)"
 
 
-def _length(seconds: float) -> str:
+def length_words(seconds: float) -> str:
+    """Return `80 s` or `12 min`."""
     return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"

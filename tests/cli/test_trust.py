@@ -43,7 +43,7 @@ host = "here"
 command = "touch {folder}/ran-act"
 [study]
 runs = 1
-[[study.look]]
+[[study.observe]]
 name = "look"
 host = "here"
 command = "touch {folder}/ran-look"

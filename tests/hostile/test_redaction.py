@@ -34,7 +34,7 @@ from cockpit.model.events import (
 from cockpit.model.hosts import HostConfig, StatusPage
 from cockpit.model.knobs import Knob, Setting
 from cockpit.model.load import REDACTED, LoadPlan
-from cockpit.model.study import Arm, Look, Study
+from cockpit.model.study import Observation, Study, Variant
 from cockpit.profiles.profile import Profile
 from cockpit.session.live import LiveSource
 from cockpit.session.loop import Session
@@ -91,7 +91,7 @@ def test_any_secret_in_any_event(secret: str, event: AnyEvent) -> None:
     assert shape(after) == shape(before)
     for (name, old), (_, new) in zip(values(event), values(cleaned), strict=True):
         if isinstance(event, StudyBegun) and old == new:
-            # Knobs' names in arms.
+            # Knobs' names in variants.
             continue
         if name:
             assert new == old
@@ -182,17 +182,17 @@ def test_a_short_secret_is_replaced_where_it_is_the_whole_value() -> None:
 def test_values_of_secret_knobs_are_known_before_any_host_shows_them() -> None:
     """A process list may show `cockpit tune P set Token=…` before the change begins."""
     knob = Knob(name="Token", host="bench:70000", secret=True, kind="keyvalue", values=("opensesame", "other-one"))
-    arms = (Arm(name="a", set=(("Token", "from-an-arm"), ("Plain", "shown"))),)
-    look = Look(name="l", host="bench:70000", command="curl -H 'X: 70000'")
-    study = Study(plan=LoadPlan(url="http://bench/"), arms=arms, looks=(look,), secret=("Token",))
+    variants = (Variant(name="a", set=(("Token", "from-an-arm"), ("Plain", "shown"))),)
+    observation = Observation(name="l", host="bench:70000", command="curl -H 'X: 70000'")
+    study = Study(plan=LoadPlan(url="http://bench/"), variants=variants, observations=(observation,), secret=("Token",))
     secrets = Secrets(profile_with(knobs=(knob,), study=study))
     line = TailText(t=0, host="bench:70000", tail=0, lines=("set Token=from-an-arm", "opensesame"))
     assert secrets.without(line) == msgspec.structs.replace(line, lines=(f"set Token={REDACTED}", REDACTED))
     begun = secrets.without(StudyBegun(t=0, study=study.without_secrets(), steps=1, fingerprint=study.fingerprint))
     assert isinstance(begun, StudyBegun)
-    assert begun.study.arms[0].set == (("Token", REDACTED), ("Plain", "shown"))
+    assert begun.study.variants[0].set == (("Token", REDACTED), ("Plain", "shown"))
     assert begun.fingerprint == study.fingerprint
-    assert begun.study.looks[0].command == f"curl -H 'X: {REDACTED}'"
+    assert begun.study.observations[0].command == f"curl -H 'X: {REDACTED}'"
 
 
 def test_a_change_of_a_secret_knob_is_learned() -> None:

@@ -29,17 +29,17 @@ def study(lab: Lab, folder: Path, name: str, short: str) -> dict[str, Any]:
     )
     assert done.returncode in (0, 4), done.stderr
     result: dict[str, Any] = json.loads(done.stdout)
-    assert result["done"] == result["steps"] > 0
+    assert result["ended"] and result["whole_rounds"] > 0
     return result
 
 
 def cells(result: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    return {cell["arm"]: cell for cell in result["cells"]}
+    return {cell["variant"]: cell for cell in result["cells"]}
 
 
 def test_spare_servers_shows_the_churn(lab: Lab, fresh_web1: Host, tmp_path: Path) -> None:
     before = fresh_web1.run(f"cat {PREFORK_CONF}").stdout
-    found = cells(study(lab, tmp_path, "spare-servers", "requests = 4000\nrepeats = 2\nruns = 1"))
+    found = cells(study(lab, tmp_path, "spare-servers", "requests = 4000\nrounds = 2\nruns = 1"))
     few, more = found["few spare"]["figures"], found["more spare"]["figures"]
     assert few["web1.processes.births_per_s"] > more["web1.processes.births_per_s"]
     assert all(run["completed"] == 4000 for cell in found.values() for run in cell["runs"])
@@ -49,12 +49,12 @@ def test_spare_servers_shows_the_churn(lab: Lab, fresh_web1: Host, tmp_path: Pat
 def test_atime_shows_the_access_time(lab: Lab, fresh_web1: Host, tmp_path: Path) -> None:
     rows = f"grep ' {web1.ATIME_MOUNT} ' /proc/self/mountinfo"
     before = fresh_web1.run(rows).stdout
-    short = "requests = 500\nconcurrency = 20\nrepeats = 1\nruns = 1\nleave_out = 1"
+    short = "requests = 500\nconcurrency = 20\nrounds = 1\nruns = 1\ndiscard = 1"
     result = study(lab, tmp_path, "atime", short)
     moved = {
-        arm: [seen[0] != seen[1] for run in cell["runs"] for seen in run["looks"].values()]
-        for arm, cell in cells(result).items()
+        variant: [seen[0] != seen[1] for run in cell["runs"] for seen in run["observations"].values()]
+        for variant, cell in cells(result).items()
     }
     assert moved["atime strictatime"] == [True, True] and moved["atime noatime"] == [False, False]
-    assert [one["other"] for one in result["verdicts"]] == ["atime noatime", "atime noatime"]
+    assert [one["other"] for one in result["verdicts"]] == ["A/A control", "atime noatime", "atime noatime"]
     assert fresh_web1.run(rows).stdout == before

@@ -3,9 +3,11 @@
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from cockpit.model.errors import ProfileError
-from cockpit.model.study import Arm, Pass, Settle
+from cockpit.model.study import CONTROL, Pass, Variant
+from cockpit.model.study_load import load_of
 from cockpit.profiles.profile import Profile
 from cockpit.profiles.reader import parse_profile, read_profile
 
@@ -30,9 +32,15 @@ name = "empty"
 host = "web1"
 command = "x"
 """
-ARMS = (
-    '[[study.arm]]\nname = "a"\nset = { K = "1" }\n[[study.arm]]\nname = "b"\nurl = "http://web2"\nbefore = ["empty"]\n'
-)
+VARIANTS = """
+[[study.variant]]
+name = "a"
+set = { K = "1" }
+[[study.variant]]
+name = "b"
+url = "http://web2"
+before = ["empty"]
+"""
 SHIPPED = sorted(Path("profiles").glob("*.toml"))
 
 
@@ -47,29 +55,63 @@ def test_no_study() -> None:
 
 def test_a_whole_one() -> None:
     study = parsed(
-        '[study]\nrepeats = 2\norder = "blocks"\nrungs = [1, 8]\nsettle = { runs = 2, within = 0.1 }\n'
+        "[study]\nrounds = 2\nlevels = [1, 8]\nseed = 7\nruns = 2\ndiscard = 1\n"
         'passes = [{ name = "cold", before = ["empty"] }, { name = "warm" }]\nafter = ["empty"]\n'
-        'watch = ["web1.cpu.idle", "p99.9"]\ntakes = "5s"\n' + ARMS
+        'watch = ["web1.cpu.idle", "p99.9"]\njudge = ["web1.cpu.per_reply", "rate"]\nrun_time = "5s"\n' + VARIANTS
     ).study
     assert study is not None
-    assert study.arms == (Arm(name="a", set=(("K", "1"),)), Arm(name="b", url="http://web2/", before=("empty",)))
+    first, _, other = study.variants
+    assert first == Variant(name="a", set=(("K", "1"),))
+    assert other == Variant(name="b", url="http://web2/", before=("empty",))
     assert study.passes == (Pass(name="cold", before=("empty",)), Pass(name="warm"))
-    assert study.settle == Settle(runs=2, within=0.1, at_most=10)
-    assert (study.rungs, study.repeats, study.order, study.takes) == ((1.0, 8.0), 2, "blocks", 5.0)
+    assert (study.runs, study.discard, study.seed) == (2, 1, 7)
+    assert (study.levels, study.rounds, study.run_time) == ((1.0, 8.0), 2, 5.0)
+    assert study.judge == ("web1.cpu.per_reply", "rate")
     assert (study.compare, study.knobs, study.form) == ((("a", "b"),), ("K",), "full")
+    assert study.comparisons == 4, "two levels in two passes; the A/A control is none of them"
+
+
+def test_a_control_repeats_the_first_variant() -> None:
+    study = parsed("[study]\n" + VARIANTS).study
+    assert study is not None and study.control is study.variants[1]
+    assert study.control == replace(study.variants[0], name=CONTROL, control=True)
+    alone = parsed("[study]\nrounds = 2").study
+    assert alone is not None and alone.control is None, "nothing is compared"
 
 
 def test_the_short_form() -> None:
     profile = parsed(
-        "[study]\nrepeats = 5\nsettle = { runs = 3 }\n"
-        + ARMS
-        + '[study.short]\nduration = "4s"\nrepeats = 2\nruns = 1\narms = ["b"]\n'
+        "[study]\nrounds = 5\nruns = 3\n"
+        + VARIANTS
+        + '[study.short]\nduration = "4s"\nrounds = 2\nruns = 1\nvariants = ["b"]\n'
     )
     full, short = profile.study, profile.short_study
     assert full is not None and short is not None
-    assert (full.plan.requests, full.plan.duration, full.repeats, len(full.arms)) == (100, None, 5, 2)
-    assert (short.plan.requests, short.plan.duration, short.repeats, short.form) == (None, 4.0, 2, "short")
-    assert (short.settle, short.runs, [arm.name for arm in short.arms], short.compare) == (None, 1, ["b"], ())
+    assert (full.plan.requests, full.plan.duration, full.rounds, len(full.variants)) == (100, None, 5, 3)
+    assert (short.plan.requests, short.plan.duration, short.rounds, short.form) == (None, 4.0, 2, "short")
+    assert (short.runs, [variant.name for variant in short.variants], short.compare) == (1, ["b"], ())
+
+
+def test_a_variant_may_vary_the_load() -> None:
+    study = parsed(
+        '[study]\n[[study.variant]]\nname = "a"\n'
+        '[[study.variant]]\nname = "b"\nconcurrency = 8\nkeepalive = false\nurls = "/{1..3}.jpg"\n'
+    ).study
+    assert study is not None
+    plan = load_of(study, study.variants[-1], None)
+    assert (plan.concurrency, plan.keepalive) == (8, False)
+    assert plan.paths is not None and plan.paths.pattern == "/{1..3}.jpg"
+    assert load_of(study, study.variants[0], None) == study.plan
+
+
+def test_a_variant_may_vary_the_rate_and_the_requests() -> None:
+    opened = BASE.replace("requests = 100", 'rate = 50\nduration = "5s"')
+    opened += '[[request]]\nname = "one"\npath = "/1"\n[[request]]\nname = "two"\npath = "/2"\n'
+    variants = '[[study.variant]]\nname = "a"\n[[study.variant]]\nname = "b"\nrate = 80\nmix = ["two"]\n'
+    study = parse_profile(opened + "[study]\n" + variants, "x", "x.toml").study
+    assert study is not None
+    plan = load_of(study, study.variants[-1], None)
+    assert plan.rate == 80 and [request.url for request in plan.mix] == ["http://web1/2"]
 
 
 def test_a_grid() -> None:
@@ -85,34 +127,68 @@ def test_a_grid() -> None:
         "x",
     )
     assert profile.study is not None
-    assert [arm.name for arm in profile.study.arms] == ["K 1, L 8", "K 1, L 9", "K 2, L 8", "K 2, L 9"]
+    assert [variant.name for variant in profile.study.variants] == [
+        "K 1, L 8",
+        CONTROL,
+        "K 1, L 9",
+        "K 2, L 8",
+        "K 2, L 9",
+    ]
 
 
 @pytest.mark.parametrize(
     ("study", "said"),
     [
-        ("[study]\nrepeat = 2", "study: unknown key 'repeat'; did you mean repeats?"),
-        ('[study]\norder = "random"', "study.order: found 'random'; allowed: alternate, blocks, shuffle"),
-        ("[study]\nrepeats = 0", "study.repeats: found 0; allowed: a whole number >= 1"),
-        ("[study]\nruns = 2\nsettle = {}", "study.settle: found beside runs; allowed: one of the two"),
-        ("[study]\nsettle = { runs = 5, at_most = 3 }", "study.settle.at_most: found 3; allowed: at least runs, 5"),
+        ("[study]\nround = 2", "study: unknown key 'round'; did you mean rounds?"),
+        ("[study]\nsettle = {}", "study: unknown key 'settle'"),
+        ("[study]\nrounds = 0", "study.rounds: found 0; allowed: a whole number >= 1"),
+        ("[study]\nrounds = 51", "study.rounds: found 51; allowed: a whole number <= 50"),
+        ('[study]\njudge = ["web9.cpu.busy"]', "study.judge: found 'web9.cpu.busy'; allowed: metrics as thresholds"),
+        ("[study]\nlevels = [8, 8]", "study.levels: found '8' twice"),
+        ('[[study.variant]]\nname = "A/A control"', "study.variant.name: found 'A/A control'; allowed: any other"),
+        ('[[study.variant]]\nname = "a"\nrate = 5', "study.variant a.rate: found without load.rate"),
+        ('[[study.variant]]\nname = "a"\nmix = ["q"]', "study.variant a.mix: found 'q'; allowed: [[request]] blocks"),
+        ('[[study.variant]]\nname = "a"\nurls = "none.txt"', "study.variant a.urls: none.txt"),
         (
-            '[[study.arm]]\nname = "a"\nset = { M = "1" }',
-            "study.arm a.set: found 'M'; allowed: knobs of this file (K)",
+            '[[study.variant]]\nname = "a"\nconcurrency = 200',
+            "study.variant a: load.requests: found 100; allowed: at least the concurrency, 200",
         ),
-        ('[[study.arm]]\nname = "a"\nset = { K = "12" }', "study.arm a.set: K = '12' is out of range; allowed: 1 to 9"),
-        ('[[study.arm]]\nname = "a"\nurl = "web2"', "study.arm a.url: found 'web2'; allowed: http://host[:port]/path"),
-        ('[[study.arm]]\nname = "a"\n[[study.arm]]\nname = "a"', "study.arm.name: found 'a' twice"),
-        ('[[study.arm]]\nname = "a"\nbefore = ["x"]', "found 'x'; allowed: actions of this file (empty)"),
+        (
+            '[study]\nlevels = [1, 2]\n[[study.variant]]\nname = "a"\nconcurrency = 2',
+            "study.variant a.concurrency: found beside study.levels; allowed: one of the two",
+        ),
+        (
+            '[[study.variant]]\nname = "a"\nset = { M = "1" }',
+            "study.variant a.set: found 'M'; allowed: knobs of this file (K)",
+        ),
+        (
+            '[[study.variant]]\nname = "a"\nset = { K = "12" }',
+            "study.variant a.set: K = '12' is out of range; allowed: 1 to 9",
+        ),
+        (
+            '[[study.variant]]\nname = "a"\nurl = "web2"',
+            "study.variant a.url: found 'web2'; allowed: http://host[:port]/path",
+        ),
+        ('[[study.variant]]\nname = "a"\n[[study.variant]]\nname = "a"', "study.variant.name: found 'a' twice"),
+        ('[[study.variant]]\nname = "a"\nbefore = ["x"]', "found 'x'; allowed: actions of this file (empty)"),
         ('[study]\nafter = ["x"]', "study.after: found 'x'; allowed: actions of this file (empty)"),
-        ('[study]\ncompare = [["a", "z"]]\n' + ARMS, "study.compare: found 'z'; allowed: arms of this file (a, b)"),
-        ('[study]\nwatch = ["web9.cpu.idle"]', "study.watch: found 'web9.cpu.idle'; allowed: figures as thresholds"),
+        (
+            '[study]\ncompare = [["a", "z"]]\n' + VARIANTS,
+            "study.compare: found 'z'; allowed: variants of this file (a, b)",
+        ),
+        ('[study]\nwatch = ["web9.cpu.idle"]', "study.watch: found 'web9.cpu.idle'; allowed: metrics as thresholds"),
         ('[study]\nwatch = ["speed"]', "study.watch: found 'speed'"),
-        ('[[study.look]]\nname = "l"\nhost = "h"\ncommand = "c"', "study.look l.host: found 'h'; allowed: hosts of"),
-        ("[study]\nrungs = [1.5]", "study.rungs: found a fraction; allowed: whole connections"),
-        ("[study]\nrungs = [1, 200]", "study.rungs: found 200; allowed: at most the requests, 100"),
-        (ARMS + '[study.short]\narms = ["c"]', "study.short.arms: found 'c'; allowed: a, b"),
-        (ARMS + '[[study.factor]]\nknob = "K"\nvalues = ["1"]', "study.factor: found beside [[study.arm]] blocks"),
+        (
+            '[[study.observe]]\nname = "l"\nhost = "h"\ncommand = "c"',
+            "study.observe l.host: found 'h'; allowed: hosts of",
+        ),
+        ("[study]\nlevels = [1.5]", "study.levels: found a fraction; allowed: whole connections"),
+        ("[study]\nlevels = [1, 200]", "study.levels: found 200; allowed: at most the requests, 100"),
+        (VARIANTS + '[study.short]\nvariants = ["c"]', "study.short.variants: found 'c'; allowed: a, b"),
+        (
+            VARIANTS + '[[study.factor]]\nknob = "K"\nvalues = ["1"]',
+            "study.factor: found beside [[study.variant]] blocks",
+        ),
     ],
 )
 def test_bad_studies(study: str, said: str) -> None:
@@ -131,10 +207,12 @@ def test_what_ships_reads_in_both_forms(path: Path) -> None:
     assert len(profile.question.splitlines()) == 2
 
 
-def test_a_value_that_is_only_written_needs_its_action_before_each_arm() -> None:
+def test_a_value_that_is_only_written_needs_its_action_before_each_variant() -> None:
     base = BASE.replace('directive = "K"\ntest = "t"\nreload = "r"', 'kind = "keyvalue"\nkey = "K"\naction = "empty"')
-    arms = ARMS.replace('url = "http://web2"\n', 'set = { K = "2" }\n')
-    with pytest.raises(ProfileError, match=r"study\.arm a\.set: K is only written, not active; allowed: a knob with"):
-        parse_profile(base + "[study]\n" + arms, "x", "x.toml")
-    whole = arms.replace('set = { K = "1" }', 'set = { K = "1" }\nbefore = ["empty"]')
+    variants = VARIANTS.replace('url = "http://web2"\n', 'set = { K = "2" }\n')
+    with pytest.raises(
+        ProfileError, match=r"study\.variant a\.set: K is only written, not active; allowed: a knob with"
+    ):
+        parse_profile(base + "[study]\n" + variants, "x", "x.toml")
+    whole = variants.replace('set = { K = "1" }', 'set = { K = "1" }\nbefore = ["empty"]')
     assert parse_profile(base + "[study]\n" + whole, "x", "x.toml").study

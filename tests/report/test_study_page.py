@@ -18,23 +18,23 @@ from msgspec.structs import replace
 from cockpit.analysis.outcome import Cause, Design, Effect, Objection, Outcome, Verdict
 from cockpit.analysis.words import change_words
 from cockpit.cli import main
-from cockpit.model.study import Arm, Study
+from cockpit.model.study import Study, Variant
 from cockpit.report.study import study_text
 from cockpit.report.study_csv import runs_csv, verdicts_csv
 from cockpit.report.study_json import study_json
 from cockpit.report.study_page import study_page
-from cockpit.study.results import StudyResult, StudyVerdict, collect
+from cockpit.study.collecting import collect
+from cockpit.study.results import StudyResult, StudyVerdict
 from tests.report.test_page import EVIL, outline
 from tests.study.sessions import STUDY, session
 
 RECORDED = Path(__file__).parents[1] / "recordings" / "study"
-LEVELS = replace(STUDY, rungs=(1.0, 8.0, 64.0), repeats=1)
+LEVELS = replace(STUDY, levels=(1.0, 8.0, 64.0), rounds=1)
 
 
 def result_of(study: Study = STUDY, **rates: float) -> StudyResult:
-    known = {arm.name: 1000.0 for arm in study.arms} | rates
-    steps = len(study.arms) * study.repeats * max(1, len(study.rungs))
-    found = collect([session(study, list(range(steps)), known)], "small")
+    known = {variant.name: 1000.0 for variant in study.variants} | rates
+    found = collect([session(study, range(1, study.rounds + 1), known)], "small")
     assert found is not None
     return found
 
@@ -64,7 +64,7 @@ def test_setup_verdicts_effects_runs_latency_results_and_method_are_there(small:
     assert "Why? Because." in said and "closed c=20 n=1000" in said
     assert ["few", "–", "–", "–"] in rows_of(html, "setup")
     assert ["more", "–", "http://web2/hello.html", "–"] in rows_of(html, "setup")
-    assert "order, round 2" in said and "2, order alternate" in said
+    assert "order, round 2" in said and "2 of at most 2 in random order, seed 1" in said
     ((comparison, word, change, basis),) = rows_of(html, "verdicts")
     assert (comparison, word, basis) == ("more vs few", "better", "n = 2 vs 2")
     assert re.fullmatch(r"rate \+20% \(\+\d+ to \+\d+%\)", change)
@@ -72,8 +72,8 @@ def test_setup_verdicts_effects_runs_latency_results_and_method_are_there(small:
 
 
 def test_a_random_order_is_shown_with_its_seed() -> None:
-    said = said_in(study_page(result_of(replace(STUDY, order="shuffle", seed=7, repeats=3))))
-    assert "3, order shuffle, seed 7" in said and "order, round 3" in said
+    said = said_in(study_page(result_of(replace(STUDY, seed=7, rounds=3))))
+    assert "3 of at most 3 in random order, seed 7" in said and "order, round 3" in said
 
 
 def test_each_run_is_a_dot(small: StudyResult) -> None:
@@ -96,7 +96,7 @@ def test_levels_are_a_chart_per_metric_with_a_line_per_variant() -> None:
 
 
 def test_warnings_are_beside_the_metric_that_they_spoil() -> None:
-    html = study_page(result_of(replace(STUDY, runs=1, repeats=1), few=100.0, more=120.0))
+    html = study_page(result_of(replace(STUDY, runs=1, rounds=1), few=100.0, more=120.0))
     few = "few samples (replies: "
     metrics = [one.partition("</section>")[0] for one in html.split("<div class=metric><h3>")[1:]]
     named = {re.split(r"[ <]", one)[0] for one in metrics if few in one}
@@ -113,10 +113,16 @@ def test_it_needs_nothing_else_and_is_always_the_same(small: StudyResult) -> Non
 
 
 def hostile() -> StudyResult:
-    arms = (Arm(name=EVIL, set=((EVIL, EVIL),), before=(EVIL,)), Arm(name="=1+1", url="http://web2/" + EVIL))
+    evil = Variant(name=EVIL, set=((EVIL, EVIL),), before=(EVIL,))
     names = {EVIL: 1000.0, "=1+1": 1200.0}
-    study = replace(STUDY, arms=arms, compare=((EVIL, "=1+1"),), form=EVIL, looks=(replace(STUDY.looks[1], name=EVIL),))
-    found = collect([session(study, [0, 1, 2, 3], names)], EVIL)
+    study = replace(
+        STUDY,
+        variants=(evil, Variant(name="=1+1", url="http://web2/" + EVIL)),
+        compare=((EVIL, "=1+1"),),
+        form=EVIL,
+        observations=(replace(STUDY.observations[1], name=EVIL),),
+    )
+    found = collect([session(study, [1, 2], names)], EVIL)
     assert found is not None
     return replace(found, question=EVIL, environment={EVIL: EVIL})
 
@@ -149,14 +155,14 @@ def test_csv_has_a_line_per_run_and_metric_in_full_precision(small: StudyResult)
             own = {
                 line["metric"]: line
                 for line in lines
-                if (line["variant"], line["run"], line["session"]) == (cell["arm"], str(run["run"]), "1")
+                if (line["variant"], line["run"], line["session"]) == (cell["variant"], str(run["run"]), "1")
             }
             assert len(own) >= 20
             assert float(own["rate"]["value"]) == run["rate"]
             assert float(own["p99"]["value"]) == run["response"]["p99"]
             assert float(own["duration"]["value"]) == run["duration"]
             assert own["rate"]["counted"] == str(run["counted"]).lower()
-            assert own["look.hits"]["value"] == "5.0"
+            assert own["observed.hits"]["value"] == "5.0"
 
 
 OUTCOMES = st.sampled_from(list(Outcome))
@@ -203,7 +209,7 @@ def a_verdict(draw: st.DrawFn, label: str) -> Verdict:
 @st.composite
 def results(draw: st.DrawFn) -> StudyResult:
     labels = [f"v{at} vs few" for at in range(draw(st.integers(1, 4)))]
-    found = [StudyVerdict(first="few", other=one, rung=None, part="", verdict=draw(a_verdict(one))) for one in labels]
+    found = [StudyVerdict(first="few", other=one, level=None, part="", verdict=draw(a_verdict(one))) for one in labels]
     return replace(SMALL, verdicts=tuple(found))
 
 

@@ -21,17 +21,17 @@ DEADLINE = 400.0
 
 STUDY = """
 [study]
-repeats = 2
+rounds = 2
 {rule}
-takes = "1s"
+run_time = "1s"
 watch = ["demo.processes.births_per_s"]
-[[study.arm]]
+[[study.variant]]
 name = "few"
 set = {{ MinSpareServers = "4" }}
-[[study.arm]]
+[[study.variant]]
 name = "more"
 set = {{ MinSpareServers = "{more}" }}
-[[study.look]]
+[[study.observe]]
 name = "pages"
 host = "demo"
 command = "echo 7"

@@ -1,8 +1,10 @@
-"""Sessions of a study as plain events: what ran, when, how fast."""
+"""Sessions of a study as plain events: rounds, runs and their rates."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+
+from msgspec.structs import replace
 
 from cockpit.model.events import (
     AnyEvent,
@@ -11,7 +13,9 @@ from cockpit.model.events import (
     SessionEnded,
     SessionStarted,
     StudyBegun,
-    StudyLook,
+    StudyEnded,
+    StudyObservation,
+    StudyRound,
     StudyRun,
     StudyStepEnded,
     Tick,
@@ -20,59 +24,119 @@ from cockpit.model.fold import fold_all
 from cockpit.model.histogram import Histogram
 from cockpit.model.load import LoadPlan
 from cockpit.model.state import State
-from cockpit.model.study import Arm, Look, Study
-from cockpit.study.plan import Step, load_of, steps
+from cockpit.model.study import Observation, Study, Variant
+from cockpit.model.study_load import load_of
+from cockpit.study.collecting import collect
+from cockpit.study.plan import Step, all_steps, planned, round_of, steps_of
+from cockpit.study.results import StudyResult
+from cockpit.study.rounds import next_round
 
 PLAN = LoadPlan(url="http://web1/hello.html", concurrency=20, requests=1000)
 STUDY = Study(
     plan=PLAN,
-    arms=(Arm(name="few"), Arm(name="more", url="http://web2/hello.html")),
-    repeats=2,
-    leave_out=1,
+    variants=(Variant(name="few"), Variant(name="more", url="http://web2/hello.html")),
+    rounds=2,
+    discard=1,
     runs=2,
     compare=(("few", "more"),),
-    looks=(Look(name="hits", host="web1", command="x", counter=True), Look(name="atime", host="web1", command="y")),
+    observations=(
+        Observation(name="hits", host="web1", command="x", counter=True),
+        Observation(name="atime", host="web1", command="y"),
+    ),
 )
 SECONDS = 3.0
 
 
-def session(study: Study, done: Sequence[int], rates: dict[str, float], cut: int | None = None) -> State:
-    """A session that does these steps, the arms at these rates (the first run of a step at half of it).
+Rates = Mapping[str, float] | Callable[[Step], float]
+
+
+def session(
+    study: Study, rounds: Iterable[int], rates: Rates, cut: int | None = None, done: Collection[int] = ()
+) -> State:
+    """Return a session that does these rounds; see `events`."""
+    return fold_all(events(study, rounds, rates, cut, done))
+
+
+def whole_study(study: Study, rates: Rates) -> StudyResult:
+    """Return the result of a study that was carried out to its end, each round decided by those before it."""
+    state = fold_all(_begin(study))
+    t, number = 1.0, 0
+    while (turn := next_round(study, collect([state], "small"))) is not None:
+        found = list(_round(study, turn, rates, t, number))
+        t = found[-1].t + 1
+        number += sum(isinstance(event, RunStarted) for event in found)
+        state = fold_all(found, state)
+    result = collect([fold_all([StudyEnded(t=t), SessionEnded(t=t)], state)], "small")
+    assert result is not None
+    return result
+
+
+def events(
+    study: Study, rounds: Iterable[int], rates: Rates, cut: int | None = None, done: Collection[int] = ()
+) -> Iterator[AnyEvent]:
+    """Yield the events of a session that does these rounds, in each all steps but those `done` before, at these rates
+    (discarded runs at half of it), and ends the study with its last round.
 
     `cut` is the number of a step that it begins and does not end: one run of it, and half of another.
     """
-    return fold_all(events(study, done, rates, cut))
-
-
-def events(study: Study, done: Sequence[int], rates: dict[str, float], cut: int | None = None) -> Iterator[AnyEvent]:
-    """What a session that does these steps is made of; see `session`."""
-    planned = steps(study)
-    yield SessionStarted(t=0, wall=1_700_000_000.0, version="0", name="small", question="Why?\nBecause.")
-    yield StudyBegun(t=0, study=study, steps=len(planned), fingerprint=study.fingerprint)
+    yield from _begin(study)
     t, number = 1.0, 0
-    for step in planned:
-        if step.number not in done and step.number != cut:
-            continue
-        counted = []
-        for turn in range(1, study.leave_out + study.runs + 1):
-            number += 1
-            rate = rates[step.arm.name] * (0.5 if turn == 1 else 1.0)
-            whole = step.number != cut or turn == 1
-            yield from _run(study, step, turn, number, t, rate, whole)
-            t += SECONDS + 1
-            if not whole:
-                return
-            if turn > study.leave_out:
-                counted.append(number)
-        yield StudyStepEnded(t=t, step=step.number, counted=tuple(counted), steady=rates[step.arm.name] < 5000)
+    for turn in rounds:
+        for event in _round(study, round_of(study, turn, planned(study)), rates, t, number, cut, done):
+            number += isinstance(event, RunStarted)
+            t = max(t, event.t)
+            yield event
+        if cut is not None:
+            return
+        t += 1
+        if turn == study.rounds:
+            yield StudyEnded(t=t)
     yield SessionEnded(t=t)
 
 
+def _begin(study: Study) -> Iterator[AnyEvent]:
+    yield SessionStarted(t=0, wall=1_700_000_000.0, version="0", name="small", question="Why?\nBecause.")
+    yield StudyBegun(t=0, study=study, steps=len(all_steps(study)), fingerprint=study.fingerprint)
+
+
+def _round(
+    study: Study,
+    turn: StudyRound,
+    rates: Rates,
+    t: float,
+    number: int,
+    cut: int | None = None,
+    done: Collection[int] = (),
+) -> Iterator[AnyEvent]:
+    yield replace(turn, t=t)
+    for step in (step for step in steps_of(study, turn) if step.number not in done):
+        counted = []
+        for run in range(1, study.discard + study.runs + 1):
+            number += 1
+            mean = rates(step) if callable(rates) else rates[step.variant.name]
+            whole = step.number != cut or run == 1
+            yield from _run(study, step, run, number, t, mean * (0.5 if run <= study.discard else 1.0), whole)
+            t += SECONDS + 1
+            if not whole:
+                return
+            if run > study.discard:
+                counted.append(number)
+        yield StudyStepEnded(t=t, step=step.number, counted=tuple(counted))
+
+
 def _run(study: Study, step: Step, turn: int, number: int, t: float, rate: float, whole: bool) -> Iterator[AnyEvent]:
-    yield StudyRun(t=t, run=number, step=step.number, round=step.round, arm=step.arm.name, rung=step.rung, turn=turn)
-    yield StudyLook(t=t, run=number, look="hits", host="web1", after=False, text=str(number))
-    yield StudyLook(t=t, run=number, look="atime", host="web1", after=False, text="\x1b[31m10:00")
-    yield RunStarted(t=t, run=number, plan=load_of(study, step.arm, step.rung))
+    yield StudyRun(
+        t=t,
+        run=number,
+        step=step.number,
+        round=step.round,
+        variant=step.variant.name,
+        level=step.level,
+        turn=turn,
+    )
+    yield StudyObservation(t=t, run=number, name="hits", host="web1", after=False, text=str(number))
+    yield StudyObservation(t=t, run=number, name="atime", host="web1", after=False, text="\x1b[31m10:00")
+    yield RunStarted(t=t, run=number, plan=load_of(study, step.variant, step.level))
     for tenth in range(round(10 * SECONDS)):
         start = t + tenth / 10
         each = int(rate / 10)
@@ -90,5 +154,5 @@ def _run(study: Study, step: Step, turn: int, number: int, t: float, rate: float
     if not whole:
         return
     yield RunEnded(t=t + SECONDS, run=number, reason="completed")
-    yield StudyLook(t=t, run=number, look="hits", host="web1", after=True, text=str(number + 5))
-    yield StudyLook(t=t, run=number, look="atime", host="web1", after=True, text="10:05")
+    yield StudyObservation(t=t, run=number, name="hits", host="web1", after=True, text=str(number + 5))
+    yield StudyObservation(t=t, run=number, name="atime", host="web1", after=True, text="10:05")

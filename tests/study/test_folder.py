@@ -14,7 +14,7 @@ from cockpit.session.recording.writer import RecordingWriter
 from cockpit.study.journal import FolderLock, Journal, read_journal, write_journal
 from tests.study.sessions import STUDY
 
-OTHER = replace(STUDY, repeats=9)
+OTHER = replace(STUDY, rounds=9)
 JOURNAL = Journal(name="mpm", fingerprint=STUDY.fingerprint, originals={"K": "5"})
 
 

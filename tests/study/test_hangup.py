@@ -11,7 +11,7 @@ from tests.cli.terminals import on_terminal
 from tests.study.conftest import Studied, until
 
 # Long enough for the terminal to go away in.
-SLOW = 'duration = "2s"\nconcurrency = 2\nrepeats = 1'
+SLOW = 'duration = "2s"\nconcurrency = 2\nrounds = 1\nvariants = ["more"]'
 
 
 @pytest.mark.parametrize("controlling", [True, False], ids=["told by SIGHUP", "found by itself"])
@@ -32,7 +32,7 @@ async def test_a_terminal_that_goes_away(studied: Studied, hangup: str, code: in
     command += ["--ssh-config", str(studied.world.ssh_config), "-o", str(studied.folder)]
     with on_terminal(command, controlling=controlling) as screen:
         reading = asyncio.create_task(asyncio.to_thread(screen.until, b"req/s"))
-        await until(lambda: studied.set_to("7"), "the second arm's value")
+        await until(lambda: studied.set_to("7"), "the variant's value")
         await reading
         screen.close()
         await until(lambda: screen.process.poll() is not None, "the end of the study")

@@ -1,70 +1,102 @@
-"""The order of steps, the load of each, when runs are enough, and how long it all takes."""
+"""The order of steps, balanced and by its seed; the load of each variant; and how long it all takes."""
 
 from __future__ import annotations
+
+import itertools
+from collections import Counter
 
 import pytest
 from msgspec.structs import replace
 
 from cockpit.model.knobs import Knob, ServerAction
-from cockpit.model.load import LoadPlan, Request
-from cockpit.model.study import Arm, Pass, Settle, Study
-from cockpit.study.plan import (
-    agreed,
-    at_target,
-    counted,
-    enough,
-    load_of,
-    located,
-    names_of,
-    steps,
-    takes,
-    values_of,
-)
+from cockpit.model.load import LoadPlan, PathList, Request
+from cockpit.model.study import Study, Variant
+from cockpit.model.study_load import at_target, load_of, located, names_of
+from cockpit.profiles.study import with_control
+from cockpit.study.plan import all_steps, order_of, planned, round_of, steps_of, takes, values_of, whole_time
 
 PLAN = LoadPlan(url="http://web1/hello.html", concurrency=20, duration=10.0)
-A, B = Arm(name="a", set=(("K", "1"),)), Arm(name="b", set=(("K", "2"),), url="http://web2:81/x", before=("restart",))
-STUDY = Study(plan=PLAN, arms=(A, B), repeats=3)
+A = Variant(name="a", set=(("K", "1"),))
+B = Variant(name="b", set=(("K", "2"),), url="http://web2:81/x", before=("restart",))
+STUDY = Study(plan=PLAN, variants=(A, B), rounds=3)
+FIVE = with_control(
+    Study(
+        plan=PLAN,
+        variants=tuple(Variant(name=name) for name in "abcd"),
+        rounds=12,
+        compare=(("a", "b"), ("a", "c"), ("b", "d")),
+    )
+)
 KNOB = Knob(name="K", host="web1", file="/f", directive="K", test="t", reload="apachectl graceful")
 
 
-def order(study: Study) -> list[tuple[int, str]]:
-    return [(step.round, step.arm.name) for step in steps(study)]
+def order(study: Study, turn: int) -> list[str]:
+    return [variant.name for variant in order_of(study, turn)]
 
 
-def test_arms_take_turns() -> None:
-    assert order(STUDY) == [(1, "a"), (1, "b"), (2, "a"), (2, "b"), (3, "a"), (3, "b")]
+def test_each_pair_of_variants_has_either_order_twice_in_every_four_rounds() -> None:
+    for four in (1, 5, 9):
+        orders = [order(FIVE, turn) for turn in range(four, four + 4)]
+        for one, two in itertools.combinations(orders[0], 2):
+            assert sum(found.index(one) < found.index(two) for found in orders) == 2
 
 
-def test_arms_in_blocks() -> None:
-    assert order(replace(STUDY, order="blocks")) == [(1, "a"), (2, "a"), (3, "a"), (1, "b"), (2, "b"), (3, "b")]
+def test_two_rounds_have_each_pair_in_either_order() -> None:
+    one, two = (order(replace(FIVE, rounds=2), turn) for turn in (1, 2))
+    assert one == two[::-1]
 
 
-def test_a_shuffle_is_by_its_seed_and_each_round_has_every_arm() -> None:
-    many = replace(STUDY, arms=tuple(Arm(name=str(number)) for number in range(6)), order="shuffle")
-    first = order(many)
-    assert first == order(many)
-    assert first != order(replace(many, seed=2))
-    for turn in (1, 2, 3):
-        assert sorted(name for round_, name in first if round_ == turn) == ["0", "1", "2", "3", "4", "5"]
+def test_the_order_is_drawn_from_the_seed() -> None:
+    orders = [order(FIVE, turn) for turn in range(1, 13)]
+    assert orders == [order(replace(FIVE), turn) for turn in range(1, 13)]
+    assert orders != [order(replace(FIVE, seed=2), turn) for turn in range(1, 13)]
+    firsts = Counter(order(replace(FIVE, seed=seed), 1)[0] for seed in range(200))
+    assert len(firsts) == 5 and min(firsts.values()) > 20, "each comes first about as often"
 
 
-def test_rungs_of_one_visit_are_set_up_once() -> None:
-    found = steps(replace(STUDY, rungs=(1.0, 8.0), repeats=2))
-    assert [(step.visit, step.arm.name, step.rung) for step in found[:4]] == [
-        (0, "a", 1.0),
-        (0, "a", 8.0),
-        (1, "b", 1.0),
-        (1, "b", 8.0),
-    ]
-    assert [step.number for step in found] == list(range(8))
+def test_a_round_has_the_variants_of_open_comparisons_and_the_control() -> None:
+    study = replace(FIVE, levels=(1.0, 8.0))
+    turn = round_of(study, 5, [("b", "d", 8.0)])
+    assert sorted(turn.steps) == [("A/A control", 8.0), ("a", 8.0), ("b", 8.0), ("d", 8.0)]
+    assert [step.round for step in steps_of(study, turn)] == [5] * 4
+    every = [(step.variant.name, step.level) for step in all_steps(study) if step.round == 5]
+    assert [step for step in every if step in turn.steps] == list(turn.steps), "the others only drop out of the order"
 
 
-def test_the_load_of_an_arm_on_a_rung() -> None:
+def test_levels_of_one_visit_are_set_up_once_and_steps_keep_their_numbers() -> None:
+    study = replace(STUDY, levels=(1.0, 8.0), rounds=2)
+    found = all_steps(study)
+    assert sorted(step.number for step in found) == list(range(8))
+    visits = [list(group) for _, group in itertools.groupby(found, key=lambda step: step.visit)]
+    assert [[step.level for step in visit] for visit in visits] == [[1.0, 8.0]] * 4
+    by_place = {(step.round, step.variant.name, step.level): step.number for step in found}
+    other = {(step.round, step.variant.name, step.level): step.number for step in all_steps(replace(study, seed=5))}
+    assert by_place == other, "whatever the order"
+
+
+def test_comparisons_are_planned_at_each_level() -> None:
+    study = replace(FIVE, levels=(1.0, 8.0))
+    assert len(planned(study)) == 6 and ("b", "d", 8.0) in planned(study)
+
+
+def test_the_load_of_a_variant_at_a_level() -> None:
     closed = load_of(STUDY, B, 8.0)
     assert (closed.url, closed.concurrency, closed.rate) == ("http://web2:81/x", 8, None)
     opened = load_of(replace(STUDY, plan=replace(PLAN, rate=100.0)), A, 250.0)
     assert (opened.url, opened.rate) == (PLAN.url, 250.0)
     assert load_of(STUDY, A, None) == PLAN
+
+
+def test_a_variant_has_its_own_connections_keep_alive_and_paths() -> None:
+    paths = PathList(pattern="/{1..9}")
+    plan = load_of(STUDY, Variant(name="c", concurrency=3, keepalive=False, paths=paths), None)
+    assert (plan.concurrency, plan.keepalive, plan.paths) == (3, False, paths)
+
+
+def test_a_variant_has_its_own_requests_at_its_own_target() -> None:
+    mixed = replace(PLAN, mix=(Request(name="q", url="http://web1/q"), Request(name="r", url="http://web1/r")))
+    plan = load_of(replace(STUDY, plan=mixed), Variant(name="c", url="http://web3/", mix=("r",)), None)
+    assert [request.url for request in plan.mix] == ["http://web3/r"]
 
 
 def test_another_target_moves_the_requests_of_a_mix() -> None:
@@ -89,58 +121,30 @@ def test_all_names_are_known() -> None:
     assert names_of(STUDY) == ("web1", "web2")
 
 
-def test_a_knob_that_an_arm_does_not_set_is_as_it_was() -> None:
-    study = replace(STUDY, arms=(A, Arm(name="c", set=(("L", "9"),))))
-    assert values_of(study, study.arms[0], {"K": None, "L": "7"}) == {"K": "1", "L": "7"}
-    assert values_of(study, study.arms[1], {"K": None, "L": "7"}) == {"K": None, "L": "9"}
-
-
-def test_a_number_of_runs_after_those_left_out() -> None:
-    study = replace(STUDY, runs=2, leave_out=1)
-    assert [enough(study, [[1.0] * done]) for done in range(4)] == [False, False, False, True]
-    assert list(counted(study, 3)) == [1, 2]
-    assert agreed(study, [[1.0, 5.0, 9.0]])
-
-
-def test_again_until_the_last_ones_agree() -> None:
-    study = replace(STUDY, settle=Settle(runs=3, within=0.05, at_most=6))
-    rates = [100.0, 300.0, 410.0, 400.0, 405.0]
-    assert [enough(study, [rates[:done]]) for done in range(6)] == [False] * 5 + [True]
-    assert list(counted(study, 5)) == [2, 3, 4]
-    never = [100.0, 200.0, 100.0, 200.0, 100.0, 200.0]
-    assert [enough(study, [never[:done]]) for done in (5, 6)] == [False, True]
-    assert not agreed(study, [never])
-    assert list(counted(study, 6)) == [3, 4, 5]
-
-
-def test_two_that_agree_else_again() -> None:
-    study = replace(STUDY, settle=Settle(runs=2, within=0.05, at_most=5))
-    assert enough(study, [[35.0, 36.0]]) and not enough(study, [[35.0, 42.0]]) and enough(study, [[35.0, 42.0, 41.5]])
-
-
-def test_every_pass_has_to_settle() -> None:
-    study = replace(STUDY, passes=(Pass(name="cold"), Pass(name="warm")), settle=Settle(runs=2, within=0.05, at_most=4))
-    assert not enough(study, [[10.0, 10.0], [20.0, 30.0]])
-    assert enough(study, [[10.0, 10.0, 10.0], [20.0, 30.0, 30.5]])
+def test_a_knob_that_a_variant_does_not_set_is_as_it_was() -> None:
+    study = replace(STUDY, variants=(A, Variant(name="c", set=(("L", "9"),))))
+    assert values_of(study, study.variants[0], {"K": None, "L": "7"}) == {"K": "1", "L": "7"}
+    assert values_of(study, study.variants[1], {"K": None, "L": "7"}) == {"K": None, "L": "9"}
 
 
 def test_how_long_it_takes() -> None:
     actions = (ServerAction(name="restart", host="web1", command="x", times=3),)
-    # Six runs of 10 s with 2 s around each, six changes and one back of 4 s, three times three restarts of 2 s.
-    assert takes(STUDY, steps(STUDY), (KNOB,), actions) == (
-        6 * 12 + 6 * 4 + 4 + 3 * 6,
-        6 * 12 + 6 * 4 + 4 + 3 * 6,
-        True,
-    )
-    settling = replace(STUDY, settle=Settle(runs=2, at_most=5))
-    least, most, _ = takes(settling, steps(settling), (KNOB,), actions)
-    assert (least, most) == (12 * 12 + 46, 30 * 12 + 46)
+    # Six runs of 10 s with 2 s around each, changes of 4 s where the value differs, three times three restarts of 2 s.
+    moved = sum(one.variant != two.variant for one, two in itertools.pairwise(all_steps(STUDY)))
+    whole = 6 * 12 + (moved + 1) * 4 + 4 + 3 * 6
+    assert takes(STUDY, all_steps(STUDY), (KNOB,), actions) == (whole, whole, True)
     unknown = replace(STUDY, plan=replace(PLAN, duration=None, requests=100))
-    assert not takes(unknown, steps(unknown), (KNOB,), actions).known
-    assert takes(unknown, steps(unknown), (KNOB,), actions, run=5.0) == (6 * 5 + 46, 6 * 5 + 46, True)
-    assert takes(replace(unknown, takes=3.0), steps(unknown), (KNOB,), actions).known
+    assert not takes(unknown, all_steps(unknown), (KNOB,), actions).known
+    assert takes(unknown, all_steps(unknown), (KNOB,), actions, run=5.0).most == whole - 6 * 12 + 6 * 5
+    assert takes(replace(unknown, run_time=3.0), all_steps(unknown), (KNOB,), actions).known
 
 
-def test_the_fingerprint_is_of_the_plan_and_not_of_addresses() -> None:
-    assert STUDY.fingerprint == replace(STUDY, addresses=(("web1", "10.0.0.1"),)).fingerprint
-    assert STUDY.fingerprint != replace(STUDY, repeats=4).fingerprint
+def test_a_study_takes_at_least_the_rounds_before_its_first_test() -> None:
+    least, most, known = whole_time(FIVE, (), ())
+    assert (least, most, known) == (4 * 5 * 12, 12 * 5 * 12, True)
+    assert whole_time(replace(FIVE, rounds=2), (), ())[:2] == (2 * 5 * 12, 2 * 5 * 12)
+
+
+def test_the_fingerprint_is_of_the_plan_and_not_of_addresses_or_the_seed() -> None:
+    assert STUDY.fingerprint == replace(STUDY, addresses=(("web1", "10.0.0.1"),), seed=5).fingerprint
+    assert STUDY.fingerprint != replace(STUDY, rounds=4).fingerprint

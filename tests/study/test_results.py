@@ -1,4 +1,4 @@
-"""From sessions to a study's result: what counts, what is together, what is compared, and how it is told."""
+"""From sessions to a study's result: what counts, what is together, what is compared, and how it is shown."""
 
 from __future__ import annotations
 
@@ -8,12 +8,16 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.model.state import State
+from cockpit.model.study import CONTROL
+from cockpit.profiles.study import with_control
 from cockpit.report.study import DETAILS, study_markdown, study_text
 from cockpit.report.study_json import study_json
-from cockpit.study.results import StudyResult, collect, steps_done
+from cockpit.study.collecting import collect, steps_done
+from cockpit.study.plan import all_steps
+from cockpit.study.results import StudyResult
 from tests.study.sessions import SECONDS, STUDY, session
 
-RATES = {"few": 1000.0, "more": 1200.0}
+RATES = {"few": 1000.0, "more": 1200.0, CONTROL: 1000.0}
 
 
 def result_of(*states: State) -> StudyResult:
@@ -22,8 +26,8 @@ def result_of(*states: State) -> StudyResult:
     return found
 
 
-def test_the_first_runs_are_left_out_and_the_rest_is_one() -> None:
-    result = result_of(session(STUDY, [0, 1, 2, 3], RATES))
+def test_the_first_runs_are_discarded_and_the_rest_is_one() -> None:
+    result = result_of(session(STUDY, [1, 2], RATES))
     few, more = result.cells
     assert [run.counted for run in few.runs] == [False, True, True] * 2
     assert few.total is not None and more.total is not None
@@ -32,47 +36,53 @@ def test_the_first_runs_are_left_out_and_the_rest_is_one() -> None:
     assert (few.total.rate, more.total.rate) == (pytest.approx(1000), pytest.approx(1200))
     # Half as fast is twice as late: none of that is in it.
     assert few.total.counts.service.max == pytest.approx(0.020, rel=0.01)
-    assert (result.done, result.steps, result.steady) == (4, 4, True)
+    assert (result.done, result.whole_rounds, result.ended) == ({0, 1, 2, 3}, 2, True)
 
 
-def test_another_target_does_not_make_arms_incomparable() -> None:
-    (verdict,) = result_of(session(STUDY, [0, 1, 2, 3], RATES)).verdicts
+def test_another_target_does_not_make_variants_incomparable() -> None:
+    (verdict,) = result_of(session(STUDY, [1, 2], RATES)).verdicts
     assert verdict.verdict.outcome == "better", verdict.verdict.objection
     assert verdict.verdict.label == "more vs few"
 
 
+def test_another_load_does_not_make_variants_incomparable() -> None:
+    few, more = STUDY.variants
+    study = replace(STUDY, variants=(few, replace(more, url="", concurrency=4, keepalive=False)))
+    (verdict,) = result_of(session(study, [1, 2], RATES)).verdicts
+    assert verdict.verdict.outcome == "better", verdict.verdict.objection
+
+
 def test_a_session_that_was_cut_short_and_one_that_went_on() -> None:
-    first = session(STUDY, [0], RATES, cut=1)
-    assert steps_done([first], STUDY) == {0}
-    result = result_of(first, session(STUDY, [1, 2, 3], RATES))
-    few, more = result.cells
-    assert [run.session for run in few.counted] == [1, 1, 2, 2]
-    assert [run.session for run in more.counted] == [2] * 4
+    first_step, cut = (step.number for step in all_steps(STUDY)[:2])
+    first = session(STUDY, [1], RATES, cut=cut)
+    assert steps_done([first], STUDY) == {first_step}
+    result = result_of(first, session(STUDY, [1, 2], RATES, done=[first_step]))
+    early, late = sorted(result.cells, key=lambda cell: cell.counted[0].session)
+    assert [run.session for run in early.counted] == [1, 1, 2, 2]
+    assert [run.session for run in late.counted] == [2] * 4
     # The one whole run of the step that was cut short is there, and not counted.
-    assert [run.session for run in more.left_out] == [1, 2, 2]
-    assert result.done == 4 and all(cell.whole for cell in result.cells)
-    assert not result_of(first).cells[0].whole
+    assert [run.session for run in late.discarded] == [1, 2, 2]
+    assert result.whole_rounds == 2 and all(cell.whole for cell in result.cells)
+    alone = result_of(first)
+    assert alone.whole_rounds == 0 and not alone.ended
 
 
 def test_sessions_of_another_plan_do_not_count() -> None:
-    other = replace(STUDY, repeats=3)
-    states = [session(other, [0, 1], RATES), session(STUDY, [0], RATES)]
-    assert steps_done(states, STUDY) == {0}
-    assert result_of(*states).done == 1
-
-
-def test_what_did_not_settle_is_marked() -> None:
-    result = result_of(session(STUDY, [0, 1, 2, 3], {"few": 1000.0, "more": 6000.0}))
-    assert not result.steady
-    assert "more: req/s (3k) 6k 6k · (3k) 6k 6k  not steady" in study_text(result)
+    other = replace(STUDY, rounds=3)
+    states = [session(other, [1], RATES), session(STUDY, [1], RATES)]
+    assert steps_done(states, STUDY) == {0, 1}
+    assert len(result_of(*states).done) == 2
 
 
 def test_text_and_markdown() -> None:
-    result = result_of(session(STUDY, [0, 1, 2, 3], RATES))
+    result = result_of(session(with_control(STUDY), [1, 2], RATES))
     text = study_text(result)
     assert text.splitlines()[0].startswith("study small (full) · ")
     row = next(line for line in text.splitlines() if line.startswith("  few "))
     assert row.split() == ["few", "4+2", "1k", "20", "20", "20", "0", "5"]
+    assert any(line.split()[:4] == ["A/A", "control", "4+2", "1k"] for line in text.splitlines())
+    assert "verdicts: 2 of at most 2 rounds, seed 1 · fewer than 4 rounds: one test, the spread between runs" in text
+    assert "A/A control vs few: equivalent: rate within 3%" in text
     assert "atime, few: ·[31m10:00 → 10:05" in text
     assert "few: 6000 of 12000 replies of another length, no failure" in text
     assert "\x1b" not in text + study_markdown(result)
@@ -84,11 +94,14 @@ def test_text_and_markdown() -> None:
 
 
 def test_json() -> None:
-    result = result_of(session(STUDY, [0, 1, 2, 3], RATES))
+    result = result_of(session(STUDY, [1, 2], RATES))
     told = json.loads(study_json(result))
     assert [cell["figures"]["rate"] for cell in told["cells"]] == [pytest.approx(1000), pytest.approx(1200)]
-    assert told["cells"][0]["runs"][1]["looks"] == {"hits": ["2", "7"], "atime": ["\x1b[31m10:00", "10:05"]}
+    first = next(run for cell in told["cells"] for run in cell["runs"] if run["run"] == 2)
+    assert first["observations"] == {"hits": ["2", "7"], "atime": ["\x1b[31m10:00", "10:05"]}
     assert told["verdicts"][0]["verdict"]["outcome"] == "better"
+    assert (told["seed"], told["budget"], told["whole_rounds"], told["ended"]) == (1, 2, 2, True)
+    assert [len(one["order"]) for one in told["rounds"]] == [2, 2]
 
 
 def test_without_a_study_there_is_no_result() -> None:

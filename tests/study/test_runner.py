@@ -1,4 +1,4 @@
-"""Studies of the demo's web server: to their end, unsteady, refused, interrupted, killed and gone on with."""
+"""Studies of the demo's web server: to their end, refused, interrupted, killed and gone on with."""
 
 from __future__ import annotations
 
@@ -13,55 +13,56 @@ from cockpit.cli.study_folder import RESULTS
 from tests.study.conftest import DEADLINE, Studied, ended, kill, until
 
 # Long enough to be killed in, short enough to be done again.
-SLOW = 'duration = "3s"\nconcurrency = 2\nrepeats = 1'
+SLOW = 'duration = "3s"\nconcurrency = 2\nrounds = 1'
 
-QUICK = 'requests = 40\nconcurrency = 2\nrepeats = 1\narms = ["more"]'
+# One variant only, so that nothing is compared.
+ALONE = SLOW + '\nvariants = ["more"]'
+QUICK = 'requests = 40\nconcurrency = 2\nrounds = 1\nvariants = ["more"]'
 
 
-async def in_the_second_arm(process: asyncio.subprocess.Process) -> None:
-    """Returns once the second arm's value is in force and its first run is begun."""
+async def in_the_other_variant(process: asyncio.subprocess.Process) -> None:
+    """Return once the other variant's value is active and its first run has begun."""
     assert process.stderr is not None
     async with asyncio.timeout(DEADLINE):
-        while b"round 1 \xc2\xb7 more \xc2\xb7 run 1" not in (line := await process.stderr.readline()):
+        while b" \xc2\xb7 more \xc2\xb7 run 1" not in (line := await process.stderr.readline()):
             assert line, "it ended"
 
 
 async def test_from_the_plan_to_the_verdicts(studied: Studied) -> None:
     studied.write()
-    code, plan, _ = await studied.run("--dry-run")
-    assert code == 0 and "4 steps, about" in plan and "round 2 · more" in plan
+    code, plan, _ = await studied.run("--dry-run", "--seed", "7")
+    assert code == 0 and "2 rounds, 3 variants, seed 7: " in plan and "  round 2 " in plan
+    assert "minimum detectable effect: unknown until 2 rounds are done" in plan
     assert not studied.folder.exists() and studied.as_it_was()
 
-    code, out, err = await studied.run("--json")
-    assert code == 0, err
+    code, out, err = await studied.run("--json", "--seed", "7")
+    assert code in (0, 4), err
     result = json.loads(out)
-    assert (result["steps"], result["done"], result["steady"], result["form"]) == (4, 4, True, "short")
-    cells = {cell["arm"]: cell for cell in result["cells"]}
-    assert list(cells) == ["few", "more"]
+    assert (result["budget"], result["whole_rounds"], result["ended"], result["form"]) == (2, 2, True, "short")
+    assert result["seed"] == studied.journal().seed == 7
+    orders = [[step[0] for step in one["order"]] for one in result["rounds"]]
+    assert orders[0] == orders[1][::-1] and f"  round 1   {' · '.join(orders[0])}" in plan
+    cells = {cell["variant"]: cell for cell in result["cells"]}
+    assert list(cells) == ["few", "A/A control", "more"]
     for cell in cells.values():
         assert [(run["round"], run["counted"], run["completed"]) for run in cell["runs"]] == [
             (1, True, 40),
             (2, True, 40),
         ]
-        assert cell["figures"]["failed"] == 0 and cell["figures"]["look.pages"] == 0
+        assert cell["figures"]["failed"] == 0 and cell["figures"]["observed.pages"] == 0
         assert cell["figures"]["demo.processes.births_per_s"] is not None
-    assert [(one["first"], one["other"]) for one in result["verdicts"]] == [("few", "more")]
+    pairs = [(one["first"], one["other"], one["control"]) for one in result["verdicts"]]
+    assert pairs == [("few", "A/A control", True), ("few", "more", False)]
     assert studied.as_it_was() and not studied.journal().touched and studied.journal().finished
     rows = list(csv.DictReader((studied.folder / "runs.csv").read_text().splitlines()))
     failed = [(row["variant"], row["value"]) for row in rows if row["metric"] == "failed"]
-    assert failed == [("few", "0"), ("few", "0"), ("more", "0"), ("more", "0")]
-    assert "step 4 of 4 · round 2 · more · run 1" in err
+    assert failed == [(name, "0") for name in ("few", "few", "A/A control", "A/A control", "more", "more")]
+    assert "round 2 of 2 · step 3 of 3 · " in err and "round 2 of 2 done · minimum detectable effect" in err
 
-    # What is finished is shown again from its recordings, not run again; a folder that is named is not written over.
+    # A finished study is not run again, and a folder that is named is not written over; its spread is remembered.
     assert {path.name for path in studied.folder.iterdir()} >= {"1.cockpit", "study.json", *RESULTS}
     assert "holds a study already" in (await studied.run())[2]
-
-
-async def test_what_never_settles_says_so(studied: Studied) -> None:
-    studied.write(rule="settle = { runs = 2, within = 0.000000001, at_most = 2 }", short=QUICK)
-    code, out, err = await studied.run()
-    assert code == 4, err
-    assert "not steady" in out and studied.as_it_was()
+    assert "1 earlier A/A control, 1 degrees of freedom" in (await studied.run("--dry-run"))[1]
 
 
 async def test_a_change_that_is_undone_ends_it(studied: Studied) -> None:
@@ -74,9 +75,9 @@ async def test_a_change_that_is_undone_ends_it(studied: Studied) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 async def test_interrupted_it_puts_back(studied: Studied, number: signal.Signals) -> None:
-    studied.write(short=SLOW)
+    studied.write(short=ALONE)
     process = await studied.start()
-    await until(lambda: studied.set_to("7"), "the second arm's value")
+    await until(lambda: studied.set_to("7"), "the variant's value")
     process.send_signal(number)
     code, _, err = await ended(process)
     assert code == 130, err
@@ -86,25 +87,31 @@ async def test_interrupted_it_puts_back(studied: Studied, number: signal.Signals
 async def test_killed_its_settings_come_back_and_it_goes_on(studied: Studied) -> None:
     studied.write(short=SLOW)
     process = await studied.start()
-    await in_the_second_arm(process)
+    await in_the_other_variant(process)
     assert studied.set_to("7")
     kill(process)
     await ended(process)
     await until(studied.as_it_was, "the original settings")
     await until(lambda: not studied.journal().touched, "the keeper's word that all is back")
 
+    seed = studied.journal().seed
+    assert f"its unfinished study has seed {seed}" in (await studied.run("--seed", "1000001"))[2]
     code, out, err = await studied.run("--json")
-    assert code == 0, err
+    assert code in (0, 4), err
     assert "goes on where it stopped" in err and studied.as_it_was()
     result = json.loads(out)
-    assert (result["steps"], result["done"]) == (2, 2)
-    assert [[run["session"] for run in cell["runs"] if run["counted"]] for cell in result["cells"]] == [[1], [2]]
+    assert (result["whole_rounds"], result["seed"], len(result["rounds"])) == (1, seed, 1)
+    sessions = {run["session"] for cell in result["cells"] for run in cell["runs"] if run["counted"]}
+    assert 2 in sessions and sorted(len(cell["runs"]) for cell in result["cells"]) == [1, 1, 1]
+    done = [step[0] for step in result["rounds"][0]["order"]]
+    by_variant = {cell["variant"]: cell["runs"][0]["session"] for cell in result["cells"]}
+    assert [by_variant[name] for name in done] == sorted(by_variant.values()), "in the same order"
 
 
 async def test_killed_with_its_keeper_its_settings_come_back_at_the_next_start(studied: Studied) -> None:
-    studied.write(short=SLOW)
+    studied.write(short=ALONE)
     process = await studied.start()
-    await in_the_second_arm(process)
+    await in_the_other_variant(process)
     studied.keeper(process.pid).kill()
     kill(process)
     await ended(process)

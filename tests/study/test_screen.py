@@ -21,7 +21,7 @@ def steps_done(session: Session) -> int:
 
 @pytest.mark.parametrize("size", [(120, 40), (80, 24)])
 async def test_a_study_on_the_screen(studied: Studied, size: tuple[int, int]) -> None:
-    studied.write(short='arms = ["more"]\nrepeats = 1\nrequests = 40\nconcurrency = 2')
+    studied.write(short='variants = ["more"]\nrounds = 1\nrequests = 40\nconcurrency = 2')
     profile = read_profile(studied.profile)
     assert profile.short_study is not None
     source = LiveSource(profile, Clock(), ssh_config=studied.world.ssh_config)
@@ -35,11 +35,11 @@ async def test_a_study_on_the_screen(studied: Studied, size: tuple[int, int]) ->
         knobs=tuple(knob for knob in profile.knobs if knob.name in profile.short_study.knobs),
         ssh_config=str(studied.world.ssh_config),
     )
-    runner = Runner(session, source, profile.short_study, studied.folder, journal, frozenset())
+    runner = Runner(session, source, profile.short_study, studied.folder, journal)
     app = StudyApp(session, runner)
     async with app.run_test(size=size) as pilot:
         line = app.screen.query_one(StudyLine)
-        assert "step 1 of 1 · connecting" in str(line.render())
+        assert "round 1 of 1 · connecting" in str(line.render())
         await pilot.press("space", "t", "plus")
         await until(lambda: app.failure is not None or steps_done(session) > 0, "the step")
         assert app.failure is None

@@ -31,7 +31,14 @@ from cockpit.session.recording.validity import is_valid
 # Stretches that are kept at hand.
 _AT_HAND = 16
 # What of a study is told.
-_STUDY = ("study_begun", "study_run", "study_look", "study_step_ended")
+_STUDY = (
+    "study_begun",
+    "study_round",
+    "study_run",
+    "study_observation",
+    "study_step_ended",
+    "study_ended",
+)
 
 
 class Known(NamedTuple):

@@ -58,9 +58,11 @@ class StudyLine(Static):
             if row is None:
                 continue
             mark = "✓" if place.run in counted else "·" if place.step in ended else "…"
-            rung = "" if place.rung is None else f" {place.rung:g}"
+            level = "" if place.level is None else f" {place.level:g}"
             part = f" {place.part}" if place.part else ""
-            lines.append(f"  {mark} round {place.round} {neutral(place.arm, 40)}{rung}{part}  {si(row.rate, 4)} req/s")
+            lines.append(
+                f"  {mark} round {place.round} {neutral(place.variant, 40)}{level}{part}  {si(row.rate, 4)} req/s"
+            )
         return lines
 
 

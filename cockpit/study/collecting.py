@@ -1,0 +1,153 @@
+"""Collects a study's result from the sessions that ran it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from cockpit.analysis.steadiness import long_enough, window_unsteady
+from cockpit.analysis.windows import row_window
+from cockpit.model.events import StudyRound, StudyRun
+from cockpit.model.figures import RunResult, run_result
+from cockpit.model.fold_load import add
+from cockpit.model.host_state import HostPoint
+from cockpit.model.host_window import joined
+from cockpit.model.state import Segment, State
+from cockpit.model.study import Study
+from cockpit.study.judging import spread_of, verdicts_of
+from cockpit.study.plan import steps_of
+from cockpit.study.results import Cell, StudyResult, StudyRunResult
+
+
+def steps_done(states: Iterable[State], study: Study) -> frozenset[int]:
+    """Return the numbers of the steps of this very study that these sessions have done."""
+    own = [state.study for state in states if state.study and state.study.fingerprint == study.fingerprint]
+    return frozenset(ended.step for one in own for ended in one.done)
+
+
+def collect(states: Sequence[State], name: str) -> StudyResult | None:
+    """Return the result of the study that the last of these sessions ran; None if none ran one."""
+    last = next((state for state in reversed(states) if state.study), None)
+    if last is None or last.study is None or last.started is None:
+        return None
+    study = last.study.study
+    fingerprint = last.study.fingerprint
+    own = [state for state in states if state.study and state.started and state.study.fingerprint == fingerprint]
+    told = [state.study for state in own if state.study]
+    rounds = {turn.round: turn for one in reversed(told) for turn in one.rounds}
+    done = frozenset(ended.step for one in told for ended in one.done)
+    runs = [run for number, state in enumerate(own, 1) for run in _runs(number, state)]
+    begun = tuple(rounds[number] for number in sorted(rounds))
+    cells = tuple(_cells(study, runs, begun, done))
+    first = own[0].started
+    return StudyResult(
+        name=name,
+        question=last.started.question,
+        study=study,
+        rounds=begun,
+        done=done,
+        ended=any(one.ended for one in told),
+        wall=first.wall if first else 0.0,
+        environment=last.started.environment,
+        cells=cells,
+        verdicts=verdicts_of(study, cells, begun),
+        spread=spread_of(study, cells),
+    )
+
+
+def _runs(session: int, state: State) -> list[StudyRunResult]:
+    """The runs of a session that were completed. Of a step that was cut short none counts, nor does a warm-up (turn
+    0)."""
+    told = state.study
+    if told is None:
+        return []
+    counted = {run for one in told.done for run in one.counted}
+    found = []
+    for place in told.runs:
+        result = run_result(state, place.run)
+        if result is None or result.reason != "completed" or place.turn == 0:
+            continue
+        row = result.segments[-1]
+        window = row_window(state, row)
+        found.append(
+            StudyRunResult(
+                place=place,
+                session=session,
+                counted=place.run in counted,
+                result=result,
+                window=window,
+                unstable=window_unsteady(window) if long_enough(window) else "",
+                observations=tuple(one for one in told.observations if one.run == place.run),
+                cpu={name: _cpu(host.points, row) for name, host in state.hosts.items()},
+            )
+        )
+    return found
+
+
+def _cpu(points: Sequence[HostPoint], row: Segment) -> tuple[tuple[float, float], ...]:
+    return tuple(
+        (point.t - row.start, 100 - point.cpu.idle)
+        for point in points
+        if point.cpu is not None and row.start <= point.t <= (row.end or row.last) + 1
+    )
+
+
+def _cells(
+    study: Study, runs: Sequence[StudyRunResult], rounds: Sequence[StudyRound], done: frozenset[int]
+) -> list[Cell]:
+    """The cells that have any run, in the order of the plan."""
+    steps = [step for turn in rounds for step in steps_of(study, turn)]
+    found = []
+    for variant in study.variants:
+        for level in study.levels or (None,):
+            own = [step for step in steps if step.variant.name == variant.name and step.level == level]
+            for part in study.passes:
+                of_it = tuple(run for run in runs if _at(run.place) == (variant.name, level, part.name))
+                if not of_it:
+                    continue
+                found.append(
+                    Cell(
+                        variant=variant.name,
+                        level=level,
+                        part=part.name,
+                        runs=of_it,
+                        total=together([run.result for run in of_it if run.counted]),
+                        whole=all(step.number in done for step in own),
+                        last_round=max((step.round for step in own), default=0),
+                        control=variant.control,
+                    )
+                )
+    return found
+
+
+def _at(place: StudyRun) -> tuple[str, float | None, str]:
+    return (place.variant, place.level, place.part)
+
+
+def together(results: Sequence[RunResult]) -> RunResult | None:
+    """Return several runs as one: counts, seconds and the hosts' windows added up; None if there is none."""
+    if not results:
+        return None
+    total = results[0]
+    for one in results[1:]:
+        hosts = {
+            name: joined(total.hosts[name], one.hosts[name]) if name in total.hosts else one.hosts[name]
+            for name in one.hosts
+        }
+        total = replace(
+            total,
+            counts=add(total.counts, one.counts),
+            seconds=total.seconds + one.seconds,
+            hosts={**total.hosts, **hosts},
+            segments=(*total.segments, *one.segments),
+            worker_cpu=_summed(total.worker_cpu, one.worker_cpu),
+            worker_wait=_summed(total.worker_wait, one.worker_wait),
+            saturated=total.saturated + one.saturated,
+            partial="; ".join(dict.fromkeys(filter(None, (total.partial, one.partial)))),
+        )
+    return total
+
+
+def _summed(one: Mapping[int, float], other: Mapping[int, float]) -> dict[int, float]:
+    return {key: one.get(key, 0.0) + other.get(key, 0.0) for key in sorted({*one, *other})}

@@ -1,0 +1,57 @@
+"""The spread of a study's rounds in its earlier A/A controls, in the state directory: what a plan can detect."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import msgspec
+import platformdirs
+
+from cockpit.files import read_bounded
+from cockpit.study.results import Spread
+
+FILE = "study-spread.json"
+_MOST = 1 << 20  # bytes
+# Studies of one profile and form that are kept, the newest.
+_KEPT = 10
+
+
+def earlier_spread(name: str, form: str) -> tuple[Spread, int] | None:
+    """Return the pooled spread of earlier A/A controls of a profile's study in this form, and how many there were; None
+    if there was none or the file is damaged."""
+    found = _read().get(_key(name, form), [])
+    freedom = sum(one.freedom for one in found)
+    if not freedom:
+        return None
+    squares = sum(one.freedom * one.deviation**2 for one in found)
+    return Spread(deviation=math.sqrt(squares / freedom), freedom=freedom), len(found)
+
+
+def keep_spread(name: str, form: str, spread: Spread) -> None:
+    """Add the spread of a study that is over. A state directory that cannot be written is not the study's fault."""
+    known = _read()
+    known[_key(name, form)] = [*known.get(_key(name, form), []), spread][-_KEPT:]
+    path = _path()
+    beside = path.with_suffix(".part")
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        beside.write_bytes(msgspec.json.encode(known))
+        beside.replace(path)
+    except OSError:
+        return
+
+
+def _path() -> Path:
+    return platformdirs.user_state_path("cockpit") / FILE
+
+
+def _key(name: str, form: str) -> str:
+    return f"{name}/{form}"
+
+
+def _read() -> dict[str, list[Spread]]:
+    try:
+        return msgspec.json.decode(read_bounded(_path(), _MOST), type=dict[str, list[Spread]])
+    except (OSError, msgspec.MsgspecError, ValueError, RecursionError):
+        return {}

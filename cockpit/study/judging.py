@@ -1,0 +1,176 @@
+"""Verdicts of a study on each planned comparison and the A/A control, and the spread of rounds. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from msgspec.structs import replace
+
+from cockpit.analysis.effects import HEADLINE_SHARE
+from cockpit.analysis.intervals import ALPHA, FIRST_LOOK, POWER, minimum_detectable
+from cockpit.analysis.outcome import DIFFERENT, Effect, Outcome, Verdict
+from cockpit.analysis.student import student_quantile
+from cockpit.analysis.verdict import Planned, judge_rounds, judge_runs, round_differences
+from cockpit.analysis.windows import Window
+from cockpit.model.events import StudyRound
+from cockpit.model.study import Study
+from cockpit.study.plan import Comparison, planned
+from cockpit.study.results import Cell, Contradiction, Spread, StudyVerdict
+
+# Outcomes that answer the question of a comparison.
+CONCLUSIVE = (*DIFFERENT, Outcome.EQUIVALENT)
+# Degrees of freedom that the pooled spread of the other cells adds when rounds are few.
+_BORROWED = 4
+
+
+Cells = Mapping[tuple[str, float | None, str], Cell]
+
+
+def verdicts_of(study: Study, cells: Sequence[Cell], rounds: Sequence[StudyRound]) -> tuple[StudyVerdict, ...]:
+    """Return the A/A control and every planned comparison whose two cells have counted runs."""
+    by_place = {(cell.variant, cell.level, cell.part): cell for cell in cells}
+    found = []
+    for level in study.levels or (None,):
+        for part in study.passes:
+            pairs = [(study.variants[0].name, study.control.name)] if study.control else []
+            control = next((_verdict(study, by_place, rounds, (*pair, level), part.name) for pair in pairs), None)
+            judged = [_verdict(study, by_place, rounds, (*pair, level), part.name) for pair in study.compare]
+            found += [one for one in (control, *(_checked(one, control) for one in judged)) if one]
+    return tuple(found)
+
+
+def open_after(study: Study, verdicts: Sequence[StudyVerdict]) -> tuple[Comparison, ...]:
+    """Return the planned comparisons that further rounds may still conclude, in any pass."""
+    closed: dict[Comparison, list[bool]] = {}
+    for one in verdicts:
+        closed.setdefault((one.first, one.other, one.level), []).append(one.closed)
+    whole = len(study.passes)
+    return tuple(one for one in planned(study) if not (len(closed.get(one, ())) == whole and all(closed[one])))
+
+
+def spread_of(study: Study, cells: Sequence[Cell]) -> Spread | None:
+    """Return the spread of a round's difference in the headline, pooled over the A/A comparisons; None: unknown."""
+    if study.control is None:
+        return None
+    by_place = {(cell.variant, cell.level, cell.part): cell for cell in cells}
+    squares, freedom = 0.0, 0
+    for level in study.levels or (None,):
+        for part in study.passes:
+            first = by_place.get((study.variants[0].name, level, part.name))
+            control = by_place.get((study.control.name, level, part.name))
+            if first is None or control is None:
+                continue
+            differences = round_differences(_pairs(study, first, control), headline_of(study))
+            if len(differences) > 1:
+                squares += float(((differences - differences.mean()) ** 2).sum())
+                freedom += len(differences) - 1
+    return Spread(deviation=math.sqrt(squares / freedom), freedom=freedom) if freedom else None
+
+
+def headline_of(study: Study) -> str:
+    """Return the metric that decides: the first one to judge, else the rate, or p99 if the plan fixes the rate."""
+    return study.judge[0] if study.judge else "p99" if study.plan.open else "rate"
+
+
+def detectable(study: Study, deviation: float) -> float:
+    """Return the minimum detectable effect on the headline (a share) if all rounds are run."""
+    alpha = ALPHA / max(1, study.comparisons) * HEADLINE_SHARE
+    if study.rounds >= FIRST_LOOK:
+        return math.expm1(minimum_detectable(deviation, study.rounds, alpha))
+    freedom = 2 * (study.rounds - 1) + _BORROWED
+    reach = student_quantile(1 - alpha / 2, freedom) + student_quantile(POWER, freedom)
+    return math.expm1(reach * deviation / math.sqrt(study.rounds))
+
+
+def closed(study: Study, verdict: Verdict) -> bool:
+    """Return whether further rounds cannot change a verdict: it is invalid, or it, its headline and every metric that
+    the study judges are conclusive."""
+    if verdict.outcome is Outcome.INVALID:
+        return True
+    decisive = [one for one in verdict.effects if one.headline or one.name in study.judge]
+    return verdict.outcome in CONCLUSIVE and all(one.outcome in CONCLUSIVE for one in decisive)
+
+
+def _verdict(
+    study: Study, cells: Cells, rounds: Sequence[StudyRound], place: Comparison, part: str
+) -> StudyVerdict | None:
+    first, other, level = place
+    one, two = cells.get((first, level, part)), cells.get((other, level, part))
+    if not (one and two and one.counted and two.counted):
+        return None
+    # After a comparison is closed its variants may go on for the sake of others: those rounds are not looked at.
+    considered = {turn.round for turn in rounds if two.control or place in turn.open}
+    label = " · ".join(filter(None, (f"{other} vs {first}", level_words(study, level), part)))
+    others = [cell for cell in cells.values() if cell not in (one, two)]
+    verdict, used = _judged(study, one, two, others, considered, label)
+    over = used >= FIRST_LOOK and closed(study, verdict)
+    return StudyVerdict(
+        first=first,
+        other=other,
+        level=level,
+        part=part,
+        verdict=verdict,
+        control=two.control,
+        closed=over and not two.control,
+        rounds=used,
+    )
+
+
+def level_words(study: Study, level: float | None) -> str:
+    """Return a load level as `c=8` or `250/s`; empty for None."""
+    if level is None:
+        return ""
+    return f"{level:g}/s" if study.plan.open else f"c={level:g}"
+
+
+def _judged(
+    study: Study, first: Cell, other: Cell, others: Sequence[Cell], considered: set[int], label: str
+) -> tuple[Verdict, int]:
+    """The verdict, and how many rounds it rests on: by rounds from the fourth on, else by runs, whose spread is
+    borrowed from the other cells."""
+    family = Planned(max(1, study.comparisons), study.judge)
+    pairs = _pairs(study, first, other, considered)
+    if len(pairs) >= FIRST_LOOK:
+        return judge_rounds(pairs, label, study.rounds, family), len(pairs)
+    before, after = (list(_by_round(study, cell).values()) for cell in (first, other))
+    borrowed = [list(_by_round(study, cell).values()) for cell in others]
+    return judge_runs(before, after, label, borrowed, family), min(len(before), len(after))
+
+
+def _pairs(
+    study: Study, first: Cell, other: Cell, considered: set[int] | None = None
+) -> list[tuple[list[Window], list[Window]]]:
+    """The windows of both cells by round, of rounds that have both."""
+    before, after = _by_round(study, first), _by_round(study, other)
+    rounds = sorted(before.keys() & after.keys())
+    return [(before[turn], after[turn]) for turn in rounds if considered is None or turn in considered]
+
+
+def _by_round(study: Study, cell: Cell) -> dict[int, list[Window]]:
+    """The windows of each round's visit: runs without a set-up between them are one value."""
+    found: dict[int, list[Window]] = {}
+    for run in cell.counted:
+        # Whatever differs between the loads of variants is what the study compares.
+        window = replace(run.window, plan=study.plan)
+        found.setdefault(run.place.round, []).append(window)
+    return found
+
+
+def _checked(one: StudyVerdict | None, control: StudyVerdict | None) -> StudyVerdict | None:
+    """The verdict with the contradiction of the A/A control at the same level, if there is one."""
+    if one is None or control is None or one.verdict.outcome not in CONCLUSIVE:
+        return one
+    if control.verdict.outcome in DIFFERENT:
+        return replace(one, contradiction=Contradiction.CONTROL_DIFFERS)
+    found = next((effect for effect in one.verdict.effects if effect.outcome is one.verdict.outcome), None)
+    same = control.verdict.effect(found.name) if found else None
+    if one.verdict.outcome in DIFFERENT and found and same and _size(found) < _size(same):
+        return replace(one, contradiction=Contradiction.SMALLER_THAN_CONTROL)
+    return one
+
+
+def _size(effect: Effect) -> float:
+    """How large a change is, in either direction; 0 if it is unknown."""
+    change = effect.change or 0.0
+    return abs(math.log1p(max(change, -0.999999))) if effect.relative else abs(change)
