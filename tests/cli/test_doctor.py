@@ -17,7 +17,7 @@ from cockpit.demo.world import DemoWorld
 from cockpit.hosts.shell import Completed
 from cockpit.session import doctor
 from cockpit.session.doctor_host import _first_words, _missing, _paths
-from tests.cli.test_headless import cockpit
+from tests.commands import cockpit
 from tests.servers import http_server
 
 

@@ -18,7 +18,8 @@ from cockpit.cli.flip import flip
 from cockpit.model import fold_load
 from cockpit.profiles.reader import read_profile
 from cockpit.session import flipping
-from tests.cli.test_headless import COCKPIT, cockpit
+from tests.cli.test_headless import COCKPIT
+from tests.commands import cockpit
 from tests.servers import http_server
 
 BEFORE = "Level=5\n"

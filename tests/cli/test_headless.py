@@ -18,6 +18,7 @@ import pytest
 from cockpit.model.events import Tick
 from cockpit.session.recording.reader import Recording
 from tests.cli.terminals import on_terminal
+from tests.commands import cockpit
 from tests.servers import http_server
 
 COCKPIT = (sys.executable, "-m", "cockpit")
@@ -27,10 +28,6 @@ COCKPIT = (sys.executable, "-m", "cockpit")
 def url() -> Iterator[str]:
     with http_server() as base:
         yield base
-
-
-def cockpit(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*COCKPIT, *map(str, arguments)], capture_output=True, text=True, timeout=120, check=False)
 
 
 def test_run_counts_exactly(url: str) -> None:

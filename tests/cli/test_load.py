@@ -18,7 +18,7 @@ import msgspec
 import pytest
 
 from cockpit.report.machine import RunJson
-from tests.cli.test_headless import cockpit
+from tests.commands import cockpit
 from tests.servers import http_server
 
 

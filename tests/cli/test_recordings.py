@@ -6,12 +6,13 @@ import json
 import os
 import resource
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from tests.commands import cockpit as command
 from tests.servers import http_server
 
 
@@ -29,19 +30,8 @@ def cockpit(tmp_path: Path) -> Cockpit:
     """The command, with a state directory of its own; `limit` is the most bytes that a file of it may have."""
 
     def call(*arguments: str, state: Path = tmp_path, limit: int = 0) -> subprocess.CompletedProcess[str]:
-        def confine() -> None:
-            if limit:
-                resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-
-        return subprocess.run(
-            [sys.executable, "-m", "cockpit", *arguments],
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-            env={**os.environ, "XDG_STATE_HOME": str(state)},
-            preexec_fn=confine,
-        )
+        confine = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (limit, limit)) if limit else None
+        return command(*arguments, env={**os.environ, "XDG_STATE_HOME": str(state)}, before=confine)
 
     return call
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_headless import COCKPIT, cockpit
+from tests.cli.test_headless import COCKPIT
+from tests.commands import cockpit
 from tests.servers import http_server
 
 NOWHERE = "http://127.0.0.1:1/"

@@ -12,7 +12,7 @@ import pytest
 
 from cockpit.model.events import RunStarted
 from cockpit.session.recording.reader import Recording
-from tests.cli.test_headless import cockpit
+from tests.commands import cockpit
 
 Seen = list[tuple[str, list[tuple[str, str]]]]
 

@@ -6,13 +6,13 @@ import os
 import pty
 import re
 import select
-import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from tests.cli.test_headless import COCKPIT
+from tests.commands import cockpit
 from tests.servers import http_server
 
 PATIENCE = 120.0
@@ -21,7 +21,7 @@ _CONTROL = re.compile(rb"\x1b\[[0-9;?<>=]*[A-Za-z]|\x1b[()][A-Z0-9]")
 
 def test_without_a_terminal_it_is_the_help_and_exit_code_2() -> None:
     for arguments in ((), ("start",)):
-        done = subprocess.run([*COCKPIT, *arguments], capture_output=True, text=True, timeout=60, check=False)
+        done = cockpit(*arguments)
         assert done.returncode == 2
         assert done.stdout == ""
         assert "usage: cockpit" in done.stderr and "demo" in done.stderr

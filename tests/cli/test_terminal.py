@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.terminals import on_terminal
-from tests.cli.test_headless import COCKPIT, cockpit
+from tests.cli.test_headless import COCKPIT
+from tests.commands import cockpit
 from tests.servers import http_server
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from tests.cli.terminals import on_terminal
 from tests.cli.test_headless import COCKPIT
+from tests.commands import cockpit
 from tests.servers import http_server
 
 # Every command of it leaves a file behind.
@@ -71,16 +72,7 @@ class Place:
         return path
 
     def cockpit(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [*COCKPIT, *arguments],
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-            cwd=self.folder,
-            env=self.environment,
-            stdin=subprocess.DEVNULL,
-        )
+        return cockpit(*arguments, cwd=self.folder, env=self.environment)
 
     @property
     def ran(self) -> set[str]:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from cockpit.cli.arguments import make_parser
-from tests.cli.test_headless import cockpit
+from tests.commands import cockpit
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from cockpit.tui.screens.new_profile import FoundScreen, NewProfileScreen
 from cockpit.tui.screens.start import StartScreen
 from cockpit.tui.start import StartApp
 from cockpit.tui.widgets.picks import Pick, Picks
-from tests.cli.test_headless import cockpit
+from tests.commands import cockpit
 from tests.tui.driving import at_rest, until
 from tests.tui.test_start import ended, started
 

@@ -1,0 +1,76 @@
+"""`cockpit` commands as processes of their own, forked from one that has imported everything.
+
+A Python that starts and imports takes half a second of CPU time; a fork takes none of it, and hundreds of tests need a
+command. Tests that send signals, or hold what a command imports, start it as a user does.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+_FORKS = multiprocessing.get_context("forkserver")
+_FORKS.set_forkserver_preload(
+    [
+        "asyncssh",
+        "httpx",
+        "cockpit.cli.live",
+        "cockpit.cli.check",
+        "cockpit.cli.tune",
+        "cockpit.cli.report",
+        "cockpit.report.sources",
+        "cockpit.hosts.ssh",
+        "cockpit.load.pool",
+    ]
+)
+
+
+def cockpit(
+    *arguments: str | Path,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    before: Callable[[], object] | None = None,
+    timeout: float = 120.0,
+) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end with no input; `before` can be pickled and is called in its process first.
+
+    Raises subprocess.TimeoutExpired.
+    """
+    words = [*map(str, arguments)]
+    with tempfile.TemporaryDirectory() as folder:
+        out, err = Path(folder, "out"), Path(folder, "err")
+        process = _FORKS.Process(
+            target=_main, args=(words, cwd or Path.cwd(), dict(os.environ if env is None else env), out, err, before)
+        )
+        process.start()
+        process.join(timeout)
+        if process.exitcode is None:
+            process.kill()
+            process.join()
+            raise subprocess.TimeoutExpired(words, timeout, out.read_bytes(), err.read_bytes())
+        code = process.exitcode
+        process.close()
+        return subprocess.CompletedProcess(words, code, out.read_text(), err.read_text())
+
+
+def _main(
+    words: list[str], cwd: Path, env: dict[str, str], out: Path, err: Path, before: Callable[[], object] | None
+) -> None:
+    """Become the command: its directory, environment and output."""
+    from cockpit.cli import main
+
+    for path, descriptor in ((out, 1), (err, 2)):
+        with path.open("wb") as file:
+            os.dup2(file.fileno(), descriptor)
+    os.chdir(cwd)
+    os.environ.clear()
+    os.environ.update(env)
+    sys.argv = ["cockpit", *words]
+    if before is not None:
+        before()
+    sys.exit(main())
