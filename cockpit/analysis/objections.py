@@ -14,8 +14,10 @@ Windows = Sequence[Window]
 FAILING = 0.01
 
 
-def objection(before: Windows, after: Windows) -> Objection | None:
-    """Return why two sides cannot be compared at all."""
+def objection(before: Windows, after: Windows, other: Objection | None = None) -> Objection | None:
+    """Return why two sides cannot be compared at all. `other` load comes first: it saturates the generator, too."""
+    if other is not None:
+        return other
     for windows, side in ((before, Period.BEFORE), (after, Period.AFTER)):
         share = max(window.bound_share for window in windows)
         if share > BOUND:

@@ -23,6 +23,7 @@ DIFFERENT = (Outcome.BETTER, Outcome.WORSE)
 class Cause(StrEnum):
     """Why a comparison is invalid."""
 
+    OTHER_LOAD = "other load"
     GENERATOR_SATURATED = "generator saturated"
     HOST_LOST = "host lost"
     LOAD_ALTERED = "load altered"
@@ -48,9 +49,18 @@ class Design(StrEnum):
     SINGLE_RUNS = "one run each"
 
 
+class OtherLoad(msgspec.Struct, frozen=True, kw_only=True):
+    """CPU that programs other than the server, the load generator and the probe took on a machine, as shares of all its
+    CPUs, on both sides of a comparison. `host` "" is the generator's own machine."""
+
+    host: str
+    before: float
+    after: float
+
+
 class Objection(msgspec.Struct, frozen=True, kw_only=True):
     """Why a comparison, or one metric of it, is invalid. `share` is a part of the time, `seconds` are lost ones; `host`
-    and `detail` name what is meant, as it came from outside."""
+    and `detail` name what is meant, as it came from outside. `other`: the other load that is the cause."""
 
     cause: Cause
     side: Period | None = None
@@ -58,6 +68,7 @@ class Objection(msgspec.Struct, frozen=True, kw_only=True):
     seconds: int = 0
     host: str = ""
     detail: str = ""
+    other: OtherLoad | None = None
 
 
 class Effect(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,7 +101,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     `values` counts independent values per side: runs, or rounds; of a switch, blocks of `block` seconds. `left_out` are
     the words for seconds that were not counted, per side. `growing`: the time after the change is not over; `needs` is
     how many seconds more it takes (infinite: the time before is too short; None: unknown or none). `at_least`: the
-    generator was saturated on the faster side, which may be faster still.
+    generator was saturated on the faster side, which may be faster still. `other_loads` are of each machine on which
+    it could be measured.
     """
 
     outcome: Outcome
@@ -107,6 +119,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     growing: bool = False
     needs: float | None = None
     at_least: bool = False
+    other_loads: tuple[OtherLoad, ...] = ()
 
     @property
     def headline(self) -> Effect | None:

@@ -27,6 +27,7 @@ from cockpit.analysis.intervals import (
     minimum_detectable,
     sequential,
 )
+from cockpit.analysis.neighbours import other_loads, spoiled
 from cockpit.analysis.objections import failing, lost_hosts, objection, saturated_side, warnings
 from cockpit.analysis.outcome import DIFFERENT, Cause, Design, Effect, Objection, Outcome, Period, Verdict
 from cockpit.analysis.plans import differences
@@ -97,7 +98,8 @@ def _judged(visits: Visits, others: Visits, label: str, other_load: bool, judge:
     before, after = ([window for visit in side for window in visit] for side in (visits, others))
     unlike = sorted({words for window in (*before, *after) for words in differences(before[0].plan, window.plan)})
     found = judge(visits, others)
-    against = objection(before, after)
+    loads = other_loads(before, after)
+    against = objection(before, after, spoiled(loads))
     if unlike and not other_load:
         against = Objection(cause=Cause.LOAD_DIFFERS, detail=", ".join(unlike))
         found = replace(found, effects=())
@@ -111,6 +113,7 @@ def _judged(visits: Visits, others: Visits, label: str, other_load: bool, judge:
         left_out=(_left_out(before), _left_out(after)),
         warnings=(*found.warnings, *warnings((*before, *after))),
         growing=any(window.going_on for window in (*before, *after)),
+        other_loads=tuple(one.load for one in loads),
     )
     found = _objected(found, against, lost_hosts(before, after))
     side = saturated_side(before, after)

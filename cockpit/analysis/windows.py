@@ -11,6 +11,7 @@ import itertools
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
 from types import MappingProxyType
 
 import msgspec
@@ -22,6 +23,8 @@ from cockpit.model.state import LoadSecond, Segment, State
 
 # A second is whole when ticks cover this much of it: they are placed by their middle, so that its ends are blurred.
 WHOLE = 0.75
+# Readings of a time without load that its median takes, at least and at most.
+_UNLOADED_READINGS, _UNLOADED_MOST = 3, 60
 # A host counts as read in a second when a reading lies this near (s) to its middle.
 READ_WITHIN = 5.5
 
@@ -32,7 +35,9 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
     `seconds` are those that count, oldest first, `guarded` those after a beginning or a change; `doubtful` counts
     seconds by what speaks against them: partial, saturated and changing ones are left out, held-back ones and those of
     a lost host (`lost:web1`) are not. `hosts` are readings by host name, `cpus` how many each has. `rows` of the runs
-    table lie in it; `going_on`: it still grows. `bound` are the saturated seconds since the first that counts.
+    table lie in it; `going_on`: it still grows. `bound` are the saturated seconds since the first that counts. `boots`
+    name the machine that each host runs on, `generator_boot` the generator's. `unloaded` is the share of its CPUs that
+    other programs took on a host just before load began.
     """
 
     start: float
@@ -46,6 +51,9 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
     rows: tuple[Segment, ...] = ()
     going_on: bool = False
     bound: tuple[LoadSecond, ...] = ()
+    boots: Mapping[str, str] = MappingProxyType({})
+    generator_boot: str = ""
+    unloaded: Mapping[str, float] = MappingProxyType({})
 
     @property
     def bound_share(self) -> float:
@@ -122,7 +130,34 @@ def window_between(state: State, start: float, end: float, plan: LoadPlan) -> Wi
         hosts=hosts,
         cpus={name: host.facts.cpus for name, host in state.hosts.items() if host.facts},
         bound=tuple(bound),
+        boots={name: host.facts.boot for name, host in state.hosts.items() if host.facts},
+        generator_boot=state.started.boot if state.started else "",
+        unloaded=_unloaded(state, start),
     )
+
+
+def _unloaded(state: State, until: float) -> dict[str, float]:
+    """Return the median share of other load on each host, per cent, over the last time without load before `until`."""
+    found = {}
+    for begun, over in reversed(_without_load(state, until)):
+        for name, host in state.hosts.items():
+            shares = [point.other for point in _readings(host.points, begun, over) if point.other is not None]
+            if name not in found and len(shares) >= _UNLOADED_READINGS:
+                found[name] = median(shares[-_UNLOADED_MOST:])
+    return found
+
+
+def _without_load(state: State, until: float) -> list[tuple[float, float]]:
+    """Return the time ranges before `until` in which no run was under way, nor had just ended, in order. A reading of a
+    host belongs to the time before it, so each range starts a guard after the end of load."""
+    ranges = []
+    over = 0.0
+    for row in state.segments:
+        if row.start > until:
+            break
+        ranges.append((over, row.start))
+        over = (row.last if row.end is None else row.end) + GUARD
+    return [one for one in ranges if one[1] - one[0] > 1]
 
 
 def _at_work(state: State) -> list[tuple[float, float]]:

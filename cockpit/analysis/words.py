@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from cockpit.analysis.effects import more_is_better
-from cockpit.analysis.outcome import DIFFERENT, Cause, Design, Effect, Objection, Outcome, Verdict
+from cockpit.analysis.outcome import DIFFERENT, Cause, Design, Effect, Objection, OtherLoad, Outcome, Verdict
 from cockpit.model.text import milliseconds, neutral, si, size
 
 _METRICS = {
@@ -23,6 +23,7 @@ _WIDE = 1000.0
 Role = Literal["good", "bad", ""]
 _ROLES: dict[Outcome, Role] = {Outcome.BETTER: "good", Outcome.WORSE: "bad"}
 _BRIEF = {
+    Cause.OTHER_LOAD: "others",
     Cause.GENERATOR_SATURATED: "gen-sat",
     Cause.HOST_LOST: "lost",
     Cause.LOAD_ALTERED: "altered",
@@ -146,6 +147,8 @@ def objection_words(objection: Objection) -> str:
     match objection.cause:
         case Cause.GENERATOR_SATURATED:
             return f"the generator was the bottleneck for {100 * objection.share:.0f}% of the time{side}"
+        case Cause.OTHER_LOAD if objection.other is not None:
+            return f"other load on {other_load_words(objection.other)}"
         case Cause.HOST_LOST:
             return f"{host} was lost for {objection.seconds} s{side}"
         case Cause.REQUESTS_FAILED:
@@ -158,6 +161,12 @@ def objection_words(objection: Objection) -> str:
             return f"metrics{side} are partial: {neutral(objection.detail)}"
         case _:
             return f"{objection.cause}{side}"
+
+
+def other_load_words(load: OtherLoad) -> str:
+    """Return `web1: 1% of its CPU before, 48% after`."""
+    before, after = (f"{100 * share:.0f}%" for share in (load.before, load.after))
+    return f"{neutral(load.host) or 'the generator’s machine'}: {before} of its CPU before, {after} after"
 
 
 def brief(verdict: Verdict) -> tuple[str, Role]:
@@ -189,6 +198,7 @@ def method_lines(verdict: Verdict) -> list[str]:
         for side, words in zip(("before", "after"), verdict.left_out, strict=True):
             if words:
                 lines.append(f"discarded {side}: {words}")
+        lines += [f"other load on {other_load_words(one)}" for one in verdict.other_loads]
         lines.append(
             f"simultaneous 95% intervals ({100 * verdict.effects[0].level:.1f}% for {verdict.effects[0].name}); "
             "equivalent: the interval is within the margin; less than 1% is no difference"

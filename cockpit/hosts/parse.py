@@ -31,20 +31,22 @@ _HZ_LIMIT, _PAGE_LIMIT = 10_001, 2**22
 _MEMORY_LIMIT = INTEGER_LIMIT // 1024
 _LOAD_LIMIT = 2**32
 
-FACTS = ("hostname", "kernel", "cpus", "hz", "page")
+# `boot` names one start of one kernel: hosts that have the same share a machine.
+FACTS = ("hostname", "kernel", "cpus", "hz", "page", "boot")
 
 _Parsed = TypeVar("_Parsed")
 
 
 def facts(lines: Mapping[str, str]) -> HostFacts:
     """What the probe says of the host before its first frame: `name value` lines. Raises ValueError, KeyError."""
-    hostname, kernel, cpus, hz, page = (lines[fact].encode() for fact in FACTS)
+    hostname, kernel, cpus, hz, page = (lines[fact].encode() for fact in FACTS[:5])
     return HostFacts(
         hostname=name(hostname),
         kernel=name(kernel),
         cpus=count(cpus, CPUS_LIMIT + 1),
         hz=_above_zero(count(hz, _HZ_LIMIT), "clock ticks per second"),
         page=_above_zero(count(page, _PAGE_LIMIT), "bytes per page"),
+        boot=name(lines.get("boot", "").encode()),
     )
 
 
@@ -66,7 +68,11 @@ def wall_clock(said: str) -> tuple[float, float]:
 
 
 def reading(
-    frame: Frame, processes: tuple[ProcessCounters, ...] = (), probe_cpu: float = 0.0, pss: int | None = None
+    frame: Frame,
+    processes: tuple[ProcessCounters, ...] = (),
+    probe_cpu: float = 0.0,
+    pss: int | None = None,
+    processes_cpu: int | None = None,
 ) -> HostReading:
     """All that a frame says, as counters. The wall clock is boot time plus uptime, as ps reckons it: to the second."""
     stat = _parsed(frame, "/proc/stat", _table)
@@ -91,6 +97,7 @@ def reading(
         blocked=_number(stat, b"procs_blocked"),
         hidden=frame.hidden,
         pss=pss,
+        processes_cpu=None if processes_cpu is None else _representable("CPU of the processes", processes_cpu),
     )
 
 

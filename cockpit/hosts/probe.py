@@ -54,7 +54,7 @@ class Probe:
         self._name = name
         self._channel = channel
         self._frames = FrameReader()
-        self._table = ProcessTable(facts.page)
+        self._table = ProcessTable(facts.page, facts.hz)
         self._number = 0
         self._taken = 0
         self._cut = True
@@ -98,7 +98,7 @@ class Probe:
         # Cutting may cost the host one process more, so it is done only while there are lines to cut.
         self._cut = frame.longest >= LINE_BYTES
         try:
-            return parse.reading(frame, processes, self._cost(frame), self._table.pss)
+            return parse.reading(frame, processes, self._cost(frame), self._table.pss, self._table.cpu_ticks)
         except (ValueError, IndexError) as error:
             raise self._nonsense(error) from None
 

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from cockpit.hosts.frames import PID_LIMIT, PROCESSES_LIMIT, Frame
-from cockpit.hosts.numbers import INTEGER_LIMIT, NAME_BYTES, count, signed
+from cockpit.hosts.numbers import INTEGER_LIMIT, NAME_BYTES, TIME_LIMIT, count, decimal, signed
+from cockpit.hosts.tree_time import Times, TreeTime
 from cockpit.model.hosts import ProcessCounters
 
 # Longer command lines are cut: nobody reads on, and every sample is recorded.
@@ -23,6 +24,8 @@ class _Kept(NamedTuple):
     cmdline: bytes
     rollup: bytes
     read: ProcessCounters | None
+    # Clock ticks of the children that it waited for.
+    children: int = 0
 
 
 _NOTHING = _Kept(b"", b"", b"", b"", None)
@@ -31,9 +34,15 @@ _NOTHING = _Kept(b"", b"", b"", b"", None)
 class ProcessTable:
     """The processes of one probe. Frames must be taken in without a gap: a frame tells what changed since the last."""
 
-    def __init__(self, page: int) -> None:
+    def __init__(self, page: int, hz: int) -> None:
         self._page = page
         self._kept: dict[int, _Kept] = {}
+        self._time = TreeTime(hz)
+
+    @property
+    def cpu_ticks(self) -> int:
+        """CPU time of these processes and of the children that they waited for, since the first frame; clock ticks."""
+        return self._time.ticks
 
     def take(self, frame: Frame) -> tuple[ProcessCounters, ...]:
         """The processes in pid order; one that ended while it was read is left out. Raises ValueError."""
@@ -41,7 +50,10 @@ class ProcessTable:
             self._kept = {}
         pids = sorted(frame.there if frame.there is not None else _pids_of(frame.files))
         self._kept = {pid: self._newest(pid, frame.files) for pid in pids}
-        return tuple(kept.read for kept in self._kept.values() if kept.read is not None)
+        known = [(kept.read, kept.children) for kept in self._kept.values() if kept.read is not None]
+        tree = {(read.pid, read.start): Times(read.ppid, read.utime + read.stime, children) for read, children in known}
+        self._time.take(tree, _uptime(frame))
+        return tuple(read for read, _ in known)
 
     @property
     def pss(self) -> int | None:
@@ -67,7 +79,20 @@ class ProcessTable:
             read = process(pid, stat, statm, cmdline, self._page)
         except ValueError as error:
             raise ValueError(f"/proc/{pid}: {error}") from None
-        return _Kept(stat, statm, cmdline[:COMMAND_LIMIT], rollup, read)
+        children = kept.children if told[0] is None else _children_ticks(stat)
+        return _Kept(stat, statm, cmdline[:COMMAND_LIMIT], rollup, read, children)
+
+
+def _uptime(frame: Frame) -> float:
+    """Seconds since the host's start; 0 when the frame lacks them, which the rest of the frame's parser reports."""
+    words = frame.files.get("/proc/uptime", b"").split()
+    return decimal(words[0], TIME_LIMIT) if words else 0.0
+
+
+def _children_ticks(stat: bytes) -> int:
+    """Clock ticks (user and system) of the children that a process waited for; 0 in a line that is cut."""
+    fields = stat.rpartition(b")")[2].split()
+    return sum(count(field) for field in fields[13:15])
 
 
 def _pids_of(files: Iterable[str]) -> list[int]:

@@ -170,6 +170,7 @@ main() {
   printf '#cockpit fact cpus %s\n' "$(grep -c '^cpu[0-9]' /proc/stat)"
   printf '#cockpit fact hz %s\n' "$(getconf CLK_TCK 2>/dev/null || echo 100)"
   printf '#cockpit fact page %s\n' "$(getconf PAGESIZE 2>/dev/null || echo 4096)"
+  printf '#cockpit fact boot %s\n' "$(cat /proc/sys/kernel/random/boot_id 2>/dev/null)"
   printf '#cockpit fact way %s\n' "${awks:+awk}"
   printf '#cockpit ready\n'
   if [ "$awks" ]; then

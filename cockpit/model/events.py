@@ -25,7 +25,9 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_f
 
 
 class SessionStarted(Event, frozen=True, tag="session_started"):
-    """First of all. `wall` is the only wall-clock time (epoch seconds) a session takes from the cockpit's machine."""
+    """First of all. `wall` is the only wall-clock time (epoch seconds) a session takes from the cockpit's machine.
+
+    `boot` is the boot id of that machine's kernel, as in HostFacts."""
 
     wall: float
     version: str
@@ -37,6 +39,7 @@ class SessionStarted(Event, frozen=True, tag="session_started"):
     actions: tuple[ServerAction, ...] = ()
     thresholds: tuple[str, ...] = ()
     environment: dict[str, str] = {}
+    boot: str = ""
 
 
 class SessionEnded(Event, frozen=True, tag="session_ended"):
@@ -150,6 +153,27 @@ class RunExtended(Event, frozen=True, tag="run_extended"):
     until: float
     awaited: Awaited = "verdict"
     change: str = ""
+
+
+class MachineTimes(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """CPU seconds of all CPUs of a machine since its start. macOS counts `user`, `nice`, `system` and `idle` only."""
+
+    user: float
+    nice: float
+    system: float
+    idle: float
+    iowait: float = 0.0
+    irq: float = 0.0
+    softirq: float = 0.0
+    steal: float = 0.0
+
+
+class GeneratorSample(Event, frozen=True, tag="generator_sample"):
+    """The machine that cockpit and its load workers run on. `own` is the CPU time (s) of all of these since cockpit
+    started."""
+
+    times: MachineTimes
+    own: float
 
 
 class WorkerLost(Event, frozen=True, tag="worker_lost"):
@@ -423,6 +447,7 @@ AnyEvent = (
     | Tick
     | LoadAdjusted
     | RunExtended
+    | GeneratorSample
     | WorkerLost
     | RunEnded
     | HostChanged

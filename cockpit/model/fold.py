@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from cockpit.model import events as ev
 from cockpit.model.fold_hosts import host_changed, host_sample
 from cockpit.model.fold_load import load_adjusted, run_ended, run_started, split_segment, tick, worker_lost
+from cockpit.model.fold_neighbours import generator_sample
 from cockpit.model.fold_panes import panes_of, status_read, tail_changed, tail_text
 from cockpit.model.fold_rounds import round_window, round_window_ended, rounds_begun, rounds_ended, run_extended
 from cockpit.model.fold_study import (
@@ -182,6 +183,7 @@ _FOLDS: dict[type, Callable[[State, Any], State]] = {
     ev.Tick: tick,
     ev.LoadAdjusted: load_adjusted,
     ev.RunExtended: run_extended,
+    ev.GeneratorSample: generator_sample,
     ev.WorkerLost: worker_lost,
     ev.RunEnded: run_ended,
     ev.HostChanged: host_changed,

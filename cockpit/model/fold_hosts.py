@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from cockpit.model import events as ev
+from cockpit.model.fold_neighbours import claimed_cpu, claims_at, other_cpu
 from cockpit.model.host_rates import Step, memory_use, step_between
 from cockpit.model.host_state import HostPoint, HostState, HostWindow, ProcessRow
 from cockpit.model.host_window import begun, widened
@@ -46,9 +47,12 @@ def host_sample(state: State, event: ev.HostSample) -> State:
     step = step_between(before.reading, event.reading, host.facts) if before and same_boot else None
     # What is drawn at this instant must not be the mean over a time in which the host was lost.
     recent = None if host.gap else step
-    point = _point(recent, event)
+    claimed = claimed_cpu(host, event, step)
+    claims = claims_at(state, claimed, event)
+    point = replace(_point(recent, event), other=other_cpu(claimed, event, recent, claims))
     sampled = replace(
-        host,
+        claimed,
+        claims=claims,
         sample=event,
         seen=event.t,
         points=replaced(host.points, len(host.points), (point,)),

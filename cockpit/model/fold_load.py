@@ -307,7 +307,10 @@ def _count_into_second(state: State, tick: ev.Tick, counts: Counts) -> State:
     if open_seconds and second < min(open_seconds):
         second = min(open_seconds)
     before = open_seconds.get(second)
-    after = open_seconds[second] = _fill(before, second, tick, counts)
+    filled = _fill(before, second, tick, counts)
+    if state.generator is not None:
+        filled = replace(filled, other=state.generator.other, idle=state.generator.idle)
+    after = open_seconds[second] = filled
     filling = tuple(open_seconds[key] for key in sorted(open_seconds))[-_FILLING:]
     known = _second_before(state.seconds, second) if before else None
     told = load_second(after, known if before and before.counts.latency is after.counts.latency else None)
@@ -364,6 +367,8 @@ def load_second(filling: Filling, known: LoadSecond | None = None) -> LoadSecond
         pause=filling.pause,
         saturated=filling.saturated > filling.span / 2,
         cpu_wait=max((_share(filling, worker) for worker in filling.waited), default=0.0),
+        other=filling.other,
+        idle=filling.idle,
     )
 
 

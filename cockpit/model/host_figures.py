@@ -21,6 +21,7 @@ _GROUPS = ("cpu", "io", "disk", "net", "memory", "load", "processes", "coverage"
 _IO_PARTS = ("io.start", "io.end")
 _MEANS = (
     *_names("cpu", CpuShare),
+    "cpu.other",
     *_names("io", IoRates),
     *_names("net", NetRates),
     *_names("memory.mean", MemoryUse),
@@ -70,15 +71,18 @@ def is_host_figure(name: str) -> bool:
 def host_figures(window: HostWindow, seconds: float = 0.0) -> dict[str, float]:
     """A host's means over a window, and its memory and processes; what has no data is left out.
 
-    `memory.X` is at the end, `memory.start.X` at the start, `memory.mean.X` the mean; bytes. `io.start` and `io.end`
-    are the first and the last 5 s, or halves where that is less. `processes.count` is at the end, `births`, `deaths`
-    and `unseen` over the window, `defunct` the most seen at once, `mean`, `rss`, `unshared` and `pss` means, `rss_each`
-    and `unshared_each` a process of those, `user`, `system` and both as `cpu` per cent of one core. `coverage`
-    is how much of the window, or of `seconds` where that is longer, the host was read at its pace; per cent.
+    `cpu.other` is the share that other programs took, neither the watched ones nor cockpit's. `memory.X` is at the end,
+    `memory.start.X` at the start, `memory.mean.X` the mean; bytes. `io.start` and `io.end` are the first and the last
+    5 s, or halves where that is less. `processes.count` is at the end, `births`, `deaths` and `unseen` over the window,
+    `defunct` the most seen at once, `mean`, `rss`, `unshared` and `pss` means, `rss_each` and `unshared_each` a process
+    of those, `user`, `system` and both as `cpu` per cent of one core. `coverage` is how much of the window, or of
+    `seconds` where that is longer, the host was read at its pace; per cent.
     All `processes.` are left out if /proc hides processes: a count of the visible ones would pass for the truth.
     """
     mean = means(window)
     figures = {name: mean[name] for name in (*_MEANS, *mean) if name in mean}
+    if "cpu.other" in figures:
+        figures["cpu.other"] = max(0.0, figures["cpu.other"])
     for part, told in zip(_IO_PARTS, (opening_io(window), closing_io(window)), strict=True):
         figures |= _values(part, told) if told else {}
     figures |= _values("memory", memory_use(window.last.reading))

@@ -130,7 +130,8 @@ class HostPoint(msgspec.Struct, frozen=True, kw_only=True):
     what each watched process has in memory, so that pages they share count once for each; `unshared` leaves out all
     that belongs to files or shared memory; `pss` counts each page once, by parts, and is None where it may not be read.
     `unseen`: at most so many processes came and went since the sample before without being seen.
-    `hidden`: /proc hides processes (hidepid), so that those which are counted are not all.
+    `hidden`: /proc hides processes (hidepid), so that those which are counted are not all. `other` is the share (per
+    cent of all cores) that other programs took: neither the watched processes, nor the load generator, nor the probe.
     """
 
     t: float
@@ -152,6 +153,7 @@ class HostPoint(msgspec.Struct, frozen=True, kw_only=True):
     probe_cpu: float = 0.0
     round_trip: float = 0.0
     hidden: bool = False
+    other: float | None = None
 
 
 class TailLine(msgspec.Struct, frozen=True, array_like=True):
@@ -191,11 +193,25 @@ class ParentProcess(msgspec.Struct, frozen=True, kw_only=True):
     gone: bool = False
 
 
+class CpuClaim(msgspec.Struct, frozen=True):
+    """CPU time (s) that a host's watched processes and its probe used since the session started, at `t`, with the
+    `rate` (s per s) of the last interval."""
+
+    t: float = 0.0
+    used: float = 0.0
+    rate: float = 0.0
+
+    def at(self, t: float) -> float:
+        """Return the CPU time used until `t`, near to the last reading."""
+        return self.used + self.rate * (t - self.t)
+
+
 class HostState(msgspec.Struct, frozen=True, kw_only=True):
     """All that is known of one host. `seen` is when the last sample was taken, `since` when `condition` began.
 
     `cores`, `disks` and `nets` are of the newest interval, `processes` of the newest sample. `gap`: it was lost since
-    that sample.
+    that sample. `claim` is the CPU time of what is watched on it, `claims` are those of all that share its machine, as
+    they were at the last sample: by host name, the generator's under "".
     """
 
     config: HostConfig
@@ -216,6 +232,8 @@ class HostState(msgspec.Struct, frozen=True, kw_only=True):
     deaths: int = 0
     gap: bool = False
     parents: tuple[ParentProcess, ...] = ()
+    claim: CpuClaim = CpuClaim()
+    claims: dict[str, float] = {}
 
     @property
     def point(self) -> HostPoint | None:

@@ -29,6 +29,7 @@ _OF_A_REQUEST = ("areq_sz", "await_")
 _OF_A_SECOND = tuple(name for name in DiskRates.__struct_fields__ if name not in ("name", *_OF_A_REQUEST))
 _SPENT = ("processes.user", "processes.system")
 _PSS = ("processes.pss",)
+_OTHER = ("cpu.other",)
 _GAUGES = (
     *(f"memory.mean.{name}" for name in MemoryUse.__struct_fields__),
     *(f"load.{name}" for name in ("1", "5", "15", "running", "blocked")),
@@ -160,6 +161,8 @@ def _told(step: Step, points: tuple[HostPoint, HostPoint] | None) -> Iterator[To
     for disk, requests in step.disks:
         yield _fields(f"disk.{disk.name}", disk, seconds, _OF_A_SECOND)
         yield _fields(f"disk.{disk.name}", disk, requests, _OF_A_REQUEST)
+    if points and points[1].other is not None:
+        yield Told(_OTHER, (points[1].other,), seconds)
     user, system = step.spent
     yield Told(_SPENT, (100 * user / seconds, 100 * system / seconds), seconds)
     if points:

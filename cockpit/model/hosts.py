@@ -46,7 +46,8 @@ class HostFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What does not change while a host is up. `hz` is clock ticks a second, `page` bytes.
 
     `clock_offset` is by how much (s) the host's wall clock was ahead of the cockpit's when the probe started, give or
-    take `clock_error`; None: it could not be read.
+    take `clock_error`; None: it could not be read. `boot` is the kernel's boot id, which hosts that share a machine
+    have in common; "": unknown.
     """
 
     hostname: str
@@ -56,6 +57,7 @@ class HostFacts(msgspec.Struct, frozen=True, kw_only=True):
     page: int
     clock_offset: float | None = None
     clock_error: float = 0.0
+    boot: str = ""
 
 
 class CpuCounters(msgspec.Struct, frozen=True, array_like=True):
@@ -164,7 +166,9 @@ class HostReading(msgspec.Struct, frozen=True, kw_only=True):
     `probe_cpu` is the CPU time (s) that the probe itself uses on the host for a frame, the mean of its last 30 or so.
     `running` and `blocked` are tasks, as the kernel counts them. `hidden`: /proc shows the probe its own processes only
     (hidepid), so that the absence of others says nothing. `pss` is the memory (bytes) of the watched processes,
-    each page that they share counted once, by parts; None where it could not be read of all of them.
+    each page that they share counted once, by parts; None where it could not be read of all of them. `processes_cpu`
+    is the CPU time (clock ticks) of the watched processes and of the children that they waited for since the probe
+    started, those included that have ended; None: not read.
     """
 
     uptime: float
@@ -183,3 +187,4 @@ class HostReading(msgspec.Struct, frozen=True, kw_only=True):
     blocked: int = 0
     hidden: bool = False
     pss: int | None = None
+    processes_cpu: int | None = None

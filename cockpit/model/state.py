@@ -14,6 +14,7 @@ import msgspec
 from cockpit.model.events import (
     Awaited,
     Group,
+    MachineTimes,
     RoundsBegun,
     RoundsEnded,
     SessionStarted,
@@ -89,7 +90,8 @@ class LoadSecond(msgspec.Struct, frozen=True, kw_only=True):
     into any window; `p50`, `p99` and `max` are of it. `failed` as in Counts;
     `errors` of them got no whole reply. `saturated`: the generator was the bottleneck for most of it, do not trust.
     `workers` is CPU of each worker by number, 1.0 is a whole core; `cpu_wait` the largest share of the time that one
-    of them was ready to run and had no CPU; `pause` the longest time (s) that one was away.
+    of them was ready to run and had no CPU; `pause` the longest time (s) that one was away. `other` and `idle` are per
+    cent of the CPUs of the generator's machine that programs other than cockpit took, and nobody; None: not read.
     """
 
     second: int
@@ -106,6 +108,8 @@ class LoadSecond(msgspec.Struct, frozen=True, kw_only=True):
     pause: float = 0.0
     saturated: bool = False
     cpu_wait: float = 0.0
+    other: float | None = None
+    idle: float | None = None
 
     @property
     def p50(self) -> float:
@@ -137,7 +141,7 @@ class LoadSecond(msgspec.Struct, frozen=True, kw_only=True):
 
 class Filling(msgspec.Struct, frozen=True, kw_only=True):
     """A second whose ticks still arrive; `span` and `saturated` are worker-seconds, `spent` CPU and span by worker,
-    `waited` seconds that a worker waited for a CPU."""
+    `waited` seconds that a worker waited for a CPU. `other` and `idle` as in LoadSecond."""
 
     second: int
     start: float
@@ -149,6 +153,24 @@ class Filling(msgspec.Struct, frozen=True, kw_only=True):
     saturated: float = 0.0
     pause: float = 0.0
     waited: Mapping[int, float] = MappingProxyType({})
+    other: float | None = None
+    idle: float | None = None
+
+
+class GeneratorMachine(msgspec.Struct, frozen=True, kw_only=True):
+    """The machine that cockpit and its workers run on, at `t`. `own` is their CPU time (s), `rate` that per second of
+    the last interval, `other` and `idle` as in LoadSecond, of that interval."""
+
+    t: float
+    times: MachineTimes
+    own: float
+    rate: float = 0.0
+    other: float | None = None
+    idle: float | None = None
+
+    def own_at(self, t: float) -> float:
+        """Return the CPU time of cockpit and its workers until `t`, near to the last reading."""
+        return self.own + self.rate * (t - self.t)
 
 
 class Segment(msgspec.Struct, frozen=True, kw_only=True):
@@ -368,6 +390,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     study: StudyState | None = None
     extension: Extension | None = None
     rounds: tuple[RoundsState, ...] = ()
+    generator: GeneratorMachine | None = None
 
     @property
     def proving(self) -> RoundsState | None:

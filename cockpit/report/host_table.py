@@ -16,7 +16,7 @@ _NAME, _COLUMN = 13, 11
 # Names of disks and interfaces are cut to what leaves the table its shape.
 _SHOWN = _NAME - 1
 
-_CPU = ("user", "nice", "system", "iowait", "steal", "idle")
+_CPU = ("user", "nice", "system", "iowait", "steal", "idle", "other")
 _IO = ("tps", "rtps", "wtps", "bread", "bwrtn")
 _DISK = ("tps", "rkb", "wkb", "areq_sz", "aqu_sz", "await", "util")
 _NET = ("rxpck", "txpck", "rxkb", "txkb", "errors", "drops")

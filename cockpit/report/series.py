@@ -49,6 +49,7 @@ def _part(name: str, figure: str) -> Callable[[HostPoint], Cell]:
 
 _HOST: dict[str, Callable[[HostPoint], Cell]] = {
     **{f"cpu.{n}_percent": _part("cpu", n) for n in ("user", "nice", "system", "iowait", "steal", "idle")},
+    "cpu.other_percent": lambda point: point.other,
     **{f"memory.{n}_bytes": _part("memory", n) for n in ("total", "used", "free", "shared", "buff_cache", "available")},
     **{f"io.{n}_per_s": _part("io", n) for n in ("tps", "rtps", "wtps")},
     **{f"io.{n}_blocks_per_s": _part("io", n) for n in ("bread", "bwrtn")},

@@ -33,13 +33,22 @@ class EffectJson(msgspec.Struct, frozen=True, kw_only=True):
     detectable: float | None
 
 
+class OtherLoadJson(msgspec.Struct, frozen=True, kw_only=True):
+    """CPU that programs other than the server, the load generator and the probe took on a machine, as shares of all its
+    CPUs, on both sides. `host` "" is the generator's own machine."""
+
+    host: str
+    before: float
+    after: float
+
+
 class VerdictJson(msgspec.Struct, frozen=True, kw_only=True):
     """The segments `after` vs the segments `before`, by their numbers in the session. The first effect is the headline.
 
     `cause` says why a verdict is invalid, `objection` in words. `values` are independent values per side: rounds, runs,
     or blocks of `block_seconds`. `left_out`: what was not counted, per side. `growing`: the load after the change still
     runs; `needs` more seconds of it are expected to conclude, null: unknown. `at_least`: the generator was saturated on
-    the faster side, which may be faster still.
+    the faster side, which may be faster still. `other_loads` are of each machine on which it was measured.
     """
 
     label: str
@@ -57,6 +66,7 @@ class VerdictJson(msgspec.Struct, frozen=True, kw_only=True):
     growing: bool
     needs: float | None
     at_least: bool
+    other_loads: list[OtherLoadJson]
     effects: list[EffectJson]
 
 
@@ -78,6 +88,7 @@ def verdict_json(verdict: Verdict) -> VerdictJson:
         growing=verdict.growing,
         needs=None if verdict.needs is None or math.isinf(verdict.needs) else verdict.needs,
         at_least=verdict.at_least,
+        other_loads=[OtherLoadJson(host=one.host, before=one.before, after=one.after) for one in verdict.other_loads],
         effects=[_effect_json(one) for one in verdict.effects],
     )
 

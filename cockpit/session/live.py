@@ -25,6 +25,7 @@ from cockpit.session.gathering import Gathering, rounded
 from cockpit.session.live_load import LiveLoad
 from cockpit.session.live_tuning import LiveTuning
 from cockpit.session.loop import Batch
+from cockpit.session.machine import boot_id, watch_machine
 from cockpit.session.secrets import Secrets
 from cockpit.session.unfinished import described
 
@@ -79,6 +80,7 @@ class LiveSource:
 
     async def batches(self) -> AsyncIterator[Batch]:
         self.emit(_session_started(self.profile, self._clock))
+        self._spawn(watch_machine(self._clock, self.emit, lambda: self.load.pids))
         for feed in self._feeds.values():
             self._spawn(feed.run())
             for pane in pane_feeds(feed, self._clock, self.emit):
@@ -235,4 +237,5 @@ def _session_started(profile: Profile, clock: Clock) -> SessionStarted:
             "kernel": f"{platform.system()} {platform.release()}",
             "cpus": str(os.cpu_count() or 1),
         },
+        boot=boot_id(),
     )

@@ -34,6 +34,11 @@ class LiveLoad:
         return self._run is not None
 
     @property
+    def pids(self) -> tuple[int, ...]:
+        """Process ids of the workers of the run."""
+        return self._run.pids if self._run is not None else ()
+
+    @property
     def starting(self) -> bool:
         """Whether the target is being asked, before a run."""
         return self._asking is not None

@@ -42,11 +42,13 @@ def window(
     drift: float = 0.0,
     failed: float = 0.0,
     busy: float = 40.0,
+    other: float | None = None,
     start: int = 0,
     plan: LoadPlan = PLAN,
 ) -> Window:
     """`rate` replies a second, latencies around 1 ms times `slower`; `drift` is the share by which the rate rises from
-    the first second to the last, `failed` the share of replies that are not as they should be."""
+    the first second to the last, `failed` the share of replies that are not as they should be. `other` is the per cent
+    of the host's CPUs that other programs take, 2 points more or less from second to second; None: not measured."""
     generator = np.random.default_rng(seed)
     rises = 1 + drift * np.arange(seconds) / max(1, seconds - 1)
     rates = rate * rises * np.exp(noise(generator, seconds, phi, deviation))
@@ -68,7 +70,8 @@ def window(
                 latency=histogram.coarse(),
             )
         )
-    points = tuple(_point(start + at + 1.0, float(shares[at]), int(used[at])) for at in range(seconds))
+    loads = [None if other is None else other + float(generator.normal(0, 2)) for _ in range(seconds)]
+    points = tuple(_point(start + at + 1.0, float(shares[at]), int(used[at]), loads[at]) for at in range(seconds))
     return Window(
         start=float(start),
         end=float(start + seconds),
@@ -79,10 +82,11 @@ def window(
     )
 
 
-def _point(t: float, busy: float, used: int) -> HostPoint:
+def _point(t: float, busy: float, used: int, other: float | None) -> HostPoint:
     return HostPoint(
         t=t,
         cpu=CpuShare(user=busy * 0.6, nice=0.0, system=busy * 0.4, iowait=0.0, steal=0.0, idle=100 - busy),
         memory=MemoryUse(total=4 << 30, used=used, free=1 << 30, shared=0, buff_cache=0, available=1 << 30),
         load=(0.0, 0.0, 0.0),
+        other=other,
     )

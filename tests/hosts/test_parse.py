@@ -70,7 +70,7 @@ def process(comm: bytes | str, state: str = "S", cmdline: bytes = b"", **fields:
 
 
 def read_all(done: Frame) -> HostReading:
-    return parse.reading(done, ProcessTable(PAGE).take(done))
+    return parse.reading(done, ProcessTable(PAGE, 100).take(done))
 
 
 def test_system_counters() -> None:
@@ -121,7 +121,7 @@ def test_a_clock_without_a_fraction_is_not_taken_for_exact(said: str, clock: tup
 
 
 def test_what_did_not_change_is_kept() -> None:
-    table = ProcessTable(PAGE)
+    table = ProcessTable(PAGE, 100)
     first = process("apache2", cmdline=b"apache2\0-k\0start\0")
     [row] = table.take(first)
     # 42 is there as it was, 43 is new, and nothing is said of what is not there.
@@ -140,7 +140,7 @@ def test_what_did_not_change_is_kept() -> None:
 
 
 def test_shared_pages_by_parts_are_told_once_all_are_known() -> None:
-    table = ProcessTable(PAGE)
+    table = ProcessTable(PAGE, 100)
     table.take(process("apache2"))
     assert table.pss is None
     table.take(frame(b"/proc/42/smaps_rollup:Pss:     300 kB", b"#cockpit there 42"))

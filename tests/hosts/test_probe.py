@@ -18,6 +18,7 @@ from cockpit.hosts.probe import Probe
 from cockpit.hosts.script import LINE_BYTES, ROUND
 from cockpit.model.errors import HostError
 from cockpit.model.hosts import HostConfig, HostReading, ProcessCounters
+from cockpit.session.machine import boot_id
 from tests.hosts.conftest import TAG, Crowd, put_first, running, until
 from tests.processes import newer_descendants
 
@@ -39,6 +40,7 @@ async def test_facts() -> None:
     system = os.uname()
     assert (facts.hostname, facts.kernel, facts.cpus) == (system.nodename, system.release, psutil.cpu_count())
     assert (facts.hz, facts.page) == (os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE"))
+    assert facts.boot == boot_id() != ""
 
 
 async def test_counters_are_what_psutil_reads(host_shell: str) -> None:

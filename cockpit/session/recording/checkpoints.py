@@ -24,6 +24,7 @@ from cockpit.model.state import (
     Change,
     Extension,
     Filling,
+    GeneratorMachine,
     KnobState,
     Marker,
     RoundsState,
@@ -75,6 +76,7 @@ class KeptState(msgspec.Struct, frozen=True):
     segments: tuple[int | Segment, ...]
     hosts: dict[str, KeptHost]
     filling: tuple[Filling, ...]
+    generator: GeneratorMachine | None = None
 
 
 _PARTS: dict[str, Any] = {
@@ -131,6 +133,7 @@ class Keeper:
             segments=tuple(segment if segment is state.segment else part(segment) for segment in state.segments),
             hosts={name: _kept_host(host, sampled.get(name, Sampled()), part) for name, host in state.hosts.items()},
             filling=state.filling,
+            generator=state.generator,
             **{name: part(getattr(state, name)) for name in _PARTS},
         )
         blob = _packed(kept, large_of)
@@ -190,6 +193,7 @@ class Restorer:
             segments=segments,
             hosts={name: self._host(host, sample) for name, host in kept.hosts.items()},
             filling=kept.filling,
+            generator=kept.generator,
             seconds=tuple(load_second(filling) for filling in kept.filling),
             **{name: self._part(getattr(kept, name), kind) for name, kind in _PARTS.items()},
         )

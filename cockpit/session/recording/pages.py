@@ -23,6 +23,7 @@ from cockpit.session.recording.sink import Budget, Sink, Spring, read_ints, writ
 OFTEN: Mapping[type[Any], Callable[[Any], tuple[str, int]]] = {
     ev.Tick: lambda tick: ("", tick.worker),
     ev.HostSample: lambda sample: (sample.host, 0),
+    ev.GeneratorSample: lambda sample: ("", 0),
     ev.StatusRead: lambda read: (read.host, read.page),
     ev.TailText: lambda text: (text.host, text.tail),
 }

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from textwrap import wrap
 from typing import NamedTuple
 
+from cockpit.analysis.neighbours import TAKES
 from cockpit.model.host_state import HostPoint, HostState
 from cockpit.model.text import clock, neutral, si, size
 from cockpit.tui.braille import trend
@@ -24,6 +25,9 @@ _MIB = 1024 * 1024
 
 # Points in a trend, at most.
 _TREND = 24
+
+# Readings whose mean is shown as the CPU of other programs: one alone is off by some points.
+_OTHER_MEAN = 5
 
 # From this width on a line holds all that sar prints.
 _ROOMY = 72
@@ -176,7 +180,7 @@ def figures(host: HostState, point: HostPoint, role: str, width: int, height: in
         (2, _trended(memory, used, 1.0, room, width)),
         *_io(point, role, width),
         (4, net_line(point, role, width)),
-        (5, _load(point, role, width)),
+        (5, _load(host, point, role, width)),
     ]
     ranked += [(1, line) for line in processes]
     kept = sorted(rank for rank, _ in ranked)[: max(0, height)]
@@ -246,12 +250,21 @@ _MEMORY = (
 _NET = (("rxkB/s", "rxkb"), ("txkB/s", "txkb"), ("rxpck/s", "rxpck"), ("txpck/s", "txpck"))
 
 
-def _load(point: HostPoint, role: str, width: int) -> Line:
-    """Load of 1, 5 and 15 minutes, and the tasks that run or wait for a disk just now."""
+def _load(host: HostState, point: HostPoint, role: str, width: int) -> Line:
+    """Load of 1, 5 and 15 minutes, the tasks that run or wait for a disk just now, and the CPU of other programs."""
     averages = " ".join(f"{load:.2f}" for load in point.load)
     line = pairs([("", averages)], role, "load")
     tasks = pairs([("  run ", str(point.running)), ("  blocked ", str(point.blocked))], role)
-    return clip((*line, *tasks), width)
+    return clip((*line, *tasks, *_other(host, role)), width)
+
+
+def _other(host: HostState, role: str) -> Line:
+    """The share of the CPUs that programs took which are neither watched nor cockpit's; nothing where it is unknown."""
+    shares = [point.other for point in host.points[-_OTHER_MEAN:] if point.other is not None]
+    if not shares:
+        return ()
+    share = max(0.0, sum(shares) / len(shares))
+    return pairs([("  others ", f"{share:.0f}%")], "warn" if share >= 100 * TAKES else role)
 
 
 def processes_line(host: HostState, point: HostPoint, role: str, width: int) -> list[Line]:

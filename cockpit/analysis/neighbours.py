@@ -1,0 +1,152 @@
+"""Other load: the CPU that programs beside the server took, and when it spoils a comparison.
+
+It spoils one in two cases. It differs between the sides: then a change of the server and of its neighbours cannot be
+told apart. Or it takes CPU that the server would have used: at least a tenth of the machine's, and more than was idle.
+
+Programs that work for the server (a database, an application server) and are not watched count as others, too. Their
+load follows the rate, and is there only while load runs: neither is held against a comparison.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from ipaddress import ip_address
+from typing import NamedTuple
+
+import numpy as np
+
+from cockpit.analysis import switch
+from cockpit.analysis.blocks import BLOCK
+from cockpit.analysis.outcome import Cause, Objection, OtherLoad, Period
+from cockpit.analysis.student import Floats
+from cockpit.analysis.windows import Window
+
+Windows = Sequence[Window]
+# A difference between the sides (share of the machine's CPUs) below which a server with the rest of them loses about as
+# much as it varies from run to run.
+DIFFERS = 0.05
+# A share of the CPUs from which other load takes the server's when less than that is idle.
+TAKES = 0.1
+# Standard errors of the difference that the quieter side's own variation explains.
+_ERRORS = 2.0
+# Readings that each side needs.
+_LEAST = 5
+# The generator's own machine.
+GENERATOR = ""
+
+
+class Measured(NamedTuple):
+    """Other load on one machine on both sides, with what is needed to judge it. Shares of all CPUs; `idle` is the least
+    of both sides, `noise` the standard error of the difference as the quieter side shows it, `rate` the ratio of the
+    rates. `unloaded` is the other load when no load ran; None: unknown."""
+
+    load: OtherLoad
+    idle: float
+    noise: float
+    rate: float
+    unloaded: float | None
+
+
+def other_loads(before: Windows, after: Windows) -> list[Measured]:
+    """Return the other load on each machine on which it was measured on both sides."""
+    names = sorted({name for window in (*before, *after) for name in window.hosts})
+    if _generator_is_apart(before) and _generator_is_apart(after):
+        names.append(GENERATOR)
+    found = []
+    for name in names:
+        sides = [_shares(windows, name) for windows in (before, after)]
+        if min(len(others) for others, _ in sides) < _LEAST:
+            continue
+        (one, idle_before), (two, idle_after) = sides
+        known = [window.unloaded[name] / 100 for window in (*before, *after) if name in window.unloaded]
+        found.append(
+            Measured(
+                load=OtherLoad(host=name, before=max(0.0, float(one.mean())), after=max(0.0, float(two.mean()))),
+                idle=min(float(idle_before.mean()), float(idle_after.mean())),
+                noise=_noise(one, two),
+                rate=_rate(after) / _rate(before) if _rate(before) else 1.0,
+                unloaded=max(known, default=None),
+            )
+        )
+    return found
+
+
+def spoiled(found: Sequence[Measured]) -> Objection | None:
+    """Return the objection to the first machine whose other load spoils the comparison."""
+    for one in found:
+        if differs(one) or takes(one):
+            side = Period.AFTER if one.load.after > one.load.before else Period.BEFORE
+            return Objection(cause=Cause.OTHER_LOAD, side=side, host=one.load.host, other=one.load)
+    return None
+
+
+def differs(measured: Measured) -> bool:
+    """Return whether the sides differ by more than noise, and than a load that follows the rate explains."""
+    before, after = measured.load.before, measured.load.after
+    low, high = sorted((before, before * measured.rate))
+    beyond = max(low - after, after - high, 0.0)
+    return beyond > max(DIFFERS, _ERRORS * measured.noise)
+
+
+def takes(measured: Measured) -> bool:
+    """Return whether other load took CPU that the server would have used, on the side where it was more."""
+    most = max(measured.load.before, measured.load.after)
+    caused = measured.unloaded is not None and measured.unloaded < TAKES
+    return most >= TAKES and most > measured.idle and not caused
+
+
+def _shares(windows: Windows, name: str) -> tuple[Floats, Floats]:
+    """Return other load and idle time by counted second, as shares."""
+    values: list[tuple[float, float]] = []
+    for window in windows:
+        if name == GENERATOR:
+            values += [
+                (one.other, one.idle) for one in window.seconds if one.other is not None and one.idle is not None
+            ]
+            continue
+        counted = {second.second for second in window.seconds}
+        values += [
+            (point.other, point.cpu.idle + point.cpu.iowait)
+            for point in window.hosts.get(name, ())
+            # A reading is of the time before it.
+            if int(point.t - 0.5) in counted and point.other is not None and point.cpu is not None
+        ]
+    table = np.array(values).reshape(-1, 2) / 100
+    return table[:, 0], table[:, 1]
+
+
+def _generator_is_apart(windows: Windows) -> bool:
+    """Whether the server runs on another machine than the generator, as far as is known: hosts are watched, none of
+    them on the generator's machine, and the target is no address of the loopback."""
+    addresses = [address for window in windows for row in window.rows for address in row.addresses]
+    here = any(_is_local(address) for address in addresses)
+    boots = [boot for window in windows for boot in window.boots.values()]
+    return bool(boots) and all(boots) and not here and windows[0].generator_boot not in boots
+
+
+def _is_local(address: str) -> bool:
+    """Whether an address is of the loopback, or none at all, as the path of a Unix socket."""
+    try:
+        return ip_address(address.partition("%")[0]).is_loopback
+    except ValueError:
+        return True
+
+
+def _noise(before: Floats, after: Floats) -> float:
+    """Return the standard error of the difference of the means, by the variance of the quieter side."""
+    blocks = [_blocks(side) for side in (before, after)]
+    variance = min(switch.long_run_variance(side, side[:0]).value for side in blocks)
+    return math.sqrt(variance * sum(1 / max(1, len(side)) for side in blocks))
+
+
+def _blocks(values: Floats) -> Floats:
+    number = len(values) // BLOCK
+    means: Floats = values[: number * BLOCK].reshape(number, BLOCK).mean(axis=1)
+    return means
+
+
+def _rate(windows: Windows) -> float:
+    seconds = [second for window in windows for second in window.seconds]
+    span = sum(second.end - second.start for second in seconds)
+    return sum(second.completed for second in seconds) / span if span else 0.0

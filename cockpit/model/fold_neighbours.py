@@ -1,0 +1,125 @@
+"""The part of fold that finds the CPU time of neighbours: programs that are neither the server, nor the load generator,
+nor the probe, but share their machine.
+
+It is what the machine was busy for, less the CPU time of all that is known there: the watched processes of each host on
+that machine, their probes, and cockpit with its workers. Readings of these are taken at different instants, so each is
+carried on to the instant of the sample at its last rate; what that is off by is put right at the next sample.
+
+Time in interrupts is left out. Packets of the load itself cause most of it, and no process owns it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec.structs import replace
+
+from cockpit.model.events import GeneratorSample, HostSample, MachineTimes
+from cockpit.model.host_rates import Step
+from cockpit.model.host_state import CpuClaim, HostState
+from cockpit.model.hosts import CpuCounters, HostReading, identity
+from cockpit.model.state import GeneratorMachine, State
+
+# The generator's name among claims.
+GENERATOR = ""
+# A share (per cent) below which more is known than the machine can have done: a process was waited for whose time of
+# long ago was nobody's until then.
+_NONSENSE = -50.0
+# Digits of a share (per cent).
+_DIGITS = 2
+
+
+def generator_sample(state: State, event: GeneratorSample) -> State:
+    """The state with a reading of the generator's machine."""
+    before = state.generator
+    machine = GeneratorMachine(t=event.t, times=event.times, own=event.own)
+    if before is None or event.t <= before.t:
+        return replace(state, generator=machine)
+    passed = _all(event.times) - _all(before.times)
+    own = max(0.0, event.own - before.own)
+    machine = replace(machine, rate=own / (event.t - before.t))
+    if passed > 0:
+        other = _busy(event.times) - _busy(before.times) - own
+        idle = _unused(event.times) - _unused(before.times)
+        machine = replace(machine, other=_share(other, passed), idle=_share(idle, passed))
+    return replace(state, generator=machine)
+
+
+def claimed_cpu(host: HostState, event: HostSample, step: Step | None) -> HostState:
+    """The host with the CPU time that its watched processes and its probe used until the sample."""
+    before = host.sample
+    if before is None or host.facts is None or step is None or step.seconds <= 0:
+        return replace(host, claim=replace(host.claim, t=event.t, rate=0.0))
+    ticks = _ticks_used(before.reading, event.reading) or 0
+    used = ticks / host.facts.hz + event.reading.probe_cpu
+    return replace(host, claim=CpuClaim(t=event.t, used=host.claim.used + used, rate=used / step.seconds))
+
+
+def claims_at(state: State, host: HostState, event: HostSample) -> dict[str, float]:
+    """CPU time (s) until the sample of all that is known to run on the host's machine, by host name."""
+    claims = {host.config.name: host.claim.used}
+    boot = host.facts.boot if host.facts else ""
+    if not boot:
+        return claims
+    seen = set(map(identity, event.reading.processes))
+    for name, other in state.hosts.items():
+        if name == host.config.name or other.facts is None or other.facts.boot != boot or other.sample is None:
+            continue
+        processes = set(map(identity, other.sample.reading.processes))
+        # Two hosts that see the same processes are one: they would be subtracted twice.
+        if not processes & seen:
+            claims[name] = other.claim.at(event.t)
+            seen |= processes
+    if state.generator is not None and state.started is not None and state.started.boot == boot:
+        claims[GENERATOR] = state.generator.own_at(event.t)
+    return claims
+
+
+def other_cpu(host: HostState, event: HostSample, step: Step | None, claims: Mapping[str, float]) -> float | None:
+    """Per cent of the host's CPUs that its neighbours took since its last sample.
+
+    None: no process is watched, or was ever seen, so that the server itself is among the others; or nothing can be said
+    of the time since.
+    """
+    if step is None or step.cpu is None or host.sample is None or host.facts is None or not _watched(host, event):
+        return None
+    old, new = host.sample.reading, event.reading
+    if _ticks_used(old, new) is None:
+        return None
+    known = sum(used - host.claims[name] for name, used in claims.items() if name in host.claims)
+    busy = _busy_ticks(new.cpu) - _busy_ticks(old.cpu)
+    share = _share(busy - known * host.facts.hz, step.ticks)
+    return share if share > _NONSENSE else None
+
+
+def _ticks_used(old: HostReading, new: HostReading) -> int | None:
+    """CPU time of the watched processes between two readings; None if unknown, as of a probe that started again."""
+    if old.processes_cpu is None or new.processes_cpu is None or new.processes_cpu < old.processes_cpu:
+        return None
+    return new.processes_cpu - old.processes_cpu
+
+
+def _watched(host: HostState, event: HostSample) -> bool:
+    reading = event.reading
+    return host.config.processes is not None and not reading.hidden and bool(reading.processes or reading.processes_cpu)
+
+
+def _share(part: float, whole: float) -> float:
+    """Per cent. Below 0 for some readings of an idle machine, so that their mean is right."""
+    return round(min(100.0, max(-100.0, 100 * part / whole)), _DIGITS)
+
+
+def _busy_ticks(cpu: CpuCounters) -> int:
+    return cpu.user + cpu.nice + cpu.system + cpu.steal
+
+
+def _busy(times: MachineTimes) -> float:
+    return times.user + times.nice + times.system + times.steal
+
+
+def _unused(times: MachineTimes) -> float:
+    return times.idle + times.iowait
+
+
+def _all(times: MachineTimes) -> float:
+    return _busy(times) + _unused(times) + times.irq + times.softirq

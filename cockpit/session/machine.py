@@ -1,0 +1,58 @@
+"""Readings of the machine that cockpit itself and its load workers run on, Linux and macOS."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from cockpit.model.clock import Clock
+from cockpit.model.events import AnyEvent, GeneratorSample, MachineTimes
+
+# Seconds between readings.
+INTERVAL = 1.0
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+def boot_id() -> str:
+    """Return the kernel's boot id; "" on a system that has none."""
+    try:
+        return _BOOT_ID.read_text().strip()
+    except OSError:
+        return ""
+
+
+def read_machine(t: float, workers: Iterable[int]) -> GeneratorSample:
+    """Return a reading at `t` (session seconds); `workers` are the process ids of the load workers."""
+    import psutil
+
+    times = psutil.cpu_times()
+    counted = {name: float(getattr(times, name, 0.0)) for name in MachineTimes.__struct_fields__}
+    own = os.times()
+    used = own.user + own.system + own.children_user + own.children_system
+    return GeneratorSample(
+        t=t,
+        times=MachineTimes(**counted),
+        own=round(used + sum(map(_used, workers)), 5),
+    )
+
+
+def _used(pid: int) -> float:
+    """Return the CPU time (s) of a process; 0 once it has ended and its time is among that of the children."""
+    import psutil
+
+    with suppress(psutil.Error):
+        times = psutil.Process(pid).cpu_times()
+        return float(times.user + times.system)
+    return 0.0
+
+
+async def watch_machine(clock: Clock, emit: Callable[[AnyEvent], None], workers: Callable[[], Iterable[int]]) -> None:
+    """Emit a reading every INTERVAL seconds, until cancelled."""
+    # The import takes 20 ms, which the event loop has no time for.
+    await asyncio.to_thread(__import__, "psutil")
+    while True:
+        emit(read_machine(clock.now(), workers()))
+        await asyncio.sleep(INTERVAL)

@@ -1,0 +1,166 @@
+"""Other load on a host: when it makes a comparison invalid, and when it does not."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from cockpit.analysis.outcome import Cause, Outcome, Verdict
+from cockpit.analysis.verdict import judge_rounds, judge_runs, judge_switch
+from cockpit.analysis.windows import Window, window_between
+from cockpit.analysis.words import brief, method_lines, verdict_words
+from cockpit.model.fold import fold_all
+from cockpit.model.host_state import HostPoint
+from cockpit.model.load import LoadPlan
+from cockpit.model.state import Segment, State
+from cockpit.report.verdicts import verdict_json
+from tests.analysis.synthetic import PLAN, window
+from tests.model.test_fold_neighbours import start
+
+
+def judged(before: Window, after: Window) -> Verdict:
+    return judge_switch(before, after)
+
+
+def is_other_load(verdict: Verdict) -> bool:
+    return verdict.objection is not None and verdict.objection.cause is Cause.OTHER_LOAD
+
+
+def of_generator(of: Window, other: float, idle: float, address: str = "192.0.2.7") -> Window:
+    """The window with other load on a machine of the generator's own."""
+    seconds = tuple(replace(second, other=other, idle=idle) for second in of.seconds)
+    row = Segment(number=1, run=1, plan=of.plan, label="x", start=0, last=60, end=60, addresses=(address,))
+    return replace(of, seconds=seconds, boots={"web1": "b1"}, generator_boot="b2", rows=(row,))
+
+
+def hog_from(of: Window, second: int, share: float) -> Window:
+    """The window with a hog on its host from that second on."""
+    points = [
+        replace(point, other=(point.other or 0) + share) if point.t > second else point for point in of.hosts["web1"]
+    ]
+    return replace(of, hosts={"web1": tuple(points)})
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_an_idle_machine_spoils_nothing(seed: int) -> None:
+    verdict = judged(window(seed, other=1.0), window(seed + 20, other=1.0))
+    assert verdict.objection is None
+    (load,) = verdict.other_loads
+    assert load.host == "web1"
+    assert max(load.before, load.after) < 0.02
+    assert any(line.startswith("other load on web1: ") for line in method_lines(verdict))
+
+
+@pytest.mark.parametrize(("rate", "says"), [(700.0, "after"), (1000.0, "after"), (1300.0, "after")])
+def test_a_hog_that_started_between_the_sides_makes_it_invalid(rate: float, says: str) -> None:
+    """Whatever the rate did meanwhile."""
+    verdict = judged(window(1, other=1.0), window(2, other=48.0, rate=rate))
+    assert (verdict.outcome, is_other_load(verdict)) == (Outcome.INVALID, True)
+    assert verdict_words(verdict) == "invalid: other load on web1: 1% of its CPU before, 48% after"
+    assert verdict.objection is not None and verdict.objection.side == says
+    assert {one.outcome for one in verdict.effects} == {Outcome.INVALID}
+    assert brief(verdict) == ("others", "")
+
+
+def test_a_hog_that_ended_between_the_sides_makes_it_invalid() -> None:
+    assert is_other_load(judged(window(1, other=48.0, rate=700), window(2, other=1.0)))
+
+
+def test_a_hog_that_ran_a_part_of_one_side_makes_it_invalid() -> None:
+    assert is_other_load(judged(window(1, other=1.0), hog_from(window(2, other=1.0), 45, 48.0)))
+
+
+def test_jobs_that_come_and_go_on_both_sides_are_noise() -> None:
+    """A job of 10 s takes a third of the machine each 20 s; one side has caught one more of them."""
+
+    def jobs(of: Window, first: int) -> Window:
+        points = [replace(point, other=30.0 if (point.t - first) % 20 <= 10 else 1.0) for point in of.hosts["web1"]]
+        return replace(of, hosts={"web1": tuple(points)}, unloaded={"web1": 1.0})
+
+    assert not is_other_load(judged(jobs(window(1, 50, other=1.0), 0), jobs(window(2, 50, other=1.0), 10)))
+
+
+def test_other_load_that_follows_the_rate_works_for_the_server() -> None:
+    faster = judged(window(1, other=20.0), window(2, other=30.0, rate=1500))
+    assert (faster.outcome, faster.objection) == (Outcome.BETTER, None)
+    assert is_other_load(judged(window(1, other=20.0), window(2, other=30.0, rate=1010)))
+
+
+def test_a_hog_on_both_sides_that_leaves_nothing_idle_makes_it_invalid() -> None:
+    """The host has 40% for server and system and 50% for the hog."""
+    before, after = (window(seed, other=50.0, busy=92.0) for seed in (1, 2))
+    assert verdict_words(judged(before, after)).startswith("invalid: other load on web1: 50% of its CPU before, 50%")
+
+
+def test_other_load_on_a_host_with_cpus_to_spare_takes_nothing() -> None:
+    before, after = (window(seed, other=12.0, busy=40.0) for seed in (1, 2))
+    assert judged(before, after).objection is None
+
+
+def test_other_load_that_load_alone_causes_is_no_hog() -> None:
+    """A database beside the server, not watched: idle before load began."""
+    before, after = (replace(window(seed, other=40.0, busy=95.0), unloaded={"web1": 2.0}) for seed in (1, 2))
+    assert judged(before, after).objection is None
+    hogs = [replace(one, unloaded={"web1": 50.0}) for one in (before, after)]
+    assert is_other_load(judged(*hogs))
+
+
+def test_the_generators_own_machine_is_judged_when_the_server_is_elsewhere() -> None:
+    before, after = of_generator(window(1), 2.0, 40.0), of_generator(window(2), 60.0, 2.0)
+    verdict = judged(before, after)
+    assert verdict_words(verdict) == "invalid: other load on the generator’s machine: 2% of its CPU before, 60% after"
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1", "/run/web.sock"])
+def test_on_a_machine_with_an_unwatched_server_the_server_is_no_neighbour(address: str) -> None:
+    before, after = (of_generator(window(seed), other, 2.0, address) for seed, other in ((1, 2.0), (2, 60.0)))
+    assert judged(before, after).objection is None
+    unwatched = [replace(of_generator(window(seed), other, 2.0), boots={}) for seed, other in ((1, 2.0), (2, 60.0))]
+    assert judged(*unwatched).objection is None
+
+
+def test_rounds_and_runs_are_judged_by_the_mean_of_their_sides() -> None:
+    quiet = [[window(seed, 20, other=1.0)] for seed in range(4)]
+    hogged = [[window(seed + 10, 20, other=40.0)] for seed in range(4)]
+    assert is_other_load(judge_runs(quiet, hogged))
+    assert is_other_load(judge_rounds(list(zip(quiet, hogged, strict=True)), budget=4))
+    assert judge_runs(quiet, [[window(seed + 30, 20, other=1.0)] for seed in range(4)]).objection is None
+
+
+def test_other_load_comes_before_a_saturated_generator_which_it_causes() -> None:
+    after = window(2, other=50.0)
+    bound = replace(after, seconds=after.seconds[15:], bound=after.seconds[:15], doubtful={"saturated": 15})
+    assert is_other_load(judged(window(1, other=1.0), bound))
+
+
+def test_the_json_has_the_measured_shares() -> None:
+    found = json.loads(msgspec.json.encode(verdict_json(judged(window(1, other=1.0), window(2, other=48.0)))))
+    assert (found["outcome"], found["cause"]) == ("invalid", "other load")
+    (load,) = found["other_loads"]
+    assert (load["host"], round(load["before"], 1), round(load["after"], 1)) == ("web1", 0.0, 0.5)
+
+
+def test_the_time_without_load_before_a_window_is_its_unloaded_time() -> None:
+    """Readings under load, and of the seconds right after it, are left out."""
+    state = fold_all(start("web1"))
+    host = state.hosts["web1"]
+    memory = window(1, 1).hosts["web1"][0].memory
+    points = [
+        HostPoint(t=float(t), memory=memory, load=(0, 0, 0), other=70.0 if 10 <= t < 33 else 3.0) for t in range(60)
+    ]
+    plan = LoadPlan(url="http://a/", concurrency=1)
+    rows = [Segment(number=1, run=1, plan=plan, label="", start=10.0, last=30.0, end=30.0)]
+    rows.append(Segment(number=2, run=2, plan=plan, label="", start=40.0, last=59.0, end=None))
+
+    def unloaded(segments: list[Segment], begin: float, seen: list[HostPoint]) -> dict[str, float]:
+        known = {"web1": replace(host, points=tuple(seen))}
+        return dict(
+            window_between(State(t=60, hosts=known, segments=tuple(segments)), begin, begin + 15, PLAN).unloaded
+        )
+
+    assert unloaded(rows, 40.0, points) == {"web1": 3.0}
+    assert unloaded(rows[:1], 10.0, points) == {"web1": 3.0}
+    assert unloaded(rows[:1], 10.0, points[9:]) == {}

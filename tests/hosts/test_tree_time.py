@@ -1,0 +1,116 @@
+"""CPU time of watched processes: nothing that ended is lost, nothing is counted twice."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+
+from cockpit.hosts.tree_time import Times, TreeTime
+from tests.hosts.conftest import TAG, running
+
+HZ = 100
+OLD = 5000  # clock ticks after boot
+
+
+def counted(*readings: dict[tuple[int, int], Times]) -> int:
+    """The counter after readings a second apart, the first of them 100 s after boot."""
+    time = TreeTime(HZ)
+    for second, reading in enumerate(readings):
+        time.take(reading, 100.0 + second)
+    return time.ticks
+
+
+def test_what_a_process_used_before_the_first_reading_does_not_count() -> None:
+    assert counted({(1, OLD): Times(0, 900, 50)}) == 0
+    assert counted({(1, OLD): Times(0, 900, 50)}, {(1, OLD): Times(0, 930, 50)}) == 30
+
+
+def test_the_time_of_a_child_that_ended_is_counted_once() -> None:
+    parent, child = (1, OLD), (2, OLD)
+    # 40 of its 55 were read while it lived.
+    before = {parent: Times(0, 10, 100), child: Times(1, 40, 0)}
+    assert counted(before, {parent: Times(0, 10, 155)}) == 15
+
+
+def test_the_time_of_a_child_that_was_never_read_counts_whole() -> None:
+    assert counted({(1, OLD): Times(0, 10, 0)}, {(1, OLD): Times(0, 12, 70)}) == 72
+
+
+def test_a_grandchild_that_ended_with_its_parent_is_counted_once() -> None:
+    before = {(1, OLD): Times(0, 0, 0), (2, OLD): Times(1, 20, 0), (3, OLD): Times(2, 30, 0)}
+    assert counted(before, {(1, OLD): Times(0, 0, 60)}) == 10
+
+
+def test_a_defunct_process_counts_until_its_parent_has_waited_for_it() -> None:
+    readings = [
+        {(1, OLD): Times(0, 0, 0), (2, OLD): Times(1, 20, 0)},
+        {(1, OLD): Times(0, 0, 0), (2, OLD): Times(1, 25, 0)},
+        {(1, OLD): Times(0, 0, 25)},
+    ]
+    assert counted(*readings) == 5
+
+
+def test_a_parent_that_ignores_its_children_loses_no_time_of_its_own() -> None:
+    before = {(1, OLD): Times(0, 10, 0), (2, OLD): Times(1, 300, 0)}
+    assert counted(before, {(1, OLD): Times(0, 17, 0)}) == 7
+
+
+def test_a_new_process_counts_whole_and_a_renamed_old_one_from_now_on() -> None:
+    before = {(1, OLD): Times(0, 0, 0)}
+    new, renamed = (2, 10_050), (3, 20)
+    now = {(1, OLD): Times(0, 0, 0), new: Times(1, 8, 0), renamed: Times(1, 7777, 0)}
+    assert counted(before, now) == 8
+    assert counted(before, now, now | {renamed: Times(1, 7780, 0)}) == 11
+
+
+def test_a_pid_that_was_given_again_is_another_process() -> None:
+    assert counted({(2, OLD): Times(1, 500, 0)}, {(2, 10_050): Times(1, 3, 0)}) == 3
+
+
+# Watches itself under another name. For each line it has children burn 0.15 s each, one of them with a child of its
+# own, waits for them, and prints the CPU time of all of them and of itself.
+TREE = """
+import os, sys, time
+open("/proc/self/comm", "w").write(sys.argv[1])
+def burn():
+    end = time.process_time() + 0.15
+    while time.process_time() < end: pass
+print(flush=True)
+for line in sys.stdin:
+    began = os.times()
+    for number in range(4):
+        pid = os.fork()
+        if not pid:
+            if number == 3 and not os.fork():
+                burn()
+                os._exit(0)
+            elif number == 3:
+                os.wait()
+            burn()
+            os._exit(0)
+    for _ in range(4): os.wait()
+    ended = os.times()
+    print(sum(ended[:4]) - sum(began[:4]), flush=True)
+"""
+
+
+async def test_short_lived_children_of_a_real_process_are_counted(host_shell: str) -> None:
+    name = f"{TAG}tree"
+    tree = await asyncio.to_thread(
+        subprocess.Popen, [sys.executable, "-ISc", TREE, name], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert tree.stdin and tree.stdout
+    try:
+        tree.stdout.readline()
+        async with running(name) as probe:
+            before = await probe.read()
+            tree.stdin.write(b"\n")
+            tree.stdin.flush()
+            used = float(tree.stdout.readline())
+            after = await probe.read()
+            ticks = (after.processes_cpu or 0) - (before.processes_cpu or 0)
+    finally:
+        tree.communicate()
+    assert used > 0.7
+    assert abs(ticks / probe.facts.hz - used) <= 0.05

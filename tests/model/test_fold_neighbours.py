@@ -1,0 +1,102 @@
+"""Other load of a host: what it was busy for, less all that is known to run on its machine."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from cockpit.model.events import AnyEvent, GeneratorSample, HostChanged, HostSample, MachineTimes, SessionStarted
+from cockpit.model.fold import fold_all
+from cockpit.model.hosts import CpuCounters, HostConfig, HostFacts, ProcessCounters
+from cockpit.model.state import State
+from tests.model.hosts import reading
+
+BOOT = "b1"
+HZ = 100
+# Clock ticks per second of the host: 30 in programs, 10 of them nice, 5 stolen, 20 in interrupts, on two CPUs.
+PER_SECOND = CpuCounters(15, 10, 5, 145, 0, 5, 15, 5)
+
+
+def start(*names: str, boot: str = "", processes: str | None = "apache2") -> list[AnyEvent]:
+    hosts = tuple(HostConfig(name=name, processes=processes) for name in names)
+    facts = HostFacts(hostname="x", kernel="6.1", cpus=2, hz=HZ, page=4096, boot=BOOT)
+    begun = SessionStarted(t=0, wall=0, version="0", name="x", hosts=hosts, boot=boot)
+    return [begun, *(HostChanged(t=0, host=name, condition="up", facts=facts) for name in names)]
+
+
+def sample(t: float, used: int, host: str = "web1", pid: int = 7, probe: float = 0.0, **changed: object) -> HostSample:
+    """A reading `t` seconds after the start, the watched processes having used so many clock ticks."""
+    process = ProcessCounters(pid, 1, 10, "S", "apache2", 0, 0, 1, 0, 0, 0, "apache2")
+    values: dict[str, object] = {
+        "cpu": CpuCounters(*(round(t * getattr(PER_SECOND, name)) for name in PER_SECOND.__struct_fields__)),
+        "processes": (process,),
+        "processes_cpu": used,
+        "probe_cpu": probe,
+    }
+    return HostSample(t=t, host=host, round_trip=0.0, reading=replace(reading(t), **(values | changed)))
+
+
+def generator(t: float, own: float, boot_times: float = 0.0) -> GeneratorSample:
+    return GeneratorSample(t=t, times=MachineTimes(user=boot_times, nice=0, system=0, idle=2 * t - boot_times), own=own)
+
+
+def others(events: list[AnyEvent], host: str = "web1") -> list[float | None]:
+    return [point.other for point in fold_all(events).hosts[host].points]
+
+
+def test_other_load_is_busy_time_with_nice_and_steal_less_the_watched_processes_and_the_probe() -> None:
+    found = others([*start("web1"), sample(1, 50), sample(2, 65, probe=0.02)])
+    # 35 ticks of 200, less 15 and 2; interrupts are nobody's.
+    assert found == [None, 9.0]
+
+
+def test_a_generator_on_the_same_machine_is_subtracted() -> None:
+    events = [
+        *start("web1", boot=BOOT),
+        *(generator(t, 0.1 * t) for t in (0.5, 1.5, 2.5)),
+        sample(3, 50),
+        generator(3.5, 0.35),
+        sample(4, 60),
+    ]
+    assert others(events)[-1] == pytest.approx(7.5)
+    elsewhere = [*start("web1", boot="b2"), *events[2:]]
+    assert others(elsewhere)[-1] == pytest.approx(12.5)
+
+
+def test_hosts_that_share_a_machine_are_subtracted_from_each_other() -> None:
+    rounds = [
+        one
+        for t in range(1, 6)
+        for one in (sample(t, 10 * t, "web1"), sample(t + 0.4, round(4 * (t + 0.4)), "app1", pid=8))
+    ]
+    events = [*start("web1", "app1"), *rounds]
+    # 35 ticks of 200, less 10 and 4.
+    assert others(events)[-1] == pytest.approx(10.5, abs=0.3)
+    assert others(events, "app1")[-1] == pytest.approx(10.5, abs=0.3)
+
+
+def test_two_hosts_that_see_the_same_processes_are_one() -> None:
+    rounds = [one for t in range(1, 6) for one in (sample(t, 10 * t, "web1"), sample(t + 0.4, 10 * t + 4, "app1"))]
+    events = [*start("web1", "app1"), *rounds]
+    assert others(events)[-1] == pytest.approx(12.5, abs=0.3)
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [*start("web1", processes=None), sample(1, 0), sample(2, 0)],
+        [*start("web1"), sample(1, 0, processes=()), sample(2, 0, processes=())],
+        [*start("web1"), sample(1, 0, hidden=True), sample(2, 0, hidden=True)],
+        [*start("web1"), sample(1, 50), sample(2, 3)],
+    ],
+    ids=["nothing is watched", "no process was seen", "processes are hidden", "the probe started again"],
+)
+def test_where_the_server_would_be_among_the_others_nothing_is_said(events: list[AnyEvent]) -> None:
+    assert others(events)[-1] is None
+
+
+def test_the_generators_own_machine() -> None:
+    state = fold_all([*start(), generator(1, 0.5, 1.0), generator(3, 0.9, 2.4)])
+    assert isinstance(state, State) and state.generator is not None
+    # 1.4 s busy of 4, less 0.4 of our own.
+    assert (state.generator.other, state.generator.idle) == (25.0, 65.0)

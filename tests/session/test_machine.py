@@ -1,0 +1,153 @@
+"""The generator's own machine, read while a session lives, and other load of a host that is this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from multiprocessing.synchronize import Event
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from cockpit.model.clock import Clock
+from cockpit.model.events import AnyEvent, GeneratorSample, HostChanged
+from cockpit.model.fold import fold_all
+from cockpit.model.hosts import HostConfig
+from cockpit.model.load import LoadPlan
+from cockpit.profiles.profile import Profile
+from cockpit.report.sources import last_state
+from cockpit.session.live import LiveSource
+from cockpit.session.loop import Session
+from cockpit.session.machine import boot_id, read_machine
+from cockpit.session.recording.reader import Recording
+from cockpit.session.recording.writer import RecordingWriter
+from tests.servers import http_server
+
+
+def burn(seconds: float) -> None:
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        pass
+
+
+def burn_and_wait(name: str, ready: Event, go: Event) -> None:
+    """A hog: named, then still until it is told to take 0.5 s of CPU."""
+    Path("/proc/self/comm").write_text(name)
+    ready.set()
+    go.wait()
+    burn(0.5)
+    time.sleep(600)
+
+
+def test_own_time_is_that_of_cockpit_its_workers_and_its_ended_children() -> None:
+    before = read_machine(0.0, ())
+    burn(0.2)
+    here = read_machine(1.0, ())
+    assert here.own - before.own >= 0.19
+    child = multiprocessing.get_context("spawn").Process(target=burn, args=(0.3,))
+    child.start()
+    child.join()
+    ended = read_machine(2.0, (child.pid or 0,))
+    assert ended.own - here.own >= 0.3
+    live = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(600,))
+    live.start()
+    try:
+        deadline = time.monotonic() + 60
+        while read_machine(3.0, (live.pid or 0,)).own - read_machine(3.0, ()).own < 0.02:
+            assert time.monotonic() < deadline
+    finally:
+        live.kill()
+        live.join()
+
+
+def test_times_are_those_of_all_cpus() -> None:
+    times = read_machine(0.0, ()).times
+    total = sum(getattr(times, name) for name in times.__struct_fields__)
+    uptime = float(Path("/proc/uptime").read_text().split()[0])
+    assert total == pytest.approx(uptime * (os.cpu_count() or 1), rel=0.1)
+
+
+async def test_a_session_records_the_generators_machine(tmp_path: Path) -> None:
+    with http_server() as base:
+        profile = Profile(name="x", plan=LoadPlan(url=f"{base}/", concurrency=2, duration=60.0))
+        source = LiveSource(profile, Clock())
+        session = Session(source, RecordingWriter(tmp_path / "s.cockpit"))
+        running = asyncio.create_task(session.run())
+        await source.load.start()
+        state = await asyncio.wait_for(
+            session.until(lambda state: any(second.other is not None for second in state.seconds)), 60
+        )
+        assert state.started is not None and state.started.boot == boot_id()
+        await source.close()
+        await running
+    with Recording(tmp_path / "s.cockpit") as recording:
+        events = list(recording.events())
+        assert fold_all(events) == session.state
+        assert last_state(recording).generator == session.state.generator
+    samples = [event for event in events if isinstance(event, GeneratorSample)]
+    assert len(samples) >= 2
+    assert samples[-1].own > samples[0].own
+
+
+@contextmanager
+def named(name: str) -> Iterator[Event]:
+    """A process of that name; once the event is set it takes 0.5 s of CPU."""
+    context = multiprocessing.get_context("spawn")
+    ready, go = context.Event(), context.Event()
+    process = context.Process(target=burn_and_wait, args=(name, ready, go), daemon=True)
+    process.start()
+    try:
+        assert ready.wait(120)
+        yield go
+    finally:
+        process.kill()
+        process.join()
+
+
+async def watched(hosts: tuple[HostConfig, ...], go: Event) -> list[AnyEvent]:
+    """The events of a session that watched the hosts, all this machine, while the first one's process took 0.5 s."""
+    events: list[AnyEvent] = []
+    profile = Profile(name="x", plan=LoadPlan(url="http://127.0.0.1:1/"), hosts=hosts)
+    source = LiveSource(profile, Clock())
+    session = Session(source, listen=events.extend)
+    running = asyncio.create_task(session.run())
+    await asyncio.wait_for(session.until(lambda state: all(len(h.points) > 1 for h in state.hosts.values())), 120)
+    go.set()
+    await asyncio.wait_for(session.until(lambda state: state.hosts[hosts[0].name].claim.used >= 0.48), 120)
+    seen = {name: len(host.points) + 2 for name, host in session.state.hosts.items()}
+    await asyncio.wait_for(
+        session.until(lambda state: all(len(host.points) >= seen[name] for name, host in state.hosts.items())), 120
+    )
+    await source.close()
+    await running
+    return events
+
+
+def test_a_hog_beside_the_watched_processes_is_other_load() -> None:
+    """Two hosts are this machine. What one watches is no other load of the other, for they share a boot id; without it
+    the difference is what the hog took, whatever else the machine does."""
+    hog, quiet = (f"{kind}{os.getpid() % 100_000}" for kind in ("hog", "quiet"))
+    hosts = (HostConfig(name="hogs", processes=hog), HostConfig(name="web1", processes=quiet))
+    with named(hog) as go, named(quiet):
+        events = asyncio.run(watched(hosts, go))
+
+    def taken(events: list[AnyEvent]) -> float:
+        """CPU seconds of other load on web1."""
+        host = fold_all(events).hosts["web1"]
+        assert host.facts is not None
+        spans = [now.t - then.t for then, now in zip(host.points, host.points[1:], strict=False)]
+        shares = [point.other or 0.0 for point in host.points[1:]]
+        return host.facts.cpus * sum(share / 100 * span for share, span in zip(shares, spans, strict=True))
+
+    apart = [
+        replace(event, facts=replace(event.facts, boot=""))
+        if isinstance(event, HostChanged) and event.facts and event.host == "hogs"
+        else event
+        for event in events
+    ]
+    assert taken(apart) - taken(events) == pytest.approx(0.5, abs=0.2)
