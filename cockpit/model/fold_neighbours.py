@@ -48,6 +48,8 @@ def generator_sample(state: State, event: GeneratorSample) -> State:
 def claimed_cpu(host: HostState, event: HostSample, step: Step | None) -> HostState:
     """The host with the CPU time that its watched processes and its probe used until the sample."""
     before = host.sample
+    if event.reading.processes_cpu is None:
+        return host
     if before is None or host.facts is None or step is None or step.seconds <= 0:
         return replace(host, claim=replace(host.claim, t=event.t, rate=0.0))
     ticks = _ticks_used(before.reading, event.reading) or 0
@@ -57,6 +59,8 @@ def claimed_cpu(host: HostState, event: HostSample, step: Step | None) -> HostSt
 
 def claims_at(state: State, host: HostState, event: HostSample) -> dict[str, float]:
     """CPU time (s) until the sample of all that is known to run on the host's machine, by host name."""
+    if event.reading.processes_cpu is None:
+        return {}
     claims = {host.config.name: host.claim.used}
     boot = host.facts.boot if host.facts else ""
     if not boot:
