@@ -8,17 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from cockpit.analysis.blocks import BLOCK
 from cockpit.analysis.outcome import Verdict
 from cockpit.analysis.plans import differences
 from cockpit.analysis.verdict import judge_rounds, judge_runs, judge_single_runs, judge_switch
-from cockpit.analysis.windows import Window, row_window
+from cockpit.analysis.windows import Window, counted_range, row_window
 from cockpit.model.load import LoadPlan
 from cockpit.model.state import Change, Segment, State
 
 # A window shorter than this (s) is worth no blocks: rows are then taken whole.
 _TOO_SHORT = 10
-# A growing row gains a block every so many seconds.
-LOOK_EVERY = 5
 _KEPT = 1000
 Settings = tuple[tuple[str, str | None], ...]
 
@@ -66,7 +65,7 @@ def repeated_verdict(state: State, run: int) -> Verdict | None:
 
 
 class RowVerdicts:
-    """Verdicts of rows, kept: a row that is over is judged once, one that goes on every LOOK_EVERY seconds of it.
+    """Verdicts of rows, kept: a row that is over is judged once, a growing one after each block.
 
     For a screen that draws the same rows again and again. One for a session; going back in it finds the same ones.
     """
@@ -76,13 +75,13 @@ class RowVerdicts:
 
     def verdict(self, state: State, row: Segment, base: Segment) -> Verdict:
         """The verdict on `row` against `base`, both rows of `state`."""
-        found = self._kept((*_stamp(row), *_stamp(base)), lambda: row_verdict(state, row, base))
+        found = self._kept((*_stamp(state, row), *_stamp(state, base)), lambda: row_verdict(state, row, base))
         assert found is not None
         return found
 
     def repeated(self, state: State, run: int) -> Verdict | None:
         """As `repeated_verdict`."""
-        stamps = tuple(part for row in state.segments if row.run == run for part in _stamp(row))
+        stamps = tuple(part for row in state.segments if row.run == run for part in _stamp(state, row))
         return self._kept(("repeated", *stamps), lambda: repeated_verdict(state, run))
 
     def _kept(self, key: tuple[object, ...], judged: Callable[[], Verdict | None]) -> Verdict | None:
@@ -93,10 +92,10 @@ class RowVerdicts:
         return self._known[key]
 
 
-def _stamp(row: Segment) -> tuple[object, ...]:
-    """What is another when the row's verdict may be."""
+def _stamp(state: State, row: Segment) -> tuple[object, ...]:
+    """Return values that differ when the row's verdict may differ."""
     if row.end is None:
-        return row.number, row.start, int((row.last - row.start) / LOOK_EVERY), row.altered, row.partial
+        return row.number, row.start, len(counted_range(state, row)) // BLOCK, row.altered, row.partial
     # A host's last reading of a row arrives after the row's end.
     read = tuple(window.seconds for window in row.hosts.values())
     return row.number, row.start, row.end, row.counts.completed, row.altered, row.partial, row.reason, read

@@ -27,13 +27,14 @@ _LENDING = ("p50", "p99", "cpu.busy", "cpu.per_reply")
 
 class Measured(NamedTuple):
     """A metric's interval on the scale it was compared on (`logarithmic`, or as it is), both sides' values over all,
-    and the smallest effect that would be found, on that scale (None: unknown)."""
+    and, on that scale, the smallest effect that would be found and the interval of a hunch (None: unknown, none)."""
 
     interval: Interval
     logarithmic: bool
     before: float
     after: float
     detectable: float | None = None
+    hunch: Interval | None = None
 
 
 # Measures a metric by name at a risk; None: too few values.
@@ -126,9 +127,10 @@ def _effect(name: str, headline: bool, measured: Measured | None, level: float) 
     detectable = measured.detectable
     if detectable is not None:
         detectable = math.expm1(detectable) if measured.logarithmic else detectable
+    outcome = conclude(name, shown, measured.logarithmic) if known else Outcome.INCONCLUSIVE
     return Effect(
         name=name,
-        outcome=conclude(name, shown, measured.logarithmic) if known else Outcome.INCONCLUSIVE,
+        outcome=outcome,
         headline=headline,
         before=measured.before,
         after=measured.after,
@@ -139,7 +141,19 @@ def _effect(name: str, headline: bool, measured: Measured | None, level: float) 
         level=level,
         margin=margin_of(name),
         detectable=detectable,
+        likely=_likely(name, measured) if outcome is Outcome.INCONCLUSIVE else None,
     )
+
+
+def _likely(name: str, measured: Measured) -> Outcome | None:
+    """Return what the interval of the hunch leans to, if it excludes 0 and the change is no equivalence."""
+    hunch = measured.hunch
+    if hunch is None or hunch.low <= 0 <= hunch.high:
+        return None
+    change = math.expm1(hunch.estimate) if measured.logarithmic else hunch.estimate
+    if (measured.logarithmic or name == "errors") and abs(change) < margin_of(name):
+        return None
+    return Outcome.BETTER if (change > 0) == more_is_better(name) else Outcome.WORSE
 
 
 def _shares(interval: Interval) -> Interval:

@@ -77,7 +77,7 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True):
 
     `margin` is the largest change that counts as equivalent, `detectable` the smallest that this comparison would find
     with a probability of 80%. None: unknown; one end alone is None when the interval has no such end, because the
-    generator was saturated (`Verdict.at_least`).
+    generator was saturated (`Verdict.at_least`). `likely` is what an inconclusive effect leans to while it grows.
     """
 
     name: str
@@ -93,6 +93,7 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True):
     level: float = 0.95
     margin: float = 0.0
     detectable: float | None = None
+    likely: Outcome | None = None
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):

@@ -45,6 +45,16 @@ def effect(before: Floats, after: Floats, alpha: float = ALPHA) -> Interval:
     return Interval(now.estimate, low, high)
 
 
+def first_impression(before: Floats, after: Floats) -> Interval:
+    """Return the prediction interval of the mean of `after` (at least one block) from LEAST blocks or more before it.
+
+    It holds at a single look only, and takes blocks for independent: enough for a hunch, not for a verdict.
+    """
+    difference = float(after.mean() - before.mean())
+    error = math.sqrt(float(before.var(ddof=1)) * (1 / len(before) + 1 / len(after)))
+    return Interval.around(difference, student_quantile(1 - ALPHA / 2, len(before) - 1) * error)
+
+
 def _look(before: Floats, after: Floats, alpha: float) -> Interval:
     if not len(before) or not len(after):
         return Interval(0.0, -math.inf, math.inf)

@@ -154,10 +154,12 @@ def _without_lost(effect: Effect, lost: Mapping[str, Objection]) -> Effect:
 def _switch(before: Window, after: Window) -> Verdict:
     samples = block_sample(before), block_sample(after)
     names = metrics([[sample.blocks] for sample in samples], before.plan.open)
+    # While the time after grows, one block gives a first impression, without an interval.
+    least = 1 if after.going_on else switch.LEAST
 
     def measure(name: str, alpha: float) -> Measured | None:
         one, two = (sample.blocks[name][~np.isnan(sample.blocks[name])] for sample in samples)
-        if min(len(one), len(two)) < switch.LEAST:
+        if len(one) < switch.LEAST or len(two) < least:
             return None
         logarithmic = log_values((one, two))
         scale = 1.0 if logarithmic or name == "errors" else float(one.mean()) or 1.0
@@ -165,8 +167,12 @@ def _switch(before: Window, after: Window) -> Verdict:
         interval = Interval(*(scale * value for value in switch.effect(one, two, alpha)))
         if name == "errors":
             interval = _at_least_as_wide(interval, _counting_error(*samples))
-        reach = scale * switch.detectable(one, two, alpha)
-        return Measured(interval, logarithmic, samples[0].overall[name], samples[1].overall[name], reach)
+        overall_values = samples[0].overall[name], samples[1].overall[name]
+        if len(two) < switch.LEAST:
+            hunch = Interval(*(scale * value for value in switch.first_impression(one, two)))
+            return Measured(interval, logarithmic, *overall_values, hunch=hunch)
+        hunch = Interval.around(interval.estimate, (interval.high - interval.low) / 4)
+        return Measured(interval, logarithmic, *overall_values, scale * switch.detectable(one, two, alpha), hunch)
 
     verdict = Verdict(
         outcome=Outcome.INCONCLUSIVE,
@@ -175,7 +181,9 @@ def _switch(before: Window, after: Window) -> Verdict:
         block=BLOCK,
     )
     if min(verdict.values) < switch.LEAST:
-        return replace(verdict, needs=_seconds_to_first_look(*verdict.values) if after.going_on else None)
+        first = effects(names, measure) if verdict.values[0] >= switch.LEAST and verdict.values[1] >= least else ()
+        needs = _seconds_to_first_look(*verdict.values) if after.going_on else None
+        return replace(verdict, effects=first, needs=needs)
     found = effects(names, measure)
     needs = _seconds_needed(samples, found[0]) if after.going_on else None
     return replace(verdict, effects=found, needs=needs)

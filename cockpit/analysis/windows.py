@@ -160,6 +160,17 @@ def _without_load(state: State, until: float) -> list[tuple[float, float]]:
     return [one for one in ranges if one[1] - one[0] > 1]
 
 
+def counted_range(state: State, row: Segment) -> range:
+    """Return the session seconds from the first counted one of a growing row to its newest whole one."""
+    changing = [(begun, over) for begun, over in _at_work(state) if row.start < begun < row.last]
+    begun = bisect_left(state.seconds, math.ceil(row.start), key=_second_of)
+    newest = math.floor(row.last + 1 - WHOLE)
+    for second in itertools.islice(state.seconds, begun, None):
+        if _against(second, row.start, row.last, changing) in ("", "saturated"):
+            return range(second.second, newest)
+    return range(0)
+
+
 def _at_work(state: State) -> list[tuple[float, float]]:
     """When servers were changed: from a request to its effect, while a change was put back, and while actions ran."""
     spans = [(action.begun, action.ended or state.t) for action in state.actions]

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable
 from typing import Literal
 
-from cockpit.analysis.effects import more_is_better
 from cockpit.analysis.outcome import DIFFERENT, Cause, Design, Effect, Objection, OtherLoad, Outcome, Verdict
 from cockpit.model.text import milliseconds, neutral, si, size
 
@@ -46,24 +45,12 @@ def verdict_words(verdict: Verdict) -> str:
     if verdict.outcome is Outcome.INVALID and verdict.objection is not None:
         return f"{head}: {objection_words(verdict.objection)}"
     if not verdict.effects:
-        return f"{head}: {_too_few(verdict)}"
+        return f"{head}: {too_few_words(verdict)}"
     if verdict.at_least and verdict.outcome in DIFFERENT:
         head += ", at least"
-    if verdict.growing and verdict.outcome is Outcome.INCONCLUSIVE and (hunch := likely(verdict.effects[0])):
-        head += f", likely {hunch}"
+    if verdict.growing and verdict.outcome is Outcome.INCONCLUSIVE and verdict.effects[0].likely:
+        head += f", likely {verdict.effects[0].likely}"
     return f"{head}: {'; '.join(_grouped(verdict))}{needs_words(verdict)}"
-
-
-def likely(effect: Effect) -> Outcome | None:
-    """Return the outcome that an inconclusive effect leans to: its interval at half width excludes 0."""
-    ends = [_scale(effect, end) for end in (effect.low, effect.high) if end is not None]
-    if effect.outcome is not Outcome.INCONCLUSIVE or effect.change is None or not ends:
-        return None
-    middle = _scale(effect, effect.change)
-    half = (max(ends) - min(ends)) / 4 if len(ends) == 2 else abs(middle - ends[0]) / 2
-    if abs(middle) <= half or abs(effect.change) < effect.margin:
-        return None
-    return Outcome.BETTER if (effect.change > 0) == more_is_better(effect.name) else Outcome.WORSE
 
 
 def effect_words(effect: Effect) -> str:
@@ -79,8 +66,13 @@ def conclusion_words(effect: Effect) -> str:
     if effect.change is None:
         return "too few values"
     if effect.outcome is Outcome.EQUIVALENT:
-        return f"within {_percent(effect.margin)}{_unit(effect)}: {change_words(effect)}"
+        return f"{margin_words(effect)}: {change_words(effect)}"
     return f"{change_words(effect)}{detectable_words(effect)}"
+
+
+def margin_words(effect: Effect) -> str:
+    """Return the largest change that counts as equivalent: `within 3%`."""
+    return f"within {_percent(effect.margin)}{_unit(effect)}"
 
 
 def detectable_words(effect: Effect) -> str:
@@ -118,6 +110,13 @@ def _bound(effect: Effect) -> str:
     end = effect.low if effect.high is None else effect.high
     amount = _amount(effect, end or 0.0)
     return f"{'≥' if effect.high is None or amount.startswith('÷') else '≤'} {amount}"
+
+
+def amount_words(effect: Effect) -> str:
+    """Return the change without its interval: `+15%`, `×9.7`; of an interval with a single end that end, `≥ +12%`."""
+    if effect.change is None:
+        return "unknown"
+    return _amount(effect, effect.change) if (effect.low is None) == (effect.high is None) else _bound(effect)
 
 
 def _amount(effect: Effect, change: float) -> str:
@@ -242,7 +241,8 @@ def _member(effect: Effect, verdict: Verdict) -> str:
     return name
 
 
-def _too_few(verdict: Verdict) -> str:
+def too_few_words(verdict: Verdict) -> str:
+    """Return what a verdict without effects lacks."""
     before, after = verdict.values
     if verdict.design is Design.SWITCH:
         if verdict.needs is not None and math.isfinite(verdict.needs):
@@ -261,10 +261,6 @@ def basis_words(verdict: Verdict) -> str:
     if verdict.design is Design.ROUNDS:
         return f"{before} rounds"
     return f"n = {before} vs {after}"
-
-
-def _scale(effect: Effect, value: float) -> float:
-    return math.log1p(max(value, -0.999999)) if effect.relative else value
 
 
 def _percent(share: float) -> str:

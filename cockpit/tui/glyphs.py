@@ -22,7 +22,8 @@ GLYPHS: dict[str, str] = {
     **dict(zip("▔▀▐▕", "'\"|'", strict=True)),
     **dict(zip("░▒▓", ":=%", strict=True)),
     # Lines and borders, of Textual's own as well.
-    **dict.fromkeys("─━╌┄╍╴╶╸╺", "-"),
+    **dict.fromkeys("─╌┄╍╴╶╸╺", "-"),
+    "━": "=",
     # Percentiles over the shades of a heat map.
     **dict(zip("═≡", "~@", strict=True)),
     **dict.fromkeys("│┃║╎┆┊╵╷╹╻", "|"),

@@ -35,6 +35,8 @@ _LOOKS = {
     "chart": _Look("cockpit-chart"),
     "mark": _Look("cockpit-mark", weight="bold"),
     "warn": _Look("cockpit-warn"),
+    "better": _Look("cockpit-chart", weight="bold"),
+    "worse": _Look("cockpit-warn", weight="bold"),
     "alarm": _Look("cockpit-alarm", weight="bold reverse"),
     "key": _Look("cockpit-strong", weight="bold"),
     "focus": _Look("cockpit-strong", ground="cockpit-band"),

@@ -18,6 +18,8 @@ _PANES = {
     "Latency": "Latency of the row that is looked at: every reply in it, at three digits. v: other views, "
     "over time among them.",
     "Runs": "A row a run, and a new one at each change under load. ↑ ↓ choose one, c tells its verdict in full.",
+    "VerdictStrip": "Did it help? ▲ better, ▼ worse, ≈ equivalent, ? inconclusive, ! invalid; ▲? ▼? likely, while the "
+    "load goes on. Right of the zero line is better, ┊ are the margins of equivalence. c: why, and all metrics.",
     "HostPanes": "The servers, as the probe reads /proc over SSH: once a second, nothing installed. tab: the next one.",
     "HostLines": "The servers, a line each, as the probe reads /proc over SSH. p shows one on the whole screen.",
     "Numbers": "The newest figures of load and servers; a larger terminal shows their charts.",

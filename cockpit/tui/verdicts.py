@@ -8,7 +8,8 @@ from textwrap import wrap
 from msgspec.structs import replace
 from rich.cells import cell_len
 
-from cockpit.analysis.outcome import Effect, Outcome, Verdict
+from cockpit.analysis.doubt import row_doubts
+from cockpit.analysis.outcome import Effect, Verdict
 from cockpit.analysis.steady import GUARD
 from cockpit.analysis.words import (
     change_words,
@@ -23,22 +24,9 @@ from cockpit.model.state import Segment
 from cockpit.model.text import neutral
 from cockpit.tui.cells import EMPTY, Line, fit
 from cockpit.tui.scene import Scene
+from cockpit.tui.verdict_strip import MARKS, ROLES
 from cockpit.tui.widgets.runs import server_notes
 
-_MARKS = {
-    Outcome.BETTER: "▲",
-    Outcome.WORSE: "▼",
-    Outcome.EQUIVALENT: "≈",
-    Outcome.INCONCLUSIVE: "?",
-    Outcome.INVALID: "–",
-}
-_ROLES = {
-    Outcome.BETTER: "chart",
-    Outcome.WORSE: "warn",
-    Outcome.EQUIVALENT: "",
-    Outcome.INCONCLUSIVE: "dim",
-    Outcome.INVALID: "dim",
-}
 # Heads of the table; before the first there is room for a mark. Columns are as wide as their widest cell.
 _HEAD = ("  metric", "before → after", "change", "verdict")
 # The rule by which the seconds around a change are left out, whether or not there were any here.
@@ -62,6 +50,8 @@ def verdict_lines(scene: Scene, row: Segment, width: int) -> list[Line]:
     known = "the chosen baseline" if chosen else "just before it, same run" if base.run == row.run else "the baseline"
     lines += _wrapped(f"against row {base.number}, {known}: {neutral(base.label)}", width, "dim")
     lines += [EMPTY, *judged(verdict, width)]
+    for _, reason in row_doubts(row):
+        lines += _wrapped(f"row {row.number}: {reason}", width, "warn")
     for note in server_notes(row, scene.state):
         lines += _wrapped(f"the server says of {note}", width, "warn")
     repeated = scene.verdicts.repeated(scene.state, row.run)
@@ -74,13 +64,13 @@ def verdict_lines(scene: Scene, row: Segment, width: int) -> list[Line]:
 def judged(verdict: Verdict, width: int) -> list[Line]:
     """The verdict in words, its figures as a table, and how it was found."""
     plain = replace(verdict, label="", effects=verdict.effects)
-    lines = _wrapped(f"{_MARKS[verdict.outcome]} {verdict_words(plain)}", width, _ROLES[verdict.outcome] or "strong")
+    lines = _wrapped(f"{MARKS[verdict.outcome]} {verdict_words(plain)}", width, ROLES[verdict.outcome] or "strong")
     if verdict.effects:
         rows = [_cells(one) for one in verdict.effects]
         wide = [max(cell_len(row[at]) for row in (_HEAD, *rows)) + 2 for at in range(3)]
         lines += [EMPTY, ((_straight(_HEAD, wide, width), "dim"),)]
         for one, row in zip(verdict.effects, rows, strict=True):
-            lines += _effect(row, wide, _ROLES[one.outcome], width)
+            lines += _effect(row, wide, ROLES[one.outcome], width)
     lines.append(EMPTY)
     for line in method_lines(verdict):
         lines += _wrapped(line, width, "warn" if line.startswith("!") else "dim")
@@ -93,7 +83,7 @@ def _cells(effect: Effect) -> tuple[str, str, str, str]:
     verdict = f"{effect.outcome}{detectable_words(effect)}"
     if effect.objection is not None:
         verdict = f"{effect.outcome}: {objection_words(effect.objection)}"
-    return f"{_MARKS[effect.outcome]} {metric_words(effect.name)}", value_words(effect), change, verdict
+    return f"{MARKS[effect.outcome]} {metric_words(effect.name)}", value_words(effect), change, verdict
 
 
 def _effect(row: Sequence[str], wide: Sequence[int], role: str, width: int) -> list[Line]:

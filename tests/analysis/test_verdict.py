@@ -73,9 +73,13 @@ def test_a_growing_verdict_says_what_it_leans_to_and_how_long_it_takes() -> None
     def seen(seconds: int) -> Verdict:
         return judge_switch(BEFORE, msgspec.structs.replace(after, seconds=after.seconds[:seconds], going_on=True))
 
-    early, later = seen(12), seen(30)
-    assert (early.outcome, early.needs, early.effects) == (INCONCLUSIVE, 25.0, ())
-    assert verdict_words(early) == "inconclusive: 25 s more"
+    nothing, early, later = seen(4), seen(12), seen(30)
+    assert (nothing.outcome, nothing.needs, nothing.effects) == (INCONCLUSIVE, 35.0, ())
+    assert verdict_words(nothing) == "inconclusive: 35 s more"
+    assert (early.outcome, early.needs) == (INCONCLUSIVE, 25.0)
+    assert (early.effects[0].low, early.effects[0].high, early.effects[0].likely) == (None, None, BETTER)
+    assert verdict_words(early).startswith("inconclusive, likely better: rate +1")
+    assert verdict_words(early).endswith("; 25 s more")
     assert brief(early) == ("wait", "")
     assert later.growing and later.needs is not None
     assert verdict_words(later).startswith("inconclusive, likely better: rate +1")

@@ -17,10 +17,11 @@ from cockpit.tui.widgets.losses import Losses
 from cockpit.tui.widgets.runs import Runs
 from cockpit.tui.widgets.throughput import Throughput
 from cockpit.tui.widgets.topline import TopLine
+from cockpit.tui.widgets.verdict_strip import VerdictStrip
 from tests.report.test_compare import recorded
 from tests.session.events import small_session
 from tests.session.test_pages import settled
-from tests.tui.driving import driven, main, text_of, until
+from tests.tui.driving import at_rest, driven, main, text_of, until
 
 # What to do next is another thing at the end of a recording than behind a run.
 _NEXT = re.compile(r"\n +(the recording ends here|run \d+ (is over|was stopped)).*(\n|$)")
@@ -49,12 +50,13 @@ async def test_the_screen_is_the_same_live_and_replayed(
                 session.source.seek(instant)  # type: ignore[attr-defined]
                 await until(pilot, lambda session=session, t=instant: session.state.t == t)
                 main(app).frame()
+                await at_rest(pilot)
                 assert panes(app) == live
 
 
 def panes(app: App[object]) -> list[str]:
     """What the panes show, without the lines that say how the session is looked at and what can be done next."""
-    kinds = (Throughput, Latency, Runs, HostPanes)
+    kinds = (Throughput, Latency, Runs, VerdictStrip, HostPanes)
     return [_NEXT.sub("\n", text_of(main(app).query_one(kind))) for kind in kinds]
 
 

@@ -57,24 +57,18 @@ def test_what_was_put_back_has_a_band_each_way() -> None:
     assert signs[7 + 77 : 7 + 81] == "▓▓▓A"
 
 
-def test_the_verdict_of_a_change_under_load_stands_in_the_table_and_below_it() -> None:
+def test_the_verdict_on_a_change_under_load_is_in_the_table() -> None:
     rows = plain(Runs().draw(scene_of(changed_under_load()), 110, 16))
     assert "verdict" in rows[1]
     assert rows[2].split()[-1] == "base"
     assert "▲ +30%" in rows[3] or "▲ +29%" in rows[3] or "▲ +31%" in rows[3]
     below = " ".join(row.strip() for row in rows[4:])
-    assert "vs row 1: better: rate +" in below and "55 s vs 50 s" in below
     assert "A: AH00513: ServerLimit ignored" in below
-
-
-def test_a_growing_window_says_so_and_what_it_waits_for() -> None:
-    events = [event for event in changed_under_load() if event.t <= 75.0]
-    below = " ".join(row.strip() for row in plain(Runs().draw(scene_of(events), 110, 16))[4:])
-    assert "vs row 1: inconclusive: " in below and "s more" in below
+    assert "better" not in below, "the strip shows it"
 
 
 def test_a_row_is_cut_short_rather_than_the_table() -> None:
-    rows = plain(Runs().draw(scene_of(changed_under_load()), 76, 6))
+    rows = plain(Runs().draw(scene_of(changed_under_load()), 76, 5))
     assert [row[:3].strip("▸ ") for row in rows[2:4]] == ["1", "2"] or "▸ 2" in rows[2]
     assert rows[-1].endswith("… c: all")
 
@@ -99,8 +93,6 @@ def test_back_and_forth_has_a_verdict_on_all_its_windows() -> None:
     text = " ".join(" ".join(plain(verdict_lines(scene, scene.state.segments[-1], 110))).split())
     assert "2 rounds: the change applied and undone in this run ▲ better: rate +" in text
     assert "one value per round" in text
-    below = " ".join(row.strip() for row in plain(Runs().draw(scene, 110, 20))[5:])
-    assert "rounds, rows 2 4 vs 1 3: better: rate +" in below
 
 
 def test_a_row_with_nothing_beside_it_says_so() -> None:

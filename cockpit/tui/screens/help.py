@@ -101,6 +101,12 @@ READING = (
         "least and at most, because the generator was saturated. ≠ load, altered, gen-sat, lost, errors: invalid; c "
         "says why.",
     ),
+    (
+        "├─●─┤",
+        "In the verdict: the effect on a metric with its interval; left of the zero line is worse, right is better. "
+        "┊ ┊: margins of equivalence; an interval between them is equivalent. ○: first impression, no interval yet. "
+        "◂ ▸: beyond the scale, whose ends are named below. ▲? ▼?: likely; the bar shows how long to wait.",
+    ),
     ("born/s", "Processes born a second while the row was counted, all hosts together."),
     ("cpu %  tps …", "Averages of the servers over the row, of several hosts as web1/app1. w tells all of them."),
     ("start, end", "In the averages: the first and the last 5 s of the row. mem alone is at the row's end."),

@@ -29,6 +29,7 @@ from cockpit.tui.screens.help import HelpScreen
 from cockpit.tui.screens.over_hosts import OverHosts
 from cockpit.tui.screens.prompt import OneLine, PromptScreen
 from cockpit.tui.screens.tuning import TuningScreen
+from cockpit.tui.verdict_strip import Strip, compact_height, full_height, strip
 from cockpit.tui.widgets.footer import Footer
 from cockpit.tui.widgets.hint import HintLine
 from cockpit.tui.widgets.hosts import HostLines, HostPanes
@@ -39,6 +40,7 @@ from cockpit.tui.widgets.position import Position
 from cockpit.tui.widgets.runs import Runs
 from cockpit.tui.widgets.throughput import Throughput
 from cockpit.tui.widgets.topline import TopLine
+from cockpit.tui.widgets.verdict_strip import VerdictStrip
 
 if TYPE_CHECKING:
     from cockpit.tui.app import CockpitApp
@@ -58,6 +60,11 @@ _BROAD = 180
 
 # Below so many lines beside those of the hosts the chart needs the room of the histogram; its figures are in the table.
 _ROOM_FOR_LATENCY = 19
+# From so many lines on the verdict strip is shown in full; below, with so many effects at most: wide, and narrow.
+_ROOM_FOR_STRIP = 34
+_EFFECTS = {"wide": 5, "narrow": 3}
+# Lines of the strip that the runs table does not miss.
+_SPARE = 2
 
 # What scrolls the detail of a host while the arrows act on it, whatever the session would do with these keys.
 _SCROLLS = ("up", "down", "pageup", "pagedown")
@@ -140,6 +147,7 @@ class MainScreen(OverHosts):
                 yield Throughput()
                 yield Latency()
                 yield Runs()
+                yield VerdictStrip()
             with Vertical(id="right"):
                 yield HostPanes()
         yield HostLines()
@@ -162,7 +170,6 @@ class MainScreen(OverHosts):
         self.frame(anew=True)
 
     def on_resize(self, event: Resize) -> None:
-        self._arrange()
         self.frame()
 
     def scene(self) -> Scene:
@@ -203,25 +210,35 @@ class MainScreen(OverHosts):
             return
         self._drawn = now
         self.stretches.again()
-        self._arrange()
+        self._arrange(strip(scene))
         for lines in self.query(Lines):
             lines.show(scene)
         if self.stretches.behind:
             # Keys that wait come first.
             self.call_later(self.frame, True)
 
-    def _arrange(self) -> None:
+    def _arrange(self, verdict: Strip | None) -> None:
         layout = layout_for(*self.size)
         hosts = self.session.shown.hosts
         for name in LAYOUTS:
             self.set_class(name == layout, f"-{name}")
         self.set_class(not hosts, "-no-hosts")
-        self.set_class(self.size.height - len(hosts) < _ROOM_FOR_LATENCY, "-crowded")
+        below = self._strip_height(layout, verdict)
+        room = self.size.height - len(hosts) - max(0, below - _SPARE)
+        self.set_class(room < _ROOM_FOR_LATENCY, "-crowded")
+        _set_height(self.query_one(VerdictStrip), below)
         self.set_class(self.size.width >= _BROAD and len(hosts) > 1, "-broad")
         self.set_class(self.view.room != "column" and bool(hosts), "-host-alone")
         self.set_class(self.session.controls.extent is not None, "-extent")
         _set_height(self.query_one(HostLines), len(hosts))
         _set_height(self.query_one(Losses), len(loss_lines(self.session.controls.lost)))
+
+    def _strip_height(self, layout: str, verdict: Strip | None) -> int:
+        if verdict is None or layout == "tiny":
+            return 0
+        if self.size.height >= _ROOM_FOR_STRIP and layout == "wide":
+            return full_height(verdict)
+        return compact_height(verdict, _EFFECTS[layout])
 
     def say(self, words: str) -> None:
         self._cockpit.tell(words, matter="missing")

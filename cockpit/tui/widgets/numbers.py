@@ -9,10 +9,13 @@ from cockpit.model.text import milliseconds, neutral, si
 from cockpit.tui.cells import EMPTY, Line, clip, length
 from cockpit.tui.lines import Lines
 from cockpit.tui.scene import Scene
+from cockpit.tui.verdict_strip import strip, strip_words
 from cockpit.tui.widgets.hosts import host_line
 from cockpit.tui.widgets.topline import generator, mode, recording
 from cockpit.tui.words import how_to_begin
 
+# From so many lines on there is one for the verdict.
+_VERDICT = 10
 _SATURATED: Line = ((" GENERATOR SATURATED ", "alarm"), (" less load: -", "warn"))
 
 
@@ -60,6 +63,9 @@ def _row(scene: Scene, width: int, height: int) -> list[Line]:
         (("errors   ", "dim"), (si(row.counts.failed), "warn" if row.counts.failed else "strong")),
         (("row      ", "dim"), (f"{row.number} {neutral(row.label)}", "")),
     ]
+    verdict = strip(scene)
+    if verdict is not None and height >= _VERDICT:
+        lines.append(clip((("verdict  ", "dim"), *strip_words(verdict)), width))
     said = row_doubts(row)
     if not said:
         return lines

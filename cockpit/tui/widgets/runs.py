@@ -6,13 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from textwrap import wrap
 from typing import NamedTuple
 
-from msgspec.structs import replace
 from rich.cells import cell_len
 
 from cockpit.analysis.connections import connection_words
 from cockpit.analysis.doubt import row_doubts
-from cockpit.analysis.outcome import Cause, Outcome, Verdict
-from cockpit.analysis.words import Role, brief, verdict_line
+from cockpit.analysis.words import Role, brief
 from cockpit.model.figures import host_figures
 from cockpit.model.host_state import HostState
 from cockpit.model.state import Segment, State
@@ -102,41 +100,18 @@ def _row(segment: Segment, scene: Scene, columns: Sequence[Column], label: int) 
 
 
 def in_full(row: Segment, scene: Scene, width: int, room: int) -> list[Line]:
-    """The row's label, its verdict, what the server said of its values and what speaks against its figures."""
+    """The row's label, notes of the server on its values, and reasons to doubt its metrics."""
     said = wrap(neutral(row.label), max(10, width - _NUMBER))
-    judged = wrap(_judged(row, scene), max(10, width - _NUMBER))
     rest = [(note, "warn") for note in server_notes(row, scene.state)]
     rest += [(part, "dim") for part in wrap(connection_words(row.counts), max(10, width - _NUMBER)) if part]
     rest += [(part, "warn") for _, reason in row_doubts(row) for part in wrap(reason, max(10, width - _NUMBER))]
-    if len(said) + len(judged) + len(rest) > room:
+    if len(said) + len(rest) > room:
         said = [ends_with(said[0], "…", width - _NUMBER)] if len(said) > 1 else said
     lines = [(f"{row.number if at == 0 else '':>3}  {part}", "dim") for at, part in enumerate(said)]
-    lines += [(f"     {part}", "") for part in judged]
     lines += [(f"     {reason}", role) for reason, role in rest]
-    if len(lines) > room > 1:
+    if len(lines) > room > 0:
         lines = [*lines[: room - 1], (ends_with(lines[room - 1][0], "… c: all", width), lines[room - 1][1])]
     return [(line,) for line in lines[:room]]
-
-
-def _judged(row: Segment, scene: Scene) -> str:
-    """The verdict on a row in words; on all windows of a change that was made and taken back in its run."""
-    repeated = scene.verdicts.repeated(scene.state, row.run)
-    if repeated is not None:
-        before, after = (" ".join(map(str, numbers)) for numbers in (repeated.before, repeated.after))
-        return f"rounds, rows {after} vs {before}: {verdict_line(replace(repeated, label=''))}"
-    verdict, base = scene.verdict(row), scene.before(row)
-    if verdict is None or base is None:
-        return ""
-    return f"vs row {base.number}: {verdict_line(replace(verdict, label=''))}{_plainly(verdict, row, base)}"
-
-
-def _plainly(verdict: Verdict, row: Segment, base: Segment) -> str:
-    """The two rates beside each other where no more can be said."""
-    if verdict.outcome is not Outcome.INVALID or base.rate <= 0 or row.seconds <= 0:
-        return ""
-    differs = verdict.objection is not None and verdict.objection.cause is Cause.LOAD_DIFFERS
-    why = "from different loads" if differs else "not tested"
-    return f"; the raw difference in rate is {100 * (row.rate / base.rate - 1):+.0f}%, {why}"
 
 
 def ends_with(text: str, end: str, width: int) -> str:

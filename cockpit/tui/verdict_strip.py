@@ -1,0 +1,342 @@
+"""The verdict on the row looked at, for one glance: the word, effects as a forest plot, and the seconds still needed.
+
+`strip` reads the scene; `strip_lines` and `strip_words` draw what it returns. Reasons, warnings and rules are left to
+the compare screen.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from cockpit.analysis.effects import metric_of
+from cockpit.analysis.outcome import DIFFERENT, Cause, Design, Effect, Outcome, Verdict
+from cockpit.analysis.stretches import between
+from cockpit.analysis.windows import counted_range
+from cockpit.analysis.words import (
+    amount_words,
+    change_words,
+    detectable_words,
+    margin_words,
+    metric_words,
+    objection_words,
+    too_few_words,
+)
+from cockpit.model.state import Segment, State
+from cockpit.model.text import neutral
+from cockpit.tui.cells import EMPTY, Line, clip, ends, fit, length, rule
+from cockpit.tui.forest import axis, forest_row, scale_end
+from cockpit.tui.scene import Scene
+
+MARKS = {
+    Outcome.BETTER: "▲",
+    Outcome.WORSE: "▼",
+    Outcome.EQUIVALENT: "≈",
+    Outcome.INCONCLUSIVE: "?",
+    Outcome.INVALID: "!",
+}
+ROLES = {
+    Outcome.BETTER: "chart",
+    Outcome.WORSE: "warn",
+    Outcome.EQUIVALENT: "",
+    Outcome.INCONCLUSIVE: "dim",
+    Outcome.INVALID: "dim",
+}
+# Of the word: an outcome that is only likely has the weight of a metric.
+_WORD_ROLES = {**dict.fromkeys(Outcome, "strong"), Outcome.BETTER: "better", Outcome.WORSE: "worse"}
+# Metrics with a row in the plot, in this order after the headline; failed requests only if their share differs.
+_PLOTTED = ("errors", "rate", "p50", "p99", "cpu.per_reply", "cpu.busy", "memory.used")
+# Metrics that can decide a verdict whose headline shows no difference.
+_DECIDING = ("errors", "rate", "p50", "p99", "cpu.per_reply", "cpu.busy")
+_NEXT = {
+    Cause.GENERATOR_SATURATED: "less load (-), or more workers (-w), then again",
+    Cause.HOST_LOST: "run it again when the host answers",
+    Cause.LOAD_ALTERED: "leave the load as it is, and apply the change again",
+    Cause.LOAD_DIFFERS: "choose a row of the same load and press b",
+    Cause.RUN_FAILED: "see the run's error (c), then run it again",
+    Cause.PARTIAL: "run it again",
+    Cause.REQUESTS_FAILED: "undo the change (t, then ^Z)",
+}
+_AGAIN = "run it again"
+_REPEAT = {
+    Design.SWITCH: "rounds (t, then ^F)",
+    Design.ROUNDS: "more rounds (t, then ^F)",
+    Design.RUNS: "more runs, or rounds (t, then ^F)",
+    Design.SINGLE_RUNS: "more runs, or rounds (t, then ^F)",
+}
+# Cells of the marks, of the widest name, of change and interval, and of a plot that is worth its room.
+_MARK, _NAME, _CHANGE, _PLOT = 3, 16, 24, 11
+_BAR = 12
+
+
+class Progress(NamedTuple):
+    """Seconds of load after the change that count, and how many more a verdict is expected to take."""
+
+    passed: float
+    left: float
+
+
+class Strip(NamedTuple):
+    """A comparison at a glance. `change` and `compared` are its title; `effects` have a row each, the headline first.
+
+    `so_far`: the change of the rate (share) before there is any effect. `progress`: None when no verdict is waited for.
+    `next`: what to do when there is none to be expected, or "".
+    """
+
+    verdict: Verdict
+    change: str
+    compared: str
+    effects: tuple[Effect, ...]
+    so_far: float | None = None
+    progress: Progress | None = None
+    next: str = ""
+
+
+def strip(scene: Scene) -> Strip | None:
+    """Return the comparison of the row looked at; None when there is nothing to compare it with."""
+    row = scene.row
+    if row is None:
+        return None
+    rounds = scene.verdicts.repeated(scene.state, row.run)
+    if rounds is not None:
+        before, after = (" ".join(map(str, numbers)) for numbers in (rounds.before, rounds.after))
+        change = neutral(rounds.label)
+        return Strip(rounds, change, f"rounds: rows {after} vs {before}", _plotted(rounds, ""), next=_next(rounds))
+    base, verdict = scene.before(row), scene.verdict(row)
+    if base is None or verdict is None:
+        return None
+    return Strip(
+        verdict=verdict,
+        change=neutral(row.label),
+        compared=f"vs row {base.number}",
+        effects=_plotted(verdict, _host_of(scene.state, row)) or _expected(verdict, row),
+        so_far=_so_far(scene.state, row, base),
+        progress=_progress(scene.state, row, verdict),
+        next=_next(verdict),
+    )
+
+
+def strip_lines(of: Strip, width: int, height: int) -> list[Line]:
+    """Return the strip in full if `height` has room for it, else its word and as many effects as fit."""
+    lines = full_lines(of, width)
+    return lines if len(lines) <= height else _compact_lines(of, width, height)
+
+
+def full_lines(of: Strip, width: int) -> list[Line]:
+    """Return title, word, a row per effect, and the scale."""
+    title = rule((("verdict ", "strong"), (of.change, "text")), ((of.compared, "dim"),), width)
+    word = _word(of)
+    lines = [title, ends(word, _progress_line(of.progress, width - length(word) - 2), width)]
+    if of.next:
+        lines.append((("   next: ", "dim"), (of.next, "")))
+    rows, room = _rows(of, of.effects, width)
+    if not rows:
+        return lines
+    basis: Line = ((fit(_basis(of.verdict), width - room), "dim"),)
+    return [*lines, *rows, (*basis, *axis(scale_end(of.effects), room))]
+
+
+def _compact_lines(of: Strip, width: int, height: int) -> list[Line]:
+    """Return the word in the title, then what to do next, or effects."""
+    word = _word(of, short=True)
+    asked = of.next and of.verdict.outcome is not Outcome.INVALID
+    rest: Line = ((f"next: {of.next}" if asked else of.compared, "dim"),)
+    title = rule((*word, ("  ", ""), (of.change, "dim")), _progress_line(of.progress, 24) or rest, width)
+    if of.verdict.outcome is Outcome.INVALID:
+        return [title, clip(((f"   {_reason(of.verdict)}; next: {of.next}", ""),), width)][:height]
+    return [title, *_rows(of, _first(of, height - 1), width)[0]][:height]
+
+
+def strip_words(of: Strip) -> Line:
+    """Return the strip as a single line: mark, word, the deciding effect, and the seconds left."""
+    left = f", {_left(of.progress.left)}" if of.progress else ""
+    return (*_word(of), (left, ""))
+
+
+def full_height(of: Strip) -> int:
+    """Return the lines of the full form."""
+    return 2 + bool(of.next) + (len(of.effects) + 1 if of.effects else 0)
+
+
+def compact_height(of: Strip, most: int) -> int:
+    """Return the lines of the compact form with at most that many effects."""
+    return 2 if of.verdict.outcome is Outcome.INVALID else 1 + min(most, len(of.effects))
+
+
+def _word(of: Strip, short: bool = False) -> Line:
+    """Mark and word, and the effect that it rests on unless `short`."""
+    verdict = of.verdict
+    likely = _likely(of, of.effects[0]) if of.effects else None
+    role = ROLES[likely] if likely else _WORD_ROLES[verdict.outcome]
+    if likely:
+        word = f"{MARKS[likely]}? likely {likely}"
+    elif verdict.outcome is Outcome.INCONCLUSIVE and of.progress:
+        word = f"{MARKS[verdict.outcome]}  {verdict.outcome} so far"
+    else:
+        word = f"{MARKS[verdict.outcome]}  {verdict.outcome}{', at least' if verdict.at_least else ''}"
+    detail = "" if short else _detail(of)
+    return ((word, role), (f": {detail}" if detail else "", "text"))
+
+
+def _likely(of: Strip, effect: Effect) -> Outcome | None:
+    """What an effect leans to, as long as more can be learned by waiting."""
+    return effect.likely if of.verdict.growing and effect.outcome is Outcome.INCONCLUSIVE else None
+
+
+def _detail(of: Strip) -> str:
+    """What the word rests on, in a few words."""
+    verdict, effect = of.verdict, _deciding(of.verdict)
+    if verdict.outcome is Outcome.INVALID:
+        return _reason(verdict)
+    if effect is None:
+        if of.progress is None:
+            return too_few_words(verdict)
+        return "" if of.so_far is None else f"rate {amount_words(_rate(of.so_far))}"
+    name = metric_words(effect.name)
+    if verdict.outcome is Outcome.EQUIVALENT:
+        return f"{name} {margin_words(effect)}"
+    if verdict.outcome is Outcome.INCONCLUSIVE:
+        detectable = "" if verdict.growing else detectable_words(effect)
+        return f"{name} {amount_words(_without_interval(effect))}{detectable}"
+    return f"{name} {amount_words(effect)}"
+
+
+def _deciding(verdict: Verdict) -> Effect | None:
+    """The effect that the outcome comes from: failed requests, the headline, or the first that lends it its own."""
+    if verdict.outcome in DIFFERENT:
+        alike = [one for one in verdict.effects if one.outcome is verdict.outcome]
+        errors = [one for one in alike if one.name == "errors" and one.outcome is Outcome.WORSE]
+        for one in (*errors, *alike):
+            if one.headline or metric_of(one.name) in _DECIDING:
+                return one
+    return verdict.headline
+
+
+def _reason(verdict: Verdict) -> str:
+    return "" if verdict.objection is None else objection_words(verdict.objection)
+
+
+def _rows(of: Strip, effects: Sequence[Effect], width: int) -> tuple[list[Line], int]:
+    """A line per effect, and the cells of its plot."""
+    hosts = {one.name.partition(".")[0] for one in effects if "." in one.name}
+    names = [_name(one, len(hosts) > 1) for one in effects]
+    wide = min(_NAME, max(map(len, names), default=0))
+    plot = width - _MARK - wide - _CHANGE - 2
+    end = scale_end(of.effects)
+    lines: list[Line] = []
+    for one, name in zip(effects, names, strict=True):
+        likely = _likely(of, one)
+        role = ROLES[likely or one.outcome]
+        mark = f"{MARKS[likely]}?" if likely else MARKS[one.outcome]
+        shown = one if one.outcome is not Outcome.INVALID else _without_interval(one)
+        words = "–" if one.change is None else change_words(shown)
+        head = f"{fit(mark, _MARK)}{fit(name, wide)} {fit(words, _CHANGE)} "
+        lines.append(((head, role), *(forest_row(shown, end, plot, role) if plot >= _PLOT else EMPTY)))
+    return lines, max(0, plot)
+
+
+def _name(effect: Effect, with_host: bool) -> str:
+    """The metric's name; its host only where there are several."""
+    words = metric_words(effect.name)
+    return words if with_host or "." not in effect.name else words.rpartition(" ")[2]
+
+
+def _without_interval(effect: Effect) -> Effect:
+    """The bare change, of a metric on which there is no verdict."""
+    return Effect(name=effect.name, outcome=effect.outcome, relative=effect.relative, change=effect.change)
+
+
+def _rate(change: float) -> Effect:
+    return Effect(name="rate", outcome=Outcome.INCONCLUSIVE, change=change)
+
+
+def _first(of: Strip, most: int) -> Sequence[Effect]:
+    """As many effects as have room; the one that decides is among them."""
+    deciding = _deciding(of.verdict)
+    kept = list(of.effects[:most])
+    if kept and deciding in of.effects and deciding not in kept:
+        kept[-1] = deciding
+    return kept
+
+
+def _progress_line(progress: Progress | None, room: int) -> Line:
+    """A bar and the seconds left, as the room allows."""
+    if progress is None:
+        return EMPTY
+    done = round(_BAR * progress.passed / (progress.passed + progress.left))
+    bar: Line = (("━" * done, "chart"), ("·" * (_BAR - done), "rule"))
+    words = (f" {_left(progress.left)} to be sure", f" {_left(progress.left)}")
+    return next(((*bar, (one, "")) for one in words if _BAR + len(one) <= room), ((words[-1], ""),))
+
+
+def _left(seconds: float) -> str:
+    return f"{math.ceil(seconds)} s more" if seconds < 100 else f"{math.ceil(seconds / 60)} min more"
+
+
+def _basis(verdict: Verdict) -> str:
+    """How many values the verdict rests on."""
+    before, after = verdict.values
+    if not verdict.effects:
+        return ""
+    if verdict.design is Design.SWITCH:
+        return f"{before * verdict.block} s before, {after * verdict.block} s after"
+    return f"{before} rounds" if verdict.design is Design.ROUNDS else f"runs: {before} before, {after} after"
+
+
+def _plotted(verdict: Verdict, host: str) -> tuple[Effect, ...]:
+    """The effects that have a row: the headline, then in order of _PLOTTED, those of `host` before other hosts."""
+    shown = [one for one in verdict.effects if metric_of(one.name) in _PLOTTED]
+    shown = [one for one in shown if one.name != "errors" or one.outcome in DIFFERENT]
+
+    def order(one: Effect) -> tuple[bool, bool, bool, int]:
+        on_host = "." in one.name
+        return not one.headline, on_host, on_host and not one.name.startswith(f"{host}."), _place(one)
+
+    return tuple(sorted(shown, key=order))
+
+
+def _place(effect: Effect) -> int:
+    """Hosts' metrics stay in the order in which they were compared."""
+    return 0 if "." in effect.name else _PLOTTED.index(effect.name)
+
+
+def _so_far(state: State, row: Segment, base: Segment) -> float | None:
+    """The change of the rate over the whole seconds of a growing row that count; None before there are any."""
+    counted = counted_range(state, row)
+    seconds = between(state.seconds, counted.start, counted.stop)
+    covered = sum(second.end - second.start for second in seconds)
+    if row.end is not None or covered <= 0 or base.rate <= 0:
+        return None
+    return sum(second.completed for second in seconds) / covered / base.rate - 1
+
+
+def _expected(verdict: Verdict, row: Segment) -> tuple[Effect, ...]:
+    """Rows without values, as long as a growing verdict has none: the strip is as high from the start."""
+    if not verdict.growing or verdict.outcome is Outcome.INVALID:
+        return ()
+    timed = ("p99", "rate", "p50") if row.plan.open else ("rate", "p50", "p99")
+    cost = "cpu.busy" if row.plan.open else "cpu.per_reply"
+    names = [*timed, *(f"{host}.{metric}" for host in row.hosts for metric in (cost, "memory.used"))]
+    return tuple(Effect(name=name, outcome=Outcome.INCONCLUSIVE) for name in names)
+
+
+def _host_of(state: State, row: Segment) -> str:
+    """The host that the row's changes were made on; "" for none."""
+    return next((change.host for change in state.changes if change.letter in row.changes), "")
+
+
+def _progress(state: State, row: Segment, verdict: Verdict) -> Progress | None:
+    """How far a growing verdict is, by whole seconds."""
+    if verdict.needs is None or math.isinf(verdict.needs) or row.end is not None:
+        return None
+    passed = len(counted_range(state, row))
+    return Progress(passed, max(1.0, verdict.needs - (passed - verdict.values[1] * verdict.block)))
+
+
+def _next(verdict: Verdict) -> str:
+    """What to do when waiting does not help."""
+    if verdict.outcome is Outcome.INVALID:
+        return _NEXT.get(verdict.objection.cause, _AGAIN) if verdict.objection else _AGAIN
+    waits = verdict.growing and verdict.needs is not None and math.isfinite(verdict.needs)
+    return _REPEAT[verdict.design] if verdict.outcome is Outcome.INCONCLUSIVE and not waits else ""

@@ -1,0 +1,18 @@
+"""The verdict strip below the runs table."""
+
+from __future__ import annotations
+
+from cockpit.tui.cells import Line
+from cockpit.tui.lines import Lines
+from cockpit.tui.scene import Scene
+from cockpit.tui.verdict_strip import strip, strip_lines
+
+
+class VerdictStrip(Lines):
+    """As high as the screen makes it; no height without a comparison."""
+
+    DEFAULT_CSS = "VerdictStrip { height: 0; }"
+
+    def draw(self, scene: Scene, width: int, height: int) -> list[Line]:
+        found = strip(scene)
+        return [] if found is None else strip_lines(found, width, height)

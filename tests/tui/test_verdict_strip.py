@@ -1,0 +1,364 @@
+"""The verdict strip: word, change, effects, and the seconds left, live and at any instant of a recording."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from functools import cache
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from cockpit.analysis import arms
+from cockpit.analysis.arms import RowVerdicts, row_verdict
+from cockpit.analysis.outcome import Cause, Design, Effect, Objection, Outcome, Period, Verdict
+from cockpit.model import events as ev
+from cockpit.model.fold import fold, fold_all
+from cockpit.model.state import Segment, State
+from cockpit.session.loop import Session
+from cockpit.session.recording.reader import Recording
+from cockpit.session.replay import ReplaySource
+from cockpit.tui.app import CockpitApp
+from cockpit.tui.look import Look
+from cockpit.tui.scene import Scene
+from cockpit.tui.verdict_strip import Progress, Strip, compact_height, full_height, strip, strip_lines, strip_words
+from cockpit.tui.widgets.numbers import Numbers
+from cockpit.tui.widgets.verdict_strip import VerdictStrip
+from tests.analysis.test_arms import flipped, tried
+from tests.tui.driving import at_rest, driven, main, plain, press, scene_of, text_of, until
+from tests.tui.scenario import Scenario
+from tests.tui.test_themes import strips
+from tests.tui.test_verdicts import changed_under_load
+
+RECORDINGS = Path(__file__).parents[1] / "recordings"
+BETTER, WORSE, EQUIVALENT = Outcome.BETTER, Outcome.WORSE, Outcome.EQUIVALENT
+INCONCLUSIVE, INVALID = Outcome.INCONCLUSIVE, Outcome.INVALID
+WIDE, NARROW = (66, 9), (78, 4)
+# Session seconds of the recorded change: its row begins at 60 s, 25 s later there are enough blocks.
+EARLY, TENTATIVE, OVER = 64.0, 75.0, 200.0
+
+
+@cache
+def under_load() -> tuple[ev.AnyEvent, ...]:
+    with Recording(RECORDINGS / "under-load.cockpit") as recording:
+        return tuple(recording.events())
+
+
+def at(t: float, events: Sequence[ev.AnyEvent] | None = None) -> Strip:
+    found = strip(scene_of([event for event in events or under_load() if event.t <= t]))
+    assert found is not None
+    return found
+
+
+class Fixed(RowVerdicts):
+    """The same verdict on all rows."""
+
+    def __init__(self, verdict: Verdict) -> None:
+        super().__init__()
+        self._verdict = verdict
+
+    def verdict(self, state: State, row: Segment, base: Segment) -> Verdict:
+        return self._verdict
+
+
+def showing(verdict: Verdict) -> Strip:
+    """The strip of a change under load on web1 on which that is the verdict."""
+    scene = scene_of(changed_under_load())
+    found = strip(dataclasses.replace(scene, verdicts=Fixed(verdict)))
+    assert found is not None
+    return found
+
+
+def effect(name: str, outcome: Outcome, change: float, half: float = 0.01, **more: object) -> Effect:
+    values = {"headline": name == "rate", "low": change - half, "high": change + half, "margin": 0.03, **more}
+    return Effect(name=name, outcome=outcome, change=change, **values)  # type: ignore[arg-type]
+
+
+def judged(outcome: Outcome, *effects: Effect, **more: object) -> Verdict:
+    return Verdict(outcome=outcome, design=Design.SWITCH, effects=effects, values=(6, 8), block=5, **more)  # type: ignore[arg-type]
+
+
+def lines_of(of: Strip, size: tuple[int, int] = WIDE) -> list[str]:
+    lines = plain(strip_lines(of, *size))
+    assert all(len(line) <= size[0] for line in lines)
+    assert len(lines) <= size[1]
+    return [line.rstrip() for line in lines]
+
+
+@asynccontextmanager
+async def replayed(
+    name: str, t: float, size: tuple[int, int] = (120, 40), look: Look | None = None
+) -> AsyncIterator[tuple[Pilot[object], Session]]:
+    """The app on a recording, halted at an instant."""
+    with Recording(RECORDINGS / f"{name}.cockpit") as recording:
+        session = Session(ReplaySource(recording, min(t, recording.end), playing=False))
+        app = CockpitApp(session, look=look)
+        async with app.run_test(size=size) as pilot:
+            await until(pilot, lambda: bool(session.revision))
+            await drawn(pilot)
+            yield pilot, session
+
+
+async def drawn(pilot: Pilot[object]) -> str:
+    main(pilot.app).frame()
+    await at_rest(pilot)
+    return text_of(main(pilot.app).query_one(VerdictStrip))
+
+
+async def sought(pilot: Pilot[object], session: Session, t: float) -> str:
+    seen = session.revision
+    session.source.seek(t)  # type: ignore[attr-defined]
+    await until(pilot, lambda: session.revision > seen)
+    return await drawn(pilot)
+
+
+def test_without_a_comparison_there_is_no_strip() -> None:
+    assert strip(scene_of([])) is None
+    assert strip(scene_of([event for event in under_load() if event.t <= 30])) is None
+
+
+def test_before_the_first_block_it_shows_the_change_the_wait_and_the_rate_so_far() -> None:
+    lines = lines_of(at(EARLY))
+    assert lines[0].startswith("─ verdict A MinSpareServers 5 → 30, MaxSpareServers 10")
+    assert lines[0].endswith("vs row 1 ─")
+    assert lines[1].startswith("?  inconclusive so far")
+    assert lines[1].endswith("············ 35 s more to be sure")
+    assert [line.split()[1] for line in lines[2:7]] == ["rate", "p50", "p99", "CPU/request", "memory"]
+    assert "inconclusive so far: rate ×" in lines_of(at(EARLY + 4))[1]
+
+
+def test_after_one_block_it_shows_what_is_likely_and_how_long_to_be_sure() -> None:
+    lines = lines_of(at(TENTATIVE))
+    assert lines[1].startswith("▲? likely better: rate ×3.8")
+    assert "━━━" in lines[1] and lines[1].endswith(" s more to be sure")
+    assert lines[2].startswith("▲? rate        ×3.8") and lines[2].count("○") == 1, "no interval yet"
+    assert not any("(" in line for line in lines[2:])
+
+
+def test_the_bar_grows_and_the_seconds_shrink_until_the_verdict_is_there() -> None:
+    seen = [at(t) for t in range(64, 116, 3)]
+    waits = [one.progress for one in seen if one.progress]
+    assert len(waits) > 8
+    assert all(later.passed >= earlier.passed for earlier, later in itertools.pairwise(waits))
+    assert waits[0] == Progress(0, 35) and waits[-1].left < 10
+    assert seen[0].verdict.outcome is Outcome.INCONCLUSIVE
+    assert seen[-1].verdict.outcome is Outcome.BETTER and seen[-1].progress is None
+
+
+def test_a_verdict_is_its_word_with_a_row_per_effect_and_a_named_scale() -> None:
+    lines = lines_of(at(OVER))
+    assert lines[1].startswith("▲  better, at least: rate ≥ ×3")
+    assert [line[:3].strip() + " " + line.split()[1] for line in lines[2:7]] == [
+        *("▲ rate", "? p50", "▲ p99", "? CPU/request", "? memory")
+    ]
+    zero = lines[2].index("│")
+    assert all(line[zero] in "│┼├┤" for line in lines[2:7]), "each has the zero line"
+    assert lines[7].startswith("55 s before, 55 s after")
+    assert lines[7].endswith("5× better ▸")
+
+
+def test_the_compact_form_has_the_word_in_its_title_and_the_headline_first() -> None:
+    lines = lines_of(at(OVER), NARROW)
+    assert lines[0].startswith("─ ▲  better, at least  A MinSpareServers 5 → 30")
+    assert [line.split()[1] for line in lines[1:]] == ["rate", "p50", "p99"]
+    assert lines_of(at(TENTATIVE), NARROW)[0].endswith(" s more ─")
+    assert [line.split()[1] for line in lines_of(at(OVER), (78, 2))[1:]] == ["rate"]
+
+
+def test_without_a_host_there_are_no_rows_for_it() -> None:
+    lines = lines_of(at(200, changed_under_load()))
+    assert len(lines) == 6
+    assert [line.split()[1] for line in lines[2:5]] == ["rate", "p50", "p99"]
+    assert full_height(at(200, changed_under_load())) == 6
+    growing = at(64.0, changed_under_load())
+    assert not growing.verdict.effects
+    assert full_height(growing) == 6, "as high before there are values"
+
+
+def test_several_hosts_are_named_the_changed_one_first() -> None:
+    names = ("app1.cpu.per_reply", "app1.memory.used", "web1.cpu.per_reply")
+    found = showing(judged(EQUIVALENT, *(effect(name, EQUIVALENT, 0.0) for name in ("rate", "p50", *names))))
+    assert [" ".join(line.split()[1:3]) for line in lines_of(found)[4:7]] == [
+        *("web1 CPU/request", "app1 CPU/request", "app1 memory")
+    ]
+
+
+def test_failed_requests_have_a_row_if_they_decide() -> None:
+    errors = effect("errors", WORSE, 0.02, relative=False)
+    found = showing(judged(WORSE, effect("rate", BETTER, 0.2), errors))
+    assert [line.split()[1] for line in lines_of(found)[2:4]] == ["rate", "errors"]
+    assert lines_of(found)[1].startswith("▼  worse: errors +2.0 points")
+    same = effect("errors", EQUIVALENT, 0.0, relative=False)
+    assert len(showing(judged(BETTER, effect("rate", BETTER, 0.2), same)).effects) == 1
+
+
+def test_a_verdict_that_another_metric_decides_names_it_and_keeps_its_row() -> None:
+    names = ("rate", "p50", "p99", "web1.memory.used")
+    others = [effect(name, EQUIVALENT, 0.0) for name in names]
+    found = showing(judged(BETTER, *others, effect("web1.cpu.per_reply", BETTER, -0.2)))
+    assert lines_of(found)[1].startswith("▲  better: web1 CPU/request −20%")
+    assert [line.split()[1] for line in lines_of(found, NARROW)[1:]] == ["rate", "p50", "CPU/request"]
+
+
+def test_each_word_has_a_mark_of_its_own_and_a_role() -> None:
+    invalid = Objection(cause=Cause.HOST_LOST, side=Period.AFTER, host="web1", seconds=9)
+    drawn = [
+        strip_words(showing(judged(outcome, effect("rate", outcome, 0.2), objection=objection)))
+        for outcome, objection in (
+            *((BETTER, None), (WORSE, None), (EQUIVALENT, None), (INCONCLUSIVE, None), (INVALID, invalid)),
+        )
+    ]
+    words = plain(drawn)
+    assert [line[0] for line in words] == ["▲", "▼", "≈", "?", "!"]
+    assert [line.split()[1].rstrip(":") for line in words] == [str(outcome) for outcome in Outcome]
+    assert [line[0][1] for line in drawn] == ["better", "worse", "strong", "strong", "strong"]
+    assert words[2].endswith("rate within 3%")
+    assert words[4].endswith("invalid: web1 was lost for 9 s after")
+
+
+@pytest.mark.parametrize("cause", list(Cause))
+def test_an_invalid_comparison_has_its_reason_and_what_to_do_next(cause: Cause) -> None:
+    objection = Objection(cause=cause, side=Period.AFTER, share=0.59, seconds=9, host="web1", detail="c 20 → 40")
+    found = showing(judged(INVALID, effect("rate", INVALID, 0.2, objection=objection), objection=objection))
+    lines = lines_of(found)
+    assert lines[1].startswith("!  invalid: ")
+    assert lines[2].startswith("   next: ") and not lines[2].endswith("…")
+    assert lines[3].startswith("!  rate +20%  ") and "○" in lines[3], "the bare change, without an interval"
+    short = lines_of(found, NARROW)
+    assert len(short) == compact_height(found, 3) == 2
+    assert short[0].startswith("─ !  invalid  A MaxSpareServers 10 → 30")
+    assert "; next: " in short[1]
+
+
+def test_other_load_is_invalid_and_names_the_way_out() -> None:
+    lines = lines_of(at(99, Scenario().events(99)))
+    assert lines[1] == "!  invalid: the load differs: concurrency 20 → 40"
+    assert lines[2] == "   next: choose a row of the same load and press b"
+
+
+def test_an_inconclusive_row_that_is_over_names_its_detectable_effect_and_the_next_step() -> None:
+    found = showing(judged(INCONCLUSIVE, effect("rate", INCONCLUSIVE, 0.04, 0.09, detectable=0.08)))
+    assert lines_of(found)[1] == "?  inconclusive: rate +4.0%, detectable from 8%"
+    assert lines_of(found)[2] == "   next: rounds (t, then ^F)"
+    assert "next: rounds (t, then ^F)" in lines_of(found, NARROW)[0]
+
+
+def test_likely_is_not_shown_once_waiting_is_over() -> None:
+    leaning = effect("rate", INCONCLUSIVE, 0.04, 0.09, likely=BETTER)
+    assert "likely" not in lines_of(showing(judged(INCONCLUSIVE, leaning)))[1]
+    assert "likely better" in lines_of(showing(judged(INCONCLUSIVE, leaning, growing=True, needs=20.0)))[1]
+
+
+def test_a_baseline_too_short_for_any_verdict_asks_for_rounds() -> None:
+    events = [event for event in flipped((1000.0, 1300.0), 12) if event.t <= 22]
+    lines = lines_of(at(22, events))
+    assert lines[1].startswith("?  inconclusive: too short: 5 s before")
+    assert lines[2] == "   next: rounds (t, then ^F)"
+
+
+def test_rounds_of_a_run_have_one_strip() -> None:
+    lines = lines_of(at(160, list(tried((1000.0, 1300.0, 1000.0, 1300.0)))))
+    assert lines[0].endswith("rounds: rows 2 4 vs 1 3 ─")
+    assert lines[1].startswith("▲  better: rate +3")
+    assert lines[-1].startswith("2 rounds")
+
+
+def test_a_growing_verdict_is_computed_once_per_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[float] = []
+
+    def counted(state: State, *more: object) -> Verdict:
+        calls.append(state.t)
+        return row_verdict(state, *more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(arms, "row_verdict", counted)
+    kept = RowVerdicts()
+    state = fold_all(event for event in under_load() if event.t <= EARLY)
+    blocks = set()
+    for event in (event for event in under_load() if EARLY < event.t <= 84.0):
+        state = fold(state, event)
+        found = strip(Scene(state=state, verdicts=kept))
+        assert found is not None
+        blocks.add(found.verdict.values[1])
+    assert blocks == {0, 1, 2, 3}
+    assert len(calls) <= len(blocks) + 1
+
+
+def test_what_it_shows_changes_once_per_second_at_most() -> None:
+    kept = RowVerdicts()
+    state = fold_all(event for event in under_load() if event.t <= EARLY)
+    shown: dict[int, set[tuple[str, ...]]] = {}
+    for event in (event for event in under_load() if EARLY < event.t <= 84.0):
+        state = fold(state, event)
+        found = strip(Scene(state=state, verdicts=kept))
+        assert found is not None
+        shown.setdefault(int(state.segments[-1].last + 0.25), set()).add(tuple(plain(strip_lines(found, *WIDE))))
+    assert len(shown) > 15
+    assert max(len(pictures) for pictures in shown.values()) == 1
+
+
+@pytest.mark.parametrize(("size", "height"), [((120, 40), 8), ((80, 24), 4)], ids=["wide", "narrow"])
+async def test_a_replay_shows_the_state_at_the_cursor(size: tuple[int, int], height: int) -> None:
+    async with replayed("under-load", OVER, size) as (pilot, session):
+        over = await drawn(pilot)
+        assert "▲  better, at least" in over and len(over.splitlines()) == height
+        assert "▲? likely better" in await sought(pilot, session, TENTATIVE)
+        assert "?  inconclusive so far" in await sought(pilot, session, EARLY)
+        assert await sought(pilot, session, 30.0) == "", "the first row has nothing to be compared with"
+        assert await sought(pilot, session, OVER) == over
+
+
+async def test_on_a_tiny_screen_it_is_a_line() -> None:
+    async with replayed("under-load", OVER, (60, 15)) as (pilot, _):
+        assert "verdict  ▲  better, at least: rate ≥ ×3" in text_of(main(pilot.app).query_one(Numbers))
+
+
+async def test_a_live_session_shows_it_while_it_grows() -> None:
+    events = list(under_load())
+    first = [event for event in events if event.t <= EARLY]
+    async with driven(first) as (pilot, source):
+        assert "?  inconclusive so far" in await drawn(pilot)
+        source.push(*(event for event in events if EARLY < event.t <= TENTATIVE))
+        await until(pilot, lambda: main(pilot.app).session.state.t > TENTATIVE - 1)
+        assert "▲? likely better: rate ×3.8" in await drawn(pilot)
+        source.push(*(event for event in events if event.t > TENTATIVE))
+        await until(pilot, lambda: main(pilot.app).session.state.t >= events[-1].t)
+        assert "▲  better, at least" in await drawn(pilot)
+
+
+async def test_runs_of_a_recording_are_compared_too() -> None:
+    async with replayed("spare-servers", 1e9) as (pilot, _):
+        assert "▲  better: rate ×" in await drawn(pilot)
+        await press(pilot, "up", "up", "up")
+        assert "vs row 1" in await drawn(pilot)
+
+
+async def test_reasons_and_what_was_left_out_are_only_behind_c() -> None:
+    async with replayed("under-load", OVER) as (pilot, _):
+        screen = main(pilot.app)
+        assert "discarded" not in await drawn(pilot)
+        await press(pilot, "c")
+        await until(pilot, lambda: pilot.app.screen is not screen)
+        await until(pilot, lambda: "discarded after" in text_of(pilot.app.screen.query_one("#told")))
+
+
+@pytest.mark.parametrize("t", [EARLY, TENTATIVE, OVER])
+@pytest.mark.parametrize("size", [(120, 40), (80, 24)], ids=["wide", "narrow"])
+async def test_in_ascii_it_tells_the_same(size: tuple[int, int], t: float) -> None:
+    async with replayed("under-load", t, size, Look(ascii=True)) as (pilot, _):
+        text = "\n".join(strip.text for strip in strips(pilot.app))
+        assert text.isascii()
+        word = {EARLY: "?  inconclusive so far", TENTATIVE: "^? likely better", OVER: "^  better, at least"}[t]
+        assert word in text
+        assert ("====" in text) if t == TENTATIVE else True
+
+
+def test_no_information_is_by_colour_alone() -> None:
+    better = showing(judged(BETTER, effect("rate", BETTER, 0.2), effect("p99", WORSE, 0.2)))
+    worse = showing(judged(WORSE, effect("rate", WORSE, -0.2), effect("p99", BETTER, -0.2)))
+    assert lines_of(better) != lines_of(worse)
+    assert [line[0] for line in lines_of(better)[1:4]] == ["▲", "▲", "▼"]
+    bars = [plain([strip_lines(at(t), *WIDE)[1]])[0].count("━") for t in (75.0, 85.0)]
+    assert bars[0] < bars[1], "the part that is done has a glyph of its own"
