@@ -17,6 +17,8 @@ from cockpit.tui.cells import Line, fit, length
 _ENDS = (1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 10000.0)
 # An interval end farther out than so many times the largest effect is cut: else one wide interval hides the others.
 _FAR = 2.5
+# An effect this little beyond an end is at it.
+_ROUNDING = 1 + 1e-9
 
 ZERO, MARGIN, CROSSING = "│", "┊", "┼"
 POINT, IMPRESSION, BAR = "●", "○", "─"
@@ -54,7 +56,7 @@ def scale_end(effects: Iterable[Effect]) -> float:
     largest = max((max(abs(one.estimate), one.margin) for one in found), default=0.0)
     ends = [abs(end) for one in found for end in (one.low, one.high) if end is not None and math.isfinite(end)]
     needed = math.exp(min(max([largest, *ends]), _FAR * largest, 700.0))
-    return next((end for end in _ENDS if end >= needed), _ENDS[-1])
+    return next((end for end in _ENDS if end * _ROUNDING >= needed), _ENDS[-1])
 
 
 def forest_row(effect: Effect, end: float, width: int, role: str) -> Line:
@@ -82,9 +84,9 @@ def forest_row(effect: Effect, end: float, width: int, role: str) -> Line:
     if found.low is not None:
         cells[cell(low)], cells[cell(high)] = (LEFT, role), (RIGHT, role)
     cells[cell(found.estimate)] = (IMPRESSION if found.low is None else POINT, role)
-    if low < -reach:
+    if low < -reach * _ROUNDING:
         cells[cell(-reach)] = (CUT_LEFT, role)
-    if high > reach:
+    if high > reach * _ROUNDING:
         cells[cell(reach)] = (CUT_RIGHT, role)
     return tuple(cells)
 
@@ -93,9 +95,9 @@ def axis(end: float, width: int) -> Line:
     """Return the scale below the rows: how large the effects at its ends are."""
     middle = (width - 1) // 2
     left, right = f"{CUT_LEFT} {end:g}× worse", f"{end:g}× better {CUT_RIGHT}"
-    if max(len(left), len(right)) > middle:
+    if max(len(left), len(right)) >= middle:
         left, right = f"{CUT_LEFT} worse", f"better {CUT_RIGHT}"
-    if max(len(left), len(right)) > middle:
+    if max(len(left), len(right)) >= middle:
         return ((" " * width, ""),)
     pieces: Line = ((fit(left, middle), "dim"), ("0", "dim"))
     return (*pieces, (" " * (2 * middle + 1 - len(right) - length(pieces)), ""), (right, "dim"))

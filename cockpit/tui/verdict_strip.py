@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from textwrap import wrap
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from cockpit.analysis.effects import metric_of
 from cockpit.analysis.outcome import DIFFERENT, Cause, Design, Effect, Outcome, Verdict
@@ -50,7 +53,8 @@ _PLOTTED = ("errors", "rate", "p50", "p99", "cpu.per_reply", "cpu.busy", "memory
 # Metrics that can decide a verdict whose headline shows no difference.
 _DECIDING = ("errors", "rate", "p50", "p99", "cpu.per_reply", "cpu.busy")
 _NEXT = {
-    Cause.GENERATOR_SATURATED: "less load (-), or more workers (-w), then again",
+    Cause.OTHER_LOAD: "end the other load, then run it again",
+    Cause.GENERATOR_SATURATED: "less load (-), or more workers (-w)",
     Cause.HOST_LOST: "run it again when the host answers",
     Cause.LOAD_ALTERED: "leave the load as it is, and apply the change again",
     Cause.LOAD_DIFFERS: "choose a row of the same load and press b",
@@ -127,9 +131,11 @@ def full_lines(of: Strip, width: int) -> list[Line]:
     """Return title, word, a row per effect, and the scale."""
     title = rule((("verdict ", "strong"), (of.change, "text")), ((of.compared, "dim"),), width)
     word = _word(of)
-    lines = [title, ends(word, _progress_line(of.progress, width - length(word) - 2), width)]
-    if of.next:
-        lines.append((("   next: ", "dim"), (of.next, "")))
+    if of.verdict.outcome is Outcome.INVALID:
+        lines = [title, *_invalid_lines(of, width, str(of.verdict.outcome))]
+    else:
+        lines = [title, ends(word, _progress_line(of.progress, width - length(word) - 2), width)]
+        lines += [(("   next: ", "dim"), (of.next, ""))] if of.next else []
     rows, room = _rows(of, of.effects, width)
     if not rows:
         return lines
@@ -144,8 +150,16 @@ def _compact_lines(of: Strip, width: int, height: int) -> list[Line]:
     rest: Line = ((f"next: {of.next}" if asked else of.compared, "dim"),)
     title = rule((*word, ("  ", ""), (of.change, "dim")), _progress_line(of.progress, 24) or rest, width)
     if of.verdict.outcome is Outcome.INVALID:
-        return [title, clip(((f"   {_reason(of.verdict)}; next: {of.next}", ""),), width)][:height]
+        return [title, *_invalid_lines(of, width)][:height]
     return [title, *_rows(of, _first(of, height - 1), width)[0]][:height]
+
+
+def _invalid_lines(of: Strip, width: int, word: str = "") -> list[Line]:
+    """Return two lines: `word`, the reason, and what to do next."""
+    text = f"{f'{word}: ' if word else ''}{_reason(of.verdict)}; next: {of.next}"
+    first, *rest = wrap(text, max(_MARK, width - _MARK))
+    mark = MARKS[of.verdict.outcome] if word else ""
+    return [((fit(mark, _MARK) + first, "strong"),), clip(((" " * _MARK + " ".join(rest), "strong"),), width)]
 
 
 def strip_words(of: Strip) -> Line:
@@ -161,7 +175,7 @@ def full_height(of: Strip) -> int:
 
 def compact_height(of: Strip, most: int) -> int:
     """Return the lines of the compact form with at most that many effects."""
-    return 2 if of.verdict.outcome is Outcome.INVALID else 1 + min(most, len(of.effects))
+    return 3 if of.verdict.outcome is Outcome.INVALID else 1 + min(most, len(of.effects))
 
 
 def _word(of: Strip, short: bool = False) -> Line:
@@ -229,10 +243,11 @@ def _rows(of: Strip, effects: Sequence[Effect], width: int) -> tuple[list[Line],
         likely = _likely(of, one)
         role = ROLES[likely or one.outcome]
         mark = f"{MARKS[likely]}?" if likely else MARKS[one.outcome]
-        shown = one if one.outcome is not Outcome.INVALID else _without_interval(one)
-        words = "–" if one.change is None else change_words(shown)
+        words = "–" if one.change is None else amount_words(one)
+        if one.low is not None or one.high is not None:
+            words = change_words(one)
         head = f"{fit(mark, _MARK)}{fit(name, wide)} {fit(words, _CHANGE)} "
-        lines.append(((head, role), *(forest_row(shown, end, plot, role) if plot >= _PLOT else EMPTY)))
+        lines.append(((head, role), *(forest_row(one, end, plot, role) if plot >= _PLOT else EMPTY)))
     return lines, max(0, plot)
 
 
@@ -244,7 +259,7 @@ def _name(effect: Effect, with_host: bool) -> str:
 
 def _without_interval(effect: Effect) -> Effect:
     """The bare change, of a metric on which there is no verdict."""
-    return Effect(name=effect.name, outcome=effect.outcome, relative=effect.relative, change=effect.change)
+    return replace(effect, low=None, high=None)
 
 
 def _rate(change: float) -> Effect:
@@ -288,6 +303,7 @@ def _plotted(verdict: Verdict, host: str) -> tuple[Effect, ...]:
     """The effects that have a row: the headline, then in order of _PLOTTED, those of `host` before other hosts."""
     shown = [one for one in verdict.effects if metric_of(one.name) in _PLOTTED]
     shown = [one for one in shown if one.name != "errors" or one.outcome in DIFFERENT]
+    shown = [_without_interval(one) if one.outcome is Outcome.INVALID else one for one in shown]
 
     def order(one: Effect) -> tuple[bool, bool, bool, int]:
         on_host = "." in one.name

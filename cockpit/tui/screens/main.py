@@ -224,14 +224,15 @@ class MainScreen(OverHosts):
             self.set_class(name == layout, f"-{name}")
         self.set_class(not hosts, "-no-hosts")
         below = self._strip_height(layout, verdict)
-        room = self.size.height - len(hosts) - max(0, below - _SPARE)
+        losses = len(loss_lines(self.session.controls.lost))
+        room = self.size.height - len(hosts) - losses - max(0, below - _SPARE)
         self.set_class(room < _ROOM_FOR_LATENCY, "-crowded")
         _set_height(self.query_one(VerdictStrip), below)
         self.set_class(self.size.width >= _BROAD and len(hosts) > 1, "-broad")
         self.set_class(self.view.room != "column" and bool(hosts), "-host-alone")
         self.set_class(self.session.controls.extent is not None, "-extent")
         _set_height(self.query_one(HostLines), len(hosts))
-        _set_height(self.query_one(Losses), len(loss_lines(self.session.controls.lost)))
+        _set_height(self.query_one(Losses), losses)
 
     def _strip_height(self, layout: str, verdict: Strip | None) -> int:
         if verdict is None or layout == "tiny":

@@ -100,11 +100,15 @@ def _row(segment: Segment, scene: Scene, columns: Sequence[Column], label: int) 
 
 
 def in_full(row: Segment, scene: Scene, width: int, room: int) -> list[Line]:
-    """The row's label, notes of the server on its values, and reasons to doubt its metrics."""
+    """The row's label, notes of the server on its values, and reasons to doubt its metrics.
+
+    Of a row that is compared, the reasons are left to the compare screen.
+    """
     said = wrap(neutral(row.label), max(10, width - _NUMBER))
     rest = [(note, "warn") for note in server_notes(row, scene.state)]
-    rest += [(part, "dim") for part in wrap(connection_words(row.counts), max(10, width - _NUMBER)) if part]
-    rest += [(part, "warn") for _, reason in row_doubts(row) for part in wrap(reason, max(10, width - _NUMBER))]
+    if scene.before(row) is None:
+        rest += [(part, "dim") for part in wrap(connection_words(row.counts), max(10, width - _NUMBER)) if part]
+        rest += [(part, "warn") for _, reason in row_doubts(row) for part in wrap(reason, max(10, width - _NUMBER))]
     if len(said) + len(rest) > room:
         said = [ends_with(said[0], "…", width - _NUMBER)] if len(said) > 1 else said
     lines = [(f"{row.number if at == 0 else '':>3}  {part}", "dim") for at, part in enumerate(said)]
