@@ -42,9 +42,9 @@ lab: setup ## bring the lab up to play with; prints the profile and options to u
 lab-down: setup ## take the lab down, leaving nothing
 	@$(BIN)/python -m tests.lab down
 
-studies: setup ## run all shipped studies in their short form on the lab; their tables go into the README
+studies: setup ## run all shipped studies in their short form on the lab; results go into profiles/README.md
 	@sh tests/lab/install
-	@$(BIN)/python -m tests.lab.studies --readme
+	@$(BIN)/python -m tests.lab.studies --publish
 
 bench: setup ## generator cost beside wrk, ab and hey; screen cost
 	@$(BIN)/python -m tests.bench

@@ -35,9 +35,10 @@ PATIENCE = 120.0
 
 
 def profile_for(web1: Host) -> Profile:
-    """The shipped profile, its target by address, its load on the generator's CPU."""
+    """The shipped profile with 10000 requests, its target by address, its load on the generator's CPU."""
     profile = read_profile(PROFILE)
-    return replace(profile, plan=replace(profile.plan, url=web1.url, cpus=(generator_cpu(),)))
+    plan = replace(profile.plan, url=web1.url, requests=10_000, duration=None, cpus=(generator_cpu(),))
+    return replace(profile, plan=plan)
 
 
 async def until(session: Session, holds: Callable[[State], bool]) -> State:

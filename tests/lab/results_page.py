@@ -1,0 +1,138 @@
+"""profiles/README.md: the shipped studies with their questions, sources, expectations and results.
+
+Each study has a section between two marks. A result is written into its own section; the others stay as they are.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import time
+import tomllib
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from cockpit.report.study import DETAILS
+from tests.lab.keeper import REPOSITORY
+
+PROFILES = REPOSITORY / "profiles"
+PAGE = PROFILES / "README.md"
+CONCLUSIVE = ("better", "worse", "equivalent")
+NO_RESULT = "No result yet: `make studies`.\n"
+
+
+@dataclass(frozen=True)
+class About:
+    """What a profile says of its study: in its comments a title, the source of the original, what to expect."""
+
+    name: str
+    title: str
+    question: str
+    source: str
+    expect: str
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Planned comparisons of studies by outcome, without the A/A controls; how many an A/A control contradicts."""
+
+    outcomes: Counter[str]
+    contradicted: int
+
+    @property
+    def total(self) -> int:
+        return self.outcomes.total()
+
+    @property
+    def conclusive(self) -> int:
+        """Those that ended better, worse or equivalent."""
+        return sum(self.outcomes[outcome] for outcome in CONCLUSIVE)
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(self.outcomes + other.outcomes, self.contradicted + other.contradicted)
+
+    def __str__(self) -> str:
+        told = ", ".join(f"{count} {outcome}" for outcome, count in self.outcomes.most_common())
+        conclusive = f"{self.conclusive} of {self.total} comparisons conclusive"
+        return f"{conclusive} ({told}), {self.contradicted} contradicted by the A/A control"
+
+
+def about(name: str) -> About:
+    """Read the comments at the head of a shipped profile: a title, then `Source:` and `Expect:`, each a paragraph."""
+    text = (PROFILES / f"{name}.toml").read_text()
+    lines: list[str] = []
+    for line in text.splitlines()[1:]:
+        if not line.startswith("#"):
+            break
+        lines.append(line.removeprefix("#").strip())
+    title, *rest = " ".join(line or "\n" for line in lines).replace("Expect:", "\nExpect:").split("\n")
+    told = dict(part.strip().split(": ", 1) for part in rest if ": " in part)
+    question = " ".join(tomllib.loads(text)["question"].split())
+    return About(name, title.strip(), question, told["Source"], told["Expect"])
+
+
+def section(told: About, result: str, remark: str = "") -> str:
+    """Return a study's section, its marks included."""
+    begin, end = _marks(told.name)
+    paragraphs = [
+        f"## {told.name}: {told.title}",
+        told.question,
+        f"**Source** {_sentence(told.source)}",
+        f"**Expected, with the server as the limit** {_sentence(told.expect)}",
+        result.strip(),
+        *([f"**Remark** {remark}"] if remark else []),
+    ]
+    return begin + "\n\n".join(paragraphs) + "\n" + end
+
+
+def result_of(folder: Path, run: str) -> str:
+    """Return a study's markdown without heading and question, its details folded away. `run`: when and on what."""
+    text = (folder / "result.md").read_text()
+    # Heading and question are the section's own.
+    _, _, body = text.partition("\n\n`")
+    head, found, details = f"`{body}".partition(DETAILS)
+    folded = f"\n<details><summary>{DETAILS.rstrip(':')}</summary>{details}\n\n</details>" if found else ""
+    return f"{run}\n\n{head.rstrip()}\n{folded}"
+
+
+def tally(folder: Path) -> Tally:
+    """Count the planned comparisons of a study's result."""
+    verdicts = [one for one in json.loads((folder / "result.json").read_text())["verdicts"] if not one["control"]]
+    outcomes = Counter(one["verdict"]["outcome"] for one in verdicts)
+    return Tally(outcomes, sum(one["contradiction"] is not None for one in verdicts))
+
+
+def run_words(form: str, cpus: str, seconds: float) -> str:
+    """Return when, where and how long a study ran, in a sentence."""
+    when = time.strftime("%Y-%m-%d %H:%M")
+    return f"{when}, {form} form, {seconds / 60:.0f} min; {machine()}; {cpus}."
+
+
+def machine() -> str:
+    """The machine in a line."""
+    rows = Path("/proc/cpuinfo").read_text().splitlines()
+    model = next((row.partition(":")[2].strip() for row in rows if row.startswith("model name")), platform.machine())
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    kernel = platform.release().partition("-")[0]
+    return f"{os.cpu_count()} x {model}, {memory:.0f} GiB, Linux {kernel}, Python {platform.python_version()}"
+
+
+def write(name: str, new: str, page: Path = PAGE) -> None:
+    """Put a study's section into the page, in place of the one that is there or at the end."""
+    text = page.read_text()
+    begin, end = _marks(name)
+    if begin not in text:
+        page.write_text(f"{text.rstrip()}\n\n{new}")
+        return
+    before, _, rest = text.partition(begin)
+    page.write_text(f"{before}{new}{rest.partition(end)[2]}")
+
+
+def _marks(name: str) -> tuple[str, str]:
+    return f"<!-- {name} -->\n", f"<!-- end of {name} -->\n"
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}"
