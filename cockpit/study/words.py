@@ -40,6 +40,24 @@ def round_lines(result: StudyResult, left: Extent) -> list[str]:
     return lines
 
 
+def state_words(result: StudyResult) -> str:
+    """Return one line: `1 of 3 closed: fast better · open: near, same · minimum detectable effect 2.3% …`."""
+    study = result.study
+    if not study.compare or result.whole_rounds < FIRST_LOOK:
+        return ""
+    closed = [one for one in result.verdicts if one.closed]
+    words = [f"{len(closed)} of {study.comparisons} closed"]
+    if closed:
+        words[0] += f": {', '.join(f'{_place(study, one)} {one.verdict.outcome}' for one in closed)}"
+    still_open = [one for one in result.verdicts if not one.closed and not one.control]
+    words += [f"open: {', '.join(_place(study, one) for one in still_open)}"] if still_open else []
+    return neutral(" · ".join([*words, detectable_words(study, result.spread)]))
+
+
+def _place(study: Study, one: StudyVerdict) -> str:
+    return " ".join(filter(None, (one.other, level_words(study, one.level), one.part)))
+
+
 def _at_most(left: Extent) -> str:
     return f" · at most {length_words(left.most)} left" if left.known and math.isfinite(left.most) else ""
 

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Sequence
 
 import numpy as np
 
 from cockpit.analysis.intervals import Interval, Pool, few_runs, minimum_detectable, sequential
+from cockpit.analysis.outcome import DIFFERENT, Outcome
 from tests.statistics.noise import NOISES
 from tests.statistics.simulate import EACH, called, studied
+from tests.statistics.studies import Simulated, studies
 
 MARGIN = 0.03
+# A whole study takes some 10 ms.
+MOST_STUDIES = 1000
 FIVE, TEN = 300 // (2 * EACH), 600 // (2 * EACH)
 
 
@@ -20,6 +25,7 @@ def main(repetitions: int) -> None:
     switches(repetitions)
     rounds(repetitions)
     planned(repetitions)
+    whole_studies(repetitions)
     few(repetitions)
 
 
@@ -57,6 +63,55 @@ def planned(repetitions: int) -> None:
         effect = minimum_detectable(0.03, budget)
         found = [_better(random.normal(effect, 0.03, budget)) for _ in range(repetitions)]
         print(f"the minimum detectable effect of {budget} rounds, {100 * math.expm1(effect):.1f}%: {_percent(found)}")
+
+
+def whole_studies(repetitions: int) -> None:
+    """Whole studies with an A/A control and dropouts; the risk is shared by the comparisons."""
+    repetitions = min(repetitions, MOST_STUDIES)
+    print(
+        f"\nstudies of 4 variants vs a baseline, at most 12 rounds, tests from the 4th, {repetitions} each;\n"
+        "closed variants drop out; deviation of set-ups 2%. wrong: any better or worse of those without effect;\n"
+        "A/A: the control differs; covered: all intervals; visits: share of those of all rounds"
+    )
+    print(
+        f"{'':18} no effects {'':16} +10%, +5%, none, none\n"
+        f"{'noise':18} {'wrong':>7} {'A/A':>7} {'covered':>8}   "
+        f"{'wrong':>7} {'covered':>8} {'+10%':>7} {'+5%':>7} {'visits':>7}"
+    )
+    effects = (math.log(1.1), math.log(1.05), 0.0, 0.0)
+    for name, noise in NOISES.items():
+        null = studies(noise, repetitions, (0.0,) * 4, 12, 0.02, seed=6)
+        mixed = studies(noise, repetitions, effects, 12, 0.02, seed=7)
+        cells = (
+            _percent([_wrong(one, (0, 1, 2, 3)) for one in null]),
+            _percent([one.control.outcome in DIFFERENT for one in null]),
+            _percent(_covered(null, (0.0,) * 4)),
+            _percent([_wrong(one, (2, 3)) for one in mixed]),
+            _percent(_covered(mixed, effects)),
+            _percent([one.comparisons[0].outcome is Outcome.BETTER for one in mixed]),
+            _percent([one.comparisons[1].outcome is Outcome.BETTER for one in mixed]),
+            _percent([one.visits / (12 * 6) for one in mixed]),
+        )
+        print(
+            f"{name:18} {cells[0]:>7} {cells[1]:>7} {cells[2]:>8}   "
+            f"{cells[3]:>7} {cells[4]:>8} {cells[5]:>7} {cells[6]:>7} {cells[7]:>7}",
+            flush=True,
+        )
+
+
+def _wrong(one: Simulated, places: Sequence[int]) -> bool:
+    return any(one.comparisons[at].outcome in DIFFERENT for at in places)
+
+
+def _covered(found: Sequence[Simulated], effects: Sequence[float]) -> list[bool]:
+    """Whether all intervals of a study hold the truth."""
+    return [
+        all(
+            one.interval.low <= effect <= one.interval.high
+            for one, effect in zip(study.comparisons, effects, strict=True)
+        )
+        for study in found
+    ]
 
 
 def few(repetitions: int) -> None:

@@ -1,10 +1,10 @@
-"""The main screen with a study above it: what is being done, how much is left, and its table so far."""
+"""The main screen with a study above it: its progress, its comparisons and its newest runs."""
 
 from __future__ import annotations
 
 import asyncio
 
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 from textual.app import ComposeResult
 from textual.widgets import Static
 
@@ -12,7 +12,7 @@ from cockpit.model.errors import CockpitError
 from cockpit.model.text import neutral, si
 from cockpit.session.loop import EndOfSession, Session
 from cockpit.study.runner import Runner
-from cockpit.study.words import progress_words
+from cockpit.study.words import progress_words, state_words
 from cockpit.tui.app import CockpitApp
 from cockpit.tui.look import Look
 from cockpit.tui.screens.main import FRAME, MainScreen
@@ -24,7 +24,7 @@ _LEAVE = "   q: stop here, the settings are put back, --resume goes on"
 
 
 class StudyLine(Static):
-    """Two lines or more: progress, then the newest runs of the study."""
+    """Two lines or more: progress, the comparisons so far, then the newest runs of the study."""
 
     DEFAULT_CSS = "StudyLine { height: auto; max-height: 6; background: $panel; padding: 0 1; }"
 
@@ -38,11 +38,15 @@ class StudyLine(Static):
         self.set_interval(FRAME, self.refresh_words)
 
     def refresh_words(self) -> None:
-        """Puts down how far the study is."""
+        """Update the progress."""
         words = f"study  {progress_words(self._runner.progress)}"
         if cell_len(words) + len(_LEAVE) < self.app.size.width - 2:
             words += _LEAVE
-        self.update("\n".join([words, *self._newest()]))
+        result = self._runner.progress.result
+        state = (
+            [cut] if result and (cut := set_cell_size(state_words(result), self.app.size.width - 2).rstrip()) else []
+        )
+        self.update("\n".join([words, *state, *self._newest()]))
 
     def _newest(self) -> list[str]:
         state = self._session.state

@@ -1,0 +1,90 @@
+"""Whole studies on simulated noise: rounds in random order, tests after each, closed variants dropping out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from cockpit.analysis.effects import conclude
+from cockpit.analysis.intervals import ALPHA, FIRST_LOOK, Interval, sequential
+from cockpit.analysis.outcome import Outcome
+from cockpit.model.load import LoadPlan
+from cockpit.model.study import Study, Variant
+from cockpit.profiles.study import with_control
+from cockpit.study.plan import planned, round_of
+from tests.statistics.noise import Floats, Noise
+from tests.statistics.simulate import EACH, LOST
+
+METRIC = "rate"
+OPEN = Outcome.INCONCLUSIVE
+
+
+class Concluded(NamedTuple):
+    """A comparison at the end of a study: its outcome, its interval, the rounds that it took."""
+
+    outcome: Outcome
+    interval: Interval
+    rounds: int
+
+
+class Simulated(NamedTuple):
+    """A study at its end: the comparisons in order, the A/A control, and how many visits it took."""
+
+    comparisons: tuple[Concluded, ...]
+    control: Concluded
+    visits: int
+
+
+def studies(
+    noise: Noise, repetitions: int, effects: Sequence[float], budget: int, restart: float, seed: int
+) -> list[Simulated]:
+    """Return simulated studies of one baseline and a variant per effect (a logarithm), of at most `budget` rounds.
+
+    Each visit takes EACH seconds, of which LOST are not counted; a set-up shifts its level by a deviation of `restart`.
+    Noise runs on through set-ups and rounds.
+    """
+    random = np.random.default_rng(seed)
+    visits = budget * (len(effects) + 2)
+    values = noise(random, (repetitions, visits * EACH)).reshape(repetitions, visits, EACH)[:, :, LOST:]
+    levels = values.mean(axis=2) + random.normal(0, restart, (repetitions, visits))
+    return [_study(row, effects, budget, order) for order, row in enumerate(levels)]
+
+
+def _study(levels: Floats, effects: Sequence[float], budget: int, seed: int) -> Simulated:
+    names = [f"v{at}" for at in range(len(effects))]
+    study = with_control(
+        Study(
+            plan=LoadPlan(url="http://web1/"),
+            variants=(Variant(name="base"), *(Variant(name=name) for name in names)),
+            rounds=budget,
+            seed=seed,
+            compare=tuple(("base", name) for name in names),
+        )
+    )
+    assert study.control is not None
+    truth = {"base": 0.0, study.control.name: 0.0, **dict(zip(names, effects, strict=True))}
+    differences: dict[str, list[float]] = {name: [] for name in truth if name != "base"}
+    still_open, visit = planned(study), 0
+    found = dict.fromkeys(differences, Concluded(OPEN, Interval(0.0, -math.inf, math.inf), 0))
+    for turn in range(1, budget + 1):
+        steps = round_of(study, turn, still_open).steps
+        seen = {name: float(levels[visit + at]) + truth[name] for at, (name, _) in enumerate(steps)}
+        visit += len(steps)
+        for name in seen.keys() - {"base"}:
+            differences[name].append(seen[name] - seen["base"])
+            if turn >= FIRST_LOOK:
+                found[name] = _tested(differences[name], budget, study.comparisons)
+        still_open = tuple(one for one in still_open if found[one[1]].outcome is OPEN)
+        if not still_open:
+            break
+    return Simulated(tuple(found[name] for name in names), found[study.control.name], visit)
+
+
+def _tested(differences: Sequence[float], budget: int, comparisons: int) -> Concluded:
+    """The test of one metric that has the whole risk of its comparison."""
+    interval = sequential(np.array(differences), budget, ALPHA / comparisons)
+    shares = Interval(*(math.expm1(value) for value in interval))
+    return Concluded(conclude(METRIC, shares, True), interval, len(differences))

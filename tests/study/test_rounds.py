@@ -1,0 +1,200 @@
+"""Rounds of a study: which comparisons are closed and drop out, when it ends, and what its A/A control contradicts."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Mapping
+
+import pytest
+from msgspec.structs import replace
+
+from cockpit.analysis.outcome import Outcome
+from cockpit.model.load import LoadPlan
+from cockpit.model.study import CONTROL, Pass, Study, Variant
+from cockpit.profiles.study import with_control
+from cockpit.report.study import study_text
+from cockpit.report.study_json import study_json
+from cockpit.study.collecting import collect
+from cockpit.study.judging import detectable
+from cockpit.study.plan import Extent, Step, planned
+from cockpit.study.results import Contradiction, StudyResult, StudyVerdict
+from cockpit.study.rounds import next_round
+from cockpit.study.words import round_lines
+from tests.study.sessions import session, whole_study
+
+PLAN = LoadPlan(url="http://web1/", concurrency=20, duration=3.0)
+STUDY = with_control(
+    Study(
+        plan=PLAN,
+        variants=tuple(Variant(name=name) for name in ("base", "fast", "near", "same")),
+        rounds=10,
+        compare=(("base", "fast"), ("base", "near"), ("base", "same")),
+    )
+)
+MEANS = {"base": 4000.0, CONTROL: 4000.0, "fast": 6000.0, "near": 4080.0, "same": 4000.0}
+
+
+def rates(means: Mapping[str, float] = MEANS, deviation: float = 0.01) -> object:
+    """Rates of variants that vary from round to round by this deviation, always in the same way."""
+
+    def rate(step: Step) -> float:
+        drawn = random.Random(f"{step.variant.name} {step.round} {step.level}")
+        return means[step.variant.name] * (1 + drawn.gauss(0, deviation))
+
+    return rate
+
+
+def by_name(result: StudyResult) -> dict[str, StudyVerdict]:
+    return {one.other: one for one in result.verdicts}
+
+
+@pytest.fixture(scope="module")
+def done() -> StudyResult:
+    return whole_study(STUDY, rates())  # type: ignore[arg-type]
+
+
+def test_closed_variants_drop_out_and_the_baseline_and_the_control_stay(done: StudyResult) -> None:
+    found = by_name(done)
+    assert (found["fast"].verdict.outcome, found["fast"].closed, found["fast"].rounds) == (Outcome.BETTER, True, 4)
+    last = {cell.variant: cell.last_round for cell in done.cells}
+    assert last["fast"] == 4
+    assert last["base"] == last[CONTROL] == max(last.values()) == len(done.rounds) > 4
+    for turn in done.rounds[4:]:
+        names = [name for name, _ in turn.steps]
+        assert "fast" not in names and {"base", CONTROL} <= set(names)
+        assert ("base", "fast", None) not in turn.open
+
+
+def test_a_verdict_rests_on_the_rounds_in_which_it_was_open(done: StudyResult) -> None:
+    for one in done.verdicts:
+        opened = len(done.rounds) if one.control else sum((one.first, one.other, None) in t.open for t in done.rounds)
+        assert one.rounds == one.verdict.values[0] == opened
+
+
+def test_nothing_is_tested_before_the_fourth_round() -> None:
+    state = session(STUDY, [1, 2, 3], rates({**MEANS, "fast": 40000.0}))  # type: ignore[arg-type]
+    result = collect([state], "small")
+    assert result is not None and not any(one.closed for one in result.verdicts)
+    turn = next_round(STUDY, result)
+    assert turn is not None and turn.round == 4 and turn.open == planned(STUDY)
+
+
+def test_a_study_ends_early_when_every_comparison_is_closed() -> None:
+    study = replace(STUDY, rounds=50, compare=(("base", "fast"), ("base", "same")), variants=STUDY.variants[:3])
+    study = replace(study, compare=(("base", "fast"),))
+    result = whole_study(study, rates())  # type: ignore[arg-type]
+    assert result.ended and len(result.rounds) == 4
+    assert "4 of at most 50 rounds, seed 1 · every comparison was closed early" in study_text(result)
+
+
+def test_an_equivalent_variant_is_closed_too() -> None:
+    study = replace(STUDY, variants=(*STUDY.variants[:2], STUDY.variants[4]), compare=(("base", "same"),))
+    result = whole_study(study, rates(deviation=0.002))  # type: ignore[arg-type]
+    assert by_name(result)["same"].verdict.outcome is Outcome.EQUIVALENT
+    assert len(result.rounds) == 4
+
+
+def test_the_budget_ends_what_stays_open() -> None:
+    study = replace(STUDY, rounds=5, compare=(("base", "near"),), variants=(*STUDY.variants[:2], STUDY.variants[3]))
+    result = whole_study(study, rates(deviation=0.05))  # type: ignore[arg-type]
+    one = by_name(result)["near"]
+    assert (len(result.rounds), result.ended, one.closed) == (5, True, False)
+    assert one.verdict.outcome is Outcome.INCONCLUSIVE
+    effect = one.verdict.headline
+    assert effect is not None and effect.detectable is not None and effect.detectable > 0.05
+    assert "detectable from" in study_text(result)
+
+
+def test_levels_close_by_themselves_and_a_level_stays_until_all_passes_are_closed() -> None:
+    study = replace(
+        STUDY, variants=STUDY.variants[:3], compare=(("base", "fast"),), levels=(1.0, 8.0), rounds=6, plan=PLAN
+    )
+
+    def rate(step: Step) -> float:
+        drawn = random.Random(f"{step.variant.name} {step.round}").gauss(0, 0.05)
+        fast = step.variant.name == "fast" and step.level == 8.0
+        return 4000.0 * (2.0 if fast else 1 + drawn)
+
+    result = whole_study(study, rate)
+    assert {level for _, _, level in result.rounds[-1].open} == {1.0}
+    assert {level for _, level in result.rounds[-1].steps} == {1.0}
+    assert [len(one.steps) for one in result.rounds] == [6, 6, 6, 6, 3, 3]
+    both = replace(study, passes=(Pass(name="cold"), Pass(name="warm")))
+    assert both.comparisons == 4
+
+
+def test_interrupted_in_a_round_it_goes_on_with_the_same_round(done: StudyResult) -> None:
+    first = replace(done, done=frozenset(list(done.done)[:-1]), ended=False)
+    turn = next_round(STUDY, first)
+    assert turn is not None
+    assert turn == next(one for one in done.rounds if one.round == turn.round), (
+        "same order, same steps, same comparisons"
+    )
+
+
+def test_a_control_that_differs_speaks_against_every_conclusion() -> None:
+    study = replace(STUDY, variants=STUDY.variants[:3], compare=(("base", "fast"),), rounds=4)
+    result = whole_study(study, rates({**MEANS, CONTROL: 5000.0}))  # type: ignore[arg-type]
+    assert result.control_differs and by_name(result)["fast"].contradiction is Contradiction.CONTROL_DIFFERS
+    assert "fast vs base: better: rate" in study_text(result)
+    assert "! the A/A control differs too" in study_text(result)
+    told = json.loads(study_json(result))["verdicts"]
+    assert [(one["control"], one["contradiction"]) for one in told] == [(True, None), (False, "control differs")]
+
+
+def test_an_effect_smaller_than_that_of_the_control_has_a_warning() -> None:
+    study = replace(STUDY, variants=(*STUDY.variants[:2], STUDY.variants[3]), compare=(("base", "near"),), rounds=4)
+
+    def rate(step: Step) -> float:
+        # The control is 3% off on average and varies widely; the other variant is 2% off each time.
+        off = {"near": 0.02, CONTROL: 0.03 + (0.05 if step.round % 2 else -0.05)}.get(step.variant.name, 0.0)
+        return 8000.0 * (1 + off)
+
+    one = by_name(whole_study(study, rate))["near"]
+    assert (one.verdict.outcome, one.contradiction) == (Outcome.BETTER, Contradiction.SMALLER_THAN_CONTROL)
+
+
+def test_the_control_supplies_the_spread_and_what_can_be_detected(done: StudyResult) -> None:
+    assert done.spread is not None
+    assert 0.008 < done.spread.deviation < 0.03, "two runs of 1% each"
+    assert done.spread.freedom == len(done.rounds) - 1
+    assert detectable(STUDY, done.spread.deviation) > detectable(replace(STUDY, rounds=40), done.spread.deviation)
+    told = json.loads(study_json(done))
+    assert told["spread"]["deviation"] == done.spread.deviation
+    assert f"minimum detectable effect {100 * told['spread']['detectable']:.1f}% in 10 rounds" in study_text(done)
+
+
+def test_text_and_json_agree_on_every_word_seed_order_and_round(done: StudyResult) -> None:
+    told, text = json.loads(study_json(done)), study_text(done)
+    assert (told["seed"], told["budget"], told["whole_rounds"]) == (1, 10, len(done.rounds))
+    assert [one["order"] for one in told["rounds"]] == [[list(step) for step in turn.steps] for turn in done.rounds]
+    for one in told["verdicts"]:
+        assert one["verdict"]["text"] in text
+    assert "A/A control vs base: " in text
+
+
+def test_progress_names_what_is_closed_how_and_what_is_open(done: StudyResult) -> None:
+    first_four = collect([session(STUDY, [1, 2, 3, 4], rates())], "small")  # type: ignore[arg-type]
+    assert first_four is not None
+    lines = round_lines(first_four, Extent(60, 600, True))
+    assert lines[0].startswith("round 4 of 10 done · minimum detectable effect ") and "at most 10 min left" in lines[0]
+    assert any(line.startswith("  closed  fast vs base: better: rate +") for line in lines)
+    assert any(line == "  open    near vs base" for line in lines)
+    early = collect([session(STUDY, [1], rates())], "small")  # type: ignore[arg-type]
+    assert early is not None
+    assert round_lines(early, Extent(60, 600, True)) == [
+        "round 1 of 10 done · tests begin after round 4 · at most 10 min left"
+    ]
+
+
+def test_metrics_that_a_study_judges_must_all_be_conclusive() -> None:
+    study = replace(STUDY, variants=STUDY.variants[:3], compare=(("base", "fast"),), rounds=5, judge=("p99", "rate"))
+
+    def rate(step: Step) -> float:
+        return 4000.0 * (1 + random.Random(f"{step.variant.name} {step.round}").gauss(0, 0.05))
+
+    result = whole_study(study, rate)
+    one = by_name(result)["fast"]
+    assert [effect.name for effect in one.verdict.effects] == ["p99", "rate"] and one.verdict.effects[0].headline
+    assert not one.closed and len(result.rounds) == 5
