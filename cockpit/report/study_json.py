@@ -63,7 +63,8 @@ class CellJson(msgspec.Struct, frozen=True, kw_only=True):
 
 class StudyVerdictJson(msgspec.Struct, frozen=True, kw_only=True):
     """The variant `other` vs `first`. `control`: `other` is the A/A control, the same settings set up by itself.
-    `closed`: it is conclusive or invalid, and the variant drops out. `rounds`: the rounds that it rests on.
+    `closed`: it is conclusive or invalid, and the variant drops out. `rounds`: the rounds that it rests on; `spoiled`
+    ones (saturated generator, other load) are left out if they are at most a quarter, else the verdict is invalid.
     `contradiction`: how the A/A control speaks against it, `warning` in words; null and empty: not at all."""
 
     first: str
@@ -73,6 +74,7 @@ class StudyVerdictJson(msgspec.Struct, frozen=True, kw_only=True):
     control: bool
     closed: bool
     rounds: int
+    spoiled: int
     contradiction: Contradiction | None
     warning: str
     verdict: VerdictJson
@@ -214,6 +216,7 @@ def _verdict(one: StudyVerdict) -> StudyVerdictJson:
         control=one.control,
         closed=one.closed,
         rounds=one.rounds,
+        spoiled=one.spoiled,
         contradiction=one.contradiction,
         warning=contradiction_words(one),
         verdict=verdict_json(one.verdict),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
 from cockpit.hosts.fault import fault
 from cockpit.hosts.feed import HostFeed
@@ -21,7 +21,7 @@ from cockpit.model.events import (
     Outcome,
     Stage,
 )
-from cockpit.model.knobs import Knob, Setting
+from cockpit.model.knobs import Knob, ServerAction, Setting
 from cockpit.profiles.profile import Profile
 from cockpit.session.controls import Flipped, Preview
 from cockpit.session.flipping import Flips, Hold
@@ -220,13 +220,20 @@ class LiveTuning:
     async def act(self, name: str) -> None:
         if name not in self._actions:
             raise ChangeRefused(f"unknown action {name!r}; the profile has: {', '.join(self._actions) or 'none'}")
-        action = self._actions[name]
+        await self._do(self._actions[name])
+
+    async def reload(self, names: Sequence[str]) -> None:
+        """Run the reload commands of knobs without a change, each once per host. Raises HostError, ChangeRefused."""
+        knobs = [self._knobs[name] for name in names]
+        for (host, command), name in {(knob.host, knob.reload): knob.name for knob in knobs if knob.reload}.items():
+            await self._do(ServerAction(name=f"reload {name}", host=host, command=command))
+
+    async def _do(self, action: ServerAction) -> None:
         async with self._turn():
             self._acted += 1
             number = self._acted
-            self._emit(
-                ActionBegun(t=self._clock.now(), number=number, action=name, host=action.host, times=action.times)
-            )
+            begun = self._clock.now()
+            self._emit(ActionBegun(t=begun, number=number, action=action.name, host=action.host, times=action.times))
             done, detail = 0, "interrupted"
             try:
                 while done < action.times:

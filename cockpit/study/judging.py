@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from cockpit.analysis.effects import HEADLINE_SHARE
 from cockpit.analysis.intervals import ALPHA, FIRST_LOOK, POWER, minimum_detectable
+from cockpit.analysis.neighbours import other_loads, spoiled
+from cockpit.analysis.objections import objection
 from cockpit.analysis.outcome import DIFFERENT, Effect, Outcome, Verdict
 from cockpit.analysis.student import student_quantile
 from cockpit.analysis.verdict import Planned, judge_rounds, judge_runs, round_differences
 from cockpit.analysis.windows import Window
+from cockpit.analysis.words import objection_words
 from cockpit.model.events import StudyRound
 from cockpit.model.study import Study
 from cockpit.study.plan import Comparison, planned
@@ -20,6 +24,8 @@ from cockpit.study.results import Cell, Contradiction, Spread, StudyVerdict
 
 # Outcomes that answer the question of a comparison.
 CONCLUSIVE = (*DIFFERENT, Outcome.EQUIVALENT)
+# A larger share of spoiled rounds makes a comparison invalid.
+MOST_SPOILED = 0.25
 # Degrees of freedom that the pooled spread of the other cells adds when rounds are few.
 _BORROWED = 4
 
@@ -84,12 +90,23 @@ def detectable(study: Study, deviation: float) -> float:
 
 
 def closed(study: Study, verdict: Verdict) -> bool:
-    """Return whether further rounds cannot change a verdict: it is invalid, or it, its headline and every metric that
-    the study judges are conclusive."""
-    if verdict.outcome is Outcome.INVALID:
-        return True
+    """Return whether a verdict, its headline and every metric that the study judges are conclusive."""
     decisive = [one for one in verdict.effects if one.headline or one.name in study.judge]
     return verdict.outcome in CONCLUSIVE and all(one.outcome in CONCLUSIVE for one in decisive)
+
+
+class _Judged(NamedTuple):
+    """A verdict, the rounds that it rests on, and how many rounds of `whole` were spoiled."""
+
+    verdict: Verdict
+    rounds: int
+    spoiled: int = 0
+    whole: int = 0
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether it is invalid and further rounds would not help: none or all of its rounds are to blame."""
+        return self.verdict.outcome is Outcome.INVALID and self.spoiled in (0, self.whole)
 
 
 def _verdict(
@@ -103,17 +120,18 @@ def _verdict(
     considered = {turn.round for turn in rounds if two.control or place in turn.open}
     label = " · ".join(filter(None, (f"{other} vs {first}", level_words(study, level), part)))
     others = [cell for cell in cells.values() if cell not in (one, two)]
-    verdict, used = _judged(study, one, two, others, considered, label)
-    over = used >= FIRST_LOOK and closed(study, verdict)
+    found = _judged(study, one, two, others, considered, label)
+    over = found.whole >= FIRST_LOOK and (found.hopeless or closed(study, found.verdict))
     return StudyVerdict(
         first=first,
         other=other,
         level=level,
         part=part,
-        verdict=verdict,
+        verdict=found.verdict,
         control=two.control,
         closed=over and not two.control,
-        rounds=used,
+        rounds=found.rounds,
+        spoiled=found.spoiled,
     )
 
 
@@ -126,16 +144,26 @@ def level_words(study: Study, level: float | None) -> str:
 
 def _judged(
     study: Study, first: Cell, other: Cell, others: Sequence[Cell], considered: set[int], label: str
-) -> tuple[Verdict, int]:
-    """The verdict, and how many rounds it rests on: by rounds from the fourth on, else by runs, whose spread is
-    borrowed from the other cells."""
+) -> _Judged:
+    """Judge by rounds from the fourth on, else by runs, whose spread is borrowed from the other cells.
+
+    A few rounds that something spoiled (the generator, a neighbour) are left out, in both variants, and counted.
+    """
     family = Planned(max(1, study.comparisons), study.judge)
     pairs = _pairs(study, first, other, considered)
-    if len(pairs) >= FIRST_LOOK:
-        return judge_rounds(pairs, label, study.rounds, family), len(pairs)
-    before, after = (list(_by_round(study, cell).values()) for cell in (first, other))
-    borrowed = [list(_by_round(study, cell).values()) for cell in others]
-    return judge_runs(before, after, label, borrowed, family), min(len(before), len(after))
+    if len(pairs) < FIRST_LOOK:
+        before, after = (list(_by_round(study, cell).values()) for cell in (first, other))
+        borrowed = [list(_by_round(study, cell).values()) for cell in others]
+        return _Judged(judge_runs(before, after, label, borrowed, family), min(len(before), len(after)))
+    against = [objection(one, two, spoiled(other_loads(one, two))) for one, two in pairs]
+    whole = [pair for pair, reason in zip(pairs, against, strict=True) if reason is None]
+    reasons = [reason for reason in against if reason is not None]
+    if not reasons or len(whole) < FIRST_LOOK or len(reasons) > MOST_SPOILED * len(pairs):
+        return _Judged(judge_rounds(pairs, label, study.rounds, family), len(pairs), len(reasons), len(pairs))
+    verdict = judge_rounds(whole, label, study.rounds, family)
+    warning = f"{len(reasons)} of {len(pairs)} rounds left out: {objection_words(reasons[0])}"
+    verdict = replace(verdict, warnings=(warning, *verdict.warnings))
+    return _Judged(verdict, len(whole), len(reasons), len(pairs))
 
 
 def _pairs(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import inf, isfinite
 from typing import NamedTuple
 
@@ -125,18 +125,18 @@ def takes(
     """Return how long the steps take together. `run`: how long a run has taken so far (s), None: none is done."""
     one = run_takes(study) if run is None else Extent(run, run, True)
     least = most = 0.0
-    visit, variant = None, None
+    visit = None
     turns = study.discard + study.runs
     for step in todo:
         passes = len(study.passes)
         around = sum(_actions_take(part.before, actions) for part in study.passes)
         if step.visit != visit:
-            setting = _change_takes(study, step.variant, variant, knobs) + _actions_take(step.variant.before, actions)
+            setting = _set_up_takes(study, knobs) + _actions_take(step.variant.before, actions)
             setting += study.warm_up + RUN_ADDS if study.warm_up else 0.0
             least, most = least + setting, most + setting
         least += turns * (passes * one.least + around)
         most += turns * (passes * one.most + around)
-        visit, variant = step.visit, step.variant
+        visit = step.visit
     if study.knobs:
         back = max(CHANGE_TAKES[knob.price] for knob in knobs if knob.name in study.knobs)
         least, most = least + back, most + back
@@ -151,14 +151,18 @@ def whole_time(study: Study, knobs: Sequence[Knob], actions: Sequence[ServerActi
     return Extent(least.least, most.most, most.known)
 
 
-def _change_takes(study: Study, variant: Variant, before: Variant | None, knobs: Sequence[Knob]) -> float:
-    """The dearest change on each host, as far as values differ from those of the variant before."""
-    old = dict(before.set) if before else {}
-    new = dict(variant.set)
-    moved = {name for name in study.knobs if old.get(name) != new.get(name)}
+def reloads_left(study: Study, knobs: Sequence[Knob], moved: Collection[str]) -> tuple[str, ...]:
+    """Return a knob for each reload command of the study that the change of the `moved` knobs does not run."""
+    own = [knob for knob in knobs if knob.name in study.knobs and knob.reload]
+    run = {(knob.host, knob.reload) for knob in own if knob.name in moved}
+    return tuple({(knob.host, knob.reload): knob.name for knob in own if (knob.host, knob.reload) not in run}.values())
+
+
+def _set_up_takes(study: Study, knobs: Sequence[Knob]) -> float:
+    """The dearest change on each host."""
     costs: dict[str, float] = {}
     for knob in knobs:
-        if knob.name in moved:
+        if knob.name in study.knobs:
             costs[knob.host] = max(costs.get(knob.host, 0.0), CHANGE_TAKES[knob.price])
     return sum(costs.values())
 

@@ -67,7 +67,8 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
 
 class StudyVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """The variant `other` vs `first` at a load level in a pass. `control`: `other` is the A/A control, and the truth
-    is that there is no difference. `closed`: further rounds do not change it; `rounds` are those that it rests on."""
+    is that there is no difference. `closed`: further rounds do not change it; `rounds` are those that it rests on,
+    without those that were `spoiled`."""
 
     first: str
     other: str
@@ -77,6 +78,7 @@ class StudyVerdict(msgspec.Struct, frozen=True, kw_only=True):
     control: bool = False
     closed: bool = False
     rounds: int = 0
+    spoiled: int = 0
     contradiction: Contradiction | None = None
 
 

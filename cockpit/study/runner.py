@@ -23,7 +23,7 @@ from cockpit.session.loop import Session
 from cockpit.study.collecting import collect
 from cockpit.study.journal import Journal, write_journal
 from cockpit.study.keeper import Keeper
-from cockpit.study.plan import Extent, Step, all_steps, round_of, steps_of, takes, values_of, whole_time
+from cockpit.study.plan import Extent, Step, all_steps, reloads_left, round_of, steps_of, takes, values_of, whole_time
 from cockpit.study.results import StudyResult
 from cockpit.study.rounds import next_round
 from cockpit.tuning.effect import GOOD_REPLIES, PACE, asked
@@ -195,13 +195,16 @@ class Runner:
         self._source.emit(StudyStepEnded(t=self._source.now(), step=step.number, counted=tuple(counted)))
 
     async def _set_up(self, step: Step) -> None:
-        """Apply the variant's values and do its actions."""
+        """Apply the variant's values, reload what did not change, and do its actions: a set-up of its own for each
+        visit, whichever variant came before."""
         self._now = f"setting up {step.variant.name}"
         tuning = self._source.tuning
         wanted = values_of(self.study, step.variant, self.journal.originals)
         await self._hosts_up()
         known = await tuning.read(self.study.knobs)
-        await tuning.apply({name: value for name, value in wanted.items() if known[name] != value})
+        moved = {name: value for name, value in wanted.items() if known[name] != value}
+        await tuning.apply(moved)
+        await tuning.reload(reloads_left(self.study, self._source.profile.knobs, moved))
         await self._act(step.variant.before)
         if self.study.warm_up:
             await self._run(step, Pass(name=WARM_UP), warm_up_of(self.study, step.variant), 0)

@@ -57,12 +57,13 @@ def session(
     return fold_all(events(study, rounds, rates, cut, done))
 
 
-def whole_study(study: Study, rates: Rates) -> StudyResult:
-    """Return the result of a study that was carried out to its end, each round decided by those before it."""
+def whole_study(study: Study, rates: Rates, busy: Callable[[Step], bool] | None = None) -> StudyResult:
+    """Return the result of a study that was carried out to its end, each round decided by those before it; in `busy`
+    steps the generator is saturated."""
     state = fold_all(_begin(study))
     t, number = 1.0, 0
     while (turn := next_round(study, collect([state], "small"))) is not None:
-        found = list(_round(study, turn, rates, t, number))
+        found = list(_round(study, turn, rates, t, number, busy=busy))
         t = found[-1].t + 1
         number += sum(isinstance(event, RunStarted) for event in found)
         state = fold_all(found, state)
@@ -107,6 +108,7 @@ def _round(
     number: int,
     cut: int | None = None,
     done: Collection[int] = (),
+    busy: Callable[[Step], bool] | None = None,
 ) -> Iterator[AnyEvent]:
     yield replace(turn, t=t)
     for step in (step for step in steps_of(study, turn) if step.number not in done):
@@ -115,7 +117,8 @@ def _round(
             number += 1
             mean = rates(step) if callable(rates) else rates[step.variant.name]
             whole = step.number != cut or run == 1
-            yield from _run(study, step, run, number, t, mean * (0.5 if run <= study.discard else 1.0), whole)
+            rate = mean * (0.5 if run <= study.discard else 1.0)
+            yield from _run(study, step, run, number, t, rate, whole, busy is not None and busy(step))
             t += SECONDS + 1
             if not whole:
                 return
@@ -124,7 +127,9 @@ def _round(
         yield StudyStepEnded(t=t, step=step.number, counted=tuple(counted))
 
 
-def _run(study: Study, step: Step, turn: int, number: int, t: float, rate: float, whole: bool) -> Iterator[AnyEvent]:
+def _run(
+    study: Study, step: Step, turn: int, number: int, t: float, rate: float, whole: bool, busy: bool
+) -> Iterator[AnyEvent]:
     yield StudyRun(
         t=t,
         run=number,
@@ -149,6 +154,7 @@ def _run(study: Study, step: Step, turn: int, number: int, t: float, rate: float
             completed=each,
             statuses={200: each},
             varied=each // 2,
+            cpu=0.1 if busy else 0.0,
             service=Histogram.of([round(20e9 / rate)] * each),
         )
     if not whole:

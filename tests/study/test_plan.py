@@ -13,7 +13,17 @@ from cockpit.model.load import LoadPlan, PathList, Request
 from cockpit.model.study import Study, Variant
 from cockpit.model.study_load import at_target, load_of, located, names_of
 from cockpit.profiles.study import with_control
-from cockpit.study.plan import all_steps, order_of, planned, round_of, steps_of, takes, values_of, whole_time
+from cockpit.study.plan import (
+    all_steps,
+    order_of,
+    planned,
+    reloads_left,
+    round_of,
+    steps_of,
+    takes,
+    values_of,
+    whole_time,
+)
 
 PLAN = LoadPlan(url="http://web1/hello.html", concurrency=20, duration=10.0)
 A = Variant(name="a", set=(("K", "1"),))
@@ -127,11 +137,23 @@ def test_a_knob_that_a_variant_does_not_set_is_as_it_was() -> None:
     assert values_of(study, study.variants[1], {"K": None, "L": "7"}) == {"K": None, "L": "9"}
 
 
+def test_each_visit_reloads_what_it_did_not_change() -> None:
+    other = Knob(name="L", host="web1", file="/g", directive="L", test="t", reload="apachectl graceful")
+    squid = Knob(name="S", host="proxy1", file="/s", directive="S", test="t", reload="squid -k reconfigure")
+    live = Knob(name="live", host="web1", kind="sysctl", key="net.x")
+    given = tuple((name, "1") for name in ("K", "L", "S", "live"))
+    study = replace(STUDY, variants=(Variant(name="a", set=given), Variant(name="b")))
+    knobs = (KNOB, other, squid, live)
+    assert reloads_left(study, knobs, ()) == ("L", "S"), "each command once"
+    assert reloads_left(study, knobs, ("K",)) == ("S",)
+    assert reloads_left(STUDY, knobs, ("K",)) == ()
+    assert reloads_left(STUDY, knobs, ()) == ("K",), "knobs of the study alone"
+
+
 def test_how_long_it_takes() -> None:
     actions = (ServerAction(name="restart", host="web1", command="x", times=3),)
-    # Six runs of 10 s with 2 s around each, changes of 4 s where the value differs, three times three restarts of 2 s.
-    moved = sum(one.variant != two.variant for one, two in itertools.pairwise(all_steps(STUDY)))
-    whole = 6 * 12 + (moved + 1) * 4 + 4 + 3 * 6
+    # Six runs of 10 s with 2 s around each, six set-ups of 4 s and one back, three times three restarts of 2 s.
+    whole = 6 * 12 + 6 * 4 + 4 + 3 * 6
     assert takes(STUDY, all_steps(STUDY), (KNOB,), actions) == (whole, whole, True)
     unknown = replace(STUDY, plan=replace(PLAN, duration=None, requests=100))
     assert not takes(unknown, all_steps(unknown), (KNOB,), actions).known

@@ -198,3 +198,38 @@ def test_metrics_that_a_study_judges_must_all_be_conclusive() -> None:
     one = by_name(result)["fast"]
     assert [effect.name for effect in one.verdict.effects] == ["p99", "rate"] and one.verdict.effects[0].headline
     assert not one.closed and len(result.rounds) == 5
+
+
+def spoiling(study: Study, rounds: set[int]) -> StudyResult:
+    """A study whose generator has no CPU to spare in some rounds of the variant `fast`."""
+
+    def busy(step: Step) -> bool:
+        return step.variant.name == "fast" and step.round in rounds
+
+    return whole_study(study, rates({**MEANS, "fast": 4050.0}), busy)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def one_pair() -> Study:
+    return replace(STUDY, variants=STUDY.variants[:3], compare=(("base", "fast"),), rounds=8)
+
+
+def test_a_few_spoiled_rounds_are_left_out_and_counted(one_pair: Study) -> None:
+    result = spoiling(one_pair, {2})
+    one = by_name(result)["fast"]
+    assert one.spoiled == 1 and one.rounds == len(result.rounds) - 1
+    assert one.verdict.outcome is not Outcome.INVALID
+    assert f"1 of {len(result.rounds)} rounds left out: the generator was the bottleneck" in study_text(result)
+
+
+def test_many_spoiled_rounds_make_a_comparison_invalid_but_it_may_recover(one_pair: Study) -> None:
+    result = spoiling(one_pair, {1, 3})
+    assert len(result.rounds) == 8, "not closed at the fourth, when half of them were spoiled"
+    one = by_name(result)["fast"]
+    assert (one.spoiled, one.rounds) == (2, 6) and one.verdict.outcome is not Outcome.INVALID
+
+
+def test_a_comparison_that_is_spoiled_in_every_round_is_closed_as_invalid(one_pair: Study) -> None:
+    result = spoiling(replace(one_pair, plan=replace(PLAN, rate=4000.0)), set(range(1, 9)))
+    one = by_name(result)["fast"]
+    assert one.verdict.outcome is Outcome.INVALID and one.closed and len(result.rounds) == 4

@@ -9,7 +9,7 @@ import signal
 
 import pytest
 
-from cockpit.cli.study_folder import RESULTS
+from cockpit.cli.study_folder import RESULTS, sessions_of
 from tests.study.conftest import DEADLINE, Studied, ended, kill, until
 
 # Long enough to be killed in, short enough to be done again.
@@ -58,6 +58,10 @@ async def test_from_the_plan_to_the_verdicts(studied: Studied) -> None:
     failed = [(row["variant"], row["value"]) for row in rows if row["metric"] == "failed"]
     assert failed == [(name, "0") for name in ("few", "few", "A/A control", "A/A control", "more", "more")]
     assert "round 2 of 2 · step 3 of 3 · " in err and "round 2 of 2 done · minimum detectable effect" in err
+
+    (state,) = sessions_of(studied.folder)
+    reloads = [action for action in state.actions if action.action == "reload MinSpareServers"]
+    assert len(state.changes) + len(reloads) == 6 + 1, "each visit is set up by itself; then the settings are put back"
 
     # A finished study is not run again, and a folder that is named is not written over; its spread is remembered.
     assert {path.name for path in studied.folder.iterdir()} >= {"1.cockpit", "study.json", *RESULTS}
