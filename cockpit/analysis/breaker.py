@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cockpit.analysis.baseline import Baseline
-from cockpit.analysis.thresholds import Outcome, Threshold, hold
+from cockpit.analysis.thresholds import Outcome, Status, Threshold, hold
 from cockpit.model.errors import UsageError
 from cockpit.model.figures import run_result
 from cockpit.model.state import State
@@ -49,4 +49,4 @@ class Breaker:
         early = result.seconds < _FIRST
         known = [one for one in self._thresholds if not early or one.name in _AT_ONCE]
         outcomes = hold(known, result, self.baseline)
-        return next((one for one in outcomes if one.found is not None and not one.holds), None)
+        return next((one for one in outcomes if one.found is not None and one.status is Status.FAILED), None)

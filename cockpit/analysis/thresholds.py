@@ -1,17 +1,19 @@
-"""Thresholds: `p99 < 50ms`, `errors == 0`, `web1.cpu.idle > 20`, held against a run's result.
+"""Thresholds: `p99 < 50ms`, `errors == 0`, `web1.cpu.idle > 20`, checked against the result of a run.
 
-`rate >= 95% of baseline` is held against what the same figure was in a baseline.
+`rate >= 95% of baseline` compares a metric with a baseline, by an interval that allows for the spread between runs.
 """
 
 from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from enum import StrEnum
 
 import msgspec
 
-from cockpit.analysis.baseline import Baseline
+from cockpit.analysis.baseline import Baseline, mean_of
+from cockpit.analysis.ratios import Ratio, ratio_of, runs_to_settle
 from cockpit.model.errors import UsageError
 from cockpit.model.figures import HOST_FIGURES, LATENCIES, RunResult, figure, is_host_figure, is_latency
 from cockpit.model.units import parse_duration
@@ -45,14 +47,29 @@ class Threshold(msgspec.Struct, frozen=True):
     of_baseline: bool = False
 
 
+class Status(StrEnum):
+    """Whether a threshold holds. Inconclusive: the interval of the ratio to the baseline includes the limit."""
+
+    HOLDS = "holds"
+    FAILED = "failed"
+    INCONCLUSIVE = "inconclusive"
+
+
 class Outcome(msgspec.Struct, frozen=True):
-    """A threshold held against a result. `found` None is: no data, which does not hold. `limit` is what `found` was
-    compared with; None: the baseline has no such figure, which does not hold either."""
+    """A threshold checked against a result. `found` None: no data, so that it failed. `limit` is what `found` was
+    compared with; None: the baseline has no such metric, so that it failed, too. `ratio` is that to the baseline;
+    `needed` runs per side would settle an inconclusive one, None: too many, or unknown."""
 
     threshold: Threshold
     found: float | None
-    holds: bool
+    status: Status
     limit: float | None = None
+    ratio: Ratio | None = None
+    needed: int | None = None
+
+    @property
+    def holds(self) -> bool:
+        return self.status is Status.HOLDS
 
 
 def parse_threshold(text: str) -> Threshold:
@@ -66,6 +83,8 @@ def parse_threshold(text: str) -> Threshold:
     if not _known(name):
         raise UsageError(f"{text!r}: unknown figure {name!r}; allowed: {', '.join(known_figures())}")
     share = _OF_BASELINE.fullmatch(value)
+    if share and sign in ("==", "!="):
+        raise UsageError(f"{text!r}: runs vary, so a share of a baseline is never hit; use <, <=, > or >=")
     if share:
         return Threshold(" ".join(text.split()), name, sign, float(share[1]) / 100, of_baseline=True)
     try:
@@ -75,21 +94,40 @@ def parse_threshold(text: str) -> Threshold:
     return Threshold(text=text.strip(), name=name, operator=sign, value=number)
 
 
-def hold(thresholds: Iterable[Threshold], result: RunResult, baseline: Baseline | None = None) -> tuple[Outcome, ...]:
-    """Each threshold with what was found. A figure of a host that the run does not know has no data."""
-    outcomes = []
-    for threshold in thresholds:
-        found, limit = figure(result, threshold.name), _limit(threshold, baseline)
-        holds = found is not None and limit is not None and _OPERATORS[threshold.operator](found, limit)
-        outcomes.append(Outcome(threshold, found, holds, limit))
-    return tuple(outcomes)
+def hold(
+    thresholds: Iterable[Threshold],
+    result: RunResult,
+    baseline: Baseline | None = None,
+    runs: Sequence[RunResult] = (),
+) -> tuple[Outcome, ...]:
+    """Return the outcome of each threshold. `result` is that of all `runs` together; none given: it is one run. A
+    metric of a host that the run does not know has no data."""
+    return tuple(
+        _against_baseline(one, runs or (result,), baseline) if one.of_baseline else _plainly(one, result)
+        for one in thresholds
+    )
 
 
-def _limit(threshold: Threshold, baseline: Baseline | None) -> float | None:
-    if not threshold.of_baseline:
-        return threshold.value
-    was = baseline.figure(threshold.name) if baseline else None
-    return None if was is None else threshold.value * was
+def _plainly(threshold: Threshold, result: RunResult) -> Outcome:
+    found = figure(result, threshold.name)
+    holds = found is not None and _OPERATORS[threshold.operator](found, threshold.value)
+    return Outcome(threshold, found, Status.HOLDS if holds else Status.FAILED, threshold.value)
+
+
+def _against_baseline(threshold: Threshold, runs: Sequence[RunResult], baseline: Baseline | None) -> Outcome:
+    values = [value for run in runs if (value := figure(run, threshold.name)) is not None]
+    found = mean_of(values) if len(values) == len(runs) else None
+    base = baseline.values(threshold.name) if baseline else []
+    if found is None or not base:
+        return Outcome(threshold, found, Status.FAILED, threshold.value * mean_of(base) if base else None)
+    limit, holds = threshold.value * mean_of(base), _OPERATORS[threshold.operator]
+    ratio = ratio_of(threshold.name, base, values)
+    if ratio is None:
+        return Outcome(threshold, found, Status.HOLDS if holds(found, limit) else Status.FAILED, limit)
+    ends = {holds(end, threshold.value) for end in (ratio.low, ratio.high)}
+    if len(ends) == 1:
+        return Outcome(threshold, found, Status.HOLDS if ends.pop() else Status.FAILED, limit, ratio)
+    return Outcome(threshold, found, Status.INCONCLUSIVE, limit, ratio, runs_to_settle(ratio, threshold.value))
 
 
 def is_time(name: str) -> bool:

@@ -31,6 +31,7 @@ from cockpit.analysis.neighbours import other_loads, spoiled
 from cockpit.analysis.objections import failing, lost_hosts, objection, saturated_side, warnings
 from cockpit.analysis.outcome import DIFFERENT, Cause, Design, Effect, Objection, Outcome, Period, Verdict
 from cockpit.analysis.plans import differences
+from cockpit.analysis.ratios import assumed_spread
 from cockpit.analysis.student import Floats
 from cockpit.analysis.windows import Window
 
@@ -38,9 +39,6 @@ Windows = Sequence[Window]
 # What was measured after one set-up: the windows of its runs, which count as one value.
 Visit = Sequence[Window]
 Visits = Sequence[Visit]
-# By how much (deviation, log scale) two runs of the same settings are assumed to differ when each was run once.
-ASSUMED_SPREAD = {"p99": 0.4, "processes.births_per_s": 0.4}
-_ASSUMED = 0.15
 _NORMAL = NormalDist()
 # What the generator itself takes part in.
 _TIMED = ("rate", "p50", "p99")
@@ -279,8 +277,7 @@ def _single_runs(before: Window, after: Window) -> Verdict:
         if not logarithmic:
             half = _counting_error(*samples) if name == "errors" else math.inf
             return Measured(Interval.around(estimate, half), False, one, two)
-        spread = ASSUMED_SPREAD.get(name.partition(".")[2] or name, _ASSUMED)
-        half = _NORMAL.inv_cdf(1 - alpha / 2) * math.sqrt(2) * spread
+        half = _NORMAL.inv_cdf(1 - alpha / 2) * math.sqrt(2) * assumed_spread(name)
         return Measured(Interval.around(estimate, half), True, one, two, half)
 
     names = metrics([[sides[0]], [sides[1]]], before.plan.open)

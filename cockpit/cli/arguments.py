@@ -97,9 +97,7 @@ def make_parser() -> argparse.ArgumentParser:
     add_look(run)
     run.set_defaults(command=_lazy("cockpit.cli.run", "run"))
 
-    check = commands.add_parser(
-        "check", help="a run without a screen, or a recording, held against thresholds and a baseline"
-    )
+    check = commands.add_parser("check", help="check runs, or a recording, against thresholds and a baseline")
     _add_load(check, "PROFILE|URL|RECORDING", " or a recording, of which FILE#2 is the second run")
     add_check(check)
     check.set_defaults(command=_lazy("cockpit.cli.check", "check"))
@@ -108,7 +106,7 @@ def make_parser() -> argparse.ArgumentParser:
     add_compare(compare)
     compare.set_defaults(command=_lazy("cockpit.cli.compare", "compare"))
 
-    baseline = commands.add_parser("baseline", help="what later runs are held against: set, show, list, delete")
+    baseline = commands.add_parser("baseline", help="named results to compare with: set, add, show, list, delete")
     add_baseline(baseline)
     baseline.set_defaults(command=_lazy("cockpit.cli.baseline", "baseline"))
 

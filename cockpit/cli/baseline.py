@@ -1,36 +1,41 @@
-"""`cockpit baseline`: what later runs are held against, kept by name."""
+"""`cockpit baseline`: named results that later runs are compared with."""
 
 from __future__ import annotations
 
 import sys
 from argparse import Namespace
+from collections.abc import Sequence
 from datetime import UTC, datetime
+from statistics import stdev
 
 import msgspec
 
-from cockpit.analysis.baseline import Baseline, baseline_of
+from cockpit.analysis.baseline import Baseline, BaselineRun, baseline_of, baseline_run
+from cockpit.analysis.plans import differences
 from cockpit.analysis.thresholds import is_time
 from cockpit.cli.opening import recording_at
 from cockpit.cli.terminal import tell
 from cockpit.model.errors import EXIT_GOOD, UsageError
-from cockpit.model.figures import RunResult, latency_figure
+from cockpit.model.figures import RunResult
+from cockpit.model.load import LoadPlan
 from cockpit.model.text import escaped, milliseconds, neutral, si
 from cockpit.report import baselines
 from cockpit.report.check_result import baseline_json
-from cockpit.report.sources import parse_source, run_of
+from cockpit.report.sources import parse_source, runs_of
 from cockpit.report.summary import plan_words
 
 _PERCENTILES = ("p50", "p90", "p99", "p99.9", "max")
 
 
 def baseline(options: Namespace) -> int:
-    """set NAME RECORDING[#RUN] · show NAME · list · delete NAME."""
+    """set or add NAME RECORDING[#RUN] … · show NAME · list · delete NAME."""
     if options.action == "list":
         _list(options.json)
     elif options.name is None:
         raise UsageError(f"baseline {options.action}: name the baseline")
-    elif options.action == "set":
-        _set(options.name, options.recording)
+    elif options.action in ("set", "add"):
+        runs, plan = _runs_in(options.action, options.name, options.recording, options.runs)
+        (keep if options.action == "set" else add)(options.name, runs, plan)
     elif options.action == "show":
         _show(baselines.load(options.name), options.json)
     else:
@@ -38,21 +43,47 @@ def baseline(options: Namespace) -> int:
     return EXIT_GOOD
 
 
-def keep(name: str, source: str, wall: float, result: RunResult) -> None:
-    """Makes a baseline of the run and says where it is. Raises UsageError."""
-    path = baselines.save(baseline_of(name, source, wall, result))
-    print(f"cockpit: baseline {name}: {path}", file=sys.stderr)
+def keep(name: str, runs: Sequence[BaselineRun], plan: LoadPlan) -> None:
+    """Make a baseline of the runs and print where it is. Raises UsageError."""
+    path = baselines.save(baseline_of(name, runs, plan))
+    print(f"cockpit: baseline {name}: {len(runs)} run{'s' if len(runs) > 1 else ''}: {path}", file=sys.stderr)
 
 
-def _set(name: str, recording: str | None) -> None:
-    if recording is None:
-        raise UsageError(f"baseline set {name}: name the recording it is made from: FILE, or FILE#2 for its second run")
-    source = parse_source(recording)
-    with recording_at(source.path) as opened:
-        side = run_of(opened, source, recording)
-        if not side.result.counts.completed:
-            raise UsageError(f"{recording}: no reply in it to make a baseline of")
-        keep(name, recording, side.state.started.wall if side.state.started else 0.0, side.result)
+def add(name: str, runs: Sequence[BaselineRun], plan: LoadPlan) -> None:
+    """Add the runs to a baseline of the same load, or make one. Raises UsageError."""
+    if name not in baselines.names():
+        keep(name, runs, plan)
+        return
+    known = baselines.load(name)
+    if unlike := differences(known.plan, plan):
+        raise UsageError(f"baseline {name}: was made under a different load: {', '.join(unlike)}; choose another name")
+    keep(name, (*known.runs, *runs), known.plan)
+
+
+def runs_to_keep(source: str, wall: float, results: Sequence[RunResult]) -> list[BaselineRun]:
+    """Return what a baseline keeps of the runs of one session that began at `wall` (epoch s)."""
+    return [baseline_run(source, wall, result) for result in results]
+
+
+def _runs_in(action: str, name: str, recordings: Sequence[str], last: int) -> tuple[list[BaselineRun], LoadPlan]:
+    """Return the last runs of each recording, or the run that is named, and their load. Raises UsageError."""
+    if not recordings:
+        raise UsageError(f"baseline {action} {name}: name the recordings it is made from: FILE, or FILE#2 for a run")
+    runs: list[BaselineRun] = []
+    plan: LoadPlan | None = None
+    for text in recordings:
+        source = parse_source(text)
+        with recording_at(source.path) as opened:
+            for side in runs_of(opened, source, text, last):
+                if not side.result.counts.completed:
+                    raise UsageError(f"{text}: no response in it to make a baseline of")
+                if plan is not None and (unlike := differences(plan, side.result.plan)):
+                    raise UsageError(f"{text}: has a different load than the others: {', '.join(unlike)}")
+                plan = plan or side.result.plan
+                wall = side.state.started.wall if side.state.started else 0.0
+                runs += runs_to_keep(text, wall, [side.result])
+    assert plan is not None
+    return runs, plan
 
 
 def _list(as_data: bool) -> None:
@@ -62,7 +93,9 @@ def _list(as_data: bool) -> None:
         return
     width = max((len(one.name) for one in found), default=0)
     lines = [
-        f"{one.name:<{width}}  {_when(one)}  {si(one.figures['rate'])} req/s  {plan_words(one.plan)}" for one in found
+        f"{one.name:<{width}}  {_when(one.runs[-1])}  {_counted(one)}  {si(one.figure('rate') or 0)} req/s  "
+        f"{plan_words(one.plan)}"
+        for one in found
     ]
     tell("\n".join(lines) or f"no baseline in {baselines.folder()}")
 
@@ -71,15 +104,27 @@ def _show(base: Baseline, as_data: bool) -> None:
     if as_data:
         tell(_json(baseline_json(base)))
         return
-    lines = [f"{base.name}  {_when(base)}  from {neutral(base.source)}", f"  {plan_words(base.plan)}", ""]
-    told = {name: _value(name, value) for name, value in base.figures.items()}
-    for percentile in _PERCENTILES:
-        value = latency_figure(base.histograms["response"], percentile)
-        told[percentile] = _value(percentile, value) if value is not None else "no data"
-    for host, figures in base.hosts.items():
-        told |= {f"{host}.{name}": _value(name, value) for name, value in figures.items()}
-    width = max(len(name) for name in told)
-    tell("\n".join((*lines, *(f"  {neutral(name):<{width}}  {value}" for name, value in told.items()))))
+    lines = [f"{base.name}  {_counted(base)}", f"  {plan_words(base.plan)}"]
+    lines += [f"  {_when(run)}  from {neutral(run.source)}" for run in base.runs]
+    names = dict.fromkeys((*base.runs[0].figures, *_PERCENTILES))
+    names |= dict.fromkeys(f"{host}.{name}" for host, figures in base.runs[0].hosts.items() for name in figures)
+    width = max(len(name) for name in names)
+    tell("\n".join((*lines, "", *(f"  {neutral(name):<{width}}  {_values(base, name)}" for name in names))))
+
+
+def _values(base: Baseline, name: str) -> str:
+    """The mean of a metric, and the spread between the runs."""
+    mean = base.figure(name)
+    if mean is None:
+        return "no data"
+    values = base.values(name)
+    if len(values) == 1 or mean == 0:
+        return _value(name, mean)
+    return f"{_value(name, mean)}  ± {100 * stdev(values) / abs(mean):.1f}%"
+
+
+def _counted(base: Baseline) -> str:
+    return f"{len(base.runs)} run{'s' if len(base.runs) > 1 else ''}"
 
 
 def _value(name: str, value: float) -> str:
@@ -88,8 +133,8 @@ def _value(name: str, value: float) -> str:
     return f"{milliseconds(value)} ms" if is_time(name) else si(value, 5)
 
 
-def _when(base: Baseline) -> str:
-    return datetime.fromtimestamp(base.wall, UTC).strftime("%Y-%m-%d %H:%M UTC")
+def _when(run: BaselineRun) -> str:
+    return datetime.fromtimestamp(run.wall, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def _json(value: object) -> str:

@@ -1,4 +1,4 @@
-"""`cockpit check`: a run, or one that was recorded, held against thresholds and a baseline."""
+"""`cockpit check`: runs, or recorded ones, checked against thresholds and a baseline."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from cockpit.analysis.plans import differences
 from cockpit.analysis.sides import Side
 from cockpit.analysis.steadiness import unsteady
 from cockpit.analysis.thresholds import Outcome, Threshold, hold, parse_threshold
-from cockpit.cli.baseline import keep
+from cockpit.cli.baseline import add, keep, runs_to_keep
 from cockpit.cli.live import Keeping, headless, hlog_into
 from cockpit.cli.load_options import chosen_profile, given_load_flags, thresholds_for, thresholds_of
 from cockpit.cli.opening import recording_at
 from cockpit.cli.outputs import put
 from cockpit.cli.terminal import tell
 from cockpit.model.errors import EXIT_INTERRUPTED, CockpitError, TargetError, UsageError
-from cockpit.model.figures import RunResult, run_result
+from cockpit.model.figures import RunResult, run_result, runs_result
 from cockpit.model.load import LoadPlan
 from cockpit.model.state import State
 from cockpit.profiles.catalogue import find
@@ -26,7 +26,7 @@ from cockpit.profiles.plan import without_credentials
 from cockpit.profiles.profile import Profile
 from cockpit.report.baselines import load
 from cockpit.report.check_result import CheckResult, check_json, check_text, junit, junit_without_run
-from cockpit.report.sources import is_recording, parse_source, run_of
+from cockpit.report.sources import is_recording, parse_source, runs_of
 
 # What is held where neither profile nor command line says anything; with a baseline, closed and open load.
 DEFAULT_THRESHOLD = "failed == 0"
@@ -36,8 +36,8 @@ DEFAULT_CAP = 15.0
 
 
 def check(options: Namespace) -> int:
-    """Exit 0 when every threshold holds, 99 when one does not (one without data does not), 4 when it had to be steady
-    and was not."""
+    """Exit 0 when every threshold holds, 99 when one failed (one without data did), 4 when one is inconclusive, or the
+    run had to be stable and was not."""
     try:
         found = _recorded(options) if _names_recording(options.target) else _run(options)
     except CockpitError as error:
@@ -69,41 +69,53 @@ def _run(options: Namespace) -> CheckResult | None:
         cap = DEFAULT_CAP
     with hlog_into(options.hlog) as listen:
         outcome = headless(
-            profile, options.ssh_config, Keeping(options.record), limit=cap, listen=listen, stop_when=breaker
+            profile,
+            options.ssh_config,
+            Keeping(options.record),
+            limit=cap,
+            listen=listen,
+            stop_when=breaker,
+            runs=options.runs or profile.check_runs,
         )
-    result = run_result(outcome.state, outcome.state.runs)
-    if result is None:
+    runs = [run for number in range(outcome.state.runs) if (run := run_result(outcome.state, number + 1)) is not None]
+    if not runs:
         if outcome.interrupted:
             return None
         raise TargetError(f"{profile.plan.without_secrets().url}: no load was sent")
+    result = runs_result(runs)
     stopped = result.reason == "stopped" and not outcome.interrupted and breaker.broken is None
     found = CheckResult(
         target=profile.plan.without_secrets().url if profile.name == "url" else options.target,
         result=result,
-        held=_held(thresholds, abort_on, result, breaker),
+        held=_held(thresholds, abort_on, runs, breaker),
         aborted=breaker.broken,
         capped=cap if stopped else None,
         unsteady=unsteady(outcome.state, result.segments) if options.steady or profile.steady else None,
         baseline=base,
         interrupted=outcome.interrupted,
     )
-    _save(options, found, outcome.state)
+    _save(options, found, outcome.state, runs)
     return found
 
 
 def _held(
-    thresholds: Sequence[Threshold], abort_on: Sequence[Threshold], result: RunResult, breaker: Breaker
+    thresholds: Sequence[Threshold], abort_on: Sequence[Threshold], runs: Sequence[RunResult], breaker: Breaker
 ) -> tuple[Outcome, ...]:
-    """All of them at the end of the run, each once; the one that ended it stays as it was found then."""
-    found = hold(dict.fromkeys((*thresholds, *abort_on)), result, breaker.baseline)
+    """All of them at the end of the runs, each once; the one that ended them stays as it was found then."""
+    found = hold(dict.fromkeys((*thresholds, *abort_on)), runs_result(runs), breaker.baseline, runs)
     broken = breaker.broken
     return tuple(broken if broken and one.threshold == broken.threshold else one for one in found)
 
 
-def _save(options: Namespace, found: CheckResult, state: State) -> None:
-    """Only what is whole becomes a baseline."""
-    if options.save_baseline and not found.interrupted and found.result.reason != "failed":
-        keep(options.save_baseline, found.target, state.started.wall if state.started else 0.0, found.result)
+def _save(options: Namespace, found: CheckResult, state: State, results: Sequence[RunResult]) -> None:
+    """Only complete runs become a baseline."""
+    if found.interrupted or found.result.reason == "failed":
+        return
+    runs = runs_to_keep(found.target, state.started.wall if state.started else 0.0, results)
+    if options.save_baseline:
+        keep(options.save_baseline, runs, found.result.plan)
+    if options.add_to_baseline:
+        add(options.add_to_baseline, runs, found.result.plan)
 
 
 def _recorded(options: Namespace) -> CheckResult:
@@ -113,22 +125,23 @@ def _recorded(options: Namespace) -> CheckResult:
         raise UsageError(f"{', '.join(given)}: what was recorded is checked as it is")
     source = parse_source(options.target)
     with recording_at(source.path) as recording:
-        return _checked(options, run_of(recording, source, options.target))
+        return _checked(options, runs_of(recording, source, options.target, options.runs or 1))
 
 
-def _checked(options: Namespace, side: Side) -> CheckResult:
-    state, result = side.state, side.result
+def _checked(options: Namespace, sides: Sequence[Side]) -> CheckResult:
+    state, runs = sides[-1].state, [side.result for side in sides]
+    result = runs_result(runs)
     base = _baseline(options, "", result.plan)
     own = state.started.thresholds if state.started else ()
     thresholds = thresholds_for(f"{options.target}: recorded threshold", own, options.threshold, list(state.hosts))
     found = CheckResult(
         target=options.target,
         result=result,
-        held=hold(_with_defaults(thresholds, base, result.plan), result, base),
-        unsteady=unsteady(state, side.rows) if options.steady else None,
+        held=hold(_with_defaults(thresholds, base, result.plan), result, base, runs),
+        unsteady=unsteady(state, [row for side in sides for row in side.rows]) if options.steady else None,
         baseline=base,
     )
-    _save(options, found, state)
+    _save(options, found, state, runs)
     return found
 
 

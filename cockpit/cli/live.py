@@ -77,14 +77,16 @@ def headless(
     quiet: bool = False,
     listen: Listener | None = None,
     stop_when: Callable[[State], bool] | None = None,
+    runs: int = 1,
 ) -> Outcome:
-    """One run without a screen. Ctrl-C, SIGTERM and SIGHUP stop the run; what was measured until then is the result.
+    """`runs` runs without a screen, one after the other. Ctrl-C, SIGTERM and SIGHUP stop them; what was measured until
+    then is the result.
 
-    `limit` seconds of load at the most, and until `stop_when`; `listen` is given every event as it comes.
+    `limit` seconds of load per run at the most, and until `stop_when`; `listen` is given every event as it comes.
     """
     recorder = keeping.recorder(profile.name)
     with Secrets(profile).out_of_errors():
-        return asyncio.run(_headless(profile, ssh_config, recorder, limit, quiet, listen, stop_when))
+        return asyncio.run(_headless(profile, ssh_config, recorder, limit, quiet, listen, stop_when, runs))
 
 
 async def _headless(
@@ -95,6 +97,7 @@ async def _headless(
     quiet: bool,
     listen: Listener | None,
     stop_when: Callable[[State], bool] | None,
+    runs: int,
 ) -> Outcome:
     source = LiveSource(profile, Clock(), ssh_config=ssh_config, listen=listen)
     session = Session(source, recorder)
@@ -103,7 +106,10 @@ async def _headless(
     interrupted, unused = False, False
     with cancelled_by_signals() as ignore_signals:
         try:
-            await run_once(session, source, limit, stop_when)
+            for _ in range(runs):
+                state = await run_once(session, source, limit, stop_when)
+                if state.segments[-1].reason == "failed" or (stop_when is not None and stop_when(state)):
+                    break
         except asyncio.CancelledError:
             interrupted = True
         except CockpitError:

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from cockpit.cli.values import recording, seconds
+from cockpit.cli.values import positive, recording, seconds
 
 PART = "FILE, FILE#2 (its second run), FILE@10s..60s or FILE@14:05..14:10 (a stretch of it)"
 
@@ -15,8 +15,8 @@ thresholds: FIGURE < VALUE, with < <= > >= == !=. Figures: rate, failed, errors,
 connect.p99, first_byte.p99, generator.cpu, and of a host web1.cpu.idle, web1.processes.defunct, web1.io.tps, …; a wrong
 name lists them all. VALUE: 200ms, 500, 12k, 20%, or '95% of baseline'.
 
-exit codes: 0 all hold · 99 one is broken (or has no data) · 4 not steady, with --steady · 2 usage or profile ·
-3 target or host out of reach · 1 the generator failed · 130 interrupted
+exit codes: 0 all hold · 99 one failed (or has no data) · 4 one is inconclusive, or not steady with --steady ·
+2 usage or profile · 3 target or host out of reach · 1 the generator failed · 130 interrupted
 """
 
 
@@ -25,12 +25,14 @@ def add_check(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("what it is held against").add_argument
     expression: dict[str, Any] = {"metavar": "EXPR", "action": "append", "default": []}
     add("--threshold", help="such as 'p99 < 50ms' or 'rate >= 95%% of baseline'; may be repeated", **expression)
-    add("--abort-on", help="a threshold too; as soon as it is broken the run ends", **expression)
+    add("--abort-on", help="a threshold too; the run ends as soon as it fails", **expression)
     add("--baseline", metavar="NAME", help="what '95%% of baseline' means; see cockpit baseline")
     add("--anyway", action="store_true", help="hold it against a baseline of another load too")
     add("--steady", action="store_true", help="exit 4 unless the rate came to rest")
     add("--cap", type=seconds, metavar="T", help="the load ends after T (default 15s where it has no duration)")
-    add("--save-baseline", metavar="NAME", help="keep this run as a baseline")
+    add("--runs", type=positive, metavar="N", help="run N times (a recording: check its last N runs); default 1")
+    add("--save-baseline", metavar="NAME", help="keep the runs as a baseline")
+    add("--add-to-baseline", metavar="NAME", help="add the runs to a baseline, or make one of them")
     add("--junit", type=Path, metavar="FILE", help="write the outcome as JUnit XML")
 
 
@@ -45,9 +47,10 @@ def add_compare(parser: argparse.ArgumentParser) -> None:
 
 def add_baseline(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("action", choices=("set", "show", "list", "delete"))
+    add("action", choices=("set", "add", "show", "list", "delete"))
     add("name", nargs="?", metavar="NAME")
-    add("recording", nargs="?", metavar="RECORDING", help="set: its last run, or the part named as FILE#2")
+    add("recording", nargs="*", metavar="RECORDING", help="set, add: the last run of each, or the one named as FILE#2")
+    add("--runs", type=positive, default=1, metavar="N", help="set, add: the last N runs of each recording")
     add("--json", action="store_true", help="show, list: as JSON on stdout")
 
 

@@ -28,6 +28,7 @@ __all__ = [
     "latency_figure",
     "rows_result",
     "run_result",
+    "runs_result",
 ]
 LATENCIES = ("service", "response", "connect", "first_byte")
 _PERCENTILE = re.compile(r"p(\d{1,2}(?:[._]\d{1,3})?|100)")
@@ -86,6 +87,23 @@ def run_result(state: State, run: int) -> RunResult | None:
     warmup = sum(segment.seconds for segment in of_run if segment.warmup and segment not in segments)
     result = rows_result(segments, state.plans[run], seconds, warmup)
     return msgspec.structs.replace(result, warnings=of_run[0].warnings, addresses=of_run[0].addresses)
+
+
+def runs_result(results: Sequence[RunResult]) -> RunResult:
+    """Several runs of one load as one result; at least one run."""
+    if len(results) == 1:
+        return results[0]
+    segments = [segment for result in results for segment in result.segments]
+    seconds, warmup = (sum(getattr(result, name) for result in results) for name in ("seconds", "warmup"))
+    whole = rows_result(segments, results[0].plan, seconds, warmup)
+    failed = next((result for result in results if result.reason == "failed"), results[-1])
+    return msgspec.structs.replace(
+        whole,
+        warnings=_once(result.warnings for result in results),
+        addresses=_once(result.addresses for result in results),
+        reason=failed.reason,
+        detail=failed.detail,
+    )
 
 
 def rows_result(segments: Sequence[Segment], plan: LoadPlan, seconds: float, warmup: float = 0.0) -> RunResult:

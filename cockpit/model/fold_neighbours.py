@@ -1,11 +1,13 @@
 """The part of fold that finds the CPU time of neighbours: programs that are neither the server, nor the load generator,
 nor the probe, but share their machine.
 
-It is what the machine was busy for, less the CPU time of all that is known there: the watched processes of each host on
-that machine, their probes, and cockpit with its workers. Readings of these are taken at different instants, so each is
-carried on to the instant of the sample at its last rate; what that is off by is put right at the next sample.
+It is the time that the machine was not idle, less the CPU time of all that is known there: the watched processes of
+each host on that machine, their probes, and cockpit with its workers. Readings of these are taken at different
+instants, so each is carried on to the instant of the sample at its last rate; the next sample corrects it.
 
-Time in interrupts is left out. Packets of the load itself cause most of it, and no process owns it.
+Idle time is measured by the clock, while most kernels count user and system time at clock ticks: a load that keeps step
+with the ticks makes that twice or half of what it is. Time in interrupts is left out. Packets of the load itself cause
+most of it, and no process owns it.
 """
 
 from __future__ import annotations
@@ -35,13 +37,11 @@ def generator_sample(state: State, event: GeneratorSample) -> State:
     machine = GeneratorMachine(t=event.t, times=event.times, own=event.own)
     if before is None or event.t <= before.t:
         return replace(state, generator=machine)
-    passed = _all(event.times) - _all(before.times)
-    own = max(0.0, event.own - before.own)
-    machine = replace(machine, rate=own / (event.t - before.t))
-    if passed > 0:
-        other = _busy(event.times) - _busy(before.times) - own
-        idle = _unused(event.times) - _unused(before.times)
-        machine = replace(machine, other=_share(other, passed), idle=_share(idle, passed))
+    own, seconds = max(0.0, event.own - before.own), event.t - before.t
+    whole = event.cpus * seconds
+    idle = _unused(event.times) - _unused(before.times)
+    busy = whole - idle - (_interrupts(event.times) - _interrupts(before.times))
+    machine = replace(machine, rate=own / seconds, other=_share(busy - own, whole), idle=max(0.0, _share(idle, whole)))
     return replace(state, generator=machine)
 
 
@@ -91,8 +91,9 @@ def other_cpu(host: HostState, event: HostSample, step: Step | None, claims: Map
     if _ticks_used(old, new) is None:
         return None
     known = sum(used - host.claims[name] for name, used in claims.items() if name in host.claims)
-    busy = _busy_ticks(new.cpu) - _busy_ticks(old.cpu)
-    share = _share(busy - known * host.facts.hz, step.ticks)
+    whole = step.seconds * host.facts.hz * max(host.facts.cpus, len(new.cores))
+    busy = whole - (_unused(new.cpu) - _unused(old.cpu)) - (_interrupts(new.cpu) - _interrupts(old.cpu))
+    share = _share(busy - known * host.facts.hz, whole)
     return share if share > _NONSENSE else None
 
 
@@ -113,17 +114,9 @@ def _share(part: float, whole: float) -> float:
     return round(min(100.0, max(-100.0, 100 * part / whole)), _DIGITS)
 
 
-def _busy_ticks(cpu: CpuCounters) -> int:
-    return cpu.user + cpu.nice + cpu.system + cpu.steal
+def _unused(cpu: CpuCounters | MachineTimes) -> float:
+    return cpu.idle + cpu.iowait
 
 
-def _busy(times: MachineTimes) -> float:
-    return times.user + times.nice + times.system + times.steal
-
-
-def _unused(times: MachineTimes) -> float:
-    return times.idle + times.iowait
-
-
-def _all(times: MachineTimes) -> float:
-    return _busy(times) + _unused(times) + times.irq + times.softirq
+def _interrupts(cpu: CpuCounters | MachineTimes) -> float:
+    return cpu.irq + cpu.softirq

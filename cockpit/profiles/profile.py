@@ -43,6 +43,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     thresholds: tuple[str, ...] = ()
     abort_on: tuple[str, ...] = ()
     baseline: str = ""
+    check_runs: int = 1
     steady: bool = False
     cap: float | None = None
     study: Study | None = None
@@ -77,6 +78,7 @@ def to_profile(name: str, file: ProfileFile, files: NamedFiles = NAMED) -> Profi
         thresholds=file.check.thresholds,
         abort_on=file.check.abort_on,
         baseline=file.check.baseline,
+        check_runs=file.check.runs,
         steady=file.check.steady,
         cap=seconds_of("check.cap", file.check.cap),
         study=study,

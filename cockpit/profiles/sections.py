@@ -157,12 +157,14 @@ class ActionSection(Section, frozen=True, kw_only=True):
 
 
 class Check(Section, frozen=True, kw_only=True):
-    """What `cockpit check` holds a run against. As soon as one of `abort_on` is broken, the run ends. `baseline` names
-    what `95% of baseline` means, `cap` is the longest it may take, `steady`: it must have come to rest."""
+    """What `cockpit check` checks a run against. The run ends as soon as one of `abort_on` fails. `baseline` names what
+    `95% of baseline` means, `runs` is how often it runs, `cap` the longest that a run may take; `steady`: its rate must
+    be stable."""
 
     thresholds: tuple[str, ...] = ()
     abort_on: tuple[str, ...] = ()
     baseline: str = ""
+    runs: Annotated[int, Meta(ge=1, le=1000)] = 1
     steady: bool = False
     cap: Duration | None = None
 

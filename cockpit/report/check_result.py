@@ -9,7 +9,7 @@ import msgspec
 
 from cockpit.analysis.baseline import Baseline
 from cockpit.analysis.doubt import doubts
-from cockpit.analysis.thresholds import Outcome
+from cockpit.analysis.thresholds import Outcome, Status
 from cockpit.model.errors import EXIT_BUG, EXIT_GOOD, EXIT_INTERRUPTED, EXIT_THRESHOLD, EXIT_UNSTEADY
 from cockpit.model.figures import RunResult
 from cockpit.model.text import escaped, milliseconds, neutral
@@ -33,20 +33,26 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
     interrupted: bool = False
 
     @property
-    def broken(self) -> tuple[Outcome, ...]:
-        """The thresholds that do not hold."""
-        return tuple(one for one in self.held if not one.holds)
+    def failed(self) -> tuple[Outcome, ...]:
+        """The thresholds that failed."""
+        return tuple(one for one in self.held if one.status is Status.FAILED)
+
+    @property
+    def inconclusive(self) -> tuple[Outcome, ...]:
+        """The thresholds that more runs would settle."""
+        return tuple(one for one in self.held if one.status is Status.INCONCLUSIVE)
 
     @property
     def exit_code(self) -> int:
-        """The gravest first: interrupted, the generator failed, a threshold is broken, not steady."""
+        """Interrupted comes first, then: the generator failed, a threshold failed, not stable or inconclusive. An
+        inconclusive check is no pass: whoever accepts it must do so expressly."""
         if self.interrupted:
             return EXIT_INTERRUPTED
         if self.result.reason == "failed":
             return EXIT_BUG
-        if self.broken or self.aborted:
+        if self.failed or self.aborted:
             return EXIT_THRESHOLD
-        return EXIT_UNSTEADY if self.unsteady else EXIT_GOOD
+        return EXIT_UNSTEADY if self.unsteady or self.inconclusive else EXIT_GOOD
 
     @property
     def words(self) -> str:
@@ -54,24 +60,32 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
         return {
             EXIT_INTERRUPTED: "interrupted",
             EXIT_BUG: f"the run failed: {neutral(self.result.detail)}",
-            EXIT_THRESHOLD: f"{len(self.broken)} of {len(self.held)} thresholds broken",
-            EXIT_UNSTEADY: "not steady",
+            EXIT_THRESHOLD: f"{len(self.failed)} of {len(self.held)} thresholds failed",
+            EXIT_UNSTEADY: "not steady"
+            if self.unsteady
+            else f"{len(self.inconclusive)} of {len(self.held)} thresholds inconclusive",
             EXIT_GOOD: "good",
         }[self.exit_code]
 
 
-class BaselineJson(msgspec.Struct, frozen=True, kw_only=True):
-    """A baseline: its name, what it was made from, when its session began (epoch s), and its figures, those of the load
+class BaselineRunJson(msgspec.Struct, frozen=True, kw_only=True):
+    """One run of a baseline: where it comes from, when its session began (epoch s), and its metrics, those of the load
     and of each host by the names that thresholds use."""
 
-    name: str
     source: str
     wall: float
-    url: str
     figures: dict[str, float]
     response: Latency
     service: Latency
     hosts: dict[str, dict[str, float]]
+
+
+class BaselineJson(msgspec.Struct, frozen=True, kw_only=True):
+    """A baseline: its name and its runs, in the order in which they were added."""
+
+    name: str
+    url: str
+    runs: list[BaselineRunJson]
 
 
 class CheckPart(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,11 +124,12 @@ def check_text(check: CheckResult) -> str:
     """What was run, the figures asked for first, a line a threshold, doubts, and what it came to."""
     lines = [*_headline(check.result), threshold_table(check.held)]
     if check.baseline:
-        lines.append(f"  baseline {check.baseline.name}: {neutral(check.baseline.source)}")
+        sources = dict.fromkeys(run.source for run in check.baseline.runs)
+        lines.append(f"  baseline {check.baseline.name}: {neutral(', '.join(sources), 200)}")
     if check.unsteady is not None:
         lines.append(f"  {f'NOT STEADY  {check.unsteady}' if check.unsteady else 'ok      steady'}")
     if check.aborted:
-        lines.append(f"  ended early: {check.aborted.threshold.text} was broken, {found_words(check.aborted)}")
+        lines.append(f"  ended early: {check.aborted.threshold.text} failed, {found_words(check.aborted)}")
     if check.capped is not None:
         lines.append(f"  ended by the cap of {check.capped:g} s")
     lines += [f"  ! {doubt}" for doubt in doubts(check.result)]
@@ -124,7 +139,7 @@ def check_text(check: CheckResult) -> str:
 def junit(check: CheckResult) -> str:
     """A test suite with a case for each threshold, and one for the steadiness where that was asked for."""
     seconds, target = check.result.seconds, neutral(check.target)
-    cases = [(one.threshold.text, "" if one.holds else found_words(one)) for one in check.held]
+    cases = [(one.threshold.text, "" if one.holds else _failure_words(one)) for one in check.held]
     if check.unsteady is not None:
         cases.append(("steady", check.unsteady))
     failures = sum(bool(why) for _, why in cases)
@@ -146,6 +161,12 @@ def junit(check: CheckResult) -> str:
         neutral(line) for line in check_text(check).split("\n")
     )
     return _document(root)
+
+
+def _failure_words(outcome: Outcome) -> str:
+    """Why a threshold does not hold; JUnit has no third state, and an inconclusive check is no pass."""
+    words = found_words(outcome)
+    return f"inconclusive: {words}" if outcome.status is Status.INCONCLUSIVE else words
 
 
 def junit_without_run(target: str, problem: str) -> str:
@@ -195,14 +216,19 @@ def _part(check: CheckResult) -> CheckPart:
 
 
 def baseline_json(base: Baseline) -> BaselineJson:
-    """What a baseline is told as."""
+    """Return the baseline in the shape of the schema."""
     return BaselineJson(
         name=base.name,
-        source=base.source,
-        wall=base.wall,
         url=base.plan.url,
-        figures=dict(base.figures),
-        response=latency_json(base.histograms["response"]),
-        service=latency_json(base.histograms["service"]),
-        hosts={host: dict(figures) for host, figures in base.hosts.items()},
+        runs=[
+            BaselineRunJson(
+                source=run.source,
+                wall=run.wall,
+                figures=dict(run.figures),
+                response=latency_json(run.histograms["response"]),
+                service=latency_json(run.histograms["service"]),
+                hosts={host: dict(figures) for host, figures in run.hosts.items()},
+            )
+            for run in base.runs
+        ],
     )

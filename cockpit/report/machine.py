@@ -9,7 +9,8 @@ import msgspec
 
 from cockpit.analysis.doubt import doubts, generator_bound
 from cockpit.analysis.outcome import Verdict
-from cockpit.analysis.thresholds import Outcome
+from cockpit.analysis.ratios import Ratio
+from cockpit.analysis.thresholds import Outcome, Status
 from cockpit.model.events import Group
 from cockpit.model.figures import RunResult, host_figures, latency
 from cockpit.model.histogram import Histogram
@@ -50,12 +51,31 @@ class Generator(msgspec.Struct, frozen=True, kw_only=True):
     cpu_wait: float
 
 
+class RatioJson(msgspec.Struct, frozen=True, kw_only=True):
+    """A metric as a multiple of the baseline's, with its 95% interval `low` to `high`. `runs` are those of the baseline
+    and of the check, `spread` the deviation between runs (0.03 is 3%; null: counts that can be 0); `assumed`: no run
+    showed it, since there is one on each side."""
+
+    value: float
+    low: float
+    high: float
+    runs: tuple[int, int]
+    spread: float | None
+    assumed: bool
+
+
 class ThresholdOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """`found` is null where there was no data; then the threshold does not hold."""
+    """`found` is null without data; the threshold failed then. `limit` is the value that it was compared with. `ratio`
+    is that to the baseline, if the threshold names one; a threshold is inconclusive when the interval includes the
+    limit, and about `needed` runs per side would settle it (null: unknown)."""
 
     threshold: str
     found: float | None
     holds: bool
+    status: Status
+    limit: float | None
+    ratio: RatioJson | None
+    needed: int | None
 
 
 class RequestJson(msgspec.Struct, frozen=True, kw_only=True):
@@ -189,12 +209,24 @@ def run_json(result: RunResult, outcomes: tuple[Outcome, ...] = (), verdicts: tu
         missing=missing_json(result.hosts),
         verdicts=[verdict_json(verdict) for verdict in said_of(result, verdicts)],
         thresholds=[
-            ThresholdOutcome(threshold=outcome.threshold.text, found=outcome.found, holds=outcome.holds)
+            ThresholdOutcome(
+                threshold=outcome.threshold.text,
+                found=outcome.found,
+                holds=outcome.holds,
+                status=outcome.status,
+                limit=outcome.limit,
+                ratio=_ratio_json(outcome.ratio) if outcome.ratio else None,
+                needed=outcome.needed,
+            )
             for outcome in outcomes
         ],
         doubts=list(doubts(result)),
         ended=result.reason,
     )
+
+
+def _ratio_json(ratio: Ratio) -> RatioJson:
+    return RatioJson(**{name: getattr(ratio, name) for name in ratio.__struct_fields__})
 
 
 def as_json(value: RunJson) -> str:

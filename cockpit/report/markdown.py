@@ -81,7 +81,7 @@ def _verdicts(found: Findings) -> Iterator[str]:
             (
                 outcome.threshold.text,
                 run_named(found, run),
-                "holds" if outcome.holds else "broken",
+                str(outcome.status),
                 found_words(outcome),
             )
             for run, outcome in found.held

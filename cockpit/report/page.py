@@ -92,7 +92,7 @@ def _thresholds(found: Findings) -> str:
     runs = sorted({run for run, _ in found.held})
     lines: dict[str, list[str]] = {}
     for _, outcome in found.held:
-        said = f"{'holds' if outcome.holds else 'broken'}: {found_words(outcome)}"
+        said = f"{outcome.status}: {found_words(outcome)}"
         cell = f'<td class="words nowrap{"" if outcome.holds else " bad"}">{text(said)}</td>'
         lines.setdefault(outcome.threshold.text, []).append(cell)
     rows = "".join(f'<tr><td class="nowrap">{text(name)}</td>{"".join(cells)}</tr>' for name, cells in lines.items())

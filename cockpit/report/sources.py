@@ -93,6 +93,19 @@ def run_of(recording: Recording, source: Source, text: str) -> Side:
     return side_of_rows(state, [row for row in state.segments if row.run == state.runs], text)
 
 
+def runs_of(recording: Recording, source: Source, text: str, last: int) -> list[Side]:
+    """Return the last runs of a recording, or the one run or time range that is named. Raises UsageError."""
+    if source.run is not None or source.stretch is not None or last == 1:
+        return [run_of(recording, source, text)]
+    state = last_state(recording)
+    if state.runs < last:
+        raise UsageError(f"{text}: {last} runs wanted; its runs: {_runs(state)}")
+    return [
+        side_of_rows(state, [row for row in state.segments if row.run == run], text)
+        for run in range(state.runs - last + 1, state.runs + 1)
+    ]
+
+
 def _cut_out(recording: Recording, start: float, end: float) -> State:
     """The last state, with rows that end and begin at both instants (session seconds). Of what came often only what
     can be in those between them is folded."""

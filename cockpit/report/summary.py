@@ -8,7 +8,8 @@ from http import HTTPStatus
 from cockpit.analysis.connections import connection_words
 from cockpit.analysis.doubt import doubts
 from cockpit.analysis.outcome import Verdict
-from cockpit.analysis.thresholds import Outcome, is_time
+from cockpit.analysis.ratios import LEVEL, Ratio
+from cockpit.analysis.thresholds import Outcome, Status, is_time
 from cockpit.model.events import Group
 from cockpit.model.figures import RunResult
 from cockpit.model.fold_load import load_words
@@ -62,14 +63,18 @@ def errors_words(errors: Mapping[str, int]) -> str:
 
 
 def threshold_table(outcomes: tuple[Outcome, ...]) -> str:
-    """A line per threshold: whether it holds, what was asked, what was found."""
+    """A line per threshold: whether it holds, its text, what was found."""
     if not outcomes:
         return "no thresholds"
     width = max(len(outcome.threshold.text) for outcome in outcomes)
+    words = max(len(_STATUS[outcome.status]) for outcome in outcomes)
     return "\n".join(
-        f"  {'ok    ' if outcome.holds else 'BROKEN'}  {outcome.threshold.text:<{width}}  {found_words(outcome)}"
+        f"  {_STATUS[outcome.status]:<{max(6, words)}}  {outcome.threshold.text:<{width}}  {found_words(outcome)}"
         for outcome in outcomes
     )
+
+
+_STATUS = {Status.HOLDS: "ok", Status.FAILED: "FAILED", Status.INCONCLUSIVE: "INCONCLUSIVE"}
 
 
 def found_words(outcome: Outcome) -> str:
@@ -82,7 +87,28 @@ def found_words(outcome: Outcome) -> str:
         return found
     if outcome.limit is None:
         return f"{found}, but the baseline has no such figure"
-    return f"{found}, needs {outcome.threshold.operator} {_figure_words(name, outcome.limit)}"
+    if outcome.ratio is None:
+        return f"{found}, needs {outcome.threshold.operator} {_figure_words(name, outcome.limit)}"
+    return f"{found}, {ratio_words(outcome.ratio)}{_settling_words(outcome)}"
+
+
+def ratio_words(ratio: Ratio) -> str:
+    """Return `98.2% of baseline (95% CI 93.1–103.6%, n = 5 vs 1)`."""
+    value, low, high = (f"{100 * part:.1f}" for part in (ratio.value, ratio.low, ratio.high))
+    before, after = ratio.runs
+    assumed = "" if not ratio.assumed else f"; a spread of {100 * (ratio.spread or 0):.0f}% between runs is assumed"
+    return f"{value}% of baseline ({100 * LEVEL:.0f}% CI {low}–{high}%, n = {before} vs {after}{assumed})"
+
+
+def _settling_words(outcome: Outcome) -> str:
+    """Return what would settle an inconclusive threshold."""
+    if outcome.status is not Status.INCONCLUSIVE or outcome.ratio is None:
+        return ""
+    if outcome.ratio.assumed:
+        return "; more runs on either side show the spread"
+    if outcome.needed is None:
+        return "; nearer to the limit than 100 runs per side can tell"
+    return f"; about {outcome.needed} runs per side settle it"
 
 
 def _figure_words(name: str, value: float) -> str:

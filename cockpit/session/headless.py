@@ -24,6 +24,7 @@ async def run_once(
     Raises HostError, TargetError.
     """
     await hosts_ready(session, source)
+    await source.load.over()
     await source.load.start()
     run = source.load.runs
     over = session.until(

@@ -34,6 +34,7 @@ def read_machine(t: float, workers: Iterable[int]) -> GeneratorSample:
     used = own.user + own.system + own.children_user + own.children_system
     return GeneratorSample(
         t=t,
+        cpus=psutil.cpu_count() or 1,
         times=MachineTimes(**counted),
         own=round(used + sum(map(_used, workers)), 5),
     )

@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from cockpit.analysis.baseline import baseline_of
+from cockpit.analysis.baseline import Baseline, baseline_of, baseline_run
 from cockpit.analysis.breaker import Breaker, check_abort
 from cockpit.analysis.steadiness import unsteady, window_unsteady
-from cockpit.analysis.thresholds import hold, parse_threshold
+from cockpit.analysis.thresholds import Status, hold, parse_threshold
 from cockpit.model.errors import UsageError
-from cockpit.model.figures import figure, run_result
+from cockpit.model.figures import RunResult, figure, run_result
 from cockpit.model.fold import fold_all
 from cockpit.model.state import State
+from cockpit.report.summary import found_words
 from tests.analysis.synthetic import OPEN, window
 from tests.session.events import small_session
 
@@ -23,44 +24,95 @@ def state() -> State:
     return fold_all(small_session())
 
 
+def of_runs(*results: RunResult) -> Baseline:
+    return baseline_of("b", [baseline_run("x", 0.0, result) for result in results], results[0].plan)
+
+
+def with_rate(result: RunResult, rate: float) -> RunResult:
+    return replace(result, seconds=result.counts.completed / rate)
+
+
 @pytest.mark.parametrize("name", ["rate", "failed", "p50", "p97.3", "service.p99", "max", "web1.cpu.idle", "duration"])
 def test_a_baseline_gives_the_figures_of_the_run_it_was_made_of(state: State, name: str) -> None:
     result = run_result(state, 1)
     assert result is not None
-    assert baseline_of("b", "x", 0.0, result).figure(name) == figure(result, name)
+    assert of_runs(result).figure(name) == pytest.approx(figure(result, name))
 
 
 def test_a_baseline_has_no_figure_of_a_host_it_does_not_know(state: State) -> None:
     result = run_result(state, 1)
     assert result is not None
-    assert baseline_of("b", "x", 0.0, result).figure("web9.cpu.idle") is None
-    assert baseline_of("b", "x", 0.0, result).figure("web1.cpu.nonsense") is None
+    assert of_runs(result).figure("web9.cpu.idle") is None
+    assert of_runs(result).figure("web1.cpu.nonsense") is None
 
 
 @pytest.mark.parametrize(
-    ("text", "holds", "limit"),
+    ("text", "status", "limit"),
     [
-        ("rate >= 95% of baseline", True, 190.0),
-        ("rate >= 101 % of  baseline", False, 202.0),
-        ("p99 <= 100% of baseline", True, 0.096),
-        ("web1.cpu.idle > 50% of baseline", True, 25.0),
-        ("web9.cpu.idle > 50% of baseline", False, None),
-        ("rate > 100", True, 100.0),
+        ("rate >= 95% of baseline", Status.HOLDS, 190.0),
+        ("rate >= 105 % of  baseline", Status.FAILED, 210.0),
+        ("rate >= 100% of baseline", Status.INCONCLUSIVE, 200.0),
+        ("p99 <= 110% of baseline", Status.HOLDS, 0.1056),
+        ("p99 < 90% of baseline", Status.FAILED, 0.0864),
+        ("web1.cpu.idle > 50% of baseline", Status.HOLDS, 25.0),
+        ("failed <= 100% of baseline", Status.HOLDS, 0.0),
+        ("failed < 100% of baseline", Status.FAILED, 0.0),
+        ("web9.cpu.idle > 50% of baseline", Status.FAILED, None),
+        ("rate > 100", Status.HOLDS, 100.0),
     ],
 )
-def test_a_share_of_the_baseline(state: State, text: str, holds: bool, limit: float | None) -> None:
+def test_a_share_of_the_baseline(state: State, text: str, status: Status, limit: float | None) -> None:
+    """Its runs differ by less than 1%."""
     result = run_result(state, 1)
     assert result is not None
-    outcome = hold([parse_threshold(text)], result, baseline_of("b", "x", 0.0, result))[0]
-    assert outcome.holds is holds
+    base = of_runs(*(with_rate(result, rate) for rate in (198.6, 200.0, 201.4, 199.6, 200.4)))
+    (outcome,) = hold([parse_threshold(text)], result, base)
+    assert (outcome.status, outcome.holds) == (status, status is Status.HOLDS)
     assert outcome.limit == (limit if limit is None else pytest.approx(limit, rel=0.01))
+
+
+def test_the_spread_between_runs_decides_what_a_threshold_can_tell(state: State) -> None:
+    result = run_result(state, 1)
+    assert result is not None
+    (threshold,) = (parse_threshold("rate >= 95% of baseline"),)
+    wide = of_runs(*(with_rate(result, rate) for rate in (185.0, 220.0, 195.0, 205.0)))
+    (outcome,) = hold([threshold], result, wide)
+    assert outcome.status is Status.INCONCLUSIVE
+    assert outcome.ratio is not None and outcome.ratio.runs == (4, 1)
+    assert outcome.ratio.low < 0.95 < outcome.ratio.value < outcome.ratio.high
+    assert outcome.needed is not None and outcome.needed > 10
+    assert found_words(outcome).endswith(f"n = 4 vs 1); about {outcome.needed} runs per side settle it")
+    spread = 1 + (outcome.ratio.spread or 0)
+    many = [with_rate(result, 200.0 * factor) for factor in (1 / spread, spread) * outcome.needed]
+    (settled,) = hold([threshold], result, of_runs(*many), many)
+    assert settled.status is Status.HOLDS
+
+
+def test_one_run_each_assumes_a_spread_and_says_so(state: State) -> None:
+    result = run_result(state, 1)
+    assert result is not None
+    base = of_runs(result)
+    for text, rate, status in (
+        ("rate >= 95% of baseline", 200.0, Status.INCONCLUSIVE),
+        ("rate >= 95% of baseline", 100.0, Status.FAILED),
+        ("rate >= 95% of baseline", 400.0, Status.HOLDS),
+    ):
+        (outcome,) = hold([parse_threshold(text)], with_rate(result, rate), base)
+        assert outcome.status is status
+        assert outcome.ratio is not None and outcome.ratio.assumed
+        assert "n = 1 vs 1; a spread of 16% between runs is assumed" in found_words(outcome)
+
+
+def test_a_share_of_a_baseline_cannot_be_hit(state: State) -> None:
+    with pytest.raises(UsageError, match="use <, <=, > or >="):
+        parse_threshold("rate == 100% of baseline")
 
 
 def test_without_a_baseline_such_a_threshold_does_not_hold(state: State) -> None:
     result = run_result(state, 1)
     assert result is not None
     outcome = hold([parse_threshold("rate >= 1% of baseline")], result)[0]
-    assert (outcome.holds, outcome.limit) == (False, None)
+    assert (outcome.status, outcome.limit) == (Status.FAILED, None)
 
 
 def states() -> list[State]:

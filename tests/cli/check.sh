@@ -21,6 +21,9 @@ asked() {
 told good check "$URL/" -n 100 --save-baseline before --junit good.xml
 told broken check "$URL/status/503" -n 100 --threshold 'failed == 0' --junit broken.xml
 told against check "$URL/" -n 100 --baseline before --threshold 'rate >= 1000000% of baseline' --json
+told one-run check "$URL/" -n 100 --baseline before --threshold 'rate >= 100% of baseline' --junit one-run.xml
+told repeated check "$URL/" -n 100 --runs 3 --add-to-baseline before
+told with-spread check "$URL/" -n 100 --runs 2 --baseline before --threshold 'rate >= 1% of baseline' --json
 told other-load check "$URL/" -n 100 -c 2 --baseline before
 told no-baseline check "$URL/" -n 100 --baseline gone
 told aborted check "$URL/status/503" -z 60s --abort-on 'failed < 10' --json

@@ -29,6 +29,9 @@ EXITS = {
     "good": 0,
     "broken": 99,
     "against": 99,
+    "one-run": 4,
+    "repeated": 0,
+    "with-spread": 0,
     "other-load": 2,
     "no-baseline": 2,
     "aborted": 99,
@@ -136,8 +139,8 @@ def test_what_is_wrong_is_one_line(ended: tuple[Path, dict[str, int]]) -> None:
 def test_a_compact_table(ended: tuple[Path, dict[str, int]]) -> None:
     folder, _ = ended
     lines = (folder / "broken.out").read_text().splitlines()
-    assert "  BROKEN  failed == 0  found 100" in lines
-    assert lines[-1] == "check: 1 of 1 thresholds broken"
+    assert "  FAILED  failed == 0  found 100" in lines
+    assert lines[-1] == "check: 1 of 1 thresholds failed"
     # Warnings come on top: on a busy machine the generator may have waited for a CPU.
     assert len([line for line in lines if not line.startswith("  ! ")]) <= 8
     assert (folder / "good.out").read_text().endswith("check: good\n")
@@ -146,7 +149,8 @@ def test_a_compact_table(ended: tuple[Path, dict[str, int]]) -> None:
 
 def test_json_says_why(ended: tuple[Path, dict[str, int]]) -> None:
     folder, _ = ended
-    found = {name: json.loads((folder / f"{name}.out").read_text()) for name in ("against", "aborted", "capped")}
+    names = ("against", "aborted", "capped", "with-spread")
+    found = {name: json.loads((folder / f"{name}.out").read_text()) for name in names}
     found |= {
         name: json.loads((folder / f"{name}.out").read_text()) for name in ("unsteady", "interrupted", "host-aborted")
     }
@@ -154,6 +158,10 @@ def test_json_says_why(ended: tuple[Path, dict[str, int]]) -> None:
         msgspec.convert(told, CheckJson)
         assert told["check"]["exit"] == EXITS[name]
     assert found["against"]["check"]["baseline"]["name"] == "before"
+    (spread,) = found["with-spread"]["thresholds"]
+    assert (spread["status"], spread["ratio"]["runs"], spread["ratio"]["assumed"]) == ("holds", [4, 2], False)
+    assert spread["ratio"]["low"] < spread["ratio"]["value"] < spread["ratio"]["high"]
+    assert found["with-spread"]["completed"] == 200
     assert found["aborted"]["check"]["aborted"] == "failed < 10"
     assert [one["holds"] for one in found["aborted"]["thresholds"]] == [False, False]
     assert found["aborted"]["ended"] == "stopped"
@@ -173,6 +181,17 @@ def test_junit_has_a_case_a_threshold(ended: tuple[Path, dict[str, int]]) -> Non
         cases = suite.findall("testcase")
         assert [case.get("name") for case in cases] == ["failed == 0"]
         assert len(suite.findall("testcase/failure")) == failures
+
+
+def test_an_inconclusive_check_is_no_pass(ended: tuple[Path, dict[str, int]]) -> None:
+    """One run against one shows no spread between runs; whatever their rates, 15% apart is no news."""
+    folder, _ = ended
+    told = (folder / "one-run.out").read_text()
+    assert "  INCONCLUSIVE  rate >= 100% of baseline  found " in told
+    assert "n = 1 vs 1; a spread of 16% between runs is assumed); more runs on either side show the spread" in told
+    assert told.endswith("check: 1 of 1 thresholds inconclusive\n")
+    failure = ElementTree.parse(folder / "one-run.xml").getroot().find("testsuite/testcase/failure")
+    assert failure is not None and str(failure.get("message")).startswith("inconclusive: ")
 
 
 def test_junit_says_that_nothing_could_be_checked(ended: tuple[Path, dict[str, int]]) -> None:
@@ -205,14 +224,25 @@ def test_a_baseline_is_set_shown_listed_and_deleted(file: str, capsys: pytest.Ca
     assert main(["baseline", "list", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)
     assert [one["name"] for one in listed] == ["spring"]
-    assert listed[0]["figures"]["rate"] == pytest.approx(200)
+    (run,) = listed[0]["runs"]
+    assert run["figures"]["rate"] == pytest.approx(200)
     assert main(["baseline", "show", "spring"]) == 0
     shown = capsys.readouterr().out
     assert "2023-11-14 22:13 UTC" in shown
     assert "p99.9" in shown
     assert "web1.cpu.idle" in shown
+    assert main(["check", file, "--baseline", "spring"]) == 4
+    assert "INCONCLUSIVE  rate >= 95% of baseline  found 200, 100.0% of baseline" in capsys.readouterr().out
+    assert main(["baseline", "add", "spring", f"{file}#1", file]) == 0
+    assert "baseline spring: 3 runs: " in capsys.readouterr().err
+    assert main(["baseline", "show", "spring"]) == 0
+    assert "200  ± 0.0%" in capsys.readouterr().out
     assert main(["check", file, "--baseline", "spring"]) == 0
-    assert "ok      rate >= 95% of baseline  found 200, needs >= 190" in capsys.readouterr().out
+    assert "(95% CI 100.0–100.0%, n = 3 vs 1)" in capsys.readouterr().out
+    assert main(["baseline", "set", "spring", file, "--runs", "2"]) == 0
+    assert "baseline spring: 2 runs: " in capsys.readouterr().err
+    assert main(["check", file, "--runs", "2", "--baseline", "spring"]) == 0
+    assert "n = 2 vs 2)" in capsys.readouterr().out
     assert main(["baseline", "delete", "spring"]) == 0
     assert main(["baseline", "show", "spring"]) == 2
 
@@ -221,7 +251,9 @@ def test_a_baseline_is_set_shown_listed_and_deleted(file: str, capsys: pytest.Ca
     ("arguments", "said"),
     [
         (("show",), "baseline show: name the baseline"),
-        (("set", "x"), "name the recording it is made from"),
+        (("set", "x"), "name the recordings it is made from"),
+        (("add", "x"), "name the recordings it is made from"),
+        (("set", "x", "FILE", "--runs", "3"), "3 runs wanted; its runs: 1 to 2"),
         (("set", "../x", "FILE"), "is no name for a baseline"),
         (("delete", "none"), "none: no such baseline"),
         (("set", "x", "none.cockpit"), "none.cockpit: no such recording"),
@@ -238,7 +270,7 @@ def test_a_damaged_baseline_is_one_line(file: str, capsys: pytest.CaptureFixture
     assert main(["baseline", "set", "x", file]) == 0
     path = baselines.folder() / "x.json"
     whole = path.read_bytes()
-    for broken in (b"", whole[:500], b"{}", whole.replace(b'"format":1', b'"format":9'), b"\xff\xfe"):
+    for broken in (b"", whole[:500], b"{}", whole.replace(b'"format":2', b'"format":9'), b"\xff\xfe"):
         path.write_bytes(broken)
         assert main(["baseline", "show", "x"]) == 2
         assert "x.json: " in capsys.readouterr().err.splitlines()[-1]
@@ -265,8 +297,8 @@ def test_server_figures_are_held_too(file: str, capsys: pytest.CaptureFixture[st
     assert main(["check", file, *(flag for one in thresholds for flag in ("--threshold", one))]) == 99
     told = capsys.readouterr().out
     assert told.count("ok ") == 3
-    assert "BROKEN  web1.cpu.idle > 80" in told
-    assert "check: 1 of 4 thresholds broken" in told
+    assert "FAILED  web1.cpu.idle > 80" in told
+    assert "check: 1 of 4 thresholds failed" in told
 
 
 def test_a_recording_is_held_against_its_steadiness(file: str, capsys: pytest.CaptureFixture[str]) -> None:

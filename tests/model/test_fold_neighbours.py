@@ -37,11 +37,24 @@ def sample(t: float, used: int, host: str = "web1", pid: int = 7, probe: float =
 
 
 def generator(t: float, own: float, boot_times: float = 0.0) -> GeneratorSample:
-    return GeneratorSample(t=t, times=MachineTimes(user=boot_times, nice=0, system=0, idle=2 * t - boot_times), own=own)
+    return GeneratorSample(
+        t=t, cpus=2, times=MachineTimes(user=boot_times, nice=0, system=0, idle=2 * t - boot_times), own=own
+    )
 
 
 def others(events: list[AnyEvent], host: str = "web1") -> list[float | None]:
     return [point.other for point in fold_all(events).hosts[host].points]
+
+
+def test_time_counted_at_clock_ticks_is_not_trusted() -> None:
+    """The kernel found programs at twice as many ticks as they ran for."""
+    twice = CpuCounters(60, 0, 10, 145, 0, 5, 15, 0)
+
+    def counters(t: float) -> CpuCounters:
+        return CpuCounters(*(round(t * getattr(twice, name)) for name in twice.__struct_fields__))
+
+    found = others([*start("web1"), sample(1, 50, cpu=counters(1)), sample(2, 65, cpu=counters(2))])
+    assert found[-1] == pytest.approx(10.0)
 
 
 def test_other_load_is_busy_time_with_nice_and_steal_less_the_watched_processes_and_the_probe() -> None:

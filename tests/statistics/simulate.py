@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from cockpit.analysis import switch
 from cockpit.analysis.blocks import BLOCK
 from cockpit.analysis.intervals import Interval, sequential
+from cockpit.analysis.ratios import ratio_of
 from tests.statistics.noise import Floats, Noise
 
 # Seconds of a round's window, and what is lost for its set-up and warm-up.
 WINDOW, LOST = 10, 8
 EACH = WINDOW + LOST
+# Of the baseline, that a check requires.
+LIMIT = 0.95
 
 
 def called(noise: Noise, repetitions: int, before: int, after: int, effect: float, seed: int) -> Floats:
@@ -49,3 +53,30 @@ def studied(
     pairs = levels.reshape(repetitions, rounds, 2)
     differences = np.where(first == 0, pairs[:, :, 1] - pairs[:, :, 0], pairs[:, :, 0] - pairs[:, :, 1]) + effect
     return [[sequential(row[:number], rounds) for number in range(4, rounds + 1)] for row in differences]
+
+
+class Checked(NamedTuple):
+    """Shares of simulated checks of `rate >= 95% of baseline`, and how often the interval covered the truth."""
+
+    passed: float
+    failed: float
+    covered: float
+
+
+def compared_with_baseline(repetitions: int, spread: float, base: int, found: int, truth: float, seed: int) -> Checked:
+    """Return what checks conclude whose runs differ by a deviation of `spread` around `truth` times the baseline."""
+    random = np.random.default_rng(seed)
+    ratios = [
+        ratio_of(
+            "rate",
+            np.exp(random.normal(0, spread, base)).tolist(),
+            (truth * np.exp(random.normal(0, spread, found))).tolist(),
+        )
+        for _ in range(repetitions)
+    ]
+    ends = np.array([(one.low, one.high) for one in ratios if one is not None])
+    return Checked(
+        passed=float((ends[:, 0] >= LIMIT).mean()),
+        failed=float((ends[:, 1] < LIMIT).mean()),
+        covered=float(((ends[:, 0] <= truth) & (truth <= ends[:, 1])).mean()),
+    )
