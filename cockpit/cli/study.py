@@ -44,7 +44,7 @@ from cockpit.session.secrets import Secrets
 from cockpit.study.collecting import collect
 from cockpit.study.controls import StudyControls
 from cockpit.study.history import keep_spread
-from cockpit.study.journal import Journal, read_journal
+from cockpit.study.journal import Journal, read_journal, write_journal
 from cockpit.study.restore import put_back
 from cockpit.study.runner import Runner
 
@@ -108,6 +108,8 @@ async def _study(options: Namespace, profile: Profile, chosen: Study, place: Pla
     if known is None or not known.ended or known.study.fingerprint != chosen.fingerprint:
         print(*ahead_lines(profile, chosen, known), sep="\n", file=sys.stderr)
         interrupted = await _go(options, profile, chosen, place, earlier)
+    elif not place.journal.finished:
+        write_journal(place.folder, replace(place.journal, finished=True))
     result = result_in(place.folder)
     if result is None:
         return EXIT_INTERRUPTED if interrupted else EXIT_GOOD

@@ -44,7 +44,8 @@ def ahead_lines(profile: Profile, study: Study, known: StudyResult | None = None
     if study.rounds > FIRST_LOOK and study.compare:
         rounds = f"{FIRST_LOOK} to {rounds}"
     length = extent_words(whole_time(study, profile.knobs, profile.actions))
-    lines = [f"{rounds}, {len(study.variants)} variants, seed {seed}: {length}"]
+    done = f", of which {known.whole_rounds} are done" if known and known.whole_rounds else ""
+    lines = [f"{rounds}, {len(study.variants)} variants, seed {seed}: {length}{done}"]
     if not study.compare:
         return lines
     earlier = earlier_spread(profile.name, study.form)

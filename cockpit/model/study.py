@@ -11,6 +11,8 @@ from cockpit.model.load import REDACTED, LoadPlan, PathList, url_without_passwor
 
 # The name of the variant that repeats the first one.
 CONTROL = "A/A control"
+# The levels of the tests are calibrated up to so many rounds.
+MOST_ROUNDS = 50
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True):

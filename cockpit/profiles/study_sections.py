@@ -6,12 +6,12 @@ from typing import Annotated
 
 from msgspec import Meta, field
 
+from cockpit.model.study import MOST_ROUNDS
 from cockpit.profiles.section import Duration, Positive, Section, Seed
 
 Label = Annotated[str, Meta(min_length=1, max_length=60, pattern=r"^[^\x00-\x1f\x7f]+$")]
 Often = Annotated[int, Meta(ge=1, le=1000)]
-# The levels of the tests are calibrated up to 50 rounds.
-Rounds = Annotated[int, Meta(ge=1, le=50)]
+Rounds = Annotated[int, Meta(ge=1, le=MOST_ROUNDS)]
 Discard = Annotated[int, Meta(ge=0, le=1000)]
 AboveZero = Annotated[float, Meta(gt=0)]
 
@@ -73,7 +73,7 @@ class ShortSection(Section, frozen=True, kw_only=True):
 class StudySection(Section, frozen=True, kw_only=True):
     """The whole table."""
 
-    rounds: Rounds = 1
+    rounds: Rounds = 12
     variant: tuple[VariantSection, ...] = ()
     factor: tuple[FactorSection, ...] = ()
     passes: tuple[PassSection, ...] = ()

@@ -21,7 +21,7 @@ from cockpit.report.study_table import rows
 from cockpit.report.summary import errors_words, plan_words
 from cockpit.study.judging import level_words
 from cockpit.study.results import Cell, StudyResult, StudyRunResult, StudyVerdict
-from cockpit.study.words import contradiction_words, detectable_words
+from cockpit.study.words import contradiction_words, detectable_words, needed_words
 
 # Texts of observations are cut to this many characters per side.
 _LONGEST_OBSERVATION = 160
@@ -35,7 +35,7 @@ def study_text(result: StudyResult, width: int = 100) -> str:
     """Return several lines without a line end after the last: table, verdicts, runs, observations, charts, warnings."""
     lines = [_title(result), *(f"  {line}" for line in question_lines(result)), f"  {load_line(result)}", ""]
     lines += [*table_lines(rows(result)), *_legend(result)]
-    lines += _section(f"verdicts: {rounds_words(result)}", verdict_text(result))
+    lines += _section("verdicts", [*rounds_lines(result), *verdict_text(result)])
     lines += _section("discarded and unstable runs", run_lines(result))
     lines += _section("errors by kind, and lengths", error_lines(result))
     lines += _section("observed on the hosts, before → after", observation_lines(result))
@@ -62,7 +62,7 @@ def study_markdown(result: StudyResult) -> str:
     lines += [f"| {' | '.join(row)} |" for row in body]
     lines += [""]
     many = len(result.verdicts) > _MOST_TOLD
-    told = [rounds_words(result), *([_counted(result)] if many else _headlines(result))]
+    told = [*rounds_lines(result), *([_counted(result)] if many else _headlines(result))]
     told += [f"warning: {line}" for line in warning_lines(result)]
     lines += [f"- {_plain(line)}" for line in told]
     details = [*run_lines(result), *error_lines(result), *observation_lines(result)]
@@ -72,19 +72,23 @@ def study_markdown(result: StudyResult) -> str:
     return "\n".join(lines)
 
 
-def rounds_words(result: StudyResult) -> str:
+def rounds_lines(result: StudyResult) -> list[str]:
     """Return the basis of the verdicts: rounds, seed, the method, what it can detect."""
     study, done = result.study, result.whole_rounds
-    words = [f"{done} of at most {study.rounds} round{'s' if study.rounds > 1 else ''}, seed {study.seed}"]
+    words = (
+        f"{done} of at most {study.rounds} round{'s' if study.rounds > 1 else ''} in random order, seed {study.seed}"
+    )
+    if not study.compare:
+        return [words]
     if result.ended and done < study.rounds:
-        words.append("every comparison was closed early")
+        words += ": every comparison was closed early"
+    lines = [words]
     if study.rounds < FIRST_LOOK:
-        words.append(f"fewer than {FIRST_LOOK} rounds: one test, the spread between runs shared over all cells")
+        lines.append(f"fewer than {FIRST_LOOK} rounds: one test; the spread between runs is shared over all cells, and")
+        lines[-1] += " intervals hold in 91 to 95% of cases if those are few"
     elif done < FIRST_LOOK:
-        words.append(f"the tests begin after round {FIRST_LOOK}")
-    if study.compare:
-        words.append(detectable_words(study, result.spread))
-    return " · ".join(words)
+        lines.append(f"the tests begin after round {FIRST_LOOK}; until then the spread is shared over all cells")
+    return [*lines, detectable_words(study, result.spread)]
 
 
 def _counted(result: StudyResult) -> str:
@@ -230,7 +234,8 @@ def _headlines(result: StudyResult) -> list[str]:
 
 def _headline(one: StudyVerdict) -> str:
     against = contradiction_words(one)
-    return f"{verdict_line(one.verdict)}{f' · ! {against}' if against else ''}"
+    words = (verdict_line(one.verdict), needed_words(one), f"! {against}" if against else "")
+    return " · ".join(filter(None, words))
 
 
 def warning_lines(result: StudyResult) -> list[str]:

@@ -64,7 +64,8 @@ class CellJson(msgspec.Struct, frozen=True, kw_only=True):
 class StudyVerdictJson(msgspec.Struct, frozen=True, kw_only=True):
     """The variant `other` vs `first`. `control`: `other` is the A/A control, the same settings set up by itself.
     `closed`: it is conclusive or invalid, and the variant drops out. `rounds`: the rounds that it rests on; `spoiled`
-    ones (saturated generator, other load) are left out if they are at most a quarter, else the verdict is invalid.
+    ones (saturated generator, other load) are left out if they are at most a quarter, else the verdict is invalid;
+    about `needed` rounds would conclude it, null: it is concluded, or unknown.
     `contradiction`: how the A/A control speaks against it, `warning` in words; null and empty: not at all."""
 
     first: str
@@ -75,6 +76,7 @@ class StudyVerdictJson(msgspec.Struct, frozen=True, kw_only=True):
     closed: bool
     rounds: int
     spoiled: int
+    needed: int | None
     contradiction: Contradiction | None
     warning: str
     verdict: VerdictJson
@@ -217,6 +219,7 @@ def _verdict(one: StudyVerdict) -> StudyVerdictJson:
         closed=one.closed,
         rounds=one.rounds,
         spoiled=one.spoiled,
+        needed=one.needed,
         contradiction=one.contradiction,
         warning=contradiction_words(one),
         verdict=verdict_json(one.verdict),

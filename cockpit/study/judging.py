@@ -12,7 +12,7 @@ from cockpit.analysis.effects import HEADLINE_SHARE
 from cockpit.analysis.intervals import ALPHA, FIRST_LOOK, POWER, minimum_detectable
 from cockpit.analysis.neighbours import other_loads, spoiled
 from cockpit.analysis.objections import objection
-from cockpit.analysis.outcome import DIFFERENT, Effect, Outcome, Verdict
+from cockpit.analysis.outcome import DIFFERENT, Design, Effect, Outcome, Verdict
 from cockpit.analysis.student import student_quantile
 from cockpit.analysis.verdict import Planned, judge_rounds, judge_runs, round_differences
 from cockpit.analysis.windows import Window
@@ -84,15 +84,28 @@ def detectable(study: Study, deviation: float) -> float:
     alpha = ALPHA / max(1, study.comparisons) * HEADLINE_SHARE
     if study.rounds >= FIRST_LOOK:
         return math.expm1(minimum_detectable(deviation, study.rounds, alpha))
-    freedom = 2 * (study.rounds - 1) + _BORROWED
+    rounds = max(1, study.rounds)
+    freedom = 2 * (rounds - 1) + _BORROWED
     reach = student_quantile(1 - alpha / 2, freedom) + student_quantile(POWER, freedom)
-    return math.expm1(reach * deviation / math.sqrt(study.rounds))
+    return math.expm1(reach * deviation / math.sqrt(rounds))
 
 
 def closed(study: Study, verdict: Verdict) -> bool:
     """Return whether a verdict, its headline and every metric that the study judges are conclusive."""
     decisive = [one for one in verdict.effects if one.headline or one.name in study.judge]
     return verdict.outcome in CONCLUSIVE and all(one.outcome in CONCLUSIVE for one in decisive)
+
+
+def rounds_needed(study: Study, verdict: Verdict) -> int | None:
+    """Return about how many rounds would conclude an open comparison: enough to find the effect that it shows, or to
+    show that it is within the margin; None if that is unknown."""
+    effect = verdict.headline
+    if verdict.outcome is not Outcome.INCONCLUSIVE or effect is None or not effect.relative or not effect.detectable:
+        return None
+    size = _size(effect)
+    wanted = max(size, math.log1p(effect.margin) - size)
+    basis = study.rounds if verdict.design is Design.ROUNDS else min(verdict.values)
+    return max(FIRST_LOOK, math.ceil(basis * (math.log1p(effect.detectable) / wanted) ** 2)) if wanted else None
 
 
 class _Judged(NamedTuple):
@@ -132,6 +145,7 @@ def _verdict(
         closed=over and not two.control,
         rounds=found.rounds,
         spoiled=found.spoiled,
+        needed=None if over else rounds_needed(study, found.verdict),
     )
 
 

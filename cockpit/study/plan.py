@@ -77,11 +77,13 @@ def round_of(study: Study, turn: int, open_now: Sequence[Comparison]) -> StudyRo
 
 
 def steps_of(study: Study, turn: StudyRound) -> tuple[Step, ...]:
-    """Return the steps of a round, in order."""
+    """Return the steps of a round, in order; a recording's that the study does not have are left out."""
     places = {variant.name: (place, variant) for place, variant in enumerate(study.variants)}
     levels = study.levels or (None,)
     found = []
     for name, level in turn.steps:
+        if name not in places or level not in levels:
+            continue
         place, variant = places[name]
         visit = (turn.round - 1) * len(places) + place
         found.append(Step(visit * len(levels) + levels.index(level), visit, turn.round, variant, level))

@@ -6,7 +6,7 @@ import math
 
 from cockpit.analysis.intervals import FIRST_LOOK
 from cockpit.analysis.words import verdict_line
-from cockpit.model.study import Study
+from cockpit.model.study import MOST_ROUNDS, Study
 from cockpit.model.text import neutral
 from cockpit.study.judging import detectable, level_words, open_after
 from cockpit.study.plan import Extent
@@ -85,6 +85,15 @@ def contradiction_words(one: StudyVerdict) -> str:
             return "the effect is smaller than that of the A/A control"
         case _:
             return ""
+
+
+def needed_words(one: StudyVerdict) -> str:
+    """Return how many rounds an inconclusive comparison takes; empty if it is concluded or that is unknown."""
+    if one.needed is None or one.control:
+        return ""
+    if one.needed > MOST_ROUNDS:
+        return f"more than {MOST_ROUNDS} rounds needed: make runs longer"
+    return f"about {one.needed} rounds needed"
 
 
 def extent_words(extent: Extent) -> str:

@@ -81,7 +81,8 @@ def test_text_and_markdown() -> None:
     row = next(line for line in text.splitlines() if line.startswith("  few "))
     assert row.split() == ["few", "4+2", "1k", "20", "20", "20", "0", "5"]
     assert any(line.split()[:4] == ["A/A", "control", "4+2", "1k"] for line in text.splitlines())
-    assert "verdicts: 2 of at most 2 rounds, seed 1 · fewer than 4 rounds: one test, the spread between runs" in text
+    assert "\n  2 of at most 2 rounds in random order, seed 1\n" in text
+    assert "\n  fewer than 4 rounds: one test; the spread between runs is shared over all cells" in text
     assert "A/A control vs few: equivalent: rate within 3%" in text
     assert "atime, few: ·[31m10:00 → 10:05" in text
     assert "few: 6000 of 12000 replies of another length, no failure" in text

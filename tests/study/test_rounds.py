@@ -85,7 +85,7 @@ def test_a_study_ends_early_when_every_comparison_is_closed() -> None:
     study = replace(study, compare=(("base", "fast"),))
     result = whole_study(study, rates())  # type: ignore[arg-type]
     assert result.ended and len(result.rounds) == 4
-    assert "4 of at most 50 rounds, seed 1 · every comparison was closed early" in study_text(result)
+    assert "4 of at most 50 rounds in random order, seed 1: every comparison was closed early" in study_text(result)
 
 
 def test_an_equivalent_variant_is_closed_too() -> None:
@@ -103,7 +103,13 @@ def test_the_budget_ends_what_stays_open() -> None:
     assert one.verdict.outcome is Outcome.INCONCLUSIVE
     effect = one.verdict.headline
     assert effect is not None and effect.detectable is not None and effect.detectable > 0.05
-    assert "detectable from" in study_text(result)
+    assert one.needed is not None and one.needed > 5
+    text, told = study_text(result), json.loads(study_json(result))
+    assert "detectable from" in text and [each["needed"] for each in told["verdicts"] if not each["control"]] == [
+        one.needed
+    ]
+    words = f"about {one.needed} rounds needed" if one.needed <= 50 else "more than 50 rounds needed: make runs longer"
+    assert words in text
 
 
 def test_levels_close_by_themselves_and_a_level_stays_until_all_passes_are_closed() -> None:
