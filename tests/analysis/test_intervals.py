@@ -103,3 +103,12 @@ def test_an_interval_without_a_planned_end_holds_at_each_look() -> None:
     assert wrong.mean() <= 0.05
     assert math.isinf(anytime_reach(1))
     assert anytime(values[0]).high - anytime(values[0]).low < anytime(values[0][:20]).high - anytime(values[0][:20]).low
+
+
+@pytest.mark.parametrize(
+    ("rounds", "alpha", "level"),
+    [(8, 0.00125, 0.000326), (12, 0.000625, 0.0001006), (24, 0.0025, 0.000259), (50, 0.00125, 0.0000813)],
+)
+def test_levels_of_many_comparisons_follow_those_simulated(rounds: int, alpha: float, level: float) -> None:
+    """Quantiles of 600,000 to 2,000,000 simulated studies each."""
+    assert nominal_level(rounds, alpha) == pytest.approx(level, rel=0.1)

@@ -7,6 +7,8 @@ import json
 import pytest
 from msgspec.structs import replace
 
+from cockpit.model.events import StudyRound
+from cockpit.model.fold import fold_all
 from cockpit.model.state import State
 from cockpit.model.study import CONTROL
 from cockpit.profiles.study import with_control
@@ -107,3 +109,13 @@ def test_json() -> None:
 
 def test_without_a_study_there_is_no_result() -> None:
     assert collect([State()], "x") is None
+
+
+def test_a_hostile_round_names_steps_that_the_study_does_not_have() -> None:
+    evil = StudyRound(t=1, round=-3, steps=(("none", 7.0), ("few", 1e308)), open=(("a", "b", None),))
+    state = fold_all([evil], session(replace(STUDY, rounds=0), [1], RATES))
+    result = result_of(state)
+    assert study_text(result) and json.loads(study_json(result))["rounds"][0]["order"] == [
+        ["none", 7.0],
+        ["few", 1e308],
+    ]

@@ -105,9 +105,8 @@ def test_the_budget_ends_what_stays_open() -> None:
     assert effect is not None and effect.detectable is not None and effect.detectable > 0.05
     assert one.needed is not None and one.needed > 5
     text, told = study_text(result), json.loads(study_json(result))
-    assert "detectable from" in text and [each["needed"] for each in told["verdicts"] if not each["control"]] == [
-        one.needed
-    ]
+    assert "detectable from" in text
+    assert [each["needed"] for each in told["verdicts"] if not each["control"]] == [one.needed]
     words = f"about {one.needed} rounds needed" if one.needed <= 50 else "more than 50 rounds needed: make runs longer"
     assert words in text
 
