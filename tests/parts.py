@@ -17,6 +17,8 @@ from typing import NamedTuple
 
 BIN = Path(sys.executable).parent
 PYTEST = (sys.executable, "-m", "pytest")
+# Where tests that have the machine to themselves are: see tests/conftest.py.
+ALONE = ("tests/load/truth", "tests/lab")
 # Tests wait for servers and processes half of the time, so four at a time keep two CPUs busy.
 SIDE_BY_SIDE = ("--numprocesses", "4", "--dist", "loadfile", "--no-loadscope-reorder")
 INTERRUPTED = 130
@@ -38,7 +40,7 @@ CHECKS = (
 INSTALL = Part("lab packages", ("sh", "tests/lab/install"))
 TESTS = (
     Part("tests", (*PYTEST, "-m", "not alone", *SIDE_BY_SIDE)),
-    Part("tests alone", (*PYTEST, "-m", "alone")),
+    Part("tests alone", (*PYTEST, "-m", "alone", *ALONE)),
 )
 
 

@@ -36,20 +36,19 @@ class Use(NamedTuple):
     method: str
 
 
-def uses() -> Iterator[Use]:
-    """All that the source compiles or uses in place, with each method that its module calls on it.
+def sources() -> list[Path]:
+    """List the files that import `re`."""
+    return [
+        path for path in sorted(PACKAGE.rglob("*.py")) if re.search(r"^ *import re$", path.read_text(), re.MULTILINE)
+    ]
+
+
+def uses(path: Path) -> Iterator[Use]:
+    """Yield the patterns that a file compiles or uses in place, with each method that it calls on them.
 
     Raises AssertionError for one that is neither constant nor an attribute of its module.
     """
-    for path in sorted(PACKAGE.rglob("*.py")):
-        tree = ast.parse(path.read_text())
-        if any(
-            isinstance(node, ast.Import) and any(name.name == "re" for name in node.names) for node in ast.walk(tree)
-        ):
-            yield from _uses_in(path, tree)
-
-
-def _uses_in(path: Path, tree: ast.Module) -> Iterator[Use]:
+    tree = ast.parse(path.read_text())
     name = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
     module = importlib.import_module(name)
     called = {
