@@ -11,14 +11,17 @@ from typing import NamedTuple
 from cockpit.analysis.blocks import BLOCK
 from cockpit.analysis.outcome import Verdict
 from cockpit.analysis.plans import differences
+from cockpit.analysis.rounds import rounds_verdict
 from cockpit.analysis.verdict import judge_rounds, judge_runs, judge_single_runs, judge_switch
 from cockpit.analysis.windows import Window, counted_range, row_window
 from cockpit.model.load import LoadPlan
-from cockpit.model.state import Change, Segment, State
+from cockpit.model.state import Change, RoundsState, Segment, State
 
 # A window shorter than this (s) is worth no blocks: rows are then taken whole.
 _TOO_SHORT = 10
 _KEPT = 1000
+# Seconds after the end of a window within which its last metrics arrive.
+_ARRIVED = 3
 Settings = tuple[tuple[str, str | None], ...]
 
 
@@ -49,21 +52,6 @@ def row_before(state: State, row: Segment) -> Segment | None:
     return before
 
 
-def repeated_verdict(state: State, run: int) -> Verdict | None:
-    """The verdict on a change that was made and taken back at least twice within one run; None where none was."""
-    rows = [row for row in state.segments if row.run == run and not row.warmup]
-    arms: dict[Settings, list[Segment]] = {}
-    for row in rows:
-        arms.setdefault(settings_at(state, row.start), []).append(row)
-    if len(arms) != 2:
-        return None
-    first, other = (Arm(settings, tuple(rows)) for settings, rows in arms.items())
-    pairs = _alternating(first, other)
-    if len(pairs) < 2:
-        return None
-    return judge_rounds([([row_window(state, one)], [row_window(state, two)]) for one, two in pairs], other.label)
-
-
 class RowVerdicts:
     """Verdicts of rows, kept: a row that is over is judged once, a growing one after each block.
 
@@ -79,10 +67,17 @@ class RowVerdicts:
         assert found is not None
         return found
 
-    def repeated(self, state: State, run: int) -> Verdict | None:
-        """As `repeated_verdict`."""
-        stamps = tuple(part for row in state.segments if row.run == run for part in _stamp(state, row))
-        return self._kept(("repeated", *stamps), lambda: repeated_verdict(state, run))
+    def rounds(self, state: State, rounds: RoundsState) -> Verdict | None:
+        """As `rounds_verdict`."""
+        complete, over = rounds.complete, rounds.ended is not None
+        # The last readings of a host arrive after the window.
+        age = (
+            min(_ARRIVED, int(state.t - max((window.end or 0.0 for window in complete[-1]), default=0.0)))
+            if complete
+            else 0
+        )
+        key = ("rounds", rounds.begun.number, rounds.begun.t, len(complete), over, age)
+        return self._kept(key, lambda: rounds_verdict(state, rounds))
 
     def _kept(self, key: tuple[object, ...], judged: Callable[[], Verdict | None]) -> Verdict | None:
         if key not in self._known:
@@ -102,12 +97,17 @@ def _stamp(state: State, row: Segment) -> tuple[object, ...]:
 
 
 def verdicts(state: State) -> tuple[Verdict, ...]:
-    """A verdict for every arm of settings against what was before, under each load."""
-    found = []
+    """A verdict for every arm of settings against what was before, under each load, then those of rounds. A change that
+    rounds measured has only theirs."""
+    found = [(rounds, rounds_verdict(state, rounds)) for rounds in state.rounds]
+    judged = [(rounds, verdict) for rounds, verdict in found if verdict is not None]
+    measured = {rounds.begun.change for rounds, _ in judged if rounds.begun.change}
+    of_arms = []
     for alike in _by_load(state):
         first, *others = alike
-        found += [_arm_verdict(state, first, other) for other in others]
-    return tuple(found)
+        known = [other for other in others if not measured & set(other.rows[0].changes)]
+        of_arms += [_arm_verdict(state, first, other) for other in known]
+    return (*of_arms, *(verdict for _, verdict in judged))
 
 
 def settings_at(state: State, t: float) -> Settings:
@@ -135,11 +135,11 @@ def change_steps(changes: Sequence[Change]) -> list[tuple[float, Change, bool]]:
 
 
 def _by_load(state: State) -> list[list[Arm]]:
-    """Arms under each load, both in order of their first row; warm-ups are no rows."""
+    """Arms under each load, both in order of their first row, without warm-ups and the rows of rounds."""
     loads: list[dict[Settings, list[Segment]]] = []
     plans: list[LoadPlan] = []
     for row in state.segments:
-        if row.warmup:
+        if row.warmup or row.round:
             continue
         place = next((at for at, plan in enumerate(plans) if not differences(plan, row.plan)), None)
         if place is None:

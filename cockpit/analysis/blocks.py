@@ -102,6 +102,11 @@ def block_sample(window: Window) -> Sample:
     )
 
 
+def block_count(window: Window) -> int:
+    """Return how many blocks the window has."""
+    return len(_places(window.seconds, BLOCK))
+
+
 def window_values(windows: Sequence[Window]) -> dict[str, Floats]:
     """Return one value per window and metric: what its counted seconds show together."""
     found = [block_sample(window).overall for window in windows]

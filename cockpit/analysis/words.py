@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import Literal
 
+from cockpit.analysis.intervals import FIRST_LOOK
 from cockpit.analysis.outcome import DIFFERENT, Cause, Design, Effect, Objection, OtherLoad, Outcome, Verdict
 from cockpit.model.text import milliseconds, neutral, si, size
 
@@ -248,6 +249,8 @@ def too_few_words(verdict: Verdict) -> str:
         if verdict.needs is not None and math.isfinite(verdict.needs):
             return f"{math.ceil(verdict.needs)} s more"
         return f"too short: {before * verdict.block} s before and {after * verdict.block} s after; 25 s and 35 s needed"
+    if verdict.design is Design.ROUNDS:
+        return f"{before} rounds; {FIRST_LOOK} needed"
     return f"too few runs: {before} vs {after}; 2 vs 2 needed"
 
 

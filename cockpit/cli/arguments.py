@@ -21,7 +21,7 @@ from cockpit.model.text import neutral
 _INSTANTS = ("--at", "--until")
 _BEFORE = re.compile(r"-\d")
 
-TUNE = ("list", "get", "set", "undo", "history", "actions", "do", "abab")
+TUNE = ("list", "get", "set", "undo", "history", "actions", "do", "rounds")
 EPILOG = """\
 exit codes: 0 good · 1 a bug · 2 usage or profile · 3 target or host out of reach · 4 not steady ·
 5 change undone · 99 threshold broken · 130 interrupted
@@ -294,25 +294,16 @@ def _add_tls(group: argparse._ArgumentGroup) -> None:
 def _add_tune(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("profile", metavar="PROFILE", help="a profile: its name, or a path as ./x.toml")
-    add("action", choices=TUNE, help="what to do; abab: set, undo, set … under load")
-    add("names", nargs="*", metavar="NAME[=VALUE]", help="get NAME…, set or abab NAME=VALUE… (as one change), do NAME…")
+    add("action", choices=TUNE, help="what to do; rounds: old and new values in turn under load, with a verdict")
+    add("names", nargs="*", metavar="NAME[=VALUE]", help="get NAME…, set or rounds NAME=VALUE… (one change), do NAME…")
     add("--dry-run", action="store_true", help="set: print the diff and what it costs, and touch nothing")
     add("--confirm-within", type=seconds, metavar="T", help="set: undone unless y is typed within T: 60s")
-    add(
-        "--pairs",
-        type=positive,
-        default=3,
-        metavar="N",
-        help="abab: windows as it is, as many changed (default 3)",
-    )
-    add(
-        "--seconds",
-        type=seconds,
-        default=30.0,
-        metavar="T",
-        help="abab: of each window, 15s or more (default 30s)",
-    )
-    add("--record", type=Path, metavar="FILE", help="abab: record the session to a new file")
+    add("--rounds", type=positive, default=12, metavar="N", help="rounds: at most N, 4 to 50 (default 12)")
+    add("--seconds", type=seconds, default=15.0, metavar="T", help="rounds: per window, 15s or more (default 15s)")
+    add("--seed", type=seed, default=1, metavar="N", help="rounds: draw the order with this seed (default 1)")
+    add("--mirrored", action="store_true", help="rounds: order A-B-B-A, not random")
+    add("--keep", action="store_true", help="rounds: keep the new values afterwards unless they are worse")
+    add("--record", type=Path, metavar="FILE", help="rounds: record the session to a new file")
     add("--target", dest="url", metavar="URL", help="ask this URL for good replies in place of the profile's target")
     add("--no-probe", action="store_true", help="ask no URL for good replies before and after a change")
     add("--ssh-config", type=Path, metavar="FILE", help="as ssh -F: read this in place of ~/.ssh/config")

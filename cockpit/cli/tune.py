@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from cockpit.cli.flip import flip
 from cockpit.cli.load_options import flagged, named_profile
+from cockpit.cli.rounds import rounds
 from cockpit.cli.terminal import tell
 from cockpit.cli.trusting import require_trust
 from cockpit.cli.unfinished import settle, typed_line
@@ -52,9 +52,9 @@ def tune(options: Namespace) -> int:
         "actions": _actions,
         "do": _do,
     }
-    if options.action == "abab":
+    if options.action == "rounds":
         _name_what(options, profile)
-        return flip(options, profile)
+        return rounds(options, profile)
     if len(options.names) > _MOST_NAMES.get(options.action, len(options.names)):
         raise UsageError(f"tune {options.action}: unexpected {options.names[-1]!r}; see cockpit tune --help")
     if options.action in ("get", "set", "do"):

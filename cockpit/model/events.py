@@ -264,7 +264,8 @@ class ChangeBegun(Event, frozen=True, tag="change_begun"):
     """Somebody asked for a change. `change` is its letter; `undoes` the letter of the change it takes back.
 
     `diff` is what is going to be written, as `diff -u` prints it; `cost` what it costs (see Cost), `who` asked for it.
-    `inactive` are the knobs whose value it writes without making it active.
+    `inactive` are the knobs whose value it writes without making it active. `rounds` is the number of the rounds of
+    which it is a set-up, to be undone; 0: none.
     """
 
     change: str
@@ -275,6 +276,7 @@ class ChangeBegun(Event, frozen=True, tag="change_begun"):
     cost: str = ""
     who: str = ""
     inactive: tuple[str, ...] = ()
+    rounds: int = 0
 
 
 Stage = Literal["armed", "written", "tested", "reloaded", "in force", "not yet active", "confirmed", "undoing"]

@@ -72,6 +72,7 @@ def _change_begun(state: State, event: ev.ChangeBegun) -> State:
         cost=event.cost,
         who=event.who,
         inactive=event.inactive,
+        rounds=event.rounds,
     )
     return replace(state, changes=(*state.changes, change))
 
@@ -100,7 +101,9 @@ def _change_ended(state: State, event: ev.ChangeEnded) -> State:
     applied = event.outcome == "applied"
     said = change.label if applied else ", ".join(filter(None, (f"{change.label}: {event.outcome}", event.detail)))
     since = event.t if change.in_force is None or not applied else change.in_force
-    state = mark(_with_change(state, at, change), Marker(t=since, kind="change", sign=change.letter, text=said))
+    state = _with_change(state, at, change)
+    if not change.rounds:
+        state = mark(state, Marker(t=since, kind="change", sign=change.letter, text=said))
     if event.outcome in ("applied", "written"):
         state = _written(state, change)
     was_in_force = "in force" in known.stages
@@ -137,7 +140,9 @@ def _came_into_force(state: State, change: Change, settings: tuple[Setting, ...]
         for setting in settings
         if setting.knob in state.knobs
     }
-    return split_segment(replace(state, knobs={**state.knobs, **values}), replace(change, ended=t))
+    state = replace(state, knobs={**state.knobs, **values})
+    # The windows of rounds have rows, not the set-ups between them.
+    return state if change.rounds else split_segment(state, replace(change, ended=t))
 
 
 def _action_begun(state: State, event: ev.ActionBegun) -> State:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from cockpit.model import events as ev
-from cockpit.model.state import Extension, RoundsState, RoundWindowState, State
+from cockpit.model.fold_load import cut
+from cockpit.model.markers import mark
+from cockpit.model.state import Extension, Marker, RoundsState, RoundWindowState, State
 
 
 def run_extended(state: State, event: ev.RunExtended) -> State:
@@ -28,7 +30,10 @@ def round_window(state: State, event: ev.RoundWindow) -> State:
     if rounds is None or rounds.begun.number != event.number:
         return state
     window = RoundWindowState(round=event.round, side=event.side, start=event.t, until=event.until)
-    return _with(state, replace(rounds, windows=(*rounds.windows, window)))
+    state = _row(state, rounds, event.t, f"round {event.round} {event.side}", event.round)
+    state = _with(state, replace(rounds, windows=(*rounds.windows, window)))
+    text = f"round {event.round} of {rounds.budget}: {event.side}"
+    return mark(state, Marker(t=event.t, kind="round", sign="○" if event.side == "before" else "●", text=text))
 
 
 def round_window_ended(state: State, event: ev.RoundWindowEnded) -> State:
@@ -43,7 +48,17 @@ def rounds_ended(state: State, event: ev.RoundsEnded) -> State:
     rounds = state.proving
     if rounds is None or rounds.begun.number != event.number:
         return state
+    state = _row(state, rounds, event.t, f"after rounds: {'new' if event.active == 'after' else 'old'}", 0)
     return _with(state, replace(rounds, ended=event))
+
+
+def _row(state: State, rounds: RoundsState, t: float, label: str, number: int) -> State:
+    """The state whose run goes on in a row of its own from `t` on."""
+    if state.running != rounds.begun.run or state.segment is None:
+        return state
+    following = cut(state, t)
+    row = replace(following.segments[-1], label=label, base=label, round=number, changes_until=len(state.changes))
+    return replace(following, segments=(*following.segments[:-1], row))
 
 
 def _with(state: State, rounds: RoundsState) -> State:

@@ -179,6 +179,7 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
     `label` is `base`, which tells the settings, and the rung of a ladder where there is one.
     `changes` are the letters of the changes made since the row before (`changes_until` says how many the session
     had by then); `end` is None while it goes on. `saturated` seconds of it the generator was the bottleneck.
+    `round` is the round that it belongs to with the set-up of the next window, 0: none.
     `partial` says why its figures are not whole. `warmup` is not counted into the run's result; `stage` is its rung;
     `altered`: somebody changed the load while it went on. `warnings` and the target's `addresses` were
     known before the run; `worker_cpu` is CPU seconds by worker, `worker_wait` those it waited for a CPU.
@@ -205,6 +206,7 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
     worker_wait: Mapping[int, float] = MappingProxyType({})
     saturated: float = 0.0
     partial: str = ""
+    round: int = 0
     reason: str = ""
     detail: str = ""
 
@@ -254,7 +256,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     """A change from its request on. `outcome` is empty while it is under way; `ended` is when it was over.
 
     `stages` are how far it came, with the instant of each (see ChangeStage). `confirm_by` is until when a person must
-    confirm it, or it undoes itself; None: nobody is waited for. `diff`, `cost`, `who`, `inactive` are as in
+    confirm it, or it undoes itself; None: nobody is waited for. `diff`, `cost`, `who`, `inactive`, `rounds` are as in
     ChangeBegun; a value that an action makes active leaves `inactive`.
     """
 
@@ -270,6 +272,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     cost: str = ""
     who: str = ""
     inactive: tuple[str, ...] = ()
+    rounds: int = 0
     stages: Mapping[str, float] = MappingProxyType({})
     confirm_by: float | None = None
 

@@ -5,9 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from typing import Protocol
 
+from cockpit.analysis.outcome import Outcome, Verdict
+from cockpit.analysis.rounds import FEWEST, MOST, SHORTEST, WINDOW, RoundsPlan
 from cockpit.model.errors import UsageError
+from cockpit.model.events import RoundsOutcome, Side
 from cockpit.model.units import parse_duration
 from cockpit.session.asking import Question
 
@@ -38,39 +42,62 @@ class Preview:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Flipped:
-    """A change was made and taken back `pairs` times within the run `run`; `why` it was not as often as asked for."""
+class Afterwards(Enum):
+    """Which side is active after rounds."""
 
-    run: int
-    pairs: int
+    CHOSEN = "the new values, unless they are worse"
+    RESTORED = "the values of before the rounds"
+
+    def side(self, active: Side, outcome: RoundsOutcome, verdict: Verdict | None) -> Side:
+        """Return the side to make active after rounds at whose start `active` was. Rounds that were interrupted, or are
+        invalid, change nothing."""
+        if self is Afterwards.RESTORED or outcome not in ("verdict", "budget") or verdict is None:
+            return active
+        if verdict.outcome is Outcome.INVALID:
+            return active
+        return "before" if verdict.outcome is Outcome.WORSE else "after"
+
+
+@dataclass(frozen=True)
+class Proven:
+    """Rounds `number` ended. `active` is the side that is active now, made so by the change `letter` if not "". `why`
+    the chosen side could not be made active."""
+
+    number: int
+    outcome: RoundsOutcome
+    verdict: Verdict | None
+    active: Side
+    letter: str = ""
     why: str = ""
 
 
-# Pairs of windows of an A-B-A-B and seconds a window where nobody says; shorter windows tell nothing.
-PAIRS, WINDOW, SHORTEST = 3, 30.0, 15.0
-
-
-def flip_plan(text: str) -> tuple[int, float]:
-    """Pairs and seconds a window of `3 x 30s`; empty: as usual. Raises UsageError."""
-    pairs, sign, window = text.replace("×", "x").partition("x")
+def rounds_plan(text: str, seed: int = 1) -> RoundsPlan:
+    """Read `12 x 15s`: rounds and counted seconds per window; empty: the usual ones. Raises UsageError."""
     if not text.strip():
-        return PAIRS, WINDOW
+        return RoundsPlan(seed=seed)
+    rounds, sign, window = text.replace("×", "x").partition("x")
     try:
-        found = int(pairs), parse_duration(window.strip())
+        found = int(rounds), parse_duration(window.strip()) if sign else WINDOW
     except ValueError:
-        raise UsageError(f"{text.strip()!r}: write pairs x time, as 3 x 30s") from None
-    if not sign or found[0] < 2 or found[1] < SHORTEST:
-        raise UsageError(f"{text.strip()!r}: it takes 2 pairs or more of windows of {SHORTEST:.0f} s or more")
-    return found
+        raise UsageError(f"{text.strip()!r}: write rounds x time, e.g. 12 x 15s") from None
+    check_rounds(*found)
+    return RoundsPlan(*found, seed=seed)
+
+
+def check_rounds(rounds: int, seconds: float) -> None:
+    """Raises UsageError for rounds that cannot conclude."""
+    if not FEWEST <= rounds <= MOST:
+        raise UsageError(f"{rounds} rounds: must be {FEWEST} to {MOST}")
+    if seconds < SHORTEST:
+        raise UsageError(f"{seconds:g} s: a window must have {SHORTEST:.0f} s or more")
 
 
 class Tuning(Protocol):
     """Reading and changing knobs. The outcome arrives as events; the error, if any, is raised as well."""
 
     @property
-    def flipping(self) -> str:
-        """Where `flip` stands, in words; empty while it does not run."""
+    def proving(self) -> bool:
+        """Whether rounds run."""
 
     async def refresh(self) -> None:
         """Reads every knob's value anew."""
@@ -92,14 +119,23 @@ class Tuning(Protocol):
         be confirmed. Raises ChangeRefused, also where a later change has to go first.
         """
 
-    async def flip(self, values: Mapping[str, str], pairs: int, seconds: float) -> Flipped:
-        """Under a run of its own makes the change and takes it back `pairs` times, each window `seconds` long.
+    def await_baseline(self, seconds: float) -> None:
+        """Let the run in flight go on for at least so many seconds, for a change that is going to be applied."""
 
-        Whatever happens, the values of before come back. Raises ChangeUndone, ChangeRefused, HostError, TargetError.
+    def release(self) -> None:
+        """Nothing is awaited any more: the end of the plan takes effect."""
+
+    async def prove(
+        self, values: Mapping[str, str], plan: RoundsPlan, afterwards: Afterwards = Afterwards.CHOSEN
+    ) -> Proven:
+        """Measure the active values and these in rounds; without any, the last active change.
+
+        The run in flight goes on, or one begins. Whatever interrupts it, the values that were active at the start are
+        active again. Raises ChangeUndone, ChangeRefused, HostError, TargetError.
         """
 
-    def stop_flipping(self) -> None:
-        """Ends that run; what is changed is taken back."""
+    def stop_rounds(self) -> None:
+        """End the rounds; the values that were active at their start are active again."""
 
     async def act(self, name: str) -> None:
         """Runs an action of the profile. Raises ChangeRefused, HostError."""

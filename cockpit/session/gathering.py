@@ -123,7 +123,7 @@ class Gathering:
         if isinstance(event, ev.RunEnded):
             return [*self._end(event.run), event]
         in_force = isinstance(event, ev.ChangeStage) and event.stage == "in force"
-        if in_force or isinstance(event, ev.ChangeEnded | ev.ActionEnded):
+        if in_force or isinstance(event, ev.ChangeEnded | ev.ActionEnded | ev.RoundWindow | ev.RoundsEnded):
             self._changes.append(event.t)
         return [event]
 

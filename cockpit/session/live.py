@@ -22,6 +22,7 @@ from cockpit.profiles.profile import Profile
 from cockpit.session.asking import Question, Questions
 from cockpit.session.controls import Action, Controls
 from cockpit.session.gathering import Gathering, rounded
+from cockpit.session.latest import Latest
 from cockpit.session.live_load import LiveLoad
 from cockpit.session.live_tuning import LiveTuning
 from cockpit.session.loop import Batch
@@ -65,7 +66,8 @@ class LiveSource:
             for config in profile.hosts
         }
         self.load = LiveLoad(profile.plan, clock, self.emit)
-        self.tuning = LiveTuning(profile, self._feeds, clock, self.emit, load=self.load)
+        self._latest = Latest()
+        self.tuning = LiveTuning(profile, self._feeds, clock, self.emit, self.load, self._latest, self._spawn)
         self.controls: Controls = LiveControls(self)
 
     def emit(self, event: AnyEvent) -> None:
@@ -93,7 +95,7 @@ class LiveSource:
             events = tuple(self._events)
             self._events.clear()
             if events:
-                yield Batch(events, pending=self._gathering.pending())
+                yield Batch(events, reached=self._latest.take, pending=self._gathering.pending())
 
     def now(self) -> float:
         """Session time."""
@@ -107,7 +109,7 @@ class LiveSource:
         """Stops the run, waits for its last figures, lets the hosts go."""
         if self._closed:
             return
-        self.tuning.stop_flipping()
+        self.tuning.stop_rounds()
         await self.load.stop()
         await self.tuning.settled()
         for task in self._tasks:
@@ -118,10 +120,11 @@ class LiveSource:
         self._closed = True
         self._woken.set()
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
+        return task
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         """A task that failed by a fault of ours ends the session with it, rather than leave a pane frozen."""
@@ -174,8 +177,8 @@ class LiveControls:
     def condition(self) -> str:
         load = self._source.load
         words = load_words(load.plan)
-        if self.tuning.flipping:
-            return f"{words} · {self.tuning.flipping}"
+        if self.tuning.proving:
+            return f"{words} · rounds"
         return words if load.running else f"{'asking the target' if load.starting else 'idle'} {words}"
 
     @property

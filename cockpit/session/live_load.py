@@ -11,7 +11,7 @@ from cockpit.load.pool import LoadRun, launch
 from cockpit.load.preflight import Preflight, preflight
 from cockpit.model.clock import Clock
 from cockpit.model.errors import UsageError
-from cockpit.model.events import AnyEvent
+from cockpit.model.events import AnyEvent, Awaited
 from cockpit.model.load import LoadPlan
 from cockpit.model.units import parse_count, parse_rate
 from cockpit.profiles.plan import Wrong, check_plan
@@ -77,6 +77,11 @@ class LiveLoad:
         """Until no run is under way and another can begin. Being cancelled here does not stop it."""
         if self._run is not None:
             await asyncio.wait([self._waiting])
+
+    def extend(self, until: float, awaited: Awaited, change: str = "") -> None:
+        """Let the run in flight, if there is one, end no sooner than `until` (session time); see LoadRun.extend."""
+        if self._run is not None:
+            self._run.extend(until, awaited, change)
 
     def change(self, more: bool) -> None:
         """A tenth more or less load, at least one connection: at once, or for the next run where none is under way."""

@@ -1,48 +1,44 @@
-"""Changes and actions in a live session: asked for on the screen, carried out by the tuner, told as events."""
+"""Changes and actions in a live session: requested on the screen, made by the tuner, reported as events."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 
-from cockpit.hosts.fault import fault
+from cockpit.analysis.orders import other
+from cockpit.analysis.rounds import RoundsPlan
 from cockpit.hosts.feed import HostFeed
 from cockpit.model.clock import Clock
 from cockpit.model.errors import ChangeRefused, ChangeUndone, CockpitError, UsageError
-from cockpit.model.events import (
-    ActionBegun,
-    ActionEnded,
-    AnyEvent,
-    ChangeBegun,
-    ChangeEnded,
-    ChangeStage,
-    KnobRead,
-    Note,
-    Outcome,
-    Stage,
-)
-from cockpit.model.knobs import Knob, ServerAction, Setting
+from cockpit.model.events import ActionBegun, ActionEnded, AnyEvent, Note
+from cockpit.model.knobs import ServerAction, Setting
 from cockpit.profiles.profile import Profile
-from cockpit.session.controls import Flipped, Preview
-from cockpit.session.flipping import Flips, Hold
+from cockpit.session.change_report import ChangeReport, letters
+from cockpit.session.controls import Afterwards, Preview, Proven
+from cockpit.session.extending import Extending
+from cockpit.session.knob_values import Assignments, KnobValues
+from cockpit.session.latest import Latest
 from cockpit.session.live_load import LiveLoad
+from cockpit.session.rounds import Conclusion, Hold, Rounds, Subject
 from cockpit.session.unfinished import described, finish, unfinished
 from cockpit.tuning.applied import Applied, ChangeFailed, Past
-from cockpit.tuning.plan import Plan
 from cockpit.tuning.probing import probe_of
 from cockpit.tuning.reason import useful_line
 from cockpit.tuning.remote import Following, Remote, privileged
-from cockpit.tuning.terms import Approval, Watch, whoami
+from cockpit.tuning.terms import Approval
 from cockpit.tuning.tuner import Tuner
 
-# What is said of a change that was only made to be measured.
-TAKEN_BACK = "taken back as planned"
+# The end of a change that was made only to be measured.
+PLANNED = "undone as planned"
 # Bytes that a look of a study may print: each is recorded whole.
 LOOK_LIMIT = 256 * 1024
 
 
 class LiveTuning:
-    """The Tuning of a live session: one change at a time, each with a letter. `load` is what `flip` runs under."""
+    """The Tuning of a live session: one change at a time, each with a letter, and rounds under `load`.
+
+    `spawn` starts background work of the session.
+    """
 
     def __init__(
         self,
@@ -50,26 +46,29 @@ class LiveTuning:
         feeds: Mapping[str, HostFeed],
         clock: Clock,
         emit: Callable[[AnyEvent], None],
-        tuner: Tuner | None = None,
-        load: LiveLoad | None = None,
+        load: LiveLoad,
+        latest: Latest,
+        spawn: Callable[[Coroutine[None, None, None]], asyncio.Task[None]],
     ) -> None:
-        self._knobs = {knob.name: knob for knob in profile.knobs}
         self._actions = {action.name: action for action in profile.actions}
         self._clock = clock
         self._emit = emit
-        self._tuner = tuner or Tuner(probe_of(profile.plan))
+        self._tuner = Tuner(probe_of(profile.plan))
         self._remotes: dict[str, Remote] = {
             name: privileged(feed.config, Following(feed.shell)) for name, feed in feeds.items()
         }
-        self._values: dict[str, str | None] = {}
+        self._knobs = KnobValues(profile.knobs, self._remotes, self._tuner, clock, emit)
         # Changes that were left half done, with their hosts.
         self.unfinished: list[tuple[str, Past]] = []
         self._made = 0
+        self._set_ups = 0
         self._acted = 0
-        self._in_force: list[tuple[str, str, Applied]] = []
+        # Changes that are active, the newest last: letter, host, change.
+        self._active: list[tuple[str, str, Applied]] = []
         self._awaited: asyncio.Future[bool] | None = None
         self._changing = asyncio.Lock()
-        self._flips = None if load is None else Flips(load, clock)
+        self._extending = Extending(load, clock, latest, spawn)
+        self._rounds = Rounds(load, self._extending, clock, emit, latest)
 
     @property
     def awaited(self) -> bool:
@@ -77,8 +76,8 @@ class LiveTuning:
         return self._awaited is not None and not self._awaited.done()
 
     @property
-    def flipping(self) -> str:
-        return self._flips.words if self._flips else ""
+    def proving(self) -> bool:
+        return self._rounds.running
 
     async def look(self, host: str, command: str, seconds: float = 30.0) -> str:
         """What a command prints on the host, at most LOOK_LIMIT bytes.
@@ -94,26 +93,17 @@ class LiveTuning:
         return done.stdout.decode("utf-8", "replace").rstrip("\n")
 
     async def read(self, names: Collection[str]) -> dict[str, str | None]:
-        """These knobs' values as the hosts have them now. Raises HostError, ChangeRefused for the first that cannot be
-        read.
-        """
-        found: dict[str, str | None] = {}
-        for knob in map(self._knob, names):
-            found[knob.name] = await self._tuner.read(self._remotes[knob.host], knob)
-            self._values[knob.name] = found[knob.name]
-            self._emit(KnobRead(t=self._clock.now(), knob=knob.name, host=knob.host, value=found[knob.name]))
-        return found
+        """Return the values of these knobs that the hosts have now. Raises HostError, ChangeRefused for the first that
+        cannot be read."""
+        return await self._knobs.read(names)
 
     async def refresh(self) -> None:
-        for host in {knob.host for knob in self._knobs.values()}:
+        for host in {knob.host for knob in self._knobs.all}:
             await self.read_host(host)
 
     async def read_host(self, host: str) -> None:
-        """Reads every knob of the host; one that cannot be read says why in its event."""
-        for knob in self._knobs.values():
-            if knob.host == host:
-                await self._read(knob)
-        if any(knob.host == host for knob in self._knobs.values()):
+        """Read every knob of the host; one that cannot be read has the reason in its event."""
+        if await self._knobs.read_host(host):
             await self._find_unfinished(host)
 
     async def _find_unfinished(self, host: str) -> None:
@@ -134,7 +124,7 @@ class LiveTuning:
             if answer.strip().lower() in ("undo", "u"):
                 await self._tuner.give_up(self._remotes[host], host, past)
             elif answer.strip().lower() in ("finish", "f"):
-                await finish(self._tuner, self._remotes[host], host, past, self._knobs.values())
+                await finish(self._tuner, self._remotes[host], host, past, self._knobs.all)
             else:
                 raise UsageError(f"{past.name}: type undo or finish")
         del self.unfinished[0]
@@ -143,13 +133,13 @@ class LiveTuning:
     async def preview(self, values: Mapping[str, str]) -> tuple[Preview, ...]:
         plans = [
             await self._tuner.prepare(self._remotes[host], host, assignments)
-            for host, assignments in self._by_host(values).items()
+            for host, assignments in self._knobs.by_host(values).items()
         ]
         return tuple(Preview(plan.host, plan.diff, plan.cost, plan.notes) for plan in plans)
 
     async def apply(self, values: Mapping[str, str | None], confirm_within: float | None = None) -> None:
         async with self._turn():
-            for host, assignments in self._by_host(values).items():
+            for host, assignments in self._knobs.by_host(values).items():
                 await self._apply(host, assignments, confirm_within)
 
     def confirm(self) -> None:
@@ -163,58 +153,90 @@ class LiveTuning:
             return
         async with self._turn():
             place = self._to_undo(letter)
-            undone, host, applied = self._in_force[place]
+            undone, host, applied = self._active[place]
             settings = tuple(Setting(knob=s.knob, old=s.new, new=s.old) for s in applied.settings)
-            telling = _Telling(self, host, settings, undoes=undone)
-            await self._carry_out(telling, lambda: self._tuner.undo(self._remotes[host], applied, telling))
-            del self._in_force[place]
+            report = ChangeReport(self._clock, self._emit, self._letter, host, settings, undoes=undone)
+            self._extending.release()
+            await self._carry_out(report, self._tuner.undo(self._remotes[host], applied, report))
+            del self._active[place]
 
     def _to_undo(self, letter: str) -> int:
-        """The place of a change in force that can be taken back. Raises ChangeRefused."""
-        if not self._in_force:
+        """Return the place of an active change that can be undone. Raises ChangeRefused."""
+        if not self._active:
             raise ChangeRefused(
-                "nothing to undo: no change of this session is in force; earlier ones: cockpit tune … undo"
+                "nothing to undo: no change of this session is active; earlier ones: cockpit tune … undo"
             )
-        letters = [each for each, _, _ in self._in_force]
-        if letter and letter not in letters:
-            raise ChangeRefused(f"{letter} is not in force; what can be taken back: {', '.join(letters)}")
-        place = letters.index(letter) if letter else len(letters) - 1
-        _, host, applied = self._in_force[place]
+        known = [each for each, _, _ in self._active]
+        if letter and letter not in known:
+            raise ChangeRefused(f"{letter} is not active; changes that can be undone: {', '.join(known)}")
+        place = known.index(letter) if letter else len(known) - 1
+        _, host, applied = self._active[place]
         knobs = {setting.knob for setting in applied.settings}
-        for later, where, other in reversed(self._in_force[place + 1 :]):
-            if both := knobs & {setting.knob for setting in other.settings if where == host}:
-                raise ChangeRefused(f"{later} changed {', '.join(sorted(both))} since: take that back first")
+        for later, where, change in reversed(self._active[place + 1 :]):
+            if both := knobs & {setting.knob for setting in change.settings if where == host}:
+                raise ChangeRefused(f"{later} changed {', '.join(sorted(both))} since: undo {later} first")
         return place
 
-    async def flip(self, values: Mapping[str, str], pairs: int, seconds: float) -> Flipped:
-        if self._flips is None:
-            raise ChangeRefused("there is no load here to compare under")
+    def await_baseline(self, seconds: float) -> None:
+        self._extending.hold("baseline", seconds)
+
+    def release(self) -> None:
+        self._extending.release()
+
+    async def prove(
+        self, values: Mapping[str, str], plan: RoundsPlan, afterwards: Afterwards = Afterwards.CHOSEN
+    ) -> Proven:
         async with self._turn():
-            by_host = self._by_host(values)
-            if len(by_host) != 1:
-                raise ChangeRefused("A-B-A-B changes one host at a time")
-            ((host, assignments),) = by_host.items()
-            self._flips.check()
-            plan = await self._tuner.prepare(self._remotes[host], host, assignments)
-            if not plan.diff:
+            self._rounds.check()
+            subject = await self._subject(values)
+            away = self._knobs.by_host(subject.values(other(subject.active)))[subject.host]
+            prepared = await self._tuner.prepare(self._remotes[subject.host], subject.host, away)
+            if not prepared.diff:
                 raise ChangeRefused("nothing to compare: the host has these values already")
-            if plan.inactive:
-                names = ", ".join(knob.name for knob in plan.inactive)
-                raise ChangeRefused(f"{names}: only written, never active: A-B-A-B needs a reload command in the knob")
+            if prepared.inactive:
+                names = ", ".join(knob.name for knob in prepared.inactive)
+                raise ChangeRefused(f"{names}: only written, never active: rounds need a reload command in the knob")
 
             async def change(longest: float, hold: Hold) -> None:
-                await self._make_and_take_back(host, assignments, longest, hold)
+                await self._make_and_undo(subject.host, away, longest, hold)
 
-            return await self._flips.run(change, pairs, seconds)
+            conclusion = await self._rounds.run(subject, plan, change)
+            return await self._keep_chosen(subject, conclusion, afterwards)
 
-    def stop_flipping(self) -> None:
-        if self._flips:
-            self._flips.stop()
+    def stop_rounds(self) -> None:
+        self._rounds.stop()
+
+    async def _subject(self, values: Mapping[str, str]) -> Subject:
+        """Return what rounds compare: values that are not active yet, or (none given) the last active change. Raises
+        ChangeRefused."""
+        if not values:
+            if not self._active:
+                raise ChangeRefused("no change to prove: t, type a value, Enter; then rounds can compare it")
+            letter, host, applied = self._active[-1]
+            return Subject(host, applied.settings, "after", letter)
+        by_host = self._knobs.by_host(values)
+        if len(by_host) != 1:
+            raise ChangeRefused("rounds change one host at a time")
+        ((host, assignments),) = by_host.items()
+        return Subject(host, await self._knobs.settings(assignments), "before")
+
+    async def _keep_chosen(self, subject: Subject, found: Conclusion, afterwards: Afterwards) -> Proven:
+        """Make the chosen side active after the rounds, and report their end."""
+        chosen = afterwards.side(subject.active, found.outcome, found.verdict)
+        letter, why = "", ""
+        if chosen != subject.active:
+            try:
+                values = self._knobs.by_host(subject.values(chosen))[subject.host]
+                letter = (await self._applied(subject.host, values)).letter
+            except CockpitError as error:
+                chosen, why = subject.active, str(error)
+        self._rounds.end(found.outcome, chosen, why)
+        return Proven(self._rounds.number, found.outcome, found.verdict, chosen, letter, why)
 
     def _turn(self) -> asyncio.Lock:
-        """One change at a time. Raises ChangeRefused while A-B-A-B goes on: it would only be waited for."""
-        if self.flipping:
-            raise ChangeRefused("A-B-A-B is under way: stop it first")
+        """One change at a time. Raises ChangeRefused while rounds run: it would only be queued."""
+        if self.proving:
+            raise ChangeRefused("rounds are running: r stops them")
         return self._changing
 
     async def act(self, name: str) -> None:
@@ -224,7 +246,7 @@ class LiveTuning:
 
     async def reload(self, names: Sequence[str]) -> None:
         """Run the reload commands of knobs without a change, each once per host. Raises HostError, ChangeRefused."""
-        knobs = [self._knobs[name] for name in names]
+        knobs = [self._knobs.knob(name) for name in names]
         for (host, command), name in {(knob.host, knob.reload): knob.name for knob in knobs if knob.reload}.items():
             await self._do(ServerAction(name=f"reload {name}", host=host, command=command))
 
@@ -247,63 +269,67 @@ class LiveTuning:
                 self._emit(ActionEnded(t=self._clock.now(), number=number, done=done, detail=detail))
 
     async def settled(self) -> None:
-        """Returns once no change is under way; one that waits to be confirmed is not waited for, but undone."""
-        self.stop_flipping()
+        """Return once no change is under way; one that waits to be confirmed is undone."""
+        self.stop_rounds()
         if self._awaited is not None and self.awaited:
             self._awaited.set_result(False)
         async with self._changing:
             return
 
-    def begin(self, event: Callable[[float, str], AnyEvent]) -> str:
-        """Tells of a change under the next letter, and returns that."""
-        letter = letters(self._made)
+    def _letter(self) -> str:
         self._made += 1
-        self._emit(event(self._clock.now(), letter))
-        return letter
+        return letters(self._made - 1)
 
-    def tell_stage(self, letter: str, stage: Stage, seconds: float | None) -> None:
-        """Tells how far a change has come."""
-        self._emit(ChangeStage(t=self._clock.now(), change=letter, stage=stage, seconds=seconds))
+    def _set_up_name(self) -> str:
+        self._set_ups += 1
+        return f"r{self._set_ups}"
 
-    async def _apply(self, host: str, assignments: list[tuple[Knob, str | None]], confirm_within: float | None) -> None:
-        telling = _Telling(self, host, await self._settings(assignments))
+    async def _apply(self, host: str, assignments: Assignments, confirm_within: float | None) -> None:
+        """Apply, and let the run in flight go on until the verdict is in."""
         approval = None if confirm_within is None else Approval(confirm_within, self._confirmed)
+        self._extending.prepare()
+        try:
+            report = await self._applied(host, assignments, approval, self._extending.await_verdict)
+        except BaseException:
+            self._extending.release()
+            raise
+        if not report.active:
+            self._extending.release()
 
-        async def change() -> Applied:
-            return await self._tuner.apply(self._remotes[host], host, assignments, telling, approval)
-
-        applied = await self._carry_out(telling, change)
+    async def _applied(
+        self,
+        host: str,
+        assignments: Assignments,
+        approval: Approval | None = None,
+        active: Callable[[str], None] | None = None,
+    ) -> ChangeReport:
+        """Apply under the next letter, to be kept; `active` is called with it once the change is active."""
+        settings = await self._knobs.settings(assignments)
+        report = ChangeReport(self._clock, self._emit, self._letter, host, settings, on_active=active)
+        applied = await self._carry_out(
+            report, self._tuner.apply(self._remotes[host], host, assignments, report, approval)
+        )
         if applied.change:
-            self._in_force.append((telling.letter, host, applied))
+            self._active.append((report.letter, host, applied))
+        return report
 
-    async def _make_and_take_back(
-        self, host: str, assignments: list[tuple[Knob, str | None]], longest: float, hold: Hold
-    ) -> None:
-        """A change that is never confirmed: the host takes it back after `longest` seconds if nobody else does."""
-        telling = _Telling(self, host, await self._settings(assignments))
+    async def _make_and_undo(self, host: str, assignments: Assignments, longest: float, hold: Hold) -> None:
+        """Make a change that is never confirmed: the host undoes it after `longest` seconds if nobody else does."""
+        settings = await self._knobs.settings(assignments)
+        report = ChangeReport(
+            self._clock, self._emit, self._set_up_name, host, settings, rounds=self._rounds.number, planned=PLANNED
+        )
 
         async def given() -> bool:
-            telling.planned = True
             await hold()
             return False
 
-        async def change() -> Applied:
-            return await self._tuner.apply(
-                self._remotes[host], host, assignments, telling, Approval(longest, given, asked=False)
-            )
-
+        approval = Approval(longest, given, asked=False)
         try:
-            await self._carry_out(telling, change)
+            await self._carry_out(report, self._tuner.apply(self._remotes[host], host, assignments, report, approval))
         except ChangeUndone:
-            if not telling.planned:
+            if not report.active:
                 raise
-
-    async def _settings(self, assignments: list[tuple[Knob, str | None]]) -> tuple[Setting, ...]:
-        """What will be changed, as far as it is known before the host is asked."""
-        for knob, _ in assignments:
-            if knob.name not in self._values:
-                await self._read(knob)
-        return tuple(Setting(knob=knob.name, old=self._values.get(knob.name), new=new) for knob, new in assignments)
 
     async def _confirmed(self) -> bool:
         self._awaited = asyncio.get_running_loop().create_future()
@@ -312,101 +338,18 @@ class LiveTuning:
         finally:
             self._awaited = None
 
-    async def _carry_out(self, telling: _Telling, change: Callable[[], Awaitable[Applied]]) -> Applied:
+    async def _carry_out(self, report: ChangeReport, change: Awaitable[Applied]) -> Applied:
         try:
-            applied = await change()
+            applied = await change
         except ChangeFailed as error:
-            self._end(telling, "failed", str(error))
+            report.end("failed", str(error))
             raise
         except CockpitError as error:
-            self._end(telling, "restored", TAKEN_BACK if telling.planned else str(error))
+            report.end("restored", str(error))
             raise
         except asyncio.CancelledError:
-            self._end(telling, "restored", "interrupted")
+            report.end("restored", "interrupted")
             raise
-        self._values |= {setting.knob: setting.new for setting in applied.settings}
-        self._end(telling, applied.outcome, "; ".join(applied.notes))
+        self._knobs.take(applied.settings)
+        report.end(applied.outcome, "; ".join(applied.notes))
         return applied
-
-    def _end(self, telling: _Telling, outcome: Outcome, detail: str) -> None:
-        telling.begin_anyway()
-        self._emit(ChangeEnded(t=self._clock.now(), change=telling.letter, outcome=outcome, detail=detail))
-
-    async def _read(self, knob: Knob) -> None:
-        try:
-            value = await self._tuner.read(self._remotes[knob.host], knob)
-        except CockpitError as error:
-            self._unread(knob, str(error))
-            return
-        except Exception as error:
-            self._unread(knob, fault(error))
-            return
-        self._values[knob.name] = value
-        self._emit(KnobRead(t=self._clock.now(), knob=knob.name, host=knob.host, value=value))
-
-    def _unread(self, knob: Knob, detail: str) -> None:
-        self._emit(KnobRead(t=self._clock.now(), knob=knob.name, host=knob.host, value=None, detail=detail))
-
-    def _by_host(self, values: Mapping[str, str | None]) -> dict[str, list[tuple[Knob, str | None]]]:
-        chosen: dict[str, list[tuple[Knob, str | None]]] = {}
-        for name, value in values.items():
-            knob = self._knob(name)
-            chosen.setdefault(knob.host, []).append((knob, value))
-        return chosen
-
-    def _knob(self, name: str) -> Knob:
-        if name not in self._knobs:
-            known = ", ".join(self._knobs) or "none"
-            raise ChangeRefused(f"unknown knob {name!r}; the profile has: {known}")
-        return self._knobs[name]
-
-
-class _Telling(Watch):
-    """Tells of one change: that it is begun once its diff is known, or once it has failed before that. `planned`: it
-    came into force and is to be taken back."""
-
-    def __init__(self, tuning: LiveTuning, host: str, settings: tuple[Setting, ...], undoes: str = "") -> None:
-        self.letter = ""
-        self.planned = False
-        self._tuning = tuning
-        self._host = host
-        self._settings = settings
-        self._undoes = undoes
-
-    def begun(self, plan: Plan) -> None:
-        inactive = tuple(knob.name for knob in plan.inactive)
-        self._begin(plan.settings or self._settings, plan.diff, plan.cost, inactive)
-
-    def stage(self, stage: Stage, seconds: float | None = None) -> None:
-        self._tuning.tell_stage(self.letter, stage, seconds)
-
-    def begin_anyway(self) -> None:
-        """For a change that failed before it was worked out."""
-        if not self.letter:
-            self._begin(self._settings, "", "")
-
-    def _begin(self, settings: tuple[Setting, ...], diff: str, cost: str, inactive: tuple[str, ...] = ()) -> None:
-        def event(t: float, letter: str) -> ChangeBegun:
-            return ChangeBegun(
-                t=t,
-                change=letter,
-                host=self._host,
-                settings=settings,
-                undoes=self._undoes,
-                diff=diff,
-                cost=cost,
-                who=whoami(),
-                inactive=inactive,
-            )
-
-        self.letter = self._tuning.begin(event)
-
-
-def letters(number: int) -> str:
-    """0 is A, 25 is Z, 26 is AA."""
-    text = ""
-    number += 1
-    while number:
-        number, rest = divmod(number - 1, 26)
-        text = chr(ord("A") + rest) + text
-    return text

@@ -14,12 +14,12 @@ from typing import NamedTuple
 
 import platformdirs
 
+from cockpit.analysis.awaited import baseline_wait
 from cockpit.analysis.outcome import Outcome
 from cockpit.files import read_bounded
 from cockpit.model.knobs import not_yet_active
 from cockpit.model.state import Segment
 from cockpit.model.text import neutral
-from cockpit.session.controls import WINDOW
 from cockpit.tui.changes import inactive_knobs
 from cockpit.tui.scene import Scene
 
@@ -69,13 +69,12 @@ def _of_verdict(scene: Scene, row: Segment, name: str) -> str:
         return f"{name} is {verdict.outcome}; c: all metrics with their intervals"
     if row.end is None and verdict.needs is not None and math.isfinite(verdict.needs):
         return f"{name}: verdict in about {math.ceil(verdict.needs)} s of load; c: all metrics"
-    return f"{name} is {verdict.outcome}; c: why, and all metrics"
+    return f"{name} is {verdict.outcome}; r: rounds prove it; c: why, and all metrics"
 
 
 def to_tune(scene: Scene) -> str:
     """How to change a setting; while load runs, not before there is enough of it to compare with."""
-    row = scene.state.segment
-    left = WINDOW - row.seconds if row is not None and row.end is None else 0.0
+    left = baseline_wait(scene.state)
     if left > 0:
         return f"{math.ceil(left)} s more of this load to compare with, then t tunes"
     return "t opens the tuning panel: the settings in force, and what another value would do"

@@ -116,7 +116,7 @@ class Scene:
         """What a row is compared with: the chosen baseline, else the row before a change under load, else the first."""
         chosen = by_number(self.state.segments, self.view.baseline)
         base = chosen or row_before(self.state, row) or self.baseline
-        return None if base is None or row.warmup or base.number == row.number else base
+        return None if base is None or row.warmup or row.round or base.number == row.number else base
 
     def verdict(self, row: Segment) -> Verdict | None:
         """The verdict on a row; None where there is nothing to compare it with."""

@@ -15,6 +15,8 @@ from msgspec.structs import replace
 
 from cockpit.analysis.effects import metric_of
 from cockpit.analysis.outcome import DIFFERENT, Cause, Design, Effect, Outcome, Verdict
+from cockpit.analysis.rounds import progress
+from cockpit.analysis.rounds_words import place_words, title_words
 from cockpit.analysis.stretches import between
 from cockpit.analysis.windows import counted_range
 from cockpit.analysis.words import (
@@ -26,7 +28,7 @@ from cockpit.analysis.words import (
     objection_words,
     too_few_words,
 )
-from cockpit.model.state import Segment, State
+from cockpit.model.state import RoundsState, Segment, State
 from cockpit.model.text import neutral
 from cockpit.tui.cells import EMPTY, Line, clip, ends, fit, length, rule
 from cockpit.tui.forest import axis, forest_row, scale_end
@@ -64,10 +66,10 @@ _NEXT = {
 }
 _AGAIN = "run it again"
 _REPEAT = {
-    Design.SWITCH: "rounds (t, then ^F)",
-    Design.ROUNDS: "more rounds (t, then ^F)",
-    Design.RUNS: "more runs, or rounds (t, then ^F)",
-    Design.SINGLE_RUNS: "more runs, or rounds (t, then ^F)",
+    Design.SWITCH: "r: rounds",
+    Design.ROUNDS: "r: more rounds",
+    Design.RUNS: "more runs, or r: rounds",
+    Design.SINGLE_RUNS: "more runs, or r: rounds",
 }
 # Cells of the marks, of the widest name, of change and interval, and of a plot that is worth its room.
 _MARK, _NAME, _CHANGE, _PLOT = 3, 16, 24, 11
@@ -102,11 +104,9 @@ def strip(scene: Scene) -> Strip | None:
     row = scene.row
     if row is None:
         return None
-    rounds = scene.verdicts.repeated(scene.state, row.run)
+    rounds = _rounds_of(scene.state, row)
     if rounds is not None:
-        before, after = (" ".join(map(str, numbers)) for numbers in (rounds.before, rounds.after))
-        change = neutral(rounds.label)
-        return Strip(rounds, change, f"rounds: rows {after} vs {before}", _plotted(rounds, ""), next=_next(rounds))
+        return _rounds_strip(scene, rounds, row)
     base, verdict = scene.before(row), scene.verdict(row)
     if base is None or verdict is None:
         return None
@@ -118,6 +118,35 @@ def strip(scene: Scene) -> Strip | None:
         so_far=_so_far(scene.state, row, base),
         progress=_progress(scene.state, row, verdict),
         next=_next(verdict),
+    )
+
+
+def _rounds_of(state: State, row: Segment) -> RoundsState | None:
+    """Return the rounds that the row belongs to, follows, or waits for."""
+    if row.end is None and state.proving is not None:
+        return state.proving
+    before = state.segments[row.number - 2] if row.number > 1 else row
+    if not row.round and not (before.round and before.run == row.run and not row.changes):
+        return None
+    return next((one for one in reversed(state.rounds) if one.begun.t <= row.start), None)
+
+
+def _rounds_strip(scene: Scene, rounds: RoundsState, row: Segment) -> Strip:
+    """Return rounds as far as they are, at least where they are."""
+    state = scene.state
+    verdict = scene.verdicts.rounds(state, rounds)
+    if verdict is None:
+        growing = rounds.ended is None
+        verdict = Verdict(outcome=Outcome.INCONCLUSIVE, design=Design.ROUNDS, growing=growing)
+    where = progress(state, scene.now) if rounds.ended is None else None
+    compared = f"{len(rounds.complete)} of {rounds.budget} rounds" if where is None else place_words(where)
+    return Strip(
+        verdict=verdict,
+        change=title_words(rounds.begun),
+        compared=compared,
+        effects=_plotted(verdict, rounds.begun.host) or _expected(verdict, row),
+        progress=None if where is None else Progress(scene.now - rounds.begun.t, max(1.0, where.left)),
+        next="" if where is not None else _next(verdict),
     )
 
 

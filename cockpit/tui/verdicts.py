@@ -10,6 +10,7 @@ from rich.cells import cell_len
 
 from cockpit.analysis.doubt import row_doubts
 from cockpit.analysis.outcome import Effect, Verdict
+from cockpit.analysis.rounds_words import title_words
 from cockpit.analysis.steady import GUARD
 from cockpit.analysis.words import (
     change_words,
@@ -54,10 +55,11 @@ def verdict_lines(scene: Scene, row: Segment, width: int) -> list[Line]:
         lines += _wrapped(f"row {row.number}: {reason}", width, "warn")
     for note in server_notes(row, scene.state):
         lines += _wrapped(f"the server says of {note}", width, "warn")
-    repeated = scene.verdicts.repeated(scene.state, row.run)
-    if repeated is not None:
-        head = f"{repeated.values[0]} rounds: the change applied and undone in this run"
-        lines += [EMPTY, ((fit(head, width).rstrip(), "strong"),), *judged(repeated, width)]
+    for rounds in (one for one in scene.state.rounds if one.begun.run == row.run):
+        verdict = scene.verdicts.rounds(scene.state, rounds)
+        if verdict is not None:
+            head = f"{verdict.values[0]} rounds of {title_words(rounds.begun)}"
+            lines += [EMPTY, ((fit(head, width).rstrip(), "strong"),), *judged(verdict, width)]
     return [*lines, EMPTY, *_wrapped(RULE, width, "dim")]
 
 

@@ -10,7 +10,6 @@ import pytest
 
 from cockpit.analysis.arms import (
     RowVerdicts,
-    repeated_verdict,
     row_before,
     row_verdict,
     settings_at,
@@ -22,7 +21,6 @@ from cockpit.model.events import (
     AnyEvent,
     ChangeBegun,
     ChangeEnded,
-    ChangeStage,
     RunEnded,
     RunStarted,
     SessionStarted,
@@ -181,31 +179,3 @@ def test_a_change_under_load_is_compared_with_the_row_before_it() -> None:
     assert [row_before(state, row) for row in state.segments] == [None, *state.segments[:2]]
     again = fold_all(small_session())
     assert [row_before(again, row) for row in again.segments] == [None, again.segments[0], None]
-
-
-def tried(levels: tuple[float, ...], seconds: int = 40) -> Iterator[AnyEvent]:
-    """As `flipped`, the change being held and put back by its host; 3 s each way, in which the rate is low."""
-    for event in flipped(levels, seconds):
-        if not isinstance(event, ChangeBegun | ChangeEnded) or (isinstance(event, ChangeBegun) and not event.undoes):
-            yield event
-        elif isinstance(event, ChangeEnded):
-            odd = "ACE".find(event.change)
-            letter = event.change if odd >= 0 else "ACE"["BDF".index(event.change)]
-            if odd >= 0:
-                yield ChangeStage(t=event.t, change=letter, stage="in force")
-            else:
-                yield ChangeStage(t=event.t - 3, change=letter, stage="undoing")
-                yield ChangeEnded(t=event.t, change=letter, outcome="restored", detail="taken back as planned")
-
-
-def test_what_was_made_and_put_back_in_one_run_is_one_verdict() -> None:
-    state = fold_all(tried((1000.0, 1300.0) * 3))
-    verdict = repeated_verdict(state, 1)
-    assert verdict is not None
-    assert (verdict.outcome, verdict.values) == (Outcome.BETTER, (3, 3))
-    assert (verdict.before, verdict.after) == ((1, 3, 5), (2, 4, 6))
-    assert "3 s during a change" in verdict.left_out[1], "the way back is no part of what was changed"
-    kept = RowVerdicts()
-    assert kept.repeated(state, 1) == verdict and kept.repeated(state, 1) is kept.repeated(state, 1)
-    assert repeated_verdict(fold_all(flipped((1000.0, 1100.0))), 1) is None
-    assert repeated_verdict(state, 2) is None

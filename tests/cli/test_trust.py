@@ -93,7 +93,7 @@ def place(tmp_path: Path, url: str) -> Place:
         ("doctor", "./evil.toml"),
         ("tune", "./evil.toml", "get", "level"),
         ("tune", "./evil.toml", "do", "act"),
-        ("tune", "./evil.toml", "abab", "level=2"),
+        ("tune", "./evil.toml", "rounds", "level=2"),
         ("study", "./evil.toml", "-o", "out"),
     ],
     ids=" ".join,

@@ -58,7 +58,7 @@ def reading(t: float) -> HostReading:
 
 
 def small_session() -> Iterator[AnyEvent]:
-    """60 s: a run, a change in its middle, a note, a second run that is extended and holds one round."""
+    """60 s: a run, a change in its middle, a note, a second run."""
     yield SessionStarted(
         t=0, wall=1_700_000_000.0, version="0", name="small", hosts=(HostConfig(name="web1"),), knobs=(KNOB,)
     )
@@ -72,9 +72,6 @@ def small_session() -> Iterator[AnyEvent]:
                 setting = Setting(knob="MaxSpareServers", old="10", new="30")
                 yield ChangeBegun(t=begin + 9.9, change="A", host="web1", settings=(setting,))
                 yield ChangeEnded(t=begin + 10, change="A", outcome="applied")
-                yield RunExtended(t=begin + 10, run=1, until=begin + 190, change="A")
-            if run == 2 and n % 50 == 0:
-                yield from _round(begin, n)
             start = begin + n / 10
             latencies = Histogram.of([(1 + (n * k) % 97) * 1_000_000 for k in range(20)])
             yield Tick(
@@ -95,18 +92,19 @@ def small_session() -> Iterator[AnyEvent]:
     yield SessionEnded(t=60.0)
 
 
-def _round(begin: float, n: int) -> Iterator[AnyEvent]:
-    """The round of the second run, a part every 5 s."""
-    t = begin + n / 10
+def session_with_a_round() -> Iterator[AnyEvent]:
+    """The small session; its first run is extended for a change, its second for a round."""
     setting = Setting(knob="MaxSpareServers", old="10", new="30")
-    if n == 0:
-        yield RunExtended(t=t, run=2, until=t + 60, awaited="rounds")
-        yield RoundsBegun(
-            t=t, number=1, run=2, host="web1", settings=(setting,), first=("after",) * 4, seconds=5.0, longest=60.0
-        )
-    if n in (100, 150):
-        yield RoundWindowEnded(t=t, number=1)
-    if n in (50, 100):
-        yield RoundWindow(t=t, number=1, round=1, side="after" if n == 50 else "before", until=t + 5)
-    if n == 150:
-        yield RoundsEnded(t=t, number=1, outcome="stopped", active="before", detail="stopped")
+    more: list[AnyEvent] = [
+        RunExtended(t=15.0, run=1, until=195.0, change="A"),
+        RunExtended(t=35.0, run=2, until=95.0, awaited="rounds"),
+        RoundsBegun(
+            t=35.0, number=1, run=2, host="web1", settings=(setting,), first=("after",) * 4, seconds=5.0, longest=60.0
+        ),
+        RoundWindow(t=40.0, number=1, round=1, side="after", until=45.0),
+        RoundWindowEnded(t=45.0, number=1),
+        RoundWindow(t=45.0, number=1, round=1, side="before", until=50.0),
+        RoundWindowEnded(t=50.0, number=1),
+        RoundsEnded(t=50.0, number=1, outcome="stopped", active="before", detail="stopped"),
+    ]
+    return iter(sorted((*small_session(), *more), key=lambda event: event.t))

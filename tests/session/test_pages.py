@@ -16,7 +16,7 @@ from cockpit.model.sums import Sums, Weighted
 from cockpit.session.recording import writer
 from cockpit.session.recording.reader import Recording
 from cockpit.session.recording.writer import RecordingWriter
-from tests.session.events import small_session
+from tests.session.events import session_with_a_round, small_session
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 PAGE = 5.0
@@ -42,11 +42,12 @@ def of_the_lab(name: str) -> list[AnyEvent]:
         return list(recording.events())
 
 
-@pytest.mark.parametrize("name", ["small", "spare-servers", "two-hosts"])
+@pytest.mark.parametrize("name", ["small", "rounds", "spare-servers", "two-hosts"])
 def test_the_same_at_every_tenth_event_whichever_way_one_comes(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    events = list(small_session()) if name == "small" else of_the_lab(name)
+    made = {"small": small_session, "rounds": session_with_a_round}
+    events = list(made[name]()) if name in made else of_the_lab(name)
     states = settled(tmp_path / "s.cockpit", events, monkeypatch)
     with Recording(tmp_path / "s.cockpit") as recording:
         assert list(recording.events()) == events

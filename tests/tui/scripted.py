@@ -6,13 +6,14 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from cockpit.analysis.rounds import RoundsPlan
 from cockpit.model import events as ev
 from cockpit.model.errors import ChangeRefused, ChangeUndone, CockpitError, UsageError
 from cockpit.model.fold import fold_all
 from cockpit.model.knobs import Setting
 from cockpit.model.state import State
 from cockpit.session.asking import Question
-from cockpit.session.controls import Action, Flipped, Preview, Tuning
+from cockpit.session.controls import Action, Afterwards, Preview, Proven, Tuning
 from cockpit.session.loop import Batch, Session
 from cockpit.tui.app import CockpitApp
 
@@ -26,7 +27,7 @@ class ScriptedTuning:
     gate: asyncio.Event = field(default_factory=asyncio.Event)
     refuse: str = ""
     notes: str = ""
-    flipping: str = ""
+    proving: bool = False
     calls: list[tuple[str, dict[str, str]]] = field(default_factory=list)
     confirmed: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -74,15 +75,39 @@ class ScriptedTuning:
         self.source.push(ev.ActionBegun(t=self.source.session.state.t, number=1, action=name, host="web1"))
         self.source.push(ev.ActionEnded(t=self.source.session.state.t, number=1, done=1))
 
-    async def flip(self, values: Mapping[str, str], pairs: int, seconds: float) -> Flipped:
-        self.calls.append(("flip", {**values, "pairs": str(pairs), "seconds": f"{seconds:g}"}))
-        self.flipping = "A-B-A-B: window 1 of 6 (as it was), 12 s left"
+    def await_baseline(self, seconds: float) -> None:
+        self.calls.append(("await_baseline", {}))
+
+    def release(self) -> None:
+        self.calls.append(("release", {}))
+
+    async def prove(
+        self, values: Mapping[str, str], plan: RoundsPlan, afterwards: Afterwards = Afterwards.CHOSEN
+    ) -> Proven:
+        self.calls.append(("prove", {**values, "rounds": str(plan.rounds), "seconds": f"{plan.seconds:g}"}))
+        state = self.source.session.state
+        setting = Setting(knob="MaxSpareServers", old="10", new="30")
+        push, now = self.source.push, state.t
+        push(
+            ev.RoundsBegun(
+                t=now,
+                number=1,
+                run=state.runs,
+                host="web1",
+                settings=(setting,),
+                first=plan.first,
+                seconds=15.0,
+                longest=9.0,
+            )
+        )
+        self.proving = True
         self.gate.clear()
         await self.gate.wait()
-        self.flipping = ""
-        return Flipped(self.source.session.state.runs, 1, "it was stopped")
+        self.proving = False
+        push(ev.RoundsEnded(t=now, number=1, outcome="stopped", active="before"))
+        return Proven(1, "stopped", None, "before")
 
-    def stop_flipping(self) -> None:
+    def stop_rounds(self) -> None:
         self.gate.set()
 
     async def _change(

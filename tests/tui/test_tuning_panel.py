@@ -185,30 +185,70 @@ async def test_actions_run_at_the_second_enter() -> None:
         assert any(marker.kind == "action" for marker in source.session.state.markers)
 
 
-async def test_back_and_forth_is_asked_for_and_can_be_stopped() -> None:
+async def test_rounds_are_announced_confirmed_once_and_can_be_stopped() -> None:
     async with opened() as (pilot, _, tuning):
         await press(pilot, "ctrl+f")
-        assert "type the values to compare" in status(pilot)
+        assert "no change to prove" in status(pilot)
         await press(pilot, *"30", "ctrl+f")
-        await until(pilot, lambda: status(pilot) == "^F again: A-B-A-B")
+        await until(pilot, lambda: isinstance(pilot.app.screen, PromptScreen))
+        screen = pilot.app.screen
+        assert isinstance(screen, PromptScreen) and "MinSpareServers 5 → 30" in screen.question
+        assert "12 rounds of 2 × 15 s: at most " in screen.question and "finds a change of" in screen.question
+        await press(pilot, *"8 x 20s", "enter")
+        await until(pilot, lambda: "round 1 of 8: " in status(pilot))
+        assert tuning.calls[-1] == ("prove", {"MinSpareServers": "30", "rounds": "8", "seconds": "20"})
         await press(pilot, "ctrl+f")
         await until(pilot, lambda: isinstance(pilot.app.screen, PromptScreen))
-        await press(pilot, *"2 x 20s", "enter")
-        await until(pilot, lambda: "window 1 of 6" in status(pilot))
-        assert tuning.calls[-1] == ("flip", {"MinSpareServers": "30", "pairs": "2", "seconds": "20"})
-        await press(pilot, "ctrl+f")
-        await until(pilot, lambda: "it was stopped after 1 of 2 pairs; the values of before are back" in status(pilot))
+        await press(pilot, "enter")
+        await until(pilot, lambda: "stopped after 0 rounds: the old values are active" in status(pilot))
 
 
-async def test_windows_that_tell_nothing_are_refused() -> None:
+async def test_rounds_that_cannot_conclude_are_refused() -> None:
     async with opened() as (pilot, _, tuning):
         await press(pilot, *"30", "ctrl+f")
-        await until(pilot, lambda: status(pilot) == "^F again: A-B-A-B")
-        await press(pilot, "ctrl+f")
         await until(pilot, lambda: isinstance(pilot.app.screen, PromptScreen))
-        await press(pilot, *"3 x 5s", "enter")
-        await until(pilot, lambda: "windows of 15 s or more" in status(pilot))
-        assert [name for name, _ in tuning.calls] == ["refresh", "preview"]
+        await press(pilot, *"8 x 5s", "enter")
+        await until(pilot, lambda: "a window must have 15 s or more" in status(pilot))
+        assert [name for name, _ in tuning.calls] == ["refresh"]
+
+
+async def test_a_change_waits_for_its_baseline_and_is_then_applied() -> None:
+    async with opened(20.0) as (pilot, source, tuning):
+        await press(pilot, *"30", "enter")
+        await until(pilot, lambda: status(pilot).startswith("baseline 12 of 25 s: Enter waits 13 s, then applies"))
+        assert "gets no verdict" in status(pilot)
+        await press(pilot, "enter")
+        await until(pilot, lambda: status(pilot).startswith("applying in 13 s"))
+        assert tuning.calls[-1] == ("await_baseline", {})
+        source.push(*[event for event in Scenario().events(34.5) if event.t > source.session.state.t])
+        await until(pilot, lambda: status(pilot).startswith("in force: MinSpareServers"))
+        assert tuning.calls[-1] == ("apply", {"MinSpareServers": "30"})
+
+
+async def test_enter_during_the_wait_applies_at_once() -> None:
+    async with opened(20.0) as (pilot, _, tuning):
+        await press(pilot, *"30", "enter")
+        await until(pilot, lambda: status(pilot).startswith("baseline 12 of 25 s"))
+        await press(pilot, "enter", "enter")
+        await until(pilot, lambda: status(pilot).startswith("in force: MinSpareServers"))
+        assert [name for name, _ in tuning.calls] == ["refresh", "preview", "await_baseline", "apply"]
+
+
+@pytest.mark.parametrize("how", ["escape", "typed", "load ended"])
+async def test_the_wait_for_a_baseline_can_be_cancelled(how: str) -> None:
+    said = {"escape": "not applied", "typed": "not applied: another value", "load ended": "the load ended before"}
+    async with opened(20.0) as (pilot, source, tuning):
+        await press(pilot, *"30", "enter")
+        await until(pilot, lambda: status(pilot).startswith("baseline 12 of 25 s"))
+        await press(pilot, "enter")
+        await until(pilot, lambda: status(pilot).startswith("applying in"))
+        if how == "load ended":
+            source.push(ev.RunEnded(t=source.session.state.t, run=1, reason="stopped"))
+        else:
+            await press(pilot, "escape" if how == "escape" else "0")
+        await until(pilot, lambda: status(pilot).startswith(said[how]))
+        assert [name for name, _ in tuning.calls] == ["refresh", "preview", "await_baseline", "release"]
+        assert isinstance(pilot.app.screen, TuningScreen)
 
 
 @pytest.mark.parametrize("size", [(120, 40), (80, 24)])

@@ -28,7 +28,13 @@ _SCREEN_KEYS = (
         "t",
         "the tuning panel: values in force; type others (space: pick from a list), Enter shows the diff and what it "
         "costs, Enter again applies it as one change. ^G guards: undone after 60 s unless ^Y keeps it. ^Z undoes the "
-        "last one, ^F flips it back and forth under a run of its own (A-B-A-B), Tab: earlier changes, actions",
+        "last one, ^F measures the typed values in rounds, Tab: earlier changes, actions",
+    ),
+    (
+        "r",
+        "rounds: old and new values of the last change in turn under load, in random order, each after its own set-up, "
+        "until the verdict is in. The time and the smallest change that is found are announced first. r again stops "
+        "them and the values of the start are active; otherwise the new ones are, unless they are worse",
     ),
     ("v", "latency as a histogram, as a heat map over time, or as a table of percentiles"),
     (

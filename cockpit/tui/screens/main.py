@@ -22,6 +22,7 @@ from cockpit.tui.hints import Hints
 from cockpit.tui.keys import main_help
 from cockpit.tui.lines import Lines
 from cockpit.tui.palette import Command
+from cockpit.tui.proving import ask
 from cockpit.tui.scene import LATENCY_VIEWS, Scene, View
 from cockpit.tui.screens.asking import attend
 from cockpit.tui.screens.compare import CompareScreen
@@ -44,6 +45,7 @@ from cockpit.tui.widgets.verdict_strip import VerdictStrip
 
 if TYPE_CHECKING:
     from cockpit.tui.app import CockpitApp
+    from cockpit.tui.base import CockpitBase
 
 # Seconds between two frames. A terminal that is slower than this misses frames, never events.
 FRAME = 0.5
@@ -85,6 +87,7 @@ class MainScreen(OverHosts):
         Binding("v", "view", "view"),
         Binding("b", "baseline", "baseline"),
         Binding("c", "compare", "compare"),
+        Binding("r", "rounds", "rounds"),
         Binding("up", "up_or_down(-1)", "up"),
         Binding("down", "up_or_down(1)", "down"),
         Binding("escape", "back", "back"),
@@ -268,6 +271,18 @@ class MainScreen(OverHosts):
             self.say("no row to compare yet: space starts a run; a change under load (t) opens the next one")
             return
         self.app.push_screen(CompareScreen(self.scene, self._look))
+
+    def action_rounds(self) -> None:
+        """Measure the last change in rounds; while rounds run, stop them."""
+        tuning = self.session.controls.tuning
+        if tuning is None:
+            self.say("rounds need a live session: here values can only be looked at")
+            return
+
+        def say(words: str, bad: bool) -> None:
+            self._cockpit.tell(words, severity="error" if bad else "information", matter="rounds")
+
+        ask(cast("CockpitBase[object]", self.app), self.session, tuning, {}, say)
 
     def action_up_or_down(self, step: int) -> None:
         """Moves in the detail that the arrows act on, or to the row of the runs table above or below."""

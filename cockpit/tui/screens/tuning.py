@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -14,14 +14,15 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Input, OptionList, Static
 
-from cockpit.analysis.arms import repeated_verdict
-from cockpit.analysis.words import verdict_line
-from cockpit.model.errors import CockpitError, UsageError
+from cockpit.analysis.rounds import progress
+from cockpit.analysis.rounds_words import progress_words
+from cockpit.model.errors import CockpitError
 from cockpit.model.knobs import not_yet_active
 from cockpit.model.state import Change, State
 from cockpit.model.text import neutral
-from cockpit.session.controls import PAIRS, WINDOW, Preview, Tuning, flip_plan
+from cockpit.session.controls import Preview, Tuning
 from cockpit.session.loop import EndOfSession, Session
+from cockpit.tui.baseline import BaselineWait, offer
 from cockpit.tui.cells import Line
 from cockpit.tui.changes import (
     action_line,
@@ -34,12 +35,15 @@ from cockpit.tui.changes import (
     preview_lines,
 )
 from cockpit.tui.content import content
+from cockpit.tui.proving import ask
 from cockpit.tui.screens.picking import PickScreen
-from cockpit.tui.screens.prompt import PromptScreen
 from cockpit.tui.screens.tuning_style import KEYS, READ_ONLY, STYLE
 from cockpit.tui.widgets.deeds import Deeds
 from cockpit.tui.widgets.history import History
 from cockpit.tui.widgets.knobs import Field, KnobRow
+
+if TYPE_CHECKING:
+    from cockpit.tui.base import CockpitBase
 
 _REFRESH = 0.5
 # Seconds within which a guarded change is to be kept by hand, or it undoes itself.
@@ -50,7 +54,7 @@ class TuningScreen(ModalScreen[None]):
     """Shows what the state looked at says; what is typed goes to `session.controls.tuning` as one change."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "dismiss(None)", "close"),
+        Binding("escape", "close", "close"),
         Binding("up", "move(-1)", "knob above"),
         Binding("down", "move(1)", "knob below"),
         Binding("tab", "section(1)", "next part"),
@@ -59,7 +63,7 @@ class TuningScreen(ModalScreen[None]):
         Binding("ctrl+g", "guard", "guard"),
         Binding("ctrl+y", "keep", "keep", priority=True),
         Binding("ctrl+z", "undo", "undo", priority=True),
-        Binding("ctrl+f", "flip", "A-B-A-B", priority=True),
+        Binding("ctrl+f", "rounds", "rounds", priority=True),
         Binding("ctrl+r", "reread", "read again"),
     ]
     DEFAULT_CSS = STYLE
@@ -69,6 +73,7 @@ class TuningScreen(ModalScreen[None]):
         self.session = session
         self._deeds = Deeds(id="status")
         self._guarded = False
+        self._waiting: BaselineWait | None = None
         self._previewed: tuple[Mapping[str, str], tuple[Preview, ...]] | None = None
         self._asked: tuple[str, str] = ("", "")
         self._told: list[Line] = []
@@ -119,6 +124,9 @@ class TuningScreen(ModalScreen[None]):
     def on_mount(self) -> None:
         self.set_interval(_REFRESH, self._poll)
         self.action_reread()
+
+    def on_unmount(self) -> None:
+        self._stop_waiting()
 
     def on_resize(self) -> None:
         self.set_class(self.size.height < 34, "-short")
@@ -203,10 +211,47 @@ class TuningScreen(ModalScreen[None]):
             self._deeds.tell("type a new value for one or several knobs first")
         elif self._previewed is None or self._previewed[0] != values:
             self._start("asking what it would write …", self._preview(tuning, values, "Enter again applies it"))
+        elif self._waiting is None and offer(self.session.state):
+            self._waiting = BaselineWait(tuning, values, self.session.state)
+            self._deeds.tell(self._waiting.words(self.session.state))
         else:
-            plan = plan_words(self.session.shown, values)
-            within = CONFIRM_WITHIN if self._guarded else None
-            self._start("applying …", self._apply(tuning, values, within, plan))
+            self._apply_now(tuning, values)
+
+    def _apply_now(self, tuning: Tuning, values: Mapping[str, str]) -> None:
+        # The change extends the run from here on.
+        self._waiting = None
+        plan = plan_words(self.session.shown, values)
+        within = CONFIRM_WITHIN if self._guarded else None
+        self._start("applying …", self._apply(tuning, values, within, plan))
+
+    def _count_down(self, tuning: Tuning, waiting: BaselineWait) -> None:
+        """Apply once there is enough load to compare with; not if another value was typed or the load ended."""
+        state = self.session.state
+        if waiting.is_lost(state):
+            self._stop_waiting()
+            self._deeds.tell(
+                "the load ended before the baseline was complete: Enter applies without a verdict", bad=True
+            )
+        elif self._typed() != waiting.values:
+            self._stop_waiting()
+            self._deeds.tell("not applied: another value was typed")
+        elif waiting.is_over(state):
+            self._apply_now(tuning, waiting.values)
+        else:
+            self._deeds.tell(waiting.words(state))
+
+    def _stop_waiting(self) -> None:
+        if self._waiting is not None:
+            self._waiting.cancel()
+            self._waiting = None
+
+    def action_close(self) -> None:
+        """Cancel the countdown, or close the panel."""
+        if self._waiting is not None:
+            self._stop_waiting()
+            self._deeds.tell("not applied")
+        else:
+            self.dismiss(None)
 
     async def _apply(self, tuning: Tuning, values: Mapping[str, str], within: float | None, plan: str) -> None:
         known = len(self.session.state.changes)
@@ -240,7 +285,7 @@ class TuningScreen(ModalScreen[None]):
             self._tell_plan()
             guarded = f", undone after {CONFIRM_WITHIN:.0f} s unless kept" if self._guarded else ""
             self._deeds.tell(
-                f"{next_step}{guarded}"
+                f"{offer(self.session.state) or next_step}{guarded}"
                 if any(each.diff for each in previews)
                 else "nothing to change: the host has these values already"
             )
@@ -276,44 +321,13 @@ class TuningScreen(ModalScreen[None]):
         except CockpitError as error:
             self._deeds.report(f"not done: {error}", bad=True)
 
-    def action_flip(self) -> None:
-        """A-B-A-B with what is typed, or an end to the one that is under way."""
-        tuning, values = self._tuning, self._typed()
-        if tuning is None:
+    def action_rounds(self) -> None:
+        """Measure what is typed, or the last change, in rounds; or stop the rounds that run."""
+        tuning = self._tuning
+        if tuning is None or (self._deeds.waits() and not tuning.proving):
             return
-        if tuning.flipping:
-            tuning.stop_flipping()
-            return
-        if self._deeds.waits():
-            return
-        if not values:
-            self._deeds.tell("type the values to compare with those in force first")
-        elif self._previewed is None or self._previewed[0] != values:
-            self._start("asking what it would write …", self._preview(tuning, values, "^F again: A-B-A-B"))
-        else:
-            question = f"A-B-A-B: how many pairs × how long each window? Enter: {PAIRS} × {WINDOW:.0f}s"
-            self.app.push_screen(PromptScreen(question), self._flipping(tuning, values))
-
-    def _flipping(self, tuning: Tuning, values: Mapping[str, str]) -> Callable[[str | None], None]:
-        def answered(answer: str | None) -> None:
-            if answer is None:
-                return
-            try:
-                pairs, seconds = flip_plan(answer)
-            except UsageError as error:
-                self._deeds.tell(str(error), bad=True)
-                return
-            self._start("A-B-A-B …", self._flip(tuning, values, pairs, seconds))
-
-        return answered
-
-    async def _flip(self, tuning: Tuning, values: Mapping[str, str], pairs: int, seconds: float) -> None:
-        flipped = await tuning.flip(values, pairs, seconds)
-        state = await self._until(lambda state: state.runs >= flipped.run and state.running is None)
-        verdict = repeated_verdict(state, flipped.run)
-        said = verdict_line(verdict) if verdict else "too few windows for a verdict"
-        early = f"{flipped.why} after {flipped.pairs} of {pairs} pairs; " if flipped.why else ""
-        self._deeds.report(f"A-B-A-B: {early}the values of before are back. {said}")
+        self._stop_waiting()
+        ask(cast("CockpitBase[object]", self.app), self.session, tuning, self._typed(), self._deeds.report)
 
     def action_reread(self) -> None:
         """Reads every value anew."""
@@ -342,8 +356,10 @@ class TuningScreen(ModalScreen[None]):
         tuning, awaited = self._tuning, self._awaited()
         if awaited is not None:
             self._deeds.tell(f"{awaited.letter} is {fate(awaited, self.session.shown)}: ^Y keeps it, ^Z takes it back")
-        elif tuning is not None and tuning.flipping:
-            self._deeds.tell(f"{tuning.flipping}; ^F stops it, the values of before come back")
+        elif tuning is not None and self._waiting is not None:
+            self._count_down(tuning, self._waiting)
+        elif (where := progress(self.session.state, self.session.state.t)) is not None:
+            self._deeds.tell(f"{progress_words(where)}; ^F stops them")
         seen = (self.session.shown_revision, self.size)
         if seen == self._seen:
             return

@@ -2,8 +2,8 @@
 
 KEYS = (
     "[@click=screen.apply]Enter diff, then apply[/]  [@click=screen.guard]^G guard[/]  [@click=screen.keep]^Y keep[/]  "
-    "[@click=screen.undo]^Z undo last[/]  [@click=screen.flip]^F A-B-A-B[/]  [@click=screen.reread]^R read[/]  "
-    "[@click=screen.section(1)]Tab history, actions[/]  [@click=screen.dismiss(None)]Esc close[/]"
+    "[@click=screen.undo]^Z undo last[/]  [@click=screen.rounds]^F rounds[/]  [@click=screen.reread]^R read[/]  "
+    "[@click=screen.section(1)]Tab history, actions[/]  [@click=screen.close]Esc close[/]"
 )
 READ_ONLY = (
     "values can only be looked at here   [@click=screen.section(1)]Tab history[/]   "

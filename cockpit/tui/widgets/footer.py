@@ -13,6 +13,7 @@ from cockpit.tui.words import key_name
 _SCREEN: tuple[tuple[str, str, int], ...] = (
     ("t", "tune", 0),
     ("c", "compare", 0),
+    ("r", "rounds", 0),
     ("v", "view", 0),
     ("e", "examine", 0),
     ("tab", "host", 2),

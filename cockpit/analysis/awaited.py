@@ -1,0 +1,72 @@
+"""Whether more time after a change under load can still bring its verdict. Pure."""
+
+from __future__ import annotations
+
+import math
+
+from cockpit.analysis.arms import row_before, row_verdict
+from cockpit.analysis.blocks import BLOCK, block_count
+from cockpit.analysis.outcome import Cause, Outcome, Verdict
+from cockpit.analysis.steady import GUARD
+from cockpit.analysis.switch import LEAST, LOOKS
+from cockpit.analysis.windows import row_window
+from cockpit.model.state import Segment, State
+
+# Seconds that must be counted before a change for a verdict on it, and after it for the first one.
+BASELINE = LEAST * BLOCK
+FIRST = (LEAST + LOOKS - 1) * BLOCK
+# Objections that no further second can take away.
+_FINAL = (Cause.LOAD_ALTERED, Cause.LOAD_DIFFERS, Cause.RUN_FAILED, Cause.PARTIAL)
+
+
+def baseline_seconds(state: State) -> int:
+    """Return how many seconds a change that is made now has before it to be compared with; 0 without load."""
+    row = state.segment
+    if row is None or state.running is None or row.run != state.running or row.warmup:
+        return 0
+    return len(row_window(state, row).seconds)
+
+
+def baseline_wait(state: State) -> float:
+    """Return how many seconds more it takes until a change has enough seconds before it; 0: none, or no load runs."""
+    row = state.segment
+    if row is None or state.running is None:
+        return 0.0
+    if row.warmup:
+        return BASELINE + GUARD + max(0.0, row.plan.warmup - row.seconds)
+    window = row_window(state, row)
+    missing = (LEAST - block_count(window)) * BLOCK
+    if missing <= 0:
+        return 0.0
+    # The block that is being filled has some of its seconds.
+    started = len(window.seconds) % BLOCK
+    return max(1.0, missing - started + max(0.0, GUARD - row.seconds))
+
+
+def change_row(state: State, change: str) -> Segment | None:
+    """Return the row that a change opened under load."""
+    return next((row for row in reversed(state.segments) if row.changes == (change,)), None)
+
+
+def awaits_verdict(state: State, change: str) -> bool:
+    """Return whether the run in flight can still bring a verdict on a change that became active in it."""
+    row = change_row(state, change)
+    if row is None or row.run != state.running or row.end is not None:
+        return False
+    base = row_before(state, row)
+    return base is not None and is_open(row_verdict(state, row, base))
+
+
+def is_open(verdict: Verdict) -> bool:
+    """Return whether more seconds after the change can conclude the verdict on one switch."""
+    before, after = verdict.values
+    if before < LEAST:
+        return False
+    if verdict.outcome is Outcome.INVALID and verdict.objection is not None:
+        return verdict.objection.cause not in _FINAL and after * BLOCK < FIRST
+    return verdict.outcome is Outcome.INCONCLUSIVE and verdict.growing
+
+
+def least_seconds(verdict: Verdict) -> float:
+    """Return how many seconds more a verdict takes at least; 0 when that is unknown."""
+    return verdict.needs if verdict.needs is not None and math.isfinite(verdict.needs) else 0.0

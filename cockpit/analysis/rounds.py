@@ -1,0 +1,181 @@
+"""Rounds of one change: their windows, their verdict as it grows, how long they take, what they can find. Pure."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from enum import Enum
+from typing import NamedTuple
+
+import numpy as np
+from msgspec.structs import replace
+
+from cockpit.analysis.blocks import BLOCK, block_sample, window_values
+from cockpit.analysis.effects import HEADLINE_SHARE
+from cockpit.analysis.intervals import ALPHA, FIRST_LOOK, minimum_detectable
+from cockpit.analysis.orders import balanced, mirrored, sequence
+from cockpit.analysis.outcome import Outcome, Verdict
+from cockpit.analysis.steady import GUARD
+from cockpit.analysis.switch import long_run_variance
+from cockpit.analysis.verdict import judge_rounds
+from cockpit.analysis.windows import Window, row_window, window_between
+from cockpit.model.events import Side
+from cockpit.model.knobs import Setting
+from cockpit.model.state import RoundsState, RoundWindowState, Segment, State
+
+# Rounds and counted seconds per window unless the user says otherwise; the fewest and the most there can be.
+ROUNDS, WINDOW = 12, 15.0
+FEWEST, MOST, SHORTEST = FIRST_LOOK, 50, 15.0
+# Seconds of a window beyond those that count: its guard, and its ends, which no second covers whole.
+UNCOUNTED = GUARD + 1.0
+# Seconds that a set-up is expected to take when no change of the session shows it.
+_SET_UP = 5.0
+# Deviation (log) of one round's difference when nothing was measured, and that of a window from one set-up to the next
+# when only seconds under load were.
+_ASSUMED = 0.03
+_BETWEEN_SET_UPS = 0.01
+
+
+class Basis(Enum):
+    """What the expected spread between rounds is taken from."""
+
+    ROUNDS = "earlier rounds of this session"
+    LOAD = "the noise of this load"
+    ASSUMED = "an assumed spread of 3%"
+
+
+class Order(Enum):
+    """In which order each round has its two sides."""
+
+    RANDOM = "random, balanced by fours"
+    MIRRORED = "A-B-B-A"
+
+
+class RoundsPlan(NamedTuple):
+    """At most so many `rounds`, windows with `seconds` that count, and the order of sides, drawn with `seed`."""
+
+    rounds: int = ROUNDS
+    seconds: float = WINDOW
+    order: Order = Order.RANDOM
+    seed: int = 1
+
+    @property
+    def first(self) -> tuple[Side, ...]:
+        """The side that each round begins with."""
+        return mirrored(self.rounds) if self.order is Order.MIRRORED else balanced(self.rounds, self.seed)
+
+
+class Announcement(NamedTuple):
+    """What rounds will take at most (s), and the smallest change (share) that they find with a probability of 80%."""
+
+    seconds: float
+    detectable: float
+    basis: Basis
+
+
+class Progress(NamedTuple):
+    """Where rounds are: `round` of `budget`, the `side` that is measured or set up. `window_left` (s) is None during a
+    set-up; `left` is how many seconds all of it takes at most. `complete` counts rounds."""
+
+    round: int
+    budget: int
+    side: Side
+    window_left: float | None
+    left: float
+    complete: int
+
+
+def label_of(settings: Sequence[Setting]) -> str:
+    """Return `MaxSpareServers 10 → 30`."""
+    return ", ".join(f"{one.knob} {one.old or 'unset'} → {one.new or 'unset'}" for one in settings)
+
+
+def rounds_verdict(state: State, rounds: RoundsState) -> Verdict | None:
+    """Return the verdict on the complete rounds; None before the first."""
+    begun = rounds.begun
+    pairs = [([_window(state, rounds, one)], [_window(state, rounds, two)]) for one, two in rounds.complete]
+    if not pairs:
+        return None
+    label = " ".join(filter(None, (begun.change, label_of(begun.settings))))
+    found = judge_rounds(pairs, label, rounds.budget)
+    growing = rounds.ended is None and rounds.budget > len(pairs)
+    return replace(found, growing=growing)
+
+
+def is_concluded(verdict: Verdict) -> bool:
+    """Return whether rounds can stop: the sequential test concluded, or they are invalid."""
+    return verdict.values[0] >= FIRST_LOOK and verdict.outcome is not Outcome.INCONCLUSIVE
+
+
+def progress(state: State, now: float) -> Progress | None:
+    """Return where the rounds that run are at session time `now`; None without any."""
+    rounds = state.proving
+    if rounds is None:
+        return None
+    sides = sequence(rounds.begun.first)
+    done = sum(window.end is not None for window in rounds.windows)
+    at = min(done, len(sides) - 1)
+    current = rounds.windows[-1] if rounds.windows and rounds.windows[-1].end is None else None
+    window_left = None if current is None else max(0.0, current.until - now)
+    whole = rounds.begun.seconds + UNCOUNTED
+    left = (len(sides) - done - 1) * (whole + _set_up_seconds(state))
+    left += _set_up_seconds(state) + whole if window_left is None else window_left
+    return Progress(at // 2 + 1, rounds.budget, sides[at], window_left, left, len(rounds.complete))
+
+
+def announcement(state: State, first: Sequence[Side], seconds: float) -> Announcement:
+    """Return what rounds with windows of `seconds` in this order take, and find, after what was measured so far."""
+    sides = sequence(tuple(first))
+    # A side that follows itself, and the one that is active at first, is left and entered again.
+    repeated = 1 + sum(one == two for one, two in itertools.pairwise(sides))
+    total = len(sides) * (seconds + UNCOUNTED) + (len(sides) + repeated) * _set_up_seconds(state)
+    deviation, basis = _expected_deviation(state, seconds)
+    found = minimum_detectable(deviation, max(len(first), FIRST_LOOK), ALPHA * HEADLINE_SHARE)
+    return Announcement(total, math.expm1(found), basis)
+
+
+def _window(state: State, rounds: RoundsState, window: RoundWindowState) -> Window:
+    assert window.end is not None
+    row = _row_at(state, rounds.begun.run, window.start)
+    if row is None:
+        return window_between(state, window.start, window.end, state.plans[rounds.begun.run])
+    return replace(window_between(state, window.start, window.end, row.plan), rows=(row,))
+
+
+def _row_at(state: State, run: int, t: float) -> Segment | None:
+    return next((row for row in reversed(state.segments) if row.run == run and row.start <= t), None)
+
+
+def _set_up_seconds(state: State) -> float:
+    """The longest that one of the last changes took from its request until it was active."""
+    took = [change.in_force - change.begun for change in state.changes if change.in_force is not None]
+    return max(took[-4:], default=_SET_UP)
+
+
+def _expected_deviation(state: State, seconds: float) -> tuple[float, Basis]:
+    """The deviation (log) of one round's difference of the headline."""
+    if (known := _deviation_of_rounds(state)) is not None:
+        return known, Basis.ROUNDS
+    row = next((row for row in reversed(state.segments) if not row.warmup), None)
+    if row is not None:
+        blocks = block_sample(row_window(state, row)).blocks.get(_headline(row))
+        if blocks is not None and len(blocks) >= FIRST_LOOK and bool((blocks > 0).all()):
+            variance = long_run_variance(np.log(blocks), np.array([])).value * BLOCK / seconds
+            return math.sqrt(2 * (variance + _BETWEEN_SET_UPS**2)), Basis.LOAD
+    return _ASSUMED, Basis.ASSUMED
+
+
+def _deviation_of_rounds(state: State) -> float | None:
+    for rounds in reversed(state.rounds):
+        if len(rounds.complete) >= FIRST_LOOK:
+            pairs = [(_window(state, rounds, one), _window(state, rounds, two)) for one, two in rounds.complete]
+            name = _headline(pairs[0][0].rows[0]) if pairs[0][0].rows else "rate"
+            before, after = (window_values([pair[side] for pair in pairs])[name] for side in (0, 1))
+            if bool((before > 0).all() and (after > 0).all()):
+                return float(np.log(after / before).std(ddof=1))
+    return None
+
+
+def _headline(row: Segment) -> str:
+    return "p99" if row.plan.open else "rate"

@@ -1,0 +1,79 @@
+"""Whether more load can bring the verdict on a change under load."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from cockpit.analysis.awaited import BASELINE, awaits_verdict, baseline_seconds, baseline_wait
+from cockpit.model.events import AnyEvent, ChangeBegun, ChangeEnded, LoadAdjusted, RunEnded, RunStarted, Tick
+from cockpit.model.fold import fold_all
+from cockpit.model.histogram import Histogram
+from cockpit.model.knobs import Setting
+from cockpit.model.load import LoadPlan
+from cockpit.model.state import State
+
+PLAN = LoadPlan(url="http://web1/", concurrency=20, duration=160.0)
+TIMES = Histogram.of([1_000_000 + 10_000 * (step * 7 % 100) for step in range(100)])
+
+
+def switched(before: int, after: int, factor: float, *, warmup: float = 0.0, noise: float = 0.01) -> Iterator[AnyEvent]:
+    """A run with so many seconds before and after a change that multiplies the rate."""
+    wander = np.random.default_rng(3).normal(0, noise, before + after)
+    yield RunStarted(t=0.0, run=1, plan=PLAN if not warmup else LoadPlan(url="http://web1/", warmup=warmup))
+    for second in range(before + after):
+        if second == before:
+            setting = Setting(knob="X", old="1", new="2")
+            yield ChangeBegun(t=second - 0.5, change="A", host="web1", settings=(setting,))
+            yield ChangeEnded(t=float(second), change="A", outcome="applied")
+        done = round(1000 * (factor if second >= before else 1.0) * (1 + wander[second]))
+        start = float(second)
+        yield Tick(
+            t=start + 1, start=start, run=1, worker=0, sent=done, completed=done, service=TIMES, warmup=second < warmup
+        )
+
+
+def after(*arguments: float, **values: float) -> State:
+    return fold_all(switched(int(arguments[0]), int(arguments[1]), *arguments[2:], **values))
+
+
+@pytest.mark.parametrize(
+    ("before", "seconds", "factor", "noise", "awaited"),
+    [
+        (40, 10, 2.0, 0.01, True),
+        (40, 60, 2.0, 0.01, False),
+        (40, 60, 1.0, 0.1, True),
+        (20, 10, 2.0, 0.01, False),
+        (40, 2, 1.0, 0.01, True),
+    ],
+    ids=["too early", "found", "nothing found yet", "no baseline", "just applied"],
+)
+def test_more_time_is_awaited_while_it_can_conclude(
+    before: int, seconds: int, factor: float, noise: float, awaited: bool
+) -> None:
+    assert awaits_verdict(after(before, seconds, factor, noise=noise), "A") is awaited
+
+
+def test_nothing_is_awaited_of_a_run_that_is_over_a_load_that_was_altered_or_an_unknown_change() -> None:
+    state = after(40, 20, 1.0)
+    assert awaits_verdict(state, "A")
+    assert not awaits_verdict(state, "B")
+    assert not awaits_verdict(fold_all((LoadAdjusted(t=60.5, run=1, concurrency=40),), state), "A")
+    assert not awaits_verdict(fold_all((RunEnded(t=60.5, run=1, reason="completed"),), state), "A")
+
+
+def test_a_baseline_of_25_seconds_counts_from_the_end_of_the_guard() -> None:
+    waits = [
+        (baseline_seconds(after(seconds, 0, 1.0)), baseline_wait(after(seconds, 0, 1.0))) for seconds in (1, 8, 27)
+    ]
+    assert waits == [(0, BASELINE + 2), (5, 20), (24, 1)]
+    assert baseline_wait(after(28, 0, 1.0)) == 0
+    assert baseline_wait(State()) == 0 and baseline_seconds(State()) == 0
+    assert baseline_wait(fold_all((RunEnded(t=9.0, run=1, reason="stopped"),), after(8, 0, 1.0))) == 0
+
+
+def test_a_warm_up_comes_before_the_baseline() -> None:
+    state = after(4, 0, 1.0, warmup=10.0)
+    assert (baseline_seconds(state), baseline_wait(state)) == (0, BASELINE + 3 + 6)

@@ -1,0 +1,173 @@
+"""Rounds of one change: their verdict, where they are, what they take and find, and all of it in words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from cockpit.analysis.arms import RowVerdicts, verdicts
+from cockpit.analysis.orders import balanced, mirrored, sequence
+from cockpit.analysis.outcome import Design, Outcome
+from cockpit.analysis.rounds import (
+    UNCOUNTED,
+    Basis,
+    Order,
+    RoundsPlan,
+    announcement,
+    is_concluded,
+    progress,
+    rounds_verdict,
+)
+from cockpit.analysis.rounds_words import announcement_words, ended_words, offer_words, progress_words, window_words
+from cockpit.model import events as ev
+from cockpit.model.fold import fold_all
+from cockpit.model.histogram import Histogram
+from cockpit.model.knobs import Setting
+from cockpit.model.load import LoadPlan
+from cockpit.model.state import State
+
+SETTING = Setting(knob="MaxSpareServers", old="10", new="30")
+PLAN = LoadPlan(url="http://web1/", concurrency=20)
+TIMES = Histogram.of([1_000_000 + 10_000 * (step * 7 % 100) for step in range(100)])
+WINDOW, SET_UP = 19, 6
+
+
+def rounds_of(
+    factor: float, rounds: int = 6, *, budget: int = 12, drift: float = 0.0, part: int = 2
+) -> Iterator[ev.AnyEvent]:
+    """A run with so many rounds, the last up to its `part`: new values multiply the rate, which drifts per window."""
+    first = balanced(budget, 7)
+    draw = np.random.default_rng(5)
+    yield ev.RunStarted(t=0.0, run=1, plan=PLAN)
+    yield ev.RoundsBegun(
+        t=0.0,
+        number=1,
+        run=1,
+        host="web1",
+        settings=(SETTING,),
+        first=first,
+        seconds=15.0,
+        longest=700.0,
+        change="A",
+        active="after",
+        seed=7,
+        detectable=0.042,
+    )
+    t = 0.0
+    for number, side in enumerate(sequence(first)[: 2 * (rounds - 1) + part]):
+        level = 1000 * (factor if side == "after" else 1.0) * (1 + drift) ** number * (1 + draw.normal(0, 0.01))
+        yield from ticks(t, SET_UP, 300)
+        t += SET_UP
+        yield ev.RoundWindow(t=t, number=1, round=number // 2 + 1, side=side, until=t + WINDOW)
+        yield from ticks(t, WINDOW, level)
+        t += WINDOW
+        yield ev.RoundWindowEnded(t=t, number=1)
+
+
+def ticks(t: float, seconds: int, level: float) -> Iterator[ev.AnyEvent]:
+    for second in range(seconds):
+        done = round(level)
+        start = t + second
+        yield ev.Tick(t=start + 1, start=start, run=1, worker=0, sent=done, completed=done, service=TIMES)
+
+
+def state_of(*arguments: float, **values: float) -> State:
+    return fold_all(rounds_of(*arguments, **values))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_each_side_comes_first_twice_in_every_four_rounds(seed: int) -> None:
+    first = balanced(16, seed)
+    assert all(Counter(first[at : at + 4]) == {"before": 2, "after": 2} for at in range(0, 16, 4))
+    assert first == balanced(16, seed) and len(balanced(7, seed)) == 7
+
+
+def test_orders_differ_by_seed_and_mirrored_is_a_b_b_a() -> None:
+    assert len({balanced(12, seed) for seed in range(20)}) > 10
+    assert sequence(mirrored(2)) == ("before", "after", "after", "before")
+    assert RoundsPlan(4, 15.0, Order.MIRRORED).first == mirrored(4) and RoundsPlan(seed=3).first == balanced(12, 3)
+
+
+@pytest.mark.parametrize(
+    ("factor", "outcome"), [(1.3, Outcome.BETTER), (0.8, Outcome.WORSE), (1.0, Outcome.EQUIVALENT)]
+)
+def test_rounds_find_what_changed_while_the_server_drifts(factor: float, outcome: Outcome) -> None:
+    state = state_of(factor, 8, drift=0.01)
+    verdict = rounds_verdict(state, state.rounds[0])
+    assert verdict is not None and verdict.headline is not None
+    assert (verdict.outcome, verdict.design, verdict.values) == (outcome, Design.ROUNDS, (8, 8))
+    assert verdict.label == "A MaxSpareServers 10 → 30" and verdict.headline.before is not None
+    # The seconds of set-ups, with a third of the rate, are in no window.
+    assert verdict.headline.before > 900
+    assert verdicts(state)[-1] == verdict
+    kept = RowVerdicts()
+    assert kept.rounds(state, state.rounds[0]) is kept.rounds(state, state.rounds[0])
+
+
+def test_nothing_is_concluded_before_the_fourth_round() -> None:
+    found = [rounds_verdict(state := state_of(2.0, number), state.rounds[0]) for number in (1, 3, 4)]
+    assert [verdict is not None and is_concluded(verdict) for verdict in found] == [False, False, True]
+    assert rounds_verdict(state_of(2.0, 1, part=1), state_of(2.0, 1, part=1).rounds[0]) is None
+
+
+def test_progress_counts_the_windows_and_the_time_left() -> None:
+    state = fold_all(rounds_of(1.0, 3))
+    where = progress(state, state.t)
+    first = sequence(state.rounds[0].begun.first)
+    assert where is not None and (where.round, where.budget, where.side, where.complete) == (4, 12, first[6], 3)
+    assert where.window_left is None and where.left == pytest.approx(18 * (15.0 + UNCOUNTED + 5.0))
+    assert progress_words(where).endswith("values, setting up; at most 8 min more")
+    t = state.t
+    state = fold_all((ev.RoundWindow(t=t, number=1, round=4, side=first[6], until=t + 19),), state)
+    where = progress(state, t + 10)
+    assert where is not None and where.window_left == pytest.approx(9.0)
+    assert "round 4 of 12: " in progress_words(where) and "values, 9 s" in progress_words(where)
+    over = fold_all((ev.RoundsEnded(t=t + 20, number=1, outcome="stopped", active="after"),), state)
+    assert progress(over, over.t) is None and progress(State(), 0.0) is None
+
+
+def test_the_announcement_rests_on_earlier_rounds_on_the_load_or_on_an_assumption() -> None:
+    plan = RoundsPlan()
+    told = [announcement(state, plan.first, 15.0) for state in (State(), noisy(), state_of(1.0, 8))]
+    assert [one.basis for one in told] == [Basis.ASSUMED, Basis.LOAD, Basis.ROUNDS]
+    assert all(400 < one.seconds < 1000 for one in told)
+    assert 0.02 < told[0].detectable < 0.06 and 0.005 < told[2].detectable < 0.06
+    # Noise of a tenth hides more than noise of a hundredth.
+    assert announcement(noisy(0.1), plan.first, 15.0).detectable > 2 * told[1].detectable
+    words = offer_words(plan, told[0])
+    assert words.startswith("12 rounds of 2 × 15 s: at most 11 min") and "by an assumed spread of 3%" in words
+
+
+def noisy(deviation: float = 0.01) -> State:
+    """60 s of load."""
+    levels = 1000 * (1 + np.random.default_rng(2).normal(0, deviation, 60))
+    events: list[ev.AnyEvent] = [ev.RunStarted(t=0.0, run=1, plan=PLAN)]
+    for second, level in enumerate(levels):
+        events += ticks(second, 1, float(level))
+    return fold_all(events)
+
+
+@pytest.mark.parametrize(
+    ("factor", "outcome", "active", "detail", "said"),
+    [
+        (1.3, "verdict", "after", "", "after 4 rounds; the new values are active: they are not worse; u: undo"),
+        (0.8, "verdict", "before", "", "after 4 rounds; the old values are active again: the new ones are worse"),
+        (1.0, "stopped", "after", "", "rounds stopped after 4 rounds: the new values are active, as at the start"),
+        (1.0, "load ended", "before", "", "rounds ended with the load after 4 rounds: the old values are active"),
+        (1.0, "failed", "after", "web1: lost", "rounds failed after 4 rounds: web1: lost; the new values are active"),
+    ],
+)
+def test_the_end_says_which_values_are_active_and_why(
+    factor: float, outcome: ev.RoundsOutcome, active: ev.Side, detail: str, said: str
+) -> None:
+    ended = ev.RoundsEnded(t=900.0, number=1, outcome=outcome, active=active, detail=detail)
+    state = fold_all((ended,), state_of(factor, 4))
+    rounds = state.rounds[0]
+    assert said in ended_words(rounds, ended, rounds_verdict(state, rounds))
+    assert announcement_words(rounds.begun) == (
+        "A MaxSpareServers 10 → 30: at most 12 rounds, 12 min (seed 7); finds a change of 4.2% (power 80%)"
+    )
+    assert window_words(rounds, rounds.windows[0]).startswith("round 1 of 12: ")

@@ -1,0 +1,62 @@
+"""A live session against a small server, with knobs in files of this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from cockpit.model.clock import Clock
+from cockpit.model.hosts import HostConfig
+from cockpit.model.knobs import Knob, ServerAction
+from cockpit.model.load import LoadPlan
+from cockpit.model.state import State
+from cockpit.profiles.profile import Profile
+from cockpit.session.live import LiveSource
+from cockpit.session.loop import Session
+
+BEFORE = "Level=5\nOther=1\n"
+Live = tuple[Session, LiveSource]
+
+
+@asynccontextmanager
+async def live_session(url: str, folder: Path, **values: Any) -> AsyncIterator[Live]:
+    """A session whose knobs were read; `values` replace those of its load, 60 s of one connection. XDG_STATE_HOME is in
+    `folder`."""
+    (folder / "conf").write_text(BEFORE)
+    (folder / "conf.d").write_text("Limit=1\n")
+    file = str(folder / "conf")
+    knobs = [
+        Knob(name=name, host="web1", kind="keyvalue", file=file, key=name, reload="true") for name in ("Level", "Other")
+    ]
+    knobs.append(Knob(name="Limit", host="web1", kind="keyvalue", file=f"{file}.d", key="Limit", action="again"))
+    profile = Profile(
+        name="x",
+        plan=replace(LoadPlan(url=url, concurrency=1, duration=60.0), **values),
+        hosts=(HostConfig(name="web1"),),
+        knobs=tuple(knobs),
+        actions=(ServerAction(name="again", host="web1", command=f"echo x >>{shlex.quote(file + '.log')}", times=3),),
+    )
+    source = LiveSource(profile, Clock())
+    session = Session(source)
+    running = asyncio.create_task(session.run())
+    try:
+        await until(session, lambda state: bool(state.knobs) and all(knob.known for knob in state.knobs.values()))
+        yield session, source
+    finally:
+        await source.close()
+        await running
+
+
+async def until(session: Session, holds: Callable[[State], bool]) -> State:
+    return await asyncio.wait_for(session.until(holds), 60)
+
+
+def locks(home: Path) -> list[Path]:
+    """The locks of changes that are under way."""
+    return list(home.glob("state/cockpit/changes/*/lock"))

@@ -1,0 +1,220 @@
+"""Rounds of a live session: which values are active when, what interrupts them, and what is active afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from cockpit.analysis.outcome import Design, Outcome, Verdict
+from cockpit.analysis.rounds import Order, RoundsPlan
+from cockpit.model import events as ev
+from cockpit.model.errors import ChangeRefused, ChangeUndone, HostError
+from cockpit.model.load import Stage
+from cockpit.model.state import State
+from cockpit.session import rounds as session_rounds
+from cockpit.session.controls import Afterwards, Proven
+from tests.servers import http_server
+from tests.session.sessions import BEFORE, Live, live_session, locks, until
+
+# Two rounds; far too short for a verdict.
+SHORT = RoundsPlan(2, 0.3, Order.MIRRORED)
+ENDLESS = RoundsPlan(3, 600.0, Order.MIRRORED)
+AFTER = BEFORE.replace("5", "7")
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with http_server() as base:
+        yield f"{base}/"
+
+
+@pytest.fixture
+async def live(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Live]:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr(session_rounds, "UNCOUNTED", 0.0)
+    monkeypatch.setattr(session_rounds, "_ARRIVED", 0.0)
+    async with live_session(url, tmp_path) as live:
+        yield live
+
+
+def concluding(monkeypatch: pytest.MonkeyPatch, outcome: Outcome, after: int = 1) -> None:
+    """Rounds are judged after each, and conclude after so many: windows here are too short for a real verdict."""
+
+    def verdict(state: State, rounds: object) -> Verdict:
+        return Verdict(outcome=outcome, design=Design.ROUNDS, values=(len(state.rounds[-1].complete),) * 2)
+
+    monkeypatch.setattr(session_rounds, "rounds_verdict", verdict)
+    monkeypatch.setattr(session_rounds, "FIRST_LOOK", after)
+    monkeypatch.setattr(session_rounds, "is_concluded", lambda verdict: outcome is not Outcome.INCONCLUSIVE)
+
+
+def sides(state: State) -> list[tuple[int, str]]:
+    """The windows of the last rounds that have their full length."""
+    return [(window.round, window.side) for window in state.rounds[-1].windows if window.end is not None]
+
+
+async def ended(live: Live) -> State:
+    return await until(live[0], lambda state: bool(state.rounds) and state.rounds[-1].ended is not None)
+
+
+async def test_each_round_has_both_settings_each_after_its_own_set_up(live: Live, tmp_path: Path) -> None:
+    session, source = live
+    proving = asyncio.ensure_future(source.tuning.prove({"Level": "7"}, SHORT, Afterwards.RESTORED))
+    await until(session, lambda state: state.knobs["Level"].value == "7")
+    assert not source.tuning.awaited and source.tuning.proving and "rounds" in source.controls.condition
+    assert locks(tmp_path), "the host rolls back by itself"
+    with pytest.raises(ChangeRefused, match="rounds are running: r stops them"):
+        await source.tuning.undo()
+    proven = await proving
+    assert (proven.number, proven.outcome, proven.active, proven.letter) == (1, "budget", "before", "")
+    state = await ended(live)
+    assert sides(state) == [(1, "before"), (1, "after"), (2, "after"), (2, "before")]
+    # The first window of the active side has a set-up of its own; "before" at the end follows the rollback.
+    assert [change.letter for change in state.changes] == ["r1", "r2", "r3"]
+    assert {(one.outcome, one.detail, one.rounds) for one in state.changes} == {("restored", "undone as planned", 1)}
+    rows = [(row.label, row.round) for row in state.segments if row.round]
+    assert rows == [("round 1 before", 1), ("round 1 after", 1), ("round 2 after", 2), ("round 2 before", 2)]
+    assert [marker.kind for marker in state.markers] == ["round"] * 4
+    assert (tmp_path / "conf").read_text() == BEFORE and not source.load.running
+
+
+async def test_rounds_under_the_run_in_flight_extend_it_and_leave_it_running(live: Live) -> None:
+    session, source = live
+    await source.load.start(replace(source.load.plan, duration=1.0))
+    await source.tuning.prove({"Level": "7"}, SHORT, Afterwards.RESTORED)
+    state = await ended(live)
+    assert state.runs == 1 and state.rounds[0].begun.run == 1
+    # The end of its plan takes effect afterwards.
+    state = await until(session, lambda state: state.running is None)
+    assert state.segments[-1].reason == "completed" and state.extension is None
+
+
+@pytest.mark.parametrize(
+    ("outcome", "active"),
+    [
+        (Outcome.BETTER, "after"),
+        (Outcome.EQUIVALENT, "after"),
+        (Outcome.INCONCLUSIVE, "after"),
+        (Outcome.WORSE, "before"),
+        (Outcome.INVALID, "before"),
+    ],
+)
+async def test_new_values_are_active_afterwards_unless_worse_or_invalid_and_one_key_undoes_them(
+    live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, outcome: Outcome, active: str
+) -> None:
+    _session, source = live
+    concluding(monkeypatch, outcome)
+    proven = await source.tuning.prove({"Level": "7"}, SHORT)
+    state = await ended(live)
+    last = state.rounds[0].ended
+    assert last is not None and last.active == proven.active == active
+    assert proven.outcome == last.outcome == ("budget" if outcome is Outcome.INCONCLUSIVE else "verdict")
+    assert len(state.rounds[0].complete) == (2 if outcome is Outcome.INCONCLUSIVE else 1)
+    assert (tmp_path / "conf").read_text() == (AFTER if active == "after" else BEFORE)
+    assert proven.letter == ("A" if active == "after" else "")
+    if active == "after":
+        await source.tuning.undo()
+        assert (tmp_path / "conf").read_text() == BEFORE
+
+
+@pytest.mark.parametrize("outcome", [Outcome.BETTER, Outcome.WORSE])
+async def test_the_last_change_is_compared_without_values(
+    live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, outcome: Outcome
+) -> None:
+    _session, source = live
+    with pytest.raises(ChangeRefused, match="no change to prove"):
+        await source.tuning.prove({}, SHORT)
+    concluding(monkeypatch, outcome)
+    await source.tuning.apply({"Level": "7"})
+    proven = await source.tuning.prove({}, SHORT)
+    state = await ended(live)
+    begun = state.rounds[0].begun
+    assert (begun.change, begun.active, begun.settings[0].old, begun.settings[0].new) == ("A", "after", "5", "7")
+    better = outcome is Outcome.BETTER
+    assert (tmp_path / "conf").read_text() == (AFTER if better else BEFORE)
+    assert (proven.active, proven.letter) == (("after", "") if better else ("before", "B"))
+    # One key leads back in either case.
+    await source.tuning.undo()
+    assert (tmp_path / "conf").read_text() == (BEFORE if better else AFTER)
+
+
+@pytest.mark.parametrize("how", ["stopped", "no load", "closed", "cancelled"])
+@pytest.mark.parametrize("base", ["before", "after"])
+async def test_whatever_interrupts_rounds_the_values_of_the_start_are_active(
+    live: Live, tmp_path: Path, how: str, base: str
+) -> None:
+    session, source = live
+    if base == "after":
+        await source.tuning.apply({"Level": "7"})
+    started = AFTER if base == "after" else BEFORE
+    plan = ENDLESS._replace(seconds=600.0)
+    proving = asyncio.ensure_future(source.tuning.prove({} if base == "after" else {"Level": "7"}, plan))
+    # A-B-B-A: of the new values' rounds, the first window is that of the other side.
+    if base == "before":
+        await until(session, lambda state: bool(state.rounds) and bool(state.rounds[0].windows))
+    else:
+        await until(session, lambda state: state.knobs["Level"].value == "5" and bool(state.rounds[0].windows))
+        assert (tmp_path / "conf").read_text() == BEFORE
+    if how == "cancelled":
+        proving.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await proving
+    else:
+        if how == "stopped":
+            source.tuning.stop_rounds()
+        elif how == "no load":
+            await source.load.stop()
+        else:
+            await source.close()
+        found = await proving
+        assert found == Proven(1, "load ended" if how == "no load" else "stopped", None, base)
+    assert (tmp_path / "conf").read_text() == started
+    if how != "closed":
+        last = (await ended(live)).rounds[0].ended
+        assert last is not None and last.active == base
+    assert not source.load.running
+
+
+async def test_a_change_that_is_refused_ends_rounds_in_one_line(live: Live, tmp_path: Path) -> None:
+    _session, source = live
+    knobs = source.tuning._knobs._knobs
+    knobs["Level"] = replace(knobs["Level"], test="echo no way >&2; exit 1")
+    with pytest.raises(ChangeUndone, match="no way; put back"):
+        await source.tuning.prove({"Level": "7"}, SHORT)
+    state = await ended(live)
+    last = state.rounds[0].ended
+    assert last is not None and (last.outcome, last.active) == ("failed", "before") and "no way" in last.detail
+    assert (tmp_path / "conf").read_text() == BEFORE and not source.load.running and not source.tuning.proving
+    assert state.changes[0].outcome == "restored" and "no way" in state.changes[0].detail
+
+
+async def test_a_host_that_is_lost_ends_rounds(live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _session, source = live
+
+    async def lost(*_: object) -> None:
+        raise HostError("web1: connection lost")
+
+    monkeypatch.setattr(source.tuning, "_make_and_undo", lost)
+    with pytest.raises(HostError, match="connection lost"):
+        await source.tuning.prove({"Level": "7"}, SHORT)
+    last = (await ended(live)).rounds[0].ended
+    assert last == ev.RoundsEnded(
+        t=last.t if last else 0.0, number=1, outcome="failed", active="before", detail="web1: connection lost"
+    )
+    assert not source.load.running
+
+
+async def test_rounds_that_cannot_be(live: Live, tmp_path: Path) -> None:
+    session, source = live
+    with pytest.raises(ChangeRefused, match="the host has these values already"):
+        await source.tuning.prove({"Level": "5"}, SHORT)
+    with pytest.raises(ChangeRefused, match="one line of text"):
+        await source.tuning.prove({"Level": "7\n8"}, SHORT)
+    source.load.plan = replace(source.load.plan, duration=None, stages=(Stage(duration=9.0, concurrency=1),))
+    with pytest.raises(ChangeRefused, match="load levels"):
+        await source.tuning.prove({"Level": "7"}, SHORT)
+    assert session.state.runs == 0 and session.state.rounds == ()
