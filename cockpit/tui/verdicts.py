@@ -41,6 +41,8 @@ def verdict_lines(scene: Scene, row: Segment, width: int) -> list[Line]:
     """All there is to say of a row against what it is compared with."""
     lines = _wrapped(f"{row.number}  {neutral(row.label)}", width, "strong")
     base, verdict = scene.before(row), scene.verdict(row)
+    if row.round and (found := _rounds_lines(scene, row, width)):
+        return [*lines, *found, EMPTY, *_wrapped(RULE, width, "dim")]
     if base is None or verdict is None:
         alone = (
             "there is no other row yet to compare it with: a change under load (t) opens one, or another run (space)"
@@ -55,12 +57,18 @@ def verdict_lines(scene: Scene, row: Segment, width: int) -> list[Line]:
         lines += _wrapped(f"row {row.number}: {reason}", width, "warn")
     for note in server_notes(row, scene.state):
         lines += _wrapped(f"the server says of {note}", width, "warn")
+    return [*lines, *_rounds_lines(scene, row, width), EMPTY, *_wrapped(RULE, width, "dim")]
+
+
+def _rounds_lines(scene: Scene, row: Segment, width: int) -> list[Line]:
+    """The verdicts of the rounds in the run of the row."""
+    lines: list[Line] = []
     for rounds in (one for one in scene.state.rounds if one.begun.run == row.run):
         verdict = scene.verdicts.rounds(scene.state, rounds)
         if verdict is not None:
             head = f"{verdict.values[0]} rounds of {title_words(rounds.begun)}"
             lines += [EMPTY, ((fit(head, width).rstrip(), "strong"),), *judged(verdict, width)]
-    return [*lines, EMPTY, *_wrapped(RULE, width, "dim")]
+    return lines
 
 
 def judged(verdict: Verdict, width: int) -> list[Line]:

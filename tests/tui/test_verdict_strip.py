@@ -27,7 +27,8 @@ from cockpit.tui.scene import Scene
 from cockpit.tui.verdict_strip import Progress, Strip, compact_height, full_height, strip, strip_lines, strip_words
 from cockpit.tui.widgets.numbers import Numbers
 from cockpit.tui.widgets.verdict_strip import VerdictStrip
-from tests.analysis.test_arms import flipped, tried
+from tests.analysis.test_arms import flipped
+from tests.analysis.test_rounds import rounds_of
 from tests.tui.driving import at_rest, driven, main, plain, press, scene_of, text_of, until
 from tests.tui.scenario import Scenario
 from tests.tui.test_themes import strips
@@ -242,8 +243,8 @@ def test_other_load_is_invalid_and_names_the_way_out() -> None:
 def test_an_inconclusive_row_that_is_over_names_its_detectable_effect_and_the_next_step() -> None:
     found = showing(judged(INCONCLUSIVE, effect("rate", INCONCLUSIVE, 0.04, 0.09, detectable=0.08)))
     assert lines_of(found)[1] == "?  inconclusive: rate +4.0%, detectable from 8%"
-    assert lines_of(found)[2] == "   next: rounds (t, then ^F)"
-    assert "next: rounds (t, then ^F)" in lines_of(found, NARROW)[0]
+    assert lines_of(found)[2] == "   next: r: rounds"
+    assert "next: r: rounds" in lines_of(found, NARROW)[0]
 
 
 def test_likely_is_not_shown_once_waiting_is_over() -> None:
@@ -256,14 +257,26 @@ def test_a_baseline_too_short_for_any_verdict_asks_for_rounds() -> None:
     events = [event for event in flipped((1000.0, 1300.0), 12) if event.t <= 22]
     lines = lines_of(at(22, events))
     assert lines[1].startswith("?  inconclusive: too short: 5 s before")
-    assert lines[2] == "   next: rounds (t, then ^F)"
+    assert lines[2] == "   next: r: rounds"
 
 
-def test_rounds_of_a_run_have_one_strip() -> None:
-    lines = lines_of(at(160, list(tried((1000.0, 1300.0, 1000.0, 1300.0)))))
-    assert lines[0].endswith("rounds: rows 2 4 vs 1 3 ─")
-    assert lines[1].startswith("▲  better: rate +3")
-    assert lines[-1].startswith("2 rounds")
+def test_rounds_show_where_they_are_before_the_first_verdict() -> None:
+    found = at(1000, list(rounds_of(1.3, 2)))
+    lines = lines_of(found)
+    assert lines[0].startswith("─ verdict A MaxSpareServe") and "round 3 of 12: " in lines[0]
+    assert lines[0].rstrip(" ─").endswith("values, setting up")
+    assert lines[1].startswith("?  inconclusive so far") and "min more" in lines[1]
+
+
+def test_rounds_have_one_strip_with_their_effect_and_the_time_left_at_most() -> None:
+    events = list(rounds_of(1.05, 4, drift=0.02))
+    lines = lines_of(at(1000, events))
+    assert "round 5 of 12: " in lines[0] and "min more" in lines[1]
+    assert lines[-1].startswith("4 rounds")
+    t = events[-1].t
+    ended = ev.RoundsEnded(t=t + 1, number=1, outcome="verdict", active="after")
+    lines = lines_of(at(2000, [*rounds_of(1.3, 5), ended]))
+    assert lines[0].endswith("5 of 12 rounds ─") and lines[1].startswith("▲  better: rate +")
 
 
 def test_a_growing_verdict_is_computed_once_per_block(monkeypatch: pytest.MonkeyPatch) -> None:

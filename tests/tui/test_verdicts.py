@@ -12,7 +12,8 @@ from cockpit.tui.screens.main import MainScreen
 from cockpit.tui.verdicts import verdict_lines
 from cockpit.tui.widgets.runs import Runs
 from cockpit.tui.widgets.throughput import Throughput
-from tests.analysis.test_arms import flipped, tried
+from tests.analysis.test_arms import flipped
+from tests.analysis.test_rounds import rounds_of
 from tests.tui.driving import at_rest, driven, main, plain, press, scene_of, text_of, until
 from tests.tui.scenario import Scenario
 
@@ -50,7 +51,15 @@ def test_a_change_under_way_has_its_letter_where_it_has_come_to() -> None:
 
 
 def test_what_was_put_back_has_a_band_each_way() -> None:
-    events = [event for event in tried((1000.0, 1060.0, 1000.0)) if event.t <= 90]
+    events: list[ev.AnyEvent] = []
+    for event in flipped((1000.0, 1060.0, 1000.0)):
+        if isinstance(event, ev.ChangeEnded | ev.ChangeBegun) and event.change != "A":
+            continue
+        active = isinstance(event, ev.ChangeEnded)
+        events.append(ev.ChangeStage(t=event.t, change="A", stage="in force") if active else event)
+    events.append(ev.ChangeStage(t=77.0, change="A", stage="undoing"))
+    events.append(ev.ChangeEnded(t=80.0, change="A", outcome="restored", detail="not confirmed"))
+    events = sorted((event for event in events if event.t <= 90), key=lambda event: event.t)
     signs = plain(Throughput().draw(scene_of(events), 120, 14))[1]
     # A second a cell: in force at 40, put back from 77 to 80.
     assert signs[7 + 39 : 7 + 41] == "░A"
@@ -88,10 +97,10 @@ def test_all_figures_and_rules_stand_in_the_details(width: int) -> None:
     assert "the server says of A: AH00513" in text
 
 
-def test_back_and_forth_has_a_verdict_on_all_its_windows() -> None:
-    scene = scene_of(list(tried((1000.0, 1300.0, 1000.0, 1300.0))))
+def test_rounds_have_a_verdict_on_all_their_windows() -> None:
+    scene = scene_of(list(rounds_of(1.3, 5)))
     text = " ".join(" ".join(plain(verdict_lines(scene, scene.state.segments[-1], 110))).split())
-    assert "2 rounds: the change applied and undone in this run ▲ better: rate +" in text
+    assert "5 rounds of A MaxSpareServers 10 → 30 ▲ better: rate +" in text
     assert "one value per round" in text
 
 
