@@ -92,15 +92,17 @@ def label_of(settings: Sequence[Setting]) -> str:
 
 
 def rounds_verdict(state: State, rounds: RoundsState) -> Verdict | None:
-    """Return the verdict on the complete rounds; None before the first."""
+    """Return the verdict on the complete rounds, without effects before the fourth; None before the first."""
     begun = rounds.begun
     pairs = [([_window(state, rounds, one)], [_window(state, rounds, two)]) for one, two in rounds.complete]
     if not pairs:
         return None
     label = " ".join(filter(None, (begun.change, label_of(begun.settings))))
     found = judge_rounds(pairs, label, rounds.budget)
-    growing = rounds.ended is None and rounds.budget > len(pairs)
-    return replace(found, growing=growing)
+    if len(pairs) < FIRST_LOOK and found.outcome is not Outcome.INVALID:
+        # Whoever looks at each round and may stop would find a difference too often.
+        found = replace(found, outcome=Outcome.INCONCLUSIVE, effects=(), objection=None)
+    return replace(found, growing=rounds.ended is None and rounds.budget > len(pairs))
 
 
 def is_concluded(verdict: Verdict) -> bool:
