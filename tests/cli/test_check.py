@@ -1,26 +1,31 @@
-"""`cockpit check` in a shell script, on a real server: every way it can end."""
+"""`cockpit check` on a real server, in a shell script and called: every way it can end."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
 import threading
-import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from unittest.mock import patch
 from xml.etree import ElementTree
 
 import msgspec
 import pytest
 
 from cockpit.cli import main
+from cockpit.model.events import AnyEvent, RunEnded, RunStarted, SessionEnded, SessionStarted, Tick
+from cockpit.model.histogram import Histogram
+from cockpit.model.load import LoadPlan
 from cockpit.report import baselines
 from cockpit.report.check_result import CheckJson, check_schema
+from tests.commands import cockpit
 from tests.report.test_compare import recorded
 from tests.session.events import small_session
 
@@ -47,27 +52,55 @@ EXITS = {
     "interrupted": 130,
     "generator": 1,
 }
-# A reply of /slower takes this much (s) longer for each second since the first one.
-SLOWER = 0.01
+# What needs no process of its own: the arguments of each, in order.
+CALLS = {
+    "against": ("URL/", "-n", "100", "--baseline", "before", "--threshold", "rate >= 1000000% of baseline", "--json"),
+    "repeated": ("URL/", "-n", "100", "--runs", "3", "--add-to-baseline", "before"),
+    "with-spread": (
+        *("URL/", "-n", "100", "--runs", "2", "--baseline", "before"),
+        *("--threshold", "rate >= 1% of baseline", "--json"),
+    ),
+    "other-load": ("URL/", "-n", "100", "-c", "2", "--baseline", "before"),
+    "no-baseline": ("URL/", "-n", "100", "--baseline", "gone"),
+    "aborted": ("URL/status/503", "-z", "60s", "--abort-on", "failed < 10", "--json"),
+    "capped": ("URL/", "-n", "100m", "--cap", "1s", "--json"),
+    "unknown": ("URL/", "--threshold", "speed > 3"),
+    "host-aborted": ("./hosts.toml", "--trust", "--json"),
+    "too-short": ("URL/", "-n", "10", "--steady"),
+    "recorded": ("URL/", "-n", "100", "--record", "run.cockpit"),
+    "one-run": (
+        *("run.cockpit", "--baseline", "same", "--threshold", "rate >= 100% of baseline"),
+        *("--junit", "one-run.xml"),
+    ),
+    "recording": ("run.cockpit", "--threshold", "completed == 100"),
+    "recording-broken": ("run.cockpit#1", "--threshold", "completed == 101"),
+    "unsteady": ("slower.cockpit", "--steady", "--json"),
+}
+HOSTS = """\
+[target]
+url = "URL/"
+[load]
+duration = "60s"
+[[host]]
+name = "here"
+[check]
+abort_on = ["here.cpu.idle > 100"]
+"""
 # So many requests are more than what asks before a run.
 UNDER_WAY = 100
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """`/status/503` answers with that, `/slower` ever later; a file in the folder tells when others are under load."""
+    """`/status/503` answers with that; a file in the folder appears once two of the paths are under load."""
 
     protocol_version = "HTTP/1.1"
     wbufsize = -1
     folder: Path
     asked: Counter[str]
-    began = 0.0
 
     def do_GET(self) -> None:
         status = int(self.path.removeprefix("/status/")) if self.path.startswith("/status/") else 200
-        if self.path == "/slower":
-            type(self).began = type(self).began or time.monotonic()
-            time.sleep(SLOWER * (time.monotonic() - self.began))
-        elif self.path in ("/interrupted", "/generator"):
+        if self.path in ("/interrupted", "/generator"):
             self.asked[self.path] += 1
             if self.asked[self.path] == UNDER_WAY:
                 (self.folder / f"asked{self.path}").touch()
@@ -104,15 +137,36 @@ def server(folder: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def ended(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, int]]:
-    """The folder of the script, and what it said."""
+    """The folder with the output of the script and of CALLS, and their exit codes."""
     folder = tmp_path_factory.mktemp("check")
-    with server(folder) as url:
-        environment = {**os.environ, "URL": url, "PYTHON": sys.executable, "XDG_STATE_HOME": str(folder / "state")}
-        done = subprocess.run(
-            ["sh", SCRIPT], cwd=folder, env=environment, capture_output=True, text=True, timeout=600, check=False
-        )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return folder, {name: int(code) for name, code in (line.split() for line in done.stdout.splitlines())}
+    own = {"PYTHON": sys.executable, "XDG_STATE_HOME": str(folder / "state")}
+    with server(folder) as url, contextlib.chdir(folder), patch.dict(os.environ, own | {"URL": url}):
+        done = subprocess.run(["sh", SCRIPT], capture_output=True, text=True, timeout=600, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        codes = {name: int(code) for name, code in (line.split() for line in done.stdout.splitlines())}
+        (folder / "hosts.toml").write_text(HOSTS.replace("URL", url))
+        recorded(folder / "slower.cockpit", list(slower()))
+        for name, arguments in CALLS.items():
+            made = cockpit("check", *(one.replace("URL", url) for one in arguments))
+            if name == "recorded":
+                assert cockpit("baseline", "set", "same", "run.cockpit").returncode == 0
+            codes[name] = made.returncode
+            (folder / f"{name}.out").write_text(made.stdout)
+            (folder / f"{name}.err").write_text(made.stderr)
+    return folder, codes
+
+
+def slower() -> Iterator[AnyEvent]:
+    """A run of 12 s whose rate falls by a tenth each second."""
+    yield SessionStarted(t=0, wall=1_700_000_000.0, version="0", name="slower")
+    yield RunStarted(t=0, run=1, plan=LoadPlan(url="http://web1/", duration=12.0))
+    for tenth in range(120):
+        many = round(100 * 0.9 ** (tenth / 10))
+        times = Histogram.of([1_000_000] * many)
+        start = tenth / 10
+        yield Tick(t=start + 0.1, start=start, run=1, worker=0, sent=many, completed=many, service=times)
+    yield RunEnded(t=12, run=1, reason="completed")
+    yield SessionEnded(t=12)
 
 
 def test_every_exit_code(ended: tuple[Path, dict[str, int]]) -> None:
