@@ -64,7 +64,7 @@ def _drawn(row: DotRow, axis: Axis) -> str:
     total = "" if row.total is None else f'<path class="zero" d="M{_x(axis, row.total)} 0V{_HEIGHT:g}"/>'
     step = (_BOTTOM - _TOP) / max(1, len(row.dots) - 1)
     dots = "".join(
-        f'<path class="s c{row.colour % 8} point{"" if dot.counted else " pale"}" '
+        f'<path class="s c{row.colour} point{"" if dot.counted else " pale"}" '
         f'd="M{_x(axis, dot.value)} {_TOP + step * at:.1f}h0"><title>{text(dot.words)}</title></path>'
         for at, dot in enumerate(row.dots)
     )

@@ -12,6 +12,8 @@ from cockpit.analysis.words import change_words, objection_words, value_words
 from cockpit.model.text import si
 from cockpit.report.charts import text
 
+# Marks a comparison of the same settings.
+CONTROL_TAG = ' <small class="tag">same settings</small>'
 # Drawn on so many units, stretched to the width of its column.
 _WIDTH, _HEIGHT, _MIDDLE = 1000.0, 20.0, 10.0
 # An interval that excludes nothing is drawn up to so many times the largest change, so that the others can be seen.
@@ -71,9 +73,8 @@ def outcome_words(effect: Effect) -> str:
 
 def _row(row: ForestRow, scale: _Scale | None, based: bool) -> str:
     effect = row.effect
-    tag = ' <small class="tag">A/A control</small>' if row.control else ""
     cells = [
-        f'<td class="words name">{text(row.name)}{tag}</td>',
+        f'<td class="words name">{text(row.name)}{CONTROL_TAG if row.control else ""}</td>',
         f'<td class="words outcome">{outcome_words(effect)}</td>',
         f'<td class="words nowrap">{text(value_words(effect))}</td>',
         f'<td class="words nowrap change">{text(change_words(effect))}</td>',

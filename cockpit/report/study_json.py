@@ -101,6 +101,14 @@ class SpreadJson(msgspec.Struct, frozen=True, kw_only=True):
     detectable: float
 
 
+class MachineJson(msgspec.Struct, frozen=True, kw_only=True):
+    """A host as the probe found it."""
+
+    hostname: str
+    kernel: str
+    cpus: int
+
+
 class StudyJson(msgspec.Struct, frozen=True, kw_only=True):
     """A study; `wall` is when it began, epoch seconds. `budget`: the most rounds; `rounds`: those that were begun, of
     which `whole_rounds` are done; `ended`: it is over, all comparisons closed or all rounds done. `seed` is that of
@@ -111,6 +119,7 @@ class StudyJson(msgspec.Struct, frozen=True, kw_only=True):
     question: str
     wall: float
     environment: dict[str, str]
+    hosts: dict[str, MachineJson]
     seed: int | None
     budget: int
     whole_rounds: int
@@ -132,6 +141,10 @@ def study_json(result: StudyResult) -> str:
         question=result.question,
         wall=result.wall,
         environment=result.environment,
+        hosts={
+            name: MachineJson(hostname=facts.hostname, kernel=facts.kernel, cpus=facts.cpus)
+            for name, facts in result.hosts.items()
+        },
         seed=study.seed,
         budget=study.rounds,
         whole_rounds=result.whole_rounds,

@@ -22,14 +22,22 @@ from cockpit.analysis.words import (
 )
 from cockpit.model.study import Variant
 from cockpit.report.charts import text
-from cockpit.report.forest import ForestRow, forest, outcome_words
+from cockpit.report.forest import CONTROL_TAG, ForestRow, forest, outcome_words
 from cockpit.report.page_parts import document, folded, head, items, pairs, table, verdict_block
-from cockpit.report.study import cell_name, error_lines, load_line, observation_lines, question_lines, run_lines
+from cockpit.report.study import (
+    cell_name,
+    error_lines,
+    load_line,
+    observation_lines,
+    question_lines,
+    rounds_words,
+    run_lines,
+)
 from cockpit.report.study_doubts import grouped
 from cockpit.report.study_page_charts import latency_charts, measured, metric_chart
 from cockpit.report.study_table import Column, labels, rows
 from cockpit.study.results import StudyResult, StudyVerdict
-from cockpit.study.words import contradiction_words, detectable_words
+from cockpit.study.words import contradiction_words
 
 # Metrics whose charts are shown without being unfolded.
 _OPEN = ("rate", "p50", "p99", "max")
@@ -72,10 +80,13 @@ def _setup(result: StudyResult) -> str:
         ("rounds", f"{result.whole_rounds} of at most {study.rounds} in random order, seed {study.seed}"),
         ("runs", f"{study.runs} after each set-up, {study.discard} discarded before"),
     ]
-    plan += [] if not study.compare else [("detectable", detectable_words(study, result.spread))]
     plan += [("warm-up", f"{study.warm_up:g} s of load after each set-up")] if study.warm_up else []
+    hosts = [
+        (f"host {name}", f"{facts.hostname}, kernel {facts.kernel}, {facts.cpus} CPUs")
+        for name, facts in result.hosts.items()
+    ]
     places = [(f"generator's {name}", value) for name, value in sorted(result.environment.items())]
-    return table(("variant", "settings", "target", "actions"), variants) + pairs([*plan, *order, *places])
+    return table(("variant", "settings", "target", "actions"), variants) + pairs([*plan, *order, *hosts, *places])
 
 
 def _settings(variant: Variant) -> str:
@@ -100,16 +111,19 @@ def _verdicts(result: StudyResult) -> str:
     body = "".join(_verdict_row(one) for one in result.verdicts)
     blocks = "".join(verdict_block(one.verdict, "") for one in result.verdicts)
     shown = f'<table class="verdicts"><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>'
-    return f'<div class="scroll">{shown}</div>\n{folded("every verdict in full, and how it was found", blocks)}'
+    basis = f'<p class=soft>{text(rounds_words(result))}</p><div class="scroll">{shown}</div>\n'
+    return basis + folded("every verdict in full, and how it was found", blocks)
 
 
 def _verdict_row(one: StudyVerdict) -> str:
     verdict = one.verdict
     word = outcome_words(Effect(name="", outcome=verdict.outcome))
     against = contradiction_words(one)
-    shown = text(f"{_shown(verdict)}{f' · ! {against}' if against else ''}")
-    cells = (text(verdict.label), word, shown, text(basis_words(verdict)))
-    return f"<tr>{''.join(f'<td class=words>{cell}</td>' for cell in cells)}</tr>"
+    warned = f"<br><span class=warn>{text(against)}</span>" if against else ""
+    name = f"{text(verdict.label)}{CONTROL_TAG if one.control else ''}"
+    cells = (name, word, f"{text(_shown(verdict))}{warned}", text(basis_words(verdict)))
+    row = "".join(f"<td class=words>{cell}</td>" for cell in cells)
+    return f"<tr{' class=control' if one.control else ''}>{row}</tr>"
 
 
 def _shown(verdict: Verdict) -> str:
@@ -130,7 +144,7 @@ def _effects(result: StudyResult) -> str:
 
 def _metric_effects(result: StudyResult, name: str) -> str:
     found = [
-        ForestRow(one.verdict.label, effect, basis_words(one.verdict))
+        ForestRow(one.verdict.label, effect, basis_words(one.verdict), one.control)
         for one in result.verdicts
         if (effect := one.verdict.effect(name)) is not None
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 from cockpit.model.histogram import Histogram
@@ -19,6 +20,10 @@ MOST_LINES = 8
 _FAR = 8.0
 # Labels of levels are at least this share of the width apart.
 _APART = 0.06
+# Room on both sides of the levels, and between the dots of two variants, as shares of the width.
+_ROOM, _BESIDE = 0.05, 0.006
+# The colour of the A/A control, and of runs that are not counted.
+_OTHER = 7
 # Latencies are drawn for at most so many levels: the lowest, the highest, and others between them.
 _MOST_LEVELS = 6
 
@@ -52,7 +57,7 @@ def _dots(result: StudyResult, cell: Cell, column: Column) -> DotRow:
         value = run_value(column, run)
         if value is not None:
             found.append(Dot(value, run.counted, _run_words(run, column.shown(value))))
-    colour = [variant.name for variant in result.study.variants].index(cell.variant)
+    colour = _OTHER if cell.control else [one.name for one in result.study.variants].index(cell.variant) % _OTHER
     return DotRow(cell_name(result, cell), found, value_of(column, cell), colour)
 
 
@@ -69,36 +74,52 @@ def _ladder(result: StudyResult, column: Column, levels: Sequence[float], part: 
     values += [one for cell in cells if (one := value_of(column, cell)) is not None]
     if not values:
         return ""
-    series = [one for at, name in enumerate(_variants(result)) for one in _lines(cells, column, name, at)]
+    axis = _level_axis(levels)
+    series = [one for at in range(len(result.study.variants)) for one in _lines(result, cells, column, at, axis)]
     latency = column.name[:1] == "p" or column.name in ("max", "mean")
     y = between(min(values), max(values), column.shown) if latency else from_zero(max(values), column.shown, 1e-9)
     unit = "arrivals/s" if result.study.plan.open else "connections"
     title = " · ".join(filter(None, (f"by {unit}", part)))
-    return draw(Chart(title, _level_axis(levels), y, series, tall=True, said=f"{column.head} {title}"))
+    return draw(Chart(title, axis, y, series, tall=True, said=f"{column.head} {title}"))
 
 
-def _lines(cells: Iterable[Cell], column: Column, variant: str, colour: int) -> Iterable[Series]:
-    own = sorted((cell for cell in cells if cell.variant == variant), key=lambda cell: cell.level or 0.0)
-    points: list[Point] = [(cell.level or 0.0, value_of(column, cell)) for cell in own]
+def _lines(result: StudyResult, cells: Iterable[Cell], column: Column, number: int, axis: Axis) -> Iterable[Series]:
+    """The line of a variant by its number, and the dots of its runs, beside those of the other variants."""
+    variants = result.study.variants
+    variant = variants[number]
+    own = sorted((cell for cell in cells if cell.variant == variant.name), key=lambda cell: cell.level or 0.0)
     if not own:
         return
-    yield Series(variant, points, colour % MOST_LINES)
+    colour = _OTHER if variant.control else number % _OTHER
+    yield Series(variant.name, [(cell.level or 0.0, value_of(column, cell)) for cell in own], colour)
+    aside = _BESIDE * (number - (len(variants) - 1) / 2)
     for counted in (True, False):
         dots: list[Point] = [
-            (cell.level or 0.0, run_value(column, run)) for cell in own for run in cell.runs if run.counted is counted
+            (_moved(axis, cell.level or 0.0, aside), run_value(column, run))
+            for cell in own
+            for run in cell.runs
+            if run.counted is counted
         ]
-        yield Series("", dots, colour % MOST_LINES if counted else 7, marks=True)
+        yield Series("", dots, colour if counted else _OTHER, marks=True)
+
+
+def _moved(axis: Axis, value: float, share: float) -> float:
+    """The value that is drawn further right by a share of the width."""
+    if axis.log:
+        return value * math.pow(axis.high / axis.low, share)
+    return value + share * (axis.high - axis.low)
 
 
 def _level_axis(levels: Sequence[float]) -> Axis:
     low, high = levels[0], levels[-1]
     log = low > 0 and high / low > _FAR
-    axis = Axis(low, high, log=log)
+    inner = Axis(low, high, log=log)
+    axis = Axis(_moved(inner, low, -_ROOM), _moved(inner, high, _ROOM), log=log)
     labels: list[tuple[float, str]] = []
     for level in levels:
         if not labels or axis.at(level) - axis.at(labels[-1][0]) >= _APART:
             labels.append((level, f"{level:g}"))
-    return Axis(low, high, tuple(labels), log)
+    return Axis(axis.low, axis.high, tuple(labels), log)
 
 
 def latency_charts(result: StudyResult) -> str:
@@ -130,7 +151,3 @@ def _drawn_levels(result: StudyResult) -> list[float | None]:
 
 def _parts(result: StudyResult) -> list[str]:
     return list(dict.fromkeys(cell.part for cell in result.cells))
-
-
-def _variants(result: StudyResult) -> list[str]:
-    return [variant.name for variant in result.study.variants]

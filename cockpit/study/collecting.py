@@ -50,6 +50,7 @@ def collect(states: Sequence[State], name: str) -> StudyResult | None:
         ended=any(one.ended for one in told),
         wall=first.wall if first else 0.0,
         environment=last.started.environment,
+        hosts={name: host.facts for state in own for name, host in state.hosts.items() if host.facts},
         cells=cells,
         verdicts=verdicts_of(study, cells, begun),
         spread=spread_of(study, cells),

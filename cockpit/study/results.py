@@ -10,6 +10,7 @@ from cockpit.analysis.outcome import DIFFERENT, Verdict
 from cockpit.analysis.windows import Window
 from cockpit.model.events import StudyObservation, StudyRound, StudyRun
 from cockpit.model.figures import RunResult
+from cockpit.model.hosts import HostFacts
 from cockpit.model.study import Study
 from cockpit.study.plan import steps_of
 
@@ -93,8 +94,9 @@ class Spread(msgspec.Struct, frozen=True, kw_only=True):
 
 class StudyResult(msgspec.Struct, frozen=True, kw_only=True):
     """A study as far as it has come. `done` are the numbers of the steps that are done; `wall` is when it began (epoch
-    seconds); `ended`: it is over, whether all its rounds were needed or not. `verdicts` of the A/A control come first
-    at each load level and pass. `spread` is that of a round's difference, from the A/A control; None: unknown.
+    seconds); `ended`: it is over, whether all its rounds were needed or not. `hosts` are those that the probe reached.
+    `verdicts` of the A/A control come first at each load level and pass. `spread` is that of a round's difference, from
+    the A/A control; None: unknown.
     """
 
     name: str
@@ -105,6 +107,7 @@ class StudyResult(msgspec.Struct, frozen=True, kw_only=True):
     ended: bool
     wall: float
     environment: dict[str, str]
+    hosts: dict[str, HostFacts]
     cells: tuple[Cell, ...]
     verdicts: tuple[StudyVerdict, ...]
     spread: Spread | None = None

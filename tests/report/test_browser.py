@@ -94,7 +94,7 @@ def test_a_study_is_whole_by_itself(driven: Browser, tmp_path: Path, width: int,
     from tests.report.test_study_page import LEVELS, result_of
 
     file = tmp_path / "page.html"
-    file.write_text(study_page(result_of(replace(LEVELS, repeats=2), more=1200.0)))
+    file.write_text(study_page(result_of(replace(LEVELS, rounds=2), more=1200.0)))
     look = driven.look(file, width, 900, ASK, dark=dark)
     assert look.said == [] and look.asked == [file.as_uri()]
     found = look.found

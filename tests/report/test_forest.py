@@ -41,7 +41,7 @@ def test_each_effect_is_a_row_with_its_words_and_its_interval() -> None:
     one, two = effect(0.2, 0.1, 0.3), effect(-0.1, -0.15, 0.02, outcome=Outcome.INCONCLUSIVE)
     html = forest("metric", [ForestRow("few", one), ForestRow("more", two, control=True)])
     said = " ".join(outline(html).said)
-    for words in ("few", "better", change_words(one), "more", "inconclusive", change_words(two), "A/A control"):
+    for words in ("few", "better", change_words(one), "more", "inconclusive", change_words(two), "same settings"):
         assert words in said
     (left, right, caps, point), (other_left, _, _, other_point) = drawn(html)
     assert caps == [left, right] and left < point < right

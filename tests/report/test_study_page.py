@@ -18,16 +18,18 @@ from msgspec.structs import replace
 from cockpit.analysis.outcome import Cause, Design, Effect, Objection, Outcome, Verdict
 from cockpit.analysis.words import change_words
 from cockpit.cli import main
+from cockpit.cli.study_folder import result_in
 from cockpit.model.study import Study, Variant
 from cockpit.report.study import study_text
 from cockpit.report.study_csv import runs_csv, verdicts_csv
 from cockpit.report.study_json import study_json
 from cockpit.report.study_page import study_page
 from cockpit.study.collecting import collect
-from cockpit.study.results import StudyResult, StudyVerdict
+from cockpit.study.results import Contradiction, StudyResult, StudyVerdict
 from tests.report.test_page import EVIL, outline
-from tests.study.sessions import STUDY, session
+from tests.study.sessions import STUDY, session, whole_study
 
+RATES = {"few": 1000.0, "few again": 1000.0, "more": 1200.0}
 RECORDED = Path(__file__).parents[1] / "recordings" / "study"
 LEVELS = replace(STUDY, levels=(1.0, 8.0, 64.0), rounds=1)
 
@@ -74,6 +76,42 @@ def test_setup_verdicts_effects_runs_latency_results_and_method_are_there(small:
 def test_a_random_order_is_shown_with_its_seed() -> None:
     said = said_in(study_page(result_of(replace(STUDY, seed=7, rounds=3))))
     assert "3 of at most 3 in random order, seed 7" in said and "order, round 3" in said
+
+
+WITH_CONTROL = replace(
+    STUDY, variants=(*STUDY.variants, Variant(name="few again", control=True)), rounds=6, discard=0, runs=1
+)
+
+
+def test_the_control_is_a_row_of_each_table_and_counts_as_no_verdict() -> None:
+    result = whole_study(WITH_CONTROL, lambda step: RATES[step.variant.name] * (1 + step.round % 3 / 200))
+    html = study_page(result)
+    control, compared = rows_of(html, "verdicts")
+    assert (control[0], control[1]) == ("few again vs few same settings", "equivalent")
+    assert (compared[0], compared[1]) == ("more vs few", "better")
+    plots = rows_of(html, "effects")
+    names = len({effect.name for one in result.verdicts for effect in one.verdict.effects})
+    assert [row[0] for row in plots].count("few again vs few same settings") == names
+    assert len(re.findall("<tr class=control>", html)) == names + 1
+    assert "<b>1</b><small>better</small>" in html and "<b>0</b><small>equivalent</small>" in html
+    assert "minimum detectable effect" in said_in(html)
+    assert {line["control"] for line in csv.DictReader(io.StringIO(verdicts_csv(result)))} == {"true", "false"}
+
+
+def test_a_verdict_that_the_control_contradicts_carries_that_warning() -> None:
+    again = {"few again": 1.2, "more": 1.1}
+    result = whole_study(
+        WITH_CONTROL, lambda step: 1000 * again.get(step.variant.name, 1.0) * (1 + step.round % 3 / 200)
+    )
+    compared = rows_of(study_page(result), "verdicts")[1]
+    assert compared[2].endswith("the A/A control differs too: set-ups of the same settings are not alike")
+
+
+def test_the_hosts_are_part_of_the_setup() -> None:
+    result = result_in(RECORDED)
+    assert result is not None
+    facts = result.hosts["demo"]
+    assert f"host demo {facts.hostname}, kernel {facts.kernel}, {facts.cpus} CPUs" in said_in(study_page(result))
 
 
 def test_each_run_is_a_dot(small: StudyResult) -> None:
@@ -209,7 +247,18 @@ def a_verdict(draw: st.DrawFn, label: str) -> Verdict:
 @st.composite
 def results(draw: st.DrawFn) -> StudyResult:
     labels = [f"v{at} vs few" for at in range(draw(st.integers(1, 4)))]
-    found = [StudyVerdict(first="few", other=one, level=None, part="", verdict=draw(a_verdict(one))) for one in labels]
+    found = [
+        StudyVerdict(
+            first="few",
+            other=one,
+            level=None,
+            part="",
+            verdict=draw(a_verdict(one)),
+            control=draw(st.booleans()),
+            contradiction=draw(st.none() | st.sampled_from(list(Contradiction))),
+        )
+        for one in labels
+    ]
     return replace(SMALL, verdicts=tuple(found))
 
 
@@ -233,11 +282,13 @@ def test_page_json_text_and_csv_agree_in_every_word_and_number(result: StudyResu
     plots = rows_of(html, "effects")
     for one in told["verdicts"]:
         verdict = one["verdict"]
-        (row,) = [row for row in words if row[0] == verdict["label"]]
-        assert row[1] == verdict["outcome"]
+        label = f"{verdict['label']}{' same settings' if one['control'] else ''}"
+        (row,) = [row for row in words if row[0] == label]
+        assert row[1] == verdict["outcome"] and row[2].endswith(one["warning"])
         assert verdict["text"] in text and verdict["text"] in unescape(html)
         own = [line for line in lines if line["after"] == one["other"]]
         assert {line["verdict"] for line in own} == {verdict["outcome"]}
+        assert {line["contradiction"] for line in own} == {one["contradiction"] or ""}
         assert len(own) == max(1, len(verdict["effects"]))
         for effect, line in zip(verdict["effects"], own, strict=False):
             assert (line["metric"], line["outcome"]) == (effect["metric"], effect["outcome"])
@@ -245,8 +296,7 @@ def test_page_json_text_and_csv_agree_in_every_word_and_number(result: StudyResu
                 assert line[name] == ("" if effect[name] is None else repr(effect[name]))
             shown = change_words(effect_from(effect))
             assert any(
-                plot[0] == verdict["label"] and plot[1].startswith(effect["outcome"]) and plot[3] == shown
-                for plot in plots
+                plot[0] == label and plot[1].startswith(effect["outcome"]) and plot[3] == shown for plot in plots
             )
 
 
