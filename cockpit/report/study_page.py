@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from cockpit.analysis.doubt import RunWarning, run_warnings
 from cockpit.analysis.effects import more_is_better
-from cockpit.analysis.intervals import FIRST_LOOK
 from cockpit.analysis.outcome import Effect, Outcome, Verdict
 from cockpit.analysis.words import (
     basis_words,
@@ -30,14 +29,14 @@ from cockpit.report.study import (
     load_line,
     observation_lines,
     question_lines,
-    rounds_words,
+    rounds_lines,
     run_lines,
 )
 from cockpit.report.study_doubts import grouped
 from cockpit.report.study_page_charts import latency_charts, measured, metric_chart
 from cockpit.report.study_table import Column, labels, rows
 from cockpit.study.results import StudyResult, StudyVerdict
-from cockpit.study.words import contradiction_words
+from cockpit.study.words import contradiction_words, needed_words
 
 # Metrics whose charts are shown without being unfolded.
 _OPEN = ("rate", "p50", "p99", "max")
@@ -111,17 +110,18 @@ def _verdicts(result: StudyResult) -> str:
     body = "".join(_verdict_row(one) for one in result.verdicts)
     blocks = "".join(verdict_block(one.verdict, "") for one in result.verdicts)
     shown = f'<table class="verdicts"><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>'
-    basis = f'<p class=soft>{text(rounds_words(result))}</p><div class="scroll">{shown}</div>\n'
-    return basis + folded("every verdict in full, and how it was found", blocks)
+    basis = items(rounds_lines(result), "soft")
+    return f'{basis}<div class="scroll">{shown}</div>\n' + folded("every verdict in full, and how it was found", blocks)
 
 
 def _verdict_row(one: StudyVerdict) -> str:
     verdict = one.verdict
     word = outcome_words(Effect(name="", outcome=verdict.outcome))
     against = contradiction_words(one)
+    needed = f"<br><small>{text(needed_words(one))}</small>" if needed_words(one) else ""
     warned = f"<br><span class=warn>{text(against)}</span>" if against else ""
     name = f"{text(verdict.label)}{CONTROL_TAG if one.control else ''}"
-    cells = (name, word, f"{text(_shown(verdict))}{warned}", text(basis_words(verdict)))
+    cells = (name, word, f"{text(_shown(verdict))}{needed}{warned}", text(basis_words(verdict)))
     row = "".join(f"<td class=words>{cell}</td>" for cell in cells)
     return f"<tr{' class=control' if one.control else ''}>{row}</tr>"
 
@@ -193,11 +193,6 @@ def method(result: StudyResult) -> list[str]:
     found = list(dict.fromkeys(line for verdict in plain for line in method_lines(verdict)))
     discarded = dict.fromkeys(words for one in result.verdicts for words in one.verdict.left_out if words)
     found += [f"discarded of the runs: {'; '.join(discarded)}"] if discarded else []
-    if any(0 < min(one.verdict.values) < FIRST_LOOK for one in result.verdicts):
-        found.append(
-            f"limit: fewer than {FIRST_LOOK} rounds; the spread between runs is borrowed from the other variants, and "
-            "with few of them the intervals hold in 91 to 95% of cases"
-        )
     name = next((cell.total.counts.latency_name for cell in result.cells if cell.total), "service")
     found.append(
         f"latencies are {name} times, measured by the generator; percentiles of a variant pool its counted runs"

@@ -70,7 +70,7 @@ def test_setup_verdicts_effects_runs_latency_results_and_method_are_there(small:
     ((comparison, word, change, basis),) = rows_of(html, "verdicts")
     assert (comparison, word, basis) == ("more vs few", "better", "n = 2 vs 2")
     assert re.fullmatch(r"rate \+20% \(\+\d+ to \+\d+%\)", change)
-    assert "limit: fewer than 4 rounds" in said
+    assert "fewer than 4 rounds: one test" in said
 
 
 def test_a_random_order_is_shown_with_its_seed() -> None:
