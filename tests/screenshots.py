@@ -35,7 +35,7 @@ from cockpit.report.study import study_text
 from cockpit.session.recording.reader import Recording
 from cockpit.session.recording.recent import recent
 from cockpit.session.recording.shelf import folder as shelf
-from cockpit.study.results import collect
+from cockpit.study.collecting import collect
 from cockpit.tui.offers import Offers
 from cockpit.tui.picture import self_contained, svg_at
 from cockpit.tui.screens.start import StartScreen

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from cockpit.analysis.effects import more_is_better
 from cockpit.analysis.outcome import Effect
+from cockpit.model.text import si
 from cockpit.tui.cells import Line, fit, length
 
 # Ends of the scale, as ratios: few, so that it holds still while effects waver.
@@ -94,7 +95,7 @@ def forest_row(effect: Effect, end: float, width: int, role: str) -> Line:
 def axis(end: float, width: int) -> Line:
     """Return the scale below the rows: how large the effects at its ends are."""
     middle = (width - 1) // 2
-    left, right = f"{CUT_LEFT} {end:g}× worse", f"{end:g}× better {CUT_RIGHT}"
+    left, right = f"{CUT_LEFT} {si(end)}× worse", f"{si(end)}× better {CUT_RIGHT}"
     if max(len(left), len(right)) >= middle:
         left, right = f"{CUT_LEFT} worse", f"better {CUT_RIGHT}"
     if max(len(left), len(right)) >= middle:

@@ -17,6 +17,7 @@ from cockpit.analysis.effects import metric_of
 from cockpit.analysis.outcome import DIFFERENT, Cause, Design, Effect, Outcome, Verdict
 from cockpit.analysis.rounds import progress
 from cockpit.analysis.rounds_words import place_words, title_words
+from cockpit.analysis.sides import knobs_at
 from cockpit.analysis.stretches import between
 from cockpit.analysis.windows import counted_range
 from cockpit.analysis.words import (
@@ -112,7 +113,7 @@ def strip(scene: Scene) -> Strip | None:
         return None
     return Strip(
         verdict=verdict,
-        change=neutral(row.label),
+        change=_change(scene.state, row, base),
         compared=f"vs row {base.number}",
         effects=_plotted(verdict, _host_of(scene.state, row)) or _expected(verdict, row),
         so_far=_so_far(scene.state, row, base),
@@ -364,6 +365,15 @@ def _expected(verdict: Verdict, row: Segment) -> tuple[Effect, ...]:
     cost = "cpu.busy" if row.plan.open else "cpu.per_reply"
     names = [*timed, *(f"{host}.{metric}" for host in row.hosts for metric in (cost, "memory.used"))]
     return tuple(Effect(name=name, outcome=Outcome.INCONCLUSIVE) for name in names)
+
+
+def _change(state: State, row: Segment, base: Segment) -> str:
+    """What was changed between two rows; the row's label if it names its changes, or if no setting differs."""
+    before, after = (knobs_at(state, one.start) for one in (base, row))
+    differing = [name for name in after if name in before and before[name] != after[name]]
+    if row.changes or not differing:
+        return neutral(row.label)
+    return neutral(", ".join(f"{name} {before[name] or 'unset'} → {after[name] or 'unset'}" for name in differing))
 
 
 def _host_of(state: State, row: Segment) -> str:

@@ -98,6 +98,7 @@ def test_the_axis_names_both_directions_and_the_ends_of_the_scale() -> None:
     assert line.split() == ["◂", "1.5×", "worse", "0", "1.5×", "better", "▸"]
     assert line.index("0") == WIDTH // 2
     assert plain([axis(10.0, 27)])[0].split()[3] == "0", "apart from its neighbours"
+    assert plain([axis(1000.0, 27)])[0].split() == ["◂", "1k×", "worse", "0", "1k×", "better", "▸"]
     (short,) = plain([axis(1000.0, 21)])
     assert short.split() == ["◂", "worse", "0", "better", "▸"]
     assert plain([axis(1.5, 9)]) == [" " * 9]

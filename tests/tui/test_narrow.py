@@ -64,7 +64,7 @@ async def test_the_footer_has_room_for_what_tells_the_verdict(width: int) -> Non
 
 def rows_in_sight(**view: object) -> list[str]:
     runs = [ev.RunStarted(t=float(run), run=run, plan=plan()) for run in range(1, 31)]
-    lines = plain(Runs().draw(scene_of([session_started(), *runs], **view), 78, 5))
+    lines = plain(Runs().draw(scene_of([session_started(), *runs], **view), 78, 4))
     return ["".join(line[:3].split()) for line in lines[2:4]]
 
 

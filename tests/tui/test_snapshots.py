@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
 
+from cockpit.session.loop import Session
+from cockpit.session.recording.reader import Recording
+from cockpit.session.replay import ReplaySource
+from cockpit.tui.app import CockpitApp
 from cockpit.tui.screens.tuning import TuningScreen
 from cockpit.tui.widgets.history import History
-from tests.tui.driving import at_rest, press, settled, text_of, until
+from tests.tui.driving import at_rest, main, press, settled, text_of, until
 from tests.tui.scenario import Scenario
 from tests.tui.scripted import scripted_app
 from tests.tui.test_verdicts import changed_under_load
 from tests.tui.topology import topology
 
 Compare = Callable[..., bool]
+RECORDINGS = Path(__file__).parents[1] / "recordings"
 
 
 @pytest.mark.parametrize(
@@ -78,6 +84,20 @@ def test_verdict(snap_compare: Compare, size: tuple[int, int]) -> None:
         await at_rest(pilot)
 
     assert snap_compare(app, terminal_size=size, run_before=pressed)
+
+
+@pytest.mark.parametrize("t", [80.0, 200.0], ids=["likely", "better"])
+@pytest.mark.parametrize("size", [(120, 40), (80, 24)], ids=["wide", "narrow"])
+def test_verdict_strip(snap_compare: Compare, size: tuple[int, int], t: float) -> None:
+    with Recording(RECORDINGS / "under-load.cockpit") as recording:
+        session = Session(ReplaySource(recording, min(t, recording.end), playing=False))
+
+        async def drawn(pilot: Pilot[object]) -> None:
+            await until(pilot, lambda: bool(session.revision))
+            main(pilot.app).frame()
+            await at_rest(pilot)
+
+        assert snap_compare(CockpitApp(session), terminal_size=size, run_before=drawn)
 
 
 @pytest.mark.parametrize("size", [(120, 40), (80, 24)], ids=["wide", "narrow"])

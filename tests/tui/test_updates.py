@@ -23,6 +23,7 @@ from tests.tui.driving import at_rest, main, press, until
 from tests.tui.emulator import Emulator, emulated
 from tests.tui.scenario import Scenario
 from tests.tui.scripted import ScriptedSource
+from tests.tui.test_verdicts import changed_under_load
 
 
 def meant(app: CockpitApp) -> Emulator:
@@ -95,6 +96,7 @@ async def on_emulator(
 
 _DIALOGS = [50.0, "t", 51.0, *"30", "down", "escape", "question_mark", "down", 52.0, "escape", "slash", *"ap", "enter"]
 _VIEWS = ["v", 47.0, "p", 48.0, "p", 49.0, "p", "enter", "down", "s", "d", "d", 50.0, "escape", "c", 51.0, "escape"]
+_VERDICT = [62.0, 68.0, 73.0, 79.0, (80, 24), 100.0, 125.0, (120, 40)]
 STEPS: dict[str, list[Any]] = {
     "a run goes on": [47.0, 47.5, 50.2, 55.0, 62.5, 66.5, 70.1, 76.0, 85.0, 99.0],
     "dialogs": _DIALOGS,
@@ -112,6 +114,13 @@ def nothing_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_the_terminal_shows_what_is_meant(steps: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLORTERM", "truecolor")
     await on_emulator(Scenario(2, hostile=True).events(), (120, 40), steps, Look())
+
+
+@pytest.mark.parametrize("look", [Look(), Look(colours="16"), Look(ascii=True)], ids=["all", "sixteen", "ascii"])
+async def test_the_terminal_shows_a_verdict_that_grows(look: Look, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("COLORTERM", raising=False)
+    await on_emulator(changed_under_load(), (120, 40), _VERDICT, look)
 
 
 async def test_in_sixteen_colours_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,6 +143,16 @@ async def test_only_what_changed_is_sent() -> None:
     sent = (await on_emulator(events, (120, 40), steps, Look())).sent - whole
     assert sent < 20 * 3000
     assert whole > 3000
+
+
+async def test_a_growing_verdict_sends_as_little() -> None:
+    """After a change: an estimate per block, a bar and a number per second, beside all that moves."""
+    events = changed_under_load()
+    before = [46.0, 70.0]
+    steps = [70 + 0.5 * at for at in range(1, 21)]
+    whole = (await on_emulator(events, (120, 40), before, Look())).sent
+    sent = (await on_emulator(events, (120, 40), [*before, *steps], Look())).sent - whole
+    assert sent < 10 * 3000
 
 
 async def test_a_picture_that_is_there_already_is_not_sent_again() -> None:

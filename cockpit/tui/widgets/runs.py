@@ -23,6 +23,9 @@ from cockpit.tui.scene import Scene
 _NUMBER = 5
 _DOUBT = 7
 
+# Cells of the verdict's title beside the label.
+_TITLE = 40
+
 # Cells that the label keeps, whatever columns there are; the row looked at is told in full below. Columns from that
 # rank on are only there where the label has more.
 _LABEL = 8
@@ -102,11 +105,14 @@ def _row(segment: Segment, scene: Scene, columns: Sequence[Column], label: int) 
 def in_full(row: Segment, scene: Scene, width: int, room: int) -> list[Line]:
     """The row's label, notes of the server on its values, and reasons to doubt its metrics.
 
-    Of a row that is compared, the reasons are left to the compare screen.
+    Of a compared row, the label is in the verdict's title if it fits, and the reasons are on the compare screen.
     """
+    compared = scene.before(row) is not None
     said = wrap(neutral(row.label), max(10, width - _NUMBER))
+    if compared and cell_len(neutral(row.label)) <= width - _TITLE:
+        said = []
     rest = [(note, "warn") for note in server_notes(row, scene.state)]
-    if scene.before(row) is None:
+    if not compared:
         rest += [(part, "dim") for part in wrap(connection_words(row.counts), max(10, width - _NUMBER)) if part]
         rest += [(part, "warn") for _, reason in row_doubts(row) for part in wrap(reason, max(10, width - _NUMBER))]
     if len(said) + len(rest) > room:
