@@ -67,10 +67,10 @@ _NEXT = {
 }
 _AGAIN = "run it again"
 _REPEAT = {
-    Design.SWITCH: "r: rounds",
-    Design.ROUNDS: "r: more rounds",
-    Design.RUNS: "more runs, or r: rounds",
-    Design.SINGLE_RUNS: "more runs, or r: rounds",
+    Design.SWITCH: "rounds (r)",
+    Design.ROUNDS: "more rounds (r)",
+    Design.RUNS: "more runs, or rounds (r)",
+    Design.SINGLE_RUNS: "more runs, or rounds (r)",
 }
 # Cells of the marks, of the widest name, of change and interval, and of a plot that is worth its room.
 _MARK, _NAME, _CHANGE, _PLOT = 3, 16, 24, 11

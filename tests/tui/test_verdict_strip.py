@@ -243,8 +243,8 @@ def test_other_load_is_invalid_and_names_the_way_out() -> None:
 def test_an_inconclusive_row_that_is_over_names_its_detectable_effect_and_the_next_step() -> None:
     found = showing(judged(INCONCLUSIVE, effect("rate", INCONCLUSIVE, 0.04, 0.09, detectable=0.08)))
     assert lines_of(found)[1] == "?  inconclusive: rate +4.0%, detectable from 8%"
-    assert lines_of(found)[2] == "   next: r: rounds"
-    assert "next: r: rounds" in lines_of(found, NARROW)[0]
+    assert lines_of(found)[2] == "   next: rounds (r)"
+    assert "next: rounds (r)" in lines_of(found, NARROW)[0]
 
 
 def test_likely_is_not_shown_once_waiting_is_over() -> None:
@@ -257,7 +257,7 @@ def test_a_baseline_too_short_for_any_verdict_asks_for_rounds() -> None:
     events = [event for event in flipped((1000.0, 1300.0), 12) if event.t <= 22]
     lines = lines_of(at(22, events))
     assert lines[1].startswith("?  inconclusive: too short: 5 s before")
-    assert lines[2] == "   next: r: rounds"
+    assert lines[2] == "   next: rounds (r)"
 
 
 def test_rounds_show_where_they_are_before_the_first_verdict() -> None:
