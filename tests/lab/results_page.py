@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import time
 import tomllib
 from collections import Counter
@@ -25,13 +26,15 @@ NO_RESULT = "No result yet: `make studies`.\n"
 
 @dataclass(frozen=True)
 class About:
-    """What a profile says of its study: in its comments a title, the source of the original, what to expect."""
+    """What a profile says of its study: in its comments a title, the source of the original, what to expect, and a
+    remark (or "") on what differs from the original."""
 
     name: str
     title: str
     question: str
     source: str
     expect: str
+    remark: str
 
 
 @dataclass(frozen=True)
@@ -60,20 +63,20 @@ class Tally:
 
 
 def about(name: str) -> About:
-    """Read the comments at the head of a shipped profile: a title, then `Source:` and `Expect:`, each a paragraph."""
+    """Read the comments at the head of a shipped profile: a title, then `Source:`, `Expect:` and perhaps `Remark:`."""
     text = (PROFILES / f"{name}.toml").read_text()
     lines: list[str] = []
     for line in text.splitlines()[1:]:
         if not line.startswith("#"):
             break
         lines.append(line.removeprefix("#").strip())
-    title, *rest = " ".join(line or "\n" for line in lines).replace("Expect:", "\nExpect:").split("\n")
-    told = dict(part.strip().split(": ", 1) for part in rest if ": " in part)
+    title, *rest = re.split(r"(Source|Expect|Remark): ", " ".join(line for line in lines if line))
+    told = {key: part.strip() for key, part in zip(rest[::2], rest[1::2], strict=True)}
     question = " ".join(tomllib.loads(text)["question"].split())
-    return About(name, title.strip(), question, told["Source"], told["Expect"])
+    return About(name, title.strip(), question, told["Source"], told["Expect"], told.get("Remark", ""))
 
 
-def section(told: About, result: str, remark: str = "") -> str:
+def section(told: About, result: str) -> str:
     """Return a study's section, its marks included."""
     begin, end = _marks(told.name)
     paragraphs = [
@@ -81,8 +84,8 @@ def section(told: About, result: str, remark: str = "") -> str:
         told.question,
         f"**Source** {_sentence(told.source)}",
         f"**Expected, with the server as the limit** {_sentence(told.expect)}",
+        *([f"**Remark** {told.remark}"] if told.remark else []),
         result.strip(),
-        *([f"**Remark** {remark}"] if remark else []),
     ]
     return begin + "\n\n".join(paragraphs) + "\n" + end
 

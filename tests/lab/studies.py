@@ -35,8 +35,6 @@ STUDIES = (
     "large-file",
     "atime",
 )
-# Where the lab's outcome differs from what engineers published of such a study, and why.
-REMARKS: dict[str, str] = {}
 # Exit codes of a study that came to its end: stable, or not.
 ENDED = (0, 4)
 LEAST_CONCLUSIVE = 0.9
@@ -88,7 +86,7 @@ def main() -> int:
             told = results_page.run_words(words.form, lab.cpus, time.monotonic() - begun)
             if words.publish:
                 result = results_page.result_of(folder, told)
-                results_page.write(name, results_page.section(results_page.about(name), result, REMARKS.get(name, "")))
+                results_page.write(name, results_page.section(results_page.about(name), result))
             one = results_page.tally(folder)
             counted += one
             print(f"{name}: {told} {one}", file=sys.stderr)
