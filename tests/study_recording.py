@@ -1,6 +1,6 @@
-"""`python -m tests.study_recording`: records anew the study of which `make screenshots` shows the outcome.
+"""`python -m tests.study_recording`: records the study whose result `make screenshots` shows.
 
-It takes two minutes on the demo's own server. The machine should have nothing else to do: what disturbs the load
+It takes some four minutes on the demo's own server. The machine should have nothing else to do: what disturbs the load
 generator is in the figures, and stands in the picture.
 """
 
@@ -20,10 +20,7 @@ from tests.bench.crowded import recorded
 TARGET = Path(__file__).parent / "recordings" / "study" / "1.cockpit"
 STUDY = """
 [study]
-rounds = 2
-runs = 2
-discard = 1
-run_time = "8s"
+rounds = 6
 watch = ["demo.processes.births_per_s", "demo.processes.cpu", "demo.cpu.idle"]
 [[study.variant]]
 name = "short lives"
@@ -32,7 +29,7 @@ set = { MaxRequestsPerChild = "100" }
 name = "long lives"
 set = { MaxRequestsPerChild = "10000" }
 [study.short]
-duration = "8s"
+duration = "12s"
 """
 
 

@@ -219,13 +219,16 @@ def _observations(result: StudyResult, observation: Observation) -> Iterable[str
 
 
 def verdict_text(result: StudyResult) -> list[str]:
-    """Return a line per verdict, and below it its method, unless they are many: the JSON has it."""
+    """Return a line per verdict, then the method: lines of single verdicts below each, lines of all of them once. If
+    the verdicts are many, the JSON has their methods."""
     if len(result.verdicts) > _MOST_TOLD:
         return _headlines(result)
+    methods = [method_lines(one.verdict) for one in result.verdicts]
+    common = [line for line in methods[0] if all(line in each for each in methods)] if methods else []
     lines = []
-    for one in result.verdicts:
-        lines += [_headline(one), *(f"  {line}" for line in method_lines(one.verdict))]
-    return lines
+    for one, method in zip(result.verdicts, methods, strict=True):
+        lines += [_headline(one), *(f"  {line}" for line in method if line not in common)]
+    return [*lines, *common]
 
 
 def _headlines(result: StudyResult) -> list[str]:

@@ -43,10 +43,9 @@ class StudyLine(Static):
         if cell_len(words) + len(_LEAVE) < self.app.size.width - 2:
             words += _LEAVE
         result = self._runner.progress.result
-        state = (
-            [cut] if result and (cut := set_cell_size(state_words(result), self.app.size.width - 2).rstrip()) else []
-        )
-        self.update("\n".join([words, *state, *self._newest()]))
+        state = f"  {state_words(result)}" if result else ""
+        lines = [words, set_cell_size(state, self.app.size.width - 2).rstrip(), *self._newest()]
+        self.update("\n".join(filter(None, lines)))
 
     def _newest(self) -> list[str]:
         state = self._session.state
