@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -18,12 +18,6 @@ from cockpit.model.study import Study
 from cockpit.study.judging import spread_of, verdicts_of
 from cockpit.study.plan import steps_of
 from cockpit.study.results import Cell, StudyResult, StudyRunResult
-
-
-def steps_done(states: Iterable[State], study: Study) -> frozenset[int]:
-    """Return the numbers of the steps of this very study that these sessions have done."""
-    own = [state.study for state in states if state.study and state.study.fingerprint == study.fingerprint]
-    return frozenset(ended.step for one in own for ended in one.done)
 
 
 def collect(states: Sequence[State], name: str) -> StudyResult | None:

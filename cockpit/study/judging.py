@@ -12,7 +12,7 @@ from cockpit.analysis.effects import HEADLINE_SHARE
 from cockpit.analysis.intervals import ALPHA, FIRST_LOOK, POWER, minimum_detectable
 from cockpit.analysis.neighbours import other_loads, spoiled
 from cockpit.analysis.objections import objection
-from cockpit.analysis.outcome import DIFFERENT, Design, Effect, Outcome, Verdict
+from cockpit.analysis.outcome import DIFFERENT, Design, Effect, Objection, Outcome, Verdict
 from cockpit.analysis.student import student_quantile
 from cockpit.analysis.verdict import Planned, judge_rounds, judge_runs, round_differences
 from cockpit.analysis.windows import Window
@@ -67,7 +67,10 @@ def spread_of(study: Study, cells: Sequence[Cell]) -> Spread | None:
             control = by_place.get((study.control.name, level, part.name))
             if first is None or control is None:
                 continue
-            differences = round_differences(_pairs(study, first, control), headline_of(study))
+            pairs = [pair for pair in _pairs(study, first, control) if _against(*pair) is None]
+            if len(pairs) < 2:
+                continue
+            differences = round_differences(pairs, headline_of(study))
             if len(differences) > 1:
                 squares += float(((differences - differences.mean()) ** 2).sum())
                 freedom += len(differences) - 1
@@ -169,7 +172,7 @@ def _judged(
         before, after = (list(_by_round(study, cell).values()) for cell in (first, other))
         borrowed = [list(_by_round(study, cell).values()) for cell in others]
         return _Judged(judge_runs(before, after, label, borrowed, family), min(len(before), len(after)))
-    against = [objection(one, two, spoiled(other_loads(one, two))) for one, two in pairs]
+    against = [_against(one, two) for one, two in pairs]
     whole = [pair for pair, reason in zip(pairs, against, strict=True) if reason is None]
     reasons = [reason for reason in against if reason is not None]
     if not reasons or len(whole) < FIRST_LOOK or len(reasons) > MOST_SPOILED * len(pairs):
@@ -178,6 +181,11 @@ def _judged(
     warning = f"{len(reasons)} of {len(pairs)} rounds left out: {objection_words(reasons[0])}"
     verdict = replace(verdict, warnings=(warning, *verdict.warnings))
     return _Judged(verdict, len(whole), len(reasons), len(pairs))
+
+
+def _against(before: Sequence[Window], after: Sequence[Window]) -> Objection | None:
+    """What spoiled a round; None if nothing did."""
+    return objection(before, after, spoiled(other_loads(before, after)))
 
 
 def _pairs(

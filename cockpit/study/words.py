@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 from cockpit.analysis.intervals import FIRST_LOOK
-from cockpit.analysis.words import verdict_line
+from cockpit.analysis.words import metric_words, verdict_line
 from cockpit.model.study import MOST_ROUNDS, Study
 from cockpit.model.text import neutral
-from cockpit.study.judging import detectable, level_words, open_after
+from cockpit.study.judging import detectable, headline_of, level_words
 from cockpit.study.plan import Extent
 from cockpit.study.results import Contradiction, Spread, StudyResult, StudyVerdict
 from cockpit.study.runner import Progress
@@ -27,17 +27,14 @@ def round_lines(result: StudyResult, left: Extent) -> list[str]:
     head = f"round {done} of {study.rounds} done"
     if not study.compare:
         return [head]
-    if study.rounds >= FIRST_LOOK > done:
+    if study.rounds < FIRST_LOOK:
+        return [f"{head} · one test after the last{_at_most(left) if done < study.rounds else ''}"]
+    if done < FIRST_LOOK:
         return [f"{head} · tests begin after round {FIRST_LOOK}{_at_most(left)}"]
-    still_open = open_after(study, result.verdicts)
-    lines = [f"{head} · {detectable_words(study, result.spread)}{_at_most(left) if still_open else ''}"]
-    for one in result.verdicts:
-        if one.closed:
-            lines.append(f"  closed  {verdict_line(one.verdict)}")
-    for first, other, level in still_open:
-        words = " · ".join(filter(None, (f"{other} vs {first}", level_words(study, level))))
-        lines.append(f"  open    {neutral(words)}")
-    return lines
+    judged = [one for one in result.verdicts if not one.control]
+    goes_on = done < study.rounds and not all(one.closed for one in judged)
+    lines = [f"{head} · {detectable_words(study, result.spread)}{_at_most(left) if goes_on else ''}"]
+    return lines + [f"  {'closed' if one.closed else 'open  '}  {verdict_line(one.verdict)}" for one in judged]
 
 
 def state_words(result: StudyResult) -> str:
@@ -64,14 +61,15 @@ def _at_most(left: Extent) -> str:
 
 def detectable_words(study: Study, spread: Spread | None, source: str = "A/A control") -> str:
     """Return the minimum detectable effect of a study's headline in all its rounds, and what that rests on."""
+    name = metric_words(headline_of(study))
     if spread is None and study.control is None:
-        return "minimum detectable effect: unknown without an A/A control"
+        return f"minimum detectable effect on {name}: unknown without an A/A control"
     if spread is None:
-        return f"minimum detectable effect: unknown until {min(study.rounds, FIRST_LOOK)} rounds are done"
+        return f"minimum detectable effect on {name}: unknown until {min(study.rounds, FIRST_LOOK)} rounds are done"
     effect = detectable(study, spread.deviation)
     shown = f"{100 * effect:.1f}%" if effect < 1 else f"×{1 + effect:.1f}"
     return (
-        f"minimum detectable effect {shown} in {study.rounds} rounds "
+        f"minimum detectable effect on {name} {shown} in {study.rounds} rounds "
         f"(s_d {100 * spread.deviation:.1f}%, {source}, {spread.freedom} degrees of freedom)"
     )
 

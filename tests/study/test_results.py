@@ -14,7 +14,7 @@ from cockpit.model.study import CONTROL
 from cockpit.profiles.study import with_control
 from cockpit.report.study import DETAILS, study_markdown, study_text
 from cockpit.report.study_json import study_json
-from cockpit.study.collecting import collect, steps_done
+from cockpit.study.collecting import collect
 from cockpit.study.plan import all_steps
 from cockpit.study.results import StudyResult
 from tests.study.sessions import SECONDS, STUDY, session
@@ -57,7 +57,7 @@ def test_another_load_does_not_make_variants_incomparable() -> None:
 def test_a_session_that_was_cut_short_and_one_that_went_on() -> None:
     first_step, cut = (step.number for step in all_steps(STUDY)[:2])
     first = session(STUDY, [1], RATES, cut=cut)
-    assert steps_done([first], STUDY) == {first_step}
+    assert result_of(first).done == {first_step}
     result = result_of(first, session(STUDY, [1, 2], RATES, done=[first_step]))
     early, late = sorted(result.cells, key=lambda cell: cell.counted[0].session)
     assert [run.session for run in early.counted] == [1, 1, 2, 2]
@@ -72,8 +72,7 @@ def test_a_session_that_was_cut_short_and_one_that_went_on() -> None:
 def test_sessions_of_another_plan_do_not_count() -> None:
     other = replace(STUDY, rounds=3)
     states = [session(other, [1], RATES), session(STUDY, [1], RATES)]
-    assert steps_done(states, STUDY) == {0, 1}
-    assert len(result_of(*states).done) == 2
+    assert result_of(*states).done == {0, 1}
 
 
 def test_text_and_markdown() -> None:

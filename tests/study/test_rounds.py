@@ -167,7 +167,9 @@ def test_the_control_supplies_the_spread_and_what_can_be_detected(done: StudyRes
     assert detectable(STUDY, done.spread.deviation) > detectable(replace(STUDY, rounds=40), done.spread.deviation)
     told = json.loads(study_json(done))
     assert told["spread"]["deviation"] == done.spread.deviation
-    assert f"minimum detectable effect {100 * told['spread']['detectable']:.1f}% in 10 rounds" in study_text(done)
+    assert f"minimum detectable effect on rate {100 * told['spread']['detectable']:.1f}% in 10 rounds" in study_text(
+        done
+    )
 
 
 def test_text_and_json_agree_on_every_word_seed_order_and_round(done: StudyResult) -> None:
@@ -183,9 +185,12 @@ def test_progress_names_what_is_closed_how_and_what_is_open(done: StudyResult) -
     first_four = collect([session(STUDY, [1, 2, 3, 4], rates())], "small")  # type: ignore[arg-type]
     assert first_four is not None
     lines = round_lines(first_four, Extent(60, 600, True))
-    assert lines[0].startswith("round 4 of 10 done · minimum detectable effect ") and "at most 10 min left" in lines[0]
+    assert (
+        lines[0].startswith("round 4 of 10 done · minimum detectable effect on rate ")
+        and "at most 10 min left" in lines[0]
+    )
     assert any(line.startswith("  closed  fast vs base: better: rate +") for line in lines)
-    assert any(line == "  open    near vs base" for line in lines)
+    assert any(line.startswith("  open    near vs base: inconclusive: rate ") for line in lines)
     early = collect([session(STUDY, [1], rates())], "small")  # type: ignore[arg-type]
     assert early is not None
     assert round_lines(early, Extent(60, 600, True)) == [

@@ -32,7 +32,7 @@ async def test_from_the_plan_to_the_verdicts(studied: Studied) -> None:
     studied.write()
     code, plan, _ = await studied.run("--dry-run", "--seed", "7")
     assert code == 0 and "2 rounds, 3 variants, seed 7: " in plan and "  round 2 " in plan
-    assert "minimum detectable effect: unknown until 2 rounds are done" in plan
+    assert "minimum detectable effect on rate: unknown until 2 rounds are done" in plan
     assert not studied.folder.exists() and studied.as_it_was()
 
     code, out, err = await studied.run("--json", "--seed", "7")
@@ -57,7 +57,7 @@ async def test_from_the_plan_to_the_verdicts(studied: Studied) -> None:
     rows = list(csv.DictReader((studied.folder / "runs.csv").read_text().splitlines()))
     failed = [(row["variant"], row["value"]) for row in rows if row["metric"] == "failed"]
     assert failed == [(name, "0") for name in ("few", "few", "A/A control", "A/A control", "more", "more")]
-    assert "round 2 of 2 · step 3 of 3 · " in err and "round 2 of 2 done · minimum detectable effect" in err
+    assert "round 2 of 2 · step 3 of 3 · " in err and "round 2 of 2 done · one test after the last" in err
 
     (state,) = sessions_of(studied.folder)
     reloads = [action for action in state.actions if action.action == "reload MinSpareServers"]
