@@ -50,7 +50,7 @@ class Measured(NamedTuple):
 
 def other_loads(before: Windows, after: Windows) -> list[Measured]:
     """Return the other load on each machine on which it was measured on both sides."""
-    names = sorted({name for window in (*before, *after) for name in window.hosts})
+    names = list(dict.fromkeys(name for window in (*before, *after) for name in window.hosts))
     if _generator_is_apart(before) and _generator_is_apart(after):
         names.append(GENERATOR)
     found = []
@@ -64,7 +64,7 @@ def other_loads(before: Windows, after: Windows) -> list[Measured]:
             Measured(
                 load=OtherLoad(host=name, before=max(0.0, float(one.mean())), after=max(0.0, float(two.mean()))),
                 idle=min(float(idle_before.mean()), float(idle_after.mean())),
-                noise=_noise(one, two),
+                noise=noise_of(one, two),
                 rate=_rate(after) / _rate(before) if _rate(before) else 1.0,
                 unloaded=max(known, default=None),
             )
@@ -97,15 +97,15 @@ def takes(measured: Measured) -> bool:
 
 
 def _shares(windows: Windows, name: str) -> tuple[Floats, Floats]:
-    """Return other load and idle time by counted second, as shares."""
+    """Return other load and idle time by second, as shares: of the seconds that count, and of those in which the
+    generator was saturated, which other load may have caused."""
     values: list[tuple[float, float]] = []
     for window in windows:
+        seconds = (*window.seconds, *window.bound)
         if name == GENERATOR:
-            values += [
-                (one.other, one.idle) for one in window.seconds if one.other is not None and one.idle is not None
-            ]
+            values += [(one.other, one.idle) for one in seconds if one.other is not None and one.idle is not None]
             continue
-        counted = {second.second for second in window.seconds}
+        counted = {second.second for second in seconds}
         values += [
             (point.other, point.cpu.idle + point.cpu.iowait)
             for point in window.hosts.get(name, ())
@@ -133,7 +133,7 @@ def _is_local(address: str) -> bool:
         return True
 
 
-def _noise(before: Floats, after: Floats) -> float:
+def noise_of(before: Floats, after: Floats) -> float:
     """Return the standard error of the difference of the means, by the variance of the quieter side."""
     blocks = [_blocks(side) for side in (before, after)]
     variance = min(switch.long_run_variance(side, side[:0]).value for side in blocks)

@@ -124,29 +124,38 @@ def _judged(visits: Visits, others: Visits, label: str, other_load: bool, judge:
 def _objected(verdict: Verdict, against: Objection | None, lost: Mapping[str, Objection]) -> Verdict:
     """The verdict with the outcome of its effects, less what an objection takes away."""
     if against is not None:
-        refused = tuple(replace(one, outcome=Outcome.INVALID, objection=against) for one in verdict.effects)
-        return replace(verdict, outcome=Outcome.INVALID, objection=against, effects=refused, needs=None)
+        return _refused(verdict, against)
     if not verdict.effects:
         return verdict
     kept = [_without_lost(one, lost) for one in verdict.effects]
     failed = failing(kept)
     if failed is not None:
-        kept = [
-            one if one.name == "errors" else replace(one, outcome=Outcome.INVALID, objection=failed) for one in kept
-        ]
+        kept = [one if one.name == "errors" else _invalid(one, failed) for one in kept]
     outcome = overall(kept)
+    if outcome is Outcome.INVALID and (reason := kept[0].objection) is not None:
+        return _refused(replace(verdict, effects=tuple(kept)), reason)
     return replace(
         verdict,
         outcome=outcome,
-        objection=kept[0].objection if outcome is Outcome.INVALID else None,
+        objection=None,
         effects=tuple(kept),
         needs=verdict.needs if outcome is Outcome.INCONCLUSIVE else None,
     )
 
 
+def _refused(verdict: Verdict, against: Objection) -> Verdict:
+    """The verdict as an invalid one, of which no effect keeps a word of its own."""
+    effects = tuple(_invalid(one, one.objection or against) for one in verdict.effects)
+    return replace(verdict, outcome=Outcome.INVALID, objection=against, effects=effects, needs=None)
+
+
+def _invalid(effect: Effect, against: Objection) -> Effect:
+    return replace(effect, outcome=Outcome.INVALID, objection=against, likely=None)
+
+
 def _without_lost(effect: Effect, lost: Mapping[str, Objection]) -> Effect:
     host = effect.name.partition(".")[0]
-    return replace(effect, outcome=Outcome.INVALID, objection=lost[host]) if host in lost else effect
+    return _invalid(effect, lost[host]) if host in lost else effect
 
 
 def _switch(before: Window, after: Window) -> Verdict:
@@ -350,8 +359,11 @@ def _at_least(refused: Verdict, whole: Verdict, faster: Period, side: Period) ->
     if whole.outcome is not outcome or headline.outcome is not outcome:
         return refused
     kept = tuple(
-        replace(one, outcome=Outcome.INVALID, objection=refused.objection)
-        if one.name in _TIMED and one.outcome in DIFFERENT and one.outcome is not outcome
+        _invalid(one, refused.objection)
+        if refused.objection is not None
+        and one.name in _TIMED
+        and one.outcome in DIFFERENT
+        and one.outcome is not outcome
         else _one_sided(one, side)
         for one in whole.effects
     )

@@ -23,8 +23,8 @@ from cockpit.model.state import LoadSecond, Segment, State
 
 # A second is whole when ticks cover this much of it: they are placed by their middle, so that its ends are blurred.
 WHOLE = 0.75
-# Readings of a time without load that its median takes, at least and at most.
-_UNLOADED_READINGS, _UNLOADED_MOST = 3, 60
+# Readings that the median of a time without load takes, its last seconds that count, and times that are looked at.
+_UNLOADED_READINGS, _UNLOADED_LONGEST, _UNLOADED_RANGES = 3, 60.0, 3
 # A host counts as read in a second when a reading lies this near (s) to its middle.
 READ_WITHIN = 5.5
 
@@ -138,12 +138,15 @@ def window_between(state: State, start: float, end: float, plan: LoadPlan) -> Wi
 
 def _unloaded(state: State, until: float) -> dict[str, float]:
     """Return the median share of other load on each host, per cent, over the last time without load before `until`."""
+    ranges = _without_load(state, until)[-_UNLOADED_RANGES:]
     found = {}
-    for begun, over in reversed(_without_load(state, until)):
-        for name, host in state.hosts.items():
-            shares = [point.other for point in _readings(host.points, begun, over) if point.other is not None]
-            if name not in found and len(shares) >= _UNLOADED_READINGS:
-                found[name] = median(shares[-_UNLOADED_MOST:])
+    for name, host in state.hosts.items():
+        for begun, over in reversed(ranges):
+            points = _readings(host.points, max(begun, over - _UNLOADED_LONGEST), over)
+            shares = [point.other for point in points if point.other is not None]
+            if len(shares) >= _UNLOADED_READINGS:
+                found[name] = median(shares)
+                break
     return found
 
 

@@ -19,6 +19,7 @@ from cockpit.model.state import Segment, State
 from cockpit.report.verdicts import verdict_json
 from tests.analysis.synthetic import PLAN, window
 from tests.model.test_fold_neighbours import start
+from tests.statistics.neighbours import CASES, Case, spoiled_shares
 
 
 def judged(before: Window, after: Window) -> Verdict:
@@ -132,8 +133,10 @@ def test_rounds_and_runs_are_judged_by_the_mean_of_their_sides() -> None:
 
 def test_other_load_comes_before_a_saturated_generator_which_it_causes() -> None:
     after = window(2, other=50.0)
-    bound = replace(after, seconds=after.seconds[15:], bound=after.seconds[:15], doubtful={"saturated": 15})
-    assert is_other_load(judged(window(1, other=1.0), bound))
+    for saturated in (15, 60):
+        kept, bound = after.seconds[saturated:], after.seconds[:saturated]
+        spoiled = replace(after, seconds=kept, bound=bound, doubtful={"saturated": saturated})
+        assert is_other_load(judged(window(1, other=1.0), spoiled))
 
 
 def test_the_json_has_the_measured_shares() -> None:
@@ -164,3 +167,9 @@ def test_the_time_without_load_before_a_window_is_its_unloaded_time() -> None:
     assert unloaded(rows, 40.0, points) == {"web1": 3.0}
     assert unloaded(rows[:1], 10.0, points) == {"web1": 3.0}
     assert unloaded(rows[:1], 10.0, points[9:]) == {}
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_a_hog_is_never_missed_and_an_idle_machine_never_blamed(case: Case) -> None:
+    share = float(spoiled_shares(case, 200, seed=8).mean())
+    assert share >= 0.99 if "hog" in case.name else share <= 0.01

@@ -10,8 +10,9 @@ import numpy as np
 
 from cockpit.analysis.intervals import Interval, Pool, few_runs, minimum_detectable, sequential
 from cockpit.analysis.outcome import DIFFERENT, Outcome
+from tests.statistics.neighbours import CASES, spoiled_shares
 from tests.statistics.noise import NOISES
-from tests.statistics.simulate import EACH, called, studied
+from tests.statistics.simulate import EACH, LIMIT, called, compared_with_baseline, studied
 from tests.statistics.studies import Simulated, studies
 
 MARGIN = 0.03
@@ -27,6 +28,8 @@ def main(repetitions: int) -> None:
     planned(repetitions)
     whole_studies(repetitions)
     few(repetitions)
+    baselines(repetitions)
+    neighbours(repetitions)
 
 
 def switches(repetitions: int) -> None:
@@ -125,6 +128,27 @@ def few(repetitions: int) -> None:
             f"{cells} other cells: found {_percent([one.low > 0 for one in found])}, "
             f"covered {_percent(covered)}, x/÷{width:.2f}"
         )
+
+
+def baselines(repetitions: int) -> None:
+    print(
+        "\nchecks of 'rate >= 95% of baseline'; fails: nothing changed, or exactly 95%; passes: nothing changed, or 95%"
+    )
+    print(f"{'spread':>7} {'runs':>8} {'fails':>7} {'at 95%':>7} {'passes':>7} {'at 95%':>7} {'covered':>8}")
+    for spread in (0.01, 0.03, 0.1):
+        for base, found in ((1, 1), (2, 1), (5, 1), (5, 5), (10, 10)):
+            same, limit = (
+                compared_with_baseline(repetitions, spread, base, found, truth, seed=6) for truth in (1.0, LIMIT)
+            )
+            cells = (same.failed, limit.failed, same.passed, limit.passed, limit.covered)
+            shown = " ".join(f"{_percent(cell):>7}" for cell in cells)
+            print(f"{spread:>7} {base:>3} vs {found} {shown}", flush=True)
+
+
+def neighbours(repetitions: int) -> None:
+    print("\nother load on a host of 2 CPUs, sides of 30 s: share of comparisons that it makes invalid")
+    for case in CASES:
+        print(f"{case.name:52} {_percent(spoiled_shares(case, repetitions, seed=7)):>6}", flush=True)
 
 
 def _better(differences: np.ndarray[tuple[int], np.dtype[np.float64]]) -> bool:
