@@ -15,7 +15,7 @@ from cockpit.analysis.blocks import BLOCK, block_sample, window_values
 from cockpit.analysis.effects import HEADLINE_SHARE
 from cockpit.analysis.intervals import ALPHA, FIRST_LOOK, minimum_detectable
 from cockpit.analysis.orders import balanced, mirrored, sequence
-from cockpit.analysis.outcome import Outcome, Verdict
+from cockpit.analysis.outcome import DIFFERENT, Effect, Outcome, Verdict
 from cockpit.analysis.steady import GUARD
 from cockpit.analysis.switch import long_run_variance
 from cockpit.analysis.verdict import judge_rounds
@@ -92,7 +92,7 @@ def label_of(settings: Sequence[Setting]) -> str:
 
 
 def rounds_verdict(state: State, rounds: RoundsState) -> Verdict | None:
-    """Return the verdict on the complete rounds, without effects before the fourth; None before the first."""
+    """Return the verdict on the complete rounds, without intervals before the fourth; None before the first."""
     begun = rounds.begun
     pairs = [([_window(state, rounds, one)], [_window(state, rounds, two)]) for one, two in rounds.complete]
     if not pairs:
@@ -101,8 +101,17 @@ def rounds_verdict(state: State, rounds: RoundsState) -> Verdict | None:
     found = judge_rounds(pairs, label, rounds.budget)
     if len(pairs) < FIRST_LOOK and found.outcome is not Outcome.INVALID:
         # Whoever looks at each round and may stop would find a difference too often.
-        found = replace(found, outcome=Outcome.INCONCLUSIVE, effects=(), objection=None)
+        effects = tuple(_impression(one) for one in found.effects) if rounds.ended is None else ()
+        found = replace(found, outcome=Outcome.INCONCLUSIVE, effects=effects, objection=None)
     return replace(found, growing=rounds.ended is None and rounds.budget > len(pairs))
+
+
+def _impression(effect: Effect) -> Effect:
+    """The effect before the first test: what it is likely to be, without an interval."""
+    if effect.outcome is Outcome.INVALID:
+        return effect
+    likely = effect.outcome if effect.outcome in DIFFERENT else None
+    return replace(effect, outcome=Outcome.INCONCLUSIVE, low=None, high=None, detectable=None, likely=likely)
 
 
 def is_concluded(verdict: Verdict) -> bool:

@@ -178,8 +178,8 @@ def _switch(before: Window, after: Window) -> Verdict:
         if len(two) < switch.LEAST:
             hunch = Interval(*(scale * value for value in switch.first_impression(one, two)))
             return Measured(interval, logarithmic, *overall_values, hunch=hunch)
-        hunch = Interval.around(interval.estimate, (interval.high - interval.low) / 4)
-        return Measured(interval, logarithmic, *overall_values, scale * switch.detectable(one, two, alpha), hunch)
+        reach = scale * switch.detectable(one, two, alpha)
+        return Measured(interval, logarithmic, *overall_values, reach, _halved(interval))
 
     verdict = Verdict(
         outcome=Outcome.INCONCLUSIVE,
@@ -194,6 +194,11 @@ def _switch(before: Window, after: Window) -> Verdict:
     found = effects(names, measure)
     needs = _seconds_needed(samples, found[0]) if after.going_on else None
     return replace(verdict, effects=found, needs=needs)
+
+
+def _halved(interval: Interval) -> Interval:
+    """The interval of a hunch: half as wide."""
+    return Interval.around(interval.estimate, (interval.high - interval.low) / 4)
 
 
 def _seconds_to_first_look(before: int, after: int) -> float:
@@ -233,7 +238,7 @@ def _rounds(before: Visits, after: Visits, budget: int | None, planned: Planned)
         else:
             interval = sequential(differences, budget, alpha)
             reach = minimum_detectable(deviation, max(budget, FIRST_LOOK), alpha)
-        return Measured(interval, logarithmic, float(one.mean()), float(two.mean()), reach)
+        return Measured(interval, logarithmic, float(one.mean()), float(two.mean()), reach, _halved(interval))
 
     names = metrics([[sides[0]], [sides[1]]], before[0][0].plan.open, planned.metrics)
     return Verdict(

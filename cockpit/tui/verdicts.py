@@ -25,7 +25,7 @@ from cockpit.model.state import Segment
 from cockpit.model.text import neutral
 from cockpit.tui.cells import EMPTY, Line, fit
 from cockpit.tui.scene import Scene
-from cockpit.tui.verdict_strip import MARKS, ROLES
+from cockpit.tui.strip_lines import MARKS, ROLES
 from cockpit.tui.widgets.runs import server_notes
 
 # Heads of the table; before the first there is room for a mark. Columns are as wide as their widest cell.

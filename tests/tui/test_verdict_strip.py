@@ -24,7 +24,8 @@ from cockpit.session.replay import ReplaySource
 from cockpit.tui.app import CockpitApp
 from cockpit.tui.look import Look
 from cockpit.tui.scene import Scene
-from cockpit.tui.verdict_strip import Progress, Strip, compact_height, full_height, strip, strip_lines, strip_words
+from cockpit.tui.strip_lines import compact_height, full_height, strip_lines, strip_words
+from cockpit.tui.verdict_strip import Progress, Strip, strip
 from cockpit.tui.widgets.numbers import Numbers
 from cockpit.tui.widgets.verdict_strip import VerdictStrip
 from tests.analysis.test_arms import flipped
@@ -260,16 +261,29 @@ def test_a_baseline_too_short_for_any_verdict_asks_for_rounds() -> None:
     assert lines[2] == "   next: rounds (r)"
 
 
+def test_an_extended_run_shows_how_long_the_wait_takes_at_most() -> None:
+    events = [event for event in changed_under_load() if event.t <= 90]
+    assert lines_of(at(90, events))[-1].startswith("55 s before, 20 s after")
+    extended = ev.RunExtended(t=90.0, run=1, until=243.0, awaited="verdict", change="A")
+    assert lines_of(at(90, [*events, extended]))[-1].startswith("55 s before, 20 of ≤ 180 s after")
+    other = ev.RunExtended(t=90.0, run=1, until=243.0, awaited="verdict", change="B")
+    assert "≤" not in lines_of(at(90, [*events, other]))[-1]
+
+
 def test_rounds_show_where_they_are_before_the_first_verdict() -> None:
-    found = at(1000, list(rounds_of(1.3, 2)))
-    lines = lines_of(found)
+    lines = lines_of(at(1000, list(rounds_of(1.3, 2))))
     assert lines[0].startswith("─ verdict A MaxSpareServe") and "round 3 of 12: " in lines[0]
     assert lines[0].rstrip(" ─").endswith("values, setting up")
-    assert lines[1].startswith("?  inconclusive so far") and "min more" in lines[1]
+    begun = [event for event in rounds_of(1.3, 2) if event.t <= 45]
+    assert "round 1 of 12: " in lines_of(at(45, begun))[0]
+    assert lines_of(at(45, begun))[1].startswith("?  inconclusive so far")
 
 
 def test_rounds_have_one_strip_with_their_effect_and_the_time_left_at_most() -> None:
     events = list(rounds_of(1.05, 4, drift=0.02))
+    early = lines_of(at(1000, list(rounds_of(1.3, 2))))
+    assert early[1].startswith("▲? likely better: rate +3") and early[1].endswith(" at most 8 min more")
+    assert early[2].startswith("▲? rate +3") and "○" in early[2] and early[-1].startswith("2 rounds")
     lines = lines_of(at(1000, events))
     assert "round 5 of 12: " in lines[0] and "min more" in lines[1]
     assert lines[-1].startswith("4 rounds")

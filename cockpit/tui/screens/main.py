@@ -30,7 +30,8 @@ from cockpit.tui.screens.help import HelpScreen
 from cockpit.tui.screens.over_hosts import OverHosts
 from cockpit.tui.screens.prompt import OneLine, PromptScreen
 from cockpit.tui.screens.tuning import TuningScreen
-from cockpit.tui.verdict_strip import Strip, compact_height, full_height, strip
+from cockpit.tui.strip_lines import compact_height, full_height
+from cockpit.tui.verdict_strip import Strip, strip
 from cockpit.tui.widgets.footer import Footer
 from cockpit.tui.widgets.hint import HintLine
 from cockpit.tui.widgets.hosts import HostLines, HostPanes

@@ -9,7 +9,8 @@ from cockpit.model.text import milliseconds, neutral, si
 from cockpit.tui.cells import EMPTY, Line, clip, length
 from cockpit.tui.lines import Lines
 from cockpit.tui.scene import Scene
-from cockpit.tui.verdict_strip import strip, strip_words
+from cockpit.tui.strip_lines import strip_words
+from cockpit.tui.verdict_strip import strip
 from cockpit.tui.widgets.hosts import host_line
 from cockpit.tui.widgets.topline import generator, mode, recording
 from cockpit.tui.words import how_to_begin

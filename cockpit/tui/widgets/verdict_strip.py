@@ -5,7 +5,8 @@ from __future__ import annotations
 from cockpit.tui.cells import Line
 from cockpit.tui.lines import Lines
 from cockpit.tui.scene import Scene
-from cockpit.tui.verdict_strip import strip, strip_lines
+from cockpit.tui.strip_lines import strip_lines
+from cockpit.tui.verdict_strip import strip
 
 
 class VerdictStrip(Lines):
