@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from cockpit.model.events import Group
 from cockpit.model.figures import RunResult, is_latency
+from cockpit.model.host_window import means
 from cockpit.model.load import is_redirect, redirect_target
 from cockpit.model.state import Counts, Segment
 from cockpit.model.text import neutral
@@ -82,7 +83,7 @@ def doubts(result: RunResult) -> tuple[str, ...]:
 def run_warnings(result: RunResult) -> tuple[RunWarning, ...]:
     """Return reasons not to trust a run, in the order of `doubts`."""
     found = [*_refused(result), *_redirected(result), *_saturated(result)]
-    found += [*_starved(result), *_not_whole(result), *_held(result), *_unclosed(result)]
+    found += [*_crowded(result), *_starved(result), *_not_whole(result), *_held(result), *_unclosed(result)]
     if result.altered:
         found.append(RunWarning("", "the load was altered while the run went on: compare its rows, not the whole"))
     errors = sum(result.counts.errors.values())
@@ -101,12 +102,25 @@ def run_warnings(result: RunResult) -> tuple[RunWarning, ...]:
 def row_doubts(row: Segment) -> list[tuple[str, str]]:
     """What speaks against a row's figures, the gravest first: a short word and the reason in full."""
     found = [*_refused(row), *_redirected(row), *_saturated(row)]
-    found += [*_starved(row), *_not_whole(row), *_held(row), *_unclosed(row)]
+    found += [*_crowded(row), *_starved(row), *_not_whole(row), *_held(row), *_unclosed(row)]
     if row.altered:
         found.append(RunWarning("load±", "the load was altered while it was counted"))
     if row.end is not None and row.seconds < SHORT and not row.warmup:
         found.append(RunWarning("short", f"short: {row.seconds:.1f} s, says little below {SHORT:.0f} s"))
     return [(one.brief, one.words) for one in found]
+
+
+def _crowded(of: RunResult | Segment) -> list[RunWarning]:
+    """Hosts on which other programs took more than a tenth of the CPU."""
+    shares = {name: means(window).get("cpu.other", 0.0) for name, window in of.hosts.items()}
+    return [
+        RunWarning(
+            "others",
+            f"other programs took {share:.0f} % of the CPU of {neutral(name)}; if they serve the load, watch them",
+        )
+        for name, share in shares.items()
+        if share > 100 * BOUND
+    ]
 
 
 def _refused(of: RunResult | Segment) -> list[RunWarning]:

@@ -22,12 +22,12 @@ exit codes: 0 all hold · 99 one failed (or has no data) · 4 one is inconclusiv
 
 def add_check(parser: argparse.ArgumentParser) -> None:
     parser.epilog, parser.formatter_class = CHECK_EPILOG, argparse.RawDescriptionHelpFormatter
-    add = parser.add_argument_group("what it is held against").add_argument
+    add = parser.add_argument_group("what it is checked against").add_argument
     expression: dict[str, Any] = {"metavar": "EXPR", "action": "append", "default": []}
     add("--threshold", help="such as 'p99 < 50ms' or 'rate >= 95%% of baseline'; may be repeated", **expression)
     add("--abort-on", help="a threshold too; the run ends as soon as it fails", **expression)
     add("--baseline", metavar="NAME", help="what '95%% of baseline' means; see cockpit baseline")
-    add("--anyway", action="store_true", help="hold it against a baseline of another load too")
+    add("--anyway", action="store_true", help="accept a baseline of another load")
     add("--steady", action="store_true", help="exit 4 unless the rate came to rest")
     add("--cap", type=seconds, metavar="T", help="the load ends after T (default 15s where it has no duration)")
     add("--runs", type=positive, metavar="N", help="run N times (a recording: check its last N runs); default 1")

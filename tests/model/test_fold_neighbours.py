@@ -5,10 +5,23 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from cockpit.model.events import AnyEvent, GeneratorSample, HostChanged, HostSample, MachineTimes, SessionStarted
+from cockpit.analysis.doubt import doubts
+from cockpit.model.events import (
+    AnyEvent,
+    GeneratorSample,
+    HostChanged,
+    HostSample,
+    MachineTimes,
+    RunEnded,
+    RunStarted,
+    SessionStarted,
+)
+from cockpit.model.figures import figure, run_result
 from cockpit.model.fold import fold_all
 from cockpit.model.hosts import CpuCounters, HostConfig, HostFacts, ProcessCounters
+from cockpit.model.load import LoadPlan
 from cockpit.model.state import State
+from cockpit.report.host_table import host_table
 from tests.model.hosts import reading
 
 BOOT = "b1"
@@ -92,6 +105,19 @@ def test_two_hosts_that_see_the_same_processes_are_one() -> None:
     rounds = [one for t in range(1, 6) for one in (sample(t, 10 * t, "web1"), sample(t + 0.4, 10 * t + 4, "app1"))]
     events = [*start("web1", "app1"), *rounds]
     assert others(events)[-1] == pytest.approx(12.5, abs=0.3)
+
+
+def test_other_load_is_a_figure_of_a_run_for_thresholds_and_tables() -> None:
+    plan = LoadPlan(url="http://a/", requests=1)
+    run = [RunStarted(t=1, run=1, plan=plan), *(sample(t, 15 * t) for t in range(2, 6)), sample(6, 90 - 10)]
+    state = fold_all([*start("web1"), sample(1, 15), *run, RunEnded(t=6, run=1, reason="completed"), sample(7, 95)])
+    result = run_result(state, 1)
+    assert result is not None
+    # 10% in four of five seconds; in the last one the watched processes used less.
+    assert figure(result, "web1.cpu.other") == pytest.approx(11.0)
+    table = "\n".join(host_table("web1", result.hosts["web1"], result.seconds))
+    assert doubts(result)[0] == "other programs took 11 % of the CPU of web1; if they serve the load, watch them"
+    assert [line.split()[-1] for line in table.splitlines()[1:3]] == ["other", "11.0"]
 
 
 @pytest.mark.parametrize(

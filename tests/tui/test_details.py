@@ -91,6 +91,21 @@ def test_the_total_of_the_interfaces_stands_among_the_figures() -> None:
     assert "err/s 0 drop/s 2" in "\n".join(plain(host_pane(scene.hosts[0], scene, 80, 20).lines))
 
 
+def test_the_cpu_of_other_programs_is_the_mean_of_the_last_readings() -> None:
+    scene = scene_of(topology(30.7))
+    points = scene.hosts[0].points
+
+    def load_line(*others: float | None) -> str:
+        known = tuple(replace(point, other=other) for point, other in zip(points[-len(others) :], others, strict=True))
+        told = with_host(scene, "web1", points=(*points[: -len(others)], *known))
+        lines = plain(host_pane(told.hosts[0], told, 56, 20).lines)
+        return next(line for line in lines if line.startswith("load"))
+
+    assert load_line(90.0, 10.0, 14.0, -1.0, 13.0, 14.0).endswith("  others 10%")
+    assert load_line(-3.0, -1.0).endswith("  others 0%"), "readings are off by some points, both ways"
+    assert "others" not in load_line(None), "not measured"
+
+
 def test_a_scoreboard_is_counted_in_words_and_figures_have_their_rates() -> None:
     scene = looking_at("page")
     pane = scene.hosts[0].pages[0]
