@@ -1,1 +1,1 @@
-"""Studies: what is run in which order, the runner, and what they come to."""
+"""Studies: plan, rounds, runner, verdicts and results."""
