@@ -65,7 +65,7 @@ class StudyVerdictJson(msgspec.Struct, frozen=True, kw_only=True):
     """The variant `other` vs `first`. `control`: `other` is the A/A control, the same settings set up by itself.
     `closed`: it is conclusive or invalid, and the variant drops out. `rounds`: the rounds that it rests on; `spoiled`
     ones (saturated generator, other load) are left out if they are at most a quarter, else the verdict is invalid;
-    about `needed` rounds would conclude it, null: it is concluded, or unknown.
+    about `needed` rounds would conclude it, which alone take `needed_seconds`, null: it is concluded, or unknown.
     `contradiction`: how the A/A control speaks against it, `warning` in words; null and empty: not at all."""
 
     first: str
@@ -77,6 +77,7 @@ class StudyVerdictJson(msgspec.Struct, frozen=True, kw_only=True):
     rounds: int
     spoiled: int
     needed: int | None
+    needed_seconds: float | None
     contradiction: Contradiction | None
     warning: str
     verdict: VerdictJson
@@ -233,6 +234,7 @@ def _verdict(one: StudyVerdict) -> StudyVerdictJson:
         rounds=one.rounds,
         spoiled=one.spoiled,
         needed=one.needed,
+        needed_seconds=one.needed_seconds,
         contradiction=one.contradiction,
         warning=contradiction_words(one),
         verdict=verdict_json(one.verdict),

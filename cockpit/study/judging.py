@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
+from statistics import median
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -26,6 +28,8 @@ from cockpit.study.results import Cell, Contradiction, Spread, StudyVerdict
 CONCLUSIVE = (*DIFFERENT, Outcome.EQUIVALENT)
 # A larger share of spoiled rounds makes a comparison invalid.
 MOST_SPOILED = 0.25
+# A round of one comparison: the baseline, the other variant, the A/A control.
+_VISITS = 3
 # Degrees of freedom that the pooled spread of the other cells adds when rounds are few.
 _BORROWED = 4
 
@@ -111,6 +115,12 @@ def rounds_needed(study: Study, verdict: Verdict) -> int | None:
     return max(FIRST_LOOK, math.ceil(basis * (math.log1p(effect.detectable) / wanted) ** 2)) if wanted else None
 
 
+def _step_seconds(rounds: Sequence[StudyRound]) -> float | None:
+    """How long a step takes, from the starts of rounds of one session; None: unknown."""
+    known = [(two.t - one.t) / len(one.steps) for one, two in itertools.pairwise(rounds) if two.t > one.t and one.steps]
+    return median(known) if known else None
+
+
 class _Judged(NamedTuple):
     """A verdict, the rounds that it rests on, and how many rounds of `whole` were spoiled."""
 
@@ -138,6 +148,8 @@ def _verdict(
     others = [cell for cell in cells.values() if cell not in (one, two)]
     found = _judged(study, one, two, others, considered, label)
     over = found.whole >= FIRST_LOOK and (found.hopeless or closed(study, found.verdict))
+    needed = None if over or two.control else rounds_needed(study, found.verdict)
+    step = _step_seconds(rounds)
     return StudyVerdict(
         first=first,
         other=other,
@@ -148,7 +160,8 @@ def _verdict(
         closed=over and not two.control,
         rounds=found.rounds,
         spoiled=found.spoiled,
-        needed=None if over else rounds_needed(study, found.verdict),
+        needed=needed,
+        needed_seconds=needed * _VISITS * step if needed and step else None,
     )
 
 

@@ -69,7 +69,8 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
 class StudyVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """The variant `other` vs `first` at a load level in a pass. `control`: `other` is the A/A control, and the truth
     is that there is no difference. `closed`: further rounds do not change it; `rounds` are those that it rests on,
-    without those that were `spoiled`; about `needed` would conclude it (None: it is concluded, or unknown)."""
+    without those that were `spoiled`; about `needed` would conclude it, which alone would take
+    `needed_seconds` (None: it is concluded, or unknown)."""
 
     first: str
     other: str
@@ -81,6 +82,7 @@ class StudyVerdict(msgspec.Struct, frozen=True, kw_only=True):
     rounds: int = 0
     spoiled: int = 0
     needed: int | None = None
+    needed_seconds: float | None = None
     contradiction: Contradiction | None = None
 
 

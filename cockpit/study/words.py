@@ -87,11 +87,12 @@ def contradiction_words(one: StudyVerdict) -> str:
 
 def needed_words(one: StudyVerdict) -> str:
     """Return how many rounds an inconclusive comparison takes; empty if it is concluded or that is unknown."""
-    if one.needed is None or one.control:
+    if one.needed is None:
         return ""
     if one.needed > MOST_ROUNDS:
         return f"more than {MOST_ROUNDS} rounds needed: make runs longer"
-    return f"about {one.needed} rounds needed"
+    time = f", {length_words(one.needed_seconds)}" if one.needed_seconds else ""
+    return f"about {one.needed} rounds needed{time}"
 
 
 def extent_words(extent: Extent) -> str:

@@ -107,7 +107,11 @@ def test_the_budget_ends_what_stays_open() -> None:
     text, told = study_text(result), json.loads(study_json(result))
     assert "detectable from" in text
     assert [each["needed"] for each in told["verdicts"] if not each["control"]] == [one.needed]
-    words = f"about {one.needed} rounds needed" if one.needed <= 50 else "more than 50 rounds needed: make runs longer"
+    # A run of 3 s and a second until the next, in the baseline, the control and the variant.
+    assert one.needed_seconds == pytest.approx(one.needed * 3 * 4, rel=0.2)
+    words = (
+        f"about {one.needed} rounds needed, " if one.needed <= 50 else "more than 50 rounds needed: make runs longer"
+    )
     assert words in text
 
 
