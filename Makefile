@@ -8,7 +8,7 @@ export LAB ?= 1
 # Modules are compiled once, as where cockpit is installed, and not by every process that a test or a bench starts.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test test-busy check lab lab-down studies bench statistics screenshots clean
+.PHONY: help setup demo test test-busy check lab lab-down studies bench statistics tutorial screenshots clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,6 +51,9 @@ bench: setup ## generator cost beside wrk, ab and hey; screen cost
 
 statistics: setup ## simulate verdicts on known noise: how often they are wrong, what they find
 	@$(BIN)/python -m tests.statistics
+
+tutorial: setup ## drive the first session of the README on the demo N times (N=20): word, effect, seconds
+	@$(BIN)/python -m tests.tutorial $(or $(N),20)
 
 screenshots: setup ## write screenshots/ from a recording
 	@$(BIN)/python -m tests.screenshots

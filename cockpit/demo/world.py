@@ -148,7 +148,7 @@ url = {url}
 
 [load]
 concurrency = 20
-duration = "90s"
+duration = "15m"
 keepalive = false
 
 [[host]]

@@ -396,6 +396,11 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     generator: GeneratorMachine | None = None
 
     @property
+    def own_changes(self) -> tuple[Change, ...]:
+        """The changes without the set-ups of rounds."""
+        return tuple(change for change in self.changes if not change.rounds)
+
+    @property
     def proving(self) -> RoundsState | None:
         """The rounds that run now."""
         return self.rounds[-1] if self.rounds and self.rounds[-1].ended is None else None

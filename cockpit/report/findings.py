@@ -12,6 +12,8 @@ from cockpit.analysis.arms import RowVerdicts, verdicts
 from cockpit.analysis.connections import connection_words
 from cockpit.analysis.doubt import doubts, row_doubts
 from cockpit.analysis.outcome import Verdict
+from cockpit.analysis.rounds import rounds_verdict
+from cockpit.analysis.rounds_words import announcement_words, ended_words
 from cockpit.analysis.thresholds import Outcome, hold, parse_threshold
 from cockpit.analysis.words import brief
 from cockpit.model.errors import UsageError
@@ -65,7 +67,7 @@ def row_cells(found: Findings) -> Iterator[RowCells]:
     judged = RowVerdicts()
     for row in found.rows:
         against, role = "", ""
-        if row.number != found.rows[0].number:
+        if row.number != found.rows[0].number and not row.round:
             against, role = brief(judged.verdict(found.state, row, found.rows[0]))
         counts = row.counts
         times = [milliseconds(counts.latency.percentile(p)) if counts.latency.count else "–" for p in PERCENTS]
@@ -102,6 +104,11 @@ def surroundings(found: Findings) -> list[tuple[str, str]]:
         facts = host.facts
         told = f"{facts.hostname}, kernel {facts.kernel}, {facts.cpus} CPUs" if facts else "nothing was read"
         said.append((f"host {name}", f"{host.config.ssh or 'this machine'}: {told}"))
+    for rounds in state.rounds:
+        words = announcement_words(rounds.begun)
+        if rounds.ended is not None:
+            words += f"; {ended_words(rounds, rounds.ended, rounds_verdict(state, rounds))}"
+        said.append((f"rounds {rounds.begun.number}", words))
     said += [(f"knob {name} at the end", _knob(knob.value, knob.known)) for name, knob in state.knobs.items()]
     ended = "closed" if state.ended else "cut short: its end is missing"
     return [*said, ("recording", f"{clock(state.t)} long, {ended}")]

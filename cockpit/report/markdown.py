@@ -56,8 +56,13 @@ def _lines(found: Findings) -> Iterator[str]:
         yield from ("", "## Runs", "", *_table(ROW_TITLES, rows))
         yield from ("", f"Times are {found.rows[-1].counts.latency_name} times in ms.")
     yield from _hosts(found)
-    if state.changes:
-        yield from ("", "## Changes", "", *_table(CHANGE_TITLES, [change_cells(change) for change in state.changes]))
+    if state.own_changes:
+        yield from (
+            "",
+            "## Changes",
+            "",
+            *_table(CHANGE_TITLES, [change_cells(change) for change in state.own_changes]),
+        )
     markers = list(marker_words(state))
     if markers:
         yield from ("", "## Timeline", "", *_table(("at", "", "what"), markers))

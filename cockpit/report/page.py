@@ -148,10 +148,10 @@ def _markers(state: State) -> str:
 
 
 def _changes(state: State) -> str:
-    if not state.changes:
+    if not state.own_changes:
         return ""
-    parts = [table(CHANGE_TITLES, [change_cells(change) for change in state.changes])]
-    for change in state.changes:
+    parts = [table(CHANGE_TITLES, [change_cells(change) for change in state.own_changes])]
+    for change in state.own_changes:
         if change.diff:
             diff = "\n".join(text(line) for line in change.diff.split("\n"))
             name = text(change.letter)

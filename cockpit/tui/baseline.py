@@ -19,8 +19,8 @@ def offer(state: State) -> str:
     if not left:
         return ""
     return (
-        f"baseline {baseline_seconds(state)} of {BASELINE} s: Enter waits {math.ceil(left)} s, then applies. Enter "
-        "during the wait applies at once: the change then gets no verdict, only rounds (r) can tell"
+        f"baseline {baseline_seconds(state)} of {BASELINE} s: Enter waits {math.ceil(left)} s, then applies; Enter "
+        "again applies at once, but then the change gets no verdict: only rounds (r) can tell"
     )
 
 

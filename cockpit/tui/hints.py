@@ -16,6 +16,8 @@ import platformdirs
 
 from cockpit.analysis.awaited import baseline_wait
 from cockpit.analysis.outcome import Outcome
+from cockpit.analysis.rounds import progress
+from cockpit.analysis.rounds_words import progress_words
 from cockpit.files import read_bounded
 from cockpit.model.knobs import not_yet_active
 from cockpit.model.state import Segment
@@ -43,9 +45,11 @@ class Hint(NamedTuple):
 def of_change(scene: Scene) -> str:
     """What the newest change waits for, or where its verdict stands; empty where there is neither."""
     state = scene.state
-    if not state.changes:
+    if (where := progress(state, scene.now)) is not None:
+        return f"{progress_words(where)}; r stops them"
+    if not state.own_changes:
         return ""
-    change, row = state.changes[-1], state.segment
+    change, row = state.own_changes[-1], state.segment
     name = f"change {neutral(change.letter)}"
     if not change.outcome:
         if change.confirm_by is not None:
@@ -69,7 +73,8 @@ def _of_verdict(scene: Scene, row: Segment, name: str) -> str:
         return f"{name} is {verdict.outcome}; c: all metrics with their intervals"
     if row.end is None and verdict.needs is not None and math.isfinite(verdict.needs):
         return f"{name}: verdict in about {math.ceil(verdict.needs)} s of load; c: all metrics"
-    return f"{name} is {verdict.outcome}; r: rounds prove it; c: why, and all metrics"
+    rounds = "" if verdict.outcome is Outcome.INVALID else "r: rounds prove it; "
+    return f"{name} is {verdict.outcome}; {rounds}c: why, and all metrics"
 
 
 def to_tune(scene: Scene) -> str:

@@ -52,7 +52,7 @@ def all_markers(state: State) -> list[Marker]:
             sign=change.letter,
             text=f"{change.label}: {change.outcome or 'under way'}",
         )
-        for change in state.changes
+        for change in state.own_changes
         if change.outcome != "applied" and (change.in_force is not None or not change.outcome)
     ]
     return [*state.markers, *opened]

@@ -215,7 +215,7 @@ async def test_rounds_that_cannot_conclude_are_refused() -> None:
 async def test_a_change_waits_for_its_baseline_and_is_then_applied() -> None:
     async with opened(20.0) as (pilot, source, tuning):
         await press(pilot, *"30", "enter")
-        await until(pilot, lambda: status(pilot).startswith("baseline 12 of 25 s: Enter waits 13 s, then applies"))
+        await until(pilot, lambda: status(pilot).startswith("baseline 12 of 25 s: Enter waits 13 s, then applies;"))
         assert "gets no verdict" in status(pilot)
         await press(pilot, "enter")
         await until(pilot, lambda: status(pilot).startswith("applying in 13 s"))

@@ -92,7 +92,7 @@ def tell_tables(database: sqlite3.Connection, state: State, seconds: tuple[int, 
     database.executemany("INSERT OR REPLACE INTO runs VALUES (?,?,?,?,?,?,?,?,?,?,?,?)", _runs(state))
     database.executemany(
         "INSERT OR REPLACE INTO changes VALUES (?,?,?,?,?,?)",
-        [(one.letter, one.host, one.label, one.begun, one.in_force, one.outcome) for one in state.changes],
+        [(one.letter, one.host, one.label, one.begun, one.in_force, one.outcome) for one in state.own_changes],
     )
     database.execute("DELETE FROM markers")
     database.executemany(

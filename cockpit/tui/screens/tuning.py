@@ -397,5 +397,5 @@ class TuningScreen(ModalScreen[None]):
             head: Line = ((f"will change  {plan_words(state, values)}", "strong"),)
             looked = self._previewed is not None and self._previewed[0] == values
             return [head, *(preview_lines(self._previewed[1]) if looked and self._previewed else [])]
-        last = state.changes[-1] if state.changes else None
+        last = state.own_changes[-1] if state.own_changes else None
         return change_lines(last, state) if last is not None and not last.outcome else []

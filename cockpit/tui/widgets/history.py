@@ -16,7 +16,7 @@ class History(OptionList):
     def tell(self, state: State) -> None:
         """Shows what there is now."""
         room = max(20, self.size.width)
-        lines = [fit(history_line(change, state), room).rstrip() for change in reversed(state.changes)]
+        lines = [fit(history_line(change, state), room).rstrip() for change in reversed(state.own_changes)]
         if len(lines) == self.option_count:
             for at, line in enumerate(lines):
                 self.replace_option_prompt_at_index(at, Content(line))
@@ -27,4 +27,5 @@ class History(OptionList):
 
     def change(self, state: State, line: int | None) -> Change | None:
         """The change on a line."""
-        return state.changes[-1 - line] if line is not None and line < len(state.changes) else None
+        changes = state.own_changes
+        return changes[-1 - line] if line is not None and line < len(changes) else None

@@ -1,0 +1,149 @@
+"""The README's first tuning session on the real app and the embedded demo: `python -m tests.tutorial [N] [--busy]`.
+
+Each line is one session: the word that the screen shows, the effect, the seconds from the start of the load. With
+--busy another process takes a CPU meanwhile. Exit 1 if a word is wrong or takes more than three minutes: right is
+"better", or "invalid" because of other load.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+from unittest.mock import patch
+
+from textual.pilot import Pilot
+from textual.widgets import Static
+
+from cockpit.analysis.awaited import is_open
+from cockpit.analysis.outcome import Cause, Outcome, Verdict
+from cockpit.analysis.words import verdict_line
+from cockpit.demo.world import DemoWorld
+from cockpit.model.clock import Clock
+from cockpit.profiles.reader import parse_profile
+from cockpit.session.live import LiveSource
+from cockpit.session.loop import Session
+from cockpit.tui.app import CockpitApp
+from cockpit.tui.screens.main import MainScreen
+from cockpit.tui.screens.tuning import TuningScreen
+from cockpit.tui.widgets.knobs import KnobRow
+
+LIMIT = 180.0
+# Seconds until a step is given up.
+_PATIENCE = 400.0
+KNOB, VALUE = "MaxRequestsPerChild", "10000"
+
+
+class Result(NamedTuple):
+    """The verdict that the screen shows at the end, and the seconds since the load started."""
+
+    verdict: Verdict
+    seconds: float
+
+    @property
+    def right(self) -> bool:
+        """Whether the word is what the change does, or names what spoiled the measurement."""
+        objection = self.verdict.objection
+        spoiled = objection is not None and objection.cause is Cause.OTHER_LOAD
+        return self.verdict.outcome is Outcome.BETTER or (self.verdict.outcome is Outcome.INVALID and spoiled)
+
+
+async def tutorial() -> Result:
+    """Carry out one session: load, the change, its verdict."""
+    async with DemoWorld() as world:
+        profile = parse_profile(world.profile_toml(), "demo", "demo")
+        session = Session(LiveSource(profile, Clock(), ssh_config=world.ssh_config))
+        app = CockpitApp(session)
+        async with app.run_test(size=(120, 40)) as pilot:
+            return await _drive(pilot, session)
+
+
+async def _drive(pilot: Pilot[None], session: Session) -> Result:
+    await _until(pilot, lambda: bool(session.state.knobs) and all(one.known for one in session.state.knobs.values()))
+    await pilot.press("space")
+    await _until(pilot, lambda: session.state.running is not None)
+    started = session.state.t
+    await pilot.press("t")
+    await _until(pilot, lambda: isinstance(pilot.app.screen, TuningScreen) and not _status(pilot))
+    await pilot.press(*["down"] * [row.knob.name for row in pilot.app.screen.query(KnobRow)].index(KNOB))
+    await pilot.press(*VALUE)
+    await pilot.press("enter")
+    await _until(pilot, lambda: _status(pilot).startswith(("baseline", "Enter again")))
+    await pilot.press("enter")
+    await _until(pilot, lambda: bool(session.state.changes) and bool(session.state.changes[-1].outcome))
+    await pilot.press("escape")
+    await _until(pilot, lambda: isinstance(pilot.app.screen, MainScreen))
+    await _until(pilot, lambda: _ended(pilot) is not None)
+    found = _ended(pilot)
+    assert found is not None
+    return Result(found, session.state.t - started)
+
+
+def _status(pilot: Pilot[None]) -> str:
+    return str(pilot.app.screen.query_one("#status", Static).render()).strip()
+
+
+def _ended(pilot: Pilot[None]) -> Verdict | None:
+    """Return the verdict of the newest row once no more seconds are awaited."""
+    screen = pilot.app.screen
+    if not isinstance(screen, MainScreen):
+        return None
+    scene = screen.scene()
+    row = scene.row
+    verdict = scene.verdict(row) if row is not None and row.changes else None
+    if verdict is None or (scene.state.running is not None and is_open(verdict)):
+        return None
+    return verdict
+
+
+async def _until(pilot: Pilot[None], holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(_PATIENCE):
+        while not holds():
+            await pilot.pause(0.1)
+
+
+@contextmanager
+def busy(wanted: bool) -> Iterator[None]:
+    """Have another process take a CPU meanwhile, for 20 minutes at most."""
+    if not wanted:
+        yield
+        return
+    code = "import time\nend = time.monotonic() + 1200\nwhile time.monotonic() < end: pass"
+    process = subprocess.Popen([sys.executable, "-c", code])
+    try:
+        yield
+    finally:
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def main() -> int:
+    """Print a line per session; return the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m tests.tutorial")
+    parser.add_argument("number", nargs="?", type=int, default=1, help="sessions (default 1)")
+    parser.add_argument("--busy", action="store_true", help="another process takes a CPU")
+    options = parser.parse_args()
+    good = 0
+    for number in range(1, options.number + 1):
+        began = time.monotonic()
+        with tempfile.TemporaryDirectory() as state, patch.dict(os.environ, XDG_STATE_HOME=state), busy(options.busy):
+            result = asyncio.run(tutorial())
+        fine = result.right and result.seconds < LIMIT
+        good += fine
+        whole = time.monotonic() - began
+        print(f"{number:>3}  {'ok ' if fine else 'BAD'}  {result.seconds:4.0f} s ({whole:.0f} s)  ", end="")
+        print(verdict_line(result.verdict), flush=True)
+    print(f"{good} of {options.number} right within {LIMIT:.0f} s")
+    return 0 if good == options.number else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
