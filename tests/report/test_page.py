@@ -19,6 +19,7 @@ from cockpit.model.events import (
     HostChanged,
     KnobRead,
     Note,
+    RoundsEnded,
     RunEnded,
     RunStarted,
     SessionStarted,
@@ -30,6 +31,7 @@ from cockpit.model.state import State
 from cockpit.report.charts import decades, from_zero, thinned
 from cockpit.report.markdown import markdown, md
 from cockpit.report.page import page
+from tests.analysis.test_rounds import rounds_of
 from tests.report.test_compare import recorded
 from tests.session.events import small_session
 
@@ -280,3 +282,12 @@ def test_many_points_keep_their_peaks() -> None:
     assert len(kept) <= 600
     assert max(value for _, value in kept if value is not None) == 100.0
     assert thinned(points[:10]) == points[:10]
+
+
+def test_rounds_are_reported_with_their_verdict_seed_and_the_values_that_are_active() -> None:
+    ended = RoundsEnded(t=300.0, number=1, outcome="verdict", active="after")
+    state = fold_all([*rounds_of(1.3, 5), ended])
+    for text in (page(state), markdown(state)):
+        assert "5 rounds" in text and "better" in text
+        assert "at most 12 rounds, 12 min (seed 7)" in text
+        assert "the new values are active: they are not worse" in text

@@ -99,7 +99,7 @@ ROWS = (
     Row("OverTime", "e i l"),
     Row("OverTime", "o", before="i"),
     Row("MarkersScreen", "escape l q", before="l"),
-    Row("MainScreen", "T t v c up question_mark q"),
+    Row("MainScreen", "T t v c r up question_mark q"),
     Row("MainScreen", "b down escape", before="up"),
     Row("OverHosts", "tab shift+tab p d D enter w f slash s S"),
     Row("OverHosts", "pagedown G", before="enter"),
