@@ -14,13 +14,15 @@ import tomllib
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from cockpit.report.study import DETAILS
 from tests.lab.keeper import REPOSITORY
 
 PROFILES = REPOSITORY / "profiles"
 PAGE = PROFILES / "README.md"
-CONCLUSIVE = ("better", "worse", "equivalent")
+DIFFERENT = ("better", "worse")
+CONCLUSIVE = (*DIFFERENT, "equivalent")
 NO_RESULT = "No result yet: `make studies`.\n"
 
 
@@ -102,9 +104,34 @@ def result_of(folder: Path, run: str) -> str:
 
 def tally(folder: Path) -> Tally:
     """Count the planned comparisons of a study's result."""
-    verdicts = [one for one in json.loads((folder / "result.json").read_text())["verdicts"] if not one["control"]]
+    verdicts = _verdicts(folder)
     outcomes = Counter(one["verdict"]["outcome"] for one in verdicts)
     return Tally(outcomes, sum(one["contradiction"] is not None for one in verdicts))
+
+
+def disagreements(earlier: Path, later: Path) -> list[str]:
+    """Return the comparisons of two results of a study that are better or worse in one of them and not in the other."""
+    first, second = (
+        {
+            (one["other"], one["first"], one["level"], one["part"]): one["verdict"]["outcome"]
+            for one in _verdicts(folder)
+        }
+        for folder in (earlier, later)
+    )
+    found = []
+    for key in first.keys() & second.keys():
+        words = (first[key], second[key])
+        if words[0] != words[1] and set(words) & set(DIFFERENT):
+            other, base, level, part = key
+            place = "".join([f" at {level:g}" if level is not None else "", f" {part}" if part else ""])
+            found.append(f"{other} vs {base}{place}: {words[0]}, then {words[1]}")
+    return sorted(found)
+
+
+def _verdicts(folder: Path) -> list[dict[str, Any]]:
+    """Return the verdicts on the planned comparisons of a study's result."""
+    told = json.loads((folder / "result.json").read_text())["verdicts"]
+    return [one for one in told if not one["control"]]
 
 
 def run_words(form: str, cpus: str, seconds: float) -> str:

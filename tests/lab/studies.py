@@ -1,9 +1,10 @@
 """`make studies`: every shipped study in its short form on a lab, and its result in profiles/README.md.
 
-    python -m tests.lab.studies [--publish] [--full] [--keep DIR] [NAME...]
+    python -m tests.lab.studies [--publish] [--full] [--keep DIR] [--agree-with DIR] [NAME...]
 
 brings the lab up, runs the studies named (all), prints their results, and takes the lab down again. Exit status 1: a
-study did not end, fewer than 90% of the planned comparisons are conclusive, or an A/A control contradicts one.
+study did not end, fewer than 90% of the planned comparisons are conclusive, an A/A control contradicts one, or one that
+is better or worse is not so in the results that an earlier --keep left.
 """
 
 import argparse
@@ -43,7 +44,15 @@ LEAST_CONCLUSIVE = 0.9
 def run(lab: Lab, name: str, form: str, folder: Path) -> int:
     """Run a study into a folder; its exit code. Progress goes to stderr."""
     command = [
-        *(sys.executable, "-m", "cockpit", "study", str(results_page.PROFILES / f"{name}.toml"), f"--{form}"),
+        *(
+            sys.executable,
+            "-m",
+            "cockpit",
+            "study",
+            str(results_page.PROFILES / f"{name}.toml"),
+            f"--{form}",
+            "--fresh",
+        ),
         *("--no-tui", "--ssh-config", str(lab.ssh_config), "-o", str(folder)),
     ]
     return subprocess.run(lab.as_generator(command), stdin=subprocess.DEVNULL, cwd=REPOSITORY).returncode
@@ -65,6 +74,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--publish", action="store_true", help="write the results into profiles/README.md")
     parser.add_argument("--full", dest="form", action="store_const", const="full", default="short", help="hours")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep recordings and results, a folder per study")
+    parser.add_argument(
+        "--agree-with", type=Path, metavar="DIR", help="compare the words with those of an earlier --keep"
+    )
     parser.add_argument("name", nargs="*", help=f"which (all): {', '.join(STUDIES)}")
     words = parser.parse_args()
     unknown = [name for name in words.name if name not in STUDIES]
@@ -76,6 +88,7 @@ def arguments() -> argparse.Namespace:
 def main() -> int:
     words = arguments()
     counted, failed, began = results_page.Tally(Counter(), 0), [], time.monotonic()
+    disagreed: list[str] = []
     with folder_for(words.keep) as directory, Lab.start(*NAMES, share=quotas.SHARE) as lab:
         print(f"lab: {lab.cpus}", file=sys.stderr)
         for name in words.name or STUDIES:
@@ -90,11 +103,15 @@ def main() -> int:
             one = results_page.tally(folder)
             counted += one
             print(f"{name}: {told} {one}", file=sys.stderr)
+            if words.agree_with is not None:
+                disagreed += results_page.disagreements(words.agree_with / name, folder)
     print(f"all studies: {(time.monotonic() - began) / 60:.0f} min; {counted}", file=sys.stderr)
     if failed:
         print(f"did not come to their end: {', '.join(failed)}", file=sys.stderr)
+    for line in disagreed:
+        print(f"disagrees with {words.agree_with}: {line}", file=sys.stderr)
     enough = counted.conclusive >= LEAST_CONCLUSIVE * counted.total and not counted.contradicted
-    return int(bool(failed) or not enough)
+    return int(bool(failed or disagreed) or not enough)
 
 
 if __name__ == "__main__":

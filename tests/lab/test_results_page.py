@@ -27,10 +27,12 @@ Is it cheaper?
 
 def a_study(folder: Path, *verdicts: tuple[str, bool, str | None]) -> Path:
     """A study's folder with verdicts: outcome, whether it is the A/A control, a contradiction."""
+    folder.mkdir(exist_ok=True)
     (folder / "result.md").write_text(RESULT)
     told = [
         {"verdict": {"outcome": outcome}, "control": control, "contradiction": contradiction}
-        for outcome, control, contradiction in verdicts
+        | {"first": "a", "other": f"b{number}", "level": 8, "part": "warm"}
+        for number, (outcome, control, contradiction) in enumerate(verdicts)
     ]
     (folder / "result.json").write_text(json.dumps({"verdicts": told}))
     return folder
@@ -76,3 +78,18 @@ def test_conclusive_comparisons_are_counted_without_the_controls(tmp_path: Path)
     assert (tally.total, tally.conclusive, tally.contradicted) == (4, 2, 1)
     assert str(tally + tally).startswith("4 of 8 comparisons conclusive (")
     assert str(tally + tally).endswith(", 2 contradicted by the A/A control")
+
+
+def test_two_results_disagree_where_only_one_is_better_or_worse(tmp_path: Path) -> None:
+    words = ["better", "worse", "equivalent", "inconclusive", "better", "better"]
+    again = ["better", "equivalent", "inconclusive", "worse", "worse", "better"]
+    earlier, later = (
+        a_study(tmp_path / name, *((word, number == 5, None) for number, word in enumerate(told)))
+        for name, told in (("earlier", words), ("later", again))
+    )
+    assert results_page.disagreements(earlier, later) == [
+        "b1 vs a at 8 warm: worse, then equivalent",
+        "b3 vs a at 8 warm: inconclusive, then worse",
+        "b4 vs a at 8 warm: better, then worse",
+    ]
+    assert results_page.disagreements(earlier, earlier) == []

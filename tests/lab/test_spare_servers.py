@@ -27,6 +27,7 @@ from cockpit.tui.app import CockpitApp
 from cockpit.tui.signs import bands_of
 from cockpit.tui.widgets.runs import Runs
 from cockpit.tui.widgets.throughput import Throughput
+from cockpit.tui.widgets.verdict_strip import VerdictStrip
 from tests.lab.cpus import generator_cpu
 from tests.lab.lab import Host
 
@@ -87,7 +88,7 @@ def births_per_second(segment: Segment) -> float:
     return window.births / window.seconds
 
 
-def shown(app: CockpitApp, widget: type[Runs] | type[Throughput]) -> str:
+def shown(app: CockpitApp, widget: type[Runs] | type[Throughput] | type[VerdictStrip]) -> str:
     """What a widget shows, as text."""
     found = app.screen.query_one(widget)
     return "\n".join(found.render_line(line).text for line in range(found.size.height))
@@ -149,7 +150,7 @@ async def test_the_verdict_on_spare_servers_raised_under_load(fresh_web1: Host, 
         await until(session, lambda state: (state.hosts["web1"].seen or 0.0) >= (state.segments[-1].end or 0.0))
         await pilot.pause()
         app.screen.frame()  # type: ignore[attr-defined]
-        assert "vs row 1" in shown(app, Runs)
+        assert "vs row 1" in shown(app, VerdictStrip)
         # The band begins before the letter's second; where both fall into one cell the letter stands alone.
         (band,), (change,) = bands_of(session.state), session.state.changes
         assert band.asked == change.begun < band.effect == change.in_force
