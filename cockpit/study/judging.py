@@ -14,7 +14,7 @@ from cockpit.analysis.effects import HEADLINE_SHARE
 from cockpit.analysis.intervals import ALPHA, FIRST_LOOK, POWER, minimum_detectable
 from cockpit.analysis.neighbours import other_loads, spoiled
 from cockpit.analysis.objections import objection
-from cockpit.analysis.outcome import DIFFERENT, Design, Effect, Objection, Outcome, Verdict
+from cockpit.analysis.outcome import DIFFERENT, Cause, Design, Effect, Objection, Outcome, Verdict
 from cockpit.analysis.student import student_quantile
 from cockpit.analysis.verdict import Planned, judge_rounds, judge_runs, round_differences
 from cockpit.analysis.windows import Window
@@ -28,6 +28,8 @@ from cockpit.study.results import Cell, Contradiction, Spread, StudyVerdict
 CONCLUSIVE = (*DIFFERENT, Outcome.EQUIVALENT)
 # A larger share of spoiled rounds makes a comparison invalid.
 MOST_SPOILED = 0.25
+# Causes that lie in the variants themselves.
+_SYSTEMATIC = (Cause.REQUESTS_FAILED, Cause.LOAD_DIFFERS)
 # A round of one comparison: the baseline, the other variant, the A/A control.
 _VISITS = 3
 # Degrees of freedom that the pooled spread of the other cells adds when rounds are few.
@@ -98,9 +100,9 @@ def detectable(study: Study, deviation: float) -> float:
 
 
 def closed(study: Study, verdict: Verdict) -> bool:
-    """Return whether a verdict, its headline and every metric that the study judges are conclusive."""
+    """Return whether a verdict is conclusive, and its headline and every metric that the study judges are not open."""
     decisive = [one for one in verdict.effects if one.headline or one.name in study.judge]
-    return verdict.outcome in CONCLUSIVE and all(one.outcome in CONCLUSIVE for one in decisive)
+    return verdict.outcome in CONCLUSIVE and all(one.outcome is not Outcome.INCONCLUSIVE for one in decisive)
 
 
 def rounds_needed(study: Study, verdict: Verdict) -> int | None:
@@ -129,10 +131,13 @@ class _Judged(NamedTuple):
     spoiled: int = 0
     whole: int = 0
 
-    @property
-    def hopeless(self) -> bool:
-        """Whether it is invalid and further rounds would not help: none or all of its rounds are to blame."""
-        return self.verdict.outcome is Outcome.INVALID and self.spoiled in (0, self.whole)
+    def is_hopeless(self, budget: int) -> bool:
+        """Return whether it is invalid and stays so: by what the variants do, or by more spoiled rounds than a study of
+        that many can leave out."""
+        if self.verdict.outcome is not Outcome.INVALID:
+            return False
+        cause = self.verdict.objection.cause if self.verdict.objection else None
+        return cause in _SYSTEMATIC or self.spoiled > MOST_SPOILED * budget
 
 
 def _verdict(
@@ -147,7 +152,7 @@ def _verdict(
     label = " · ".join(filter(None, (f"{other} vs {first}", level_words(study, level), part)))
     others = [cell for cell in cells.values() if cell not in (one, two)]
     found = _judged(study, one, two, others, considered, label)
-    over = found.whole >= FIRST_LOOK and (found.hopeless or closed(study, found.verdict))
+    over = found.whole >= FIRST_LOOK and (found.is_hopeless(study.rounds) or closed(study, found.verdict))
     needed = None if over or two.control else rounds_needed(study, found.verdict)
     step = _step_seconds(rounds)
     return StudyVerdict(

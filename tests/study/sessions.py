@@ -47,6 +47,13 @@ STUDY = Study(
 SECONDS = 3.0
 
 
+Holds = Callable[[Step], bool]
+
+
+def never(_: Step) -> bool:
+    return False
+
+
 Rates = Mapping[str, float] | Callable[[Step], float]
 
 
@@ -57,13 +64,13 @@ def session(
     return fold_all(events(study, rounds, rates, cut, done))
 
 
-def whole_study(study: Study, rates: Rates, busy: Callable[[Step], bool] | None = None) -> StudyResult:
+def whole_study(study: Study, rates: Rates, busy: Holds = never, failing: Holds = never) -> StudyResult:
     """Return the result of a study that was carried out to its end, each round decided by those before it; in `busy`
-    steps the generator is saturated."""
+    steps the generator is saturated, in `failing` ones a tenth of the requests fail."""
     state = fold_all(_begin(study))
     t, number = 1.0, 0
     while (turn := next_round(study, collect([state], "small"))) is not None:
-        found = list(_round(study, turn, rates, t, number, busy=busy))
+        found = list(_round(study, turn, rates, t, number, busy=busy, failing=failing))
         t = found[-1].t + 1
         number += sum(isinstance(event, RunStarted) for event in found)
         state = fold_all(found, state)
@@ -108,7 +115,8 @@ def _round(
     number: int,
     cut: int | None = None,
     done: Collection[int] = (),
-    busy: Callable[[Step], bool] | None = None,
+    busy: Holds = never,
+    failing: Holds = never,
 ) -> Iterator[AnyEvent]:
     yield replace(turn, t=t)
     for step in (step for step in steps_of(study, turn) if step.number not in done):
@@ -118,7 +126,7 @@ def _round(
             mean = rates(step) if callable(rates) else rates[step.variant.name]
             whole = step.number != cut or run == 1
             rate = mean * (0.5 if run <= study.discard else 1.0)
-            yield from _run(study, step, run, number, t, rate, whole, busy is not None and busy(step))
+            yield from _run(study, step, run, number, t, rate, whole, busy(step), failing(step))
             t += SECONDS + 1
             if not whole:
                 return
@@ -128,7 +136,7 @@ def _round(
 
 
 def _run(
-    study: Study, step: Step, turn: int, number: int, t: float, rate: float, whole: bool, busy: bool
+    study: Study, step: Step, turn: int, number: int, t: float, rate: float, whole: bool, busy: bool, failing: bool
 ) -> Iterator[AnyEvent]:
     yield StudyRun(
         t=t,
@@ -153,6 +161,7 @@ def _run(
             sent=each,
             completed=each,
             statuses={200: each},
+            errors={"timeout": each // 10} if failing else {},
             varied=each // 2,
             cpu=0.1 if busy else 0.0,
             service=Histogram.of([round(20e9 / rate)] * each),

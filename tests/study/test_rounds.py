@@ -247,3 +247,10 @@ def test_a_comparison_that_is_spoiled_in_every_round_is_closed_as_invalid(one_pa
     result = spoiling(replace(one_pair, plan=replace(PLAN, rate=4000.0)), set(range(1, 9)))
     one = by_name(result)["fast"]
     assert one.verdict.outcome is Outcome.INVALID and one.closed and len(result.rounds) == 4
+
+
+def test_a_variant_whose_requests_fail_is_closed_as_worse(one_pair: Study) -> None:
+    result = whole_study(one_pair, rates(), failing=lambda step: step.variant.name == "fast")  # type: ignore[arg-type]
+    one = by_name(result)["fast"]
+    assert one.verdict.outcome is Outcome.WORSE and one.verdict.effects[0].outcome is Outcome.INVALID
+    assert one.closed and len(result.rounds) == 4
