@@ -9,12 +9,13 @@ from cockpit.analysis.blocks import BLOCK, block_count
 from cockpit.analysis.outcome import Cause, Outcome, Verdict
 from cockpit.analysis.steady import GUARD
 from cockpit.analysis.switch import LEAST, LOOKS
-from cockpit.analysis.windows import row_window
+from cockpit.analysis.windows import Window, row_window, window_between
 from cockpit.model.state import Segment, State
 
 # Seconds that must be counted before a change for a verdict on it, and after it for the first one.
 BASELINE = LEAST * BLOCK
 FIRST = (LEAST + LOOKS - 1) * BLOCK
+_RECENT = 4 * BASELINE
 # Objections that no further second can take away.
 _FINAL = (Cause.LOAD_ALTERED, Cause.LOAD_DIFFERS, Cause.RUN_FAILED, Cause.PARTIAL)
 
@@ -24,7 +25,7 @@ def baseline_seconds(state: State) -> int:
     row = state.segment
     if row is None or state.running is None or row.run != state.running or row.warmup:
         return 0
-    return len(row_window(state, row).seconds)
+    return len(_baseline(state, row).seconds)
 
 
 def baseline_wait(state: State) -> float:
@@ -34,13 +35,22 @@ def baseline_wait(state: State) -> float:
         return 0.0
     if row.warmup:
         return BASELINE + GUARD + max(0.0, row.plan.warmup - row.seconds)
-    window = row_window(state, row)
+    window = _baseline(state, row)
     missing = (LEAST - block_count(window)) * BLOCK
     if missing <= 0:
         return 0.0
     # The block that is being filled has some of its seconds.
     started = len(window.seconds) % BLOCK
     return max(1.0, missing - started + max(0.0, GUARD - row.seconds))
+
+
+def _baseline(state: State, row: Segment) -> Window:
+    """Return the window of a row; of a long one its last part, if that is enough: a screen asks twice a second."""
+    if row.seconds > 2 * _RECENT:
+        recent = window_between(state, row.last - _RECENT, row.last, row.plan)
+        if block_count(recent) >= LEAST:
+            return recent
+    return row_window(state, row)
 
 
 def change_row(state: State, change: str) -> Segment | None:

@@ -200,8 +200,12 @@ class LiveTuning:
             async def change(longest: float, hold: Hold) -> None:
                 await self._make_and_undo(subject.host, away, longest, hold)
 
-            conclusion = await self._rounds.run(subject, plan, change)
-            return await self._keep_chosen(subject, conclusion, afterwards)
+            found = await self._rounds.run(subject, plan, change)
+            try:
+                return await self._keep_chosen(subject, found, afterwards)
+            except BaseException as error:
+                self._rounds.interrupted(subject, error)
+                raise
 
     def stop_rounds(self) -> None:
         self._rounds.stop()

@@ -70,6 +70,7 @@ class Rounds:
     ) -> None:
         self.number = 0
         self.running = False
+        self._begun = False
         self._load = load
         self._extending = extending
         self._clock = clock
@@ -107,11 +108,8 @@ class Rounds:
             self._begin(subject, plan)
             outcome = await self._measure(subject, plan, change)
             return Conclusion(outcome, self._verdict())
-        except CockpitError as error:
-            self.end("failed", subject.active, str(error))
-            raise
-        except asyncio.CancelledError:
-            self.end("stopped", subject.active, "interrupted")
+        except BaseException as error:
+            self.interrupted(subject, error)
             raise
         finally:
             if own:
@@ -119,10 +117,16 @@ class Rounds:
             else:
                 self._extending.release()
 
+    def interrupted(self, subject: Subject, error: BaseException) -> None:
+        """Report that an error or a cancellation ended them: the side of the start is active."""
+        failed = isinstance(error, CockpitError)
+        self.end("failed" if failed else "stopped", subject.active, str(error) if failed else "interrupted")
+
     def end(self, outcome: RoundsOutcome, active: Side, detail: str = "") -> None:
-        """Report their end, and which side is active."""
-        if self.running:
-            self.running = False
+        """Report their end, and which side is active; once, and only if they began."""
+        self.running = False
+        if self._begun:
+            self._begun = False
             self._emit(
                 RoundsEnded(t=self._clock.now(), number=self.number, outcome=outcome, active=active, detail=detail)
             )
@@ -134,6 +138,7 @@ class Rounds:
         first = plan.first
         told = announcement(self._latest.state, first, plan.seconds)
         self.number += 1
+        self._begun = True
         self._emit(
             RoundsBegun(
                 t=self._clock.now(),

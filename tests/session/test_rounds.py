@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from cockpit.analysis.outcome import Design, Outcome, Verdict
 from cockpit.analysis.rounds import Order, RoundsPlan
 from cockpit.model import events as ev
-from cockpit.model.errors import ChangeRefused, ChangeUndone, HostError
+from cockpit.model.errors import ChangeRefused, ChangeUndone, HostError, TargetError
 from cockpit.model.load import Stage
 from cockpit.model.state import State
 from cockpit.session import rounds as session_rounds
@@ -93,32 +93,35 @@ async def test_rounds_under_the_run_in_flight_extend_it_and_leave_it_running(liv
     assert state.segments[-1].reason == "completed" and state.extension is None
 
 
-@pytest.mark.parametrize(
-    ("outcome", "active"),
-    [
-        (Outcome.BETTER, "after"),
-        (Outcome.EQUIVALENT, "after"),
-        (Outcome.INCONCLUSIVE, "after"),
-        (Outcome.WORSE, "before"),
-        (Outcome.INVALID, "before"),
-    ],
-)
-async def test_new_values_are_active_afterwards_unless_worse_or_invalid_and_one_key_undoes_them(
-    live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, outcome: Outcome, active: str
+@pytest.mark.parametrize("active", ["before", "after"])
+def test_new_values_are_chosen_unless_worse_and_interrupted_or_invalid_rounds_change_nothing(active: ev.Side) -> None:
+    def chosen(outcome: Outcome, ended: ev.RoundsOutcome = "verdict") -> str:
+        verdict = Verdict(outcome=outcome, design=Design.ROUNDS)
+        return Afterwards.CHOSEN.side(active, ended, verdict)
+
+    assert [chosen(one) for one in (Outcome.BETTER, Outcome.EQUIVALENT, Outcome.INCONCLUSIVE)] == ["after"] * 3
+    assert chosen(Outcome.INCONCLUSIVE, "budget") == "after" and chosen(Outcome.WORSE) == "before"
+    assert chosen(Outcome.INVALID) == active
+    assert {chosen(Outcome.BETTER, ended) for ended in ("stopped", "load ended", "failed")} == {active}
+    assert Afterwards.CHOSEN.side(active, "budget", None) == active
+    better = Verdict(outcome=Outcome.BETTER, design=Design.ROUNDS)
+    assert Afterwards.RESTORED.side(active, "verdict", better) == active
+
+
+async def test_new_values_are_active_afterwards_and_one_key_undoes_them(
+    live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _session, source = live
-    concluding(monkeypatch, outcome)
+    _, source = live
+    concluding(monkeypatch, Outcome.BETTER)
     proven = await source.tuning.prove({"Level": "7"}, SHORT)
     state = await ended(live)
     last = state.rounds[0].ended
-    assert last is not None and last.active == proven.active == active
-    assert proven.outcome == last.outcome == ("budget" if outcome is Outcome.INCONCLUSIVE else "verdict")
-    assert len(state.rounds[0].complete) == (2 if outcome is Outcome.INCONCLUSIVE else 1)
-    assert (tmp_path / "conf").read_text() == (AFTER if active == "after" else BEFORE)
-    assert proven.letter == ("A" if active == "after" else "")
-    if active == "after":
-        await source.tuning.undo()
-        assert (tmp_path / "conf").read_text() == BEFORE
+    assert last is not None and last.active == proven.active == "after"
+    assert proven.outcome == last.outcome == "verdict" and proven.letter == "A"
+    assert len(state.rounds[0].complete) == 1, "it stops at the verdict"
+    assert (tmp_path / "conf").read_text() == AFTER
+    await source.tuning.undo()
+    assert (tmp_path / "conf").read_text() == BEFORE
 
 
 @pytest.mark.parametrize("outcome", [Outcome.BETTER, Outcome.WORSE])
@@ -142,8 +145,10 @@ async def test_the_last_change_is_compared_without_values(
     assert (tmp_path / "conf").read_text() == (BEFORE if better else AFTER)
 
 
-@pytest.mark.parametrize("how", ["stopped", "no load", "closed", "cancelled"])
-@pytest.mark.parametrize("base", ["before", "after"])
+@pytest.mark.parametrize(
+    ("how", "base"),
+    [("stopped", "after"), ("no load", "before"), ("closed", "after"), ("cancelled", "before"), ("cancelled", "after")],
+)
 async def test_whatever_interrupts_rounds_the_values_of_the_start_are_active(
     live: Live, tmp_path: Path, how: str, base: str
 ) -> None:
@@ -218,3 +223,31 @@ async def test_rounds_that_cannot_be(live: Live, tmp_path: Path) -> None:
     with pytest.raises(ChangeRefused, match="load levels"):
         await source.tuning.prove({"Level": "7"}, SHORT)
     assert session.state.runs == 0 and session.state.rounds == ()
+
+
+async def test_new_values_that_cannot_be_kept_leave_those_of_the_start(
+    live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, source = live
+    concluding(monkeypatch, Outcome.BETTER)
+    knobs = source.tuning._knobs._knobs
+
+    def concluded(verdict: Verdict) -> bool:
+        knobs["Level"] = replace(knobs["Level"], test="echo no way >&2; exit 1")
+        return True
+
+    monkeypatch.setattr(session_rounds, "is_concluded", concluded)
+    proven = await source.tuning.prove({"Level": "7"}, SHORT)
+    last = (await ended(live)).rounds[0].ended
+    assert last is not None and last.active == proven.active == "before" and "no way" in last.detail
+    assert proven.why == last.detail and proven.letter == ""
+    assert (tmp_path / "conf").read_text() == BEFORE
+
+
+async def test_rounds_whose_load_cannot_start_leave_no_trace(live: Live) -> None:
+    session, source = live
+    source.load.plan = replace(source.load.plan, url="http://127.0.0.1:1/")
+    with pytest.raises(TargetError):
+        await source.tuning.prove({"Level": "7"}, SHORT)
+    assert not source.tuning.proving and session.state.rounds == ()
+    assert all(not change.rounds for change in session.state.changes)

@@ -270,6 +270,14 @@ def test_an_extended_run_shows_how_long_the_wait_takes_at_most() -> None:
     assert "≤" not in lines_of(at(90, [*events, other]))[-1]
 
 
+def test_a_run_that_is_extended_for_its_verdict_shows_when_it_ends_at_most() -> None:
+    events = [event for event in under_load() if event.t <= TENTATIVE]
+    letter = fold_all(events).segments[-1].changes[0]
+    extended = ev.RunExtended(t=TENTATIVE, run=1, until=TENTATIVE + 65, change=letter)
+    assert lines_of(at(TENTATIVE, [*events, extended]))[0].endswith("vs row 1 · ends within 65 s ─")
+    assert lines_of(at(TENTATIVE, events))[0].endswith("vs row 1 ─")
+
+
 def test_rounds_show_where_they_are_before_the_first_verdict() -> None:
     lines = lines_of(at(1000, list(rounds_of(1.3, 2))))
     assert lines[0].startswith("─ verdict A MaxSpareServe") and "round 3 of 12: " in lines[0]
