@@ -43,18 +43,9 @@ LEAST_CONCLUSIVE = 0.9
 
 def run(lab: Lab, name: str, form: str, folder: Path) -> int:
     """Run a study into a folder; its exit code. Progress goes to stderr."""
-    command = [
-        *(
-            sys.executable,
-            "-m",
-            "cockpit",
-            "study",
-            str(results_page.PROFILES / f"{name}.toml"),
-            f"--{form}",
-            "--fresh",
-        ),
-        *("--no-tui", "--ssh-config", str(lab.ssh_config), "-o", str(folder)),
-    ]
+    profile = str(results_page.PROFILES / f"{name}.toml")
+    command = [sys.executable, "-m", "cockpit", "study", profile, f"--{form}", "--fresh", "--no-tui"]
+    command += ["--ssh-config", str(lab.ssh_config), "-o", str(folder)]
     return subprocess.run(lab.as_generator(command), stdin=subprocess.DEVNULL, cwd=REPOSITORY).returncode
 
 
