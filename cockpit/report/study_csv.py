@@ -21,7 +21,7 @@ _RUN_HEAD = ("variant", "level", "pass", "session", "round", "run", "turn", "cou
 _VERDICT_HEAD = (
     *("before", "after", "level", "pass", "metric", "headline", "verdict", "outcome", "objection"),
     *("value_before", "value_after", "relative", "change", "low", "high", "confidence", "margin", "detectable"),
-    *("n_before", "n_after", "at_least", "control", "closed", "rounds", "contradiction"),
+    *("n_before", "n_after", "at_least", "control", "closed", "rounds", "spoiled", "needed", "contradiction"),
 )
 
 
@@ -64,7 +64,7 @@ def _verdict(one: StudyVerdict, effect: Effect | None) -> tuple[Value, ...]:
     said = (effect.name, effect.headline, verdict.outcome, effect.outcome) if effect else ("", "", verdict.outcome, "")
     against = (effect.objection if effect else None) or verdict.objection
     numbers = _numbers(effect) if effect else (None,) * 9
-    study = (one.control, one.closed, one.rounds, one.contradiction or "")
+    study = (one.control, one.closed, one.rounds, one.spoiled, one.needed, one.contradiction or "")
     against_words = objection_words(against) if against else ""
     return (*place, *said, against_words, *numbers, *verdict.values, verdict.at_least, *study)
 

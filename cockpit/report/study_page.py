@@ -111,7 +111,11 @@ def _verdicts(result: StudyResult) -> str:
     blocks = "".join(verdict_block(one.verdict, "") for one in result.verdicts)
     shown = f'<table class="verdicts"><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>'
     basis = items(rounds_lines(result), "soft")
-    return f'{basis}<div class="scroll">{shown}</div>\n' + folded("every verdict in full, and how it was found", blocks)
+    told = [(one.verdict.label, warning) for one in result.verdicts for warning in one.verdict.warnings]
+    warned = items(grouped(told, len(result.verdicts)), "warn")
+    return f'{basis}<div class="scroll">{shown}</div>\n{warned}' + folded(
+        "every verdict in full, and how it was found", blocks
+    )
 
 
 def _verdict_row(one: StudyVerdict) -> str:

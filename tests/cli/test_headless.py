@@ -72,7 +72,7 @@ def test_check_without_thresholds_takes_no_failure(url: str) -> None:
     assert cockpit("check", url, "-n", "50").returncode == 0
     refused = cockpit("check", f"{url}/status/503", "-n", "50")
     assert refused.returncode == 99
-    assert "BROKEN  failed == 0  found 50" in refused.stdout
+    assert "FAILED  failed == 0  found 50" in refused.stdout
 
 
 def test_a_profile_is_checked(url: str, tmp_path: Path) -> None:

@@ -107,6 +107,18 @@ def test_a_verdict_that_the_control_contradicts_carries_that_warning() -> None:
     assert compared[2].endswith("the A/A control differs too: set-ups of the same settings are not alike")
 
 
+def test_warnings_of_several_verdicts_are_a_line_below_them(small: StudyResult) -> None:
+    (one,) = small.verdicts
+    waited = "the generator waited for a CPU {}% of the time: latencies include that wait"
+    found = [
+        replace(one, verdict=replace(one.verdict, label=label, warnings=(waited.format(share),)))
+        for label, share in (("a vs b", 4), ("c vs b", 9))
+    ]
+    html = study_page(replace(small, verdicts=tuple(found)))
+    shown = html.partition('<section id="verdicts">')[2].partition("<details>")[0]
+    assert f"<ul class=warn><li>a vs b, c vs b: {waited.format('4 to 9')}</li></ul>" in shown
+
+
 def test_the_hosts_are_part_of_the_setup() -> None:
     result = result_in(RECORDED)
     assert result is not None
@@ -255,6 +267,9 @@ def results(draw: st.DrawFn) -> StudyResult:
             part="",
             verdict=draw(a_verdict(one)),
             control=draw(st.booleans()),
+            rounds=draw(st.integers(0, 50)),
+            spoiled=draw(st.integers(0, 5)),
+            needed=draw(st.none() | st.integers(4, 60)),
             contradiction=draw(st.none() | st.sampled_from(list(Contradiction))),
         )
         for one in labels
@@ -289,6 +304,8 @@ def test_page_json_text_and_csv_agree_in_every_word_and_number(result: StudyResu
         own = [line for line in lines if line["after"] == one["other"]]
         assert {line["verdict"] for line in own} == {verdict["outcome"]}
         assert {line["contradiction"] for line in own} == {one["contradiction"] or ""}
+        counted = {name: "" if one[name] is None else str(one[name]) for name in ("rounds", "spoiled", "needed")}
+        assert all(line[name] == words for line in own for name, words in counted.items())
         assert len(own) == max(1, len(verdict["effects"]))
         for effect, line in zip(verdict["effects"], own, strict=False):
             assert (line["metric"], line["outcome"]) == (effect["metric"], effect["outcome"])
