@@ -4,7 +4,7 @@ It spoils one in two cases. It differs between the sides: then a change of the s
 told apart. Or it takes CPU that the server would have used: at least a tenth of the machine's, and more than was idle.
 
 Programs that work for the server (a database, an application server) and are not watched count as others, too. Their
-load follows the rate, and is there only while load runs: neither is held against a comparison.
+load follows the rate, is there only while load runs, or differs alike in each round: none of that spoils a comparison.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from ipaddress import ip_address
+from statistics import median
 from typing import NamedTuple
 
 import numpy as np
@@ -39,13 +40,13 @@ GENERATOR = ""
 class Measured(NamedTuple):
     """Other load on one machine on both sides, with what is needed to judge it. Shares of all CPUs; `idle` is the least
     of both sides, `noise` the standard error of the difference as the quieter side shows it, `rate` the ratio of the
-    rates. `unloaded` is the other load when no load ran; None: unknown."""
+    rates. `unloaded` is the other load of each side when no load ran; None: unknown."""
 
     load: OtherLoad
     idle: float
     noise: float
     rate: float
-    unloaded: float | None
+    unloaded: tuple[float | None, float | None]
 
 
 def other_loads(before: Windows, after: Windows) -> list[Measured]:
@@ -59,14 +60,13 @@ def other_loads(before: Windows, after: Windows) -> list[Measured]:
         if min(len(others) for others, _ in sides) < _LEAST:
             continue
         (one, idle_before), (two, idle_after) = sides
-        known = [window.unloaded[name] / 100 for window in (*before, *after) if name in window.unloaded]
         found.append(
             Measured(
                 load=OtherLoad(host=name, before=max(0.0, float(one.mean())), after=max(0.0, float(two.mean()))),
                 idle=min(float(idle_before.mean()), float(idle_after.mean())),
                 noise=noise_of(one, two),
                 rate=_rate(after) / _rate(before) if _rate(before) else 1.0,
-                unloaded=max(known, default=None),
+                unloaded=(_unloaded(before, name), _unloaded(after, name)),
             )
         )
     return found
@@ -74,26 +74,64 @@ def other_loads(before: Windows, after: Windows) -> list[Measured]:
 
 def spoiled(found: Sequence[Measured]) -> Objection | None:
     """Return the objection to the first machine whose other load spoils the comparison."""
-    for one in found:
-        if differs(one) or takes(one):
-            side = Period.AFTER if one.load.after > one.load.before else Period.BEFORE
-            return Objection(cause=Cause.OTHER_LOAD, side=side, host=one.load.host, other=one.load)
-    return None
+    return next((_objection(one) for one in found if differs(one) or takes(one)), None)
+
+
+def taken(found: Sequence[Measured]) -> Objection | None:
+    """Return the objection to the first machine whose other load takes the server's CPU, whether or not it differs.
+
+    For rounds: a difference that is there in each of them is an effect of the settings, for their order is random.
+    """
+    return next((_objection(one) for one in found if takes(one)), None)
+
+
+def spoiled_rounds(rounds: Sequence[tuple[Windows, Windows]]) -> list[Objection | None]:
+    """Return what other load has against each round: it took the server's CPU, or its difference is not the usual."""
+    measured = [other_loads(before, after) for before, after in rounds]
+    differences: dict[str, list[float]] = {}
+    for one in (one for found in measured for one in found):
+        differences.setdefault(one.load.host, []).append(_difference(one))
+    usual = {host: median(values) for host, values in differences.items()}
+
+    def odd(one: Measured) -> bool:
+        return differs(one) and abs(_difference(one) - usual[one.load.host]) > DIFFERS
+
+    return [next((_objection(one) for one in found if takes(one) or odd(one)), None) for found in measured]
 
 
 def differs(measured: Measured) -> bool:
-    """Return whether the sides differ by more than noise, and than a load that follows the rate explains."""
+    """Return whether the sides differ by more than noise, and than a load of the server's own explains: one that
+    follows the rate, or that is there only while load runs."""
     before, after = measured.load.before, measured.load.after
     low, high = sorted((before, before * measured.rate))
     beyond = max(low - after, after - high, 0.0)
-    return beyond > max(DIFFERS, _ERRORS * measured.noise)
+    if beyond <= max(DIFFERS, _ERRORS * measured.noise):
+        return False
+    unloaded = measured.unloaded[after > before]
+    return unloaded is None or unloaded - min(before, after) > DIFFERS
 
 
 def takes(measured: Measured) -> bool:
     """Return whether other load took CPU that the server would have used, on the side where it was more."""
     most = max(measured.load.before, measured.load.after)
-    caused = measured.unloaded is not None and measured.unloaded < TAKES
+    known = [share for share in measured.unloaded if share is not None]
+    caused = bool(known) and max(known) < TAKES
     return most >= TAKES and most > measured.idle and not caused
+
+
+def _objection(one: Measured) -> Objection:
+    side = Period.AFTER if one.load.after > one.load.before else Period.BEFORE
+    return Objection(cause=Cause.OTHER_LOAD, side=side, host=one.load.host, other=one.load)
+
+
+def _difference(one: Measured) -> float:
+    return one.load.after - one.load.before
+
+
+def _unloaded(windows: Windows, name: str) -> float | None:
+    """The other load of a side without load, as a share; None unless it is known next to each of its windows."""
+    known = [window.unloaded[name] / 100 for window in windows if name in window.unloaded]
+    return max(known) if len(known) == len(windows) else None
 
 
 def _shares(windows: Windows, name: str) -> tuple[Floats, Floats]:

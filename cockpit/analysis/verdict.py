@@ -27,7 +27,8 @@ from cockpit.analysis.intervals import (
     minimum_detectable,
     sequential,
 )
-from cockpit.analysis.neighbours import other_loads, spoiled
+from cockpit.analysis.neighbours import Measured as OtherMeasured
+from cockpit.analysis.neighbours import other_loads, spoiled, taken
 from cockpit.analysis.objections import failing, lost_hosts, objection, saturated_side, warnings
 from cockpit.analysis.outcome import DIFFERENT, Cause, Design, Effect, Objection, Outcome, Period, Verdict
 from cockpit.analysis.plans import differences
@@ -44,6 +45,8 @@ _NORMAL = NormalDist()
 _TIMED = ("rate", "p50", "p99")
 _Values = Mapping[str, Floats]
 _Judge = Callable[[Visits, Visits], Verdict]
+# What other load has against a comparison.
+_Spoil = Callable[[Sequence[OtherMeasured]], Objection | None]
 
 
 def judge_switch(before: Window, after: Window, label: str = "", other_load: bool = False) -> Verdict:
@@ -67,7 +70,8 @@ def judge_rounds(
     """Judge rounds of which each has both settings, in order of time: of a study of at most `budget` rounds, or (None)
     without a planned end."""
     before, after = [one for one, _ in pairs], [two for _, two in pairs]
-    return _judged(before, after, label, False, lambda one, two: _rounds(one, two, budget, planned))
+    spoil = spoiled if len(pairs) < FIRST_LOOK else taken
+    return _judged(before, after, label, False, lambda one, two: _rounds(one, two, budget, planned), spoil)
 
 
 def judge_runs(
@@ -91,13 +95,15 @@ def judge_single_runs(before: Window, after: Window, label: str = "", other_load
     return _judged([[before]], [[after]], label, other_load, lambda one, two: _single_runs(one[0][0], two[0][0]))
 
 
-def _judged(visits: Visits, others: Visits, label: str, other_load: bool, judge: _Judge) -> Verdict:
+def _judged(
+    visits: Visits, others: Visits, label: str, other_load: bool, judge: _Judge, spoil: _Spoil = spoiled
+) -> Verdict:
     """The verdict of `judge` with everything that speaks against it; see `_at_least` for a saturated generator."""
     before, after = ([window for visit in side for window in visit] for side in (visits, others))
     unlike = sorted({words for window in (*before, *after) for words in differences(before[0].plan, window.plan)})
     found = judge(visits, others)
     loads = other_loads(before, after)
-    against = objection(before, after, spoiled(loads))
+    against = objection(before, after, spoil(loads))
     if unlike and not other_load:
         against = Objection(cause=Cause.LOAD_DIFFERS, detail=", ".join(unlike))
         found = replace(found, effects=())
@@ -118,13 +124,13 @@ def _judged(visits: Visits, others: Visits, label: str, other_load: bool, judge:
     if side is None or before[0].plan.open or (unlike and not other_load):
         return found
     whole = _with_saturated(visits, side is Period.BEFORE), _with_saturated(others, side is Period.AFTER)
-    return _at_least(found, _judged(*whole, label, other_load, judge), _faster(*whole), side)
+    return _at_least(found, _judged(*whole, label, other_load, judge, spoil), _faster(*whole), side)
 
 
 def _objected(verdict: Verdict, against: Objection | None, lost: Mapping[str, Objection]) -> Verdict:
     """The verdict with the outcome of its effects, less what an objection takes away."""
     if against is not None:
-        return _refused(verdict, against)
+        return refused(verdict, against)
     if not verdict.effects:
         return verdict
     kept = [_without_lost(one, lost) for one in verdict.effects]
@@ -133,7 +139,7 @@ def _objected(verdict: Verdict, against: Objection | None, lost: Mapping[str, Ob
         kept = [one if one.name == "errors" else _invalid(one, failed) for one in kept]
     outcome = overall(kept)
     if outcome is Outcome.INVALID and (reason := kept[0].objection) is not None:
-        return _refused(replace(verdict, effects=tuple(kept)), reason)
+        return refused(replace(verdict, effects=tuple(kept)), reason)
     return replace(
         verdict,
         outcome=outcome,
@@ -143,8 +149,8 @@ def _objected(verdict: Verdict, against: Objection | None, lost: Mapping[str, Ob
     )
 
 
-def _refused(verdict: Verdict, against: Objection) -> Verdict:
-    """The verdict as an invalid one, of which no effect keeps a word of its own."""
+def refused(verdict: Verdict, against: Objection) -> Verdict:
+    """Return the verdict as an invalid one, of which no effect keeps a word of its own."""
     effects = tuple(_invalid(one, one.objection or against) for one in verdict.effects)
     return replace(verdict, outcome=Outcome.INVALID, objection=against, effects=effects, needs=None)
 
@@ -348,7 +354,7 @@ def _with_saturated(visits: Visits, counted: bool) -> Visits:
     return [[window.with_bound() for window in visit] for visit in visits] if counted else visits
 
 
-def _at_least(refused: Verdict, whole: Verdict, faster: Period, side: Period) -> Verdict:
+def _at_least(limited: Verdict, whole: Verdict, faster: Period, side: Period) -> Verdict:
     """The verdict on everything that was counted, when the side that the generator limited is the faster one even so.
 
     Its rate is the least and its latencies are the most that the server is capable of. Timed metrics that say the
@@ -356,16 +362,16 @@ def _at_least(refused: Verdict, whole: Verdict, faster: Period, side: Period) ->
     """
     headline = whole.headline
     if whole.outcome is Outcome.INVALID or faster is not side:
-        return refused
+        return limited
     outcome = Outcome.BETTER if side is Period.AFTER else Outcome.WORSE
     if headline is None or headline.outcome not in DIFFERENT:
         open_ended = tuple(_one_sided(one, side) for one in whole.effects)
-        return replace(whole, effects=open_ended, at_least=True) if whole.needs is not None else refused
+        return replace(whole, effects=open_ended, at_least=True) if whole.needs is not None else limited
     if whole.outcome is not outcome or headline.outcome is not outcome:
-        return refused
+        return limited
     kept = tuple(
-        _invalid(one, refused.objection)
-        if refused.objection is not None
+        _invalid(one, limited.objection)
+        if limited.objection is not None
         and one.name in _TIMED
         and one.outcome in DIFFERENT
         and one.outcome is not outcome

@@ -23,8 +23,10 @@ from cockpit.model.state import LoadSecond, Segment, State
 
 # A second is whole when ticks cover this much of it: they are placed by their middle, so that its ends are blurred.
 WHOLE = 0.75
-# Readings that the median of a time without load takes, its last seconds that count, and times that are looked at.
-_UNLOADED_READINGS, _UNLOADED_LONGEST, _UNLOADED_RANGES = 3, 60.0, 3
+# Readings that a time without load needs, and its longest part (s) next to a run that is looked at.
+_UNLOADED_READINGS, _UNLOADED_LONGEST = 3, 30.0
+# Seconds of the longest tick.
+_TICK = 1.0
 # A host counts as read in a second when a reading lies this near (s) to its middle.
 READ_WITHIN = 5.5
 
@@ -37,7 +39,7 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
     a lost host (`lost:web1`) are not. `hosts` are readings by host name, `cpus` how many each has. `rows` of the runs
     table lie in it; `going_on`: it still grows. `bound` are the saturated seconds since the first that counts. `boots`
     name the machine that each host runs on, `generator_boot` the generator's. `unloaded` is the share of its CPUs that
-    other programs took on a host just before load began.
+    other programs took on a host while no load ran, just before or after, under the same settings.
     """
 
     start: float
@@ -132,35 +134,42 @@ def window_between(state: State, start: float, end: float, plan: LoadPlan) -> Wi
         bound=tuple(bound),
         boots={name: host.facts.boot for name, host in state.hosts.items() if host.facts},
         generator_boot=state.started.boot if state.started else "",
-        unloaded=_unloaded(state, start),
+        unloaded=_unloaded(state, start, end),
     )
 
 
-def _unloaded(state: State, until: float) -> dict[str, float]:
-    """Return the median share of other load on each host, per cent, over the last time without load before `until`."""
-    ranges = _without_load(state, until)[-_UNLOADED_RANGES:]
-    found = {}
-    for name, host in state.hosts.items():
-        for begun, over in reversed(ranges):
-            points = _readings(host.points, max(begun, over - _UNLOADED_LONGEST), over)
-            shares = [point.other for point in points if point.other is not None]
+def _unloaded(state: State, start: float, end: float) -> dict[str, float]:
+    """Return the share of other load on each host, per cent, when no load ran just before or just after: the larger of
+    the two medians. Nothing where a change lies between, for its settings are others."""
+    found: dict[str, float] = {}
+    for begun, over in _idle_times(state, start, end):
+        for name, host in state.hosts.items():
+            shares = [point.other for point in _readings(host.points, begun, over) if point.other is not None]
             if len(shares) >= _UNLOADED_READINGS:
-                found[name] = median(shares)
-                break
+                found[name] = max(median(shares), found.get(name, 0.0))
     return found
 
 
-def _without_load(state: State, until: float) -> list[tuple[float, float]]:
-    """Return the time ranges before `until` in which no run was under way, nor had just ended, in order. A reading of a
-    host belongs to the time before it, so each range starts a guard after the end of load."""
-    ranges = []
-    over = 0.0
+def _idle_times(state: State, start: float, end: float) -> list[tuple[float, float]]:
+    """Return the time ranges next to the run that lies around `start` in which no run was under way."""
+    runs: dict[int, list[Segment]] = {}
     for row in state.segments:
-        if row.start > until:
-            break
-        ranges.append((over, row.start))
-        over = (row.last if row.end is None else row.end) + GUARD
-    return [one for one in ranges if one[1] - one[0] > 1]
+        runs.setdefault(row.run, []).append(row)
+    spans = [(rows[0].start, rows[-1].end) for rows in runs.values()]
+    at = max((place for place, (begun, _) in enumerate(spans) if begun <= start), default=None)
+    if at is None:
+        return []
+    begun, over = spans[at]
+    switched = [change.in_force for change in state.changes if change.in_force is not None]
+    ranges = []
+    if not any(begun < t <= start for t in switched):
+        before = (spans[at - 1][1] or begun) + GUARD if at else 0.0
+        ranges.append((max(before, begun - _UNLOADED_LONGEST), begun))
+    # The last tick of a row may reach beyond the change that ends it.
+    if over is not None and not any(end - _TICK <= t <= over for t in switched):
+        after = spans[at + 1][0] if at + 1 < len(spans) else state.t
+        ranges.append((over + GUARD, min(after, over + GUARD + _UNLOADED_LONGEST)))
+    return ranges
 
 
 def counted_range(state: State, row: Segment) -> range:

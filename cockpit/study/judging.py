@@ -12,11 +12,11 @@ from msgspec.structs import replace
 
 from cockpit.analysis.effects import HEADLINE_SHARE
 from cockpit.analysis.intervals import ALPHA, FIRST_LOOK, POWER, minimum_detectable
-from cockpit.analysis.neighbours import other_loads, spoiled
+from cockpit.analysis.neighbours import spoiled_rounds
 from cockpit.analysis.objections import objection
 from cockpit.analysis.outcome import DIFFERENT, Cause, Design, Effect, Objection, Outcome, Verdict
 from cockpit.analysis.student import student_quantile
-from cockpit.analysis.verdict import Planned, judge_rounds, judge_runs, round_differences
+from cockpit.analysis.verdict import Planned, judge_rounds, judge_runs, refused, round_differences
 from cockpit.analysis.windows import Window
 from cockpit.analysis.words import objection_words
 from cockpit.model.events import StudyRound
@@ -73,7 +73,8 @@ def spread_of(study: Study, cells: Sequence[Cell]) -> Spread | None:
             control = by_place.get((study.control.name, level, part.name))
             if first is None or control is None:
                 continue
-            pairs = [pair for pair in _pairs(study, first, control) if _against(*pair) is None]
+            pairs = _pairs(study, first, control)
+            pairs = [pair for pair, reason in zip(pairs, _reasons(pairs), strict=True) if reason is None]
             if len(pairs) < 2:
                 continue
             differences = round_differences(pairs, headline_of(study))
@@ -190,20 +191,23 @@ def _judged(
         before, after = (list(_by_round(study, cell).values()) for cell in (first, other))
         borrowed = [list(_by_round(study, cell).values()) for cell in others]
         return _Judged(judge_runs(before, after, label, borrowed, family), min(len(before), len(after)))
-    against = [_against(one, two) for one, two in pairs]
+    against = _reasons(pairs)
     whole = [pair for pair, reason in zip(pairs, against, strict=True) if reason is None]
     reasons = [reason for reason in against if reason is not None]
     if not reasons or len(whole) < FIRST_LOOK or len(reasons) > MOST_SPOILED * len(pairs):
-        return _Judged(judge_rounds(pairs, label, study.rounds, family), len(pairs), len(reasons), len(pairs))
+        verdict = judge_rounds(pairs, label, study.rounds, family)
+        if reasons and verdict.outcome is not Outcome.INVALID:
+            verdict = refused(verdict, reasons[0])
+        return _Judged(verdict, len(pairs), len(reasons), len(pairs))
     verdict = judge_rounds(whole, label, study.rounds, family)
     warning = f"{len(reasons)} of {len(pairs)} rounds left out: {objection_words(reasons[0])}"
     verdict = replace(verdict, warnings=(warning, *verdict.warnings))
     return _Judged(verdict, len(whole), len(reasons), len(pairs))
 
 
-def _against(before: Sequence[Window], after: Sequence[Window]) -> Objection | None:
-    """What spoiled a round; None if nothing did."""
-    return objection(before, after, spoiled(other_loads(before, after)))
+def _reasons(pairs: Sequence[tuple[list[Window], list[Window]]]) -> list[Objection | None]:
+    """What spoiled each round; None if nothing did."""
+    return [objection(*pair, other) for pair, other in zip(pairs, spoiled_rounds(pairs), strict=True)]
 
 
 def _pairs(

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from cockpit.analysis.neighbours import spoiled_rounds
 from cockpit.analysis.outcome import Cause, Outcome, Verdict
 from cockpit.analysis.verdict import judge_rounds, judge_runs, judge_switch
 from cockpit.analysis.windows import Window, window_between
@@ -15,7 +16,7 @@ from cockpit.analysis.words import brief, method_lines, verdict_words
 from cockpit.model.fold import fold_all
 from cockpit.model.host_state import HostPoint
 from cockpit.model.load import LoadPlan
-from cockpit.model.state import Segment, State
+from cockpit.model.state import Change, Segment, State
 from cockpit.report.verdicts import verdict_json
 from tests.analysis.synthetic import PLAN, window
 from tests.model.test_fold_neighbours import start
@@ -101,12 +102,22 @@ def test_other_load_on_a_host_with_cpus_to_spare_takes_nothing() -> None:
     assert judged(before, after).objection is None
 
 
-def test_other_load_that_load_alone_causes_is_no_hog() -> None:
+def test_other_load_that_is_there_under_load_alone_is_no_hog() -> None:
     """A database beside the server, not watched: idle before load began."""
     before, after = (replace(window(seed, other=40.0, busy=95.0), unloaded={"web1": 2.0}) for seed in (1, 2))
     assert judged(before, after).objection is None
     hogs = [replace(one, unloaded={"web1": 50.0}) for one in (before, after)]
     assert is_other_load(judged(*hogs))
+
+
+def test_a_cache_that_relieves_an_unwatched_server_is_better() -> None:
+    """What the other side has less of was there under load alone."""
+    slow = replace(window(1, other=20.0, rate=500), unloaded={"web1": 1.0})
+    fast = replace(window(2, other=0.0, rate=5000), unloaded={"web1": 1.0})
+    assert judged(slow, fast).outcome is Outcome.BETTER
+    assert judged(fast, slow).outcome is Outcome.WORSE
+    assert is_other_load(judged(replace(slow, unloaded={"web1": 20.0}), fast)), "a hog that ended"
+    assert is_other_load(judged(fast, replace(slow, unloaded={}))), "nothing is known of the time without load"
 
 
 def test_the_generators_own_machine_is_judged_when_the_server_is_elsewhere() -> None:
@@ -123,12 +134,33 @@ def test_on_a_machine_with_an_unwatched_server_the_server_is_no_neighbour(addres
     assert judged(*unwatched).objection is None
 
 
-def test_rounds_and_runs_are_judged_by_the_mean_of_their_sides() -> None:
-    quiet = [[window(seed, 20, other=1.0)] for seed in range(4)]
-    hogged = [[window(seed + 10, 20, other=40.0)] for seed in range(4)]
-    assert is_other_load(judge_runs(quiet, hogged))
-    assert is_other_load(judge_rounds(list(zip(quiet, hogged, strict=True)), budget=4))
-    assert judge_runs(quiet, [[window(seed + 30, 20, other=1.0)] for seed in range(4)]).objection is None
+def visits(seed: int, *others: float) -> list[list[Window]]:
+    return [[window(seed + at, 20, other=other)] for at, other in enumerate(others)]
+
+
+def test_runs_are_judged_by_the_mean_of_their_sides() -> None:
+    assert is_other_load(judge_runs(visits(1, 1, 1, 1), visits(10, 40, 40, 40)))
+    assert judge_runs(visits(1, 1, 1, 1), visits(10, 1, 1, 1)).objection is None
+
+
+def test_a_difference_in_each_round_is_an_effect_of_the_setting() -> None:
+    """Their order is random. A cache relieves a server that is not watched; a hog does not come and go with it."""
+    before, after = visits(1, 20, 21, 19, 20), visits(10, 1, 0, 2, 1)
+    rounds = list(zip(before, after, strict=True))
+    assert judge_rounds(rounds, budget=4).objection is None
+    assert spoiled_rounds(rounds) == [None] * 4
+    assert is_other_load(judge_rounds(rounds[:2])), "two rounds may be chance"
+    hog = [*rounds[:3], (before[3], visits(30, 48)[0])]
+    found = spoiled_rounds(hog)
+    assert found[:3] == [None] * 3
+    assert found[3] is not None and found[3].cause is Cause.OTHER_LOAD
+
+
+def test_rounds_whose_server_lost_its_cpu_throughout_are_invalid() -> None:
+    rounds = [
+        ([window(seed, 20, other=50.0, busy=95.0)], [window(seed + 9, 20, other=50.0, busy=95.0)]) for seed in range(4)
+    ]
+    assert is_other_load(judge_rounds(rounds, budget=4))
 
 
 def test_other_load_comes_before_a_saturated_generator_which_it_causes() -> None:
@@ -146,27 +178,29 @@ def test_the_json_has_the_measured_shares() -> None:
     assert (load["host"], round(load["before"], 1), round(load["after"], 1)) == ("web1", 0.0, 0.5)
 
 
-def test_the_time_without_load_before_a_window_is_its_unloaded_time() -> None:
-    """Readings under load, and of the seconds right after it, are left out."""
+def test_the_times_without_load_next_to_a_run_are_those_of_its_windows() -> None:
+    """Readings under load, and of the seconds right after it, are left out; so is a time beyond a change."""
     state = fold_all(start("web1"))
     host = state.hosts["web1"]
     memory = window(1, 1).hosts["web1"][0].memory
-    points = [
-        HostPoint(t=float(t), memory=memory, load=(0, 0, 0), other=70.0 if 10 <= t < 33 else 3.0) for t in range(60)
-    ]
+    shares = [3.0] * 10 + [70.0] * 23 + [5.0] * 27
+    points = tuple(HostPoint(t=float(t), memory=memory, load=(0, 0, 0), other=share) for t, share in enumerate(shares))
     plan = LoadPlan(url="http://a/", concurrency=1)
-    rows = [Segment(number=1, run=1, plan=plan, label="", start=10.0, last=30.0, end=30.0)]
-    rows.append(Segment(number=2, run=2, plan=plan, label="", start=40.0, last=59.0, end=None))
+    first = Segment(number=1, run=1, plan=plan, label="", start=10.0, last=30.0, end=30.0)
+    second = Segment(number=2, run=2, plan=plan, label="", start=40.0, last=59.0, end=None)
+    change = Change(letter="A", host="web1", settings=(), begun=19.0, outcome="applied", stages={"in force": 20.0})
 
-    def unloaded(segments: list[Segment], begin: float, seen: list[HostPoint]) -> dict[str, float]:
-        known = {"web1": replace(host, points=tuple(seen))}
-        return dict(
-            window_between(State(t=60, hosts=known, segments=tuple(segments)), begin, begin + 15, PLAN).unloaded
-        )
+    def unloaded(begin: float, rows: list[Segment], *changes: Change, known: int = 60) -> dict[str, float]:
+        hosts = {"web1": replace(host, points=points[:known])}
+        of = State(t=float(known), hosts=hosts, segments=tuple(rows), changes=changes)
+        return dict(window_between(of, begin, begin + 10, PLAN).unloaded)
 
-    assert unloaded(rows, 40.0, points) == {"web1": 3.0}
-    assert unloaded(rows[:1], 10.0, points) == {"web1": 3.0}
-    assert unloaded(rows[:1], 10.0, points[9:]) == {}
+    assert unloaded(10.0, [first, second]) == {"web1": 5.0}
+    assert unloaded(10.0, [first], known=31) == {"web1": 3.0}
+    assert unloaded(40.0, [first, second]) == {"web1": 5.0}
+    assert unloaded(10.0, [first, second], change) == {"web1": 3.0}, "before the change"
+    assert unloaded(20.0, [first, second], change) == {"web1": 5.0}, "after it"
+    assert unloaded(20.0, [first], change, known=31) == {}
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])

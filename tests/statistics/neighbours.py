@@ -58,7 +58,7 @@ def _is_spoiled(case: Case, random: np.random.Generator) -> bool:
         idle=case.idle / 100,
         noise=noise_of(before, after),
         rate=1.0,
-        unloaded=None,
+        unloaded=(None, None),
     )
     return differs(measured) or takes(measured)
 
