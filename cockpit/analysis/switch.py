@@ -49,13 +49,14 @@ def effect(before: Floats, after: Floats, alpha: float = ALPHA) -> Interval:
 
 
 def first_impression(before: Floats, after: Floats) -> Interval:
-    """Return the prediction interval of the mean of `after` (at least one block) from LEAST blocks or more before it.
+    """Return the interval of a hunch, from LEAST blocks before the switch and one after it on.
 
-    It holds at a single look only, and takes blocks for independent: enough for a hunch, not for a verdict.
+    It holds at a single look, and for noise that batches of these blocks show: enough for a hunch, not for a verdict.
     """
-    difference = float(after.mean() - before.mean())
-    error = math.sqrt(float(before.var(ddof=1)) * (1 / len(before) + 1 / len(after)))
-    return Interval.around(difference, student_quantile(1 - ALPHA / 2, len(before) - 1) * error)
+    variance = long_run_variance(before, after)
+    error = math.sqrt(variance.value * (1 / len(before) + 1 / len(after)))
+    reach = student_quantile(1 - ALPHA / 2, variance.freedom)
+    return Interval.around(float(after.mean() - before.mean()), reach * error)
 
 
 def _look(before: Floats, after: Floats, alpha: float) -> Interval:

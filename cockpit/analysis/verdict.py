@@ -285,6 +285,10 @@ def _runs(before: Visits, after: Visits, others: Sequence[Visits], planned: Plan
 
 
 def _single_runs(before: Window, after: Window) -> Verdict:
+    missing = max((2 * BLOCK - len(window.seconds) for window in (before, after) if window.going_on), default=0)
+    if missing > 0:
+        # The first seconds of a run differ from the rest by more than the assumed spread.
+        return Verdict(outcome=Outcome.INCONCLUSIVE, design=Design.SINGLE_RUNS, values=(1, 1), needs=float(missing))
     samples = block_sample(before), block_sample(after)
     sides = _sides([[before]], [[after]])
 

@@ -245,9 +245,9 @@ def _member(effect: Effect, verdict: Verdict) -> str:
 def too_few_words(verdict: Verdict) -> str:
     """Return what a verdict without effects lacks."""
     before, after = verdict.values
+    if verdict.needs is not None and math.isfinite(verdict.needs):
+        return f"{math.ceil(verdict.needs)} s more"
     if verdict.design is Design.SWITCH:
-        if verdict.needs is not None and math.isfinite(verdict.needs):
-            return f"{math.ceil(verdict.needs)} s more"
         return f"too short: {before * verdict.block} s before and {after * verdict.block} s after; 25 s and 35 s needed"
     if verdict.design is Design.ROUNDS:
         return f"{before} rounds; {FIRST_LOOK} needed"

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from textwrap import wrap
 
 from msgspec.structs import replace
+from rich.cells import cell_len
 
 from cockpit.analysis.effects import metric_of
 from cockpit.analysis.outcome import DIFFERENT, Design, Effect, Outcome, Verdict
@@ -159,7 +160,7 @@ def _rows(of: Strip, effects: Sequence[Effect], width: int) -> tuple[list[Line],
     """A line per effect, and the cells of its plot."""
     hosts = {one.name.partition(".")[0] for one in effects if "." in one.name}
     names = [_name(one, len(hosts) > 1) for one in effects]
-    wide = min(_NAME, max(map(len, names), default=0))
+    wide = min(_NAME, max(map(cell_len, names), default=0))
     plot = width - _MARK - wide - _CHANGE - 2
     end = scale_end(of.effects)
     lines: list[Line] = []

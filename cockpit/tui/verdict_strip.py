@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from cockpit.analysis.blocks import BLOCK
 from cockpit.analysis.effects import metric_of
 from cockpit.analysis.outcome import DIFFERENT, Cause, Design, Effect, Outcome, Verdict
 from cockpit.analysis.rounds import progress
@@ -206,7 +207,8 @@ def _progress(state: State, row: Segment, verdict: Verdict) -> Progress | None:
     if verdict.needs is None or math.isinf(verdict.needs) or row.end is not None:
         return None
     passed = len(counted_range(state, row))
-    return Progress(passed, max(1.0, verdict.needs - (passed - verdict.values[1] * verdict.block)))
+    # The verdict was made after the last whole block.
+    return Progress(passed, max(1.0, verdict.needs - passed % BLOCK))
 
 
 def _next(verdict: Verdict) -> str:

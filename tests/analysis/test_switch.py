@@ -54,3 +54,22 @@ def test_watched_for_three_minutes_nothing_is_called() -> None:
 def test_ten_percent_are_found_within_three_minutes(name: str) -> None:
     found = called(NOISES[name], repetitions=15, before=60, after=180, effect=math.log(1.1), seed=9)
     assert np.isfinite(found).mean() >= 0.8
+
+
+def leaning(noise: str, after: int, effect: float) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Return what a first impression leans to (-1, 0, 1) with so many blocks after the switch, per repetition."""
+    values = NOISES[noise](np.random.default_rng(3), (100, 60 + 5 * after)).reshape(100, -1, 5).mean(axis=2)
+    found = [switch.first_impression(row[:12], row[12:] + effect) for row in values]
+    return np.array([(one.low > 0) - (one.high < 0) for one in found])
+
+
+@pytest.mark.parametrize("after", [1, 2, 4])
+@pytest.mark.parametrize("name", sorted(set(NOISES) - {"slow wave"}))
+def test_a_first_impression_is_seldom_wrong(name: str, after: int) -> None:
+    assert (leaning(name, after, 0.0) != 0).mean() <= 0.2
+    right = leaning(name, after, math.log(1.3)) == 1
+    assert right.mean() >= (0.8 if name != "cron" else 0.3)
+
+
+def test_a_first_impression_of_noise_without_memory_is_rarely_wrong() -> None:
+    assert max((leaning("white", after, 0.0) != 0).mean() for after in (1, 2, 4)) <= 0.05

@@ -363,6 +363,18 @@ async def test_a_live_session_shows_it_while_it_grows() -> None:
         assert "▲  better, at least" in await drawn(pilot)
 
 
+def test_the_first_seconds_of_another_run_are_no_verdict() -> None:
+    with Recording(RECORDINGS / "spare-servers.cockpit") as recording:
+        events = list(recording.events())
+    begun = fold_all(events).segments[1].start
+    for after in (0.4, 0.8, 1.5, 2.5, 5.5):
+        found = at(begun + after, events)
+        assert found.verdict.growing and found.verdict.outcome is INCONCLUSIVE
+        assert lines_of(found)[1].startswith("?  inconclusive so far")
+        assert " s more" in lines_of(found)[1]
+    assert lines_of(at(begun + 0.4, events))[1].endswith("10 s more to be sure")
+
+
 async def test_runs_of_a_recording_are_compared_too() -> None:
     async with replayed("spare-servers", 1e9) as (pilot, _):
         text = await drawn(pilot)
