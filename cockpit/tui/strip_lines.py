@@ -168,12 +168,20 @@ def _rows(of: Strip, effects: Sequence[Effect], width: int) -> tuple[list[Line],
         likely = _likely(of, one)
         role = ROLES[likely or one.outcome]
         mark = f"{MARKS[likely]}?" if likely else MARKS[one.outcome]
-        words = "–" if one.change is None else amount_words(one)
-        if one.low is not None or one.high is not None:
-            words = change_words(one)
-        head = f"{fit(mark, _MARK)}{fit(name, wide)} {fit(words, _CHANGE)} "
+        head = f"{fit(mark, _MARK)}{fit(name, wide)} {fit(_change(one), _CHANGE)} "
         lines.append(((head, role), *(forest_row(one, end, plot, role) if plot >= _PLOT else EMPTY)))
     return lines, max(0, plot)
+
+
+def _change(effect: Effect) -> str:
+    """The change with its interval; while it is inconclusive, the measured change comes first."""
+    if effect.change is None:
+        return "–"
+    if effect.low is None and effect.high is None:
+        return amount_words(effect)
+    if effect.outcome is Outcome.INCONCLUSIVE and (effect.low is None or effect.high is None):
+        return f"{amount_words(replace(effect, low=None, high=None))} ({amount_words(effect)})"
+    return change_words(effect)
 
 
 def _name(effect: Effect, with_host: bool) -> str:

@@ -254,6 +254,13 @@ def test_likely_is_not_shown_once_waiting_is_over() -> None:
     assert "likely better" in lines_of(showing(judged(INCONCLUSIVE, leaning, growing=True, needs=20.0)))[1]
 
 
+def test_an_interval_with_a_single_end_names_the_measured_change_first_while_it_is_inconclusive() -> None:
+    waiting = effect("rate", INCONCLUSIVE, 2.7, low=0.0, high=None)
+    assert lines_of(showing(judged(INCONCLUSIVE, waiting)))[3].startswith("?  rate ×3.7 (≥ +0.0%)  ")
+    decided = effect("rate", BETTER, 2.7, low=2.0, high=None)
+    assert lines_of(showing(judged(BETTER, decided)))[2].startswith("▲  rate ≥ ×3.0 (measured ×3.7)  ")
+
+
 def test_a_baseline_too_short_for_any_verdict_asks_for_rounds() -> None:
     events = [event for event in flipped((1000.0, 1300.0), 12) if event.t <= 22]
     lines = lines_of(at(22, events))
