@@ -122,15 +122,23 @@ def numbers() -> set[int]:
 
 
 def remove(number: int) -> None:
-    """Remove the cgroups of a lab whose processes are gone, or about to be."""
+    """Remove the cgroups of a lab whose hosts are gone, or about to be; a generator that still runs leaves its own."""
     deadline = time.monotonic() + REMOVAL
     while left := cgroups(number):
         for path in left:
+            _evict(path)
             with suppress(OSError):  # a process is still in it, or another cleaner was faster
                 path.rmdir()
         if time.monotonic() > deadline:
             return
         time.sleep(0.02)
+
+
+def _evict(cgroup: Path) -> None:
+    """Move what is in a cgroup out of it."""
+    for pid in _lines(cgroup / "cgroup.procs").split():
+        with suppress(OSError):  # it has ended
+            (cgroup.parent / "cgroup.procs").write_text(pid)
 
 
 def _prefix() -> str:

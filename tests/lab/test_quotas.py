@@ -95,6 +95,18 @@ def test_no_cgroup_is_left_after_down(slow_lab: Lab) -> None:
     assert quotas.cgroups(slow_lab.number) == state.leftovers(slow_lab.number) == []
 
 
+def test_a_generator_that_outlives_the_lab_leaves_its_cgroup(slow_lab: Lab) -> None:
+    generator = subprocess.Popen(slow_lab.as_generator(["sleep", "600"]))
+    try:
+        cgroup = quotas.cgroups(slow_lab.number)[0]
+        assert state.wait_for(lambda: str(generator.pid) in (cgroup / "cgroup.procs").read_text().split())
+        slow_lab.stop()
+        assert state.leftovers(slow_lab.number) == [] and generator.poll() is None
+    finally:
+        generator.kill()
+        generator.wait()
+
+
 def test_cgroups_of_a_killed_lab_are_cleared_away(quotas_allowed: None) -> None:
     lab = Lab.start(stay=True, share=quotas.SHARE)
     try:
