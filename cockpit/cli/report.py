@@ -80,6 +80,6 @@ def _made(state: State, form: str) -> str:
     results = [found for found in (run_result(state, run) for run in range(1, state.runs + 1)) if found]
     judged = verdicts(state)
     if form == "json":
-        encoded = msgspec.json.encode([run_json(result, verdicts=judged) for result in results])
+        encoded = msgspec.json.encode([run_json(result, verdicts=judged, rounds=state.rounds) for result in results])
         return escaped(msgspec.json.format(encoded, indent=2).decode())
     return "\n\n".join(summary(result, judged) for result in results) or "no run in this recording"

@@ -69,7 +69,11 @@ def _tell(outcome: Outcome, as_data: bool) -> int:
     results = [run_result(outcome.state, number) for number in range(1, outcome.state.runs + 1)]
     found = verdicts(outcome.state)
     for result in filter(None, results):
-        tell(as_json(run_json(result, verdicts=found)) if as_data else summary(result, found))
+        tell(
+            as_json(run_json(result, verdicts=found, rounds=outcome.state.rounds))
+            if as_data
+            else summary(result, found)
+        )
     if outcome.interrupted:
         return EXIT_INTERRUPTED
     return EXIT_BUG if any(result and result.reason == "failed" for result in results) else EXIT_GOOD

@@ -16,8 +16,9 @@ from cockpit.model.figures import RunResult, host_figures, latency
 from cockpit.model.histogram import Histogram
 from cockpit.model.host_figures import PROCESS_FIGURES, processes_hidden
 from cockpit.model.host_state import HostWindow
-from cockpit.model.state import Segment
+from cockpit.model.state import RoundsState, Segment
 from cockpit.model.text import escaped
+from cockpit.report.rounds_json import RoundsJson, rounds_json
 from cockpit.report.verdicts import VerdictJson, said_of, verdict_json
 
 # Host -> figure -> value, and host -> group of figures -> why they are null.
@@ -122,7 +123,7 @@ class RunJson(msgspec.Struct, frozen=True, kw_only=True):
     close them and did not. `redirect` is the first Location that was not expected.
     `hosts` are averages over the run, by the names that thresholds use; those that are null have their reason in
     `missing`, by host and group of figures. `verdicts` compares rows under other settings
-    with what was before; a verdict on several runs stands with the last of them.
+    with what was before; a verdict on several runs stands with the last of them. `rounds` are those of this run.
     """
 
     run: int
@@ -158,13 +159,19 @@ class RunJson(msgspec.Struct, frozen=True, kw_only=True):
     hosts: HostsJson
     missing: MissingJson
     verdicts: list[VerdictJson]
+    rounds: list[RoundsJson]
     thresholds: list[ThresholdOutcome]
     doubts: list[str]
     ended: str
 
 
-def run_json(result: RunResult, outcomes: tuple[Outcome, ...] = (), verdicts: tuple[Verdict, ...] = ()) -> RunJson:
-    """The result in the shape of the schema; `verdicts` are those of the session."""
+def run_json(
+    result: RunResult,
+    outcomes: tuple[Outcome, ...] = (),
+    verdicts: tuple[Verdict, ...] = (),
+    rounds: tuple[RoundsState, ...] = (),
+) -> RunJson:
+    """The result in the shape of the schema; `verdicts` and `rounds` are those of the session."""
     counts = result.counts
     return RunJson(
         run=result.run,
@@ -208,6 +215,7 @@ def run_json(result: RunResult, outcomes: tuple[Outcome, ...] = (), verdicts: tu
         hosts=hosts_json(result.hosts, result.seconds),
         missing=missing_json(result.hosts),
         verdicts=[verdict_json(verdict) for verdict in said_of(result, verdicts)],
+        rounds=rounds_json(rounds, result.run),
         thresholds=[
             ThresholdOutcome(
                 threshold=outcome.threshold.text,

@@ -7,11 +7,13 @@ import msgspec
 
 from cockpit.analysis.arms import verdicts
 from cockpit.analysis.doubt import doubts
+from cockpit.model.events import RoundsEnded
 from cockpit.model.figures import RunResult, run_result
 from cockpit.model.fold import fold_all
 from cockpit.report.machine import RunJson, as_json, json_schema, run_json
 from cockpit.report.summary import summary
 from cockpit.session.recording.reader import Recording
+from tests.analysis.test_rounds import rounds_of
 from tests.session.events import small_session
 
 
@@ -92,3 +94,17 @@ def test_the_verdict_of_the_recorded_change() -> None:
     assert told["effects"][0]["low"] > 2
     assert told["text"] in summary(result, verdicts(state))
     msgspec.convert(data, RunJson)
+
+
+def test_rounds_are_in_the_json_of_their_run() -> None:
+    ended = RoundsEnded(t=300.0, number=1, outcome="verdict", active="after")
+    state = fold_all([*rounds_of(1.3, 5), ended])
+    result = run_result(state, 1)
+    assert result is not None
+    data = json.loads(as_json(run_json(result, verdicts=verdicts(state), rounds=state.rounds)))
+    (rounds,) = data["rounds"]
+    assert (rounds["change"], rounds["outcome"], rounds["active"], rounds["seed"]) == ("A", "verdict", "after", 7)
+    assert (rounds["budget"], rounds["complete"], len(rounds["windows"])) == (12, 5, 10)
+    assert rounds["settings"] == [{"knob": "MaxSpareServers", "old": "10", "new": "30"}]
+    assert rounds["windows"][0] == {"round": 1, "side": state.rounds[0].begun.first[0], "start": 6.0, "end": 25.0}
+    assert (data["verdicts"][-1]["design"], data["verdicts"][-1]["outcome"]) == ("rounds", "better")
