@@ -332,8 +332,8 @@ def _add_study(parser: argparse.ArgumentParser) -> None:
     form.add_argument("--short", action="store_true", help="its short form: minutes, for a sanity run")
     form.add_argument("--full", dest="short", action="store_false", help="its full form (default)")
     again = parser.add_mutually_exclusive_group()
-    again.add_argument("--resume", action="store_true", help="go on with an unfinished one, or refuse")
-    again.add_argument("--fresh", action="store_true", help="begin anew, whatever is there")
+    again.add_argument("--resume", action="store_true", help="continue an unfinished study, or refuse")
+    again.add_argument("--fresh", action="store_true", help="start over, even if a study is unfinished")
     add = parser.add_argument
     add("--seed", type=count, metavar="N", help="draw the order of each round from N (default: a new seed)")
     add("--dry-run", action="store_true", help="print the plan, its time and what it can detect, and touch nothing")

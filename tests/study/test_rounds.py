@@ -6,6 +6,7 @@ import json
 import random
 from collections.abc import Mapping
 
+import jsonschema
 import pytest
 from msgspec.structs import replace
 
@@ -14,7 +15,7 @@ from cockpit.model.load import LoadPlan
 from cockpit.model.study import CONTROL, Pass, Study, Variant
 from cockpit.profiles.study import with_control
 from cockpit.report.study import study_text
-from cockpit.report.study_json import study_json
+from cockpit.report.study_json import study_json, study_schema
 from cockpit.study.collecting import collect
 from cockpit.study.judging import detectable
 from cockpit.study.plan import Extent, Step, planned
@@ -178,6 +179,7 @@ def test_the_control_supplies_the_spread_and_what_can_be_detected(done: StudyRes
 
 def test_text_and_json_agree_on_every_word_seed_order_and_round(done: StudyResult) -> None:
     told, text = json.loads(study_json(done)), study_text(done)
+    jsonschema.validate(told, study_schema())
     assert (told["seed"], told["budget"], told["whole_rounds"]) == (1, 10, len(done.rounds))
     assert [one["order"] for one in told["rounds"]] == [[list(step) for step in turn.steps] for turn in done.rounds]
     for one in told["verdicts"]:
