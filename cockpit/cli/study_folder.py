@@ -62,7 +62,9 @@ def open_place(options: Namespace, name: str, study: Study) -> Place:
             raise UsageError(f"{folder}: --resume: no unfinished study of this profile lies there")
         folder = options.output or _next(name, study.form)
         if (folder / FILE).exists() and not options.fresh:
-            raise UsageError(f"{folder}: holds a study already; name another folder, or --fresh to begin anew there")
+            raise UsageError(
+                f"{folder}: holds a study already; name another folder, or add --fresh to start over there"
+            )
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:

@@ -233,6 +233,8 @@ def _checked(one: StudyVerdict | None, control: StudyVerdict | None) -> StudyVer
     """The verdict with the contradiction of the A/A control at the same level, if there is one."""
     if one is None or control is None or one.verdict.outcome not in CONCLUSIVE:
         return one
+    if control.verdict.outcome is Outcome.INVALID:
+        return one
     if control.verdict.outcome in DIFFERENT:
         return replace(one, contradiction=Contradiction.CONTROL_DIFFERS)
     found = next((effect for effect in one.verdict.effects if effect.outcome is one.verdict.outcome), None)

@@ -13,7 +13,7 @@ from cockpit.cli.study_folder import RESULTS, sessions_of
 from tests.study.conftest import DEADLINE, Studied, ended, kill, until
 
 # Long enough to be killed in, short enough to be done again.
-SLOW = 'duration = "3s"\nconcurrency = 2\nrounds = 1'
+SLOW = 'duration = "2s"\nconcurrency = 2\nrounds = 1'
 
 # One variant only, so that nothing is compared.
 ALONE = SLOW + '\nvariants = ["more"]'
