@@ -81,6 +81,6 @@ def warnings(windows: Windows) -> tuple[str, ...]:
     if max(waits) > STARVED:
         shares = "% and ".join(f"{100 * wait:.0f}" for wait in waits)
         if len(waits) > 2:
-            shares = f"{100 * min(waits):.0f} to {100 * max(waits):.0f}"
+            shares = f"up to {100 * max(waits):.0f}"
         found.append(f"the generator waited for a CPU {shares}% of the time: latencies include that wait")
     return tuple(found)

@@ -58,16 +58,16 @@ def distributions(rows: Sequence[Segment]) -> str:
     """Latency of the rows over each other: by how many replies took so long, and by percentile."""
     if not rows:
         return "<p class=soft>No reply was read.</p>\n"
-    latencies = [(f"row {row.number}", row.counts.latency) for row in rows]
+    latencies = [(f"row {row.number}", row.counts.latency, colour) for colour, row in enumerate(rows)]
     return f'<div class="charts">{_spread(latencies)}{percentiles("latency (ms) by percentile", latencies)}</div>\n'
 
 
-def _spread(latencies: Sequence[tuple[str, Histogram]]) -> str:
-    everything = Histogram.merged(histogram for _, histogram in latencies)
+def _spread(latencies: Sequence[tuple[str, Histogram, int]]) -> str:
+    everything = Histogram.merged(histogram for _, histogram, _ in latencies)
     edges = distribution(everything, everything, _BUCKETS).edges
     x = decades(max(1e-6, edges[0] / 1e9), edges[-1] / 1e9, milliseconds)
     series, highest = [], 0.0
-    for colour, (name, histogram) in enumerate(latencies):
+    for name, histogram, colour in latencies:
         shares = [100 * count / histogram.count for count in histogram.between(edges)]
         highest = max(highest, *shares)
         points: list[Point] = [(edge / 1e9, share) for edge, share in zip(edges, (*shares, 0.0), strict=True)]
@@ -76,18 +76,18 @@ def _spread(latencies: Sequence[tuple[str, Histogram]]) -> str:
     return draw(Chart("share of the replies by latency (ms)", x, y, series, tall=True))
 
 
-def percentiles(title: str, latencies: Sequence[tuple[str, Histogram]]) -> str:
-    """Return latency by percentile, a line per (name, histogram); none may be empty.
+def percentiles(title: str, latencies: Sequence[tuple[str, Histogram, int]]) -> str:
+    """Return latency by percentile, a line per (name, histogram, colour); none may be empty.
 
     The axis is stretched towards the slowest: 90, 99, 99.9 % are as far from each other."""
-    most = max(histogram.count for _, histogram in latencies)
+    most = max(histogram.count for _, histogram, _ in latencies)
     nines = [one for one in _NINES if one <= max(10, most)]
     x = Axis(1.0, float(nines[-1]), tuple((float(one), f"{100 - 100 / one:g} %") for one in nines), log=True)
-    lowest = min(histogram.percentile(1) for _, histogram in latencies)
-    highest = max(histogram.max for _, histogram in latencies)
+    lowest = min(histogram.percentile(1) for _, histogram, _ in latencies)
+    highest = max(histogram.max for _, histogram, _ in latencies)
     y = decades(max(1e-6, lowest), max(highest, 1e-6), milliseconds)
     series = []
-    for colour, (name, histogram) in enumerate(latencies):
+    for name, histogram, colour in latencies:
         ranks = [10 ** (step / 40) for step in range(int(40 * math.log10(min(nines[-1], histogram.count))) + 1)]
         points = [(rank, histogram.percentile(100 - 100 / rank) if rank > 1 else histogram.min) for rank in ranks]
         series.append(Series(name, points, colour))

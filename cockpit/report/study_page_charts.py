@@ -12,10 +12,11 @@ from cockpit.report.dots import Dot, DotRow, dot_plot
 from cockpit.report.page_charts import percentiles
 from cockpit.report.study import cell_name
 from cockpit.report.study_table import Column, columns, value_of
+from cockpit.study.judging import level_words
 from cockpit.study.results import Cell, StudyResult, StudyRunResult
 
 # Lines and colours that can be told apart in a chart.
-MOST_LINES = 8
+_MOST_LINES = 8
 # Levels further apart than this factor are drawn on a logarithmic axis.
 _FAR = 8.0
 # Labels of levels are at least this share of the width apart.
@@ -57,8 +58,14 @@ def _dots(result: StudyResult, cell: Cell, column: Column) -> DotRow:
         value = run_value(column, run)
         if value is not None:
             found.append(Dot(value, run.counted, _run_words(run, column.shown(value))))
-    colour = _OTHER if cell.control else [one.name for one in result.study.variants].index(cell.variant) % _OTHER
-    return DotRow(cell_name(result, cell), found, value_of(column, cell), colour)
+    return DotRow(cell_name(result, cell), found, value_of(column, cell), _colours(result)[cell.variant])
+
+
+def _colours(result: StudyResult) -> dict[str, int]:
+    """The colour of each variant, the same in all charts."""
+    others = [variant.name for variant in result.study.variants if not variant.control]
+    found = {name: at % _OTHER for at, name in enumerate(others)}
+    return {variant.name: found.get(variant.name, _OTHER) for variant in result.study.variants}
 
 
 def _run_words(run: StudyRunResult, shown: str) -> str:
@@ -77,7 +84,8 @@ def _ladder(result: StudyResult, column: Column, levels: Sequence[float], part: 
     axis = _level_axis(levels)
     series = [one for at in range(len(result.study.variants)) for one in _lines(result, cells, column, at, axis)]
     latency = column.name[:1] == "p" or column.name in ("max", "mean")
-    y = between(min(values), max(values), column.shown) if latency else from_zero(max(values), column.shown, 1e-9)
+    low, high = min(values), max(values)
+    y = between(low, high, column.shown) if latency or low < 0 else from_zero(high, column.shown, 1e-9)
     unit = "arrivals/s" if result.study.plan.open else "connections"
     title = " · ".join(filter(None, (f"by {unit}", part)))
     return draw(Chart(title, axis, y, series, tall=True, said=f"{column.head} {title}"))
@@ -90,7 +98,7 @@ def _lines(result: StudyResult, cells: Iterable[Cell], column: Column, number: i
     own = sorted((cell for cell in cells if cell.variant == variant.name), key=lambda cell: cell.level or 0.0)
     if not own:
         return
-    colour = _OTHER if variant.control else number % _OTHER
+    colour = _colours(result)[variant.name]
     yield Series(variant.name, [(cell.level or 0.0, value_of(column, cell)) for cell in own], colour)
     aside = _BESIDE * (number - (len(variants) - 1) / 2)
     for counted in (True, False):
@@ -129,16 +137,21 @@ def latency_charts(result: StudyResult) -> str:
         for part in _parts(result):
             cells = [cell for cell in result.cells if (cell.level, cell.part) == (level, part)]
             lines = [
-                (cell.variant, latency) for cell in cells if cell.total and (latency := cell.total.counts.latency).count
+                (cell.variant, latency, _colours(result)[cell.variant])
+                for cell in cells
+                if cell.total and (latency := cell.total.counts.latency).count
             ]
             if lines:
-                found.append(_latency_chart(result, level, part, lines[:MOST_LINES]))
+                found.append(_latency_chart(result, level, part, lines))
     return f'<div class="charts">{"".join(found)}</div>\n' if found else ""
 
 
-def _latency_chart(result: StudyResult, level: float | None, part: str, lines: Sequence[tuple[str, Histogram]]) -> str:
-    at = "" if level is None else f"{level:g}/s" if result.study.plan.open else f"c={level:g}"
-    return percentiles(" · ".join(filter(None, ("latency (ms) by percentile", at, part))), lines)
+def _latency_chart(
+    result: StudyResult, level: float | None, part: str, lines: Sequence[tuple[str, Histogram, int]]
+) -> str:
+    some = f"the first {_MOST_LINES} of {len(lines)} variants" if len(lines) > _MOST_LINES else ""
+    title = " · ".join(filter(None, ("latency (ms) by percentile", level_words(result.study, level), part, some)))
+    return percentiles(title, lines[:_MOST_LINES])
 
 
 def _drawn_levels(result: StudyResult) -> list[float | None]:

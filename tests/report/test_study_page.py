@@ -145,6 +145,14 @@ def test_levels_are_a_chart_per_metric_with_a_line_per_variant() -> None:
     assert html.count("latency (ms) by percentile") >= 3
 
 
+def test_a_variant_has_one_colour_in_all_charts() -> None:
+    study = replace(WITH_CONTROL, levels=(1.0, 64.0), rounds=2)
+    result = whole_study(study, lambda step: RATES[step.variant.name] * (1 + step.round % 3 / 200))
+    keys = re.findall(r'<span class="key c(\d)">([^<]+)', study_page(result))
+    assert set(keys) == {("0", "few"), ("1", "more"), ("7", "few again")}
+    assert len(keys) >= 3 * 5
+
+
 def test_warnings_are_beside_the_metric_that_they_spoil() -> None:
     html = study_page(result_of(replace(STUDY, runs=1, rounds=1), few=100.0, more=120.0))
     few = "few samples (replies: "
