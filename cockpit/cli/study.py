@@ -102,10 +102,11 @@ async def _study(options: Namespace, profile: Profile, chosen: Study, place: Pla
         print(f"cockpit: {place.folder}: putting back the settings that a killed study left", file=sys.stderr)
         place = place._replace(journal=await put_back(place.folder, place.journal))
     chosen = replace(chosen, seed=_seed(options, chosen, place))
-    earlier = sessions_of(place.folder)
+    fingerprint = chosen.fingerprint
+    earlier = [state for state in sessions_of(place.folder) if state.study and state.study.fingerprint == fingerprint]
     known = collect(earlier, profile.name)
     interrupted = False
-    if known is None or not known.ended or known.study.fingerprint != chosen.fingerprint:
+    if known is None or not known.ended:
         print(*ahead_lines(profile, chosen, known), sep="\n", file=sys.stderr)
         interrupted = await _go(options, profile, chosen, place, earlier)
     elif not place.journal.finished:

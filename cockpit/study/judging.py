@@ -196,8 +196,10 @@ def _judged(
     reasons = [reason for reason in against if reason is not None]
     if not reasons or len(whole) < FIRST_LOOK or len(reasons) > MOST_SPOILED * len(pairs):
         verdict = judge_rounds(pairs, label, study.rounds, family)
-        if reasons and verdict.outcome is not Outcome.INVALID:
-            verdict = refused(verdict, reasons[0])
+        # A saturated generator may leave "at least"; other load leaves nothing.
+        loads = [reason for reason in reasons if reason.cause is Cause.OTHER_LOAD]
+        if loads and verdict.outcome is not Outcome.INVALID:
+            verdict = refused(verdict, loads[0])
         return _Judged(verdict, len(pairs), len(reasons), len(pairs))
     verdict = judge_rounds(whole, label, study.rounds, family)
     warning = f"{len(reasons)} of {len(pairs)} rounds left out: {objection_words(reasons[0])}"

@@ -52,8 +52,8 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
 class Runner:
     """One study in one session, from the steps that are not done yet to the settings put back.
 
-    `folder` holds its journal; it must be locked for this process. `earlier` are the last states of its earlier
-    sessions.
+    `folder` holds its journal; it must be locked for this process. `earlier` are the last states of earlier sessions
+    of the same study.
     """
 
     def __init__(
@@ -157,11 +157,11 @@ class Runner:
                 await self._do(self._todo[0])
                 self._todo.pop(0)
             self._now = f"testing round {turn.round}"
-            self._result = await self._tested(turn.round)
+            self._result = await self._tested(turn)
 
-    async def _tested(self, number: int) -> StudyResult | None:
+    async def _tested(self, turn: StudyRound) -> StudyResult | None:
         """The result after a round, once the session has taken in its last step."""
-        whole = {step.number for step in steps_of(self.study, self._round)} if self._round else set()
+        whole = {step.number for step in steps_of(self.study, turn)}
         earlier = self._result.done if self._result else frozenset()
 
         def taken_in(state: State) -> bool:

@@ -251,6 +251,13 @@ def test_a_comparison_that_is_spoiled_in_every_round_is_closed_as_invalid(one_pa
     assert one.verdict.outcome is Outcome.INVALID and one.closed and len(result.rounds) == 4
 
 
+def test_a_variant_that_outruns_the_generator_in_every_round_is_at_least_better(one_pair: Study) -> None:
+    result = whole_study(one_pair, rates(), busy=lambda step: step.variant.name == "fast")  # type: ignore[arg-type]
+    one = by_name(result)["fast"]
+    assert (one.verdict.outcome, one.verdict.at_least) == (Outcome.BETTER, True)
+    assert one.closed and len(result.rounds) == 4
+
+
 def test_a_variant_whose_requests_fail_is_closed_as_worse(one_pair: Study) -> None:
     result = whole_study(one_pair, rates(), failing=lambda step: step.variant.name == "fast")  # type: ignore[arg-type]
     one = by_name(result)["fast"]
