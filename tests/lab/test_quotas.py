@@ -68,7 +68,7 @@ def test_servers_and_commands_of_a_host_are_in_its_cgroup(slow_lab: Lab) -> None
     assert count("apache2") == 6 and count("sshd") >= 1
 
 
-def test_the_generator_has_a_cgroup_without_a_quota_before_other_work(slow_lab: Lab) -> None:
+def test_the_generator_has_a_cgroup_without_a_quota_ahead_of_other_work(slow_lab: Lab) -> None:
     told = subprocess.run(
         slow_lab.as_generator(["sh", "-c", "cat /proc/self/cgroup; nproc"]), capture_output=True, text=True
     ).stdout
