@@ -27,11 +27,12 @@ from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
-from cockpit.cli.study_folder import sessions_of
+from cockpit.cli.study_folder import result_in, sessions_of
 from cockpit.profiles import catalogue
 from cockpit.report.page import page
 from cockpit.report.sources import last_state
 from cockpit.report.study import study_text
+from cockpit.report.study_page import study_page
 from cockpit.session.recording.reader import Recording
 from cockpit.session.recording.recent import recent
 from cockpit.session.recording.shelf import folder as shelf
@@ -91,7 +92,11 @@ SESSION = (
 # Notes that somebody made afterwards: instant, text.
 NOTES = ((18.0, "first look at the process list"), (80.0, "births have stopped"))
 # Pictures of the HTML report: name, width, height, whether dark.
-REPORTS = (("report-desk", 1200, 1500, False), ("report-phone", 390, 1500, True))
+REPORTS = (
+    ("report-desk", 1200, 1500, False),
+    ("report-phone", 390, 1500, True),
+    ("study-page", 1200, 1900, False),
+)
 # Lines of a study's outcome that a picture shows.
 STUDY_LINES = 48
 
@@ -180,13 +185,16 @@ def as_png(driven: Browser, path: Path) -> Path:
 
 
 def take_reports(driven: Browser, folder: Path) -> Iterator[Path]:
-    """Writes `folder/NAME.png` of the report, as a browser shows it, and yields their paths."""
+    """Write `folder/NAME.png` of the reports, as a browser shows them, and yield their paths."""
     with TemporaryDirectory() as scratch:
-        page_of = Path(scratch) / "report.html"
+        page_of, study_of = Path(scratch) / "report.html", Path(scratch) / "study.html"
         with Recording(RECORDINGS / "spare-servers.cockpit") as recording:
             page_of.write_text(page(last_state(recording)))
+        result = result_in(RECORDINGS / "study")
+        assert result is not None
+        study_of.write_text(study_page(result))
         for name, width, height, dark in REPORTS:
-            look = driven.look(page_of, width, height, "0", dark=dark)
+            look = driven.look(study_of if name == "study-page" else page_of, width, height, "0", dark=dark)
             path = folder / f"{name}.png"
             path.write_bytes(look.picture)
             yield path

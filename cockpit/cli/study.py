@@ -19,7 +19,7 @@ from cockpit.cli.load_options import named_profile
 from cockpit.cli.look import look_of
 from cockpit.cli.report import study_as
 from cockpit.cli.signals import cancelled_by_signals
-from cockpit.cli.study_folder import RESULTS, Place, locked, open_place, result_in, sessions_of
+from cockpit.cli.study_folder import PAGE, RESULTS, Place, locked, open_place, result_in, sessions_of
 from cockpit.cli.study_progress import ahead_lines, plan_text, show_study
 from cockpit.cli.terminal import on_terminal, tell
 from cockpit.cli.trusting import require_trust
@@ -117,7 +117,7 @@ async def _study(options: Namespace, profile: Profile, chosen: Study, place: Pla
     for name, form in RESULTS.items():
         _replace(place.folder / name, study_as(result, form))
     tell(study_as(result, "json" if options.json else "text").rstrip("\n"))
-    print(f"cockpit: recorded in {place.folder}", file=sys.stderr)
+    print(f"cockpit: recorded in {place.folder}; charts are in {place.folder / PAGE}", file=sys.stderr)
     if interrupted:
         return EXIT_INTERRUPTED
     if result.ended and result.spread is not None:

@@ -21,12 +21,13 @@ from cockpit.study.results import StudyResult
 
 # Where studies lie when nobody says where.
 STUDIES = Path("studies")
+PAGE = "page.html"
 # Results beside the recordings, each with its format as `cockpit report` names it.
 RESULTS = {
     "result.txt": "text",
     "result.md": "md",
     "result.json": "json",
-    "page.html": "html",
+    PAGE: "html",
     "runs.csv": "csv",
     "verdicts.csv": "verdicts-csv",
 }
