@@ -93,11 +93,16 @@ def detectable(study: Study, deviation: float) -> float:
     """Return the minimum detectable effect on the headline (a share) if all rounds are run."""
     alpha = ALPHA / max(1, study.comparisons) * HEADLINE_SHARE
     if study.rounds >= FIRST_LOOK:
-        return math.expm1(minimum_detectable(deviation, study.rounds, alpha))
+        return _share(minimum_detectable(deviation, study.rounds, alpha))
     rounds = max(1, study.rounds)
     freedom = 2 * (rounds - 1) + _BORROWED
     reach = student_quantile(1 - alpha / 2, freedom) + student_quantile(POWER, freedom)
-    return math.expm1(reach * deviation / math.sqrt(rounds))
+    return _share(reach * deviation / math.sqrt(rounds))
+
+
+def _share(logarithm: float) -> float:
+    """The change that a logarithm of a ratio stands for."""
+    return math.expm1(min(logarithm, 700.0))
 
 
 def closed(study: Study, verdict: Verdict) -> bool:
