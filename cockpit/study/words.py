@@ -96,9 +96,10 @@ def needed_words(one: StudyVerdict) -> str:
 
 
 def extent_words(extent: Extent) -> str:
-    """Return `12 min`, `12 to 30 min`; a lower bound alone says so."""
+    """Return `12 min`, `12 to 30 min`, `80 s to 3 min`; a lower bound alone says so."""
     least, most = length_words(extent.least), length_words(extent.most)
-    length = most if least == most else f"{least} to {most}"
+    number, _, unit = least.partition(" ")
+    length = most if least == most else f"{number if most.endswith(unit) else least} to {most}"
     return length if extent.known else f"{length}, plus the time of the runs (study.run_time gives it)"
 
 
