@@ -27,6 +27,8 @@ WHOLE = 0.75
 _UNLOADED_READINGS, _UNLOADED_LONGEST = 3, 30.0
 # Seconds of the longest tick.
 _TICK = 1.0
+# Seconds of a growing window before a share of it is of use: one saturated second may be the first of two.
+_LEAST_GROWN = 10.0
 # A host counts as read in a second when a reading lies this near (s) to its middle.
 READ_WITHIN = 5.5
 
@@ -59,7 +61,9 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def bound_share(self) -> float:
-        """Share of the time in which the generator was saturated."""
+        """Share of the time in which the generator was saturated; 0 while a growing window is too short to tell."""
+        if self.going_on and self.end - self.start < _LEAST_GROWN:
+            return 0.0
         saturated = self.doubtful.get("saturated", 0)
         shares = [saturated / (saturated + len(self.seconds))] if saturated else []
         return max(

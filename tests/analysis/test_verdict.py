@@ -92,6 +92,17 @@ def test_waiting_does_not_help_when_the_time_before_is_too_short() -> None:
     assert "too short: 10 s before" in verdict_line(verdict)
 
 
+def test_a_saturated_second_right_after_a_change_makes_nothing_invalid_yet() -> None:
+    slower = saturated(window(2, rate=700))
+
+    def seen(seconds: int) -> Verdict:
+        grown = {"seconds": slower.seconds[:seconds], "end": slower.start + seconds + 3, "going_on": True}
+        return judge_switch(BEFORE, msgspec.structs.replace(slower, **grown))
+
+    assert seen(4).outcome is INCONCLUSIVE
+    assert seen(10).outcome is INVALID
+
+
 def test_open_load_asks_the_tail_first_and_the_cpu_at_that_rate() -> None:
     verdict = judge_switch(window(1, plan=OPEN), window(2, plan=OPEN, busy=20))
     assert verdict.effects[0].name == "p99"

@@ -107,7 +107,7 @@ def in_full(row: Segment, scene: Scene, width: int, room: int) -> list[Line]:
 
     Of a compared row, the label is in the verdict's title if it fits, and the reasons are on the compare screen.
     """
-    compared = scene.before(row) is not None
+    compared = scene.before(row) is not None or row.round > 0
     said = wrap(neutral(row.label), max(10, width - _NUMBER))
     if compared and cell_len(neutral(row.label)) <= width - _TITLE:
         said = []
