@@ -84,9 +84,11 @@ class ProcessTable:
 
 
 def _uptime(frame: Frame) -> float:
-    """Seconds since the host's start; 0 when the frame lacks them, which the rest of the frame's parser reports."""
-    words = frame.files.get("/proc/uptime", b"").split()
-    return decimal(words[0], TIME_LIMIT) if words else 0.0
+    """Seconds since the host's start; 0 when the frame does not say, which `parse.reading` reports."""
+    try:
+        return decimal(frame.files.get("/proc/uptime", b"").split()[0], TIME_LIMIT)
+    except (ValueError, IndexError):
+        return 0.0
 
 
 def _children_ticks(stat: bytes) -> int:
