@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
@@ -10,6 +12,8 @@ from xml.etree import ElementTree
 import pytest
 from msgspec.structs import replace
 
+from cockpit.analysis.outcome import Effect, Outcome
+from cockpit.analysis.words import change_words, metric_words
 from cockpit.cli import main
 from cockpit.model.events import (
     AnyEvent,
@@ -31,11 +35,14 @@ from cockpit.model.state import State
 from cockpit.report.charts import decades, from_zero, thinned
 from cockpit.report.markdown import markdown, md
 from cockpit.report.page import page
+from cockpit.report.sources import last_state
+from cockpit.session.recording.reader import Recording
 from tests.analysis.test_rounds import rounds_of
 from tests.report.test_compare import recorded
 from tests.session.events import small_session
 
 EVIL = '"><script>owned = 1</script><img src=x onerror="owned = 1"> \' & \x1b[2J\u202e |`[a](http://evil/)\n# x'
+RECORDINGS = Path(__file__).parents[1] / "recordings"
 VOID = {"meta", "link", "br", "img", "input", "hr"}
 
 
@@ -209,6 +216,31 @@ def test_hostile_text_leaves_junit_xml_whole(tmp_path: Path) -> None:
     root = ElementTree.parse(output).getroot()
     assert root.find("testsuite/testcase/error") is not None
     assert "<script>owned = 1</script>" in "".join(root.itertext())
+
+
+@pytest.mark.parametrize("name", ["under-load", "spare-servers", "two-hosts"])
+def test_page_markdown_and_json_say_the_same_of_each_verdict(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    file = RECORDINGS / f"{name}.cockpit"
+    assert main(["report", str(file), "--json"]) == 0
+    found = [verdict for run in json.loads(capsys.readouterr().out) for verdict in run["verdicts"]]
+    with Recording(file) as recording:
+        state = last_state(recording)
+        html, told = page(state), markdown(state)
+    rows = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in re.findall(r"<tr>(.*?)</tr>", html)]
+    shown = [[unescape(re.sub(r"<[^>]+>", "", cell)) for cell in row] for row in rows]
+    for verdict in found:
+        assert verdict["text"] in unescape(html)
+        assert md(verdict["text"]) in told
+        for effect in verdict["effects"]:
+            values = {name: effect[name] for name in ("before", "after", "relative", "change", "low", "high", "level")}
+            words = change_words(Effect(name=effect["metric"], outcome=Outcome(effect["outcome"]), **values))
+            metric = metric_words(effect["metric"])
+            assert any(
+                (row[0], row[3]) == (metric, words) and row[1].startswith(effect["outcome"])
+                for row in shown
+                if len(row) >= 4
+            ), metric
+    assert found or name != "under-load"
 
 
 def test_markup_is_set_apart() -> None:
