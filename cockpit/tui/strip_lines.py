@@ -217,7 +217,7 @@ def _basis(of: Strip) -> str:
     """How many values the verdict rests on, and how many seconds of load the wait for it takes at most."""
     verdict = of.verdict
     before, after = verdict.values
-    if not verdict.effects:
+    if not verdict.effects and not of.cap:
         return ""
     if verdict.design is Design.SWITCH:
         cap = f"of ≤ {of.cap:.0f} s" if of.cap else "s"

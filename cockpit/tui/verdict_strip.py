@@ -14,7 +14,7 @@ from cockpit.analysis.blocks import BLOCK
 from cockpit.analysis.effects import metric_of
 from cockpit.analysis.outcome import DIFFERENT, Cause, Design, Effect, Outcome, Verdict
 from cockpit.analysis.rounds import progress
-from cockpit.analysis.rounds_words import place_words, time_words, title_words
+from cockpit.analysis.rounds_words import place_words, title_words
 from cockpit.analysis.sides import knobs_at
 from cockpit.analysis.stretches import between
 from cockpit.analysis.windows import counted_range
@@ -89,7 +89,7 @@ def strip(scene: Scene) -> Strip | None:
     return Strip(
         verdict=verdict,
         change=_change(scene.state, row, base),
-        compared=f"vs row {base.number}{_extended(scene, row)}",
+        compared=f"vs row {base.number}",
         effects=_plotted(verdict, _host_of(scene.state, row)) or _expected(verdict, row),
         so_far=_so_far(scene.state, row, base),
         progress=_progress(scene.state, row, verdict),
@@ -104,14 +104,6 @@ def _cap(state: State, row: Segment) -> float | None:
     if extension is None or row.end is not None or extension.change not in row.changes:
         return None
     return extension.until - row.start
-
-
-def _extended(scene: Scene, row: Segment) -> str:
-    """How much longer the run goes on at most for the verdict on the row; "" if its plan does not end it before."""
-    extension = scene.state.extension
-    if extension is None or extension.change not in row.changes:
-        return ""
-    return f" · ends within {time_words(max(0.0, extension.until - scene.now))}"
 
 
 def _rounds_of(state: State, row: Segment) -> RoundsState | None:
