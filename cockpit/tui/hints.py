@@ -78,10 +78,10 @@ def _of_verdict(scene: Scene, row: Segment, name: str) -> str:
 
 
 def to_tune(scene: Scene) -> str:
-    """How to change a setting; while load runs, not before there is enough of it to compare with."""
+    """Return how to change a setting, and how long a change waits for enough load to compare it with."""
     left = baseline_wait(scene.state)
     if left > 0:
-        return f"{math.ceil(left)} s more of this load to compare with, then t tunes"
+        return f"t tunes; a change waits {math.ceil(left)} s for enough load"
     return "t opens the tuning panel: the settings in force, and what another value would do"
 
 
