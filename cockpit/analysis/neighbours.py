@@ -135,20 +135,18 @@ def _unloaded(windows: Windows, name: str) -> float | None:
 
 
 def _shares(windows: Windows, name: str) -> tuple[Floats, Floats]:
-    """Return other load and idle time by second, as shares: of the seconds that count, and of those in which the
-    generator was saturated, which other load may have caused."""
+    """Return other load and idle time by reading, as shares: also of the seconds in which the generator was saturated,
+    which other load may have caused."""
     values: list[tuple[float, float]] = []
     for window in windows:
-        seconds = (*window.seconds, *window.bound)
         if name == GENERATOR:
+            seconds = (*window.seconds, *window.bound)
             values += [(one.other, one.idle) for one in seconds if one.other is not None and one.idle is not None]
             continue
-        counted = {second.second for second in seconds}
         values += [
             (point.other, point.cpu.idle + point.cpu.iowait)
             for point in window.hosts.get(name, ())
-            # A reading is of the time before it.
-            if int(point.t - 0.5) in counted and point.other is not None and point.cpu is not None
+            if point.other is not None and point.cpu is not None
         ]
     table = np.array(values).reshape(-1, 2) / 100
     return table[:, 0], table[:, 1]

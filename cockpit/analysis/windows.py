@@ -124,7 +124,7 @@ def window_between(state: State, start: float, end: float, plan: LoadPlan) -> Wi
     # Where nothing else counts, all of them are since the first.
     bound = [second for second in bound if not kept or second.second >= kept[0].second]
     first = (kept or bound)[0].second if kept or bound else end
-    hosts = {name: _readings(host.points, first, end) for name, host in state.hosts.items()}
+    hosts = {name: _readings(host.points, min(first, start + GUARD), end) for name, host in state.hosts.items()}
     lost = {f"lost:{name}": missing for name, points in hosts.items() if (missing := unread(points, kept))}
     return Window(
         start=start,
