@@ -77,7 +77,7 @@ async def test_the_profile_describes_it(tmp_path: Path, monkeypatch: pytest.Monk
         assert parse_profile(world.profile_toml(), "demo", "demo").plan.url == world.url
         profile = tomllib.loads(world.profile_toml())
         assert profile["target"] == {"url": world.url}
-        assert profile["load"] == {"concurrency": 20, "duration": "90s", "keepalive": False}
+        assert profile["load"] == {"concurrency": 20, "duration": "15m", "keepalive": False}
         processes = f"demo-http-{urlsplit(world.url).port}"
         assert profile["host"] == [{"name": "demo", "ssh": "demo", "processes": processes}]
         knobs = parse_profile(world.profile_toml(), "demo", "demo").knobs
