@@ -88,7 +88,7 @@ def rounds_lines(result: StudyResult) -> list[str]:
         lines[-1] += " intervals hold in 91 to 95% of cases if those are few"
     elif done < FIRST_LOOK:
         lines.append(f"the tests begin after round {FIRST_LOOK}; until then the spread is shared over all cells")
-    return [*lines, detectable_words(study, result.spread)]
+    return [*lines, detectable_words(study, result.spread, done=done)]
 
 
 def _counted(result: StudyResult) -> str:

@@ -33,7 +33,7 @@ def round_lines(result: StudyResult, left: Extent) -> list[str]:
         return [f"{head} · tests begin after round {FIRST_LOOK}{_at_most(left)}"]
     judged = [one for one in result.verdicts if not one.control]
     goes_on = done < study.rounds and not all(one.closed for one in judged)
-    lines = [f"{head} · {detectable_words(study, result.spread)}{_at_most(left) if goes_on else ''}"]
+    lines = [f"{head} · {detectable_words(study, result.spread, done=done)}{_at_most(left) if goes_on else ''}"]
     return lines + [f"  {'closed' if one.closed else 'open  '}  {verdict_line(one.verdict)}" for one in judged]
 
 
@@ -48,7 +48,7 @@ def state_words(result: StudyResult) -> str:
         words[0] += f": {', '.join(f'{_place(study, one)} {one.verdict.outcome}' for one in closed)}"
     still_open = [one for one in result.verdicts if not one.closed and not one.control]
     words += [f"open: {', '.join(_place(study, one) for one in still_open)}"] if still_open else []
-    return neutral(" · ".join([*words, detectable_words(study, result.spread)]))
+    return neutral(" · ".join([*words, detectable_words(study, result.spread, done=result.whole_rounds)]))
 
 
 def _place(study: Study, one: StudyVerdict) -> str:
@@ -59,13 +59,15 @@ def _at_most(left: Extent) -> str:
     return f" · at most {length_words(left.most)} left" if left.known and math.isfinite(left.most) else ""
 
 
-def detectable_words(study: Study, spread: Spread | None, source: str = "A/A control") -> str:
-    """Return the minimum detectable effect of a study's headline in all its rounds, and what that rests on."""
+def detectable_words(study: Study, spread: Spread | None, source: str = "A/A control", done: int = 0) -> str:
+    """Return the minimum detectable effect of a study's headline in all its rounds, and what that rests on; `done` are
+    the rounds so far."""
     name = metric_words(headline_of(study))
-    if spread is None and study.control is None:
-        return f"minimum detectable effect on {name}: unknown without an A/A control"
     if spread is None:
-        return f"minimum detectable effect on {name}: unknown until {min(study.rounds, FIRST_LOOK)} rounds are done"
+        first = min(study.rounds, FIRST_LOOK)
+        why = f"until {first} rounds are done" if done < first else "as too many rounds of the A/A control were spoiled"
+        why = why if study.control else "without an A/A control"
+        return f"minimum detectable effect on {name}: unknown {why}"
     effect = detectable(study, spread.deviation)
     shown = f"{100 * effect:.1f}%" if effect < 1 else f"×{1 + effect:.1f}"
     return (

@@ -252,6 +252,12 @@ def test_a_comparison_that_is_spoiled_in_every_round_is_closed_as_invalid(one_pa
     assert one.verdict.outcome is Outcome.INVALID and one.closed and len(result.rounds) == 4
 
 
+def test_without_an_unspoiled_round_nothing_is_known_of_what_can_be_detected(one_pair: Study) -> None:
+    result = whole_study(one_pair, rates(), busy=lambda _: True)
+    assert result.spread is None
+    assert "on rate: unknown as too many rounds of the A/A control were spoiled" in study_text(result)
+
+
 def test_a_variant_that_outruns_the_generator_in_every_round_is_at_least_better(one_pair: Study) -> None:
     result = whole_study(one_pair, rates(), busy=lambda step: step.variant.name == "fast")
     one = by_name(result)["fast"]
