@@ -19,7 +19,7 @@ from cockpit.study.judging import headline_of, level_words
 from cockpit.study.plan import planned, round_of, steps_of, whole_time
 from cockpit.study.results import StudyResult
 from cockpit.study.runner import Runner
-from cockpit.study.words import detectable_words, extent_words, progress_words, round_lines
+from cockpit.study.words import extent_words, progress_words, round_lines, sensitivity_words
 
 REFRESH = 0.5
 
@@ -50,12 +50,12 @@ def ahead_lines(profile: Profile, study: Study, known: StudyResult | None = None
         return lines
     earlier = earlier_spread(profile.name, study.form)
     if known is not None and known.spread is not None:
-        lines.append(detectable_words(study, known.spread))
+        lines.append(sensitivity_words(study, known.spread))
     elif earlier is not None:
         spread, studies = earlier
-        lines.append(detectable_words(study, spread, f"{studies} earlier A/A control{'s' if studies > 1 else ''}"))
+        lines.append(sensitivity_words(study, spread, f"{studies} earlier A/A control{'s' if studies > 1 else ''}"))
     else:
-        lines.append(detectable_words(study, None))
+        lines.append(sensitivity_words(study, None))
     return lines
 
 

@@ -21,7 +21,7 @@ from cockpit.report.study_table import rows
 from cockpit.report.summary import errors_words, plan_words
 from cockpit.study.judging import level_words
 from cockpit.study.results import Cell, StudyResult, StudyRunResult, StudyVerdict
-from cockpit.study.words import contradiction_words, detectable_words, needed_words
+from cockpit.study.words import contradiction_words, needed_words, sensitivity_words
 
 # Texts of observations are cut to this many characters per side.
 _LONGEST_OBSERVATION = 160
@@ -88,7 +88,7 @@ def rounds_lines(result: StudyResult) -> list[str]:
         lines[-1] += " intervals hold in 91 to 95% of cases if those are few"
     elif done < FIRST_LOOK:
         lines.append(f"the tests begin after round {FIRST_LOOK}; until then the spread is shared over all cells")
-    return [*lines, detectable_words(study, result.spread, done=done)]
+    return [*lines, sensitivity_words(study, result.spread, done=done)]
 
 
 def _counted(result: StudyResult) -> str:

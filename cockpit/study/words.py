@@ -33,7 +33,7 @@ def round_lines(result: StudyResult, left: Extent) -> list[str]:
         return [f"{head} · tests begin after round {FIRST_LOOK}{_at_most(left)}"]
     judged = [one for one in result.verdicts if not one.control]
     goes_on = done < study.rounds and not all(one.closed for one in judged)
-    lines = [f"{head} · {detectable_words(study, result.spread, done=done)}{_at_most(left) if goes_on else ''}"]
+    lines = [f"{head} · {sensitivity_words(study, result.spread, done=done)}{_at_most(left) if goes_on else ''}"]
     return lines + [f"  {'closed' if one.closed else 'open  '}  {verdict_line(one.verdict)}" for one in judged]
 
 
@@ -48,7 +48,7 @@ def state_words(result: StudyResult) -> str:
         words[0] += f": {', '.join(f'{_place(study, one)} {one.verdict.outcome}' for one in closed)}"
     still_open = [one for one in result.verdicts if not one.closed and not one.control]
     words += [f"open: {', '.join(_place(study, one) for one in still_open)}"] if still_open else []
-    return neutral(" · ".join([*words, detectable_words(study, result.spread, done=result.whole_rounds)]))
+    return neutral(" · ".join([*words, sensitivity_words(study, result.spread, done=result.whole_rounds)]))
 
 
 def _place(study: Study, one: StudyVerdict) -> str:
@@ -59,7 +59,7 @@ def _at_most(left: Extent) -> str:
     return f" · at most {length_words(left.most)} left" if left.known and math.isfinite(left.most) else ""
 
 
-def detectable_words(study: Study, spread: Spread | None, source: str = "A/A control", done: int = 0) -> str:
+def sensitivity_words(study: Study, spread: Spread | None, source: str = "A/A control", done: int = 0) -> str:
     """Return the minimum detectable effect of a study's headline in all its rounds, and what that rests on; `done` are
     the rounds so far."""
     name = metric_words(headline_of(study))
