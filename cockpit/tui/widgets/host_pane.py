@@ -251,11 +251,12 @@ _NET = (("rxkB/s", "rxkb"), ("txkB/s", "txkb"), ("rxpck/s", "rxpck"), ("txpck/s"
 
 
 def _load(host: HostState, point: HostPoint, role: str, width: int) -> Line:
-    """Load of 1, 5 and 15 minutes, the tasks that run or wait for a disk just now, and the CPU of other programs."""
+    """Load of 1, 5 and 15 minutes, the CPU of other programs, the tasks that run or wait for a disk just now."""
     averages = " ".join(f"{load:.2f}" for load in point.load)
-    line = pairs([("", averages)], role, "load")
-    tasks = pairs([("  run ", str(point.running)), ("  blocked ", str(point.blocked))], role)
-    return clip((*line, *tasks, *_other(host, role)), width)
+    line = (*pairs([("", averages)], role, "load"), *_other(host, role))
+    running, blocked = [("  run ", str(point.running))], [("  blocked ", str(point.blocked))]
+    whole = (*line, *pairs([*running, *blocked], role))
+    return whole if length(whole) <= width else clip((*line, *pairs(running, role)), width)
 
 
 def _other(host: HostState, role: str) -> Line:
