@@ -15,6 +15,8 @@ GUARD = 3
 # A trend counts when it is this unlikely by chance and moves a figure by this share over the window.
 TREND_P = 0.002
 TREND_SHARE = 0.05
+# Share of their median within which stable rates lie.
+TOLERANCE = 0.05
 _NORMAL = NormalDist()
 
 
@@ -44,11 +46,11 @@ def _mann_kendall(values: Floats) -> tuple[float, float]:
     return slope, min(1.0, 2 * _NORMAL.cdf(-max(0, score - 1) / math.sqrt(variance)))
 
 
-def settled(values: Sequence[float], k: int = 3, tolerance: float = 0.05) -> bool:
-    """Whether the last `k` values lie within `tolerance` of their median and do not go on rising or falling.
+def settled(values: Sequence[float], k: int = 3, chance: float = 0.0) -> bool:
+    """Return whether the last `k` rates (of runs or of parts of a run, oldest first) are stable.
 
-    The values are rates of runs or of blocks, oldest first. `k` values that each go the same way by more than half
-    the tolerance in all have not settled, however near each other they lie.
+    They are if they lie within TOLERANCE of their median, and do not all go the same way by more than half of it in
+    all. `chance` is the share by which a rate may be off by chance alone; neither limit is lower.
     """
     if k < 2:
         raise ValueError("at least two values must agree")
@@ -58,8 +60,8 @@ def settled(values: Sequence[float], k: int = 3, tolerance: float = 0.05) -> boo
     middle = float(np.median(last))
     if middle <= 0:
         return bool((last == middle).all())
-    if float(np.abs(last / middle - 1).max()) > tolerance:
+    if float(np.abs(last / middle - 1).max()) > max(TOLERANCE, chance):
         return False
     steps = np.diff(last)
     one_way = k > 2 and bool((steps > 0).all() or (steps < 0).all())
-    return not (one_way and abs(float(last[-1] - last[0])) / middle > tolerance / 2)
+    return not (one_way and abs(float(last[-1] - last[0])) / middle > max(TOLERANCE / 2, chance))

@@ -159,6 +159,16 @@ def test_a_rate_that_goes_on_falling_is_not_steady() -> None:
     assert "in its last 3 parts of 2 s" in window_unsteady(window(1, 6, deviation=0.002, drift=-0.4))
 
 
+def test_random_arrivals_are_not_unstable_by_chance() -> None:
+    random = replace(OPEN, rate=600.0, arrivals="poisson")
+    chance = {"rate": 600.0, "deviation": 600**-0.5}
+    found = [window_unsteady(window(seed, 10, plan=random, **chance)) for seed in range(40)]
+    assert sum(map(bool, found)) <= 1
+    even = [window_unsteady(window(seed, 10, plan=OPEN, **chance)) for seed in range(40)]
+    assert sum(map(bool, even)) > 5
+    assert "in its last 3 parts of 3 s" in window_unsteady(window(1, 10, plan=random, drift=-0.5, **chance))
+
+
 def test_too_few_seconds_are_not_called_steady() -> None:
     assert window_unsteady(window(1, 5)) == "too short to tell: 5 s counted, needs 6 s"
 

@@ -36,16 +36,16 @@ def test_settled(rates: list[float], there: bool) -> None:
 def test_settled_asks_for_two_at_least() -> None:
     with pytest.raises(ValueError, match="at least two"):
         settled([1.0], k=1)
-    assert settled([33.0, 33.5], k=2, tolerance=0.05)
-    assert not settled([33.0, 40.0], k=2, tolerance=0.05)
+    assert settled([33.0, 33.5], k=2)
+    assert not settled([33.0, 40.0], k=2)
 
 
 @given(st.lists(st.floats(1, 1e6), min_size=3, max_size=8), st.floats(0.001, 0.5), st.floats(0.5, 100))
-def test_what_has_settled_has_settled_in_any_unit_and_at_any_wider_tolerance(
-    rates: list[float], tolerance: float, unit: float
+def test_what_has_settled_has_settled_in_any_unit_and_with_more_chance(
+    rates: list[float], chance: float, unit: float
 ) -> None:
-    there = settled(rates, tolerance=tolerance)
+    there = settled(rates, chance=chance)
     # Powers of two, so that nothing is rounded.
-    assert settled([rate * 2.0 ** int(unit % 8) for rate in rates], tolerance=tolerance) is there
+    assert settled([rate * 2.0 ** int(unit % 8) for rate in rates], chance=chance) is there
     if there:
-        assert settled(rates, tolerance=2 * tolerance)
+        assert settled(rates, chance=2 * chance)
