@@ -39,10 +39,12 @@ def cells(result: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 def test_spare_servers_shows_the_churn(lab: Lab, fresh_web1: Host, tmp_path: Path) -> None:
     before = fresh_web1.run(f"cat {PREFORK_CONF}").stdout
-    found = cells(study(lab, tmp_path, "spare-servers", "requests = 2000\nrounds = 1"))
+    # So many that the processes which a reload starts are few beside those that end after 100 requests.
+    requests = 20_000
+    found = cells(study(lab, tmp_path, "spare-servers", f"requests = {requests}\nrounds = 1"))
     few, more = found["few spare"]["figures"], found["more spare"]["figures"]
     assert few["web1.processes.births_per_s"] > more["web1.processes.births_per_s"]
-    assert all(run["completed"] == 2000 for cell in found.values() for run in cell["runs"])
+    assert all(run["completed"] == requests for cell in found.values() for run in cell["runs"])
     assert fresh_web1.run(f"cat {PREFORK_CONF}").stdout == before
 
 

@@ -38,11 +38,3 @@ def test_the_newest_are_told_of_with_their_last_row_and_their_changes() -> None:
     assert newest.rate is not None and newest.rate > 0 and newest.p99_ms is not None
     assert newest.kept.runs == 2
     assert found["junk"].kept.problem and found["junk"].rate is None
-
-
-def test_one_of_the_first_format_is_listed_without_figures() -> None:
-    old = Path(__file__).parents[1] / "recordings" / "spare-servers.cockpit"
-    shelf.fresh_path("x", WALL)
-    (shelf.folder() / "old.cockpit").write_bytes(old.read_bytes())
-    (one,) = recent(3)
-    assert (one.kept.problem, one.kept.runs, one.rate, one.changes) == ("", 5, None, ())
