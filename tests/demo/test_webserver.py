@@ -68,7 +68,7 @@ def test_keep_alive_holds_its_child(tmp_path: Path) -> None:
             reply.read()
             pids.add(reply.headers["X-Pid"])
         assert len(pids) == 1
-        assert "K" in server.status()["Scoreboard"]
+        wait_until(lambda: "K" in server.status()["Scoreboard"], "its child to wait for the next request")
         connection.close()
         wait_until(lambda: "K" not in server.status()["Scoreboard"], "its child to be free")
 
