@@ -25,8 +25,8 @@ from cockpit.model.state import GeneratorMachine, State
 # The generator's name among claims.
 GENERATOR = ""
 # A share (per cent) below which more is known than the machine can have done: a process was waited for whose time of
-# long ago was nobody's until then.
-_NONSENSE = -50.0
+# long ago was nobody's until then. Down to it, a sample corrects what the last one carried on too far.
+_NONSENSE = -100.0
 # Digits of a share (per cent).
 _DIGITS = 2
 
@@ -94,7 +94,7 @@ def other_cpu(host: HostState, event: HostSample, step: Step | None, claims: Map
     whole = step.seconds * host.facts.hz * max(host.facts.cpus, len(new.cores))
     busy = whole - (_unused(new.cpu) - _unused(old.cpu)) - (_interrupts(new.cpu) - _interrupts(old.cpu))
     share = _share(busy - known * host.facts.hz, whole)
-    return share if share > _NONSENSE else None
+    return share if share >= _NONSENSE else None
 
 
 def _ticks_used(old: HostReading, new: HostReading) -> int | None:
@@ -110,8 +110,8 @@ def _watched(host: HostState, event: HostSample) -> bool:
 
 
 def _share(part: float, whole: float) -> float:
-    """Per cent. Below 0 for some readings of an idle machine, so that their mean is right."""
-    return round(min(100.0, max(-100.0, 100 * part / whole)), _DIGITS)
+    """Per cent. Below 0 where the last reading was too high, so that their mean is right."""
+    return round(min(100.0, 100 * part / whole), _DIGITS)
 
 
 def _unused(cpu: CpuCounters | MachineTimes) -> float:

@@ -101,6 +101,21 @@ def test_hosts_that_share_a_machine_are_subtracted_from_each_other() -> None:
     assert others(events, "app1")[-1] == pytest.approx(10.5, abs=0.3)
 
 
+def test_a_burst_of_a_sharing_host_is_carried_on_and_corrected() -> None:
+    """web1's second and third sample do not know yet that app1 worked in the second second only."""
+    worked = {1.4: 0, 2.4: 150, 3.4: 150, 4.4: 150}
+
+    def busy(t: float) -> CpuCounters:
+        burst = min(max(t - 1.4, 0), 1) * 150
+        return CpuCounters(round(burst), 0, 0, round(200 * t - burst), 0, 0, 0, 0)
+
+    events = [*start("web1", "app1")]
+    for (t, used), at in zip(worked.items(), (1, 2, 3, 4), strict=True):
+        events += [sample(at, 0, cpu=busy(at)), sample(t, used, "app1", pid=8, cpu=busy(t))]
+    found = others([*events, sample(5, 0, cpu=busy(5))])
+    assert found[1:] == [45.0, -90.0, 45.0, 0.0]
+
+
 def test_two_hosts_that_see_the_same_processes_are_one() -> None:
     rounds = [one for t in range(1, 6) for one in (sample(t, 10 * t, "web1"), sample(t + 0.4, 10 * t + 4, "app1"))]
     events = [*start("web1", "app1"), *rounds]
