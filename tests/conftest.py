@@ -1,5 +1,7 @@
 """What all tests share."""
 
+import gc
+import itertools
 import os
 import signal
 import tempfile
@@ -90,9 +92,15 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if item.path.is_relative_to(LAB):
-            item.add_marker("lab")
-        if any(item.path.is_relative_to(place) for place in ALONE):
-            item.add_marker("alone")
+    for path, found in itertools.groupby(items, lambda item: item.path):
+        places = {path, *path.parents}
+        marks = [mark for mark, marked in (("lab", {LAB}), ("alone", set(ALONE))) if places & marked]
+        for item, mark in itertools.product(found, marks):
+            item.add_marker(mark)
     items.sort(key=lambda item: LONG.index(item.path.name) if item.path.name in LONG else len(LONG))
+
+
+def pytest_collection_finish() -> None:
+    """Keep what was collected out of garbage collections: there is much of it, and all of it stays."""
+    gc.collect()
+    gc.freeze()

@@ -1,7 +1,7 @@
 """`python -m tests.parts [check]`: run the parts of `make test`, or those of `make check`.
 
-Every part runs, whatever the parts before it found. A table at the end shows the result and the seconds of each; the
-exit code is 1 if any part failed, 130 if the parts were interrupted.
+Every part runs, whatever the parts before it found; checks run side by side. A table at the end shows the result and
+the seconds of each; the exit code is 1 if any part failed, 130 if the parts were interrupted.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,11 +33,13 @@ class Part(NamedTuple):
     command: tuple[str, ...]
 
 
+# The last one also compiles all tests once, so that not each process that runs them does.
 CHECKS = (
     Part("lint", (f"{BIN}/ruff", "check", ".")),
     Part("format", (f"{BIN}/ruff", "format", "--check", ".")),
     Part("types", (f"{BIN}/mypy",)),
     Part("imports", (f"{BIN}/lint-imports", "--no-logo")),
+    Part("collect", (*PYTEST, "--collect-only", "-qq")),
 )
 INSTALL = Part("lab packages", ("sh", "tests/lab/install"))
 TESTS = (
@@ -44,29 +48,44 @@ TESTS = (
 )
 
 
-def run(parts: Sequence[Part]) -> int:
-    """Run the parts one after another and print the table."""
+def run(*stages: Sequence[Part]) -> int:
+    """Run the stages one after another, the parts of each side by side, and print the table."""
     rows: list[str] = []
     codes: list[int] = []
-    for part in parts:
+    for parts in stages:
         began = time.monotonic()
-        codes.append(_exit_code(part.command))
-        rows.append(f"{part.name:14} {_result(codes[-1]):12} {time.monotonic() - began:5.0f} s")
-        if codes[-1] == INTERRUPTED:
+        for part, code in zip(parts, _exit_codes(parts), strict=True):
+            codes.append(code)
+            rows.append(f"{part.name:14} {_result(code):12} {time.monotonic() - began:5.0f} s")
+        if INTERRUPTED in codes:
             break
     print("\n" + "\n".join(rows), flush=True)
     return INTERRUPTED if INTERRUPTED in codes else int(any(codes))
 
 
-def _exit_code(command: Sequence[str]) -> int:
-    """Run a command to its end. Ctrl-C reaches the command too: wait until it has cleaned up."""
-    with subprocess.Popen(command) as process:
-        try:
-            return process.wait()
-        except KeyboardInterrupt:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
-            process.wait()
-            return INTERRUPTED
+def _exit_codes(parts: Sequence[Part]) -> Iterator[int]:
+    """Run commands side by side, each to its end; one alone prints as it runs, of several those that failed.
+
+    Ctrl-C reaches the commands too: wait until they have cleaned up.
+    """
+    interrupted = False
+    with ExitStack() as stack:
+        outputs = [stack.enter_context(tempfile.TemporaryFile()) if parts[1:] else None for _ in parts]
+        started = [
+            stack.enter_context(subprocess.Popen(part.command, stdout=output, stderr=output and subprocess.STDOUT))
+            for part, output in zip(parts, outputs, strict=True)
+        ]
+        for process, output in zip(started, outputs, strict=True):
+            try:
+                process.wait()
+            except KeyboardInterrupt:
+                signal.signal(signal.SIGINT, signal.SIG_IGN)
+                interrupted = True
+                process.wait()
+            if output and process.returncode:
+                output.seek(0)
+                print(output.read().decode(errors="replace"), end="", flush=True)
+            yield INTERRUPTED if interrupted else process.returncode
 
 
 def _result(code: int) -> str:
@@ -76,8 +95,8 @@ def _result(code: int) -> str:
 def main(names: list[str]) -> int:
     if names == ["check"]:
         return run(CHECKS)
-    lab = () if os.environ.get("LAB") == "0" else (INSTALL,)
-    return run((*CHECKS, *lab, *TESTS))
+    lab = () if os.environ.get("LAB") == "0" else ((INSTALL,),)
+    return run(CHECKS, *lab, *((part,) for part in TESTS))
 
 
 if __name__ == "__main__":

@@ -21,11 +21,8 @@ BUSY = "from tests import busy; busy.run(('sh', '-c', 'echo waits; exec sleep 10
 def test_a_failed_part_hides_no_later_part(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     marker = tmp_path / "ran"
     found = parts.run(
-        (
-            parts.Part("first", ("true",)),
-            parts.Part("second", ("false",)),
-            parts.Part("third", ("touch", str(marker))),
-        )
+        (parts.Part("first", ("true",)), parts.Part("second", ("false",))),
+        (parts.Part("third", ("touch", str(marker))),),
     )
     assert found == 1
     assert marker.exists()
