@@ -14,8 +14,8 @@ import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-_FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(
     [
         "asyncssh",
         "httpx",
@@ -26,6 +26,7 @@ _FORKS.set_forkserver_preload(
         "cockpit.report.sources",
         "cockpit.hosts.ssh",
         "cockpit.load.pool",
+        "cockpit.load.worker",
     ]
 )
 
@@ -44,7 +45,7 @@ def cockpit(
     words = [*map(str, arguments)]
     with tempfile.TemporaryDirectory() as folder:
         out, err = Path(folder, "out"), Path(folder, "err")
-        process = _FORKS.Process(
+        process = FORKS.Process(
             target=_main, args=(words, cwd or Path.cwd(), dict(os.environ if env is None else env), out, err, before)
         )
         process.start()

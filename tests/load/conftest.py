@@ -1,0 +1,18 @@
+"""Most tests of load fork their workers; those that are about the processes, or measure, start them as a user's do."""
+
+from __future__ import annotations
+
+import pytest
+
+from cockpit.load import pool
+from tests.workers import fork_worker
+
+REAL = {"truth", "test_runs.py", "test_worker.py"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def forked_workers(request: pytest.FixtureRequest) -> None:
+    if REAL.isdisjoint(request.path.parts):
+        patch = pytest.MonkeyPatch()
+        patch.setattr(pool.Worker, "spawn", fork_worker)
+        request.addfinalizer(patch.undo)
