@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import inspect
 import pkgutil
 import re
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib.metadata import packages_distributions
 from pathlib import Path
 from types import ModuleType
@@ -55,9 +56,15 @@ def declared() -> dict[str, str]:
     return {match[1].lower(): match[2] for match in found if match}
 
 
+@functools.cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    """The syntax of a file, each node of it."""
+    return tuple(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+
+
 def imports(path: Path) -> Iterator[tuple[str, str]]:
     """Modules that a file imports, with what it takes from each."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             yield from ((alias.name, "") for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -85,47 +92,55 @@ def modules() -> list[ModuleType]:
     return [importlib.import_module(name) for name in found if not name.endswith("__main__")]
 
 
+@functools.cache
+def classes(module: str) -> dict[str, tuple[ast.AST, ...]]:
+    """The syntax of each class of a module by its name; none of a module without source."""
+    file = inspect.getfile(sys.modules[module]) if hasattr(sys.modules[module], "__file__") else ""
+    if not file.endswith(".py"):
+        return {}
+    return {node.name: tuple(ast.walk(node)) for node in nodes(Path(file)) if isinstance(node, ast.ClassDef)}
+
+
+@functools.cache
 def private_names_of(base: type) -> set[str]:
     """Private attributes and methods that a class of another package has."""
-    try:
-        tree = ast.parse(inspect.cleandoc("\n" + inspect.getsource(sys.modules[base.__module__])))
-    except (OSError, TypeError):
-        return {name for name in vars(base) if is_private(name)}
-    [body, *_] = [n for n in ast.walk(tree) if isinstance(n, ast.ClassDef) and n.name == base.__name__] or [tree]
-    names = {node.attr for node in ast.walk(body) if isinstance(node, ast.Attribute) and of_self(node)}
+    names = names_of_self(classes(base.__module__).get(base.__name__, ()))
     return {name for name in (*names, *vars(base)) if is_private(name)}
 
 
+def names_of_self(found: Iterable[ast.AST]) -> set[str]:
+    return {node.attr for node in found if isinstance(node, ast.Attribute) and of_self(node)}
+
+
 def of_self(node: ast.Attribute) -> bool:
-    return ast.unparse(node.value) in ("self", "cls", "super()")
+    return isinstance(node.value, ast.Name | ast.Call) and ast.unparse(node.value) in ("self", "cls", "super()")
 
 
 def used_privately() -> set[tuple[str, str]]:
     """Private parts of other packages: imported, inherited and used or replaced, or taken from an object whose private
     names are not cockpit's own."""
-    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in SOURCES}
-    own = {name for tree in trees.values() for name in names_made(tree)}
+    own = {name for path in SOURCES for name in names_made(nodes(path)) if is_private(name)}
     found: set[tuple[str, str]] = set()
-    for path, tree in trees.items():
+    for path in SOURCES:
         module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
         for source, name in imports(path):
             if foreign(source) and any(is_private(part) for part in (*source.split("."), name)):
                 found.add((module, f"{source}.{name}"))
-        for node in ast.walk(tree):
+        for node in nodes(path):
             if isinstance(node, ast.Attribute) and is_private(node.attr) and node.attr not in own | STANDARD:
                 found.add((module, node.attr))
-    for module in modules():
-        for cls in (one for one in vars(module).values() if inspect.isclass(one) and one.__module__ == module.__name__):
-            theirs = {name for base in cls.__mro__ if foreign(base.__module__) for name in private_names_of(base)}
-            body = ast.parse(inspect.cleandoc("\n" + inspect.getsource(cls)))
-            mine = {node.attr for node in ast.walk(body) if isinstance(node, ast.Attribute) and of_self(node)}
-            found |= {(module.__name__, name) for name in {*mine, *names_made(body)} & theirs}
+    for name, members in ((module.__name__, vars(module)) for module in modules()):
+        for cls in (one for one in members.values() if inspect.isclass(one) and one.__module__ == name):
+            theirs = {part for base in cls.__mro__ if foreign(base.__module__) for part in private_names_of(base)}
+            if theirs:
+                body = classes(name)[cls.__name__]
+                found |= {(name, part) for part in {*names_of_self(body), *names_made(body)} & theirs}
     return found
 
 
-def names_made(tree: ast.AST) -> Iterator[str]:
-    """Names that a file defines."""
-    for node in ast.walk(tree):
+def names_made(found: Iterable[ast.AST]) -> Iterator[str]:
+    """Names that this syntax defines."""
+    for node in found:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield node.name
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and of_self(node):

@@ -16,7 +16,7 @@ from cockpit.model.errors import AuthRefused, HostKeyChanged
 from cockpit.model.hosts import HostConfig
 from cockpit.model.load import LoadPlan
 from cockpit.profiles.profile import Profile
-from tests.hosts.sshd import Sshd
+from tests.hosts.sshd import Sshd, locked
 from tests.servers import http_server
 
 
@@ -92,7 +92,7 @@ async def test_what_a_person_can_answer_is_left_to_the_screen(url: str, sshd: Ss
         await _look_first(profile, sshd.ssh_config)
     sshd.trust(sshd.host_key)
     key = asyncssh.read_private_key(sshd.client_key)
-    sshd.client_key.write_bytes(key.export_private_key("openssh", "secret"))
+    sshd.client_key.write_bytes(locked(key, "secret"))
     await _look_first(profile, sshd.ssh_config)
     sshd.client_key.unlink()
     with pytest.raises(AuthRefused):

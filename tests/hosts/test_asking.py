@@ -15,7 +15,7 @@ from cockpit.hosts.keyring import Keyring
 from cockpit.hosts.ssh import connect
 from cockpit.model.errors import AuthRefused, HostError, HostKeyChanged, HostKeyUnknown, Unanswered
 from cockpit.model.hosts import HostConfig
-from tests.hosts.sshd import Sshd, public
+from tests.hosts.sshd import Sshd, locked, public
 
 WEB = HostConfig(name="web1", ssh="web")
 PASSPHRASE = "correct horse"
@@ -62,7 +62,7 @@ async def refusal(sshd: Sshd, person: Person, kind: type[HostError]) -> str:
 def lock(sshd: Sshd, form: str = "openssh") -> None:
     """Puts the client's key under the passphrase; without its public half beside it."""
     key = asyncssh.read_private_key(sshd.client_key)
-    sshd.client_key.write_bytes(key.export_private_key(form, PASSPHRASE))
+    sshd.client_key.write_bytes(locked(key, PASSPHRASE, form))
 
 
 @pytest.mark.parametrize("form", ["openssh", "pkcs8-pem"])
@@ -79,7 +79,7 @@ async def test_passphrase_is_asked_for_and_the_key_kept_unlocked(sshd: Sshd, for
 
 async def test_a_key_that_the_server_would_not_take_is_not_asked_about(sshd: Sshd, tmp_path: Path) -> None:
     other = tmp_path / "other"
-    other.write_bytes(asyncssh.generate_private_key("ssh-ed25519").export_private_key("openssh", PASSPHRASE))
+    other.write_bytes(locked(asyncssh.generate_private_key("ssh-ed25519"), PASSPHRASE))
     sshd.write_config(IdentityFile=f"{other}\n    IdentityFile {sshd.client_key}")
     person = Person()
     assert await answer(sshd, person) == "hello"
@@ -90,9 +90,9 @@ async def test_a_key_that_the_server_would_not_take_is_not_asked_about(sshd: Ssh
 
 
 async def test_plain_keys_come_first(sshd: Sshd, tmp_path: Path) -> None:
-    locked = tmp_path / "locked"
-    locked.write_bytes(asyncssh.read_private_key(sshd.client_key).export_private_key("openssh", PASSPHRASE))
-    sshd.write_config(IdentityFile=f"{locked}\n    IdentityFile {sshd.client_key}")
+    under_passphrase = tmp_path / "locked"
+    under_passphrase.write_bytes(locked(asyncssh.read_private_key(sshd.client_key), PASSPHRASE))
+    sshd.write_config(IdentityFile=f"{under_passphrase}\n    IdentityFile {sshd.client_key}")
     person = Person()
     assert await answer(sshd, person) == "hello"
     assert person.questions == []

@@ -25,7 +25,7 @@ from cockpit.session.recording.reader import Recording
 from cockpit.session.recording.writer import RecordingWriter
 from cockpit.tui.app import CockpitApp
 from cockpit.tui.screens.asking import AskingScreen
-from tests.hosts.sshd import Sshd, public
+from tests.hosts.sshd import Sshd, locked, public
 from tests.tui.driving import driven, main, shown, until
 
 KEY = OfferedKey(
@@ -215,4 +215,4 @@ async def test_a_host_left_alone_asks_again_when_it_is_wanted(sshd: Sshd, tmp_pa
 
 def lock(sshd: Sshd) -> None:
     key = asyncssh.read_private_key(sshd.client_key)
-    sshd.client_key.write_bytes(key.export_private_key("openssh", PASSPHRASE))
+    sshd.client_key.write_bytes(locked(key, PASSPHRASE))
