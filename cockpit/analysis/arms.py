@@ -36,10 +36,10 @@ class Arm(NamedTuple):
         return self.rows[0].label
 
 
-def row_verdict(state: State, row: Segment, base: Segment, other_load: bool = False) -> Verdict:
+def row_verdict(state: State, row: Segment, base: Segment, load_may_differ: bool = False) -> Verdict:
     """The verdict on one row against another."""
     judge = judge_switch if base.run == row.run else judge_single_runs
-    return judge(row_window(state, base), row_window(state, row), row.label, other_load)
+    return judge(row_window(state, base), row_window(state, row), row.label, load_may_differ)
 
 
 def row_before(state: State, row: Segment) -> Segment | None:

@@ -89,7 +89,7 @@ def compare(before: Side, after: Side) -> Comparison:
         figures=tuple(Beside(name, figure(before.result, name), figure(after.result, name)) for name in names),
         errors=_errors(before, after),
         hosts={name: _host(name, before, after) for name in hosts},
-        verdicts=_verdicts(before, after, other_load=bool(load)),
+        verdicts=_verdicts(before, after, load_may_differ=bool(load)),
     )
 
 
@@ -109,18 +109,18 @@ def distribution(before: Histogram, after: Histogram, most: int) -> Distribution
     return Distribution(edges, shares[0], shares[1])
 
 
-def _verdicts(before: Side, after: Side, other_load: bool) -> tuple[Verdict, ...]:
+def _verdicts(before: Side, after: Side, load_may_differ: bool) -> tuple[Verdict, ...]:
     label = after.rows[0].label if before.state is after.state else ""
     judge = judge_switch if _one_run(before, after) else judge_single_runs
     if len(before.rows) == len(after.rows) == 1:
-        return (judge(before.windows[0], after.windows[0], label, other_load),)
-    if _repeats(before) and _repeats(after) and not other_load:
+        return (judge(before.windows[0], after.windows[0], label, load_may_differ),)
+    if _repeats(before) and _repeats(after) and not load_may_differ:
         one, two = ([[window] for window in side.windows] for side in (before, after))
         return (judge_runs(one, two, label),)
     pairs = list(_alike(before, after))
     if pairs:
         return tuple(judge(one, two, two.rows[0].label) for one, two in pairs)
-    return (judge(_longest(before), _longest(after), label, other_load),)
+    return (judge(_longest(before), _longest(after), label, load_may_differ),)
 
 
 def _one_run(before: Side, after: Side) -> bool:

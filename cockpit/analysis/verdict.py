@@ -49,9 +49,9 @@ _Judge = Callable[[Visits, Visits], Verdict]
 _Spoil = Callable[[Sequence[OtherMeasured]], Objection | None]
 
 
-def judge_switch(before: Window, after: Window, label: str = "", other_load: bool = False) -> Verdict:
-    """Judge a change made under running load; different load is invalid unless `other_load`."""
-    return _judged([[before]], [[after]], label, other_load, lambda one, two: _switch(one[0][0], two[0][0]))
+def judge_switch(before: Window, after: Window, label: str = "", load_may_differ: bool = False) -> Verdict:
+    """Judge a change made under running load; a load that differs is invalid unless `load_may_differ`."""
+    return _judged([[before]], [[after]], label, load_may_differ, lambda one, two: _switch(one[0][0], two[0][0]))
 
 
 class Planned(NamedTuple):
@@ -90,13 +90,13 @@ def round_differences(pairs: Sequence[tuple[Visit, Visit]], name: str) -> Floats
     return np.log(two / one) if log_values((one, two)) else np.array([])
 
 
-def judge_single_runs(before: Window, after: Window, label: str = "", other_load: bool = False) -> Verdict:
+def judge_single_runs(before: Window, after: Window, label: str = "", load_may_differ: bool = False) -> Verdict:
     """Judge one run per setting: a spread between runs is assumed, since one run cannot show it."""
-    return _judged([[before]], [[after]], label, other_load, lambda one, two: _single_runs(one[0][0], two[0][0]))
+    return _judged([[before]], [[after]], label, load_may_differ, lambda one, two: _single_runs(one[0][0], two[0][0]))
 
 
 def _judged(
-    visits: Visits, others: Visits, label: str, other_load: bool, judge: _Judge, spoil: _Spoil = spoiled
+    visits: Visits, others: Visits, label: str, load_may_differ: bool, judge: _Judge, spoil: _Spoil = spoiled
 ) -> Verdict:
     """The verdict of `judge` with everything that speaks against it; see `_at_least` for a saturated generator."""
     before, after = ([window for visit in side for window in visit] for side in (visits, others))
@@ -104,7 +104,7 @@ def _judged(
     found = judge(visits, others)
     loads = other_loads(before, after)
     against = objection(before, after, spoil(loads))
-    if unlike and not other_load:
+    if unlike and not load_may_differ:
         against = Objection(cause=Cause.LOAD_DIFFERS, detail=", ".join(unlike))
         found = replace(found, effects=())
     elif unlike:
@@ -121,10 +121,10 @@ def _judged(
     )
     found = _objected(found, against, lost_hosts(before, after))
     side = saturated_side(before, after)
-    if side is None or before[0].plan.open or (unlike and not other_load):
+    if side is None or before[0].plan.open or (unlike and not load_may_differ):
         return found
     whole = _with_saturated(visits, side is Period.BEFORE), _with_saturated(others, side is Period.AFTER)
-    return _at_least(found, _judged(*whole, label, other_load, judge, spoil), _faster(*whole), side)
+    return _at_least(found, _judged(*whole, label, load_may_differ, judge, spoil), _faster(*whole), side)
 
 
 def _objected(verdict: Verdict, against: Objection | None, lost: Mapping[str, Objection]) -> Verdict:

@@ -406,6 +406,11 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
         return self.rounds[-1] if self.rounds and self.rounds[-1].ended is None else None
 
     @property
+    def studying(self) -> bool:
+        """Whether a study runs now."""
+        return self.study is not None and not self.study.ended
+
+    @property
     def segment(self) -> Segment | None:
         """The row that load is being counted into, or the last one."""
         return self.segments[-1] if self.segments else None

@@ -73,7 +73,7 @@ def _of_verdict(scene: Scene, row: Segment, name: str) -> str:
         return f"{name} is {verdict.outcome}; c: all metrics with their intervals"
     if row.end is None and verdict.needs is not None and math.isfinite(verdict.needs):
         return f"{name}: verdict in about {math.ceil(verdict.needs)} s of load; c: all metrics"
-    rounds = "" if verdict.outcome is Outcome.INVALID else "r: rounds prove it; "
+    rounds = "" if verdict.outcome is Outcome.INVALID or scene.state.studying else "r: rounds prove it; "
     return f"{name} is {verdict.outcome}; {rounds}c: why, and all metrics"
 
 

@@ -93,7 +93,7 @@ def strip(scene: Scene) -> Strip | None:
         effects=_plotted(verdict, _host_of(scene.state, row)) or _expected(verdict, row),
         so_far=_so_far(scene.state, row, base),
         progress=_progress(scene.state, row, verdict),
-        next=_next(verdict),
+        next="" if scene.state.studying else _next(verdict),
         cap=_cap(scene.state, row),
     )
 

@@ -116,7 +116,7 @@ def test_different_load_is_invalid_unless_allowed() -> None:
     assert (verdict.outcome, verdict.effects) == (INVALID, ())
     assert verdict_words(verdict) == "invalid: the load differs: concurrency 20 → 40"
     assert brief(verdict)[0] == "≠ load"
-    allowed = judge_switch(BEFORE, after, other_load=True)
+    allowed = judge_switch(BEFORE, after, load_may_differ=True)
     assert allowed.outcome is BETTER
     assert allowed.warnings == ("the load differs: concurrency 20 → 40",)
     assert any("the load differs" in line for line in method_lines(allowed))

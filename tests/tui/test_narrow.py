@@ -13,6 +13,7 @@ from cockpit.tui.widgets.footer import Footer
 from cockpit.tui.widgets.runs import Runs, ends_with
 from tests.tui.driving import driven, main, plain, press, scene_of, shown, text_of
 from tests.tui.scenario import Scenario, plan, session_started
+from tests.tui.test_verdicts import changed_under_load
 
 RECORDING = Path(__file__).parents[1] / "recordings" / "spare-servers.cockpit"
 
@@ -60,6 +61,12 @@ async def test_the_footer_has_room_for_what_tells_the_verdict(width: int) -> Non
         assert "c compare" in text
         assert text.startswith("space start/stop")
         assert text.endswith("? help  q quit")
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_once_there_is_a_change_the_footer_has_room_for_rounds(width: int) -> None:
+    (line,) = plain(Footer().draw(scene_of(changed_under_load()), width, 1))
+    assert all(key in line for key in ("t tune", "c compare", "r rounds", "? help", "q quit"))
 
 
 def rows_in_sight(**view: object) -> list[str]:

@@ -18,7 +18,9 @@ from cockpit.analysis.arms import RowVerdicts, row_verdict
 from cockpit.analysis.outcome import Cause, Design, Effect, Objection, Outcome, Period, Verdict
 from cockpit.model import events as ev
 from cockpit.model.fold import fold, fold_all
-from cockpit.model.state import Segment, State
+from cockpit.model.load import LoadPlan
+from cockpit.model.state import Segment, State, StudyState
+from cockpit.model.study import Study
 from cockpit.session.loop import Session
 from cockpit.session.recording.reader import Recording
 from cockpit.session.replay import ReplaySource
@@ -247,6 +249,13 @@ def test_an_inconclusive_row_that_is_over_names_its_detectable_effect_and_the_ne
     assert lines_of(found)[1] == "?  inconclusive: rate +4.0%, detectable from 8%"
     assert lines_of(found)[2] == "   next: rounds (r)"
     assert "next: rounds (r)" in lines_of(found, NARROW)[0]
+
+
+def test_a_study_that_runs_has_rounds_of_its_own() -> None:
+    scene = scene_of([event for event in flipped((1000.0, 1300.0), 12) if event.t <= 22])
+    study = StudyState(study=Study(plan=LoadPlan(url="http://a/")), fingerprint="", steps=2)
+    found = strip(dataclasses.replace(scene, state=msgspec.structs.replace(scene.state, study=study)))
+    assert found is not None and found.next == ""
 
 
 def test_likely_is_not_shown_once_waiting_is_over() -> None:

@@ -46,7 +46,8 @@ _INSIDE: tuple[tuple[str, str, int], ...] = (
     ("w", "averages", 1),
 )
 _OF_PROCESSES: tuple[tuple[str, str, int], ...] = (("/", "filter", 1), ("s", "sort", 1), ("S", "turn", 1))
-_NEVER_WITHOUT = ("c", "t", "d")
+# What has room first, besides the first key: until there is a change, and then.
+_FIRST, _WITH_A_CHANGE = ("c", "t", "d"), ("c", "t", "r")
 _ALWAYS: tuple[tuple[str, str], ...] = (("?", "help"), ("q", "quit"))
 
 
@@ -63,12 +64,13 @@ class Footer(Lines):
         own = [_key(key, label) for key, label, hosts in _own(scene) if len(scene.hosts) >= hosts]
         # Where the arrows went is what the person wants to know first.
         keys = [*own, *offered] if _inside(scene) or scene.view.cursor is not None else [*offered, *own]
-        return [ends(packed(_that_fit(keys, room), room), always, width)]
+        first = _WITH_A_CHANGE if scene.state.own_changes else _FIRST
+        return [ends(packed(_that_fit(keys, first, room), room), always, width)]
 
 
-def _that_fit(keys: list[Line], room: int) -> list[Line]:
-    """Those that fit, in order; where not all of them do, the first and those in `_NEVER_WITHOUT` have room first."""
-    weighty = [key for at, key in enumerate(keys) if at == 0 or key[0][0] in _NEVER_WITHOUT]
+def _that_fit(keys: list[Line], first: tuple[str, ...], room: int) -> list[Line]:
+    """Return the keys that fit, in order; where not all of them do, the first key and those in `first` have room."""
+    weighty = [key for at, key in enumerate(keys) if at == 0 or key[0][0] in first]
     kept: list[Line] = []
     for key in (*weighty, *(key for key in keys if key not in weighty)):
         if length(packed([*kept, key], room)) > length(packed(kept, room)):
