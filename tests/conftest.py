@@ -25,10 +25,6 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
 
 TESTS = Path(__file__).parent
 LAB = TESTS / "lab"
-# What measures, or counts what is on the machine, has it to itself. `make test` runs the rest side by side first.
-ALONE = [TESTS / "load" / "truth"] + [
-    LAB / f"test_{name}.py" for name in ("agreement", "lab", "parity", "spare_servers", "studies")
-]
 # Seconds for one test with its fixtures; only one that hangs takes so long, on a busy machine too.
 HANG = 900.0
 # The files that take longest begin first, so that no worker is left with one of them at the end.
@@ -93,10 +89,9 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for path, found in itertools.groupby(items, lambda item: item.path):
-        places = {path, *path.parents}
-        marks = [mark for mark, marked in (("lab", {LAB}), ("alone", set(ALONE))) if places & marked]
-        for item, mark in itertools.product(found, marks):
-            item.add_marker(mark)
+        if LAB in path.parents:
+            for item in found:
+                item.add_marker("lab")
     items.sort(key=lambda item: LONG.index(item.path.name) if item.path.name in LONG else len(LONG))
 
 

@@ -37,7 +37,7 @@ def agreement() -> bool:
         plans = [
             closed(lab.web1.url, Path(name), kept=False, requests=REQUESTS),
             closed(lab.web1.url, Path(name), kept=True, requests=REQUESTS),
-            opened(lab.web1.url),
+            opened(lab.web1.url, requests=3000),
         ]
         plans[0][1].pop("wrk")
         held = [_row(lab.web1, *plan) for plan in plans]

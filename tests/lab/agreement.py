@@ -20,7 +20,7 @@ from tests.lab.lab import Host
 from tests.lab.services import PREFORK_CONF
 from tests.load.servers import load
 
-REQUESTS = 3000
+REQUESTS = 1000
 CONCURRENCY = 10
 RATE = 500
 LOG = "/var/log/apache2/access.log"
@@ -134,12 +134,12 @@ def wrk(url: str, script: Path, *flags: str) -> Result:
     return Result(requests, size, None, errors, requests / microseconds * 1e6, p50, p99)
 
 
-def httperf(url: str) -> Result:
+def httperf(url: str, requests: int) -> Result:
     """One connection after the other at RATE, whatever the server does: the open model."""
     parts = urlsplit(url)
     text = _run(
         *("httperf", "--hog", "--timeout", "5", "--server", str(parts.hostname), "--port", "80"),
-        *("--uri", parts.path, "--rate", str(RATE), "--num-conns", str(REQUESTS), "--num-calls", "1"),
+        *("--uri", parts.path, "--rate", str(RATE), "--num-conns", str(requests), "--num-calls", "1"),
     )
     replies = int(_number(r"replies (\d+)", text))
     head, body = (_number(rf"Reply size \[B\]:.* {part} ([\d.]+)", text) for part in ("header", "content"))
@@ -166,12 +166,12 @@ def closed(url: str, directory: Path, *, kept: bool, requests: int = REQUESTS) -
     }
 
 
-def opened(url: str) -> tuple[str, Goes]:
+def opened(url: str, *, requests: int = REQUESTS) -> tuple[str, Goes]:
     """As `closed`, of those that send at RATE whatever the server does."""
-    goes: Goes = {"cockpit": lambda: ours(url, requests=REQUESTS, rate=float(RATE), keepalive=False)}
+    goes: Goes = {"cockpit": lambda: ours(url, requests=requests, rate=float(RATE), keepalive=False)}
     if shutil.which("httperf"):
-        goes["httperf"] = lambda: httperf(url)
-    return f"open, {RATE}/s, n={REQUESTS}, a new connection each", goes
+        goes["httperf"] = lambda: httperf(url, requests)
+    return f"open, {RATE}/s, n={requests}, a new connection each", goes
 
 
 def in_turns(web1: Host, goes: Goes, rounds: int) -> Results:

@@ -1,6 +1,8 @@
 """Apache as the lab's hosts run it: Debian's own configuration, with the modules that a host asks for."""
 
-from tests.lab.services import DOCUMENTS, HELLO, PREFORK_CONF, SMALL, TINY, File, Fill, Service
+from tests.lab.services import DOCUMENTS, HELLO, PREFORK_CONF, SMALL, TINY, File, Fill, Service, stop_all
+
+PID_FILE = "/run/apache2/apache2.pid"
 
 # What Debian enables, without an MPM.
 DEBIAN_MODULES = (
@@ -71,6 +73,7 @@ def apache(
             " [ ! -e ../mods-available/$module.$part ] || ln -s ../mods-available/$module.$part .; done; done",
             "install -d -o root -g adm -m 750 /var/log/apache2",
         ),
-        start="apachectl start",
-        stop="kill $(cat /run/apache2/apache2.pid); while pgrep -x apache2; do sleep 0.02; done",
+        # The port is open before the PID file is there, without which neither a reload nor a stop finds Apache.
+        start=f"apachectl start && until [ -s {PID_FILE} ]; do pgrep -x apache2 >/dev/null || exit 1; sleep 0.02; done",
+        stop=f"{stop_all('apache2')}; rm -f {PID_FILE}",
     )

@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 from typing import Any, NoReturn
 
-START_DEADLINE = 120.0  # seconds that a server may take to accept connections
+START_DEADLINE = 300.0  # seconds that a server may take to accept connections
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND, MNT_DETACH = 1, 2, 4, 8, 4096, 2
 DISKS = "/var/tmp"  # where this machine keeps files on a disk
 FILLED = 1_600_000_000  # when made-up files were last written: long ago, as caches like it (s since 1970)

@@ -51,6 +51,11 @@ DOCUMENTS = "/var/www/html"
 PREFORK_CONF = "/etc/apache2/mods-available/mpm_prefork.conf"
 
 
+def stop_all(name: str) -> str:
+    """A shell command that ends all processes of this name. A server that is just starting may miss one signal."""
+    return f"while pkill -x {name}; do sleep 0.05; done"
+
+
 def sshd(host_key: str, authorized_key: str) -> Service:
     """An sshd that lets in one key, as root, and nothing else. Both keys are in OpenSSH's own text format."""
     config = """\

@@ -16,7 +16,7 @@ from tests.lab.errors import LabError
 from tests.lab.inside import DISKS
 
 BASE = Path("/run/cockpit-lab")  # one directory a lab, named by its number
-DEADLINE = 60.0  # seconds for a lab to come or go
+DEADLINE = 180.0  # seconds for a lab to come or go
 LABEL = re.compile(r"cockpit-lab-(\d+)\b")
 
 

@@ -29,8 +29,9 @@ from cockpit.tuning.probing import probe_of
 from cockpit.tuning.remote import Remote
 from cockpit.tuning.terms import Patience
 from cockpit.tuning.tuner import Tuner
+from tests.lab.inside import wait_until_it_answers
 from tests.lab.lab import Host
-from tests.lab.test_transaction_faults import CHANGES, CONF, LOCK, STATE, said, tune
+from tests.lab.test_transaction_faults import CONF, LOCK, STATE, TIME_PASSED, said, tune
 from tests.tuning.conftest import until
 
 ENABLED = "/etc/apache2/mods-enabled"
@@ -222,9 +223,9 @@ async def test_the_reload_fails(web1: Host, shell: SshShell, cell: Cell) -> None
 async def test_the_server_does_not_come_up(web1: Host, shell: SshShell, cell: Cell) -> None:
     before = web1.run(STATE).stdout
     reload = f"if mkdir {FIRST}; then service apache2 stop; else service apache2 start; fi"
-    error = await fails(shell, replace(cell.knob, reload=reload), cell.value, probe_of(LoadPlan(url=web1.url)), 2.0)
+    error = await fails(shell, replace(cell.knob, reload=reload), cell.value, probe_of(LoadPlan(url=web1.url)), 0.5)
     assert "did not come into force" in str(error) and not isinstance(error, ChangeRefused)
-    await until(lambda: web1.run("pgrep -x apache2", check=False).returncode == 0)
+    await asyncio.to_thread(wait_until_it_answers, web1.address, 80)
     await must_stand(web1, before)
 
 
@@ -243,7 +244,7 @@ async def test_the_page_is_bad_with_the_change(web1: Host, shell: SshShell, cell
         now = await Tuner().read(shell, cell.knob)
         return "" if now == cell.before else "it answers 500"
 
-    error = await fails(shell, cell.knob, cell.value, probe, 1.0)
+    error = await fails(shell, cell.knob, cell.value, probe, 0.5)
     assert isinstance(error, ChangeUndone) and "it answers 500; put back and reloaded" in str(error)
     await must_stand(web1, before)
 
@@ -293,6 +294,6 @@ async def test_the_cockpit_is_killed(web1: Host, tmp_path: Path, kind: str) -> N
     assert web1.run(STATE).stdout != before
     process.send_signal(signal.SIGKILL)
     assert (await said(process))[0] == -9
-    web1.run(f"for change in {CHANGES}/*/; do echo 0 >$change/deadline; done")  # as if the time had passed
+    web1.run(TIME_PASSED, check=False)
     await until(lambda: web1.run(f"test -L {LOCK}", check=False).returncode == 1, 60)
     await must_stand(web1, before)

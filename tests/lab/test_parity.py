@@ -24,6 +24,8 @@ from cockpit.model.hosts import HostConfig, HostFacts, HostReading
 from tests.lab.cpus import on_generator_cpu
 from tests.lab.lab import Lab
 
+pytestmark = pytest.mark.alone
+
 DEADLINE = 90.0
 MIB = 1024 * 1024
 WEB1 = HostConfig(name="web1", ssh="web1", processes="apache2", interval=0.2)

@@ -21,6 +21,7 @@ from cockpit.model.hosts import HostConfig
 from cockpit.model.knobs import Knob, Option
 from cockpit.tuning.terms import Patience
 from cockpit.tuning.tuner import Tuner
+from tests.commands import cockpit
 from tests.lab.lab import Host
 from tests.tuning.conftest import until
 
@@ -55,6 +56,8 @@ KINDS = {"directive": (SPARE, "30"), "choice": (EXPIRES, "on"), "command": (LEVE
 STATE = f"cat {HELD}; cd /etc/apache2 && find . -printf '%p %y %m %u %g %l\\n' | sort; sha256sum {CONF}; ls /tmp"
 LOCK = "/root/.local/state/cockpit/changes/*/lock"
 CHANGES = "/root/.local/state/cockpit/changes/*"
+# As if the time for a confirmation had passed. The guard looks at the time once a second: its sleep is cut short.
+TIME_PASSED = f"for change in {CHANGES}/*/; do [ ! -d $change ] || echo 0 >$change/deadline; done; pkill -x sleep"
 
 
 # Commands that a change takes at the least: read, write, test, reload, ask, confirm.
@@ -85,8 +88,10 @@ class Cut:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_a_connection_cut_at_every_step(fresh_web1: Host, kind: str) -> None:
+async def test_a_connection_cut_at_every_step(fresh_web1: Host, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The host ends up as it was, by itself, whichever command the connection was cut in."""
+    # Each time that the host is asked whether the change is in force is a step: a few of them are enough.
+    monkeypatch.setattr("cockpit.tuning.effect.PACE", 0.5)
     fresh_web1.run(f"echo 5 >{HELD}; rm -rf /root/.local/state/cockpit")
     before = fresh_web1.run(STATE).stdout
     knob, value = KINDS[kind]
@@ -100,8 +105,7 @@ async def test_a_connection_cut_at_every_step(fresh_web1: Host, kind: str) -> No
         else:
             # How often the host is asked whether the change is in force is another number each time.
             break
-        # As if the time had passed.
-        fresh_web1.run(f"for change in {CHANGES}/*/; do [ ! -d $change ] || echo 0 >$change/deadline; done")
+        fresh_web1.run(TIME_PASSED, check=False)
         await until(lambda: fresh_web1.run(f"test -L {LOCK}", check=False).returncode == 1, 60)
         if fresh_web1.run(STATE).stdout != before:
             # Only a confirmation that arrived, its answer alone being lost, may leave the change in force.
@@ -146,14 +150,18 @@ times = 3
 """
 
 
-async def tune(web1: Host, folder: Path, *words: str, knobs: str = "") -> asyncio.subprocess.Process:
-    """`cockpit tune` of a small profile, or of one with these knobs, begun."""
+def tuning(web1: Host, folder: Path, *words: str, knobs: str = "") -> list[str]:
+    """The words of `cockpit tune` of a small profile, or of one with these knobs."""
     profile = folder / "p.toml"
     head, sign, others = PROFILE.format(url=web1.url, conf=CONF).partition("[[knob]]")
     profile.write_text(head + (knobs or sign + others))
-    command = (sys.executable, "-m", "cockpit", "tune", "--trust", profile, *words, "--ssh-config", web1.ssh_config)
+    return ["tune", "--trust", str(profile), *words, "--ssh-config", str(web1.ssh_config)]
+
+
+async def tune(web1: Host, folder: Path, *words: str, knobs: str = "") -> asyncio.subprocess.Process:
+    """`cockpit tune`, begun."""
     return await asyncio.create_subprocess_exec(
-        *map(str, command),
+        *(sys.executable, "-m", "cockpit", *tuning(web1, folder, *words, knobs=knobs)),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
@@ -170,7 +178,10 @@ async def test_the_command_line(fresh_web1: Host, tmp_path: Path) -> None:
     fresh_web1.run("rm -rf /root/.local/state/cockpit /tmp/restarts")
 
     async def run(*words: str, typed: bytes | None = None) -> tuple[int | None, str, str]:
-        return await said(await tune(fresh_web1, tmp_path, *words), typed)
+        if typed is not None:
+            return await said(await tune(fresh_web1, tmp_path, *words), typed)
+        done = await asyncio.to_thread(cockpit, *tuning(fresh_web1, tmp_path, *words))
+        return done.returncode, done.stdout, done.stderr
 
     code, out, _ = await run("list")
     assert code == 0 and out.splitlines()[1].split()[:6] == ["MaxSpareServers", "10", "web1", "graceful", "1", "to"]

@@ -11,7 +11,7 @@ service memcached start; a2enmod cache_socache  a cache in memory
 from dataclasses import replace
 
 from tests.lab.apache import JK_FILES, apache
-from tests.lab.services import DOCUMENTS, SMALL, File
+from tests.lab.services import DOCUMENTS, SMALL, File, stop_all
 
 ATIME_MOUNT = f"{DOCUMENTS}/atime"
 ATIME_FILE = f"{ATIME_MOUNT}/small.txt"
@@ -81,6 +81,6 @@ APACHE = replace(
         "cd /etc/apache2/mods-available && for part in load conf; do ln -sf php[0-9]*.$part php.$part; done",
         f"printf %s '{SMALL}' >{ATIME_FILE}",
         f"chown www-data:www-data {CACHE_MOUNT}",
-        "pkill -x memcached; while pgrep -x memcached >/dev/null; do sleep 0.02; done",
+        stop_all("memcached"),
     ),
 )
