@@ -47,7 +47,7 @@ _INSIDE: tuple[tuple[str, str, int], ...] = (
 )
 _OF_PROCESSES: tuple[tuple[str, str, int], ...] = (("/", "filter", 1), ("s", "sort", 1), ("S", "turn", 1))
 # What has room first, besides the first key: until there is a change, and then.
-_FIRST, _WITH_A_CHANGE = ("c", "t", "d"), ("c", "t", "r")
+_FIRST, _WITH_A_CHANGE = ("c", "t", "d"), ("c", "t", "r", "d")
 _ALWAYS: tuple[tuple[str, str], ...] = (("?", "help"), ("q", "quit"))
 
 
