@@ -5,26 +5,29 @@ another file. So each directory on the way to a file, links included, must belon
 nobody else may write it. A sticky bit (/tmp) is enough on the way, but not for the directory of the file itself.
 """
 
-# judge DIRECTORY [last]: sets $flaw to what is wrong with it, "" if nothing is.
-# walk PATH: judges all directories on the way; sets $place to the directory of the file behind its links, $entry to
-# that file. secure FILE REAL: refuses; exit 5 if FILE no longer leads to REAL.
+# judge DIRECTORY UID:GID:0MODE [last]: sets $flaw to what is wrong with it, "" if nothing is.
+# walk PATH [last]: judges all directories on the way, with `last` also the file's own as such; sets $place to the
+# directory of the file behind its links, $entry to that file. secure FILE REAL: refuses; exit 5 if FILE no longer leads
+# to REAL.
 PATH_SAFETY = """
 me=$(id -u)
 judge() {
+    uid=${2%%:*} mode=${2##*:} gid=${2#*:}
     flaw=
-    set -- "$1" "$2" $(stat -c '%u %g 0%a %U %G' -- "$1")
-    [ "$#" -ge 7 ] || { flaw="$1 cannot be examined"; return; }
-    if [ "$3" != 0 ] && [ "$3" != "$me" ]; then
-        flaw="its directory $1 belongs to $6, who could swap the file; chown $(id -un) $1"
+    if [ "$uid" != 0 ] && [ "$uid" != "$me" ]; then
+        flaw="its directory $1 belongs to $(stat -c %U -- "$1"), who could swap the file; chown $(id -un) $1"
         return
     fi
-    [ "$2" = last ] || [ "$(($5 & 01000))" = 0 ] || return 0
-    if [ "$(($5 & 02))" != 0 ]; then
+    [ "$3" ] || [ "$((mode & 01000))" = 0 ] || return 0
+    if [ "$((mode & 02))" != 0 ]; then
         flaw="every user can write its directory $1, and so swap the file; chmod o-w $1"
-    elif [ "$(($5 & 020))" != 0 ]; then
+    elif [ "$((mode & 020))" != 0 ]; then
         case $(ls -ld -- "$1") in
             ??????????+*) flaw="its access list lets others write its directory $1; setfacl -b $1" ;;
-            *) own_group "$4" || flaw="group $7 can write its directory $1, and so swap the file; chmod g-w $1" ;;
+            *)
+                own_group "${gid%:*}" ||
+                    flaw="group $(stat -c %G -- "$1") can write its directory $1, and so swap the file; chmod g-w $1"
+                ;;
         esac
     fi
 }
@@ -35,8 +38,8 @@ own_group() {
     case ${members##*:} in '' | "$(id -un)") ;; *) return 1 ;; esac
 }
 walk() {
-    rest=$1/ place= entry= hops=0
-    judge /
+    rest=$1/ place= entry= hops=0 flaw= last=$2
+    set -- /
     while [ -z "$flaw" ] && [ "$rest" ]; do
         name=${rest%%/*} rest=${rest#*/}
         case $name in '' | .) continue ;; ..) place=${place%/*}; continue ;; esac
@@ -52,14 +55,21 @@ walk() {
             rest=$link/$rest
         elif [ -d "$entry" ]; then
             place=$entry
-            judge "$place"
+            set -- "$@" "$place"
         fi
+    done
+    [ -z "$last" ] || set -- "$@" "${place:-/}"
+    [ "$flaw" ] || rights=$(stat -c '%u:%g:0%a' -- "$@") || flaw="a directory on the way to $entry cannot be examined"
+    while [ -z "$flaw" ] && [ "$#" -gt 0 ]; do
+        case $# in 1) kind=$last ;; *) kind= ;; esac
+        judge "$1" "${rights%%[!0-9:]*}" "$kind"
+        rights=${rights#*[!0-9:]}
+        shift
     done
 }
 secure() {
-    walk "$1"
+    walk "$1" last
     [ "$flaw" ] || [ "$entry" = "$2" ] || exit 5
-    [ "$flaw" ] || judge "${place:-/}" last
     [ -z "$flaw" ] || refuse "$flaw"
 }
 """

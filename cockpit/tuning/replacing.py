@@ -55,7 +55,7 @@ prepare() {
     [ "$was" = absent ] || copy "$real"
     cat -- "$source" >new || exit 4
     [ "$was" != absent ] || chmod 644 new || exit 4
-    [ "$(digest new)" = "$becomes" ] || refuse 'it could not be written whole; is the disk full?'
+    holds new "$becomes" || refuse 'it could not be written whole; is the disk full?'
     flush new .
     eval "box_$at=\\$box"
     cd /

@@ -41,9 +41,9 @@ LC_ALL=C; export LC_ALL
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin; export PATH
 umask 077
 refuse() { printf '%s\\n' "$1" >&2; exit 4; }
-digest() { sha256sum <"$1" | cut -c1-64; }
+holds() { set -- "$2" $(sha256sum <"$1"); [ "$1" = "$2" ]; }
 missing() { [ ! -e "$1" ] && [ ! -L "$1" ]; }
-matches() { if [ "$2" = absent ]; then missing "$1"; else [ "$(digest "$1")" = "$2" ]; fi; }
+matches() { if [ "$2" = absent ]; then missing "$1"; else holds "$1" "$2"; fi; }
 """
 
 # Seconds since the host's start, whole; until when the host waits for the cockpit before it undoes the change.
@@ -95,7 +95,7 @@ _BASE = (
     + """
 usable() {
     mkdir -p -m 700 -- "$1" 2>/dev/null && [ -d "$1" ] && [ ! -L "$1" ] && [ -O "$1" ] && [ -w "$1" ] &&
-        walk "$1" && [ -z "$flaw" ]
+        walk "$1" '' && [ -z "$flaw" ]
 }
 base=${XDG_STATE_HOME:-${HOME:-}/.local/state}/cockpit
 case $base in /.local/* | [!/]*) base= ;; esac
@@ -158,12 +158,12 @@ if [ "$4" = absent ]; then
     missing "$3" || exit 5
 else
     cp -- "$3" "$1/$6" || exit 4
-    [ "$(digest "$1/$6")" = "$4" ] || exit 5
+    holds "$1/$6" "$4" || exit 5
 fi
 printf '%s\\t%s\\n' "$6" "$3" >>"$1/files" || exit 4
 [ "$5" != absent ] || exit 0
 cat >"$1/$2.new" || exit 4
-[ "$(digest "$1/$2.new")" = "$5" ] || refuse 'what was sent did not arrive whole; is the disk full?'
+holds "$1/$2.new" "$5" || refuse 'what was sent did not arrive whole; is the disk full?'
 """
 )
 
@@ -217,7 +217,7 @@ change=$1
 [ ! -L "$change/settled" ] || refuse 'the change was given up'
 renew "$3" || exit 125
 [ -z "$6" ] || {{ : >"$change/$6" && flush "$change"; }} || exit 125
-out=$(mktemp "$1/out.XXXXXX") && err=$(mktemp "$1/err.XXXXXX") || exit 125
+out=$change/out.$$ err=$change/err.$$
 as_login sh -c {_BUSY} sh "$change" "$2" {GIVE} "$5" >"$out" 2>"$err"
 status=$?
 rm -f -- "$change/busy"

@@ -61,7 +61,7 @@ ARM = (
     + """
 change=$1 lock=${1%/*}/lock
 IFS= read -r about
-cat >"$change/undo" && [ "$(digest "$change/undo")" = "$3" ] ||
+cat >"$change/undo" && holds "$change/undo" "$3" ||
     refuse 'its undo could not be written there; is the disk full?'
 identify "$$"
 printf '%s\\n' "$4" >"$change/owner" && printf '%s\\n' "$identity" >"$change/arming" &&
