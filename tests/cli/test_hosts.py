@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from cockpit.model.errors import AuthRefused, HostKeyChanged
 from cockpit.model.hosts import HostConfig
 from cockpit.model.load import LoadPlan
 from cockpit.profiles.profile import Profile
+from tests.commands import cockpit
 from tests.hosts.sshd import Sshd, locked
 from tests.servers import http_server
 
@@ -39,15 +39,11 @@ async def run(url: str, sshd: Sshd, tmp_path: Path) -> tuple[int, str]:
     """Exit code and stderr of a short run that watches the host."""
     profile = tmp_path / "p.toml"
     profile.write_text(f'[target]\nurl = "{url}"\n[load]\nrequests = 50\n[[host]]\nname = "web1"\nssh = "web"\n')
-    command = (sys.executable, "-m", "cockpit", "run", "--trust", profile, "--no-tui", "--ssh-config", sshd.ssh_config)
+    command = ("run", "--trust", profile, "--no-tui", "--ssh-config", sshd.ssh_config)
     environment = {**os.environ, "HOME": str(tmp_path), "SSH_AUTH_SOCK": ""}
-    process = await asyncio.create_subprocess_exec(
-        *map(str, command), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, env=environment
-    )
-    stdout, stderr = await process.communicate()
-    assert process.returncode is not None
-    assert (b"rate" in stdout) == (process.returncode == 0)
-    return process.returncode, stderr.decode()
+    done = await asyncio.to_thread(cockpit, *command, env=environment)
+    assert ("rate" in done.stdout) == (done.returncode == 0)
+    return done.returncode, done.stderr
 
 
 async def test_a_known_host_is_watched(url: str, sshd: Sshd, tmp_path: Path) -> None:

@@ -142,11 +142,9 @@ def test_what_is_no_terminal_cannot_be_asked(tmp_path: Path, monkeypatch: pytest
         assert look.round_trip() is None
 
 
-def test_a_lite_screen_says_so_and_one_in_ascii_sends_no_other_letter() -> None:
-    with (
-        http_server() as url,
-        on_terminal([*COCKPIT, "run", url, "-n", "50", "--lite", "--ascii"], (100, 30)) as screen,
-    ):
+def test_a_lite_screen_in_ascii_without_the_mouse() -> None:
+    options = ("-n", "50", "--lite", "--ascii", "--no-mouse")
+    with http_server() as url, on_terminal([*COCKPIT, "run", url, *options], (100, 30)) as screen:
         screen.until(b"--no-lite")
         screen.until(b"req/s")
         screen.type(b"q")
@@ -154,12 +152,4 @@ def test_a_lite_screen_says_so_and_one_in_ascii_sends_no_other_letter() -> None:
         drawn = screen.shown[: screen.shown.index(b"\x1b[?1049l")]
         assert drawn.isascii()
         assert b"lite" in drawn
-
-
-def test_no_mouse_leaves_the_mouse_to_the_terminal() -> None:
-    for options, asked in (((), True), (("--no-mouse",), False)):
-        with http_server() as url, on_terminal([*COCKPIT, "run", url, "-n", "50", *options]) as screen:
-            screen.until(b"req/s")
-            screen.type(b"q")
-            screen.end()
-            assert (b"\x1b[?1000h" in screen.shown) is asked
+        assert b"\x1b[?1000h" not in drawn, "the mouse is left to the terminal"

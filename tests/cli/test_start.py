@@ -104,19 +104,12 @@ def test_what_cannot_be_opened_is_said_on_the_start_screen(tmp_path: Path) -> No
     profile = tmp_path / "profiles" / "aaa.toml"
     profile.write_text('[target]\nurl = "http://127.0.0.1:1/"\n')
     with cockpit_on_a_terminal(tmp_path) as terminal:
-        terminal.until("aaa", "none yet")
+        terminal.until("aaa", "none yet", "spare-servers", "Is process churn")
         terminal.press("/aaa\r")
         terminal.until("Esc shows all")
         profile.unlink()
         terminal.press("\r")
         terminal.until("no such profile")
-        terminal.press("q")
-        terminal.until("exit code 0")
-
-
-def test_the_start_screen_is_there_for_a_python_of_another_folder(tmp_path: Path) -> None:
-    with cockpit_on_a_terminal(tmp_path) as terminal:
-        terminal.until("spare-servers", "Is process churn")
         terminal.press("\x03")
         terminal.until("exit code 130")
 

@@ -2,14 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
-import pty
-import select
-import struct
-import subprocess
-import termios
-import time
 from pathlib import Path
 
 import pytest
@@ -24,25 +16,10 @@ from tests.servers import http_server
 def test_how_a_replay_ended(tmp_path: Path, key: bytes, code: int) -> None:
     with http_server() as url:
         assert cockpit("run", url, "-n", "50", "--no-tui", "--record", tmp_path / "s.cockpit").returncode == 0
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
-    process = subprocess.Popen(
-        [*COCKPIT, "replay", str(tmp_path / "s.cockpit")], stdin=theirs, stdout=theirs, stderr=theirs
-    )
-    os.close(theirs)
-    shown, pressed, deadline = b"", False, time.monotonic() + 120
-    while process.poll() is None:
-        assert time.monotonic() < deadline, shown
-        if select.select([ours], [], [], 0.1)[0]:
-            try:
-                shown += os.read(ours, 65536)
-            except OSError:
-                break
-        if b"REPLAY" in shown and not pressed:
-            os.write(ours, key)
-            pressed = True
-    os.close(ours)
-    assert process.wait(timeout=120) == code, shown
+    with on_terminal([*COCKPIT, "replay", str(tmp_path / "s.cockpit")]) as screen:
+        screen.until(b"REPLAY")
+        screen.type(key)
+        assert screen.end() == code, screen.shown
 
 
 @pytest.mark.parametrize("kept", ["on the shelf", "in a file", "nowhere"])
@@ -56,6 +33,7 @@ def test_after_the_screen_the_shell_says_what_was_recorded_and_how_to_see_it(tmp
         assert screen.end() == 0
         while screen.read():
             pass
+    assert b"\x1b[?1000h" in screen.shown, "the screen takes the mouse unless told otherwise"
     said = screen.shown.decode()
     assert ("cockpit: recorded in" in said) is (kept != "nowhere")
     if kept == "on the shelf":

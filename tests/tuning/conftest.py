@@ -204,7 +204,8 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
         yield server
         server.rest()
     finally:
-        shutil.rmtree(root)
+        while root.exists():  # a guard that sees the lease over may still write why
+            shutil.rmtree(root, ignore_errors=True)
 
 
 @pytest.fixture

@@ -45,7 +45,7 @@ TEXTS = st.recursive(
 
 
 @given(text=TEXTS, cut=st.booleans(), section=st.sampled_from([None, *HEADERS]), value=ARGUMENTS)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_changing_there_and_back_gives_the_same_bytes(
     text: bytes, cut: bool, section: str | None, value: bytes
 ) -> None:
@@ -80,7 +80,7 @@ def _spliced(text: bytes, at: int, old: bytes, new: bytes) -> bytes:
 
 
 @given(text=st.binary(max_size=200) | st.text("ab\\\r\n \"'<>/#", max_size=60).map(str.encode))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_lines_cover_any_text_without_a_gap(text: bytes) -> None:
     found = list(lines(text))
     assert b"".join(text[line.start : line.end] for line in found) == text
@@ -89,7 +89,7 @@ def test_lines_cover_any_text_without_a_gap(text: bytes) -> None:
 
 
 @given(text=st.text("Timeout \\\r\n\t\"'<>/#0a", max_size=80).map(str.encode))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_any_text_is_read_or_refused(text: bytes) -> None:
     try:
         old = directive.read(text, "Timeout")
@@ -102,7 +102,7 @@ def test_any_text_is_read_or_refused(text: bytes) -> None:
 
 
 @given(value=st.text(max_size=20))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_an_accepted_value_is_read_back(value: str) -> None:
     try:
         raw = directive.spell(value)

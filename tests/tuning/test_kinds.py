@@ -104,14 +104,19 @@ async def test_both_kinds_and_a_file_are_one_change(held: Held, server: Server, 
     assert [past.state for past in await tuner.history(shell, "web1")] == ["applied", "undone"]
 
 
-@pytest.mark.parametrize(
-    "value",
-    ["$(touch pwned)", "`touch pwned`", "';touch pwned;'", '"', "it's", "-rf", "a b", "*", "--", "%s", "é", "\\"],
-)
-async def test_a_value_is_text_and_never_run(held: Held, server: Server, shell: Interfering, value: str) -> None:
-    tuner = Tuner()
-    await tuner.apply(shell, "web1", [(held.command(), value)])
-    assert held.level.read_text() == f"{value}\n" and await tuner.read(shell, held.command()) == value
+async def test_values_are_text_and_never_run(server: Server, shell: Interfering) -> None:
+    values = ["$(touch pwned)", "`touch pwned`", "';touch pwned;'", '"', "it's", "-rf", "a b", "*", "--", "%s", "é"]
+    values.append("\\")
+    levels = [server.state / f"level{number}" for number in range(len(values))]
+    knobs = []
+    for level in levels:
+        level.write_text("5\n")
+        file = shlex.quote(str(level))
+        knob = {"get": f"cat {file}", "set": f'printf "%s\\n" "$1" >{file}', "reload": server.reload}
+        knobs.append(Knob(name=level.name, host="web1", kind="command", **knob))
+    await Tuner().apply(shell, "web1", list(zip(knobs, values, strict=True)))
+    assert [level.read_text() for level in levels] == [f"{value}\n" for value in values]
+    assert [await Tuner().read(shell, knob) for knob in knobs] == values
     assert not server.pwned()
 
 

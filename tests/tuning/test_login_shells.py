@@ -83,25 +83,15 @@ async def test_the_login_shell_prints(sshd: Sshd) -> None:
     )
 
 
-async def test_a_program_is_run_as_it_stands(shell: Shell) -> None:
+async def test_programs_and_their_input(shell: Shell) -> None:
     quoting = "printf '%s|' 'a b' \"c'd\" \\! '`x`' '$HOME' \\\\ '!!' '{a,b}' '*'\nexit 3"
     done = await shell.run(quoting)
     assert done == (3, b"a b|c'd|!|`x`|$HOME|\\|!!|{a,b}|*|", b"")
-
-
-@pytest.mark.parametrize("size", [1, 5000, 2_000_000])
-async def test_input_arrives_whole_and_outputs_hold_nothing_else(shell: Shell, size: int) -> None:
-    """Also a program and an input that are longer than a block in which a shell reads."""
-    data = (b"exit 7\n\0\xff#'" * (size // 10 + 1))[:size]
-    padding = ": padding\n" * 2000
-    assert await shell.run(f"{padding}cat; echo done >&2", input=data) == (0, data, b"done\n")
-
-
-async def test_input_that_nobody_reads_is_not_run(shell: Shell) -> None:
     assert await shell.run("exec 2>&1; echo up", input=b"echo taken for a command\n") == (0, b"up\n", b"")
-
-
-async def test_a_program_is_talked_to(shell: Shell) -> None:
+    for size in (1, 5000, 2_000_000):  # also longer than a block in which a shell reads, as the program is
+        data = (b"exit 7\n\0\xff#'" * (size // 10 + 1))[:size]
+        padding = ": padding\n" * 2000
+        assert await shell.run(f"{padding}cat; echo done >&2", input=data) == (0, data, b"done\n"), size
     channel = await shell.open('while read -r line; do echo "got $line"; done; echo bye >&2')
     for word in (b"one", b"two"):
         await channel.write(word + b"\n")
@@ -110,7 +100,7 @@ async def test_a_program_is_talked_to(shell: Shell) -> None:
     await channel.wait_closed()
 
 
-async def test_read_apply_undo_and_history(server: Server, shell: Shell) -> None:
+async def test_changes_and_actions(server: Server, shell: Shell) -> None:
     tuner, knob = Tuner(who="adam@here"), server.keep_alive()
     assert await tuner.read(shell, knob) == "On"
     applied = await tuner.apply(shell, "web1", [(knob, "Off"), (server.knob(), "30")])
@@ -120,12 +110,13 @@ async def test_read_apply_undo_and_history(server: Server, shell: Shell) -> None
     newest, oldest = await tuner.history(shell, "web1")
     assert (newest.state, oldest.state) == ("applied", "undone")
     assert (await tuner.kept(shell, "web1", oldest)).files == applied.files
-
-
-async def test_a_change_that_fails_is_put_back_and_says_why(server: Server, shell: Shell) -> None:
     with pytest.raises(ChangeUndone, match="line 1 of it: KeepAlive must be On or"):
-        await Tuner().apply(shell, "web1", [(server.keep_alive(), "banana")])
+        await tuner.apply(shell, "web1", [(server.keep_alive(), "banana")])
     assert server.bytes() == ORIGINAL and not server.locked()
+    await tuner.act(shell, ServerAction(name="mark", host="web1", command=f": >{shlex.quote(str(server.state))}/acted"))
+    assert (server.state / "acted").exists()
+    with pytest.raises(ChangeRefused, match=r"^fail: web1: nothing to rotate$"):
+        await tuner.act(shell, ServerAction(name="fail", host="web1", command="echo nothing to rotate >&2; exit 1"))
 
 
 async def test_the_host_undoes_a_change_by_itself(server: Server, shell: Shell, sshd: Sshd) -> None:
@@ -141,21 +132,8 @@ async def test_the_host_undoes_a_change_by_itself(server: Server, shell: Shell, 
     assert server.bytes() == ORIGINAL
 
 
-async def test_an_action_and_its_complaint(server: Server, shell: Shell) -> None:
-    await Tuner().act(
-        shell, ServerAction(name="mark", host="web1", command=f": >{shlex.quote(str(server.state))}/acted")
-    )
-    assert (server.state / "acted").exists()
-    with pytest.raises(ChangeRefused, match=r"^fail: web1: nothing to rotate$"):
-        await Tuner().act(shell, ServerAction(name="fail", host="web1", command="echo nothing to rotate >&2; exit 1"))
-
-
-async def test_discovery(server: Server, shell: Shell) -> None:
-    found = await look(shell, "web1", 80)
-    assert found.user == getpass.getuser()
-
-
-async def test_doctor(server: Server, sshd: Sshd) -> None:
+async def test_discovery_and_doctor(server: Server, sshd: Sshd, shell: Shell) -> None:
+    assert (await look(shell, "web1", 80)).user == getpass.getuser()
     profile = parse_profile(
         f"""
 [target]
@@ -201,6 +179,7 @@ def lines(events: list[AnyEvent]) -> list[str]:
     return [line for event in events if isinstance(event, TailText) for line in event.lines]
 
 
+@pytest.mark.parametrize("sshd", KINDS[:1], indirect=True)
 async def test_a_login_that_is_refused_says_what_it_said(sshd: Sshd) -> None:
     sshd.login, sshd.noise = ("/bin/sh",), "echo 'This account is closed.'; exit 1"
     shell = await connect(HostConfig(name="web1", ssh="web"), sshd.ssh_config)

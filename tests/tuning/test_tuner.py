@@ -220,22 +220,26 @@ async def test_a_value_that_does_not_fit_is_refused(server: Server, shell: Inter
     assert server.bytes() == ORIGINAL and server.changes() == [] and server.reloads == 0
 
 
-@pytest.mark.parametrize(
-    "value",
-    ["$(touch${IFS}pwned)", '"$(touch pwned)"', "`touch${IFS}pwned`", '"`touch pwned`"', "';touch pwned;'", '"a b"',
-     "-rf", "--", "%s%n", "it's", "*", "${HOME}", "é", '"a \'b"', "&&", "|x", "~", "!x"],
-)  # fmt: skip
-async def test_a_value_is_text_and_never_run(server: Server, shell: Interfering, value: str) -> None:
+# Values that a shell would run, expand or take for an option.
+TEXTS = (
+    *("$(touch${IFS}pwned)", '"$(touch pwned)"', "`touch${IFS}pwned`", '"`touch pwned`"', "';touch pwned;'", '"a b"'),
+    *("-rf", "--", "%s%n", "it's", "*", "${HOME}", "é", '"a \'b"', "&&", "|x", "~", "!x"),
+)
+
+
+async def test_values_are_text_and_never_run(server: Server, shell: Interfering) -> None:
     tuner = Tuner()
-    knob = server.knob("Timeout", section=None, file=str(server.other))
-    server.other.write_bytes(b"Timeout 1\n")
-    applied = await tuner.apply(shell, "web1", [(knob, value)])
-    assert server.other.read_bytes() == b"Timeout " + value.encode() + b"\n"
-    assert await tuner.read(shell, knob) == value
+    names = [f"Timeout{number}" for number in range(len(TEXTS))]
+    before = "".join(f"{name} 1\n" for name in names)
+    server.other.write_text(before)
+    knobs = [server.knob(name, section=None, file=str(server.other)) for name in names]
+    applied = await tuner.apply(shell, "web1", list(zip(knobs, TEXTS, strict=True)))
+    assert server.other.read_text().splitlines() == [f"{n} {t}" for n, t in zip(names, TEXTS, strict=True)]
+    assert [await tuner.read(shell, knob) for knob in knobs] == [*TEXTS]
     assert not any("pwned" in command for command, _ in shell.commands)
-    assert not server.pwned()
     await tuner.undo(shell, applied)
-    assert server.other.read_bytes() == b"Timeout 1\n"
+    assert server.other.read_text() == before
+    assert not server.pwned()
 
 
 async def test_names_of_files_are_never_run(server: Server, shell: Interfering) -> None:
