@@ -69,12 +69,14 @@ class FrameReader:
 
     def take(self, line: bytes) -> Frame | None:
         """The frame that this line completes, if it does. Raises ValueError for what no probe sends."""
-        self._bytes += len(line) + LINE_COST
+        size = len(line)
+        self._bytes += size + LINE_COST
         if self._bytes > FRAME_LIMIT:
             raise ValueError(f"a frame is longer than {FRAME_LIMIT // 1024 // 1024} MiB; watch fewer processes")
         if line.startswith(b"/proc/"):
             if self._number is not None:
-                self._longest = max(self._longest, len(line))
+                if size > self._longest:
+                    self._longest = size
                 path, _, content = line.partition(b":")
                 if len(path) <= _PATH_BYTES:
                     self._add(path.decode("ascii", "replace"), content)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping
+from functools import lru_cache
 
 from cockpit.hosts.pattern import is_pattern, regular
 from cockpit.hosts.reader import FIRST, READER, ROUND, SLOW_ROUND
@@ -187,6 +188,7 @@ main
 """
 
 
+@lru_cache(maxsize=16)
 def script(processes: str | None) -> str:
     """The probe for processes of that name or pattern. The pattern is user text: it stands in it quoted, never run."""
     pattern = processes or ""

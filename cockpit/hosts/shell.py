@@ -137,12 +137,13 @@ class LineReader:
         return self._lines.popleft()
 
     def _take(self, data: bytes) -> None:
-        *whole, rest = data.split(b"\n")
-        for part in whole:
-            self._extend(part)
+        first, *others = data.split(b"\n")
+        self._extend(first)
+        if others:
+            *whole, rest = others
             self._lines.append(bytes(self._rest) + b"\n")
-            self._rest.clear()
-        self._extend(rest)
+            self._lines.extend([part[: self._limit] + b"\n" for part in whole])
+            self._rest = bytearray(rest[: self._limit])
 
     def _extend(self, part: bytes) -> None:
         room = self._limit - len(self._rest)

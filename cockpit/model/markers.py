@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from operator import attrgetter
+
 from msgspec.structs import replace
 
 from cockpit.model.state import Marker, State
@@ -9,4 +12,5 @@ from cockpit.model.state import Marker, State
 
 def mark(state: State, marker: Marker) -> State:
     """The state with one marker more."""
-    return replace(state, markers=tuple(sorted((*state.markers, marker), key=lambda known: known.t)))
+    place = bisect_right(state.markers, marker.t, key=attrgetter("t"))
+    return replace(state, markers=(*state.markers[:place], marker, *state.markers[place:]))

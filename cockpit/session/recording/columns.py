@@ -10,6 +10,7 @@ import types
 import typing
 from collections.abc import Sequence
 from functools import cache, partial
+from operator import attrgetter
 from typing import Any, Literal, Union, get_args, get_origin
 
 import msgspec
@@ -55,7 +56,7 @@ class StructColumn:
         told = [
             (name, column)
             for name, field in self._fields.items()
-            if name != self._continued and not _all_default(column := [getattr(value, name) for value in values], field)
+            if name != self._continued and not _all_default(column := list(map(attrgetter(name), values)), field)
         ]
         sink.head.append([name for name, _ in told])
         for name, column in told:

@@ -154,18 +154,24 @@ def _read_lengths(count: int, spring: Spring) -> list[int]:
 
 def _transposed(rows: Sequence[Sequence[Any]]) -> list[Any]:
     """The first of every row, then the second of every row that has one, and so on."""
-    longest = max(map(len, rows), default=0)
-    return [row[place] for place in range(longest) for row in rows if place < len(row)]
+    found: list[Any] = []
+    place = 0
+    while rows := [row for row in rows if len(row) > place]:
+        found += [row[place] for row in rows]
+        place += 1
+    return found
 
 
 def _rows(lengths: list[int], values: Iterable[Any]) -> list[list[Any]]:
     """The inverse of `_transposed`."""
     rows: list[list[Any]] = [[] for _ in lengths]
     found = iter(values)
-    for place in range(max(lengths, default=0)):
-        for row, length in zip(rows, lengths, strict=True):
-            if place < length:
-                row.append(next(found))
+    left = list(zip(rows, lengths, strict=True))
+    place = 0
+    while left := [(row, length) for row, length in left if length > place]:
+        for row, _ in left:
+            row.append(next(found))
+        place += 1
     return rows
 
 
