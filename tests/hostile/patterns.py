@@ -18,9 +18,9 @@ import cockpit
 PACKAGE = Path(cockpit.__file__).parent
 METHODS = ("match", "fullmatch", "search", "sub", "subn", "split", "findall", "finditer")
 # Repetitions at which exponential, and at which quadratic time shows.
-FEW, MANY = 24, 2000
+FEW, MANY = 24, 1000
 # CPU seconds. Quadratic time on MANY repetitions takes ten times as long on any machine of today.
-QUICK = 0.002
+QUICK = 0.0005
 # Time for four times the length: linear is 4, quadratic 16.
 GROWTH = 8.0
 # What is repeated besides the parts of strings that match.

@@ -37,8 +37,9 @@ from cockpit.session.recording.writer import RecordingWriter
 from tests.hostile.measuring import peak_mib
 from tests.hostile.streams import FACTS, frame, mutated, pieces
 
-# Inputs that share a recording.
-BLOCK = 1000
+# Inputs that share a recording, and the seconds from one to the next: the recorder packs a page every 25 s.
+BLOCK = 1250
+STEP = 0.1
 HOST = HostConfig(name="web1", processes="apache2")
 RUN = ev.RunStarted(t=0.0, run=1, plan=LoadPlan(url="http://web1/", concurrency=1, duration=10.0))
 
@@ -50,7 +51,7 @@ class Stream:
         self._fuzzer = fuzzer
         facts = mutated(FACTS, fuzzer.rng) if fuzzer.rng.random() < 0.05 else FACTS
         self._pieces: deque[bytes] = deque([facts])
-        self._lines = LineReader(self._read)
+        self.readline = LineReader(self._read).readline
         self.stderr = b""
 
     async def write(self, data: bytes) -> None:
@@ -61,9 +62,6 @@ class Stream:
             self._pieces.append(clock if fuzzer.rng.random() < 0.1 else b"#cockpit clock 1795338000.6\n")
         else:
             self._pieces.extend(pieces(fuzzer.next_frame(int(words[0])), fuzzer.rng))
-
-    async def readline(self) -> bytes:
-        return await self._lines.readline()
 
     async def read(self, size: int) -> bytes:
         raise NotImplementedError
@@ -130,13 +128,13 @@ class Fuzzer:
 
     async def _probe(self, end: int) -> list[ev.AnyEvent]:
         """Events of one probe, from its start to the first error."""
-        self._t += 1.0
+        self._t += STEP
         events: list[ev.AnyEvent] = []
         try:
             probe = await Probe.start(self, HOST)  # type: ignore[arg-type]
             events.append(ev.HostChanged(t=self._t, host="web1", condition="up", facts=probe.facts))
             while self.inputs < end:
-                self._t += 1.0
+                self._t += STEP
                 reading = await probe.read()
                 check(reading)
                 self.outcomes["read"] += 1

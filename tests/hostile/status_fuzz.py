@@ -29,7 +29,7 @@ from cockpit.session.gathering import rounded
 from cockpit.session.recording.reader import Recording
 from cockpit.session.recording.writer import RecordingWriter
 from tests.hostile.measuring import peak_mib
-from tests.hostile.probe_fuzz import RUN
+from tests.hostile.probe_fuzz import RUN, STEP
 from tests.hostile.streams import NUMBERS
 from tests.hosts import pages
 from tests.model.hosts import UP, sample
@@ -110,8 +110,8 @@ def main() -> None:
                 events: list[ev.AnyEvent] = [start, UP, RUN, sample(0.0)]
                 for t in range(1, BLOCK):
                     inputs += 1
-                    events.append(_read(t, rng, outcomes))
-                events += [sample(float(BLOCK)), ev.RunEnded(t=BLOCK, run=1, reason="completed")]
+                    events.append(_read(t * STEP, rng, outcomes))
+                events += [sample(BLOCK * STEP), ev.RunEnded(t=BLOCK * STEP, run=1, reason="completed")]
                 state = State()
                 for event in events:
                     state = fold(state, event)
@@ -131,7 +131,7 @@ def main() -> None:
     print(json.dumps({"inputs": inputs, "mib": peak_mib(), "outcomes": outcomes}))
 
 
-def _read(t: int, rng: random.Random, outcomes: Counter[str]) -> ev.AnyEvent:
+def _read(t: float, rng: random.Random, outcomes: Counter[str]) -> ev.AnyEvent:
     """What the feed makes of a page."""
     place = rng.randrange(len(KINDS))
     page = PAGES[KINDS[place]].encode()
@@ -145,9 +145,7 @@ def _read(t: int, rng: random.Random, outcomes: Counter[str]) -> ev.AnyEvent:
     assert len(said.values) <= MOST_VALUES and len(said.text) <= MOST_VALUES
     assert all(len(name) <= NAME_CHARS for name in (*said.values, *said.text))
     assert all(len(text) <= TEXT_CHARS for text in said.text.values())
-    return rounded(
-        ev.StatusRead(t=float(t), host="web1", page=place, values=said.values, text=said.text, detail=detail)
-    )
+    return rounded(ev.StatusRead(t=t, host="web1", page=place, values=said.values, text=said.text, detail=detail))
 
 
 if __name__ == "__main__":

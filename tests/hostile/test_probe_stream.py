@@ -89,11 +89,11 @@ HOSTILE = {
     ),
     "hz 0": (b"fact hz 100", b"fact hz 0", "invalid facts: 0 clock ticks per second"),
     "page 0": (b"fact page 4096", b"fact page 0", "invalid facts: 0 bytes per page"),
-    "cpu8000000": (b"cpu1 ", b"cpu8000000 ", "'8000000' is not a number from 0 to 8191"),
+    "cpu8000000": (b"cpu0 ", b"cpu8000000 ", "'8000000' is not a number from 0 to 8191"),
     "nan": (b"loadavg:11.25", b"loadavg:nan", "/proc/loadavg: 'nan' is not a number"),
     "negative": (b"uptime:", b"uptime:-", "/proc/uptime: '-1001' is not a number"),
     "not a time": (b"uptime:1001", b"uptime:" + b"9" * 17, "/proc/uptime: '99999999999999999' is not a number"),
-    "a short line of a CPU": (b"stat:cpu1 ", b"stat:cpu1 3\n/proc/x:", "a CPU has 1 counters"),
+    "a short line of a CPU": (b"stat:cpu0 ", b"stat:cpu0 3\n/proc/x:", "a CPU has 1 counters"),
     "a long name": (b" eth0:", b" " + b"e" * 90 + b":", "is longer than 64 bytes"),
     "memory of 2^63": (
         b"MemTotal:       24683656",
@@ -164,7 +164,7 @@ def _largest() -> Iterator[bytes]:
     """Frames with as many processes, devices and CPUs as are taken, all with long command lines, again and again."""
     for number in count(1):
         yield frame(number).partition(b"#cockpit there")[0]
-        yield b"".join(b"/proc/stat:cpu%d 9 9 9 9 9 9 9 9 9 9\n" % cpu for cpu in range(2, 8192))
+        yield b"".join(b"/proc/stat:cpu%d 9 9 9 9 9 9 9 9 9 9\n" % cpu for cpu in range(1, 8192))
         yield b"".join(b"/proc/net/dev: e%d: 1 2 3 4 5 6 7 8 9 10 11 12\n" % device for device in range(9900))
         for pid in range(10_000, 26_000):
             stat = b"%d (x) S 1 1 1 0 0 0 0 0 0 0 %d 0 0 0 20 0 1 0 5 5 5 5" % (pid, number)

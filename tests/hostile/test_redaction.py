@@ -81,7 +81,7 @@ def shape(value: Any) -> Any:
     return "" if isinstance(value, str) else value
 
 
-@settings(max_examples=1000, suppress_health_check=list(HealthCheck))
+@settings(max_examples=300, suppress_health_check=list(HealthCheck))
 @given(SECRET, EVENTS)
 def test_any_secret_in_any_event(secret: str, event: AnyEvent) -> None:
     cleaned = Redactor([secret]).event(event)
@@ -102,7 +102,7 @@ def test_any_secret_in_any_event(secret: str, event: AnyEvent) -> None:
             assert new == old
 
 
-@settings(max_examples=500, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150, suppress_health_check=list(HealthCheck))
 @given(st.from_regex(r"[a-z]{5,9}", fullmatch=True), PLAIN_EVENTS)
 def test_an_event_without_the_secret_is_the_same_object(secret: str, event: AnyEvent) -> None:
     text = encode(event).decode()
@@ -143,7 +143,8 @@ def test_a_secret_inside_base64(before: bytes, secret: str, after: bytes) -> Non
     assume(secret.isprintable())
     coded = base64.b64encode(before + secret.encode() + after).decode()
     cleaned = Redactor([secret]).text(f"Basic {coded}")
-    assert coded not in cleaned and REDACTED[:3] in cleaned
+    # A secret that is part of the usual replacement has another one; base64 has no brackets.
+    assert coded not in cleaned and "(" in cleaned
 
 
 def profile_with(**more: Any) -> Profile:
@@ -244,7 +245,9 @@ async def test_a_session_with_a_numeric_secret_goes_on(tmp_path: Path) -> None:
         await until(lambda state: bool(state.knobs) and state.knobs["Level"].known)
         await until(lambda state: len(state.hosts["here"].tails[0].lines) == 1)
         await source.load.start()
-        await until(lambda state: state.runs == 1 and state.running is None)
+        await until(lambda state: state.running == 1 and bool(state.seconds))
+        await source.load.stop()
+        await until(lambda state: state.running is None)
         await source.tuning.apply({"Level": "80000"})
         await until(lambda state: bool(state.changes and state.changes[0].outcome))
         await source.close()
