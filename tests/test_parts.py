@@ -59,6 +59,10 @@ def test_no_process_keeps_a_cpu_busy_after_an_interrupt(sign: signal.Signals) ->
         process.communicate()
 
 
+# Tests that only show what tests/conftest.py does need no other plugin.
+FEW_PLUGINS = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+
+
 def pytest_code(environment: dict[str, str], *arguments: str) -> int:
     """The exit code of a pytest of its own."""
     command = [sys.executable, "-m", "pytest", "-q", *arguments]
@@ -68,8 +72,8 @@ def pytest_code(environment: dict[str, str], *arguments: str) -> int:
 def test_in_ci_a_skipped_test_fails(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text("import pytest\n\ndef test_it():\n    pytest.skip('nothing to test here')\n")
     arguments = ("-p", "tests.conftest", f"--rootdir={tmp_path}", str(tmp_path))
-    assert pytest_code({"CI": "true", "LAB": "1"}, *arguments) == pytest.ExitCode.TESTS_FAILED
-    assert pytest_code({"CI": "false", "LAB": "1"}, *arguments) == pytest.ExitCode.OK
+    assert pytest_code({"CI": "true", "LAB": "1", **FEW_PLUGINS}, *arguments) == pytest.ExitCode.TESTS_FAILED
+    assert pytest_code({"CI": "false", "LAB": "1", **FEW_PLUGINS}, *arguments) == pytest.ExitCode.OK
     left_out = str(Path(__file__).parent / "lab" / "test_two_hosts.py")
     assert pytest_code({"CI": "true", "LAB": "0"}, left_out) == pytest.ExitCode.OK
 
@@ -80,4 +84,4 @@ def test_a_test_that_hangs_fails(tmp_path: Path) -> None:
         "def test_it():\n    asyncio.run(asyncio.Event().wait())\n"
     )
     arguments = ("-p", "tests.conftest", f"--rootdir={tmp_path}", str(tmp_path))
-    assert pytest_code({}, *arguments) == pytest.ExitCode.TESTS_FAILED
+    assert pytest_code(FEW_PLUGINS, *arguments) == pytest.ExitCode.TESTS_FAILED

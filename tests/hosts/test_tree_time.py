@@ -68,13 +68,13 @@ def test_a_pid_that_was_given_again_is_another_process() -> None:
     assert counted({(2, OLD): Times(1, 500, 0)}, {(2, 10_050): Times(1, 3, 0)}) == 3
 
 
-# Watches itself under another name. For each line it has children burn 0.15 s each, one of them with a child of its
+# Watches itself under another name. For each line it has children burn 0.08 s each, one of them with a child of its
 # own, waits for them, and prints the CPU time of all of them and of itself.
 TREE = """
 import os, sys, time
 open("/proc/self/comm", "w").write(sys.argv[1])
 def burn():
-    end = time.process_time() + 0.15
+    end = time.process_time() + 0.08
     while time.process_time() < end: pass
 print(flush=True)
 for line in sys.stdin:
@@ -112,5 +112,5 @@ async def test_short_lived_children_of_a_real_process_are_counted(host_shell: st
             ticks = (after.processes_cpu or 0) - (before.processes_cpu or 0)
     finally:
         tree.communicate()
-    assert used > 0.7
+    assert used > 0.34
     assert abs(ticks / probe.facts.hz - used) <= 0.05

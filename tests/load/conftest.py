@@ -7,7 +7,9 @@ import pytest
 from cockpit.load import pool
 from tests.workers import fork_worker
 
-REAL = {"truth", "test_runs.py", "test_worker.py"}
+# Folders and files that use no forked workers.
+REAL = {"truth", "test_worker.py"}
+_SPAWN = pool.Worker.spawn
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -16,3 +18,8 @@ def forked_workers(request: pytest.FixtureRequest) -> None:
         patch = pytest.MonkeyPatch()
         patch.setattr(pool.Worker, "spawn", fork_worker)
         request.addfinalizer(patch.undo)
+
+
+@pytest.fixture
+def real_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool.Worker, "spawn", _SPAWN)

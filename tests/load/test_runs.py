@@ -32,7 +32,7 @@ from tests.processes import newer_children
 
 @pytest.mark.parametrize(
     ("requests", "concurrency", "workers"),
-    [(1, 1, 1), (1, 20, 2), (7, 20, 3), (1000, 20, 1), (1001, 7, 2), (997, 10, 3), (50, 2, 5)],
+    [(1, 20, 2), (7, 20, 3), (1000, 20, 1), (1001, 7, 2), (50, 2, 5)],
 )
 @pytest.mark.parametrize("keepalive", [True, False])
 async def test_exactly_as_many_requests_as_asked(
@@ -86,6 +86,7 @@ async def test_requests_in_flight_when_time_is_up_are_abandoned_and_no_errors() 
     assert outcome.ended.reason == "completed"
 
 
+@pytest.mark.usefixtures("real_workers")
 async def test_a_duration_accounts_for_every_request() -> None:
     async with serving(always(SMALL)) as server:
         outcome = await load(plan(server.url, duration=0.4, workers=2))
@@ -94,6 +95,7 @@ async def test_a_duration_accounts_for_every_request() -> None:
     assert outcome.total("abandoned") <= 4
 
 
+@pytest.mark.usefixtures("real_workers")
 async def test_stopping_is_clean() -> None:
     outcome = Outcome()
     async with serving(always(SMALL)) as server:
@@ -109,6 +111,7 @@ async def test_stopping_is_clean() -> None:
     assert outcome.total("sent") == outcome.total("completed") + outcome.total("abandoned")
 
 
+@pytest.mark.usefixtures("real_workers")
 async def test_a_worker_that_dies_is_told_and_the_others_go_on() -> None:
     outcome = Outcome()
     async with serving(always(SMALL)) as server:
@@ -128,6 +131,7 @@ async def test_a_worker_that_dies_is_told_and_the_others_go_on() -> None:
     assert "partial" in outcome.ended.detail
 
 
+@pytest.mark.usefixtures("real_workers")
 async def test_a_run_whose_workers_all_died_has_failed() -> None:
     outcome = Outcome()
     async with serving(always(SMALL)) as server:
@@ -140,6 +144,7 @@ async def test_a_run_whose_workers_all_died_has_failed() -> None:
     assert "SIGKILL" in outcome.ended.detail
 
 
+@pytest.mark.usefixtures("real_workers")
 async def test_a_stopped_process_is_not_waited_for_for_ever() -> None:
     outcome = Outcome()
     async with serving(always(SMALL)) as server:
@@ -161,6 +166,7 @@ async def test_secrets_stay_out_of_events() -> None:
     assert outcome.total("completed") == 2
 
 
+@pytest.mark.usefixtures("real_workers")
 async def test_workers_run_where_they_are_told() -> None:
     cpu = max(os.sched_getaffinity(0))
     outcome = Outcome()
@@ -191,6 +197,7 @@ async def test_what_cannot_be_begun_is_said_before_any_event(
     assert outcome.events == []
 
 
+@pytest.mark.usefixtures("real_workers")
 async def test_a_run_given_up_while_it_starts_leaves_no_process_and_ends() -> None:
     load = plan("http://127.0.0.1:9/", rate=50.0, duration=600.0, workers=2)
     addresses = await preflight.resolve(load)
