@@ -26,8 +26,8 @@ Live = tuple[Session, LiveSource]
 
 @asynccontextmanager
 async def live_session(url: str, folder: Path, **values: Any) -> AsyncIterator[Live]:
-    """A session whose knobs were read; `values` replace those of its load, 60 s of one connection. XDG_STATE_HOME is in
-    `folder`."""
+    """A session whose knobs were read; `values` replace those of its load, 20 requests/s for
+    60 s. XDG_STATE_HOME is in `folder`."""
     (folder / "conf").write_text(BEFORE)
     (folder / "conf.d").write_text("Limit=1\n")
     file = str(folder / "conf")
@@ -37,7 +37,7 @@ async def live_session(url: str, folder: Path, **values: Any) -> AsyncIterator[L
     knobs.append(Knob(name="Limit", host="web1", kind="keyvalue", file=f"{file}.d", key="Limit", action="again"))
     profile = Profile(
         name="x",
-        plan=replace(LoadPlan(url=url, concurrency=1, duration=60.0), **values),
+        plan=replace(LoadPlan(url=url, rate=20.0, duration=60.0), **values),
         hosts=(HostConfig(name="web1"),),
         knobs=tuple(knobs),
         actions=(ServerAction(name="again", host="web1", command=f"echo x >>{shlex.quote(file + '.log')}", times=3),),

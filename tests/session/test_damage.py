@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import random
 import sqlite3
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +11,7 @@ import pytest
 from cockpit.model.errors import RecordingError
 from cockpit.model.fold import fold_all
 from cockpit.session.recording.reader import Recording
+from tests.commands import cockpit
 from tests.session.events import small_session
 from tests.session.test_pages import settled
 
@@ -47,7 +45,7 @@ def looked_at(path: Path) -> tuple[int, str]:
 def test_flipped_bytes(whole: bytes, tmp_path: Path) -> None:
     drawn = random.Random(5)
     opened = 0
-    for number in range(150):
+    for number in range(60):
         content = bytearray(whole)
         for _ in range(drawn.choice((1, 3, 30))):
             content[drawn.randrange(100 if number % 3 else 0, len(content))] ^= drawn.randrange(1, 256)
@@ -57,7 +55,7 @@ def test_flipped_bytes(whole: bytes, tmp_path: Path) -> None:
         opened += count > 0
         assert said or count == len(EVENTS) or count > 0
         path.unlink()
-    assert opened > 100
+    assert opened > 40
 
 
 def test_truncated_anywhere(whole: bytes, tmp_path: Path) -> None:
@@ -82,7 +80,6 @@ def test_the_command_says_one_line(whole: bytes, tmp_path: Path) -> None:
     newer.close()
     (tmp_path / "cut.cockpit").write_bytes(whole[: len(whole) // 8])
     for name in ("empty", "text", "folder", "other", "newer", "cut", "none"):
-        command = [sys.executable, "-m", "cockpit", "replay", str(tmp_path / f"{name}.cockpit")]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env={**os.environ})
+        done = cockpit("replay", tmp_path / f"{name}.cockpit")
         assert done.returncode == 2 and done.stderr.count("\n") == 1, (name, done.stderr)
         assert done.stderr.startswith("cockpit: ")

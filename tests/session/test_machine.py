@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
 import os
+import subprocess
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from multiprocessing.synchronize import Event
 from pathlib import Path
 
 import pytest
@@ -35,34 +35,38 @@ def burn(seconds: float) -> None:
         pass
 
 
-def burn_and_wait(name: str, ready: Event, go: Event) -> None:
-    """A hog: named, then still until it is told to take 0.5 s of CPU."""
-    Path("/proc/self/comm").write_text(name)
-    ready.set()
-    go.wait()
-    burn(0.5)
-    time.sleep(600)
+# Named by its first line of input; with the second it takes 0.5 s of CPU.
+HOG = """\
+import sys, time
+open("/proc/self/comm", "w").write(sys.stdin.readline().strip())
+print("ready", flush=True)
+sys.stdin.readline()
+end = time.process_time() + 0.5
+while time.process_time() < end:
+    pass
+time.sleep(600)
+"""
+BUSY = "import time\nwhile time.process_time() < {seconds}: pass\ntime.sleep({rest})"
 
 
 def test_own_time_is_that_of_cockpit_its_workers_and_its_ended_children() -> None:
     before = read_machine(0.0, ())
-    burn(0.2)
+    burn(0.5)
     here = read_machine(1.0, ())
-    assert here.own - before.own >= 0.19
-    child = multiprocessing.get_context("spawn").Process(target=burn, args=(0.3,))
-    child.start()
-    child.join()
-    ended = read_machine(2.0, (child.pid or 0,))
-    assert ended.own - here.own >= 0.3
-    live = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(600,))
-    live.start()
-    try:
-        deadline = time.monotonic() + 60
-        while read_machine(3.0, (live.pid or 0,)).own - read_machine(3.0, ()).own < 0.02:
-            assert time.monotonic() < deadline
-    finally:
-        live.kill()
-        live.join()
+    # User and system time of process and children are counted in ticks of 10 ms each.
+    assert here.own - before.own >= 0.4
+    with subprocess.Popen([sys.executable, "-c", BUSY.format(seconds=0.5, rest=0)]) as child:
+        child.wait()
+    ended = read_machine(2.0, (child.pid,))
+    assert ended.own - here.own >= 0.4
+    with subprocess.Popen([sys.executable, "-c", BUSY.format(seconds=0.2, rest=600)]) as live:
+        try:
+            deadline = time.monotonic() + 60
+            while read_machine(3.0, (live.pid,)).own - read_machine(3.0, ()).own < 0.1:
+                assert time.monotonic() < deadline
+                time.sleep(0.02)
+        finally:
+            live.kill()
 
 
 def test_times_are_those_of_all_cpus() -> None:
@@ -95,21 +99,25 @@ async def test_a_session_records_the_generators_machine(tmp_path: Path) -> None:
 
 
 @contextmanager
-def named(name: str) -> Iterator[Event]:
-    """A process of that name; once the event is set it takes 0.5 s of CPU."""
-    context = multiprocessing.get_context("spawn")
-    ready, go = context.Event(), context.Event()
-    process = context.Process(target=burn_and_wait, args=(name, ready, go), daemon=True)
-    process.start()
-    try:
-        assert ready.wait(120)
-        yield go
-    finally:
-        process.kill()
-        process.join()
+def named(name: str) -> Iterator[Callable[[], None]]:
+    """A process of that name; once the function is called it takes 0.5 s of CPU."""
+    with subprocess.Popen([sys.executable, "-c", HOG], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None and process.stdout is not None
+        told = process.stdin
+
+        def tell(line: str) -> None:
+            told.write(f"{line}\n".encode())
+            told.flush()
+
+        try:
+            tell(name)
+            assert process.stdout.readline() == b"ready\n"
+            yield lambda: tell("go")
+        finally:
+            process.kill()
 
 
-async def watched(hosts: tuple[HostConfig, ...], go: Event) -> list[AnyEvent]:
+async def watched(hosts: tuple[HostConfig, ...], go: Callable[[], None]) -> list[AnyEvent]:
     """The events of a session that watched the hosts, all this machine, while the first one's process took 0.5 s."""
     events: list[AnyEvent] = []
     profile = Profile(name="x", plan=LoadPlan(url="http://127.0.0.1:1/"), hosts=hosts)
@@ -117,7 +125,7 @@ async def watched(hosts: tuple[HostConfig, ...], go: Event) -> list[AnyEvent]:
     session = Session(source, listen=events.extend)
     running = asyncio.create_task(session.run())
     await asyncio.wait_for(session.until(lambda state: all(len(h.points) > 1 for h in state.hosts.values())), 120)
-    go.set()
+    go()
     await asyncio.wait_for(session.until(lambda state: state.hosts[hosts[0].name].claim.used >= 0.4), 120)
     seen = {name: len(host.points) + 2 for name, host in session.state.hosts.items()}
     await asyncio.wait_for(

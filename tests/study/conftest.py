@@ -12,9 +12,11 @@ from pathlib import Path
 
 import psutil
 import pytest
+import pytest_asyncio
 
 from cockpit.demo.world import DemoWorld
 from cockpit.study.journal import Journal, read_journal
+from tests.commands import cockpit
 
 # Seconds; far more than anything here takes. On a busy machine each change may take as long as tuning gives it.
 DEADLINE = 400.0
@@ -56,10 +58,14 @@ class Studied:
         text = known + STUDY.format(rule=rule, short=short, more=more)
         self.profile.write_text(text)
 
-    async def start(self, *flags: str) -> asyncio.subprocess.Process:
+    def command(self, *flags: str) -> list[str]:
+        """The arguments of the study's command."""
+        where = ("--ssh-config", str(self.world.ssh_config), "-o", str(self.folder))
+        return ["study", "--trust", str(self.profile), "--short", *where, *flags]
+
+    async def start(self) -> asyncio.subprocess.Process:
         return await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "cockpit", "study", "--trust", str(self.profile), "--short", "--no-tui"),
-            *("--ssh-config", str(self.world.ssh_config), "-o", str(self.folder), *flags),
+            *(sys.executable, "-m", "cockpit", *self.command("--no-tui")),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
@@ -68,8 +74,8 @@ class Studied:
 
     async def run(self, *flags: str) -> tuple[int, str, str]:
         """Exit code, stdout, stderr."""
-        process = await self.start(*flags)
-        return await ended(process)
+        done = await asyncio.to_thread(cockpit, *self.command("--no-tui", *flags), timeout=DEADLINE)
+        return done.returncode, done.stdout, done.stderr
 
     def set_to(self, value: str) -> bool:
         """Whether the server's file has this number of spare servers."""
@@ -110,11 +116,17 @@ async def until(holds: Callable[[], bool], what: str) -> None:
         await asyncio.sleep(0.02)
 
 
-@pytest.fixture
-async def studied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Studied]:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def world() -> AsyncIterator[DemoWorld]:
     async with DemoWorld() as world:
-        yield Studied(world, tmp_path)
+        yield world
+
+
+@pytest.fixture
+def studied(world: DemoWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Studied:
+    """A world that is as it was made: each test ends with the original settings."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return Studied(world, tmp_path)
 
 
 def kill(process: asyncio.subprocess.Process) -> None:

@@ -10,26 +10,19 @@ import pytest
 from tests.cli.terminals import on_terminal
 from tests.study.conftest import Studied, until
 
-# Long enough for the terminal to go away in.
-SLOW = 'duration = "2s"\nconcurrency = 2\nrounds = 1\nvariants = ["more"]'
+SHORT = 'duration = "{duration}"\nrate = 20\nrounds = 1\nvariants = ["more"]'
 
 
-@pytest.mark.parametrize("controlling", [True, False], ids=["told by SIGHUP", "found by itself"])
-@pytest.mark.parametrize(("hangup", "code"), [("continue", 0), ("stop", 130)])
-async def test_a_terminal_that_goes_away(studied: Studied, hangup: str, code: int, controlling: bool) -> None:
-    studied.write(short=SLOW)
-    command = [
-        sys.executable,
-        "-m",
-        "cockpit",
-        "study",
-        "--trust",
-        str(studied.profile),
-        "--short",
-        "--on-hangup",
-        hangup,
-    ]
-    command += ["--ssh-config", str(studied.world.ssh_config), "-o", str(studied.folder)]
+@pytest.mark.parametrize(
+    ("hangup", "controlling", "duration", "code"),
+    [("continue", True, "2s", 0), ("stop", False, "10m", 130)],
+    ids=["continue, told by SIGHUP", "stop, found by itself"],
+)
+async def test_a_terminal_that_goes_away(
+    studied: Studied, hangup: str, controlling: bool, duration: str, code: int
+) -> None:
+    studied.write(short=SHORT.format(duration=duration))
+    command = [sys.executable, "-m", "cockpit", *studied.command("--on-hangup", hangup)]
     with on_terminal(command, controlling=controlling) as screen:
         reading = asyncio.create_task(asyncio.to_thread(screen.until, b"req/s"))
         await until(lambda: studied.set_to("7"), "the variant's value")

@@ -13,10 +13,10 @@ from cockpit.cli.study_folder import RESULTS, sessions_of
 from tests.study.conftest import DEADLINE, Studied, ended, kill, until
 
 # Long enough to be killed in, short enough to be done again.
-SLOW = 'duration = "2s"\nconcurrency = 2\nrounds = 1'
+SLOW = 'duration = "2s"\nrate = 20\nrounds = 1'
 
-# One variant only, so that nothing is compared.
-ALONE = SLOW + '\nvariants = ["more"]'
+# One variant only, so that nothing is compared; it does not end before it is interrupted.
+ALONE = 'duration = "10m"\nrate = 20\nrounds = 1\nvariants = ["more"]'
 QUICK = 'requests = 40\nconcurrency = 2\nrounds = 1\nvariants = ["more"]'
 
 

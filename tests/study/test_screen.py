@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from cockpit.model.clock import Clock
 from cockpit.profiles.reader import read_profile
 from cockpit.session.live import LiveSource
@@ -19,8 +17,7 @@ def steps_done(session: Session) -> int:
     return len(session.state.study.done) if session.state.study else 0
 
 
-@pytest.mark.parametrize("size", [(120, 40), (80, 24)])
-async def test_a_study_on_the_screen(studied: Studied, size: tuple[int, int]) -> None:
+async def test_a_study_on_the_screen(studied: Studied) -> None:
     studied.write(short='variants = ["more"]\nrounds = 1\nrequests = 40\nconcurrency = 2')
     profile = read_profile(studied.profile)
     assert profile.short_study is not None
@@ -37,9 +34,10 @@ async def test_a_study_on_the_screen(studied: Studied, size: tuple[int, int]) ->
     )
     runner = Runner(session, source, profile.short_study, studied.folder, journal)
     app = StudyApp(session, runner)
-    async with app.run_test(size=size) as pilot:
+    async with app.run_test(size=(120, 40)) as pilot:
         line = app.screen.query_one(StudyLine)
         assert "round 1 of 1 · connecting" in str(line.render())
+        await pilot.resize_terminal(80, 24)
         await pilot.press("space", "t", "plus")
         await until(lambda: app.failure is not None or steps_done(session) > 0, "the step")
         assert app.failure is None
