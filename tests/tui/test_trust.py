@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import psutil
 import pytest
 from textual.widgets import Static
 
@@ -13,7 +14,7 @@ from cockpit.profiles.trust import is_trusted
 from cockpit.tui.offers import Choice, Offers
 from cockpit.tui.screens.doctor import DoctorScreen
 from cockpit.tui.screens.trust import TrustScreen
-from tests.tui.driving import at_rest, press, until
+from tests.tui.driving import press, until
 from tests.tui.test_start import ended, started, text
 
 HOSTILE = "[bold red]echo[/] [@click=app.bell]x[/] \x1b[2J\u202e"
@@ -58,6 +59,7 @@ async def test_an_untrusted_profile_opens_only_after_y(hostile: Path) -> None:
 
 
 async def test_an_untrusted_profile_is_examined_only_after_y(hostile: Path) -> None:
+    before = children()
     async with started(offers(hostile), at=Choice("profile", str(hostile))) as (pilot, app):
         await press(pilot, "c")
         assert isinstance(app.screen, TrustScreen)
@@ -66,7 +68,15 @@ async def test_an_untrusted_profile_is_examined_only_after_y(hostile: Path) -> N
         await press(pilot, "c")
         await pilot.press("y")
         await until(pilot, lambda: isinstance(app.screen, DoctorScreen))
-        await at_rest(pilot)
+        doctor = app.screen
+        assert isinstance(doctor, DoctorScreen)
+        await until(pilot, lambda: bool(children() - before) or doctor.over)
+    assert children() <= before, "leaving ends the shells of all hosts"
+
+
+def children() -> set[int]:
+    """Processes that this one started and that it has not seen end."""
+    return {child.pid for child in psutil.Process().children()}
 
 
 async def test_a_trusted_profile_opens_at_once(hostile: Path) -> None:

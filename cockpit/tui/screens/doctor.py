@@ -17,6 +17,7 @@ from cockpit.model.text import neutral
 from cockpit.profiles.profile import Profile
 from cockpit.session.doctor import examine
 from cockpit.session.finding import Finding, Level, summed
+from cockpit.tui.background import Background
 from cockpit.tui.cells import fit
 
 _WORDS: dict[Level, tuple[str, str]] = {
@@ -47,6 +48,7 @@ class DoctorScreen(ModalScreen[None]):
         self.ssh_config = ssh_config
         self.findings: list[Finding] = []
         self.over = False
+        self._background = Background()
 
     def compose(self) -> ComposeResult:
         with VerticalScroll() as room:
@@ -56,7 +58,10 @@ class DoctorScreen(ModalScreen[None]):
 
     def on_mount(self) -> None:
         self._tell()
-        self.run_worker(self._examine())
+        self._background.run(self, self._examine())
+
+    async def on_unmount(self) -> None:
+        await self._background.end()
 
     async def _examine(self) -> None:
         async for finding in examine(self.profile, self.ssh_config):

@@ -25,6 +25,7 @@ from cockpit.profiles.trust import accept_written
 from cockpit.profiles.writing import Draft, profile_text, write_profile
 from cockpit.session.asking import Questions
 from cockpit.session.surveying import HERE, Surveyed, draft_of, hosts_named, place_for, survey
+from cockpit.tui.background import Background
 from cockpit.tui.cells import fit
 from cockpit.tui.screens.asking import LOOK, ask
 from cockpit.tui.urls import url_of
@@ -112,6 +113,7 @@ class NewProfileScreen(_Page):
         self._url = url
         self._keyring = Keyring()
         self._looking = False
+        self._background = Background()
 
     def compose(self) -> ComposeResult:
         known = [HERE, *aliases(self.ssh_config)]
@@ -156,7 +158,10 @@ class NewProfileScreen(_Page):
         self._looking = True
         names = ", ".join(wanted.hosts)
         self.tell(f"looking at {names} …" if names else "")
-        self.run_worker(self._look(wanted))
+        self._background.run(self, self._look(wanted))
+
+    async def on_unmount(self) -> None:
+        await self._background.end()
 
     def _wanted(self) -> Wanted:
         """Raises UsageError for what makes no sense, with the cursor in its field."""
