@@ -12,6 +12,8 @@ from types import FrameType
 import pytest
 from hypothesis import settings
 
+from cockpit.cli import GARBAGE
+
 # How long an example takes says something about the machine, not about the code.
 settings.register_profile("cockpit", deadline=None)
 settings.load_profile("cockpit")
@@ -96,6 +98,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Keep what was collected out of garbage collections: there is much of it, and all of it stays."""
+    """Look for garbage as seldom as the commands do, and never among modules and collected tests."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(GARBAGE)
