@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from typing import Any
 
 from textual.pilot import Pilot
 from textual.widget import Widget
 
 from cockpit.model import events as ev
 from cockpit.tui.app import CockpitApp
+from cockpit.tui.base import CockpitBase
 from cockpit.tui.cells import Line
 from cockpit.tui.lines import Lines
 from cockpit.tui.scene import Scene, View
 from cockpit.tui.screens.main import MainScreen
-from tests.tui.scripted import ScriptedSource, scripted_app
+from tests.tui.scripted import ScriptedSource, scripted_app, state_after
 
 PATIENCE = 120.0
 
@@ -41,6 +43,19 @@ async def settled(pilot: Pilot[object], source: ScriptedSource, events: int = 0)
 async def press(pilot: Pilot[object], *keys: str) -> None:
     """Presses the keys, and returns when what they do has been done and drawn."""
     await pilot.press(*keys)
+    await at_rest(pilot)
+
+
+async def first_screen(pilot: Pilot[Any]) -> None:
+    """Takes away what keys have opened and chosen."""
+    app = pilot.app
+    assert isinstance(app, CockpitBase)
+    while len(app.screen_stack) > 1:
+        await app.pop_screen()
+    if isinstance(app.screen, MainScreen):
+        app.screen.view = View()
+        app.screen.frame()
+    app.forget_notices(app.notices())
     await at_rest(pilot)
 
 
@@ -89,6 +104,4 @@ def plain(lines: Sequence[Line]) -> list[str]:
 
 def scene_of(events: Sequence[ev.AnyEvent], **view: object) -> Scene:
     """What a widget is given after those events."""
-    from cockpit.model.fold import fold_all
-
-    return Scene(state=fold_all(events), view=View(**view), mode="LIVE")  # type: ignore[arg-type]
+    return Scene(state=state_after(events), view=View(**view), mode="LIVE")  # type: ignore[arg-type]

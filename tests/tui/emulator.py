@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Any
 
 from rich.cells import cell_len
@@ -27,6 +28,7 @@ class Emulator:
         self.sent = 0
         self._line = self._column = 1
         self._worn: dict[str, str] = {}
+        self._dressed: tuple[str, ...] = ()
 
     def feed(self, text: str) -> None:
         """Takes what a terminal is sent."""
@@ -55,6 +57,7 @@ class Emulator:
                 self._worn["48"] = code
             else:
                 self._worn[code] = "on"
+        self._dressed = tuple(sorted(f"{name} {value}" for name, value in self._worn.items()))
 
     def _put(self, char: str) -> None:
         width = cell_len(char)
@@ -63,8 +66,7 @@ class Emulator:
             self.cells[self._line, self._column - 1] = (before + char, worn)
             return
         for at in range(width):
-            worn = tuple(sorted(f"{name} {value}" for name, value in self._worn.items()))
-            self.cells[self._line, self._column + at] = ("" if at else char, worn)
+            self.cells[self._line, self._column + at] = ("" if at else char, self._dressed)
         self._column += width
 
     def picture(self, size: tuple[int, int]) -> list[list[Cell]]:
@@ -72,13 +74,13 @@ class Emulator:
         width, height = size
         empty: Cell = (" ", ())
         return [
-            [_seen(self.cells.get((line, column), empty)) for column in range(1, width + 1)]
+            [_seen(*self.cells.get((line, column), empty)) for column in range(1, width + 1)]
             for line in range(1, height + 1)
         ]
 
 
-def _seen(cell: Cell) -> Cell:
-    char, worn = cell
+@cache
+def _seen(char: str, worn: tuple[str, ...]) -> Cell:
     if char == " " and not any(part.startswith(("4 ", "7 ", "9 ")) for part in worn):
         worn = tuple(part for part in worn if part.split()[0] not in _UNSEEN_ON_BLANKS)
     return char, worn

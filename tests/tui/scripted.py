@@ -159,14 +159,16 @@ class ScriptedControls:
 
 # Many tests begin with the same script of hundreds of events, which takes longer to fold than the rest of the test.
 _LONG = 100
-_FOLDED: dict[tuple[int, ...], tuple[list[ev.AnyEvent], State]] = {}
+_FOLDED: dict[tuple[int, ...], tuple[Sequence[ev.AnyEvent], State]] = {}
 
 
-def _state_after(script: list[ev.AnyEvent]) -> State:
-    """The state after these events; the same objects are folded once."""
+def state_after(script: Sequence[ev.AnyEvent]) -> State:
+    """The state after these events; the same objects are folded once, if they are many."""
+    if len(script) <= _LONG:
+        return fold_all(script)
     key = tuple(map(id, script))
     if key not in _FOLDED:
-        _FOLDED[key] = (script, fold_all(script))
+        _FOLDED[key] = (tuple(script), fold_all(script))
     return _FOLDED[key][1]
 
 
@@ -199,7 +201,7 @@ class ScriptedSource:
                 if self.session.revision == 0 and len(events) > _LONG:
                     *script, last = events
                     self.recorder.record(script)
-                    yield Batch([last], base=_state_after(script))
+                    yield Batch([last], base=state_after(script))
                 else:
                     yield Batch(events)
             self._woken.clear()

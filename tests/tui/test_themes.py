@@ -15,7 +15,7 @@ from cockpit.session import settings
 from cockpit.tui import theme
 from cockpit.tui.base import CockpitBase
 from cockpit.tui.theme import Colours
-from tests.tui.driving import driven, press, settled
+from tests.tui.driving import driven, first_screen, press, settled
 from tests.tui.scenario import Scenario
 from tests.tui.scripted import scripted_app
 
@@ -89,13 +89,16 @@ async def test_a_key_goes_on_to_the_next_theme_which_is_remembered() -> None:
 
 
 async def test_another_theme_colours_every_screen_at_once() -> None:
-    for keys in ((), ("t",), ("question_mark",), ("c",), ("up", "C")):
-        async with driven(Scenario().events(76)) as (pilot, _):
+    own = set(theme.palette("light").values())
+    dark = set(theme.palette("dark").values()) - own
+    async with driven(Scenario().events(76)) as (pilot, _):
+        for keys in ((), ("t",), ("question_mark",), ("c",), ("up", "C")):
+            await first_screen(pilot)
+            pilot.app.theme = "dark"
             await press(pilot, *keys)
+            assert colours_on(pilot.app) & dark, keys
             pilot.app.theme = "light"
             await press(pilot)
-            own = set(theme.palette("light").values())
-            dark = set(theme.palette("dark").values()) - own
             assert not colours_on(pilot.app) & dark, keys
 
 
@@ -110,10 +113,11 @@ async def test_what_cannot_be_remembered_is_said_and_holds_for_the_session(tmp_p
 async def test_no_colour_where_none_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     events = Scenario(2, hostile=True).events(76)
-    for keys in ((), ("t",), ("enter",), ("question_mark",)):
-        app, source = scripted_app(events)
-        async with app.run_test(size=(120, 40)) as pilot:
-            await settled(pilot, source, len(events))
+    app, source = scripted_app(events)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await settled(pilot, source, len(events))
+        for keys in ((), ("t",), ("enter",), ("question_mark",)):
+            await first_screen(pilot)
             await press(pilot, *keys)
             assert colours_on(app) == {"default"}, keys
 
