@@ -105,7 +105,7 @@ def _line_end(text: bytes, at: int) -> int:
 
 def _whole(text: bytes, start: int, end: int) -> int:
     """The end of the line with those that backslashes join to it."""
-    while end < len(text) and text[start:end].rstrip(b"\r\n").endswith(b"\\"):
+    while end < len(text) and text[start:end].removesuffix(b"\n").removesuffix(b"\r").endswith(b"\\"):
         end = _line_end(text, end)
     return end
 

@@ -7,7 +7,7 @@ import configparser
 import subprocess
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cockpit.model.knobs import Knob
@@ -163,6 +163,7 @@ INI_PARTS = ["[a]\n", "[b]\n", "key = 1\n", "key=2\n", "other = 3\n", "; key = 9
 
 
 @given(st.lists(st.sampled_from(INI_PARTS), max_size=8), st.sampled_from(["a", "b", "", None]))
+@example(["long = x \\\n", "\n"], "")
 def test_an_ini_file_keeps_every_other_byte(parts: list[str], section: str | None) -> None:
     text = "".join(parts).encode()
     try:
