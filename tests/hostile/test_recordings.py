@@ -54,11 +54,18 @@ def test_altered_recordings_in_512_mib_and_5_seconds_each(tmp_path: Path) -> Non
     assert [one for one in told if one[1]] == []
 
 
-@pytest.fixture
-def whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    path = tmp_path / "whole.cockpit"
-    settled(path, list(small_session()), monkeypatch)
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("recorded") / "whole.cockpit"
+    with pytest.MonkeyPatch.context() as patch:
+        settled(path, list(small_session()), patch)
     return path
+
+
+@pytest.fixture
+def whole(recorded: Path, tmp_path: Path) -> Path:
+    """A copy that a test may alter."""
+    return Path(shutil.copy(recorded, tmp_path))
 
 
 def changed(path: Path, *statements: str) -> Path:
