@@ -43,7 +43,7 @@ def cells(result: dict[str, Any]) -> dict[str, dict[str, Any]]:
 def test_spare_servers_shows_the_churn(lab: Lab, fresh_web1: Host, tmp_path: Path) -> None:
     before = fresh_web1.run(f"cat {PREFORK_CONF}").stdout
     # So many that the processes which a reload starts are few beside those that end after 100 requests.
-    requests = 8000
+    requests = 5000
     found = cells(study(lab, tmp_path, "spare-servers", f"requests = {requests}\nrounds = 1"))
     few, more = found["few spare"]["figures"], found["more spare"]["figures"]
     assert few["web1.processes.births_per_s"] > more["web1.processes.births_per_s"]
@@ -54,9 +54,9 @@ def test_spare_servers_shows_the_churn(lab: Lab, fresh_web1: Host, tmp_path: Pat
 def test_atime_shows_the_access_time(lab: Lab, fresh_web1: Host, tmp_path: Path) -> None:
     rows = f"grep ' {web1.ATIME_MOUNT} ' /proc/self/mountinfo"
     before = fresh_web1.run(rows).stdout
-    result = study(lab, tmp_path, "atime", "requests = 500\nrounds = 1")
+    result = study(lab, tmp_path, "atime", "requests = 500\nrounds = 1\nvariants = ['strictatime', 'noatime']")
     seen = {name: cell["runs"][0]["observations"]["atime of small.txt"] for name, cell in cells(result).items()}
     moved = {name: before != after for name, (before, after) in seen.items()}
     assert moved["strictatime"] and not moved["noatime"]
-    assert [one["other"] for one in result["verdicts"]] == ["A/A control", "noatime", "noatime"]
+    assert [one["other"] for one in result["verdicts"]] == ["A/A control", "noatime"]
     assert fresh_web1.run(rows).stdout == before
