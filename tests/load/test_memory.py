@@ -119,9 +119,13 @@ async def test_a_worker_stays_as_large_as_it_was_over_cut_responses_of_a_real_se
 
 def _run_engine(assignment: Assignment, garbage: Connection) -> None:
     """Run an assignment without the collector, then send the names of the objects that only the collector can free."""
+
+    def tick() -> None:
+        engine.take(0.0, monotonic())
+
     gc.disable()
     gc.freeze()
-    engine = engine_for(assignment, best_poller(), lambda: engine.take(0.0, monotonic()))
+    engine = engine_for(assignment, best_poller(), tick)
     engine.run(monotonic())
     gc.set_debug(gc.DEBUG_SAVEALL)
     gc.collect()
