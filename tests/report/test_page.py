@@ -87,6 +87,11 @@ def hostile_state() -> State:
     return fold_all(hostile_events())
 
 
+@pytest.fixture(scope="module")
+def hostile_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return recorded(tmp_path_factory.mktemp("page") / "evil.cockpit", hostile_events())
+
+
 class Outline(HTMLParser):
     """Fails where tags do not match; notes what is there."""
 
@@ -200,10 +205,9 @@ def test_hostile_text_is_text_in_markdown() -> None:
     ids=" ".join,
 )
 def test_a_terminal_is_shown_nothing_that_is_not_text(
-    tmp_path: Path, command: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+    hostile_file: Path, command: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    file = str(recorded(tmp_path / "evil.cockpit", hostile_events()))
-    assert main([one.replace("FILE", file) for one in command]) in (0, 1, 99)
+    assert main([one.replace("FILE", str(hostile_file)) for one in command]) in (0, 1, 99)
     told = capsys.readouterr().out
     assert told
     assert not {char for char in told if not char.isprintable()} - {"\n"}
