@@ -110,8 +110,8 @@ def _watched(host: HostState, event: HostSample) -> bool:
 
 
 def _share(part: float, whole: float) -> float:
-    """Per cent. Below 0 where the last reading was too high, so that their mean is right."""
-    return round(min(100.0, 100 * part / whole), _DIGITS)
+    """Per cent. Below 0 or above 100 where it corrects the last one, so that their mean is right."""
+    return round(100 * part / whole, _DIGITS)
 
 
 def _unused(cpu: CpuCounters | MachineTimes) -> float:

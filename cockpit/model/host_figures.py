@@ -82,7 +82,7 @@ def host_figures(window: HostWindow, seconds: float = 0.0) -> dict[str, float]:
     mean = means(window)
     figures = {name: mean[name] for name in (*_MEANS, *mean) if name in mean}
     if "cpu.other" in figures:
-        figures["cpu.other"] = max(0.0, figures["cpu.other"])
+        figures["cpu.other"] = min(100.0, max(0.0, figures["cpu.other"]))
     for part, told in zip(_IO_PARTS, (opening_io(window), closing_io(window)), strict=True):
         figures |= _values(part, told) if told else {}
     figures |= _values("memory", memory_use(window.last.reading))

@@ -264,7 +264,7 @@ def _other(host: HostState, role: str) -> Line:
     shares = [point.other for point in host.points[-_OTHER_MEAN:] if point.other is not None]
     if not shares:
         return ()
-    share = max(0.0, sum(shares) / len(shares))
+    share = min(100.0, max(0.0, sum(shares) / len(shares)))
     return pairs([("  others ", f"{share:.0f}%")], "warn" if share >= 100 * TAKES else role)
 
 
