@@ -32,13 +32,17 @@ HANG = 900.0
 # The files that take longest begin first, so that no worker is left with one of them at the end.
 LONG = (
     "test_probe_stream.py",
+    "test_spare_servers.py",
+    "test_fault_matrix.py",
     "test_transaction_faults.py",
+    "test_studies.py",
+    "test_parity.py",
     "test_knobs.py",
     "test_runner.py",
     "test_check.py",
     "test_change_matrix.py",
     "test_recordings.py",
-    "test_truth.py",
+    "test_open.py",
     "test_hangup.py",
     "test_hostile.py",
     "test_redaction.py",

@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from msgspec.structs import replace
 from textual.pilot import Pilot
 from textual.widgets import Static
@@ -88,8 +87,8 @@ def births(segment: Segment) -> int:
     return segment.hosts["web1"].births
 
 
-def births_per_second(segment: Segment) -> float:
-    return births(segment) / segment.hosts["web1"].seconds
+def births_per_request(segment: Segment) -> float:
+    return births(segment) / segment.counts.completed
 
 
 def shown(app: CockpitApp, widget: type[Runs] | type[Throughput] | type[VerdictStrip]) -> str:
@@ -133,11 +132,10 @@ async def test_spare_servers_from_the_panel(fresh_web1: Host, tmp_path: Path) ->
     await replays_to(file, session.state, live_rows)
 
 
-# Seconds of load before the change is asked for, and after it is in force: so many the panel waits for anyway.
-SIDE = 25.0
+# Seconds of load before the change is requested, and after it is active: a verdict needs 25 and 35 s that count.
+BEFORE, AFTER = 30.0, 42.0
 
 
-@pytest.mark.alone
 async def test_the_verdict_on_spare_servers_raised_under_load(fresh_web1: Host, tmp_path: Path) -> None:
     file = tmp_path / "s1.cockpit"
     profile = profile_for(fresh_web1)
@@ -148,9 +146,9 @@ async def test_the_verdict_on_spare_servers_raised_under_load(fresh_web1: Host, 
     async with app.run_test(size=(120, 40)) as pilot:
         await until(session, lambda state: all(knob.known for knob in state.knobs.values()) and bool(state.knobs))
         await pilot.press("space")
-        await until(session, lambda state: bool(state.segments) and state.segments[0].seconds >= SIDE)
+        await until(session, lambda state: bool(state.segments) and state.segments[0].seconds >= BEFORE)
         await raise_spare_servers(pilot, session)
-        await until(session, lambda state: state.segments[-1].number == 2 and state.segments[-1].seconds >= SIDE)
+        await until(session, lambda state: state.segments[-1].number == 2 and state.segments[-1].seconds >= AFTER)
         await pilot.press("space")
         await until(session, lambda state: state.running is None)
         await until(session, lambda state: (state.hosts["web1"].seen or 0.0) >= (state.segments[-1].end or 0.0))
@@ -166,11 +164,12 @@ async def test_the_verdict_on_spare_servers_raised_under_load(fresh_web1: Host, 
     print(*method_lines(verdict), sep="\n")
     first, second = session.state.segments
     # Each child served 100 requests before, 10000 after. The tail is printed: other work on the machine is in it too.
-    assert births_per_second(first) > 1 and births_per_second(second) < births_per_second(first) / 2
+    assert births_per_request(first) > 0.005 and births_per_request(second) < births_per_request(first) / 2
     effect = verdict.effect("web1.processes.births_per_s")
     # If other processes take the generator's CPU, the verdict is invalid or inconclusive, but never the opposite.
-    assert effect is not None or verdict.objection
-    if effect is not None:
+    if effect is None:
+        assert verdict.outcome in (Outcome.INVALID, Outcome.INCONCLUSIVE)
+    else:
         assert effect.outcome is not Outcome.WORSE
         assert None not in (effect.before, effect.after) and effect.after < effect.before  # type: ignore[operator]
     for row in session.state.segments:

@@ -8,8 +8,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.lab import web1
 from tests.lab.cpus import on_generator_cpu
 from tests.lab.keeper import REPOSITORY
@@ -39,7 +37,6 @@ def cells(result: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {cell["variant"]: cell for cell in result["cells"]}
 
 
-@pytest.mark.alone
 def test_spare_servers_shows_the_churn(lab: Lab, fresh_web1: Host, tmp_path: Path) -> None:
     before = fresh_web1.run(f"cat {PREFORK_CONF}").stdout
     # So many that the processes which a reload starts are few beside those that end after 100 requests.

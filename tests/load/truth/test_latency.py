@@ -8,8 +8,6 @@ from cockpit.model.load import LoadPlan
 from tests.load.truth.conditions import Truth, run_against
 from tests.load.truth.server import Rule
 
-pytestmark = pytest.mark.alone
-
 PERCENTILES = (50, 90, 99, 99.9)
 
 FIXED = Rule(delay=0.010)

@@ -9,7 +9,6 @@ import time
 from bisect import bisect_right
 
 import msgspec
-import pytest
 
 from cockpit.load.pool import LoadRun
 from cockpit.model.histogram import Histogram
@@ -17,8 +16,6 @@ from cockpit.model.load import LoadPlan
 from tests.load.servers import Outcome
 from tests.load.truth.conditions import Truth, percentile, run_against
 from tests.load.truth.server import Reply, Rule
-
-pytestmark = pytest.mark.alone
 
 RATE = 500
 REQUESTS = 1500
