@@ -16,7 +16,18 @@ from cockpit.model.histogram import EMPTY, Histogram
 from cockpit.model.load import LoadPlan
 
 FORMAT = 2
-_PLAIN = ("rate", "completed", "sent", "failed", "errors", "duration", "bytes", "generator.cpu", "generator.lag_p99")
+_PLAIN = (
+    "rate",
+    "completed",
+    "sent",
+    "failed",
+    "failed.share",
+    "errors",
+    "duration",
+    "bytes",
+    "generator.cpu",
+    "generator.lag_p99",
+)
 
 
 class BaselineRun(msgspec.Struct, frozen=True, kw_only=True):

@@ -30,8 +30,9 @@ _EXPRESSION = re.compile(r"\s*([A-Za-z0-9_.-]+?)\s*(<=|>=|==|!=|<|>)\s*(\S+(?:\s
 _OF_BASELINE = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*%\s+of\s+baseline")
 _PLAIN_VALUE = re.compile(r"(-?(?:\d+(?:\.\d*)?|\.\d+))\s*([kKmMgG%]?)")
 _FACTORS = {"": 1.0, "%": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
-_COUNTS = ("rate", "completed", "sent", "failed", "errors", "bytes", "generator.cpu")
+_COUNTS = ("rate", "completed", "sent", "failed", "failed.share", "errors", "bytes", "generator.cpu")
 _TIMES = ("duration", "generator.lag_p99")
+_SHARES = ("failed.share", "generator.cpu", "coverage", "processes.cpu", "processes.user", "processes.system")
 
 
 class Threshold(msgspec.Struct, frozen=True):
@@ -88,9 +89,12 @@ def parse_threshold(text: str) -> Threshold:
     if share:
         return Threshold(" ".join(text.split()), name, sign, float(share[1]) / 100, of_baseline=True)
     try:
-        number = parse_duration(value) if is_time(name) else _plain(value)
+        number = _seconds(value) if is_time(name) else _plain(value)
     except ValueError as error:
         raise UsageError(f"{text!r}: {error}") from None
+    if value.endswith("%") and not _is_share(name):
+        instead = "; for a share of all requests write 'failed.share < 1%'" if name in ("failed", "errors") else ""
+        raise UsageError(f"{text!r}: {name} is no percentage; write a number{instead}")
     return Threshold(text=text.strip(), name=name, operator=sign, value=number)
 
 
@@ -136,6 +140,12 @@ def is_time(name: str) -> bool:
     return name in _TIMES or is_latency(name) or (head in LATENCIES and is_latency(rest))
 
 
+def _is_share(name: str) -> bool:
+    """Return whether a metric is in per cent."""
+    rest = name.partition(".")[2]
+    return bool({name, rest} & {*_SHARES}) or rest.startswith("cpu.") or rest.endswith(".util")
+
+
 def known_figures() -> tuple[str, ...]:
     """The names, with HOST and NN standing for any host and any percentile."""
     latencies = ("pNN", "mean", "max", *(f"{name}.pNN" for name in LATENCIES))
@@ -145,6 +155,13 @@ def known_figures() -> tuple[str, ...]:
 
 def _known(name: str) -> bool:
     return name in _COUNTS or is_time(name) or is_host_figure(name.partition(".")[2])
+
+
+def _seconds(text: str) -> float:
+    """A time needs its unit: 50 would be seconds, which hardly anybody means."""
+    if _PLAIN_VALUE.fullmatch(text) and text[-1].isdigit() and float(text):
+        raise ValueError(f"a time needs a unit; write {text}ms or {text}s")
+    return parse_duration(text)
 
 
 def _plain(text: str) -> float:

@@ -28,12 +28,13 @@ exit codes: 0 good · 1 a bug · 2 usage or profile · 3 target or host out of r
 """
 
 
-class _Parser(argparse.ArgumentParser):
-    """Its commands are parsers of the same kind. Flags are written in full; what is wrong is one line."""
+class CommandParser(argparse.ArgumentParser):
+    """Parse a command line; `commands` are its commands by name. Flags are written in full; an error is one line."""
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **{"allow_abbrev": False, **settings})
         self.has_commands = False
+        self.commands: dict[str, argparse.ArgumentParser] = {}
         self._parsing = False
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
@@ -58,7 +59,9 @@ class _Parser(argparse.ArgumentParser):
 
     def add_subparsers(self, **settings: Any) -> Any:
         self.has_commands = True
-        return super().add_subparsers(**settings)
+        added = super().add_subparsers(**settings)
+        self.commands = added.choices
+        return added
 
     def error(self, message: str) -> NoReturn:
         self._refuse(message, self.prog)
@@ -74,9 +77,9 @@ class _Parser(argparse.ArgumentParser):
         super()._check_value(action, value)
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> CommandParser:
     """The whole command line; `options.command(options)` carries the chosen command out."""
-    parser = _Parser(
+    parser = CommandParser(
         prog="cockpit",
         description="Load, servers and tuning on one screen.",
         epilog=EPILOG,

@@ -1,4 +1,4 @@
-"""`cockpit help`: what there is to know beyond the flags, by topic."""
+"""`cockpit help`: topics beyond the flags, and the flags of a command."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import shutil
 import sys
 from argparse import Namespace
 
+from cockpit.cli.arguments import make_parser
 from cockpit.cli.terminal import tell
 from cockpit.cli.texts import text, topics
 from cockpit.model.errors import EXIT_GOOD, UsageError
@@ -17,15 +18,18 @@ _WIDEST = 100
 
 
 def help_topic(options: Namespace) -> int:
-    """The topics, or the text of one: laid out on a terminal, as it is elsewhere."""
-    known = topics()
+    """Print the topics, the text of one, or a command's flags. Raises UsageError for another name."""
+    known, commands = topics(), make_parser().commands
     if options.topic is None:
         width = max(map(len, known))
         lines = [f"  {name:<{width}}  {title}" for name, title in known.items()]
-        tell("\n".join(["cockpit help TOPIC tells of:", *lines, "", "cockpit COMMAND --help tells a command's flags."]))
+        tell("\n".join(["cockpit help TOPIC:", *lines, "", "cockpit COMMAND --help: a command's flags"]))
+        return EXIT_GOOD
+    if options.topic not in known and options.topic in commands:
+        commands[options.topic].print_help()
         return EXIT_GOOD
     if options.topic not in known:
-        raise UsageError(_unknown(options.topic, list(known)))
+        raise UsageError(_unknown(options.topic, list(known), list(commands)))
     if sys.stdout.isatty():
         _lay_out(text(options.topic))
     else:
@@ -33,10 +37,10 @@ def help_topic(options: Namespace) -> int:
     return EXIT_GOOD
 
 
-def _unknown(topic: str, known: list[str]) -> str:
-    near = difflib.get_close_matches(topic.lower(), known, n=1, cutoff=0.4)
+def _unknown(topic: str, known: list[str], commands: list[str]) -> str:
+    near = difflib.get_close_matches(topic.lower(), [*known, *commands], n=1, cutoff=0.5)
     guess = f"did you mean {near[0]}? " if near else ""
-    return f"{neutral(topic)!r}: no such topic; {guess}there are {', '.join(known)}"
+    return f"{neutral(topic)!r}: unknown topic; {guess}topics: {', '.join(known)}; or a command"
 
 
 def _lay_out(markdown: str) -> None:

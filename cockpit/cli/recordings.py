@@ -11,7 +11,7 @@ import msgspec
 
 from cockpit.cli.terminal import tell
 from cockpit.model.errors import EXIT_GOOD, UsageError
-from cockpit.model.text import clock, escaped, neutral
+from cockpit.model.text import clock, escaped, mebibytes, neutral
 from cockpit.session.recording import shelf
 from cockpit.session.recording.opening import in_use
 from cockpit.session.recording.shelf import Kept
@@ -44,7 +44,7 @@ def _table(kept: list[Kept]) -> list[str]:
 
 
 def _row(one: Kept) -> tuple[str, str, str, str, str, str]:
-    size = f"{one.size / 1e6:.1f} MB"
+    size = mebibytes(one.size)
     if one.problem:
         return neutral(one.name), "", "", "", size, neutral(one.problem)
     began = datetime.fromtimestamp(one.began).strftime("%Y-%m-%d %H:%M:%S")
@@ -60,7 +60,7 @@ def _delete(options: Namespace) -> None:
     for name in options.names:
         shelf.on_shelf(name)
     for name in options.names:
-        tell(f"deleted {name}: {shelf.delete(name) / 1e6:.1f} MB")
+        tell(f"deleted {name}: {mebibytes(shelf.delete(name))}")
 
 
 def _prune(options: Namespace) -> None:
@@ -75,6 +75,6 @@ def _prune(options: Namespace) -> None:
         if in_use(shelf.on_shelf(one.name)):
             print(f"cockpit: {one.name}: is being written or looked at; kept", file=sys.stderr)
         elif options.dry_run:
-            tell(f"would delete {one.name}: {one.size / 1e6:.1f} MB")
+            tell(f"would delete {one.name}: {mebibytes(one.size)}")
         else:
-            tell(f"deleted {one.name}: {shelf.delete(one.name) / 1e6:.1f} MB")
+            tell(f"deleted {one.name}: {mebibytes(shelf.delete(one.name))}")

@@ -202,6 +202,7 @@ _PLAIN: dict[str, Callable[[RunResult], float]] = {
     "completed": lambda result: result.counts.completed,
     "sent": lambda result: result.counts.sent,
     "failed": lambda result: result.counts.failed,
+    "failed.share": lambda result: 100 * result.counts.failed / max(1, result.counts.ended),
     "errors": lambda result: sum(result.counts.errors.values()),
     "duration": lambda result: result.seconds,
     "bytes": lambda result: result.counts.bytes_received,

@@ -73,6 +73,11 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
         return sum(self.errors.values()) + sum(self.unexpected.values()) + self.refused
 
     @property
+    def ended(self) -> int:
+        """Requests that got a complete response or failed."""
+        return self.completed + sum(self.errors.values())
+
+    @property
     def latency(self) -> Histogram:
         """Response time: from the intended send; under closed load that is the service time."""
         return self.response if self.response.count else self.service

@@ -93,6 +93,11 @@ def size(nbytes: float) -> str:
     raise AssertionError("unreachable")
 
 
+def mebibytes(nbytes: float) -> str:
+    """Return a size as 12.3 MiB."""
+    return f"{nbytes / 2**20:.1f} MiB"
+
+
 def clock(seconds: float) -> str:
     """Session time as HH:MM:SS."""
     whole = int(seconds)

@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 from cockpit.analysis.thresholds import hold, parse_threshold
@@ -32,7 +34,11 @@ RESULT = RunResult(
     [
         ("p99 < 100ms", True),
         ("p99 < 99ms", False),
-        ("p99.9<=0.1001", True),
+        ("p99.9<=100.1ms", True),
+        ("connect.max >= 0", False),
+        ("failed.share <= 1%", True),
+        ("failed.share < 1", False),
+        ("generator.cpu < 5%", True),
         ("service.p50 < 51ms", True),
         ("max == 100ms", True),
         ("errors == 0", False),
@@ -58,4 +64,18 @@ def test_no_data_does_not_hold() -> None:
 @pytest.mark.parametrize("text", ["", "p99", "p99 < ", "p99 < fast", "speed > 3", "rate > 3ms", "web1.cpu.heat > 3"])
 def test_what_makes_no_sense_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
+        parse_threshold(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "instead"),
+    [
+        ("p99 < 50", "a time needs a unit; write 50ms or 50s"),
+        ("duration < 1.5", "write 1.5ms or 1.5s"),
+        ("failed < 1%", "write 'failed.share < 1%'"),
+        ("rate > 90%", "rate is no percentage; write a number"),
+    ],
+)
+def test_a_value_that_would_mean_something_else_is_refused_with_the_way_out(text: str, instead: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(instead)):
         parse_threshold(text)

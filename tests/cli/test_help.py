@@ -43,12 +43,17 @@ def test_a_topic_is_its_text_where_nobody_looks(capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().out == text("exit-codes")
 
 
+def test_a_command_has_its_flags(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["help", "run"]) == 0
+    assert "usage: cockpit run " in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ("profil", "'profil': no such topic; did you mean profile? there are check, "),
-        ("Exit", "did you mean exit-codes? "),
-        ("zzzz", "'zzzz': no such topic; there are check, "),
+        ("profil", "'profil': unknown topic; did you mean profile? topics: check, "),
+        ("exit-code", "did you mean exit-codes? "),
+        ("zzzz", "'zzzz': unknown topic; topics: check, "),
     ],
 )
 def test_an_unknown_topic_is_one_line_with_the_nearest(
