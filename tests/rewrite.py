@@ -7,8 +7,8 @@ from pathlib import Path
 
 from cockpit.model.fold import fold
 from cockpit.model.state import State
-from cockpit.session.recording.reader import Recording
-from cockpit.session.recording.writer import RecordingWriter
+from cockpit.recording.reader import Recording
+from cockpit.recording.writer import RecordingWriter
 
 RECORDINGS = Path(__file__).parent / "recordings"
 

@@ -29,13 +29,13 @@ from rich.text import Text
 
 from cockpit.cli.study_folder import result_in, sessions_of
 from cockpit.profiles import catalogue
+from cockpit.recording.library import folder as library
+from cockpit.recording.reader import Recording
+from cockpit.recording.recent import recent
 from cockpit.report.page import page
 from cockpit.report.sources import last_state
 from cockpit.report.study import study_text
 from cockpit.report.study_page import study_page
-from cockpit.session.recording.reader import Recording
-from cockpit.session.recording.recent import recent
-from cockpit.session.recording.shelf import folder as shelf
 from cockpit.study.collecting import collect
 from cockpit.tui.offers import Offers
 from cockpit.tui.picture import self_contained, svg_at
@@ -129,13 +129,13 @@ async def moving() -> str:
 
 
 async def start_screen() -> str:
-    """The start screen on a shelf with the recordings that there are here."""
+    """The start screen in a library with the recordings that there are here."""
     with TemporaryDirectory() as state:
         os.environ["XDG_STATE_HOME"] = state
-        shelf().mkdir(parents=True)
+        library().mkdir(parents=True)
         for number, path in enumerate(sorted(RECORDINGS.glob("*.cockpit"))):
-            shutil.copy(path, shelf())
-            os.utime(shelf() / path.name, (number, number))
+            shutil.copy(path, library())
+            os.utime(library() / path.name, (number, number))
         kept = recent(10)
         newest = dt.datetime.fromtimestamp(max(one.kept.began + one.kept.seconds for one in kept))
         profiles = [one for one in catalogue.listed() if one.path.resolve().parent == ROOT / "profiles"]

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from cockpit.demo.world import DemoWorld
 from cockpit.model.events import AnyEvent, decode, encode
-from cockpit.session.recording.reader import Recording
+from cockpit.recording.reader import Recording
 from tests.bench.crowded import recorded
 
 TARGET = Path(__file__).parent / "recordings" / "study" / "1.cockpit"

@@ -11,7 +11,7 @@ from cockpit.cli.terminal import tell
 from cockpit.cli.texts import topics
 from cockpit.model.errors import EXIT_GOOD
 from cockpit.profiles.catalogue import own_folder, shipped_folder
-from cockpit.session.recording import shelf
+from cockpit.recording import library
 
 # By shell: profiles and recordings are files, and the names of those in the folders where cockpit finds them.
 _BASH = """
@@ -26,8 +26,8 @@ _cockpit_named() {
 }
 _cockpit_files() { compgen -d -S / -- "$1"; compgen -f -X "!*$2" -- "$1"; }
 _cockpit_profiles() { compgen -W "$(_cockpit_named .toml PROFILES)" -- "$1"; _cockpit_files "$1" .toml; }
-_cockpit_shelf() { compgen -W "$(_cockpit_named .cockpit SHELF)" -- "$1"; }
-_cockpit_recordings() { _cockpit_shelf "$1"; _cockpit_files "$1" .cockpit; }
+_cockpit_library() { compgen -W "$(_cockpit_named .cockpit LIBRARY)" -- "$1"; }
+_cockpit_recordings() { _cockpit_library "$1"; _cockpit_files "$1" .cockpit; }
 _cockpit_either() { _cockpit_profiles "$1"; _cockpit_recordings "$1"; }
 """
 _ZSH = """
@@ -37,8 +37,8 @@ _cockpit_named() {
   for folder in "$@"; do compadd -- $folder/*$ending(N:t:r); done
 }
 _cockpit_profiles() { _cockpit_named .toml PROFILES; _files -g '*.toml' }
-_cockpit_shelf() { _cockpit_named .cockpit SHELF }
-_cockpit_recordings() { _cockpit_shelf; _files -g '*.cockpit' }
+_cockpit_library() { _cockpit_named .cockpit LIBRARY }
+_cockpit_recordings() { _cockpit_library; _files -g '*.cockpit' }
 _cockpit_either() { _cockpit_profiles; _cockpit_recordings }
 """
 _FISH = """
@@ -48,8 +48,8 @@ function _cockpit_named -a ending
   end
 end
 function _cockpit_profiles; _cockpit_named .toml PROFILES; __fish_complete_suffix .toml; end
-function _cockpit_shelf; _cockpit_named .cockpit SHELF; end
-function _cockpit_recordings; _cockpit_shelf; __fish_complete_suffix .cockpit; end
+function _cockpit_library; _cockpit_named .cockpit LIBRARY; end
+function _cockpit_recordings; _cockpit_library; __fish_complete_suffix .cockpit; end
 function _cockpit_either; _cockpit_profiles; _cockpit_recordings; end
 """
 _HELPERS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
@@ -67,8 +67,8 @@ _TAKES = {
     "compare before": "recordings",
     "compare after": "recordings",
     "baseline recording": "recordings",
-    "recordings rename name": "shelf",
-    "recordings delete names": "shelf",
+    "recordings rename name": "library",
+    "recordings delete names": "library",
 }
 
 
@@ -96,7 +96,7 @@ def _helpers(shell: str) -> str:
     """The functions of a shell, with the folders of this machine and this user in them."""
     folders = (own_folder(), shipped_folder())
     profiles = " ".join(shlex.quote(str(folder)) for folder in folders if folder)
-    return _HELPERS[shell].replace("PROFILES", profiles).replace("SHELF", shlex.quote(str(shelf.folder())))
+    return _HELPERS[shell].replace("PROFILES", profiles).replace("LIBRARY", shlex.quote(str(library.folder())))
 
 
 def _arguments(parser: argparse.ArgumentParser, path: str = "") -> Iterator[tuple[str, argparse.Action]]:

@@ -18,8 +18,8 @@ from cockpit.profiles.plan import Wrong
 from cockpit.profiles.profile import Profile
 from cockpit.profiles.trust import is_trusted
 from cockpit.profiles.uses import Use, listing, uses_of
-from cockpit.session.doctor import Scope, examine
-from cockpit.session.finding import Finding, failed, note, summed
+from cockpit.setup.doctor import Scope, examine
+from cockpit.setup.finding import Finding, failed, note, summed
 
 _WORDS = {"ok": "ok", "note": "note", "wrong": "WRONG"}
 _LONGEST = 2000

@@ -11,9 +11,9 @@ from cockpit.cli.outputs import put
 from cockpit.model.errors import EXIT_GOOD, UsageError
 from cockpit.model.events import encode
 from cockpit.model.text import escaped
+from cockpit.recording.reader import Recording
 from cockpit.report.sources import last_state, parse_source
 from cockpit.session.playback import parse_instant
-from cockpit.session.recording.reader import Recording
 
 FORMATS = ("jsonl", "csv", "hlog", "cast", "svg")
 _SMALLEST, _LARGEST = (20, 5), (500, 200)

@@ -19,14 +19,14 @@ from cockpit.model.clock import Clock
 from cockpit.model.errors import CockpitError, RecordingError
 from cockpit.model.state import State
 from cockpit.profiles.profile import Profile
+from cockpit.recording import library
+from cockpit.recording.secrets import Secrets
+from cockpit.recording.writer import RecordingWriter, Unrecorded
 from cockpit.session.asking import Questions
 from cockpit.session.headless import run_once
 from cockpit.session.live import Listener, LiveSource
 from cockpit.session.lookback import can_look_back
 from cockpit.session.loop import Recorder, Session
-from cockpit.session.recording import shelf
-from cockpit.session.recording.writer import RecordingWriter, Unrecorded
-from cockpit.session.secrets import Secrets
 
 if TYPE_CHECKING:
     from cockpit.tui.look import Look
@@ -43,7 +43,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Keeping:
-    """Where a session is recorded: into `file`, else on the shelf where `by_itself`, else nowhere."""
+    """Where a session is recorded: into `file`, else in the library where `by_itself`, else nowhere."""
 
     file: Path | None = None
     by_itself: bool = False
@@ -56,14 +56,14 @@ class Keeping:
     def recorder(self, session: str) -> Recorder | None:
         """For a session of that name. Raises RecordingError before any load starts when `file` cannot be written.
 
-        A session that nobody asked to keep goes on where the shelf cannot be written, and says so.
+        A session that nobody asked to keep goes on where the library cannot be written, and says so.
         """
         if self.file is not None:
             return RecordingWriter(self.file)
         if not self.by_itself:
             return None
         try:
-            return RecordingWriter(shelf.fresh_path(session, time.time()))
+            return RecordingWriter(library.fresh_path(session, time.time()))
         except RecordingError as error:
             return Unrecorded(str(error))
 
@@ -188,9 +188,9 @@ def hlog_into(path: Path | None) -> Iterator[Listener | None]:
 def say_kept(path: str) -> None:
     """Once the screen is gone: where the session was recorded, and how it is seen again."""
     if path:
-        on_shelf = Path(path).parent == shelf.folder()
+        in_library = Path(path).parent == library.folder()
         print(f"cockpit: recorded in {path}", file=sys.stderr)
-        print(f"see it again: cockpit replay {shlex.quote(Path(path).stem if on_shelf else path)}", file=sys.stderr)
+        print(f"see it again: cockpit replay {shlex.quote(Path(path).stem if in_library else path)}", file=sys.stderr)
 
 
 def say_trouble(recorder: Recorder | None) -> None:

@@ -14,7 +14,7 @@ from cockpit.model.text import neutral
 from cockpit.profiles.plan import Wrong, checked_url
 from cockpit.profiles.trust import accept_written
 from cockpit.profiles.writing import profile_text, write_profile
-from cockpit.session.surveying import HERE, Surveyed, draft_of, hosts_named, place_for, survey
+from cockpit.setup.profile_draft import HERE, Surveyed, draft_of, hosts_named, place_for, survey
 
 
 def new(options: Namespace) -> int:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from cockpit.model.errors import RecordingError
 from cockpit.model.text import neutral
-from cockpit.session.recording.packing import Damaged, reading
-from cockpit.session.recording.reader import Recording
+from cockpit.recording.packing import Damaged, reading
+from cockpit.recording.reader import Recording
 
 
 @contextmanager

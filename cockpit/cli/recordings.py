@@ -12,9 +12,9 @@ import msgspec
 from cockpit.cli.terminal import tell
 from cockpit.model.errors import EXIT_GOOD, UsageError
 from cockpit.model.text import clock, escaped, mebibytes, neutral
-from cockpit.session.recording import shelf
-from cockpit.session.recording.opening import in_use
-from cockpit.session.recording.shelf import Kept
+from cockpit.recording import library
+from cockpit.recording.library import Kept
+from cockpit.recording.opening import in_use
 
 
 def recordings(options: Namespace) -> int:
@@ -24,11 +24,11 @@ def recordings(options: Namespace) -> int:
 
 
 def _list(options: Namespace) -> None:
-    kept = shelf.all_kept()
+    kept = library.all_kept()
     if options.json:
         tell(escaped(msgspec.json.format(msgspec.json.encode(kept), indent=2).decode()))
     elif not kept:
-        tell(f"no recordings in {shelf.folder()}")
+        tell(f"no recordings in {library.folder()}")
     else:
         tell("\n".join(_table(kept)))
 
@@ -53,28 +53,28 @@ def _row(one: Kept) -> tuple[str, str, str, str, str, str]:
 
 
 def _rename(options: Namespace) -> None:
-    tell(str(shelf.rename(options.name, options.new)))
+    tell(str(library.rename(options.name, options.new)))
 
 
 def _delete(options: Namespace) -> None:
     for name in options.names:
-        shelf.on_shelf(name)
+        library.in_library(name)
     for name in options.names:
-        tell(f"deleted {name}: {mebibytes(shelf.delete(name))}")
+        tell(f"deleted {name}: {mebibytes(library.delete(name))}")
 
 
 def _prune(options: Namespace) -> None:
     """What does not read is none of those: nobody knows how old it is."""
     if options.keep is None and options.older is None:
         raise UsageError("prune: say which: --keep N, --older T, or both")
-    kept = [one for one in shelf.all_kept() if not one.problem]
+    kept = [one for one in library.all_kept() if not one.problem]
     chosen = kept if options.keep is None else kept[options.keep :]
     if options.older is not None:
         chosen = [one for one in chosen if one.began < time.time() - options.older]
     for one in chosen:
-        if in_use(shelf.on_shelf(one.name)):
+        if in_use(library.in_library(one.name)):
             print(f"cockpit: {one.name}: is being written or looked at; kept", file=sys.stderr)
         elif options.dry_run:
             tell(f"would delete {one.name}: {mebibytes(one.size)}")
         else:
-            tell(f"deleted {one.name}: {mebibytes(shelf.delete(one.name))}")
+            tell(f"deleted {one.name}: {mebibytes(library.delete(one.name))}")

@@ -11,9 +11,9 @@ from cockpit.cli.look import look_of
 from cockpit.cli.opening import recording_at
 from cockpit.cli.terminal import on_terminal
 from cockpit.model.errors import EXIT_GOOD, EXIT_INTERRUPTED, UsageError
+from cockpit.recording.reader import Recording
 from cockpit.session.loop import Session
 from cockpit.session.playback import parse_instant
-from cockpit.session.recording.reader import Recording
 from cockpit.session.replay import ReplaySource
 
 if TYPE_CHECKING:

@@ -22,12 +22,12 @@ from cockpit.model.errors import EXIT_GOOD, EXIT_INTERRUPTED, UsageError
 from cockpit.model.state import State
 from cockpit.model.text import escaped, neutral
 from cockpit.profiles.profile import Profile
+from cockpit.recording.secrets import Secrets
 from cockpit.report.verdicts import verdict_json, verdict_lines
 from cockpit.session.controls import Afterwards, Proven, check_rounds
 from cockpit.session.headless import hosts_ready
 from cockpit.session.live import LiveSource
 from cockpit.session.loop import EndOfSession, Recorder, Session
-from cockpit.session.secrets import Secrets
 
 
 def rounds(options: Namespace, profile: Profile) -> int:

@@ -24,9 +24,9 @@ from cockpit.model.errors import (
 )
 from cockpit.model.figures import run_result
 from cockpit.profiles.profile import Profile
+from cockpit.recording.secrets import Secrets
 from cockpit.report.machine import as_json, run_json
 from cockpit.report.summary import summary
-from cockpit.session.secrets import Secrets
 
 
 def run(options: Namespace) -> int:

@@ -37,10 +37,10 @@ from cockpit.model.study import Study
 from cockpit.model.study_load import located, names_of
 from cockpit.profiles.plan import Wrong
 from cockpit.profiles.profile import Profile
+from cockpit.recording.secrets import Secrets
 from cockpit.session.asking import Questions
 from cockpit.session.live import LiveSource
 from cockpit.session.loop import Session
-from cockpit.session.secrets import Secrets
 from cockpit.study.collecting import collect
 from cockpit.study.controls import StudyControls
 from cockpit.study.history import keep_spread

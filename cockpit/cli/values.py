@@ -77,7 +77,7 @@ def cpus(text: str) -> tuple[int, ...]:
 
 
 def recording(text: str) -> Path:
-    """A file, or a recording on the shelf by its name."""
-    from cockpit.session.recording.shelf import find
+    """A file, or a recording in the library by its name."""
+    from cockpit.recording.library import find
 
     return find(text)

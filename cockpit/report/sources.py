@@ -15,9 +15,9 @@ from cockpit.model.errors import UsageError
 from cockpit.model.fold import fold, fold_all
 from cockpit.model.fold_load import cut
 from cockpit.model.state import State
+from cockpit.recording.library import find
+from cockpit.recording.reader import Recording
 from cockpit.session.playback import parse_jump
-from cockpit.session.recording.reader import Recording
-from cockpit.session.recording.shelf import find
 
 _SQLITE = b"SQLite format 3\0"
 # Ticks of a row may reach beyond the end of a stretch by this much (s): a tick is not cut.
@@ -39,7 +39,7 @@ class Source(NamedTuple):
 def parse_source(text: str) -> Source:
     """Raises UsageError for a run or a stretch that makes no sense; whether there is such a file is not looked at.
 
-    In place of a file there may be the name of a recording on the shelf.
+    In place of a file there may be the name of a recording in the library.
     """
     if not _is_file(text):
         path, sign, number = text.rpartition("#")

@@ -19,6 +19,7 @@ from cockpit.model.events import AnyEvent, HostChanged, Note, SessionEnded, Sess
 from cockpit.model.fold_load import load_words
 from cockpit.model.load import url_without_password
 from cockpit.profiles.profile import Profile
+from cockpit.recording.secrets import Secrets
 from cockpit.session.asking import Question, Questions
 from cockpit.session.controls import Action, Controls
 from cockpit.session.gathering import Gathering, rounded
@@ -27,7 +28,6 @@ from cockpit.session.live_load import LiveLoad
 from cockpit.session.live_tuning import LiveTuning
 from cockpit.session.loop import Batch
 from cockpit.session.machine import boot_id, watch_machine
-from cockpit.session.secrets import Secrets
 from cockpit.session.unfinished import described
 
 Listener = Callable[[Sequence[AnyEvent]], None]

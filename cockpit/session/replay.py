@@ -8,9 +8,9 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import AsyncIterator
 
 from cockpit.model.state import State
+from cockpit.recording.reader import BEGINNING, Anchor, Known, Recording
 from cockpit.session.loop import Batch
 from cockpit.session.playback import Playback
-from cockpit.session.recording.reader import BEGINNING, Anchor, Known, Recording
 
 SPEEDS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 FRAME = 0.05

@@ -16,8 +16,8 @@ from rich.console import Console
 from textual._compositor import LayoutUpdate
 from textual.strip import Strip
 
+from cockpit.recording.reader import Recording
 from cockpit.session.loop import Session
-from cockpit.session.recording.reader import Recording
 from cockpit.session.replay import ReplaySource
 from cockpit.tui.app import CockpitApp
 from cockpit.tui.screens.main import MainScreen

@@ -31,7 +31,7 @@ from cockpit.model.histogram import Histogram
 from cockpit.model.knobs import Setting
 from cockpit.model.load import LoadPlan
 from cockpit.model.state import State
-from cockpit.session.recording.reader import Recording
+from cockpit.recording.reader import Recording
 from tests.analysis.synthetic import noise
 from tests.session.events import small_session
 

@@ -26,10 +26,10 @@ from cockpit.model.hosts import HostConfig
 from cockpit.model.load import LoadPlan
 from cockpit.model.state import State
 from cockpit.profiles.profile import Profile
+from cockpit.recording.writer import RecordingWriter
 from cockpit.session.gathering import Gathering
 from cockpit.session.live import LiveSource
 from cockpit.session.loop import Session
-from cockpit.session.recording.writer import RecordingWriter
 
 WORKERS = 200
 CONNECTIONS = 20

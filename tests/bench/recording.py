@@ -17,10 +17,10 @@ from statistics import median
 from cockpit.cli import GARBAGE
 from cockpit.model.events import AnyEvent
 from cockpit.model.fold import fold_all
-from cockpit.session.recording.reader import Recording
+from cockpit.recording.reader import Recording
 from tests.bench import crowded
 from tests.bench.table import at_most, exactly, neighbours, show
-from tests.session.kills import killed
+from tests.recording.kills import killed
 
 HOUR = 3600.0
 LONG = 8 * HOUR

@@ -19,7 +19,7 @@ import psutil
 
 from cockpit.demo.world import DemoWorld
 from cockpit.model import events as ev
-from cockpit.session.recording.reader import Recording
+from cockpit.recording.reader import Recording
 from tests.bench.servers import lacking_nginx, nginx
 from tests.bench.table import at_least, at_most, neighbours, show
 from tests.cli.terminals import OnTerminal, on_terminal

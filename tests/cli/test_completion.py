@@ -57,14 +57,14 @@ exit 0
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    """A shelf with two recordings, and a profile of the user's own."""
+    """A library with two recordings, and a profile of the user's own."""
     own = tmp_path / "config" / "cockpit" / "profiles"
     own.mkdir(parents=True)
     (own / "mine.toml").touch()
-    shelf = tmp_path / "state" / "cockpit" / "recordings"
-    shelf.mkdir(parents=True)
+    library = tmp_path / "state" / "cockpit" / "recordings"
+    library.mkdir(parents=True)
     for name in ("night-1", "night-2"):
-        (shelf / f"{name}.cockpit").touch()
+        (library / f"{name}.cockpit").touch()
     return {
         **os.environ,
         "XDG_STATE_HOME": str(tmp_path / "state"),

@@ -15,8 +15,8 @@ import pytest
 
 from cockpit.demo.world import DemoWorld
 from cockpit.hosts.shell import Completed
-from cockpit.session import doctor
-from cockpit.session.doctor_host import _first_words, _missing, _paths
+from cockpit.setup import doctor
+from cockpit.setup.doctor_host import _first_words, _missing, _paths
 from tests.commands import cockpit
 from tests.servers import http_server
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cockpit.model import events as ev
-from cockpit.session.recording.reader import Recording
+from cockpit.recording.reader import Recording
 from tests.cli.terminals import on_terminal
 from tests.cli.test_headless import COCKPIT
 from tests.servers import http_server

@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from cockpit.model.events import Tick
-from cockpit.session.recording.reader import Recording
+from cockpit.recording.reader import Recording
 from tests.cli.terminals import on_terminal
 from tests.commands import cockpit
 from tests.servers import http_server

@@ -11,8 +11,8 @@ import pytest
 
 from cockpit.cli.arguments import joined, make_parser
 from cockpit.cli.texts import topics
+from tests.recording.test_pages import settled
 from tests.session.events import small_session
-from tests.session.test_pages import settled
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cockpit.model.events import RunStarted
-from cockpit.session.recording.reader import Recording
+from cockpit.recording.reader import Recording
 from tests.commands import cockpit
 
 Seen = list[tuple[str, list[tuple[str, str]]]]

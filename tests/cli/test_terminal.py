@@ -22,11 +22,11 @@ def test_how_a_replay_ended(tmp_path: Path, key: bytes, code: int) -> None:
         assert screen.end() == code, screen.shown
 
 
-@pytest.mark.parametrize("kept", ["on the shelf", "in a file", "nowhere"])
+@pytest.mark.parametrize("kept", ["in the library", "in a file", "nowhere"])
 def test_after_the_screen_the_shell_says_what_was_recorded_and_how_to_see_it(tmp_path: Path, kept: str) -> None:
     state = {"XDG_STATE_HOME": str(tmp_path)}
     file = tmp_path / "my own.cockpit"
-    flags = {"on the shelf": [], "in a file": ["--record", str(file)], "nowhere": ["--no-record"]}[kept]
+    flags = {"in the library": [], "in a file": ["--record", str(file)], "nowhere": ["--no-record"]}[kept]
     with http_server() as url, on_terminal([*COCKPIT, "run", url, "-n", "50", *flags], environment=state) as screen:
         screen.until(b"LIVE idle")
         screen.type(b"q")
@@ -36,7 +36,7 @@ def test_after_the_screen_the_shell_says_what_was_recorded_and_how_to_see_it(tmp
     assert b"\x1b[?1000h" in screen.shown, "the screen takes the mouse unless told otherwise"
     said = screen.shown.decode()
     assert ("cockpit: recorded in" in said) is (kept != "nowhere")
-    if kept == "on the shelf":
+    if kept == "in the library":
         name = said.partition("see it again: cockpit replay ")[2].split()[0]
         assert (tmp_path / "cockpit/recordings" / f"{name}.cockpit").is_file()
     if kept == "in a file":

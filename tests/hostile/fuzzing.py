@@ -74,11 +74,11 @@ def complaint(file: Path, folder: Path) -> str:
 def run(whole: Path, folder: Path, first: int, count: int) -> None:
     from tests.hostile.recordings import alter
 
-    shelf = folder / "state" / "cockpit" / "recordings"
-    shelf.mkdir(parents=True, exist_ok=True)
-    file = shelf / "altered.cockpit"
+    library = folder / "state" / "cockpit" / "recordings"
+    library.mkdir(parents=True, exist_ok=True)
+    file = library / "altered.cockpit"
     for seed in range(first, first + count):
-        for old in shelf.iterdir():
+        for old in library.iterdir():
             old.unlink()
         shutil.copy(whole, file)
         with contextlib.suppress(MemoryError):

@@ -29,11 +29,11 @@ from cockpit.model.fold import fold, fold_all
 from cockpit.model.hosts import HostConfig, HostReading
 from cockpit.model.load import LoadPlan
 from cockpit.model.state import State
+from cockpit.recording.reader import Recording
+from cockpit.recording.writer import RecordingWriter
 from cockpit.report.machine import run_json
 from cockpit.report.summary import summary
 from cockpit.session.gathering import rounded
-from cockpit.session.recording.reader import Recording
-from cockpit.session.recording.writer import RecordingWriter
 from tests.hostile.measuring import peak_mib
 from tests.hostile.streams import FACTS, frame, mutated, pieces
 

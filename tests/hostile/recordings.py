@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-from cockpit.session.recording.packing import packed, unpacked
+from cockpit.recording.packing import packed, unpacked
 
 NUMBERS = (-1, 0, 1, 2, 255, 1 << 31, (1 << 31) - 1, 1 << 40, 1 << 62, (1 << 63) - 1, -(1 << 63), 1e300, -0.5, 10**30)
 TEXTS = ("", "\0", "x" * 100_000, "\U0001f600", "[" * 50_000, "same", "text", "raw", "few", "service", "-1")

@@ -24,10 +24,10 @@ from cockpit.model.figures import run_result
 from cockpit.model.fold import fold, fold_all
 from cockpit.model.hosts import HostConfig, StatusKind, StatusPage
 from cockpit.model.state import State
+from cockpit.recording.reader import Recording
+from cockpit.recording.writer import RecordingWriter
 from cockpit.report.summary import summary
 from cockpit.session.gathering import rounded
-from cockpit.session.recording.reader import Recording
-from cockpit.session.recording.writer import RecordingWriter
 from tests.hostile.measuring import peak_mib
 from tests.hostile.probe_fuzz import RUN, STEP
 from tests.hostile.streams import NUMBERS

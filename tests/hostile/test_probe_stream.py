@@ -20,10 +20,10 @@ from cockpit.model.hosts import HostConfig
 from cockpit.model.load import LoadPlan
 from cockpit.model.state import State
 from cockpit.profiles.profile import Profile
+from cockpit.recording.reader import Recording
+from cockpit.recording.writer import RecordingWriter
 from cockpit.session.live import LiveSource
 from cockpit.session.loop import Session
-from cockpit.session.recording.reader import Recording
-from cockpit.session.recording.writer import RecordingWriter
 from tests.hostile.measuring import MOST_MIB, measured, peak_mib
 from tests.hostile.streams import FACTS, frame
 from tests.hosts.sshd import Sshd

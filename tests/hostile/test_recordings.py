@@ -18,15 +18,15 @@ from pathlib import Path
 import pytest
 
 from cockpit.model.errors import RecordingError, UsageError
+from cockpit.recording import library, recent
+from cockpit.recording.packing import packed
+from cockpit.recording.reader import Recording
 from cockpit.report import baselines
-from cockpit.session.recording import recent, shelf
-from cockpit.session.recording.packing import packed
-from cockpit.session.recording.reader import Recording
 from cockpit.study.journal import FILE, FolderLock, Journal, read_journal, write_journal
 from tests.commands import cockpit
 from tests.hostile import recordings as made
+from tests.recording.test_pages import settled
 from tests.session.events import small_session
-from tests.session.test_pages import settled
 
 ROOT = Path(__file__).parents[2]
 WHOLE = ROOT / "tests" / "recordings" / "two-hosts.cockpit"
@@ -101,7 +101,7 @@ def test_a_schema_that_no_cockpit_writes_is_refused(whole: Path, what: str) -> N
     changed(whole, *statements)
     done = cockpit_in_512_mib("report", whole)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1) and words in done.stderr, done.stderr
-    assert shelf.about(whole).problem.startswith("does not read as a recording: ")
+    assert library.about(whole).problem.startswith("does not read as a recording: ")
     with pytest.raises(RecordingError, match="does not read as a recording"):
         Recording(whole)
 
@@ -144,7 +144,7 @@ def test_a_bomb_is_left_out_and_said(whole: Path, attack: Callable[[Path], None]
 
 
 def test_a_query_without_end_is_interrupted(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from cockpit.session.recording import opening
+    from cockpit.recording import opening
 
     monkeypatch.setattr(opening, "DEADLINE", 0.2)
     endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
@@ -166,14 +166,14 @@ def test_a_rollback_journal_is_not_played_back(whole: Path) -> None:
         assert list(recording.events()) == list(small_session())
         with pytest.raises(RecordingError, match="a rollback journal is beside the file"):
             recording.annotate(1.0, "x")
-    shelf.about(whole)
+    library.about(whole)
     assert victim.read_text() == "precious" and journal.exists() and whole.read_bytes() == before
 
 
 def test_one_bad_file_does_not_break_the_lists(whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = tmp_path / "kept"
     kept.mkdir()
-    monkeypatch.setattr(shelf, "folder", lambda: kept)
+    monkeypatch.setattr(library, "folder", lambda: kept)
     monkeypatch.setattr(recent, "folder", lambda: kept)
     shutil.copy(whole, kept / "good.cockpit")
     for what, (statements, _) in FOREIGN.items():
@@ -187,7 +187,7 @@ def test_one_bad_file_does_not_break_the_lists(whole: Path, tmp_path: Path, monk
     os.mkfifo(kept / "pipe.cockpit")
     (kept / "text.cockpit").write_text("hello")
     (kept / "link.cockpit").symlink_to("link.cockpit")
-    listed = {one.name: one for one in shelf.all_kept()}
+    listed = {one.name: one for one in library.all_kept()}
     assert not listed["good"].problem
     assert [name for name, one in listed.items() if not one.problem] == ["good", "types"]
     shown = {one.kept.name: one for one in recent.recent(50)}
@@ -248,8 +248,8 @@ def test_recordings_linked_into_a_study_folder_are_not_its_sessions(whole: Path,
 
 @pytest.mark.parametrize("name", ["../whole", "..", "/etc/passwd", "a/../../whole"])
 def test_names_of_recordings_do_not_leave_the_folder(whole: Path, name: str) -> None:
-    for act in (shelf.delete, lambda one: shelf.rename(one, "new")):
+    for act in (library.delete, lambda one: library.rename(one, "new")):
         with pytest.raises(RecordingError, match="no recording of that name"):
             act(name)
     with pytest.raises(RecordingError):
-        shelf.rename("whole", name)
+        library.rename("whole", name)

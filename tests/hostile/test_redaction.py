@@ -36,12 +36,12 @@ from cockpit.model.knobs import Knob, Setting
 from cockpit.model.load import REDACTED, LoadPlan
 from cockpit.model.study import Observation, Study, Variant
 from cockpit.profiles.profile import Profile
+from cockpit.recording.reader import Recording
+from cockpit.recording.redaction import NAMES, SHORTEST_INSIDE, Redactor
+from cockpit.recording.secrets import Secrets
+from cockpit.recording.writer import RecordingWriter
 from cockpit.session.live import LiveSource
 from cockpit.session.loop import Session
-from cockpit.session.recording.reader import Recording
-from cockpit.session.recording.writer import RecordingWriter
-from cockpit.session.redaction import NAMES, SHORTEST_INSIDE, Redactor
-from cockpit.session.secrets import Secrets
 from tests.hostile.events import events
 from tests.servers import http_server
 from tests.session.events import reading

@@ -21,11 +21,11 @@ from cockpit.model.hosts import HostConfig, StatusKind, StatusPage
 from cockpit.model.load import LoadPlan
 from cockpit.model.state import State
 from cockpit.profiles.profile import Profile
+from cockpit.recording.reader import Recording
+from cockpit.recording.writer import RecordingWriter
 from cockpit.session.gathering import rounded
 from cockpit.session.live import LiveSource
 from cockpit.session.loop import Session
-from cockpit.session.recording.reader import Recording
-from cockpit.session.recording.writer import RecordingWriter
 from tests.hostile.measuring import MOST_MIB, measured
 from tests.hostile.status_fuzz import KINDS, PAGES, mutated
 from tests.hosts.test_status import reply, serving

@@ -15,7 +15,7 @@ from cockpit.hosts.ssh import connect
 from cockpit.hosts.ssh_settings import Destination, read_settings
 from cockpit.model.errors import CockpitError, HostKeyChanged, HostKeyUnknown, UsageError
 from cockpit.profiles.reader import parse_profile
-from cockpit.session.doctor_host import examine_host
+from cockpit.setup.doctor_host import examine_host
 from tests.hosts.sshd import Sshd, public
 from tests.hosts.test_ssh import WEB, answer, openssh, ssh_keygen
 

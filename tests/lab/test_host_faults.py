@@ -19,11 +19,11 @@ from cockpit.model.hosts import HostConfig
 from cockpit.model.load import LoadPlan
 from cockpit.profiles.profile import Profile
 from cockpit.profiles.reader import parse_profile
-from cockpit.session.doctor_host import examine_host
+from cockpit.recording.reader import Recording
+from cockpit.recording.writer import RecordingWriter
 from cockpit.session.live import LiveSource
 from cockpit.session.loop import Session
-from cockpit.session.recording.reader import Recording
-from cockpit.session.recording.writer import RecordingWriter
+from cockpit.setup.doctor_host import examine_host
 from tests.hosts.conftest import until
 from tests.hosts.watching import Watch, watching
 from tests.lab.lab import Host, Lab

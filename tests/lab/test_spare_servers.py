@@ -18,10 +18,10 @@ from cockpit.model.clock import Clock
 from cockpit.model.state import Segment, State
 from cockpit.profiles.profile import Profile
 from cockpit.profiles.reader import read_profile
+from cockpit.recording.reader import Recording
+from cockpit.recording.writer import RecordingWriter
 from cockpit.session.live import LiveSource
 from cockpit.session.loop import Session
-from cockpit.session.recording.reader import Recording
-from cockpit.session.recording.writer import RecordingWriter
 from cockpit.session.replay import ReplaySource
 from cockpit.tui.app import CockpitApp
 from cockpit.tui.signs import bands_of
@@ -32,7 +32,7 @@ from tests.lab.cpus import generator_cpu
 from tests.lab.lab import Host
 
 PROFILE = Path(__file__).parents[2] / "profiles" / "spare-servers.toml"
-PATIENCE = 120.0
+PATIENCE = 600.0
 
 
 def profile_for(web1: Host) -> Profile:
@@ -165,13 +165,12 @@ async def test_the_verdict_on_spare_servers_raised_under_load(fresh_web1: Host, 
     first, second = session.state.segments
     # Each child served 100 requests before, 10000 after. The tail is printed: other work on the machine is in it too.
     assert births_per_request(first) > 0.005 and births_per_request(second) < births_per_request(first) / 2
-    effect = verdict.effect("web1.processes.births_per_s")
     # If other processes take the generator's CPU, the verdict is invalid or inconclusive, but never the opposite.
-    if effect is None:
+    effect = verdict.effect("web1.processes.births_per_s")
+    if effect is None or effect.before is None or effect.after is None:
         assert verdict.outcome in (Outcome.INVALID, Outcome.INCONCLUSIVE)
     else:
-        assert effect.outcome is not Outcome.WORSE
-        assert None not in (effect.before, effect.after) and effect.after < effect.before  # type: ignore[operator]
+        assert effect.outcome is not Outcome.WORSE and effect.after < effect.before
     for row in session.state.segments:
         latency = row.counts.latency
         print(f"row {row.number}: p99 {1000 * latency.percentile(99):.1f} ms, max {1000 * latency.max:.1f} ms")

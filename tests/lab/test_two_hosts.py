@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from cockpit.model.events import AnyEvent, HostSample
-from cockpit.session.recording.reader import Recording
+from cockpit.recording.reader import Recording
 from tests.lab.lab import Host, Lab
 from tests.lab.two_hosts import record
 

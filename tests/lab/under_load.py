@@ -22,9 +22,9 @@ from cockpit.model.knobs import ServerAction
 from cockpit.model.state import State
 from cockpit.profiles.profile import Profile
 from cockpit.profiles.reader import read_profile
+from cockpit.recording.writer import RecordingWriter
 from cockpit.session.live import LiveSource
 from cockpit.session.loop import Session
-from cockpit.session.recording.writer import RecordingWriter
 from tests.lab.cpus import generator_cpu
 from tests.lab.keeper import REPOSITORY
 from tests.lab.lab import Host, Lab

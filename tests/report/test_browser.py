@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from cockpit.recording.reader import Recording
 from cockpit.report.page import page
 from cockpit.report.sources import last_state
 from cockpit.report.study_page import study_page
-from cockpit.session.recording.reader import Recording
 from tests.browser import Browser, browser, chromium
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"

@@ -20,11 +20,11 @@ from cockpit.model.errors import UsageError
 from cockpit.model.events import AnyEvent, ChangeBegun, ChangeEnded, RunEnded, RunStarted, Tick
 from cockpit.model.histogram import Histogram
 from cockpit.model.load import Stage
+from cockpit.recording.reader import Recording
+from cockpit.recording.writer import RecordingWriter
 from cockpit.report.comparison_json import CompareJson, compare_schema, to_json
 from cockpit.report.comparison_text import comparison_text
 from cockpit.report.sources import is_recording, parse_source, run_of, side_of
-from cockpit.session.recording.reader import Recording
-from cockpit.session.recording.writer import RecordingWriter
 from tests.session.events import PLAN, small_session
 
 

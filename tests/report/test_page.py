@@ -32,11 +32,11 @@ from cockpit.model.events import (
 )
 from cockpit.model.fold import fold_all
 from cockpit.model.state import State
+from cockpit.recording.reader import Recording
 from cockpit.report.charts import decades, from_zero, thinned
 from cockpit.report.markdown import markdown, md
 from cockpit.report.page import page
 from cockpit.report.sources import last_state
-from cockpit.session.recording.reader import Recording
 from tests.analysis.test_rounds import rounds_of
 from tests.report.test_compare import recorded
 from tests.session.events import small_session

@@ -15,12 +15,12 @@ from cockpit.model.events import AnyEvent
 from cockpit.model.fold import fold, fold_all
 from cockpit.model.fold_load import cut
 from cockpit.model.state import State
+from cockpit.recording.reader import Recording
 from cockpit.report.page import page
 from cockpit.report.sources import last_state, parse_source, side_of
-from cockpit.session.recording.reader import Recording
+from tests.recording.test_pages import of_the_lab, settled
 from tests.report.test_compare import recorded
 from tests.session.events import small_session
-from tests.session.test_pages import of_the_lab, settled
 from tests.study import sessions
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"

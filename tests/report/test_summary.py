@@ -10,9 +10,9 @@ from cockpit.analysis.doubt import doubts
 from cockpit.model.events import RoundsEnded
 from cockpit.model.figures import RunResult, run_result
 from cockpit.model.fold import fold_all
+from cockpit.recording.reader import Recording
 from cockpit.report.machine import RunJson, as_json, json_schema, run_json
 from cockpit.report.summary import summary
-from cockpit.session.recording.reader import Recording
 from tests.analysis.test_rounds import rounds_of
 from tests.session.events import small_session
 

@@ -16,9 +16,9 @@ from cockpit.model.histogram import Histogram
 from cockpit.model.knobs import Knob, Setting
 from cockpit.model.load import LoadPlan
 from cockpit.model.state import Counts, Segment, State
+from cockpit.recording.reader import Recording
+from cockpit.recording.writer import RecordingWriter
 from cockpit.session.gathering import Gathering
-from cockpit.session.recording.reader import Recording
-from cockpit.session.recording.writer import RecordingWriter
 
 WORKERS = 2
 KNOB = Knob(name="K", host="web1", file="/f", directive="K", test="true", reload="true")

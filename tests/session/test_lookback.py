@@ -16,11 +16,11 @@ from cockpit.model.hosts import HostConfig
 from cockpit.model.knobs import Knob
 from cockpit.model.load import LoadPlan
 from cockpit.profiles.profile import Profile
+from cockpit.recording.reader import Recording
+from cockpit.recording.writer import RecordingWriter
 from cockpit.session.live import LiveSource
 from cockpit.session.lookback import can_look_back
 from cockpit.session.loop import Session
-from cockpit.session.recording.reader import Recording
-from cockpit.session.recording.writer import RecordingWriter
 from cockpit.tui.app import CockpitApp
 from cockpit.tui.screens.tuning import TuningScreen
 from cockpit.tui.widgets.position import Position

@@ -20,12 +20,12 @@ from cockpit.model.fold import fold_all
 from cockpit.model.hosts import HostConfig
 from cockpit.model.load import LoadPlan
 from cockpit.profiles.profile import Profile
+from cockpit.recording.reader import Recording
+from cockpit.recording.writer import RecordingWriter
 from cockpit.report.sources import last_state
 from cockpit.session.live import LiveSource
 from cockpit.session.loop import Session
 from cockpit.session.machine import boot_id, read_machine
-from cockpit.session.recording.reader import Recording
-from cockpit.session.recording.writer import RecordingWriter
 from tests.servers import http_server
 
 

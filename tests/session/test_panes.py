@@ -11,10 +11,10 @@ from cockpit.model.fold import fold_all
 from cockpit.model.hosts import HostConfig, StatusPage
 from cockpit.model.load import LoadPlan
 from cockpit.profiles.profile import Profile
+from cockpit.recording.reader import Recording
+from cockpit.recording.writer import RecordingWriter
 from cockpit.session.live import LiveSource
 from cockpit.session.loop import Session
-from cockpit.session.recording.reader import Recording
-from cockpit.session.recording.writer import RecordingWriter
 from tests.hosts import pages
 from tests.hosts.test_status import reply, serving
 

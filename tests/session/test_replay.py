@@ -11,13 +11,13 @@ import pytest
 from cockpit.model.errors import RecordingError, UsageError
 from cockpit.model.fold import fold_all
 from cockpit.model.state import State
+from cockpit.recording.reader import Recording
+from cockpit.recording.writer import RecordingWriter
 from cockpit.session.loop import Session
 from cockpit.session.playback import parse_instant, parse_jump
-from cockpit.session.recording.reader import Recording
-from cockpit.session.recording.writer import RecordingWriter
 from cockpit.session.replay import SPEEDS, ReplaySource
+from tests.recording.test_recording import recorded
 from tests.session.events import small_session
-from tests.session.test_recording import recorded
 
 EVENTS = list(small_session())
 

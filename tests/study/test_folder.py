@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from cockpit.cli.study_folder import RESULTS, STUDIES, Place, open_place, sessions_of
 from cockpit.model.errors import UsageError
-from cockpit.session.recording.writer import RecordingWriter
+from cockpit.recording.writer import RecordingWriter
 from cockpit.study.journal import FolderLock, Journal, read_journal, write_journal
 from tests.study.sessions import STUDY
 

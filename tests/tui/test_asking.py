@@ -18,11 +18,11 @@ from cockpit.model.events import HostSample, encode
 from cockpit.model.hosts import HostConfig
 from cockpit.model.load import LoadPlan
 from cockpit.profiles.profile import Profile
+from cockpit.recording.reader import Recording
+from cockpit.recording.writer import RecordingWriter
 from cockpit.session.asking import Question, Questions
 from cockpit.session.live import LiveSource
 from cockpit.session.loop import Session
-from cockpit.session.recording.reader import Recording
-from cockpit.session.recording.writer import RecordingWriter
 from cockpit.tui.app import CockpitApp
 from cockpit.tui.screens.asking import AskingScreen
 from tests.hosts.sshd import Sshd, locked, public

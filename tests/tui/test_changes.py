@@ -10,8 +10,8 @@ import pytest
 from cockpit.model import events as ev
 from cockpit.model.fold import fold_all
 from cockpit.model.knobs import Knob, Setting
-from cockpit.session.recording.recent import Change, Recent
-from cockpit.session.recording.shelf import Kept
+from cockpit.recording.library import Kept
+from cockpit.recording.recent import Change, Recent
 from cockpit.tui.changes import change_lines, details, fate, in_force
 from cockpit.tui.offers import Choice, Offer, about
 from cockpit.tuning.terms import whoami

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cockpit.model import events as ev
-from cockpit.session.recording.reader import Recording
+from cockpit.recording.reader import Recording
 from cockpit.tui.scene import AVERAGES
 from cockpit.tui.widgets.footer import Footer
 from cockpit.tui.widgets.runs import Runs, ends_with

@@ -18,7 +18,7 @@ from textual.widgets import Input
 from cockpit.demo.world import DemoWorld
 from cockpit.model.hosts import HostConfig
 from cockpit.profiles.reader import read_profile
-from cockpit.session.surveying import HERE, host_name, hosts_named, leads_to
+from cockpit.setup.profile_draft import HERE, host_name, hosts_named, leads_to
 from cockpit.tui.offers import Choice, Offers
 from cockpit.tui.screens.new_profile import FoundScreen, NewProfileScreen
 from cockpit.tui.screens.start import StartScreen

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from textual.app import App
 
+from cockpit.recording.reader import Recording
 from cockpit.session.loop import Session
-from cockpit.session.recording.reader import Recording
 from cockpit.session.replay import ReplaySource
 from cockpit.tui.app import CockpitApp
 from cockpit.tui.widgets.hosts import HostPanes
@@ -18,9 +18,9 @@ from cockpit.tui.widgets.runs import Runs
 from cockpit.tui.widgets.throughput import Throughput
 from cockpit.tui.widgets.topline import TopLine
 from cockpit.tui.widgets.verdict_strip import VerdictStrip
+from tests.recording.test_pages import settled
 from tests.report.test_compare import recorded
 from tests.session.events import small_session
-from tests.session.test_pages import settled
 from tests.tui.driving import at_rest, driven, main, text_of, until
 
 # What to do next is another thing at the end of a recording than behind a run.

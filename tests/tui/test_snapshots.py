@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
+from cockpit.recording.reader import Recording
 from cockpit.session.loop import Session
-from cockpit.session.recording.reader import Recording
 from cockpit.session.replay import ReplaySource
 from cockpit.tui.app import CockpitApp
 from cockpit.tui.screens.tuning import TuningScreen

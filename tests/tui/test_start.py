@@ -13,8 +13,8 @@ from textual.pilot import Pilot
 from textual.widgets import OptionList, Static
 
 from cockpit.profiles import catalogue
-from cockpit.session.recording.recent import Change, Recent
-from cockpit.session.recording.shelf import Kept
+from cockpit.recording.library import Kept
+from cockpit.recording.recent import Change, Recent
 from cockpit.tui.offers import Choice, Offers
 from cockpit.tui.screens.doctor import DoctorScreen
 from cockpit.tui.screens.prompt import FilterScreen, PromptScreen

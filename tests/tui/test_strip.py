@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from xml.etree import ElementTree
 
-from cockpit.session.recording.reader import Recording
+from cockpit.recording.reader import Recording
 from cockpit.tui.picture import svg_at
 from tests.strip import Frame, strip
 

@@ -21,8 +21,8 @@ from cockpit.model.fold import fold, fold_all
 from cockpit.model.load import LoadPlan
 from cockpit.model.state import Segment, State, StudyState
 from cockpit.model.study import Study
+from cockpit.recording.reader import Recording
 from cockpit.session.loop import Session
-from cockpit.session.recording.reader import Recording
 from cockpit.session.replay import ReplaySource
 from cockpit.tui.app import CockpitApp
 from cockpit.tui.look import Look

@@ -23,7 +23,7 @@ from cockpit.model.events import AnyEvent, TailText
 from cockpit.model.hosts import HostConfig
 from cockpit.model.knobs import ServerAction
 from cockpit.profiles.reader import parse_profile
-from cockpit.session.doctor_host import examine_host
+from cockpit.setup.doctor_host import examine_host
 from cockpit.tuning.looking import look
 from cockpit.tuning.terms import Patience
 from cockpit.tuning.tuner import Tuner

@@ -15,8 +15,8 @@ from textual.widgets import Static
 
 from cockpit.model.text import neutral
 from cockpit.profiles.profile import Profile
-from cockpit.session.doctor import examine
-from cockpit.session.finding import Finding, Level, summed
+from cockpit.setup.doctor import examine
+from cockpit.setup.finding import Finding, Level, summed
 from cockpit.tui.background import Background
 from cockpit.tui.cells import fit
 

@@ -24,7 +24,7 @@ from cockpit.model.units import parse_count, parse_duration
 from cockpit.profiles.trust import accept_written
 from cockpit.profiles.writing import Draft, profile_text, write_profile
 from cockpit.session.asking import Questions
-from cockpit.session.surveying import HERE, Surveyed, draft_of, hosts_named, place_for, survey
+from cockpit.setup.profile_draft import HERE, Surveyed, draft_of, hosts_named, place_for, survey
 from cockpit.tui.background import Background
 from cockpit.tui.cells import fit
 from cockpit.tui.screens.asking import LOOK, ask

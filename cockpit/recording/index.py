@@ -1,0 +1,111 @@
+"""What a recording's index tells: which events stand where, and what came with each page."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+
+from cockpit.recording.binding import Grown
+from cockpit.recording.opening import words
+from cockpit.recording.rows import Rows
+from cockpit.recording.validity import LONGEST
+
+# Rows that are not packed are read so many at a time.
+_ROWS = 64
+# No session lasts so long (s).
+_LAST = LONGEST
+# Samples of a host in a second, and seconds or points of a page, at most.
+_POINTS = 100
+_MOST = 200_000
+# Seconds by which the clock of a page may be behind its seconds.
+_SLACK = 60.0
+
+
+class _Place(NamedTuple):
+    """A row of the table of pages."""
+
+    first: int
+    last: int
+    begin: float
+    end: float
+
+
+class Stretch(NamedTuple):
+    """Events `first` to `last`. All before them were known at `begin`, all of them at `end`. `page`: packed."""
+
+    first: int
+    last: int
+    begin: float
+    end: float
+    page: bool
+
+
+class Index:
+    """The stretches of a recording in order; `grown` says what came with each of the pages among them."""
+
+    def __init__(self, rows: Rows, paged: bool) -> None:
+        self._rows = rows
+        self._paged = paged
+        # Seconds, and points by host, so far; each with how many a second can have.
+        self._counted: dict[tuple[str, int], int] = {}
+        self.pages: list[Stretch] = []
+        self.grown: list[Grown] = []
+        self.stretches: list[Stretch] = []
+
+    def refresh(self) -> None:
+        """Takes in what was written since."""
+        if self._paged:
+            self._read_pages()
+        self.stretches = sorted([*self.pages, *self._read_loose()])
+
+    def _read_pages(self) -> None:
+        since = self.pages[-1].last if self.pages else 0
+        question = "SELECT first, last, begin, end, grown FROM pages WHERE first > ? ORDER BY first"
+        for row in self._rows.ask(question, (since,)):
+            try:
+                page, grown = msgspec.convert(row[:4], _Place), msgspec.json.decode(row[4], type=Grown)
+            except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:
+                self._rows.lose(f"a page is damaged and left out: {words(error)}")
+                continue
+            before = self.pages[-1] if self.pages else Stretch(0, 0, 0.0, 0.0, True)
+            if page.first <= before.last or page.last < page.first or not before.end <= page.begin <= page.end < _LAST:
+                self._rows.lose("a page that does not fit the one before is left out")
+                continue
+            if not self._can_have_grown(page, grown):
+                self._rows.lose("a page with more seconds or points than its time is left out")
+                continue
+            self.pages.append(Stretch(*page, True))
+            self.grown.append(grown)
+
+    def _can_have_grown(self, page: _Place, grown: Grown) -> bool:
+        """Whether seconds and points are not more than the session's time so far, and one page, can have."""
+        self._counted["", 1] = self._counted.get(("", 1), 0) + grown.seconds
+        for name, count in grown.points.items():
+            self._counted[name, _POINTS] = self._counted.get((name, _POINTS), 0) + count
+        each = (grown.seconds, *grown.points.values())
+        most = all(0 <= count <= _MOST for count in each)
+        return most and all(count <= (page.end + _SLACK) * rate for (_, rate), count in self._counted.items())
+
+    def _read_loose(self) -> list[Stretch]:
+        """Stretches of rows that no page covers: those after the last, and what was too much for one."""
+        found = []
+        ends = [(0, 0.0), *((page.last, page.end) for page in self.pages)]
+        firsts = [*(page.first for page in self.pages), None]
+        for (last, latest), first in zip(ends, firsts, strict=True):
+            if first == last + 1:
+                continue
+            until = "" if first is None else f"AND seq < {first}"
+            rows = [
+                (number, t)
+                for number, t in self._rows.ask(
+                    f"SELECT seq, t FROM events WHERE seq > ? {until} ORDER BY seq", (last,)
+                )
+                if isinstance(number, int) and isinstance(t, float | int) and 0 <= t < _LAST
+            ]
+            for at in range(0, len(rows), _ROWS):
+                some = rows[at : at + _ROWS]
+                end = max(latest, *(t for _, t in some))
+                found.append(Stretch(some[0][0], some[-1][0], latest, end, False))
+                latest = end
+        return found

@@ -1,0 +1,171 @@
+"""The library: where recordings are kept for which nobody names a file, and how one of them is found by its name."""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+import platformdirs
+
+from cockpit.model.errors import RecordingError
+from cockpit.model.events import SessionStarted
+from cockpit.recording.opening import in_use, opened, words
+from cockpit.recording.packing import Damaged
+from cockpit.recording.schema import from_body, last_instant
+
+SUFFIX = ".cockpit"
+# Beside a recording that is being written, or was cut short.
+_COMPANIONS = ("-wal", "-shm", "-journal")
+_LONGEST_NAME = 60
+_ODD = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+class Kept(msgspec.Struct, frozen=True, kw_only=True):
+    """A recording in the library. `began` is epoch seconds, `seconds` its length, `size` bytes; `problem` says why
+    nothing can be told of it."""
+
+    name: str
+    path: str
+    size: int
+    began: float = 0.0
+    seconds: float = 0.0
+    runs: int = 0
+    session: str = ""
+    target: str = ""
+    ended: bool = False
+    problem: str = ""
+
+
+def folder() -> Path:
+    """The library in the user's state directory; it may not exist yet."""
+    return platformdirs.user_state_path("cockpit") / "recordings"
+
+
+def fresh_path(session: str, wall: float) -> Path:
+    """A free place for a session that begins at `wall` (epoch s), in a folder that nobody else can read.
+
+    Raises RecordingError where the folder cannot be made.
+    """
+    library = folder()
+    try:
+        library.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise RecordingError(f"{library}: cannot record there: {error.strerror}") from None
+    name = f"{plain(session)}-{time.strftime('%Y%m%d-%H%M%S', time.localtime(wall))}"
+    return next(path for path in _candidates(library, name) if not path.exists())
+
+
+def plain(name: str) -> str:
+    """A name as a file can have it: letters, digits, dots, dashes."""
+    return _ODD.sub("-", name).strip("-.")[:_LONGEST_NAME] or "session"
+
+
+def find(text: str | Path) -> Path:
+    """Return a file if there is one by that path, else the recording of that name in the library, else the path."""
+    path = Path(text)
+    if os.path.exists(path) or path.name != str(text):  # noqa: PTH110
+        return path
+    return next((known for known in _named(str(text)) if os.path.exists(known)), path)  # noqa: PTH110
+
+
+def in_library(name: str) -> Path:
+    """The recording of that name in the library. Raises RecordingError when there is none."""
+    if Path(name).name == name:
+        for path in _named(name):
+            if os.path.exists(path):  # noqa: PTH110
+                return path
+    raise RecordingError(f"{name}: no recording of that name; cockpit recordings list shows them")
+
+
+def all_kept() -> list[Kept]:
+    """What stands in the library, the newest first."""
+    library = folder()
+    found = [about(path) for path in library.glob(f"*{SUFFIX}")] if library.is_dir() else []
+    return sorted(found, key=lambda kept: (-kept.began, kept.name))
+
+
+def rename(name: str, new: str) -> Path:
+    """Gives a recording another name. Raises RecordingError: none of that name, the new one is taken, still written."""
+    path = in_library(name)
+    wanted = new.removesuffix(SUFFIX)
+    if plain(wanted) != wanted:
+        raise RecordingError(f"{new!r}: a name is letters, digits, dots and dashes, {_LONGEST_NAME} at the most")
+    target = folder() / f"{wanted}{SUFFIX}"
+    if target.exists():
+        raise RecordingError(f"{wanted}: exists already; choose another name")
+    _not_in_use(path)
+    try:
+        path.rename(target)
+    except OSError as error:
+        raise RecordingError(f"{path}: cannot be renamed: {error.strerror}") from None
+    return target
+
+
+def delete(name: str) -> int:
+    """Removes a recording and returns how many bytes it had. Raises RecordingError as `rename` does."""
+    path = in_library(name)
+    _not_in_use(path)
+    try:
+        size = path.stat().st_size
+        for companion in _COMPANIONS:
+            path.with_name(path.name + companion).unlink(missing_ok=True)
+        path.unlink()
+    except OSError as error:
+        raise RecordingError(f"{path}: cannot be deleted: {error.strerror}") from None
+    return size
+
+
+def _not_in_use(path: Path) -> None:
+    if in_use(path):
+        raise RecordingError(f"{path.stem}: is being written or looked at; close that cockpit first")
+
+
+def _named(name: str) -> tuple[Path, Path]:
+    return folder() / name, folder() / f"{name}{SUFFIX}"
+
+
+def _candidates(library: Path, name: str) -> Iterator[Path]:
+    yield library / f"{name}{SUFFIX}"
+    number = 2
+    while True:
+        yield library / f"{name}-{number}{SUFFIX}"
+        number += 1
+
+
+def about(path: Path) -> Kept:
+    """What the list tells of a file, without reading the whole of it."""
+    name = path.name.removesuffix(SUFFIX)
+    try:
+        size = sum(one.stat().st_size for one in (path, path.with_name(path.name + "-wal")) if one.exists())
+    except OSError as error:
+        return Kept(name=name, path=str(path), size=0, problem=error.strerror or "does not read")
+    kept = Kept(name=name, path=str(path), size=size)
+    try:
+        with closing(opened(path, timeout=1)) as database:
+            return _told(database, kept)
+    except RecordingError as error:
+        return msgspec.structs.replace(kept, problem=str(error).removeprefix(f"{path}: "))
+    except (sqlite3.Error, Damaged) as error:
+        return msgspec.structs.replace(kept, problem=f"does not read: {words(error)}")
+
+
+def _told(database: sqlite3.Connection, kept: Kept) -> Kept:
+    row = database.execute("SELECT body FROM events WHERE kind = 'session_started' ORDER BY seq LIMIT 1").fetchone()
+    started = from_body(row[0]) if row else None
+    if not isinstance(started, SessionStarted):
+        return msgspec.structs.replace(kept, problem="holds no events")
+    return msgspec.structs.replace(
+        kept,
+        began=started.wall,
+        seconds=last_instant(database),
+        runs=database.execute("SELECT count(*) FROM events WHERE kind = 'run_started'").fetchone()[0],
+        session=started.name,
+        target=started.target,
+        ended=database.execute("SELECT 1 FROM events WHERE kind = 'session_ended'").fetchone() is not None,
+    )

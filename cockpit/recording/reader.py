@@ -1,0 +1,332 @@
+"""Reads a recording, whether it was closed, cut short, damaged, or is still being written."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from bisect import bisect_right
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from cockpit.model.errors import RecordingError
+from cockpit.model.events import AnyEvent, HostSample, Note, SessionStarted
+from cockpit.model.fold import fold, fold_all
+from cockpit.model.state import State, StudyState
+from cockpit.recording.binding import OFTEN_KINDS, latencies
+from cockpit.recording.checkpoints import Restorer
+from cockpit.recording.index import Index, Stretch
+from cockpit.recording.opening import check, has_journal, in_use, opened, version_of, words
+from cockpit.recording.packing import Damaged
+from cockpit.recording.page_series import PageSeries, keep
+from cockpit.recording.pages import OFTEN, unpack
+from cockpit.recording.rows import Rows
+from cockpit.recording.schema import from_body
+from cockpit.recording.validity import is_valid
+
+# Stretches that are kept at hand.
+_AT_HAND = 16
+# What of a study is told.
+_STUDY = (
+    "study_begun",
+    "study_round",
+    "study_run",
+    "study_observation",
+    "study_step_ended",
+    "study_ended",
+)
+
+
+class Known(NamedTuple):
+    """An event, its number in the order of arrival, and the instant at which it was known: never falling, although
+    events may arrive late."""
+
+    number: int
+    event: AnyEvent
+    instant: float
+
+
+class Anchor(NamedTuple):
+    """A state, and the number and instant of the event after which it is."""
+
+    state: State
+    number: int
+    instant: float
+
+
+BEGINNING = Anchor(State(), 0, -1.0)
+
+
+class Recording:
+    """A recording opened for reading; nothing of it is held in memory but its index. Events are numbered from 1.
+
+    `damage` says what was found damaged so far, and so is left out; it is empty for a file that is whole.
+    Raises RecordingError, one line, for a file that is not a recording or does not read at all.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._at_hand: OrderedDict[Stretch, list[Known]] = OrderedDict()
+        self._sampled: OrderedDict[Stretch, dict[int, Any]] = OrderedDict()
+        # Places of pages whose state does not read.
+        self._stateless: set[int] = set()
+        self._cut = False
+        self._pending: tuple[Stretch, list[Known]] | None = None
+        self.notes: list[Note] = []
+        self._restorer = Restorer(self._part)
+        alone = not in_use(path)
+        database = opened(path)
+        self._rows = Rows(database)
+        try:
+            paged = version_of(database) > 1
+            self._index = Index(self._rows, paged)
+            self._series = PageSeries(self._rows, self._index)
+            self._cut = alone and paged and not self.ended
+            self.refresh()
+            if not self._index.stretches:
+                raise RecordingError(
+                    f"{path}: holds no events; {self.damage or 'the session ended before any was kept'}"
+                )
+        except (sqlite3.Error, MemoryError) as error:
+            self.close()
+            raise RecordingError(f"{path}: does not read as a recording: {words(error)}") from None
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Recording:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._rows.close()
+
+    @property
+    def lost(self) -> tuple[str, ...]:
+        """What was found damaged so far, each thing in words of one line."""
+        return self._rows.damage
+
+    @property
+    def damage(self) -> str:
+        return "; ".join(self.lost)
+
+    @property
+    def end(self) -> float:
+        """The last instant, session seconds."""
+        return self._index.stretches[-1].end
+
+    @property
+    def started(self) -> SessionStarted:
+        first = next(iter(self.events()), None)
+        if not isinstance(first, SessionStarted):
+            raise RecordingError(
+                f"{self.path}: does not begin with the start of a session: {self.damage or 'no event'}"
+            )
+        return first
+
+    @property
+    def ended(self) -> bool:
+        """Whether the session was closed; nothing comes any more then."""
+        return bool(self._rows.ask("SELECT 1 FROM events WHERE kind = 'session_ended' LIMIT 1"))
+
+    def refresh(self) -> bool:
+        """Takes in what was written since; whether there was anything."""
+        before = self._index.stretches[-1] if self._index.stretches else None
+        with self._rows.one_view():
+            self._index.refresh()
+        if self._cut and self._index.stretches:
+            self._read_pending(self._index.stretches[-1])
+        self.notes = self._read_notes()
+        return before != (self._index.stretches[-1] if self._index.stretches else None)
+
+    def events(self) -> Iterator[AnyEvent]:
+        """All events in the order of arrival; notes that were made afterwards stand at their instant."""
+        notes = sorted(self.notes, key=lambda note: note.t, reverse=True)
+        for known in self._from(0):
+            while notes and notes[-1].t < known.instant:
+                yield notes.pop()
+            yield known.event
+        yield from reversed(notes)
+
+    def following(self, number: int, since: float, until: float) -> list[Known]:
+        """Events after that number that were known at `until`, with the notes made afterwards for instants since
+        `since`."""
+        found = []
+        for known in self._from(number):
+            if known.instant > until:
+                break
+            found.append(known)
+        notes = [Known(number, note, note.t) for note in self.notes if since < note.t <= until]
+        # A note stands after what was known at its instant.
+        return sorted((*found, *notes), key=lambda known: known.instant) if notes else found
+
+    def seldom(self, number: int) -> list[AnyEvent]:
+        """Events after that number but for those that come often: ticks, samples, status pages, lines of tails."""
+        marks = ",".join("?" * len(OFTEN_KINDS))
+        question = f"SELECT seq, body FROM events WHERE seq > ? AND kind NOT IN ({marks}) ORDER BY seq"
+        found = [event for _, event in self._decoded(question, (number, *OFTEN_KINDS))]
+        pending = self._pending[1] if self._pending else []
+        return [*found, *(one.event for one in pending if one.number > number and type(one.event) not in OFTEN)]
+
+    def anchor(self, t: float) -> Anchor:
+        """The latest state that is kept of an instant not after `t`, notes included."""
+        place = bisect_right(self._index.pages, t, key=lambda page: page.end) - 1
+        while place >= 0:
+            page = self._index.pages[place]
+            try:
+                state = None if place in self._stateless else self._state(place)
+            except Damaged as error:
+                self._rows.lose_often(page.begin, page.end, error)
+                self._stateless.add(place)
+                state = None
+            if state is not None:
+                for note in self.notes:
+                    state = fold(state, note) if note.t <= page.end else state
+                return Anchor(state, page.last, page.end)
+            place -= 1
+        return BEGINNING
+
+    def kept_near(self, number: int, within: int) -> bool:
+        """Whether the file keeps a state at most so many events before that one."""
+        place = bisect_right(self._index.pages, number, key=lambda page: page.last) - 1
+        return place >= 0 and number - self._index.pages[place].last < within
+
+    def times_of(self, kinds: Sequence[str]) -> list[float]:
+        """Instants at which events of these kinds stand, ascending; of kinds that do not come often."""
+        marks = ",".join("?" * len(kinds))
+        times = [row[0] for row in self._rows.ask(f"SELECT t FROM events WHERE kind IN ({marks})", kinds)]
+        return sorted([*times, *(note.t for note in self.notes)] if "note" in kinds else times)
+
+    def annotate(self, t: float, text: str) -> Note:
+        """Adds a note of an instant to the file. Raises RecordingError where it cannot be written."""
+        note = Note(t=t, text=text)
+        if has_journal(self.path):
+            raise RecordingError(f"{self.path}: the note is not kept: a rollback journal is beside the file; remove it")
+        try:
+            writing = sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=rw", uri=True, timeout=5)
+            try:
+                writing.execute("PRAGMA trusted_schema = OFF")
+                check(self.path, writing)
+                with writing:
+                    writing.execute("CREATE TABLE IF NOT EXISTS notes (t REAL NOT NULL, text TEXT NOT NULL, wall REAL)")
+                    writing.execute("INSERT INTO notes VALUES (?, ?, ?)", (note.t, note.text, time.time()))
+            finally:
+                writing.close()
+        except sqlite3.Error as error:
+            raise RecordingError(f"{self.path}: the note is not kept: {error}") from None
+        self.notes = self._read_notes()
+        return note
+
+    def _from(self, number: int) -> Iterator[Known]:
+        """Events after that number."""
+        place = bisect_right(self._index.stretches, number, key=lambda stretch: stretch.last)
+        for stretch in self._index.stretches[place:]:
+            yield from (known for known in self._read(stretch) if known.number > number)
+
+    def _read(self, stretch: Stretch) -> list[Known]:
+        if self._pending is not None and stretch == self._pending[0]:
+            return self._pending[1]
+        if stretch in self._at_hand:
+            self._at_hand.move_to_end(stretch)
+            return self._at_hand[stretch]
+        numbered = self._read_rows(stretch)
+        if stretch.page:
+            try:
+                [(blob,)] = self._rows.ask("SELECT events FROM pages WHERE first = ?", (stretch.first,))
+                often = unpack(blob, lambda: latencies(self._series.at(self._index.pages.index(stretch))[0]))
+                numbered = sorted([*numbered, *often], key=lambda one: one[0])
+            except ValueError as error:
+                self._rows.lose_often(stretch.begin, stretch.end, error)
+        found, latest = [], stretch.begin
+        for number, event in numbered:
+            latest = max(latest, event.t)
+            found.append(Known(number, event, latest))
+        keep(self._at_hand, stretch, found, _AT_HAND)
+        return found
+
+    def _read_rows(self, stretch: Stretch) -> list[tuple[int, AnyEvent]]:
+        question = "SELECT seq, body FROM events WHERE seq BETWEEN ? AND ? ORDER BY seq"
+        return self._decoded(question, (stretch.first, stretch.last))
+
+    def _decoded(self, question: str, values: Sequence[Any]) -> list[tuple[int, AnyEvent]]:
+        found = []
+        for number, body in self._rows.ask(question, values):
+            try:
+                found.append((number, from_body(body)))
+            except Damaged as error:
+                self._rows.lose(f"event {number} is damaged and left out: {error}")
+        return found
+
+    def _read_pending(self, before: Stretch) -> None:
+        """What was held back when the session was cut short, behind all that came."""
+        found: list[Known] = []
+        latest = before.end
+        for after, body in self._rows.ask("SELECT after, body FROM pending"):
+            # Of what was written before the last rows were, they have the rest.
+            if after != before.last:
+                continue
+            try:
+                event = from_body(body)
+            except Damaged:
+                self._rows.lose("the last second is damaged and left out")
+                continue
+            latest = max(latest, event.t)
+            found.append(Known(before.last + len(found) + 1, event, latest))
+        if found:
+            self._pending = (Stretch(before.last + 1, found[-1].number, before.end, latest, False), found)
+            self._index.stretches.append(self._pending[0])
+
+    def _read_notes(self) -> list[Note]:
+        if not self._rows.ask("SELECT 1 FROM sqlite_master WHERE name = 'notes'"):
+            return []
+        told = self._rows.ask("SELECT t, text FROM notes ORDER BY t")
+        notes = [Note(t=t, text=text) for t, text in told if isinstance(t, float | int) and isinstance(text, str)]
+        return [note for note in notes if is_valid(note)]
+
+    def _state(self, place: int) -> State | None:
+        """The state after a page, its series fetched when somebody looks. Raises Damaged."""
+        rows = self._rows.ask("SELECT state FROM pages WHERE first = ?", (self._index.pages[place].first,))
+        if not rows or rows[0][0] is None:
+            return None
+        state = self._restorer.restore(rows[0][0], self._sample)
+        hosts = {name: replace(host, points=self._series.points(name, place)) for name, host in state.hosts.items()}
+        seconds = self._series.seconds(place, tuple(state.seconds))
+        return replace(state, hosts=hosts, seconds=seconds, study=self._study(self._index.pages[place].last))
+
+    def _study(self, last: int) -> StudyState | None:
+        """How far a study had come with the event of that number. Its events come seldom and are rows of their own."""
+        marks = ",".join("?" * len(_STUDY))
+        question = f"SELECT seq, body FROM events WHERE seq <= ? AND kind IN ({marks}) ORDER BY seq"
+        return fold_all(event for _, event in self._decoded(question, (last, *_STUDY))).study
+
+    def _sample(self, number: int) -> HostSample | None:
+        place = bisect_right(self._index.stretches, number - 1, key=lambda stretch: stretch.last)
+        found = self._samples(self._index.stretches[place]).get(number)
+        if found is None:
+            raise Damaged(f"event {number} is missing")
+        return found
+
+    def _samples(self, stretch: Stretch) -> dict[int, HostSample]:
+        """The samples of a stretch by their numbers. Raises Damaged."""
+        if stretch in self._at_hand or not stretch.page:
+            return {one.number: one.event for one in self._read(stretch) if isinstance(one.event, HostSample)}
+        if stretch not in self._sampled:
+            [(blob,)] = self._rows.ask("SELECT events FROM pages WHERE first = ?", (stretch.first,))
+            samples = dict(unpack(blob, dict, "host_sample"))
+            keep(self._sampled, stretch, samples, _AT_HAND)
+        return self._sampled[stretch]
+
+    def _part(self, number: int) -> bytes:
+        rows = self._rows.ask("SELECT body FROM parts WHERE id = ?", (number,))
+        if not rows:
+            raise Damaged(f"part {number} is missing")
+        blob: bytes = rows[0][0]
+        return blob

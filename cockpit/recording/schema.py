@@ -1,0 +1,115 @@
+"""The file format: what both writer and reader must agree on. README tells how to query it."""
+
+from __future__ import annotations
+
+import sqlite3
+import zlib
+from collections.abc import Iterator
+
+from cockpit.model.events import AnyEvent, decode, encode, kind
+from cockpit.model.state import State
+from cockpit.recording.packing import inflated, reading
+from cockpit.recording.validity import checked
+
+# "ckpt" in the SQLite header tells our files from other databases; user_version is the schema's. Version 1 had events
+# alone, each a row.
+APPLICATION_ID = 0x636B7074
+VERSION = 2
+
+# Bodies from this size on are kept as zlib blobs, smaller ones as plain text that sqlite3 can show.
+COMPRESS_FROM = 512
+
+# Pages of 1 KiB: blobs of some kilobytes leave little room unused.
+TABLES = f"""
+PRAGMA page_size = 1024;
+PRAGMA auto_vacuum = INCREMENTAL;
+PRAGMA application_id = {APPLICATION_ID};
+PRAGMA user_version = {VERSION};
+CREATE TABLE events (
+    seq  INTEGER PRIMARY KEY,   -- order of arrival
+    t    REAL NOT NULL,         -- session seconds
+    kind TEXT NOT NULL,         -- run_started, change_ended, …; tick, host_sample … until they are packed into a page
+    body NOT NULL               -- JSON text, or zlib-compressed JSON as a blob
+);
+CREATE TABLE pages (
+    first  INTEGER PRIMARY KEY, -- the events from this number
+    last   INTEGER NOT NULL,    -- to this one
+    begin  REAL NOT NULL,       -- the instants by which all before it
+    end    REAL NOT NULL,       -- and all of it were known
+    grown  TEXT NOT NULL,       -- JSON: how many seconds and points came with it
+    events BLOB NOT NULL,       -- those that come often
+    series BLOB NOT NULL,
+    state  BLOB                 -- after its last event
+);
+CREATE TABLE pending (after INTEGER NOT NULL, body NOT NULL);  -- what would have come last, for one cut short
+CREATE TABLE parts (id INTEGER PRIMARY KEY, body BLOB NOT NULL);
+CREATE TABLE notes (t REAL NOT NULL, text TEXT NOT NULL, wall REAL NOT NULL);  -- made afterwards
+CREATE TABLE runs (                                                            -- a row each of the runs table
+    number INTEGER PRIMARY KEY, run INTEGER, label TEXT, start REAL, end REAL, completed INTEGER, failed INTEGER,
+    rate REAL, p50_ms REAL, p90_ms REAL, p99_ms REAL, max_ms REAL
+);
+CREATE TABLE changes (letter TEXT PRIMARY KEY, host TEXT, label TEXT, begun REAL, in_force REAL, outcome TEXT);
+CREATE TABLE markers (t REAL, kind TEXT, sign TEXT, text TEXT);
+CREATE TABLE seconds (                                                         -- load, second by second
+    second INTEGER PRIMARY KEY, completed INTEGER, failed INTEGER, p50_us INTEGER, p99_us INTEGER, max_us INTEGER
+);
+"""
+
+# Bytes of the JSON of the largest event, a sample of a host with many thousand processes.
+LARGEST_EVENT = 32 << 20
+
+Row = tuple[int, float, str, str | bytes]
+
+
+def to_row(number: int, event: AnyEvent) -> Row:
+    """Raises ValueError, TypeError or msgspec.MsgspecError for an event that could not be read again."""
+    body = encode(event)
+    if b"null" in body:
+        # NaN and infinity are written as null.
+        decode(body)
+    small: str | bytes = zlib.compress(body, 6) if len(body) >= COMPRESS_FROM else body.decode()
+    return number, event.t, kind(event), small
+
+
+def from_body(body: object) -> AnyEvent:
+    """Raises Damaged."""
+    with reading("an event"):
+        if not isinstance(body, str | bytes):
+            raise TypeError("no text")
+        return checked(decode(body if isinstance(body, str) else inflated(body, LARGEST_EVENT)))
+
+
+def last_instant(database: sqlite3.Connection) -> float:
+    """The latest instant of a recording, session seconds; 0 without events. Raises sqlite3.Error."""
+    found = database.execute("SELECT max(t) FROM events").fetchone()[0] or 0.0
+    if database.execute("PRAGMA user_version").fetchone()[0] > 1:
+        found = max(found, database.execute("SELECT max(end) FROM pages").fetchone()[0] or 0.0)
+    return float(found)
+
+
+def tell_tables(database: sqlite3.Connection, state: State, seconds: tuple[int, int]) -> None:
+    """Brings the tables that people ask up to a state; `seconds` from one place to another. Raises sqlite3.Error."""
+    database.executemany("INSERT OR REPLACE INTO runs VALUES (?,?,?,?,?,?,?,?,?,?,?,?)", _runs(state))
+    database.executemany(
+        "INSERT OR REPLACE INTO changes VALUES (?,?,?,?,?,?)",
+        [(one.letter, one.host, one.label, one.begun, one.in_force, one.outcome) for one in state.own_changes],
+    )
+    database.execute("DELETE FROM markers")
+    database.executemany(
+        "INSERT INTO markers VALUES (?,?,?,?)", [(one.t, one.kind, one.sign, one.text) for one in state.markers]
+    )
+    database.executemany(
+        "INSERT OR REPLACE INTO seconds VALUES (?,?,?,?,?,?)",
+        [
+            (one.second, one.completed, one.failed, *(round(1e6 * value) for value in (one.p50, one.p99, one.max)))
+            for one in state.seconds[slice(*seconds)]
+        ],
+    )
+
+
+def _runs(state: State) -> Iterator[tuple[object, ...]]:
+    for row in state.segments:
+        latency = row.counts.latency
+        figures = (1e3 * latency.percentile(percent) for percent in (50, 90, 99))
+        counts = (row.counts.completed, row.counts.failed, row.rate)
+        yield row.number, row.run, row.label, row.start, row.end, *counts, *figures, 1e3 * latency.max

@@ -1,0 +1,128 @@
+"""The secrets of a session: passwords, tokens and cookies of its profile, and values of knobs that are marked secret.
+
+They are replaced in every event before anything else sees it: in a process's command line, in a tail's line, in an
+error.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterator
+from contextlib import contextmanager
+from urllib.parse import unquote, urlsplit
+
+from msgspec.structs import replace
+
+from cockpit.model.errors import CockpitError
+from cockpit.model.events import AnyEvent, ChangeBegun, KnobRead, RoundsBegun
+from cockpit.model.knobs import Setting
+from cockpit.model.load import REDACTED
+from cockpit.profiles.profile import Profile
+from cockpit.recording.redaction import Redactor
+
+# A header is taken for a secret by its name.
+_TELLING = ("auth", "cookie", "token", "secret", "key", "session", "password", "credential")
+
+
+class Secrets:
+    """The secrets of one session; it may learn more of them as knobs are read and changed."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._knobs = {knob.name for knob in profile.knobs if knob.secret}
+        self._known: set[str] = set()
+        self._redactor = Redactor(())
+        plan = profile.plan
+        for url, headers in ((plan.url, plan.headers), *((one.url, one.headers) for one in plan.mix)):
+            self._learn_url(url)
+            for name, value in headers:
+                self._learn_header(name, value)
+        for page in (page for host in profile.hosts for page in host.status):
+            self._learn_login(page.auth)
+        for knob in profile.knobs:
+            if knob.secret:
+                self._learn(*knob.values)
+        for variant in (
+            variant for study in (profile.study, profile.short_study) if study for variant in study.variants
+        ):
+            self._learn_url(variant.url)
+            self._learn(*(value for knob, value in variant.set if knob in self._knobs))
+
+    def without(self, event: AnyEvent) -> AnyEvent:
+        """The event with `(not recorded)` in place of every secret; the same object if it holds none."""
+        if self._knobs:
+            event = self._without_values(event)
+        return self._redactor.event(event)
+
+    def text(self, text: str) -> str:
+        """The text with every secret replaced."""
+        return self._redactor.text(text)
+
+    @contextmanager
+    def out_of_errors(self) -> Iterator[None]:
+        """Replace every secret in the message of a CockpitError that leaves the block."""
+        try:
+            yield
+        except CockpitError as error:
+            error.args = tuple(self.text(one) if isinstance(one, str) else one for one in error.args)
+            raise
+
+    def _without_values(self, event: AnyEvent) -> AnyEvent:
+        if isinstance(event, KnobRead) and event.knob in self._knobs and event.value is not None:
+            self._learn(event.value)
+            return replace(event, value=REDACTED)
+        if isinstance(event, ChangeBegun) and any(setting.knob in self._knobs for setting in event.settings):
+            return replace(
+                event, settings=tuple(map(self._hidden, event.settings)), diff=REDACTED if event.diff else ""
+            )
+        if isinstance(event, RoundsBegun):
+            return replace(event, settings=tuple(map(self._hidden, event.settings)))
+        return event
+
+    def _hidden(self, setting: Setting) -> Setting:
+        if setting.knob not in self._knobs:
+            return setting
+        self._learn(*(value for value in (setting.old, setting.new) if value))
+        return replace(
+            setting,
+            old=None if setting.old is None else REDACTED,
+            new=None if setting.new is None else REDACTED,
+        )
+
+    def _learn(self, *texts: str) -> None:
+        """Add secrets, each as it is and as percent-decoded."""
+        found = {form for text in texts for form in (text, unquote(text))} - {"", REDACTED}
+        if found <= self._known:
+            return
+        self._known |= found
+        self._redactor = Redactor(self._known)
+
+    def _learn_url(self, url: str) -> None:
+        user, at, _ = urlsplit(url).netloc.rpartition("@")
+        if at:
+            self._learn_login(unquote(user))
+
+    def _learn_login(self, login: str) -> None:
+        """`user:password`: the password, both together, and both as HTTP sends them."""
+        _, colon, password = login.partition(":")
+        if colon and password:
+            self._learn(password)
+            self._learn(login)
+            self._learn(base64.b64encode(login.encode()).decode())
+
+    def _learn_header(self, name: str, value: str) -> None:
+        if not any(word in name.lower() for word in _TELLING):
+            return
+        self._learn(value)
+        scheme, space, rest = value.partition(" ")
+        if space:
+            self._learn(rest.strip())
+        if scheme.lower() == "basic":
+            try:
+                self._learn_login(base64.b64decode(rest.strip(), validate=True).decode())
+            except (binascii.Error, UnicodeDecodeError):
+                return
+        for pair in value.split(";"):
+            _, equals, worth = pair.strip().partition("=")
+            if equals:
+                self._learn(worth)

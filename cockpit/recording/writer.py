@@ -1,0 +1,234 @@
+"""Writes events as they happen, in a thread of its own, so that a slow disk never delays the session.
+
+Every event is first a row, committed within COMMIT_EVERY. What is older is packed into pages (see pages).
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from cockpit.model.errors import RecordingError
+from cockpit.model.events import AnyEvent
+from cockpit.model.state import State
+from cockpit.model.text import clock
+from cockpit.recording.backlog import Backlog, Batch, Page
+from cockpit.recording.binding import Binder
+from cockpit.recording.opening import words
+from cockpit.recording.schema import TABLES, Row, to_row
+from cockpit.recording.standing import GONE, Standing
+
+# A crash loses at most what came in since the last commit.
+COMMIT_EVERY = 0.3
+# A page is bound when it has so many seconds or so many events.
+PAGE_SECONDS = 25.0
+PAGE_EVENTS = 5000
+# A disk that takes so long (s) for a commit does not answer; at the end so long is waited for it.
+STALLED = 5.0
+PATIENCE = 60.0
+
+
+class RecordingWriter:
+    """A Recorder into a new file at `path`, mode 0600. Raises RecordingError at once when that cannot be made."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._numbered = 0
+        self._settled: Page | None = None
+        self._page_from = (0, 0.0)
+        self._pending: tuple[int, Sequence[AnyEvent]] = (0, ())
+        self._held_back: Sequence[AnyEvent] = ()
+        self._written = 0
+        self._backlog = Backlog()
+        self._rows: list[Row] = []
+        # Units of the backlog that the rows stand for.
+        self._weight = 0
+        self._database = _create(path)
+        self._standing = Standing(path)
+        # When the disk was asked for what it has not done yet.
+        self._asked: float | None = None
+        self._binder = Binder(self._database)
+        self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
+        self._thread.start()
+
+    @property
+    def path(self) -> str:
+        return str(self._path)
+
+    @property
+    def trouble(self) -> str:
+        asked, standing = self._asked, self._standing
+        if asked is not None and time.monotonic() - asked >= STALLED:
+            held = clock(standing.held)
+            return f"{self._path.name}: the disk does not answer; the file holds the session up to {held}"
+        return standing.words
+
+    @property
+    def gaps(self) -> tuple[str, ...]:
+        return tuple(gap.words for gap in self._backlog.gaps)
+
+    def record(self, events: Sequence[AnyEvent]) -> None:
+        first = self._numbered + 1
+        self._numbered += len(events)
+        self._backlog.offer(list(enumerate(events, first)))
+
+    def settle(self, state: State, pending: Sequence[AnyEvent] = ()) -> None:
+        self._settled = Page(self._numbered, state)
+        # One assignment: the recorder's thread takes whichever is the newest.
+        self._pending = (self._numbered, pending)
+        number, instant = self._page_from
+        due = state.t - instant >= PAGE_SECONDS or self._numbered - number >= PAGE_EVENTS
+        if due and self._backlog.offer_page(self._settled):
+            self._page_from = (self._numbered, state.t)
+
+    def close(self) -> None:
+        """Writes what is left and makes it one file again, without a -wal beside it."""
+        if self._thread.is_alive():
+            if self._settled is not None and self._settled.last == self._numbered > self._page_from[0]:
+                self._backlog.offer_page(self._settled)
+            self._backlog.end()
+            # A file system that hangs must not take the session with it.
+            self._thread.join(PATIENCE)
+
+    def _run(self) -> None:
+        """Write until the backlog ends. A fault of ours costs the events in hand, visibly, never the thread."""
+        due = time.monotonic() + COMMIT_EVERY
+        item: Batch | Page | None = Batch([], 0)
+        while item is not None:
+            item = self._backlog.take(due)
+            try:
+                if isinstance(item, Batch):
+                    self._take(item)
+                if not isinstance(item, Batch) or time.monotonic() >= due:
+                    self._write(item if isinstance(item, Page) else None)
+                    due = time.monotonic() + COMMIT_EVERY
+            except Exception as error:
+                self._lose(error)
+        try:
+            self._asked = time.monotonic()
+            self._finish()
+        except Exception as error:
+            self._lose(error)
+        self._asked = None
+        self._standing.over = True
+
+    def _take(self, batch: Batch) -> None:
+        """Make rows of events. One that cannot be written down is counted as lost."""
+        self._weight += batch.weight
+        for number, event in batch.events:
+            try:
+                self._rows.append(to_row(number, event))
+            except (ValueError, TypeError, msgspec.MsgspecError) as error:
+                self._standing.lost += 1
+                self._standing.fault = f"an event cannot be written down: {words(error)}"
+            else:
+                self._binder.take(number, event)
+
+    def _write(self, page: Page | None) -> None:
+        self._asked = time.monotonic()
+        self._commit()
+        if page and not self._rows:
+            self._bind(page)
+        self._asked = None
+
+    def _lose(self, error: Exception) -> None:
+        """Drop the rows in hand, with which something is wrong, and report it."""
+        self._standing.lost += len(self._rows)
+        self._standing.fault = f"the recorder failed: {type(error).__name__}: {words(error)}"
+        self._clear()
+
+    def _clear(self) -> None:
+        self._backlog.release(self._weight)
+        self._rows, self._weight, self._asked = [], 0, None
+        self._standing.waiting = 0
+
+    def _commit(self) -> None:
+        """Write the rows; those that the disk refuses stay."""
+        after, pending = self._pending
+        written = self._rows[-1][0] if self._rows else self._written
+        held_back = pending if after == written else ()
+        if not self._rows and held_back is self._held_back:
+            return
+        try:
+            with self._database:
+                self._database.executemany("INSERT INTO events (seq, t, kind, body) VALUES (?, ?, ?, ?)", self._rows)
+                self._database.execute("DELETE FROM pending")
+                told = [(after, to_row(0, event)[-1]) for event in held_back]
+                self._database.executemany("INSERT INTO pending VALUES (?, ?)", told)
+        except sqlite3.Error as error:
+            self._standing.waiting = len(self._rows)
+            self._standing.problem = str(error)
+            return
+        self._standing.held = max([self._standing.held, *(row[1] for row in self._rows)])
+        self._standing.problem = "" if self._standing.there else GONE
+        self._written, self._held_back = written, held_back
+        self._clear()
+
+    def _bind(self, page: Page) -> None:
+        """Packs what has been written up to `last`; what the disk refuses now is packed with the next page."""
+        try:
+            self._binder.bind(page.last, page.state)
+        except sqlite3.Error as error:
+            self._standing.problem = str(error)
+        except Exception as error:
+            # Nothing is lost: events that cannot be packed stay rows.
+            self._binder.skip(page.last)
+            self._standing.fault = f"cannot be packed: {type(error).__name__}: {words(error)}"
+
+    def _finish(self) -> None:
+        try:
+            # As a script: a plain statement would free one page and be taken for done.
+            self._database.executescript("PRAGMA incremental_vacuum")
+            self._database.execute("PRAGMA journal_mode = DELETE")
+        except sqlite3.Error as error:
+            # Somebody looks at it meanwhile: whoever is the last to close it makes it one file.
+            if "locked" not in str(error):
+                self._standing.problem = self._standing.problem or str(error)
+        if not self._standing.there:
+            self._standing.problem = GONE
+        self._database.close()
+
+
+class Unrecorded:
+    """A Recorder for a session that cannot be kept: it goes on, and says why from its beginning."""
+
+    path = ""
+    gaps: tuple[str, ...] = ()
+
+    def __init__(self, trouble: str) -> None:
+        self.trouble = trouble
+
+    def record(self, events: Sequence[AnyEvent]) -> None:
+        """Keeps nothing."""
+
+    def settle(self, state: State, pending: Sequence[AnyEvent] = ()) -> None:
+        """Keeps nothing."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def _create(path: Path) -> sqlite3.Connection:
+    try:
+        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    except FileExistsError:
+        raise RecordingError(f"{path}: exists already; name another file for --record") from None
+    except OSError as error:
+        raise RecordingError(f"{path}: cannot record there: {error.strerror}") from None
+    os.close(descriptor)
+    try:
+        database = sqlite3.connect(path, check_same_thread=False)
+        database.executescript(TABLES)
+        database.execute("PRAGMA journal_mode = WAL")
+        database.execute("PRAGMA synchronous = NORMAL")
+        # The first look at the log takes the lock by which others see that the file is in use.
+        database.execute("SELECT count(*) FROM events").fetchone()
+    except sqlite3.Error as error:
+        raise RecordingError(f"{path}: cannot record there: {error}") from None
+    return database

@@ -1,0 +1,1 @@
+"""Set-up: the doctor, and drafts of profiles."""

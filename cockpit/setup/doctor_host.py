@@ -1,0 +1,296 @@
+"""Examines one host: can it be reached, read, and changed as the profile wants it?"""
+
+from __future__ import annotations
+
+import asyncio
+import posixpath
+import re
+import shlex
+from collections.abc import AsyncIterator, Iterable, Iterator
+from pathlib import Path
+
+from cockpit.hosts.probe import Probe
+from cockpit.hosts.reach import open_shell
+from cockpit.hosts.shell import Shell
+from cockpit.hosts.ssh_settings import Destination, read_settings
+from cockpit.hosts.status.feed import read_page
+from cockpit.model.errors import AuthRefused, CockpitError, HostError, HostKeyChanged, HostKeyUnknown
+from cockpit.model.hosts import HostConfig, HostReading, StatusPage
+from cockpit.model.knobs import Knob
+from cockpit.model.text import neutral
+from cockpit.profiles.profile import Profile
+from cockpit.setup.doctor_changes import examine_changes
+from cockpit.setup.finding import Finding, failed, good, note, wrong
+from cockpit.tuning import files, plan
+from cockpit.tuning.reason import useful_line
+from cockpit.tuning.remote import Remote, privileged
+from cockpit.tuning.scripts import HEAD
+from cockpit.tuning.tuner import Tuner
+
+# Seconds for the probe's readings, for a command that tests a configuration, and between two readings.
+_PATIENCE, _TEST, _APART = 20.0, 60.0, 0.3
+# A host's clock that is off by more than this (s) makes its logs hard to lay beside the timeline.
+_CLOCK_OFF = 2.0
+# Channels that sshd lets one connection have unless told otherwise (MaxSessions).
+_CHANNELS = 10
+_TOOLS = ("timeout", "sha256sum", "mktemp", "readlink", "stat", "head", "tail", "cut")
+# KIND:WHAT each: a line `yes` or `no`. A `command` of the profile must be found by the login's own PATH, a `tool` by
+# cockpit's. A file's place must be writable too: files are replaced by a rename.
+_LOOK = (
+    HEAD
+    + """
+for each; do
+    kind=${each%%:*} what=${each#*:} said=no
+    case $kind in
+        command) as_login sh -c 'command -v -- "$1"' sh "$what" >/dev/null 2>&1 </dev/null && said=yes ;;
+        tool) command -v -- "$what" >/dev/null 2>&1 && said=yes ;;
+        read) [ -r "$what" ] && said=yes ;;
+        write) [ -w "$what" ] && [ -w "$(dirname -- "$what")" ] && said=yes ;;
+    esac
+    printf '%s\\n' "$said"
+done
+"""
+)
+# Words of the shell itself: what comes after them says nothing of a command.
+_SHELL = frozenset({"if", "while", "for", "case", "until", "{", "(", "!", "test", "[", ":", "."})
+_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
+
+
+async def examine_host(profile: Profile, config: HostConfig, ssh_config: Path | None) -> list[Finding]:
+    """All that was found out about a host."""
+    name = config.name
+    try:
+        shell = await open_shell(config, ssh_config)
+    except CockpitError as error:
+        return [failed(name, error, _way_in(error, config))]
+    try:
+        notes = await asyncio.to_thread(_ssh_notes, config, ssh_config)
+        return [*notes, *[finding async for finding in _examine(profile, config, shell)]]
+    except HostError as error:
+        return [failed(name, error, "the connection did not hold; try again")]
+    finally:
+        await shell.close()
+
+
+def _ssh_notes(config: HostConfig, ssh_config: Path | None) -> list[Finding]:
+    """Options of ssh_config that cockpit does not follow."""
+    if config.ssh is None:
+        return []
+    settings = read_settings(Destination.parse(config.ssh), ssh_config)
+    return [note(config.name, f"ssh_config: {option}", todo) for option, todo in settings.not_followed]
+
+
+def _way_in(error: CockpitError, config: HostConfig) -> str:
+    if isinstance(error, HostKeyChanged):
+        return "find out why its key changed before anything else"
+    if isinstance(error, HostKeyUnknown):
+        return "log in once by ssh and compare its key"
+    if isinstance(error, AuthRefused):
+        return f"make `ssh {config.ssh}` work without a question: a key in its authorized_keys, or an agent"
+    return f"does `ssh {config.ssh}` work? options for it belong in ssh_config"
+
+
+async def _examine(profile: Profile, config: HostConfig, shell: Shell) -> AsyncIterator[Finding]:
+    async for finding in _readable(config, shell):
+        yield finding
+    for page in config.status:
+        yield await _status(config.name, shell, page)
+    async for finding in _panes(config, shell):
+        yield finding
+    knobs = [knob for knob in profile.knobs if knob.host == config.name]
+    actions = [action.command for action in profile.actions if action.host == config.name]
+    if knobs or actions:
+        remote = privileged(config, shell)
+        async for finding in _changeable(config, remote, knobs, actions):
+            yield finding
+
+
+async def _readable(config: HostConfig, shell: Shell) -> AsyncIterator[Finding]:
+    """What the probe can read there."""
+    name = config.name
+    try:
+        probe = await Probe.start(shell, config)
+    except HostError as error:
+        yield failed(name, error)
+        return
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            await probe.read()
+            await asyncio.sleep(_APART)
+            reading = await probe.read()
+    except TimeoutError:
+        yield wrong(name, "the probe started but does not answer", exit_code=3)
+        return
+    finally:
+        probe.close()
+    facts = probe.facts
+    where = "this machine" if config.ssh is None else f"ssh {config.ssh}"
+    who = (await shell.run("id -un")).stdout.decode("utf-8", "replace").strip()
+    kernel = f"{neutral(facts.kernel)}, {facts.cpus} CPU{'' if facts.cpus == 1 else 's'}"
+    yield good(name, f"{where} as {neutral(who)}: {kernel}; /proc reads, nothing needs installing")
+    yield _clock(name, facts.clock_offset)
+    for finding in _processes(config, reading):
+        yield finding
+
+
+def _clock(name: str, offset: float | None) -> Finding:
+    if offset is None:
+        return note(name, "its clock cannot be read", "its times stand beside the figures as it tells them")
+    if abs(offset) > _CLOCK_OFF:
+        which = "ahead" if offset > 0 else "behind"
+        return note(
+            name,
+            f"its clock is {abs(offset):.1f} s {which}; figures stand at the right instant all the same",
+            "times in its log lines are off by that much; NTP would mend it",
+        )
+    return good(name, f"clock within {max(abs(offset), 0.001):.3f} s of this machine's")
+
+
+def _processes(config: HostConfig, reading: HostReading) -> Iterable[Finding]:
+    if reading.hidden:
+        yield note(
+            config.name,
+            "/proc hides the processes of others from this user (hidepid)",
+            "log in as root, or have the user in the group that hidepid's gid= names",
+        )
+    if config.processes is None:
+        return
+    count = len(reading.processes)
+    if not count and not reading.hidden:
+        yield note(
+            config.name,
+            f"no process is called {config.processes!r}",
+            "is the server up? the name is that of /proc/PID/comm (ps -o comm), patterns such as php-fpm* are allowed",
+        )
+    elif count:
+        yield good(config.name, f"{count} process{'' if count == 1 else 'es'} {config.processes!r}")
+
+
+async def _status(name: str, shell: Shell, page: StatusPage) -> Finding:
+    try:
+        said = await read_page(shell, page)
+    except HostError as error:
+        return note(
+            name,
+            f"status page {page.url}: {str(error).removeprefix(f'{name}: ')}",
+            "its figures will be missing; everything else goes on",
+        )
+    return good(name, f"status page {page.url}: {len(said.values)} figures")
+
+
+async def _panes(config: HostConfig, shell: Shell) -> AsyncIterator[Finding]:
+    """Whether what the tails run is there."""
+    asked = [f"tool:{word}" for tail in config.tail for word in _first_words([tail])]
+    asked += [f"read:{path}" for tail in config.tail for path in _paths(tail)]
+    for each in await _missing(shell, asked):
+        kind, _, what = each.partition(":")
+        if kind == "tool":
+            yield note(config.name, f"tail: there is no command {what!r}", "install it there, or drop the tail")
+        else:
+            yield note(config.name, f"tail: {what} cannot be read", "is the path right, may this user read it?")
+    if len(config.tail) + 2 > _CHANNELS:
+        yield note(
+            config.name,
+            f"{len(config.tail)} tails, the probe and a change need more than {_CHANNELS} channels",
+            "fewer tails, or raise MaxSessions in its sshd_config",
+        )
+
+
+async def _changeable(
+    config: HostConfig, remote: Remote, knobs: list[Knob], actions: list[str]
+) -> AsyncIterator[Finding]:
+    """Whether each knob can be read, written, tested and reloaded."""
+    name = config.name
+    if config.sudo:
+        try:
+            await remote.run("true")
+        except CockpitError as error:
+            yield failed(name, error)
+            return
+    async for finding in examine_changes(remote, name):
+        yield finding
+    for tool in await _missing(remote, [f"tool:{tool}" for tool in _TOOLS]):
+        yield wrong(
+            name, f"{tool.partition(':')[2]} is missing there", "a change needs it: install coreutils or busybox"
+        )
+    real: dict[str, str] = {}
+    for knob in knobs:
+        yield await _value(remote, knob, real)
+    for path in await _missing(remote, [f"write:{path}" for path in dict.fromkeys(real.values())]):
+        file = path.partition(":")[2]
+        yield wrong(
+            name,
+            f"{file} or its folder cannot be written",
+            "log in as root, or set sudo = true in [[host]] (and NOPASSWD there)",
+        )
+    commands = [*(knob.test for knob in knobs), *(knob.reload for knob in knobs), *actions]
+    absent = await _missing(remote, [f"command:{word}" for word in _first_words(commands)])
+    for each in absent:
+        yield wrong(
+            name,
+            f"there is no command {each.partition(':')[2]!r} in the login's PATH",
+            "a test, reload or action begins with it; install it, or write its whole path",
+        )
+    for test in dict.fromkeys(knob.test for knob in knobs if knob.test):
+        if f"command:{next(_first_words([test]), '')}" not in absent:
+            yield await _tested(name, remote, test)
+
+
+async def _value(remote: Remote, knob: Knob, real: dict[str, str]) -> Finding:
+    """The knob's value; its file's real path is put down in `real`."""
+    try:
+        if knob.in_file:
+            file = await files.read_of(remote, knob.host, knob)
+            real[knob.file] = file.real
+            value = plan.value_in(file, knob).value
+        if knob.live:
+            value = await Tuner().read(remote, knob)
+    except CockpitError as error:
+        reason = str(error).removeprefix(f"{knob.name}: ").removeprefix(f"{knob.host}:").strip()
+        return wrong(knob.host, f"{knob.name}: {reason}", "mend file, section or command of this knob")
+    shown = "not set there" if value is None else "(secret)" if knob.secret else f"= {neutral(value, 60)}"
+    if knob.written_only:
+        shown += f"; a change is only written: {knob.activation}"
+    return good(knob.host, f"{knob.name} {shown}  ({neutral(knob.place, 80)})")
+
+
+async def _tested(name: str, remote: Remote, test: str) -> Finding:
+    done = await files.run(remote, f'{HEAD}\nas_login sh -c "$1" </dev/null', test, seconds=_TEST)
+    if done.exit_status == 0:
+        return good(name, f"`{neutral(test, 200)}` passes")
+    said = useful_line(done.stderr, done.stdout) or f"exit status {done.exit_status}"
+    return wrong(
+        name, f"`{neutral(test, 200)}` fails: {said}", "no change would be let through: mend the configuration"
+    )
+
+
+async def _missing(remote: Remote, asked: Iterable[str]) -> list[str]:
+    """Those of them that are not there, each once."""
+    wanted = list(dict.fromkeys(asked))
+    if not wanted:
+        return []
+    said = (await files.run(remote, _LOOK, *wanted)).stdout.decode("ascii", "replace").split()
+    return [each for each, there in zip(wanted, said, strict=False) if there != "yes"]
+
+
+def _first_words(commands: Iterable[str]) -> Iterator[str]:
+    """What each command runs first, where that can be told: a plain word, before any pipe or assignment."""
+    for command in commands:
+        try:
+            words = shlex.split(command.replace("\n", " "), posix=True)
+        except ValueError:
+            continue
+        word = next(iter(words), "").rstrip(";")
+        if word and word not in _SHELL and not _ASSIGNMENT.match(word) and not set(word) & set("$`|&<>("):
+            yield word
+
+
+def _paths(command: str) -> Iterable[str]:
+    """Whole paths that a command is given."""
+    try:
+        words = shlex.split(command)[1:]
+    except ValueError:
+        return
+    for word in words:
+        if posixpath.isabs(word) and not set(word) & set("*?["):
+            yield word

@@ -1,0 +1,181 @@
+"""A disk that refuses, hangs or goes away while a session is recorded: the run goes on; what the file holds is said."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from cockpit.model.events import AnyEvent
+from cockpit.recording import writer
+from cockpit.recording.reader import Recording
+from cockpit.recording.writer import RecordingWriter
+from cockpit.report.sources import last_state
+from tests.servers import http_server
+from tests.session.events import small_session
+
+# A file system of its own, in a namespace of its own; in the midst of a run that is recorded on it, it is lost.
+SCRIPT = """\
+set -eu
+mount -n -t tmpfs none /mnt
+truncate -s 8M /mnt/image
+mkdir /mnt/point
+mkfs.ext4 -q -F -b 4096 /mnt/image
+mount -n -o loop,errors=remount-ro /mnt/image /mnt/point
+file=/mnt/point/s.cockpit
+"$PYTHON" -m cockpit run "$URL" -q 40 -z 6s --json --record "$file" >/mnt/told 2>/mnt/said &
+run=$!
+until [ "$(stat -c %s "$file-wal" 2>/dev/null || echo 0)" -gt 16000 ]; do sleep 0.05; done
+device=$(basename "$(findmnt -n -o SOURCE /mnt/point)")
+case $LOST in
+read-only) echo 1 >"/sys/fs/ext4/$device/trigger_fs_error" ;;
+unmounted) umount -n -l /mnt/point ;;
+full) head -c 20M /dev/zero >/mnt/point/filler 2>/dev/null || true ;;
+frozen)
+    trap 'fsfreeze --unfreeze /mnt/point 2>/dev/null || true' EXIT
+    fsfreeze --freeze /mnt/point
+    until [ -s /mnt/told ] || [ "$(stat -c %Y /mnt/said)" -lt "$(($(date +%s) - 8))" ]; do sleep 0.2; done
+    fsfreeze --unfreeze /mnt/point
+    ;;
+esac
+wait $run && code=0 || code=$?
+cat /mnt/told
+cat /mnt/said >&2
+cp "$file"* "$HELD" 2>/dev/null || true
+exit $code
+"""
+NEEDS = """\
+mount -n -t tmpfs none /mnt && truncate -s 1M /mnt/image && mkdir /mnt/p && mkfs.ext4 -q -F /mnt/image &&
+mount -n -o loop /mnt/image /mnt/p && device=$(basename "$(findmnt -n -o SOURCE /mnt/p)") &&
+test -w "/sys/fs/ext4/$device/trigger_fs_error"
+"""
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with http_server() as base:
+        yield f"{base}/"
+
+
+def completed(path: Path) -> int:
+    """The requests that the recording's only run completed."""
+    with Recording(path) as recording:
+        (row,) = last_state(recording).segments
+        return row.counts.completed
+
+
+def in_a_namespace(script: str, **more: str) -> subprocess.CompletedProcess[str]:
+    path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+    return subprocess.run(
+        ["unshare", "--mount", "sh", "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env={**os.environ, "PATH": path, "PYTHON": sys.executable, **more},
+        cwd=Path(__file__).parents[2],
+    )
+
+
+@pytest.fixture(scope="module")
+def may_mount() -> None:
+    if os.geteuid() != 0 or not shutil.which("unshare"):
+        pytest.skip("needs root and unshare")
+    tried = in_a_namespace(NEEDS)
+    if tried.returncode:
+        pytest.skip(f"needs mounts, loop devices and ext4 of its own: {tried.stderr.strip()}")
+
+
+@pytest.mark.parametrize(
+    ("lost", "said"),
+    [
+        (
+            "read-only",
+            r"s\.cockpit: (disk I/O error|attempt to write a read\w+ database); HELD; \d+ later events LOST",
+        ),
+        ("full", r"s\.cockpit: database or disk is full; HELD; \d+ later events LOST"),
+        ("unmounted", r"s\.cockpit: is not there any more: moved or deleted, or its file system was unmounted"),
+    ],
+)
+def test_the_run_goes_on_and_says_what_the_file_holds(
+    may_mount: None, url: str, tmp_path: Path, lost: str, said: str
+) -> None:
+    done = in_a_namespace(SCRIPT, LOST=lost, URL=url, HELD=str(tmp_path))
+    result = json.loads(done.stdout)
+    assert done.returncode == 0 and result["duration"] > 5.5
+    wanted = said.replace("HELD", r"the file holds the session up to 00:00:0\d").replace("LOST", "are not in it")
+    (line,) = [line for line in done.stderr.splitlines() if "recording: " in line]
+    assert re.fullmatch(f"cockpit: recording: {wanted}", line)
+    if lost == "unmounted":
+        assert [*tmp_path.iterdir()] == []
+    else:
+        assert 0 < completed(tmp_path / "s.cockpit") < result["completed"]
+
+
+def test_a_file_system_that_hangs_for_seconds_costs_nothing(may_mount: None, url: str, tmp_path: Path) -> None:
+    """A frozen one: whoever writes to it waits in the kernel. The run goes on, and its recording is whole once it is
+    thawed, after the run's end."""
+    done = in_a_namespace(SCRIPT, LOST="frozen", URL=url, HELD=str(tmp_path))
+    result = json.loads(done.stdout)
+    assert done.returncode == 0 and result["duration"] > 5.5, done.stderr
+    assert "recording: " not in done.stderr
+    assert completed(tmp_path / "s.cockpit") == result["completed"]
+
+
+def until(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def begun(path: Path) -> tuple[RecordingWriter, list[AnyEvent]]:
+    """A recording with its first events on the disk, and the others."""
+    recorder, events = RecordingWriter(path), list(small_session())
+    recorder.record(events[:50])
+    until(lambda: Path(f"{path}-wal").stat().st_size > 0 and held(path) == 50)
+    return recorder, events[50:]
+
+
+def held(path: Path) -> int:
+    database = sqlite3.connect(path)
+    found = int(database.execute("SELECT count(*) FROM events").fetchone()[0])
+    database.close()
+    return found
+
+
+def test_a_disk_that_does_not_answer_is_said_and_forgotten_when_it_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "STALLED", 0.2)
+    path = tmp_path / "s.cockpit"
+    recorder, others = begun(path)
+    lock = sqlite3.connect(path, isolation_level=None)
+    lock.execute("BEGIN IMMEDIATE")
+    recorder.record(others)
+    until(lambda: recorder.trouble.startswith("s.cockpit: the disk does not answer; the file holds the session up to "))
+    lock.execute("ROLLBACK")
+    lock.close()
+    until(lambda: recorder.trouble == "")
+    recorder.close()
+    assert recorder.trouble == ""
+    with Recording(path) as recording:
+        assert list(recording.events()) == list(small_session())
+
+
+def test_a_file_that_is_taken_away_is_said_at_once(tmp_path: Path) -> None:
+    recorder, others = begun(tmp_path / "s.cockpit")
+    (tmp_path / "s.cockpit").rename(tmp_path / "t.cockpit")
+    recorder.record(others)
+    until(lambda: "is not there any more" in recorder.trouble)
+    recorder.close()
+    assert "is not there any more" in recorder.trouble

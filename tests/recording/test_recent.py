@@ -1,0 +1,40 @@
+"""The newest recordings with what they came to."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from cockpit.model.fold import fold_all
+from cockpit.recording import library
+from cockpit.recording.recent import recent
+from cockpit.recording.writer import RecordingWriter
+from tests.session.events import small_session
+
+WALL = 1_700_000_000.0
+
+
+@pytest.fixture(autouse=True)
+def own_shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+
+
+def test_the_newest_are_told_of_with_their_last_row_and_their_changes() -> None:
+    assert recent(5) == []
+    for age, name in enumerate(("newest", "older", "oldest")):
+        path = library.fresh_path(name, WALL)
+        writer = RecordingWriter(path)
+        writer.record(list(small_session()))
+        writer.settle(fold_all(small_session()))
+        writer.close()
+        os.utime(path, (WALL - age, WALL - age))
+    (library.folder() / "junk.cockpit").write_text("hello " * 1000)
+    os.utime(library.folder() / "junk.cockpit", (WALL - 1.5, WALL - 1.5))
+    found = {one.kept.name.partition("-")[0]: one for one in recent(3)}
+    assert set(found) == {"newest", "older", "junk"}
+    newest = found["newest"]
+    assert newest.rate is not None and newest.rate > 0 and newest.p99_ms is not None
+    assert newest.kept.runs == 2
+    assert found["junk"].kept.problem and found["junk"].rate is None

@@ -1,0 +1,94 @@
+"""No secret of a profile reaches an event, and so none a recording, wherever it turns up."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import sqlite3
+import zlib
+from pathlib import Path
+
+from cockpit.model.clock import Clock
+from cockpit.model.events import encode
+from cockpit.model.hosts import HostConfig, StatusPage
+from cockpit.model.knobs import Knob
+from cockpit.model.load import LoadPlan
+from cockpit.profiles.profile import Profile
+from cockpit.recording.packing import unpacked
+from cockpit.recording.reader import Recording
+from cockpit.recording.writer import RecordingWriter
+from cockpit.session.live import LiveSource
+from cockpit.session.loop import Session
+from tests.servers import http_server
+
+BODY, BEARER, COOKIE, PASSWORD, KNOB, LOGIN = (
+    f"hidden-{name}" for name in ("body", "bearer", "cookie", "password", "knob", "login")
+)
+KEY = "-----BEGIN OPENSSH PRIVATE KEY-----"
+
+
+def profile(url: str, folder: Path) -> Profile:
+    """One that holds a secret of every kind, and a host on which most of them are printed."""
+    (folder / "conf").write_text(f"Token={KNOB}\n")
+    host = HostConfig(
+        name="here",
+        interval=0.2,
+        processes="sleep",
+        tail=(f"echo Authorization: Bearer {BEARER}; echo {COOKIE}; sleep 1000",),
+        status=(StatusPage(kind="nginx", url=url, auth=f"me:{LOGIN}"),),
+    )
+    plan = LoadPlan(
+        url=url.replace("://", f"://user:{PASSWORD}@"),
+        method="POST",
+        headers=(("Authorization", f"Bearer {BEARER}"), ("Cookie", f"a=b; session={COOKIE}"), ("X-Plain", "shown")),
+        body=f"{BODY} {KEY}",
+        requests=20,
+    )
+    knob = Knob(
+        name="Token", host="here", kind="keyvalue", file=str(folder / "conf"), key="Token", reload="true", secret=True
+    )
+    return Profile(name="x", plan=plan, hosts=(host,), knobs=(knob,))
+
+
+def everything_in(path: Path) -> bytes:
+    """The file's bytes, and whatever in it is compressed as it is unpacked."""
+    found = [path.read_bytes()]
+    database = sqlite3.connect(path)
+    tables = [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    for table in tables:
+        for row in database.execute(f"SELECT * FROM {table}"):
+            for value in row:
+                if isinstance(value, bytes):
+                    found += [value, zlib.decompress(value) if table == "events" else unpacked(value)]
+                else:
+                    found.append(str(value).encode())
+    database.close()
+    return b"\n".join(found)
+
+
+async def test_no_secret_reaches_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "s.cockpit"
+    with http_server() as base:
+        source = LiveSource(profile(f"{base}/", tmp_path), Clock())
+        session = Session(source, RecordingWriter(path))
+        running = asyncio.create_task(session.run())
+
+        async def until(holds) -> None:  # type: ignore[no-untyped-def]
+            await asyncio.wait_for(session.until(holds), 60)
+
+        await until(lambda state: bool(state.knobs) and state.knobs["Token"].known)
+        await until(lambda state: len(state.hosts["here"].tails[0].lines) == 2)
+        await source.load.start()
+        await until(lambda state: state.runs == 1 and state.running is None)
+        await source.tuning.apply({"Token": f"{KNOB}-next"})
+        await until(lambda state: bool(state.changes and state.changes[0].outcome))
+        await source.close()
+        await running
+    assert (tmp_path / "conf").read_text() == f"Token={KNOB}-next\n"
+    with Recording(path) as recording:
+        told = b"\n".join(encode(event) for event in recording.events())
+    assert b"Authorization: (not recorded)" in told and b"change_begun" in told
+    login = base64.b64encode(f"me:{LOGIN}".encode())
+    for secret in (*(text.encode() for text in (BODY, BEARER, COOKIE, PASSWORD, KNOB, LOGIN, KEY)), login):
+        assert secret not in told
+        assert secret not in everything_in(path), secret
