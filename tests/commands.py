@@ -23,7 +23,7 @@ FORKS.set_forkserver_preload(
         "cockpit.cli.check",
         "cockpit.cli.tune",
         "cockpit.cli.report",
-        "cockpit.report.sources",
+        "cockpit.report.selectors",
         "cockpit.hosts.ssh",
         "cockpit.load.pool",
         "cockpit.load.worker",

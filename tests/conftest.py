@@ -48,7 +48,7 @@ LONG = (
     "test_redaction.py",
     "test_ascii.py",
     "test_bindings.py",
-    "test_updates.py",
+    "test_screen_diff.py",
     "test_kinds.py",
 )
 

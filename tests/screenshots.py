@@ -33,14 +33,14 @@ from cockpit.recording.library import folder as library
 from cockpit.recording.reader import Recording
 from cockpit.recording.recent import recent
 from cockpit.report.page import page
-from cockpit.report.sources import last_state
+from cockpit.report.selectors import last_state
 from cockpit.report.study import study_text
 from cockpit.report.study_page import study_page
 from cockpit.study.collecting import collect
-from cockpit.tui.offers import Offers
 from cockpit.tui.picture import self_contained, svg_at
 from cockpit.tui.screens.start import StartScreen
 from cockpit.tui.start import StartApp
+from cockpit.tui.start_choices import StartChoices
 from tests.browser import Browser, browser, chromium
 from tests.strip import Frame, strip
 
@@ -139,7 +139,7 @@ async def start_screen() -> str:
         kept = recent(10)
         newest = dt.datetime.fromtimestamp(max(one.kept.began + one.kept.seconds for one in kept))
         profiles = [one for one in catalogue.listed() if one.path.resolve().parent == ROOT / "profiles"]
-        found = Offers(profiles, kept)
+        found = StartChoices(profiles, kept)
         app = StartApp(lambda: found, now=lambda: newest + dt.timedelta(minutes=9))
         async with app.run_test(size=(120, 40)) as pilot:
             screen = next(screen for screen in app.screen_stack if isinstance(screen, StartScreen))

@@ -26,14 +26,14 @@ _DRIVER = "LinuxDriver has no public hook for its file, its input thread, and SI
 _PICTURE = "a picture of what is shown, modal screens included; export_screenshot() gives SVG only"
 # Private parts that are used: module and name, and why nothing public does it. All their packages have an upper bound.
 PRIVATE: dict[tuple[str, str], str] = {
-    ("cockpit.tui.base", "textual._compositor.ChopsUpdate"): _UPDATES,
-    ("cockpit.tui.base", "textual._compositor.LayoutUpdate"): _UPDATES,
-    ("cockpit.tui.base", "_batch_count"): _UPDATES,
-    ("cockpit.tui.base", "_closed"): _UPDATES,
-    ("cockpit.tui.base", "_display"): _UPDATES,
-    ("cockpit.tui.base", "_filters"): "the list of line filters has no public way in",
-    ("cockpit.tui.base", "_notifications"): _NOTICES,
-    ("cockpit.tui.base", "_refresh_notifications"): _NOTICES,
+    ("cockpit.tui.base_app", "textual._compositor.ChopsUpdate"): _UPDATES,
+    ("cockpit.tui.base_app", "textual._compositor.LayoutUpdate"): _UPDATES,
+    ("cockpit.tui.base_app", "_batch_count"): _UPDATES,
+    ("cockpit.tui.base_app", "_closed"): _UPDATES,
+    ("cockpit.tui.base_app", "_display"): _UPDATES,
+    ("cockpit.tui.base_app", "_filters"): "the list of line filters has no public way in",
+    ("cockpit.tui.base_app", "_notifications"): _NOTICES,
+    ("cockpit.tui.base_app", "_refresh_notifications"): _NOTICES,
     ("cockpit.tui.picture", "textual._compositor.LayoutUpdate"): _PICTURE,
     ("cockpit.tui.picture", "_background_screens"): _PICTURE,
     ("cockpit.tui.picture", "_compositor"): _PICTURE,
@@ -41,9 +41,9 @@ PRIVATE: dict[tuple[str, str], str] = {
     ("cockpit.tui.terminal", "_must_signal_resume"): _DRIVER,
     ("cockpit.tui.terminal", "_run_input_thread"): _DRIVER,
     ("cockpit.tui.terminal", "_sigcont_application"): _DRIVER,
-    ("cockpit.tui.updates", "textual._compositor.ChopsUpdate"): _UPDATES,
-    ("cockpit.tui.updates", "textual._compositor.CompositorUpdate"): _UPDATES,
-    ("cockpit.tui.updates", "textual._compositor.LayoutUpdate"): _UPDATES,
+    ("cockpit.tui.screen_diff", "textual._compositor.ChopsUpdate"): _UPDATES,
+    ("cockpit.tui.screen_diff", "textual._compositor.CompositorUpdate"): _UPDATES,
+    ("cockpit.tui.screen_diff", "textual._compositor.LayoutUpdate"): _UPDATES,
 }
 # Of the standard library: `os._exit` and `NamedTuple._asdict` are documented, argparse has no public type for these.
 STANDARD = {"_exit", "_asdict", "_replace", "_ArgumentGroup", "_SubParsersAction"}

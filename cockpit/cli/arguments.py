@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from cockpit import __version__
-from cockpit.cli.look import add_look
+from cockpit.cli.appearance_options import add_look
 from cockpit.cli.result_arguments import add_baseline, add_check, add_compare, add_export, add_report
 from cockpit.cli.values import age, count, cpus, positive, rate, recording, seconds, seed, statuses, wait, workers
 from cockpit.model.errors import EXIT_USAGE

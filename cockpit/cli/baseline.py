@@ -21,7 +21,7 @@ from cockpit.model.load import LoadPlan
 from cockpit.model.text import escaped, milliseconds, neutral, si
 from cockpit.report import baselines
 from cockpit.report.check_result import baseline_json
-from cockpit.report.sources import parse_source, runs_of
+from cockpit.report.selectors import parse_source, runs_of
 from cockpit.report.summary import plan_words
 
 _PERCENTILES = ("p50", "p90", "p99", "p99.9", "max")

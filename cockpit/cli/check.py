@@ -26,7 +26,7 @@ from cockpit.profiles.plan import without_credentials
 from cockpit.profiles.profile import Profile
 from cockpit.report.baselines import load
 from cockpit.report.check_result import CheckResult, check_json, check_text, junit, junit_without_run
-from cockpit.report.sources import is_recording, parse_source, runs_of
+from cockpit.report.selectors import is_recording, parse_source, runs_of
 
 # What is held where neither profile nor command line says anything; with a baseline, closed and open load.
 DEFAULT_THRESHOLD = "failed == 0"

@@ -9,7 +9,7 @@ from cockpit.analysis.comparison import compare as put_beside
 from cockpit.cli.opening import recording_at
 from cockpit.cli.terminal import tell
 from cockpit.model.errors import EXIT_GOOD, UsageError
-from cockpit.report.sources import parse_source, side_of
+from cockpit.report.selectors import parse_source, side_of
 
 
 def compare(options: Namespace) -> int:

@@ -7,8 +7,8 @@ import shlex
 from argparse import Namespace
 from collections.abc import Iterator
 
+from cockpit.cli.help_topics import topics
 from cockpit.cli.terminal import tell
-from cockpit.cli.texts import topics
 from cockpit.model.errors import EXIT_GOOD
 from cockpit.profiles.catalogue import own_folder, shipped_folder
 from cockpit.recording import library

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING
 
 from cockpit.analysis.arms import verdicts
 from cockpit.analysis.words import verdict_line
+from cockpit.cli.appearance_options import look_of
 from cockpit.cli.live import Keeping, Outcome, say_kept, say_trouble
-from cockpit.cli.look import look_of
 from cockpit.cli.terminal import on_terminal
 from cockpit.demo.world import DemoWorld
 from cockpit.model.clock import Clock
 from cockpit.model.errors import EXIT_GOOD, EXIT_INTERRUPTED, UsageError
 from cockpit.profiles.reader import parse_profile
 from cockpit.session.live import LiveSource
-from cockpit.session.lookback import can_look_back
+from cockpit.session.live_replay import can_look_back
 from cockpit.session.loop import Session
 
 if TYPE_CHECKING:
-    from cockpit.tui.look import Look
+    from cockpit.tui.appearance import Appearance
 
 
 def demo(options: Namespace) -> int:
@@ -35,7 +35,7 @@ def demo(options: Namespace) -> int:
     return EXIT_INTERRUPTED if outcome.interrupted else EXIT_GOOD
 
 
-async def show_demo(keeping: Keeping, look: Look) -> Outcome:
+async def show_demo(keeping: Keeping, look: Appearance) -> Outcome:
     """Until the screen is closed. The recording begins once the world is there."""
     from cockpit.tui.app import CockpitApp
     from cockpit.tui.hints import Hints

@@ -12,7 +12,7 @@ from cockpit.model.errors import EXIT_GOOD, UsageError
 from cockpit.model.events import encode
 from cockpit.model.text import escaped
 from cockpit.recording.reader import Recording
-from cockpit.report.sources import last_state, parse_source
+from cockpit.report.selectors import last_state, parse_source
 from cockpit.session.playback import parse_instant
 
 FORMATS = ("jsonl", "csv", "hlog", "cast", "svg")

@@ -8,8 +8,8 @@ import sys
 from argparse import Namespace
 
 from cockpit.cli.arguments import make_parser
+from cockpit.cli.help_topics import text, topics
 from cockpit.cli.terminal import tell
-from cockpit.cli.texts import text, topics
 from cockpit.model.errors import EXIT_GOOD, UsageError
 from cockpit.model.text import neutral
 

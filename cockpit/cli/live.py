@@ -25,11 +25,11 @@ from cockpit.recording.writer import RecordingWriter, Unrecorded
 from cockpit.session.asking import Questions
 from cockpit.session.headless import run_once
 from cockpit.session.live import Listener, LiveSource
-from cockpit.session.lookback import can_look_back
+from cockpit.session.live_replay import can_look_back
 from cockpit.session.loop import Recorder, Session
 
 if TYPE_CHECKING:
-    from cockpit.tui.look import Look
+    from cockpit.tui.appearance import Appearance
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ def on_screen(
     *,
     autostart: str = "",
     listen: Listener | None = None,
-    look: Look | None = None,
+    look: Appearance | None = None,
 ) -> Outcome:
     """The cockpit's screen until it is closed."""
     from cockpit.tui.app import CockpitApp

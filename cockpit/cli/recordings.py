@@ -13,8 +13,8 @@ from cockpit.cli.terminal import tell
 from cockpit.model.errors import EXIT_GOOD, UsageError
 from cockpit.model.text import clock, escaped, mebibytes, neutral
 from cockpit.recording import library
+from cockpit.recording.database import in_use
 from cockpit.recording.library import Kept
-from cockpit.recording.opening import in_use
 
 
 def recordings(options: Namespace) -> int:

@@ -7,7 +7,7 @@ import gc
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
-from cockpit.cli.look import look_of
+from cockpit.cli.appearance_options import look_of
 from cockpit.cli.opening import recording_at
 from cockpit.cli.terminal import on_terminal
 from cockpit.model.errors import EXIT_GOOD, EXIT_INTERRUPTED, UsageError
@@ -17,7 +17,7 @@ from cockpit.session.playback import parse_instant
 from cockpit.session.replay import ReplaySource
 
 if TYPE_CHECKING:
-    from cockpit.tui.look import Look
+    from cockpit.tui.appearance import Appearance
 
 
 def replay(options: Namespace) -> int:
@@ -32,7 +32,7 @@ def replay(options: Namespace) -> int:
     return EXIT_INTERRUPTED if interrupted else EXIT_GOOD
 
 
-async def _show(recording: Recording, start: float, playing: bool, look: Look) -> bool:
+async def _show(recording: Recording, start: float, playing: bool, look: Appearance) -> bool:
     """Until the screen is closed; whether it was interrupted."""
     from cockpit.tui.app import CockpitApp
 

@@ -15,8 +15,8 @@ from cockpit.model.errors import EXIT_GOOD, UsageError
 from cockpit.model.figures import run_result
 from cockpit.model.state import State
 from cockpit.model.text import escaped
-from cockpit.report.machine import run_json
-from cockpit.report.sources import last_state
+from cockpit.report.run_json import run_json
+from cockpit.report.selectors import last_state
 from cockpit.report.summary import summary
 from cockpit.study.results import StudyResult
 

@@ -7,9 +7,9 @@ from argparse import Namespace
 from pathlib import Path
 
 from cockpit.analysis.arms import verdicts
+from cockpit.cli.appearance_options import look_of
 from cockpit.cli.live import Keeping, Outcome, headless, hlog_into, on_screen, say_kept
 from cockpit.cli.load_options import chosen_profile
-from cockpit.cli.look import look_of
 from cockpit.cli.terminal import on_terminal, tell
 from cockpit.hosts.feed import check_host
 from cockpit.load.preflight import preflight
@@ -25,7 +25,7 @@ from cockpit.model.errors import (
 from cockpit.model.figures import run_result
 from cockpit.profiles.profile import Profile
 from cockpit.recording.secrets import Secrets
-from cockpit.report.machine import as_json, run_json
+from cockpit.report.run_json import as_json, run_json
 from cockpit.report.summary import summary
 
 

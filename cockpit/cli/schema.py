@@ -8,13 +8,13 @@ from typing import Any
 
 import msgspec
 
+from cockpit.cli.help_topics import profile_keys
 from cockpit.cli.terminal import tell
-from cockpit.cli.texts import profile_keys
 from cockpit.model.errors import EXIT_GOOD
 from cockpit.profiles.sections import ProfileFile
 from cockpit.report.check_result import check_schema
 from cockpit.report.comparison_json import compare_schema
-from cockpit.report.machine import json_schema
+from cockpit.report.run_json import json_schema
 from cockpit.report.study_json import study_schema
 
 

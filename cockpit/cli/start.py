@@ -7,10 +7,10 @@ import sys
 from argparse import Namespace
 from pathlib import Path
 
+from cockpit.cli.appearance_options import look_of
 from cockpit.cli.arguments import make_parser
 from cockpit.cli.live import Keeping, Outcome, on_screen
 from cockpit.cli.load_options import named_profile, thresholds_of
-from cockpit.cli.look import look_of
 from cockpit.cli.terminal import on_terminal
 from cockpit.model.errors import EXIT_GOOD, EXIT_INTERRUPTED, EXIT_USAGE, CockpitError, UsageError
 from cockpit.profiles.catalogue import listed
@@ -18,7 +18,7 @@ from cockpit.profiles.profile import Profile
 from cockpit.profiles.reader import read_profile
 from cockpit.profiles.trust import is_trusted
 from cockpit.recording.recent import recent
-from cockpit.tui.offers import Choice, Offers
+from cockpit.tui.start_choices import Choice, StartChoices
 
 # Recordings that are listed; `cockpit recordings list` has them all.
 _RECENT = 30
@@ -51,9 +51,9 @@ def start(options: Namespace) -> int:
             told, at = "the demo is over; Enter replays what it left", Choice("recording", newest[0].kept.path)
 
 
-def _offers() -> Offers:
+def _offers() -> StartChoices:
     """What there is to open."""
-    return Offers(listed(), recent(_RECENT))
+    return StartChoices(listed(), recent(_RECENT))
 
 
 def _open(choice: Choice, options: Namespace) -> str:

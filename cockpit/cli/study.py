@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from cockpit.cli.appearance_options import look_of
 from cockpit.cli.live import Keeping, say_trouble
 from cockpit.cli.load_options import named_profile
-from cockpit.cli.look import look_of
 from cockpit.cli.report import study_as
 from cockpit.cli.signals import cancelled_by_signals
 from cockpit.cli.study_folder import PAGE, RESULTS, Place, locked, open_place, result_in, sessions_of
@@ -49,7 +49,7 @@ from cockpit.study.restore import put_back
 from cockpit.study.runner import Runner
 
 if TYPE_CHECKING:
-    from cockpit.tui.look import Look
+    from cockpit.tui.appearance import Appearance
 
 
 def study(options: Namespace) -> int:
@@ -188,7 +188,7 @@ async def _headless(session: Session, source: LiveSource, runner: Runner) -> boo
     return interrupted
 
 
-async def _on_screen(session: Session, runner: Runner, look: Look) -> bool:
+async def _on_screen(session: Session, runner: Runner, look: Appearance) -> bool:
     """The study's screen until it is over, or closed, which interrupts it."""
     from cockpit.tui.screens.study import StudyApp
 

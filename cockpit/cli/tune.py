@@ -18,8 +18,8 @@ from cockpit.cli.rounds import rounds
 from cockpit.cli.terminal import tell
 from cockpit.cli.trusting import require_trust
 from cockpit.cli.unfinished import settle, typed_line
-from cockpit.hosts.reach import open_shell
 from cockpit.hosts.shell import Shell
+from cockpit.hosts.transport import open_shell
 from cockpit.model.errors import EXIT_GOOD, ChangeRefused, CockpitError, HostError, UsageError
 from cockpit.model.events import Stage
 from cockpit.model.hosts import HostConfig

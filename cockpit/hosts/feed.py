@@ -10,13 +10,13 @@ from typing import Any, NoReturn
 
 from cockpit.hosts.asking import Asker, AskingForHost
 from cockpit.hosts.fault import fault
+from cockpit.hosts.host_clock import HostClock
 from cockpit.hosts.keyring import Keyring
-from cockpit.hosts.pace import Pace
-from cockpit.hosts.placing import Placing
+from cockpit.hosts.pauses import PauseDetector
+from cockpit.hosts.poll_interval import PollInterval
 from cockpit.hosts.probe import Probe
-from cockpit.hosts.reach import open_shell
 from cockpit.hosts.shell import SILENCE, Shell
-from cockpit.hosts.standstill import Standstill
+from cockpit.hosts.transport import open_shell
 from cockpit.model.clock import Clock
 from cockpit.model.errors import (
     AuthRefused,
@@ -70,9 +70,9 @@ class HostFeed:
         self._shell: Shell | None = None
         self._standing = asyncio.Event()
         self._said: tuple[HostCondition, str] | None = None
-        self._pace = Pace(config.interval)
-        self._placing = Placing()
-        self._standstill = Standstill(LOOK)
+        self._pace = PollInterval(config.interval)
+        self._placing = HostClock()
+        self._standstill = PauseDetector(LOOK)
         self._uptime = 0.0
 
     async def run(self) -> None:

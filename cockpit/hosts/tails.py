@@ -12,9 +12,9 @@ import shlex
 from collections.abc import Callable
 from typing import Literal
 
+from cockpit.hosts.command_output import CommandOutput, OutputBudget, OutputLines
 from cockpit.hosts.fault import fault
 from cockpit.hosts.feed import HostFeed
-from cockpit.hosts.printed import Allowance, Paper, Printed
 from cockpit.hosts.shell import Channel, Shell
 from cockpit.model.clock import Clock
 from cockpit.model.errors import HostError
@@ -80,8 +80,8 @@ class HostTail:
         self._command = feed.config.tail[place]
         self._clock = clock
         self._emit = emit
-        self._lines = Allowance(LINES, LINES_PER_SECOND)
-        self._chars = Allowance(CHARS, CHARS_PER_SECOND)
+        self._lines = OutputBudget(LINES, LINES_PER_SECOND)
+        self._chars = OutputBudget(CHARS, CHARS_PER_SECOND)
         self._last_words = ""
 
     async def run(self) -> None:
@@ -114,7 +114,7 @@ class HostTail:
 
     async def _show(self, channel: Channel) -> None:
         """Reads at its pace: the pipe, and the command behind it, wait meanwhile."""
-        paper = Paper()
+        paper = OutputLines()
         self._last_words = ""
         while data := await channel.read(MOST_BYTES):
             now = self._clock.now()
@@ -122,7 +122,7 @@ class HostTail:
             await asyncio.sleep(PACE)
         self._tell(self._clock.now(), paper.rest())
 
-    def _tell(self, now: float, printed: Printed) -> None:
+    def _tell(self, now: float, printed: CommandOutput) -> None:
         if not printed.lines and not printed.skipped:
             return
         self._lines.spend(len(printed.lines))

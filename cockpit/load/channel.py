@@ -10,7 +10,7 @@ from time import monotonic
 from typing import Any, Protocol
 
 from cockpit.load.closing import Closing
-from cockpit.load.dial import Dial
+from cockpit.load.dialer import Dialer
 from cockpit.load.failures import connect_failure, transfer_failure
 from cockpit.load.poller import TROUBLE, WRITABLE, Poller
 from cockpit.load.tally import Tally
@@ -28,7 +28,7 @@ class Load(Protocol):
     handlers: dict[int, Handler]
     poller: Poller
     tally: Tally
-    dial: Dial
+    dial: Dialer
     closing: Closing
     connections: int
     exhausted: bool

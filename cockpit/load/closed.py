@@ -9,9 +9,9 @@ from time import monotonic
 
 from cockpit.load.connection import Connection
 from cockpit.load.engine import Engine, grain
-from cockpit.load.lane import Lane
 from cockpit.load.poller import Poller
 from cockpit.load.protocol import Assignment
+from cockpit.load.request_metrics import RequestMetrics
 from cockpit.load.schedule import Leg
 
 # Connections are opened this far apart (s), so that a server's backlog holds them.
@@ -69,7 +69,7 @@ class Closed(Engine):
         self._limit = limit
         self._bound()
 
-    def _first_card(self) -> tuple[Lane, bytes]:
+    def _first_card(self) -> tuple[RequestMetrics, bytes]:
         """The only request of a plan and its lane; where there are several, they are dealt one by one."""
         only = self.deck.only
         return self.tally.lanes[0], only.request if only else b""

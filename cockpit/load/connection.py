@@ -12,9 +12,9 @@ from time import monotonic
 
 from cockpit.load.channel import DRAIN, Channel, Handler, Load
 from cockpit.load.failures import TLS_CUT, Malformed, transfer_failure
-from cockpit.load.lane import Lane
 from cockpit.load.poller import HANGUP, READABLE, TROUBLE, WRITABLE
 from cockpit.load.replies import Head, Reply
+from cockpit.load.request_metrics import RequestMetrics
 from cockpit.model.load import ErrorKind
 
 # A small reply comes in one read of this size; the rest of a larger one is read into a shared buffer.
@@ -49,7 +49,7 @@ class Connection(Channel):
         "lingers_until",
     )
 
-    def __init__(self, load: Load, lane: Lane, request: bytes) -> None:
+    def __init__(self, load: Load, lane: RequestMetrics, request: bytes) -> None:
         super().__init__(load)
         self.lingers_until = inf
         # Made once: a bound method is an object each time it is asked for.
@@ -60,14 +60,14 @@ class Connection(Channel):
         self.carry(lane, request)
         self._fresh()
 
-    def carry(self, lane: Lane, request: bytes) -> None:
+    def carry(self, lane: RequestMetrics, request: bytes) -> None:
         """The requests it begins from now on, and the lane that counts them."""
         self._request = request
         self._size = len(request)
         if lane is not self.lane:
             self._bind(lane)
 
-    def _bind(self, lane: Lane) -> None:
+    def _bind(self, lane: RequestMetrics) -> None:
         self.lane = lane
         self._known = lane.heads.known
         self._like_last = lane.heads.like_last

@@ -13,11 +13,11 @@ from typing import Literal
 from cockpit.load.channel import Handler
 from cockpit.load.closing import Closing
 from cockpit.load.connection import Connection
-from cockpit.load.deck import Deck, lanes_of
-from cockpit.load.dial import Dial
-from cockpit.load.lane import Lane
+from cockpit.load.dialer import Dialer
 from cockpit.load.poller import Poll, Poller
 from cockpit.load.protocol import Assignment
+from cockpit.load.request_metrics import RequestMetrics
+from cockpit.load.request_order import RequestOrder, lanes_of
 from cockpit.load.schedule import Leg, legs_of
 from cockpit.load.tally import Tally
 from cockpit.model.events import Tick
@@ -44,8 +44,8 @@ class Engine:
         self.assignment = assignment
         self.poller = poller
         self.handlers: dict[int, Handler] = {}
-        self.deck = Deck(plan, assignment.worker, assignment.workers)
-        self.dial = Dial(assignment, self.deck.largest)
+        self.deck = RequestOrder(plan, assignment.worker, assignment.workers)
+        self.dial = Dialer(assignment, self.deck.largest)
         self.tally = Tally(partial(lanes_of, plan), grouped=bool(plan.mix))
         self.closing = Closing()
         self.connections = 0
@@ -140,7 +140,7 @@ class Engine:
     def lingers(self, connection: Connection) -> None:
         """Its request is over, and it waits for the server to close; `next` comes later."""
 
-    def _deal(self, connection: Connection, lanes: list[Lane]) -> None:
+    def _deal(self, connection: Connection, lanes: list[RequestMetrics]) -> None:
         """Give a connection the next request of a plan that has several, counted in one of these lanes."""
         number, request = self.deck.deal()
         lane = lanes[number]

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from cockpit.load import deck
-from cockpit.load.dial import bind
+from cockpit.load import request_order
+from cockpit.load.dialer import bind
 from cockpit.load.files import OWN_FILES, most_connections_here
 from cockpit.load.protocol import assignments, most_connections
 from cockpit.load.request import target_of_plan
@@ -29,7 +29,7 @@ def check(plan: LoadPlan) -> None:
     """Raises UsageError for a plan without sense, or when this machine cannot give its workers what they need."""
     _check_numbers(plan)
     _check_stages(plan)
-    deck.check(plan)
+    request_order.check(plan)
     _check_addresses(plan)
     if target_of_plan(plan).secure:
         from cockpit.load.tls import context_of

@@ -15,9 +15,9 @@ from time import monotonic
 
 from cockpit.load.connection import Connection
 from cockpit.load.engine import Engine, grain
-from cockpit.load.lane import Lane
 from cockpit.load.poller import Poll, Poller
 from cockpit.load.protocol import Assignment
+from cockpit.load.request_metrics import RequestMetrics
 from cockpit.load.schedule import Arrivals, Backlog, Leg
 
 # Arrivals sent in one go before replies get their turn.
@@ -33,13 +33,13 @@ class Timed(Connection):
 
     __slots__ = ("_on_idle", "_owner", "intended")
 
-    def __init__(self, owner: Open, lane: Lane, request: bytes) -> None:
+    def __init__(self, owner: Open, lane: RequestMetrics, request: bytes) -> None:
         super().__init__(owner, lane, request)
         self._owner = owner
         self._on_idle = self.on_idle
         self.intended = 0.0
 
-    def _bind(self, lane: Lane) -> None:
+    def _bind(self, lane: RequestMetrics) -> None:
         super()._bind(lane)
         self._whole = self._end_whole
         self._end = self._end_other

@@ -15,11 +15,11 @@ from typing import Any
 import msgspec
 
 from cockpit.load import limits
-from cockpit.load.deck import Deck
 from cockpit.load.expect import Expectation
 from cockpit.load.failures import Malformed
 from cockpit.load.replies import Heads, Reply
 from cockpit.load.request import destination, requests_of, target_of_plan
+from cockpit.load.request_order import RequestOrder
 from cockpit.model.errors import TargetError
 from cockpit.model.load import LoadPlan, Request, redirect_target, url_without_password
 
@@ -71,7 +71,7 @@ async def preflight(plan: LoadPlan) -> Preflight:
     """
     limits.check(plan)
     asked = requests_of(plan)[0]
-    request = Deck(plan, 0, 1).deal().request
+    request = RequestOrder(plan, 0, 1).deal().request
     addresses = await resolve(plan)
     patience = min(_PATIENCE, plan.timeout)
     reader, writer, address = await _connect(plan, addresses, patience)

@@ -8,8 +8,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from cockpit.load.lane import Lane, add_counts, histogram
-from cockpit.load.starved import RunQueue
+from cockpit.load.request_metrics import RequestMetrics, add_counts, histogram
+from cockpit.load.run_queue import RunQueue
 from cockpit.model.events import Tick
 from cockpit.model.histogram import EMPTY, Histogram
 
@@ -20,13 +20,13 @@ class Tally:
     `close_interval` settles the lists, `take` makes a tick of them.
     """
 
-    def __init__(self, make_lanes: Callable[[], list[Lane]], *, grouped: bool) -> None:
+    def __init__(self, make_lanes: Callable[[], list[RequestMetrics]], *, grouped: bool) -> None:
         """`grouped`: ticks name the figures of each lane beside those of all together."""
         self._make_lanes = make_lanes
         self._grouped = grouped
         self.lanes = make_lanes()
         # Those of the warm-up, once it is over.
-        self.former: list[Lane] = []
+        self.former: list[RequestMetrics] = []
         self.connects: list[float] = []
         self.handshakes: list[float] = []
         self.lags: list[float] = []

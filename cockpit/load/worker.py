@@ -14,6 +14,7 @@ from time import monotonic
 
 import msgspec
 
+from cockpit.load.engines import engine_for
 from cockpit.load.files import raise_file_limit
 from cockpit.load.poller import best_poller
 from cockpit.load.protocol import (
@@ -30,7 +31,6 @@ from cockpit.load.protocol import (
     decode_command,
     encode,
 )
-from cockpit.load.rules import engine_for
 from cockpit.model import events
 
 

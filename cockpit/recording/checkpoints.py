@@ -32,9 +32,9 @@ from cockpit.model.state import (
     State,
 )
 from cockpit.model.sums import Sums
+from cockpit.recording.byte_streams import Budget, ByteReader, ByteWriter
 from cockpit.recording.packing import packed, reading, unpacked
 from cockpit.recording.plain_columns import HistogramColumn
-from cockpit.recording.sink import Budget, Sink, Spring
 from cockpit.recording.validity import checked
 
 # A histogram's large part changes now and then only.
@@ -164,7 +164,7 @@ def _packed(value: object, large_of: Callable[[Histogram], tuple[int, Histogram]
         return [len(histograms) - 1, found[0] if found else 0]
 
     told = msgspec.json.encode(value, enc_hook=hook)
-    sink = Sink()
+    sink = ByteWriter()
     sink.head.append(len(histograms))
     HistogramColumn().write(histograms, sink)
     return packed(len(told).to_bytes(4, "little") + told + sink.raw())
@@ -229,6 +229,6 @@ class Restorer:
         raw = unpacked(blob)
         size = int.from_bytes(raw[:4], "little")
         with reading("a state"):
-            spring = Spring(raw[4 + size :], Budget(len(blob)))
+            spring = ByteReader(raw[4 + size :], Budget(len(blob)))
             histograms += HistogramColumn().read(spring.count(), spring)
             return checked(msgspec.json.decode(raw[4 : 4 + size], type=kind, dec_hook=hook))

@@ -20,6 +20,7 @@ from cockpit.model.events import Tick
 from cockpit.model.histogram import Histogram
 from cockpit.model.hosts import ProcessCounters
 from cockpit.model.series import Deferred
+from cockpit.recording.byte_streams import ByteReader, ByteWriter, Ints, read_ints, read_places, write_ints
 from cockpit.recording.packing import Damaged
 from cockpit.recording.plain_columns import (
     BoolColumn,
@@ -34,7 +35,6 @@ from cockpit.recording.plain_columns import (
     TextColumn,
     TupleColumn,
 )
-from cockpit.recording.sink import Ints, Sink, Spring, read_ints, read_places, write_ints
 from cockpit.recording.validity import BOUNDS, UNBOUNDED, check_field
 
 _NO_DEFAULT = object()
@@ -52,7 +52,7 @@ class StructColumn:
         self._columns: dict[str, Column] = {}
         self._continued, self._after = _CONTINUES.get(kind, ("", ""))
 
-    def write(self, values: Sequence[Any], sink: Sink) -> None:
+    def write(self, values: Sequence[Any], sink: ByteWriter) -> None:
         told = [
             (name, column)
             for name, field in self._fields.items()
@@ -68,7 +68,7 @@ class StructColumn:
             sink.head.append(breaks)
             FloatColumn().write([begins[at] for at in breaks], sink)
 
-    def read(self, count: int, spring: Spring) -> list[Any]:
+    def read(self, count: int, spring: ByteReader) -> list[Any]:
         spring.objects(count)
         columns = {name: self._column(name).read(count, spring) for name in spring.texts()}
         if self._continued:
@@ -133,7 +133,7 @@ class ProcessColumn:
     def __init__(self) -> None:
         self._plain = TupleColumn(StructColumn(ProcessCounters))
 
-    def write(self, values: Sequence[Sequence[ProcessCounters]], sink: Sink) -> None:
+    def write(self, values: Sequence[Sequence[ProcessCounters]], sink: ByteWriter) -> None:
         lives = _lives(values)
         arrays = None if lives is None else self._arrays(lives)
         if lives is None or arrays is None:
@@ -159,7 +159,7 @@ class ProcessColumn:
         except OverflowError:
             return None
 
-    def read(self, count: int, spring: Spring) -> list[Sequence[ProcessCounters]]:
+    def read(self, count: int, spring: ByteReader) -> list[Sequence[ProcessCounters]]:
         lives = spring.next()
         if lives is None:
             return list(self._plain.read(count, spring))

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from cockpit.recording.binding import Grown
-from cockpit.recording.opening import words
+from cockpit.recording.database import words
+from cockpit.recording.page_builder import Grown
 from cockpit.recording.rows import Rows
 from cockpit.recording.validity import LONGEST
 

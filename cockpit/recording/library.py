@@ -15,7 +15,7 @@ import platformdirs
 
 from cockpit.model.errors import RecordingError
 from cockpit.model.events import SessionStarted
-from cockpit.recording.opening import in_use, opened, words
+from cockpit.recording.database import in_use, opened, words
 from cockpit.recording.packing import Damaged
 from cockpit.recording.schema import from_body, last_instant
 

@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 from cockpit.model.host_state import HostPoint, MemoryUse
 from cockpit.model.series import Series
 from cockpit.model.state import LoadSecond
-from cockpit.recording.binding import Grown
+from cockpit.recording.byte_streams import ByteReader
 from cockpit.recording.columns import column_for
 from cockpit.recording.index import Index, Stretch
 from cockpit.recording.packing import Damaged, reading
+from cockpit.recording.page_builder import Grown
 from cockpit.recording.rows import Rows
-from cockpit.recording.sink import Spring
 
 # Pages whose series are kept at hand.
 _AT_HAND = 256
@@ -66,7 +66,7 @@ class PageSeries:
         page, grown = self._index.pages[place], self._index.grown[place]
         with reading("a series"):
             [(blob,)] = self._rows.ask("SELECT series FROM pages WHERE first = ?", (page.first,))
-            spring = Spring.of(blob)
+            spring = ByteReader.of(blob)
             seconds = tuple(column_for(LoadSecond).read(grown.seconds, spring))
             points = {name: tuple(column_for(HostPoint).read(count, spring)) for name, count in grown.points.items()}
         keep(self._at_hand, place, (seconds, points), _AT_HAND)

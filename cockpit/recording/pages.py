@@ -15,9 +15,9 @@ from msgspec.structs import replace
 
 from cockpit.model import events as ev
 from cockpit.model.histogram import EMPTY, Histogram
+from cockpit.recording.byte_streams import Budget, ByteReader, ByteWriter, read_ints, write_ints
 from cockpit.recording.columns import column_for
 from cockpit.recording.packing import packed, reading, unpacked
-from cockpit.recording.sink import Budget, Sink, Spring, read_ints, write_ints
 
 # Kinds of which there are many, each with what tells one source of them from another.
 OFTEN: Mapping[type[Any], Callable[[Any], tuple[str, int]]] = {
@@ -65,11 +65,11 @@ def pack(events: Iterable[Numbered], latencies: Mapping[int, Histogram]) -> byte
         streams.setdefault((name, *OFTEN[type(event)](event)), []).append((number, event))
     packs = []
     for (name, _, _), told in streams.items():
-        sink = Sink()
+        sink = ByteWriter()
         write_ints(np.array([number for number, _ in told], dtype=np.int64), sink)
         column_for(_KINDS[name]).write([event for _, event in told], sink)
         packs.append(sink.raw())
-    contents = Sink()
+    contents = ByteWriter()
     contents.head.append(
         [(name, len(told), len(raw)) for ((name, _, _), told), raw in zip(streams.items(), packs, strict=True)]
     )
@@ -84,12 +84,12 @@ def unpack(blob: bytes, latencies: Callable[[], Mapping[int, Histogram]], only: 
     budget = Budget(len(blob))
     with reading("a page"):
         at = 4 + int.from_bytes(raw[:4], "little")
-        contents = Spring(raw[4:at], budget)
+        contents = ByteReader(raw[4:at], budget)
         streams, borrowed = contents.next(), contents.next()
         found: list[Numbered] = []
         for name, count, size in streams:
             if only in ("", name):
-                spring = Spring(raw[at : at + size], budget)
+                spring = ByteReader(raw[at : at + size], budget)
                 numbers = read_ints(count, spring).tolist()
                 found += zip(numbers, column_for(_KINDS[name]).read(count, spring), strict=True)
             at += size

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from cockpit.model.histogram import Histogram
+from cockpit.recording.byte_streams import ByteReader, ByteWriter, read_ints, read_places, write_ints
 from cockpit.recording.packing import Damaged
-from cockpit.recording.sink import Sink, Spring, read_ints, read_places, write_ints
 from cockpit.recording.validity import check_histogram
 
 # Scales at which a float may turn out to be a whole number: counts, hundredths, parts of a second down to a nano.
@@ -21,15 +21,15 @@ _NONE = np.empty(0, dtype=np.int64)
 class Column(Protocol):
     """Values of one type. `read` returns as many as were written; what it gives equals what was given."""
 
-    def write(self, values: Sequence[Any], sink: Sink) -> None: ...
+    def write(self, values: Sequence[Any], sink: ByteWriter) -> None: ...
 
-    def read(self, count: int, spring: Spring) -> list[Any]: ...
+    def read(self, count: int, spring: ByteReader) -> list[Any]: ...
 
 
 class IntColumn:
     """Numbers of 64 bits; others, should there be any, as text."""
 
-    def write(self, values: Sequence[int], sink: Sink) -> None:
+    def write(self, values: Sequence[int], sink: ByteWriter) -> None:
         try:
             numbers = np.array(values, dtype=np.int64)
         except OverflowError:
@@ -38,7 +38,7 @@ class IntColumn:
         sink.head.append("ints")
         write_ints(numbers, sink)
 
-    def read(self, count: int, spring: Spring) -> list[int]:
+    def read(self, count: int, spring: ByteReader) -> list[int]:
         spring.objects(count)
         if spring.next() == "text":
             numbers = [int(text) for text in spring.texts()]
@@ -50,10 +50,10 @@ class IntColumn:
 
 
 class BoolColumn:
-    def write(self, values: Sequence[bool], sink: Sink) -> None:
+    def write(self, values: Sequence[bool], sink: ByteWriter) -> None:
         write_ints(np.array(values, dtype=np.int64), sink)
 
-    def read(self, count: int, spring: Spring) -> list[bool]:
+    def read(self, count: int, spring: ByteReader) -> list[bool]:
         spring.objects(count)
         return [bool(value) for value in read_ints(count, spring).tolist()]
 
@@ -61,7 +61,7 @@ class BoolColumn:
 class FloatColumn:
     """Exact: whole numbers of a scale where all are, else the bytes as they are, each different value once."""
 
-    def write(self, values: Sequence[float], sink: Sink) -> None:
+    def write(self, values: Sequence[float], sink: ByteWriter) -> None:
         numbers = np.array(values, dtype=np.float64)
         if numbers.size == 0:
             return
@@ -80,7 +80,7 @@ class FloatColumn:
             sink.head.append("raw")
             sink.array(numbers.view(np.uint64))
 
-    def read(self, count: int, spring: Spring) -> list[float]:
+    def read(self, count: int, spring: ByteReader) -> list[float]:
         if count == 0:
             return []
         spring.objects(count)
@@ -103,13 +103,13 @@ class FloatColumn:
 class TextColumn:
     """Each different text once."""
 
-    def write(self, values: Sequence[str], sink: Sink) -> None:
+    def write(self, values: Sequence[str], sink: ByteWriter) -> None:
         places: dict[str, int] = {}
         numbers = [places.setdefault(value, len(places)) for value in values]
         sink.head.append(list(places))
         write_ints(np.array(numbers, dtype=np.int64), sink)
 
-    def read(self, count: int, spring: Spring) -> list[str]:
+    def read(self, count: int, spring: ByteReader) -> list[str]:
         texts = spring.texts()
         spring.objects(count)
         return [texts[number] for number in read_places(count, spring, len(texts)).tolist()]
@@ -121,7 +121,7 @@ class LiteralColumn(TextColumn):
     def __init__(self, allowed: Sequence[str]) -> None:
         self._allowed = frozenset(allowed)
 
-    def read(self, count: int, spring: Spring) -> list[str]:
+    def read(self, count: int, spring: ByteReader) -> list[str]:
         found = super().read(count, spring)
         if not self._allowed.issuperset(found):
             raise Damaged("a text is not one of those allowed")
@@ -132,18 +132,18 @@ class OptionalColumn:
     def __init__(self, inner: Column) -> None:
         self._inner = inner
 
-    def write(self, values: Sequence[Any], sink: Sink) -> None:
+    def write(self, values: Sequence[Any], sink: ByteWriter) -> None:
         write_ints(np.array([value is not None for value in values], dtype=np.int64), sink)
         self._inner.write([value for value in values if value is not None], sink)
 
-    def read(self, count: int, spring: Spring) -> list[Any]:
+    def read(self, count: int, spring: ByteReader) -> list[Any]:
         spring.objects(count)
         there = read_places(count, spring, 2).tolist()
         found = iter(self._inner.read(sum(there), spring))
         return [next(found) if one else None for one in there]
 
 
-def _read_lengths(count: int, spring: Spring) -> list[int]:
+def _read_lengths(count: int, spring: ByteReader) -> list[int]:
     spring.objects(count)
     lengths = read_ints(count, spring)
     if count and lengths.min() < 0:
@@ -181,11 +181,11 @@ class TupleColumn:
     def __init__(self, inner: Column) -> None:
         self._inner = inner
 
-    def write(self, values: Sequence[tuple[Any, ...]], sink: Sink) -> None:
+    def write(self, values: Sequence[tuple[Any, ...]], sink: ByteWriter) -> None:
         write_ints(np.array([len(value) for value in values], dtype=np.int64), sink)
         self._inner.write(_transposed(values), sink)
 
-    def read(self, count: int, spring: Spring) -> list[tuple[Any, ...]]:
+    def read(self, count: int, spring: ByteReader) -> list[tuple[Any, ...]]:
         lengths = _read_lengths(count, spring)
         return [tuple(row) for row in _rows(lengths, self._inner.read(sum(lengths), spring))]
 
@@ -196,11 +196,11 @@ class FixedColumn:
     def __init__(self, inner: Sequence[Column]) -> None:
         self._inner = inner
 
-    def write(self, values: Sequence[tuple[Any, ...]], sink: Sink) -> None:
+    def write(self, values: Sequence[tuple[Any, ...]], sink: ByteWriter) -> None:
         for place, column in enumerate(self._inner):
             column.write([value[place] for value in values], sink)
 
-    def read(self, count: int, spring: Spring) -> list[tuple[Any, ...]]:
+    def read(self, count: int, spring: ByteReader) -> list[tuple[Any, ...]]:
         spring.objects(count)
         return list(zip(*(column.read(count, spring) for column in self._inner), strict=True))
 
@@ -210,12 +210,12 @@ class DictColumn:
         self._keys = keys
         self._values = values
 
-    def write(self, values: Sequence[dict[Any, Any]], sink: Sink) -> None:
+    def write(self, values: Sequence[dict[Any, Any]], sink: ByteWriter) -> None:
         write_ints(np.array([len(value) for value in values], dtype=np.int64), sink)
         self._keys.write(_transposed([list(value) for value in values]), sink)
         self._values.write(_transposed([list(value.values()) for value in values]), sink)
 
-    def read(self, count: int, spring: Spring) -> list[dict[Any, Any]]:
+    def read(self, count: int, spring: ByteReader) -> list[dict[Any, Any]]:
         lengths = _read_lengths(count, spring)
         keys = _rows(lengths, self._keys.read(sum(lengths), spring))
         values = _rows(lengths, self._values.read(sum(lengths), spring))
@@ -223,7 +223,7 @@ class DictColumn:
 
 
 class HistogramColumn:
-    def write(self, values: Sequence[Histogram], sink: Sink) -> None:
+    def write(self, values: Sequence[Histogram], sink: ByteWriter) -> None:
         write_ints(np.array([len(value.indices) for value in values], dtype=np.int64), sink)
         for name in ("total_ns", "min_ns", "max_ns"):
             IntColumn().write([getattr(value, name) for value in values], sink)
@@ -236,7 +236,7 @@ class HistogramColumn:
         write_ints(gaps // step, sink)
         write_ints(np.concatenate([value.counts for value in filled]), sink)
 
-    def read(self, count: int, spring: Spring) -> list[Histogram]:
+    def read(self, count: int, spring: ByteReader) -> list[Histogram]:
         lengths = np.array(_read_lengths(count, spring), dtype=np.int64)
         facts = [IntColumn().read(count, spring) for _ in range(3)]
         total = sum(lengths.tolist())

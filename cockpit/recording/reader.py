@@ -17,11 +17,11 @@ from cockpit.model.errors import RecordingError
 from cockpit.model.events import AnyEvent, HostSample, Note, SessionStarted
 from cockpit.model.fold import fold, fold_all
 from cockpit.model.state import State, StudyState
-from cockpit.recording.binding import OFTEN_KINDS, latencies
 from cockpit.recording.checkpoints import Restorer
+from cockpit.recording.database import check, has_journal, in_use, opened, version_of, words
 from cockpit.recording.index import Index, Stretch
-from cockpit.recording.opening import check, has_journal, in_use, opened, version_of, words
 from cockpit.recording.packing import Damaged
+from cockpit.recording.page_builder import OFTEN_KINDS, latencies
 from cockpit.recording.page_series import PageSeries, keep
 from cockpit.recording.pages import OFTEN, unpack
 from cockpit.recording.rows import Rows

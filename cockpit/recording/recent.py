@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 
 from cockpit.model.errors import RecordingError
+from cockpit.recording.database import opened
 from cockpit.recording.library import SUFFIX, Kept, about, folder
-from cockpit.recording.opening import opened
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):

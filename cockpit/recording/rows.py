@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any
 
 from cockpit.model.text import clock
-from cockpit.recording.opening import words
+from cockpit.recording.database import words
 
 # Rows of one answer; a damaged file may lead in circles.
 _MOST = 2_000_000

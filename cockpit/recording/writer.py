@@ -19,10 +19,10 @@ from cockpit.model.events import AnyEvent
 from cockpit.model.state import State
 from cockpit.model.text import clock
 from cockpit.recording.backlog import Backlog, Batch, Page
-from cockpit.recording.binding import Binder
-from cockpit.recording.opening import words
+from cockpit.recording.database import words
+from cockpit.recording.page_builder import PageBuilder
 from cockpit.recording.schema import TABLES, Row, to_row
-from cockpit.recording.standing import GONE, Standing
+from cockpit.recording.status import GONE, RecordingStatus
 
 # A crash loses at most what came in since the last commit.
 COMMIT_EVERY = 0.3
@@ -50,10 +50,10 @@ class RecordingWriter:
         # Units of the backlog that the rows stand for.
         self._weight = 0
         self._database = _create(path)
-        self._standing = Standing(path)
+        self._standing = RecordingStatus(path)
         # When the disk was asked for what it has not done yet.
         self._asked: float | None = None
-        self._binder = Binder(self._database)
+        self._binder = PageBuilder(self._database)
         self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
         self._thread.start()
 

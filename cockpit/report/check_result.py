@@ -13,7 +13,7 @@ from cockpit.analysis.thresholds import Outcome, Status
 from cockpit.model.errors import EXIT_BUG, EXIT_GOOD, EXIT_INTERRUPTED, EXIT_THRESHOLD, EXIT_UNSTEADY
 from cockpit.model.figures import RunResult
 from cockpit.model.text import escaped, milliseconds, neutral
-from cockpit.report.machine import Latency, RunJson, latency_json, run_json
+from cockpit.report.run_json import Latency, RunJson, latency_json, run_json
 from cockpit.report.summary import errors_words, found_words, plan_words, threshold_table
 
 

@@ -11,10 +11,10 @@ from cockpit.analysis.words import change_words, method_lines, metric_words, val
 from cockpit.model.figures import host_figures
 from cockpit.model.state import State
 from cockpit.model.text import clock, neutral
-from cockpit.report.findings import (
+from cockpit.report.session_summary import (
     CHANGE_TITLES,
     ROW_TITLES,
-    Findings,
+    SessionSummary,
     change_cells,
     findings,
     marker_words,
@@ -44,7 +44,7 @@ def md(said: str) -> str:
     return re.sub(r"(?i)\b(https?|ftp|www)([:.])", r"\1\\\2", plain)
 
 
-def _lines(found: Findings) -> Iterator[str]:
+def _lines(found: SessionSummary) -> Iterator[str]:
     state, started = found.state, found.state.started
     yield f"# {md(started.name if started else 'session')}"
     if started:
@@ -71,7 +71,7 @@ def _lines(found: Findings) -> Iterator[str]:
         yield from ("", f"### {run_named(found, result.run).capitalize()}", "", *_pairs(run_words(result)))
 
 
-def _verdicts(found: Findings) -> Iterator[str]:
+def _verdicts(found: SessionSummary) -> Iterator[str]:
     if found.verdicts or found.held:
         yield from ("", "## Verdicts")
     for verdict in found.verdicts:
@@ -94,7 +94,7 @@ def _verdicts(found: Findings) -> Iterator[str]:
         yield from ("", *_table(("threshold", "run", "verdict", "found"), rows))
 
 
-def _hosts(found: Findings) -> Iterator[str]:
+def _hosts(found: SessionSummary) -> Iterator[str]:
     for name in found.state.hosts:
         read = [row for row in found.rows if name in row.hosts and row.hosts[name].seconds > 0]
         if not read:

@@ -7,10 +7,14 @@ from cockpit.analysis.words import metric_words
 from cockpit.model.state import State
 from cockpit.model.text import clock, milliseconds, si
 from cockpit.report.charts import text
-from cockpit.report.findings import (
+from cockpit.report.forest import ForestRow, forest
+from cockpit.report.page_charts import MOST_ROWS, distributions, drawn_rows, timeline
+from cockpit.report.page_hosts import host_section
+from cockpit.report.page_parts import document, head, many, pairs, table, verdict_block
+from cockpit.report.session_summary import (
     CHANGE_TITLES,
     ROW_TITLES,
-    Findings,
+    SessionSummary,
     change_cells,
     findings,
     marker_words,
@@ -21,10 +25,6 @@ from cockpit.report.findings import (
     surroundings,
     when,
 )
-from cockpit.report.forest import ForestRow, forest
-from cockpit.report.page_charts import MOST_ROWS, distributions, drawn_rows, timeline
-from cockpit.report.page_hosts import host_section
-from cockpit.report.page_parts import document, head, many, pairs, table, verdict_block
 from cockpit.report.summary import found_words, plan_words
 
 # So many markers are listed without being asked for.
@@ -48,7 +48,7 @@ def page(state: State) -> str:
     return document(title, _header(found), sections)
 
 
-def _header(found: Findings) -> str:
+def _header(found: SessionSummary) -> str:
     state, started = found.state, found.state.started
     lines = [f"<h1>{text(started.name if started else 'session')}</h1>"]
     if started:
@@ -67,7 +67,7 @@ def _header(found: Findings) -> str:
     return "\n".join(lines)
 
 
-def _tiles(found: Findings) -> str:
+def _tiles(found: SessionSummary) -> str:
     """The figures asked for first, of the newest row."""
     row = found.rows[-1] if found.rows else None
     if row is None:
@@ -81,11 +81,11 @@ def _tiles(found: Findings) -> str:
     return f'<p class=soft>row {row.number}: {text(row.label)}</p><div class="tiles">{cells}</div>'
 
 
-def _verdicts(found: Findings) -> str:
+def _verdicts(found: SessionSummary) -> str:
     return "".join(_verdict(verdict) for verdict in found.verdicts)
 
 
-def _thresholds(found: Findings) -> str:
+def _thresholds(found: SessionSummary) -> str:
     """A line a threshold, a column a run."""
     if not found.held:
         return ""
@@ -106,7 +106,7 @@ def _verdict(verdict: Verdict) -> str:
     return verdict_block(verdict, forest("metric", rows) if rows else "")
 
 
-def _runs(found: Findings) -> str:
+def _runs(found: SessionSummary) -> str:
     if not found.rows:
         return ""
     lines = []
@@ -126,7 +126,7 @@ def _runs(found: Findings) -> str:
     return f'<div class="scroll"><table>{head(ROW_TITLES)}<tbody>{"".join(lines)}</tbody></table></div>{note}\n'
 
 
-def _latency(found: Findings) -> str:
+def _latency(found: SessionSummary) -> str:
     rows = drawn_rows(found.state)
     left_out = ""
     if len([row for row in found.rows if row.counts.latency.count]) > MOST_ROWS:
@@ -159,7 +159,7 @@ def _changes(state: State) -> str:
     return "\n".join(parts) + "\n"
 
 
-def _environment(found: Findings) -> str:
+def _environment(found: SessionSummary) -> str:
     parts = [pairs(surroundings(found))]
     parts += [f"<h3>{run_named(found, result.run)}</h3>{pairs(run_words(result))}" for result in found.results]
     return "".join(parts)

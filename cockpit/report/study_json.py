@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from cockpit.model.text import escaped
-from cockpit.report.machine import HostsJson, Latency, MissingJson, hosts_json, latency_json, missing_json
+from cockpit.report.run_json import HostsJson, Latency, MissingJson, hosts_json, latency_json, missing_json
 from cockpit.report.study_table import Column, columns, value_of
 from cockpit.report.verdicts import VerdictJson, verdict_json
 from cockpit.study.judging import detectable, headline_of

@@ -10,10 +10,10 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from pathlib import Path
 
 from cockpit.hosts.probe import Probe
-from cockpit.hosts.reach import open_shell
 from cockpit.hosts.shell import Shell
 from cockpit.hosts.ssh_settings import Destination, read_settings
 from cockpit.hosts.status.feed import read_page
+from cockpit.hosts.transport import open_shell
 from cockpit.model.errors import AuthRefused, CockpitError, HostError, HostKeyChanged, HostKeyUnknown
 from cockpit.model.hosts import HostConfig, HostReading, StatusPage
 from cockpit.model.knobs import Knob

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from cockpit.hosts.asking import Asker
 from cockpit.hosts.keyring import Keyring
-from cockpit.hosts.reach import open_shell
 from cockpit.hosts.ssh_settings import Destination, read_settings
+from cockpit.hosts.transport import open_shell
 from cockpit.model.errors import CockpitError
 from cockpit.model.hosts import HostConfig
 from cockpit.model.knobs import Knob

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from cockpit.hosts.reach import open_shell
 from cockpit.hosts.shell import Shell
+from cockpit.hosts.transport import open_shell
 from cockpit.model.errors import ChangeRefused
 from cockpit.model.hosts import HostConfig
 from cockpit.study.journal import Journal, write_journal

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from cockpit.session.loop import EndOfSession, Session
-from cockpit.tui.base import CockpitBase
+from cockpit.tui.appearance import Appearance
+from cockpit.tui.base_app import CockpitBase
 from cockpit.tui.changes import ending_words
 from cockpit.tui.hints import Hints
-from cockpit.tui.look import Look
 from cockpit.tui.screens.main import MainScreen
 
 # What ends the screen as ctrl+c does: load stopped, recording closed, terminal as before.
@@ -30,7 +30,7 @@ class CockpitApp(CockpitBase[object]):
     """
 
     def __init__(
-        self, session: Session, *, autostart: str = "", hints: Hints | None = None, look: Look | None = None
+        self, session: Session, *, autostart: str = "", hints: Hints | None = None, look: Appearance | None = None
     ) -> None:
         super().__init__(look)
         self.session = session

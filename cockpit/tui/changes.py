@@ -8,7 +8,7 @@ from cockpit.model.knobs import Knob, ServerAction, not_yet_active
 from cockpit.model.state import Change, KnobState, State
 from cockpit.model.text import clock, neutral
 from cockpit.session.controls import Preview
-from cockpit.tui.cells import Line
+from cockpit.tui.styled_line import Line
 
 # Lines of a diff by what they begin with; what they say does not hang on the colour.
 _OF_DIFF = {"+": "chart", "-": "warn", "@": "dim"}

@@ -8,15 +8,15 @@ from functools import partial
 
 from cockpit.model.text import clock, neutral
 from cockpit.session.controls import Action
+from cockpit.tui.chart_markers import words_of
+from cockpit.tui.draw_context import LATENCY_VIEWS, Detail, DrawContext, View, details_of
 from cockpit.tui.keys import name_of
 from cockpit.tui.palette import Command
-from cockpit.tui.scene import LATENCY_VIEWS, Detail, Scene, View, details_of
-from cockpit.tui.signs import words_of
 from cockpit.tui.words import key_name
 
 
 def main_commands(
-    scene: Scene,
+    scene: DrawContext,
     begin: Callable[[Action], None],
     answer: Callable[[Action, str], None],
     look: Callable[[View], None],
@@ -36,7 +36,7 @@ def main_commands(
             yield Command(title, f"{clock(marker.t)}   {marker.kind}", partial(answer, jump, f"{marker.t:.1f}s"))
 
 
-def _hosts(scene: Scene, look: Callable[[View], None]) -> Iterator[Command]:
+def _hosts(scene: DrawContext, look: Callable[[View], None]) -> Iterator[Command]:
     for place, host in enumerate(scene.hosts):
         name = neutral(host.config.name)
         if len(scene.hosts) > 1:
@@ -58,5 +58,5 @@ def _title(tails: tuple[str, ...], detail: Detail) -> str:
     return f"{name_of(detail)}{number}"
 
 
-def _looking(look: Callable[[View], None], scene: Scene, **changes: object) -> Callable[[], None]:
+def _looking(look: Callable[[View], None], scene: DrawContext, **changes: object) -> Callable[[], None]:
     return partial(look, replace(scene.view, **changes))  # type: ignore[arg-type]

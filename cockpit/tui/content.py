@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from textual.content import Content
 
-from cockpit.tui.cells import Line
+from cockpit.tui.styled_line import Line
 
 _STYLES = {
     "strong": "bold $cockpit-strong",

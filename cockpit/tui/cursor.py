@@ -9,9 +9,9 @@ from dataclasses import replace
 from cockpit.analysis.stretches import Stretch
 from cockpit.model.host_state import HostState
 from cockpit.model.text import clock, milliseconds, neutral, si
-from cockpit.tui.cells import Line
-from cockpit.tui.scene import Scene, View
-from cockpit.tui.signs import all_markers
+from cockpit.tui.chart_markers import all_markers
+from cockpit.tui.draw_context import DrawContext, View
+from cockpit.tui.styled_line import Line
 from cockpit.tui.window import Window, closer, wider
 
 # What moves the cursor while it is in the charts, whatever the session would do with these keys.
@@ -21,7 +21,7 @@ ALONG = ("left", "right", "home", "end", "pageup", "pagedown", "left_square_brac
 _READ = 5.0
 
 
-def begun(scene: Scene, window: Window) -> View:
+def begun(scene: DrawContext, window: Window) -> View:
     """The cursor on the newest second that is drawn, or gone again."""
     if scene.view.cursor is not None:
         return gone(scene.view)
@@ -29,19 +29,19 @@ def begun(scene: Scene, window: Window) -> View:
     return placed_at(scene, window, min(scene.now, newest.second if newest else scene.now))
 
 
-def placed_at(scene: Scene, window: Window, t: float) -> View:
+def placed_at(scene: DrawContext, window: Window, t: float) -> View:
     """The cursor at an instant of the session that has come already; the arrows move it."""
     at = max(0.0, min(t, scene.now)) // window.span * window.span
     return replace(scene.view, cursor=at, entered=False, room="column")
 
 
-def moved(scene: Scene, window: Window, cells: int) -> View:
+def moved(scene: DrawContext, window: Window, cells: int) -> View:
     """The cursor so many cells on; the window follows it into the past."""
     here = scene.cursor(window)
     return scene.view if here is None else placed_at(scene, window, here + cells * window.span)
 
 
-def to_marker(scene: Scene, window: Window, step: int) -> View:
+def to_marker(scene: DrawContext, window: Window, step: int) -> View:
     """To the next (1) or previous (-1) marker or beginning of a row, in another cell than this one."""
     here = scene.cursor(window)
     if here is None:
@@ -56,14 +56,14 @@ def gone(view: View) -> View:
     return replace(view, cursor=None)
 
 
-def zoomed(scene: Scene, window: Window, step: int) -> View:
+def zoomed(scene: DrawContext, window: Window, step: int) -> View:
     """More time across (1), or less (-1); the cursor stays in its place."""
     span = wider(window, scene.now) if step > 0 else closer(window)
     cursor = scene.cursor(window)
     return replace(scene.view, span=span, cursor=None if cursor is None else cursor // span * span)
 
 
-def named(scene: Scene, window: Window) -> tuple[float, float]:
+def named(scene: DrawContext, window: Window) -> tuple[float, float]:
     """(from, to): markers between them are told in words: those under the cursor, or those that have just been."""
     cursor = scene.cursor(window)
     if cursor is not None:
@@ -71,7 +71,7 @@ def named(scene: Scene, window: Window) -> tuple[float, float]:
     return max(0.0, scene.now - _READ), scene.now
 
 
-def load_under(scene: Scene, window: Window) -> list[Line]:
+def load_under(scene: DrawContext, window: Window) -> list[Line]:
     """What there was under the cursor, what tells most first; nothing where there is no cursor."""
     cursor = scene.cursor(window)
     if cursor is None:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from cockpit.analysis.effects import more_is_better
 from cockpit.analysis.outcome import Effect
 from cockpit.model.text import si
-from cockpit.tui.cells import Line, fit, length
+from cockpit.tui.styled_line import Line, fit, length
 
 # Ends of the scale, as ratios: few, so that it holds still while effects waver.
 _ENDS = (1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 10000.0)

@@ -23,7 +23,7 @@ from cockpit.model.knobs import not_yet_active
 from cockpit.model.state import Segment
 from cockpit.model.text import neutral
 from cockpit.tui.changes import inactive_knobs
-from cockpit.tui.scene import Scene
+from cockpit.tui.draw_context import DrawContext
 
 # In the list of what was done: no more hints.
 _HIDDEN = "hidden"
@@ -34,15 +34,15 @@ class Hint(NamedTuple):
     """`name` is the action that makes it go; it is shown while `fits`."""
 
     name: str
-    words: str | Callable[[Scene], str]
-    fits: Callable[[Scene], bool]
+    words: str | Callable[[DrawContext], str]
+    fits: Callable[[DrawContext], bool]
 
-    def told(self, scene: Scene) -> str:
+    def told(self, scene: DrawContext) -> str:
         """What it says now."""
         return self.words if isinstance(self.words, str) else self.words(scene)
 
 
-def of_change(scene: Scene) -> str:
+def of_change(scene: DrawContext) -> str:
     """What the newest change waits for, or where its verdict stands; empty where there is neither."""
     state = scene.state
     if (where := progress(state, scene.now)) is not None:
@@ -65,7 +65,7 @@ def of_change(scene: Scene) -> str:
     return _of_verdict(scene, row, name)
 
 
-def _of_verdict(scene: Scene, row: Segment, name: str) -> str:
+def _of_verdict(scene: DrawContext, row: Segment, name: str) -> str:
     verdict = scene.verdict(row)
     if verdict is None:
         return ""
@@ -77,7 +77,7 @@ def _of_verdict(scene: Scene, row: Segment, name: str) -> str:
     return f"{name} is {verdict.outcome}; {rounds}c: why, and all metrics"
 
 
-def to_tune(scene: Scene) -> str:
+def to_tune(scene: DrawContext) -> str:
     """Return how to change a setting, and how long a change waits for enough load to compare it with."""
     left = baseline_wait(scene.state)
     if left > 0:
@@ -120,7 +120,7 @@ class Hints:
         self._file = hints_file() if file is None else file
         self._done = self._read()
 
-    def next(self, scene: Scene) -> str:
+    def next(self, scene: DrawContext) -> str:
         """The hint that fits now; empty where there is none."""
         if _HIDDEN in self._done or scene.mode != "LIVE":
             return ""

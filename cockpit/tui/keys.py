@@ -10,7 +10,7 @@ from textual.binding import Binding
 from textual.screen import Screen
 
 from cockpit.model.text import neutral
-from cockpit.tui.scene import Detail, Scene
+from cockpit.tui.draw_context import Detail, DrawContext
 from cockpit.tui.screens.help import HelpScreen, help_entries
 from cockpit.tui.words import key_name
 
@@ -75,7 +75,7 @@ _OTHER = (_SCROLL, _FAR, ("f", "freeze: read what was so at this instant, while 
 _NAMES = {"nets": "interfaces", "page": "status page"}
 
 
-def focus_of(scene: Scene) -> Focus:
+def focus_of(scene: DrawContext) -> Focus:
     """What the arrows act on: the charts over time, the detail of the host looked at, or the runs table."""
     if scene.view.cursor is not None:
         return Focus("the charts over time", _OVER_TIME)
@@ -121,7 +121,7 @@ def show_help(app: App[Any]) -> None:
         app.push_screen(HelpScreen(keys))
 
 
-def main_help(scene: Scene) -> HelpScreen:
+def main_help(scene: DrawContext) -> HelpScreen:
     """The help of the main screen: what the arrows act on comes first."""
     focus = focus_of(scene)
     return HelpScreen(help_entries(scene.actions, focus.keys, focus.title), f"in focus: {focus.title}")

@@ -16,9 +16,9 @@ from textual.strip import Strip
 from textual.visual import VisualType
 from textual.widget import Widget
 
-from cockpit.tui.cells import EMPTY, Line, clip
+from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.role_styles import COLOURS, HEAT, role_styles
-from cockpit.tui.scene import Scene
+from cockpit.tui.styled_line import EMPTY, Line, clip
 
 # Roles of which a blank is seen too.
 _FILLED = ("alarm", "focus", "band", *HEAT)
@@ -32,16 +32,16 @@ class Lines(Widget):
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
-        self._scene: Scene | None = None
+        self._scene: DrawContext | None = None
         self._lines: list[Line] = []
         self._strips: list[Strip] = []
         self._styles: Mapping[str, Style] = {}
 
-    def draw(self, scene: Scene, width: int, height: int) -> list[Line]:
+    def draw(self, scene: DrawContext, width: int, height: int) -> list[Line]:
         """The lines, at most `height` of them, each at most `width` cells: what is more is cut."""
         raise NotImplementedError
 
-    def show(self, scene: Scene) -> None:
+    def show(self, scene: DrawContext) -> None:
         """Shows the scene; repaints the lines that differ from what is shown now."""
         self._scene = scene
         self._repaint()

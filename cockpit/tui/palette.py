@@ -14,9 +14,9 @@ from textual.content import Content
 from textual.screen import Screen
 
 from cockpit.tui import theme
-from cockpit.tui.cells import fit
 from cockpit.tui.cursor import ALONG
 from cockpit.tui.keys import bindings_of, names_of
+from cockpit.tui.styled_line import fit
 
 # Cells: of the palette, and of its first column.
 _WIDTH, _TITLE = 84, 30

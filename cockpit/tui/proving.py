@@ -12,7 +12,7 @@ from cockpit.model.state import Change, State
 from cockpit.model.text import neutral
 from cockpit.session.controls import Tuning, rounds_plan
 from cockpit.session.loop import EndOfSession, Session
-from cockpit.tui.base import CockpitBase
+from cockpit.tui.base_app import CockpitBase
 from cockpit.tui.changes import plan_words
 from cockpit.tui.screens.prompt import PromptScreen
 

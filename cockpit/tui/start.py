@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from cockpit.tui.app import LOOK, handled
-from cockpit.tui.base import CockpitBase
-from cockpit.tui.look import Look
-from cockpit.tui.offers import Choice, Offers
+from cockpit.tui.appearance import Appearance
+from cockpit.tui.base_app import CockpitBase
 from cockpit.tui.screens.start import StartScreen
+from cockpit.tui.start_choices import Choice, StartChoices
 
 
 class StartApp(CockpitBase[Choice]):
@@ -22,14 +22,14 @@ class StartApp(CockpitBase[Choice]):
 
     def __init__(
         self,
-        offers: Callable[[], Offers],
+        offers: Callable[[], StartChoices],
         *,
         told: str = "",
         bad: bool = False,
         at: Choice | None = None,
         ssh_config: Path | None = None,
         now: Callable[[], dt.datetime] = dt.datetime.now,
-        look: Look | None = None,
+        look: Appearance | None = None,
     ) -> None:
         super().__init__(look)
         self.interrupted = False

@@ -19,8 +19,8 @@ from cockpit.analysis.words import (
     objection_words,
     too_few_words,
 )
-from cockpit.tui.cells import EMPTY, Line, clip, ends, fit, length, rule
 from cockpit.tui.forest import axis, forest_row, scale_end
+from cockpit.tui.styled_line import EMPTY, Line, clip, ends, fit, length, rule
 from cockpit.tui.verdict_strip import Progress, Strip
 
 MARKS = {

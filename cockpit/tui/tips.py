@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len
 
-from cockpit.tui.cells import Line
 from cockpit.tui.screens.help import READING
+from cockpit.tui.styled_line import Line
 
 # Panes, by the name of their widget.
 _PANES = {
@@ -22,7 +22,7 @@ _PANES = {
     "load goes on. Right of the zero line is better, ┊ are the margins of equivalence. c: why, and all metrics.",
     "HostPanes": "The servers, as the probe reads /proc over SSH: once a second, nothing installed. tab: the next one.",
     "HostLines": "The servers, a line each, as the probe reads /proc over SSH. p shows one on the whole screen.",
-    "Numbers": "The newest figures of load and servers; a larger terminal shows their charts.",
+    "TinyScreen": "The newest figures of load and servers; a larger terminal shows their charts.",
     "Position": "Where in the recording the screen is. : jumps, [ and ] go from mark to mark.",
     "Footer": "Keys. ^P finds everything there is to do by name.",
 }

@@ -20,7 +20,7 @@ from cockpit.analysis.stretches import between
 from cockpit.analysis.windows import counted_range
 from cockpit.model.state import RoundsState, Segment, State
 from cockpit.model.text import neutral
-from cockpit.tui.scene import Scene
+from cockpit.tui.draw_context import DrawContext
 
 # Metrics with a row in the plot, in this order after the headline; failed requests only if their share differs.
 _PLOTTED = ("errors", "rate", "p50", "p99", "cpu.per_reply", "cpu.busy", "memory.used")
@@ -75,7 +75,7 @@ class Strip(NamedTuple):
     cap: float | None = None
 
 
-def strip(scene: Scene) -> Strip | None:
+def strip(scene: DrawContext) -> Strip | None:
     """Return the comparison of the row looked at; None when there is nothing to compare it with."""
     row = scene.row
     if row is None:
@@ -116,7 +116,7 @@ def _rounds_of(state: State, row: Segment) -> RoundsState | None:
     return next((one for one in reversed(state.rounds) if one.begun.t <= row.start), None)
 
 
-def _rounds_strip(scene: Scene, rounds: RoundsState, row: Segment) -> Strip:
+def _rounds_strip(scene: DrawContext, rounds: RoundsState, row: Segment) -> Strip:
     """Return rounds as far as they are, at least where they are."""
     state = scene.state
     verdict = scene.verdicts.rounds(state, rounds)

@@ -23,9 +23,9 @@ from cockpit.analysis.words import (
 )
 from cockpit.model.state import Segment
 from cockpit.model.text import neutral
-from cockpit.tui.cells import EMPTY, Line, fit
-from cockpit.tui.scene import Scene
+from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.strip_lines import MARKS, ROLES
+from cockpit.tui.styled_line import EMPTY, Line, fit
 from cockpit.tui.widgets.runs import server_notes
 
 # Heads of the table; before the first there is room for a mark. Columns are as wide as their widest cell.
@@ -37,7 +37,7 @@ RULE = (
 )
 
 
-def verdict_lines(scene: Scene, row: Segment, width: int) -> list[Line]:
+def verdict_lines(scene: DrawContext, row: Segment, width: int) -> list[Line]:
     """All there is to say of a row against what it is compared with."""
     lines = _wrapped(f"{row.number}  {neutral(row.label)}", width, "strong")
     base, verdict = scene.before(row), scene.verdict(row)
@@ -60,7 +60,7 @@ def verdict_lines(scene: Scene, row: Segment, width: int) -> list[Line]:
     return [*lines, *_rounds_lines(scene, row, width), EMPTY, *_wrapped(RULE, width, "dim")]
 
 
-def _rounds_lines(scene: Scene, row: Segment, width: int) -> list[Line]:
+def _rounds_lines(scene: DrawContext, row: Segment, width: int) -> list[Line]:
     """The verdicts of the rounds in the run of the row."""
     lines: list[Line] = []
     for rounds in (one for one in scene.state.rounds if one.begun.run == row.run):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from cockpit.model.text import neutral
-from cockpit.tui.cells import Piece
-from cockpit.tui.scene import Scene
+from cockpit.tui.draw_context import DrawContext
+from cockpit.tui.styled_line import Piece
 
 _KEYS = {
     "plus": "+",
@@ -38,7 +38,7 @@ def key_name(key: str) -> str:
     return _KEYS.get(key, key)
 
 
-def how_to_begin(scene: Scene) -> list[Piece]:
+def how_to_begin(scene: DrawContext) -> list[Piece]:
     """What to press first, from what the session offers."""
     first = [action for action in scene.actions if action.footer][:1]
     lines: list[Piece] = [("", "")] if first else []

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from cockpit.model.errors import ChangeRefused
 from cockpit.model.text import neutral
-from cockpit.tuning import files, scripts, undoing
+from cockpit.tuning import files, scripts, undo_program
 from cockpit.tuning.files import Replacement, sha256
 from cockpit.tuning.reason import useful_line
 from cockpit.tuning.remote import Remote
@@ -43,7 +43,7 @@ async def arm(shell: Remote, change: str, lease: int, undo: str, owner: str, abo
     """
     data = undo.encode("utf-8", "surrogateescape")
     done = await files.run(
-        shell, undoing.ARM, change, str(lease), sha256(data), owner, undoing.GUARD, input=about + b"\n" + data
+        shell, undo_program.ARM, change, str(lease), sha256(data), owner, undo_program.GUARD, input=about + b"\n" + data
     )
     if done.exit_status != 0:
         raise ChangeRefused(files.why(done))
@@ -101,7 +101,7 @@ async def look(shell: Remote, change: str, lease: int, workers: str) -> frozense
 
 async def confirm(shell: Remote, change: str, applied: bytes) -> None:
     """Keeps the change for good, with its record. Raises ChangeRefused where the host rolled it back meanwhile."""
-    done = await files.run(shell, undoing.CONFIRM, change, input=applied)
+    done = await files.run(shell, undo_program.CONFIRM, change, input=applied)
     if done.exit_status != 0:
         raise ChangeRefused(files.why(done))
 
@@ -109,7 +109,7 @@ async def confirm(shell: Remote, change: str, applied: bytes) -> None:
 async def fire(shell: Remote, change: str, seconds: int, why: str) -> Outcome:
     """Has the host undo the change, or tells how it did so already. Raises ChangeRefused: it did not come to an end."""
     reason = f"{neutral(why, 400)}\n".encode("utf-8", "replace")
-    done = await files.run(shell, undoing.FIRE, change, str(seconds), input=reason, seconds=seconds + 30)
+    done = await files.run(shell, undo_program.FIRE, change, str(seconds), input=reason, seconds=seconds + 30)
     if done.exit_status != 0:
         raise ChangeRefused(files.why(done))
     return outcome(done.stdout)
@@ -117,7 +117,7 @@ async def fire(shell: Remote, change: str, seconds: int, why: str) -> Outcome:
 
 async def discard(shell: Remote, change: str) -> None:
     """Lets go of a change that touched nothing."""
-    await files.run(shell, undoing.DISCARD, change)
+    await files.run(shell, undo_program.DISCARD, change)
 
 
 def outcome(text: bytes) -> Outcome:
@@ -155,5 +155,5 @@ def jobs_of(
     reloads: Sequence[str],
     seconds: float,
 ) -> str:
-    """The undo program of a change (see undoing.undo)."""
-    return undoing.undo(change, files.way_back(change, replacements), values, tests, reloads, math.ceil(seconds))
+    """The undo program of a change (see undo_program.undo)."""
+    return undo_program.undo(change, files.way_back(change, replacements), values, tests, reloads, math.ceil(seconds))

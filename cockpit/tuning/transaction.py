@@ -26,8 +26,8 @@ from cockpit.tuning.applied import About, Applied, FileChange, Switch
 from cockpit.tuning.effect import Effect, must_serve
 from cockpit.tuning.plan import NOTHING_TO_CHANGE, Plan, value_in
 from cockpit.tuning.remote import Remote
+from cockpit.tuning.rollback import undo
 from cockpit.tuning.terms import Failure, Terms, whoami
-from cockpit.tuning.way_back import undo
 
 
 async def carry_out(shell: Remote, plan: Plan, terms: Terms) -> Applied:

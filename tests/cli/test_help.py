@@ -20,8 +20,8 @@ import pytest
 from cockpit.analysis.thresholds import is_time, known_figures, parse_threshold
 from cockpit.cli import main
 from cockpit.cli.arguments import joined, make_parser
+from cockpit.cli.help_topics import profile_keys, text, topics
 from cockpit.cli.schema import profile_schema
-from cockpit.cli.texts import profile_keys, text, topics
 from cockpit.demo.world import DemoWorld
 from cockpit.model import errors
 from cockpit.profiles.sections import ProfileFile

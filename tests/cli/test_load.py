@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from cockpit.report.machine import RunJson
+from cockpit.report.run_json import RunJson
 from tests.commands import cockpit
 from tests.servers import http_server
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cockpit.cli.arguments import joined, make_parser
-from cockpit.cli.texts import topics
+from cockpit.cli.help_topics import topics
 from tests.recording.test_pages import settled
 from tests.session.events import small_session
 

@@ -31,7 +31,7 @@ from cockpit.model.load import LoadPlan
 from cockpit.model.state import State
 from cockpit.recording.reader import Recording
 from cockpit.recording.writer import RecordingWriter
-from cockpit.report.machine import run_json
+from cockpit.report.run_json import run_json
 from cockpit.report.summary import summary
 from cockpit.session.gathering import rounded
 from tests.hostile.measuring import peak_mib

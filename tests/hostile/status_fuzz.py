@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import get_args
 
 from cockpit.hosts.status.feed import parse_page
-from cockpit.hosts.status.said import MOST_VALUES, NAME_CHARS, TEXT_CHARS, Said
+from cockpit.hosts.status.page_metrics import MOST_VALUES, NAME_CHARS, TEXT_CHARS, PageMetrics
 from cockpit.model import events as ev
 from cockpit.model.errors import HostError
 from cockpit.model.figures import run_result
@@ -135,7 +135,7 @@ def _read(t: float, rng: random.Random, outcomes: Counter[str]) -> ev.AnyEvent:
     """What the feed makes of a page."""
     place = rng.randrange(len(KINDS))
     page = PAGES[KINDS[place]].encode()
-    said, detail = Said({}, {}), ""
+    said, detail = PageMetrics({}, {}), ""
     try:
         said = parse_page(KINDS[place], page if rng.random() < 0.1 else mutated(page, rng))
         outcomes["read"] += 1

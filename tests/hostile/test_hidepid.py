@@ -15,7 +15,7 @@ from cockpit.model.events import AnyEvent, HostSample, RunEnded
 from cockpit.model.figures import RunResult, figure, run_result
 from cockpit.model.fold import fold_all
 from cockpit.model.hosts import HostConfig
-from cockpit.report.machine import as_json, run_json
+from cockpit.report.run_json import as_json, run_json
 from cockpit.report.series import series_csv
 from cockpit.report.summary import summary
 from tests.hostile.probe_fuzz import RUN

@@ -144,11 +144,11 @@ def test_a_bomb_is_left_out_and_said(whole: Path, attack: Callable[[Path], None]
 
 
 def test_a_query_without_end_is_interrupted(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from cockpit.recording import opening
+    from cockpit.recording import database
 
-    monkeypatch.setattr(opening, "DEADLINE", 0.2)
+    monkeypatch.setattr(database, "DEADLINE", 0.2)
     endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
-    with opening.opened(whole) as database, pytest.raises(sqlite3.OperationalError, match="interrupted"):
+    with database.opened(whole) as database, pytest.raises(sqlite3.OperationalError, match="interrupted"):
         database.execute(endless).fetchone()
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cockpit.load.lane import Lane, add_counts
+from cockpit.load.request_metrics import RequestMetrics, add_counts
 from cockpit.model.load import PathList
 from tests.hostile.responses import Response, response
 from tests.load.pairs import Pairs
@@ -20,7 +20,7 @@ OK = Response(SMALL, whole=True, status=200, size=5, until_close=False)
 ENDINGS = ("close", "close", "hold", "hold", "keep", "keep")
 
 
-def _counted(lane: Lane) -> tuple[int, int, int]:
+def _counted(lane: RequestMetrics) -> tuple[int, int, int]:
     """Completed, failed, and latencies, without `Lane.settle`: a histogram per request takes half of the time."""
     harvest = lane.heads.harvest()
     add_counts(lane.statuses, harvest.statuses)
@@ -37,7 +37,7 @@ class Checked(Pairs):
         self._before = (0, 0, 0)
 
     @property
-    def lane(self) -> Lane:
+    def lane(self) -> RequestMetrics:
         return self.tally.lanes[0]
 
     def exchange(self, answer: Response, pieces: list[bytes], ending: str) -> None:

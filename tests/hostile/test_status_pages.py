@@ -12,7 +12,7 @@ from cockpit.hosts.feed import HostFeed
 from cockpit.hosts.local import LocalShell
 from cockpit.hosts.status import feed as status_feed
 from cockpit.hosts.status.feed import parse_page, read_page
-from cockpit.hosts.status.said import MOST_VALUES, NAME_CHARS
+from cockpit.hosts.status.page_metrics import MOST_VALUES, NAME_CHARS
 from cockpit.model.clock import Clock
 from cockpit.model.errors import HostError
 from cockpit.model.events import StatusRead

@@ -33,8 +33,8 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("FIRST_RETRY", "LAST_RETRY", "KEY_RETRY"):
         monkeypatch.setattr(f"cockpit.hosts.feed.{name}", 0.1)
     monkeypatch.setattr("cockpit.hosts.feed.OVERDUE", 30.0)
-    monkeypatch.setattr("cockpit.hosts.standstill.WORTH_SAYING", 600.0)
-    monkeypatch.setattr("cockpit.hosts.pace.LATE", 600.0)
+    monkeypatch.setattr("cockpit.hosts.pauses.WORTH_SAYING", 600.0)
+    monkeypatch.setattr("cockpit.hosts.poll_interval.LATE", 600.0)
 
 
 async def test_from_connecting_to_samples(sshd: Sshd) -> None:

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cockpit.hosts.pace import LONGEST, Pace
-from cockpit.hosts.placing import STEP, Placing
-from cockpit.hosts.standstill import slept
+from cockpit.hosts.host_clock import STEP, HostClock
+from cockpit.hosts.pauses import slept
+from cockpit.hosts.poll_interval import LONGEST, PollInterval
 from cockpit.model.hosts import HostConfig
 from tests.hosts.conftest import until
 from tests.hosts.line import Line
@@ -24,8 +24,8 @@ from tests.hosts.watching import watching
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A busy machine changes neither condition nor pace."""
     monkeypatch.setattr("cockpit.hosts.feed.OVERDUE", 30.0)
-    monkeypatch.setattr("cockpit.hosts.standstill.WORTH_SAYING", 600.0)
-    monkeypatch.setattr("cockpit.hosts.pace.LATE", 600.0)
+    monkeypatch.setattr("cockpit.hosts.pauses.WORTH_SAYING", 600.0)
+    monkeypatch.setattr("cockpit.hosts.poll_interval.LATE", 600.0)
 
 
 @pytest.fixture
@@ -43,9 +43,9 @@ def web(interval: float) -> HostConfig:
 
 
 async def test_a_slow_line_is_asked_less_often(sshd: Sshd, line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cockpit.hosts.pace.LATE", 0.5)
-    monkeypatch.setattr("cockpit.hosts.pace.EARLY", 0.4)
-    monkeypatch.setattr("cockpit.hosts.pace.EARLY_IN_A_ROW", 2)
+    monkeypatch.setattr("cockpit.hosts.poll_interval.LATE", 0.5)
+    monkeypatch.setattr("cockpit.hosts.poll_interval.EARLY", 0.4)
+    monkeypatch.setattr("cockpit.hosts.poll_interval.EARLY_IN_A_ROW", 2)
     async with watching(web(0.5), sshd.ssh_config) as watch:
         await watch.sampled(1)
         line.there = line.back = 0.2
@@ -105,7 +105,7 @@ async def test_a_line_that_dies_is_slow_and_then_lost(sshd: Sshd, line: Line, mo
 
 def test_the_pace_doubles_up_to_the_longest_and_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
-    pace = Pace(1.0)
+    pace = PollInterval(1.0)
     pace.took(0.6)
     pace.took(0.1)
     pace.took(0.6)
@@ -123,7 +123,7 @@ def test_the_pace_doubles_up_to_the_longest_and_comes_back(monkeypatch: pytest.M
 
 
 def test_a_pace_that_is_slower_by_wish_stays() -> None:
-    pace = Pace(60.0)
+    pace = PollInterval(60.0)
     for _ in range(9):
         pace.took(50.0)
     assert pace.interval == 60.0
@@ -134,7 +134,7 @@ def test_a_pace_that_is_slower_by_wish_stays() -> None:
     trips=st.lists(st.tuples(st.floats(0.001, 5), st.floats(0.001, 5)), min_size=1, max_size=40),
 )
 def test_placing_is_off_by_no_more_than_half_the_quickest_trip(uptime: float, trips: list[tuple[float, float]]) -> None:
-    placing, now = Placing(), 10.0
+    placing, now = HostClock(), 10.0
     for there, back in trips:
         taken = now + there
         placed = placing.place(now, taken + back, math.floor(100 * (taken + uptime)) / 100)
@@ -145,7 +145,7 @@ def test_placing_is_off_by_no_more_than_half_the_quickest_trip(uptime: float, tr
 
 
 def test_placing_forgets_when_a_clock_jumps() -> None:
-    placing = Placing()
+    placing = HostClock()
     assert placing.place(10.0, 10.2, 500.1) == pytest.approx(10.1)
     assert placing.place(11.0, 11.2, 3.1) == pytest.approx(11.1)
     assert placing.place(12.0, 14.0, 4.05) == pytest.approx(12.05, abs=0.1)

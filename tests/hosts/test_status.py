@@ -22,7 +22,7 @@ from cockpit.hosts.status import apache, nginx, squid, tomcat
 from cockpit.hosts.status import feed as status_feed
 from cockpit.hosts.status.feed import PageFeed, read_page
 from cockpit.hosts.status.fetch import MOST_BYTES
-from cockpit.hosts.status.said import NotThePageError, Said
+from cockpit.hosts.status.page_metrics import NotThePageError, PageMetrics
 from cockpit.model.clock import Clock
 from cockpit.model.errors import HostError
 from cockpit.model.events import AnyEvent, StatusRead, encode
@@ -32,7 +32,7 @@ from tests.hosts.conftest import until
 from tests.hosts.sshd import Sshd
 from tests.load.certificates import Authority
 
-PARSERS: list[Callable[[str], Said]] = [
+PARSERS: list[Callable[[str], PageMetrics]] = [
     apache.parse,
     nginx.parse,
     squid.parse_counters,
@@ -89,7 +89,7 @@ def test_tomcat() -> None:
 
 @pytest.mark.parametrize("parse", PARSERS)
 @given(st.text(max_size=200))
-def test_whatever_comes_it_is_a_page_or_is_not(parse: Callable[[str], Said], text: str) -> None:
+def test_whatever_comes_it_is_a_page_or_is_not(parse: Callable[[str], PageMetrics], text: str) -> None:
     with suppress(NotThePageError):
         parse(text)
 
@@ -103,7 +103,7 @@ def test_whatever_comes_it_is_a_page_or_is_not(parse: Callable[[str], Said], tex
         '<?xml version="1.0"?><!DOCTYPE a [<!ENTITY b "bb"><!ENTITY c "&b;&b;">]><status>&c;</status>',
     ],
 )
-def test_another_page_is_refused_with_the_way_out(parse: Callable[[str], Said], text: str) -> None:
+def test_another_page_is_refused_with_the_way_out(parse: Callable[[str], PageMetrics], text: str) -> None:
     with pytest.raises(NotThePageError, match=r"the URL should end in|stub_status;"):
         parse(text)
 

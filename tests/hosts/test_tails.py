@@ -19,8 +19,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cockpit.hosts import tails
+from cockpit.hosts.command_output import LINE_CHARS, OutputBudget, OutputLines
 from cockpit.hosts.feed import HostFeed
-from cockpit.hosts.printed import LINE_CHARS, Allowance, Paper
 from cockpit.hosts.tails import HostTail, script
 from cockpit.model.clock import Clock
 from cockpit.model.events import AnyEvent, SessionStarted, TailChanged, TailText
@@ -35,7 +35,7 @@ PLENTY = 10**6
 
 def shown(*pieces: bytes) -> list[str]:
     """The lines on the screen after these pieces."""
-    paper, lines = Paper(), []
+    paper, lines = OutputLines(), []
     for piece in pieces:
         printed = paper.take(piece, PLENTY, PLENTY)
         lines = [*(lines[:-1] if printed.continues else lines), *printed.lines]
@@ -87,7 +87,7 @@ def test_a_very_long_line_is_cut_and_says_so() -> None:
 
 
 def test_more_than_there_is_room_for_is_counted() -> None:
-    paper = Paper()
+    paper = OutputLines()
     first = paper.take(b"".join(b"%d\n" % number for number in range(100)), 10, PLENTY)
     assert (first.lines, first.skipped) == (tuple(str(number) for number in range(90, 100)), 90)
     second = paper.take(b"a" * 30 + b"\n" + b"b" * 30 + b"\n", 10, 40)
@@ -99,7 +99,7 @@ def test_more_than_there_is_room_for_is_counted() -> None:
 
 @given(st.lists(st.tuples(st.binary(max_size=60), st.integers(0, 5), st.integers(0, 80)), max_size=20))
 def test_every_line_is_shown_or_counted(pieces: list[tuple[bytes, int, int]]) -> None:
-    paper, full, skipped = Paper(), 0, 0
+    paper, full, skipped = OutputLines(), 0, 0
     for data, lines, chars in pieces:
         printed = paper.take(data + b"|", lines, chars)
         assert len(printed.lines) <= max(lines, 0)
@@ -111,7 +111,7 @@ def test_every_line_is_shown_or_counted(pieces: list[tuple[bytes, int, int]]) ->
 
 
 def test_an_allowance_comes_back_with_time() -> None:
-    allowance = Allowance(10, 2)
+    allowance = OutputBudget(10, 2)
     assert allowance.at(0) == 10
     allowance.spend(10)
     assert [allowance.at(0), allowance.at(1), allowance.at(2.5), allowance.at(100)] == [0, 2, 5, 10]

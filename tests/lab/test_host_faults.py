@@ -62,8 +62,8 @@ async def two_watched(lab: Lab) -> AsyncIterator[tuple[Watch, Watch]]:
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A busy machine changes neither condition nor pace."""
     monkeypatch.setattr("cockpit.hosts.feed.OVERDUE", 30.0)
-    monkeypatch.setattr("cockpit.hosts.standstill.WORTH_SAYING", 600.0)
-    monkeypatch.setattr("cockpit.hosts.pace.LATE", 600.0)
+    monkeypatch.setattr("cockpit.hosts.pauses.WORTH_SAYING", 600.0)
+    monkeypatch.setattr("cockpit.hosts.poll_interval.LATE", 600.0)
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from cockpit.session.live import LiveSource
 from cockpit.session.loop import Session
 from cockpit.session.replay import ReplaySource
 from cockpit.tui.app import CockpitApp
-from cockpit.tui.signs import bands_of
+from cockpit.tui.chart_markers import bands_of
 from cockpit.tui.widgets.runs import Runs
 from cockpit.tui.widgets.throughput import Throughput
 from cockpit.tui.widgets.verdict_strip import VerdictStrip

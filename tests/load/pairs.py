@@ -11,9 +11,9 @@ from typing import Any
 
 from cockpit.load.closing import Closing
 from cockpit.load.connection import Connection
-from cockpit.load.deck import lanes_of
 from cockpit.load.poller import HANGUP, READABLE, WRITABLE
 from cockpit.load.request import request_bytes
+from cockpit.load.request_order import lanes_of
 from cockpit.load.tally import Tally
 from cockpit.model.load import LoadPlan
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cockpit.load import deck
+from cockpit.load import request_order
 from cockpit.load.paths import Paths, Pattern
 from cockpit.load.pool import launch
 from cockpit.load.preflight import preflight
@@ -81,7 +81,7 @@ async def test_a_mix_goes_by_its_weights_and_counts_by_name(values: dict[str, An
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=6))
 def test_rotation_is_exact_and_even(weights: list[int]) -> None:
-    turns = deck.rotation(weights)
+    turns = request_order.rotation(weights)
     counts = Counter(turns)
     assert all(counts[one] * sum(weights) == len(turns) * weight for one, weight in enumerate(weights))
     for upto in range(1, len(turns) + 1):

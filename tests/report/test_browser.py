@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from cockpit.recording.reader import Recording
 from cockpit.report.page import page
-from cockpit.report.sources import last_state
+from cockpit.report.selectors import last_state
 from cockpit.report.study_page import study_page
 from tests.browser import Browser, browser, chromium
 

@@ -24,7 +24,7 @@ from cockpit.recording.reader import Recording
 from cockpit.recording.writer import RecordingWriter
 from cockpit.report.comparison_json import CompareJson, compare_schema, to_json
 from cockpit.report.comparison_text import comparison_text
-from cockpit.report.sources import is_recording, parse_source, run_of, side_of
+from cockpit.report.selectors import is_recording, parse_source, run_of, side_of
 from tests.session.events import PLAN, small_session
 
 

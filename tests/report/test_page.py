@@ -36,7 +36,7 @@ from cockpit.recording.reader import Recording
 from cockpit.report.charts import decades, from_zero, thinned
 from cockpit.report.markdown import markdown, md
 from cockpit.report.page import page
-from cockpit.report.sources import last_state
+from cockpit.report.selectors import last_state
 from tests.analysis.test_rounds import rounds_of
 from tests.report.test_compare import recorded
 from tests.session.events import small_session

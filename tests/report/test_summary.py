@@ -11,7 +11,7 @@ from cockpit.model.events import RoundsEnded
 from cockpit.model.figures import RunResult, run_result
 from cockpit.model.fold import fold_all
 from cockpit.recording.reader import Recording
-from cockpit.report.machine import RunJson, as_json, json_schema, run_json
+from cockpit.report.run_json import RunJson, as_json, json_schema, run_json
 from cockpit.report.summary import summary
 from tests.analysis.test_rounds import rounds_of
 from tests.session.events import small_session

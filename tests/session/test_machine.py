@@ -22,7 +22,7 @@ from cockpit.model.load import LoadPlan
 from cockpit.profiles.profile import Profile
 from cockpit.recording.reader import Recording
 from cockpit.recording.writer import RecordingWriter
-from cockpit.report.sources import last_state
+from cockpit.report.selectors import last_state
 from cockpit.session.live import LiveSource
 from cockpit.session.loop import Session
 from cockpit.session.machine import boot_id, read_machine

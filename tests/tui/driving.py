@@ -12,11 +12,11 @@ from textual.widget import Widget
 
 from cockpit.model import events as ev
 from cockpit.tui.app import CockpitApp
-from cockpit.tui.base import CockpitBase
-from cockpit.tui.cells import Line
+from cockpit.tui.base_app import CockpitBase
+from cockpit.tui.draw_context import DrawContext, View
 from cockpit.tui.lines import Lines
-from cockpit.tui.scene import Scene, View
 from cockpit.tui.screens.main import MainScreen
+from cockpit.tui.styled_line import Line
 from tests.tui.scripted import ScriptedSource, scripted_app, state_after
 
 PATIENCE = 120.0
@@ -102,6 +102,6 @@ def plain(lines: Sequence[Line]) -> list[str]:
     return ["".join(text for text, _ in line) for line in lines]
 
 
-def scene_of(events: Sequence[ev.AnyEvent], **view: object) -> Scene:
+def scene_of(events: Sequence[ev.AnyEvent], **view: object) -> DrawContext:
     """What a widget is given after those events."""
-    return Scene(state=state_after(events), view=View(**view), mode="LIVE")  # type: ignore[arg-type]
+    return DrawContext(state=state_after(events), view=View(**view), mode="LIVE")  # type: ignore[arg-type]

@@ -25,7 +25,7 @@ from cockpit.tui.screens.asking import AskingScreen
 from cockpit.tui.screens.new_profile import FoundScreen, NewProfileScreen, Wanted
 from cockpit.tui.screens.picking import PickScreen
 from cockpit.tui.screens.trust import TrustScreen
-from cockpit.tui.widgets.picks import Picks
+from cockpit.tui.widgets.checklist import Checklist
 from tests.tui.driving import at_rest, driven, first_screen, main, press, until
 from tests.tui.scenario import Scenario
 from tests.tui.scripted import ScriptedTuning
@@ -92,7 +92,7 @@ async def file_field(pilot: Pilot[Any]) -> None:
 
 async def pick(pilot: Pilot[Any]) -> None:
     await ask_for_a_profile(pilot)
-    pilot.app.screen.query_one("#hosts", Picks).focus()
+    pilot.app.screen.query_one("#hosts", Checklist).focus()
 
 
 ROWS = (
@@ -122,7 +122,7 @@ ROWS = (
     Row("_Page", "escape down", prepare=ask_for_a_profile, world="start"),
     Row("_Page", "up", prepare=second_field, world="start"),
     Row("FoundScreen", "enter", prepare=file_field, world="start"),
-    Row("Picks", "space enter", prepare=pick, world="start"),
+    Row("Checklist", "space enter", prepare=pick, world="start"),
 )
 # Keys that a screen takes without a binding, so that those typed in a row keep their order.
 UNBOUND = (

@@ -13,7 +13,7 @@ from cockpit.model.knobs import Knob, Setting
 from cockpit.recording.library import Kept
 from cockpit.recording.recent import Change, Recent
 from cockpit.tui.changes import change_lines, details, fate, in_force
-from cockpit.tui.offers import Choice, Offer, about
+from cockpit.tui.start_choices import Choice, StartChoice, about
 from cockpit.tuning.terms import whoami
 from tests.tui.driving import plain
 
@@ -55,5 +55,5 @@ def test_who_sits_here_is_told_by_the_login_name(monkeypatch: pytest.MonkeyPatch
 def test_a_recordings_changes_have_their_letter_once(label: str) -> None:
     kept = Kept(name="one", path="/state/one.cockpit", size=1, began=0.0, session="one")
     one = Recent(kept=kept, changes=(Change(letter="A", label=label, outcome="applied"),))
-    told = [words for words, _ in about(Offer(Choice("recording", kept.path), recent=one), 120)]
+    told = [words for words, _ in about(StartChoice(Choice("recording", kept.path), recent=one), 120)]
     assert "A  MaxSpareServers 10 → 40  applied" in told

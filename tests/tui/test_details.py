@@ -10,7 +10,7 @@ from cockpit.model import events as ev
 from cockpit.model.figures import host_figures
 from cockpit.model.host_state import CpuShare, DiskRates, HostState, NetRates, StatusPane
 from cockpit.model.hosts import HostConfig
-from cockpit.tui.scene import PROCESSES, Detail, Scene, View, details_of
+from cockpit.tui.draw_context import PROCESSES, Detail, DrawContext, View, details_of
 from cockpit.tui.widgets.host_pane import condition, host_pane
 from cockpit.tui.widgets.hosts import HostLines, HostPanes, host_line
 from cockpit.tui.widgets.runs import Runs
@@ -150,7 +150,7 @@ def test_averages_of_the_row_looked_at_take_the_place_of_every_detail() -> None:
     assert "nvme1n1" not in names, "a disk that did nothing"
 
 
-def averages_of(scene: Scene, name: str) -> dict[str, float]:
+def averages_of(scene: DrawContext, name: str) -> dict[str, float]:
     """A host's averages over the first row."""
     return host_figures(scene.state.segments[0].hosts[name])
 
@@ -158,9 +158,9 @@ def averages_of(scene: Scene, name: str) -> dict[str, float]:
 def test_averages_say_so_where_a_host_was_not_there() -> None:
     scene = scene_of(Scenario(2).events(8), averages=True)
     segment = replace(scene.state.segments[0], hosts={})
-    without = Scene(state=replace(scene.state, segments=(segment,)), view=scene.view)
+    without = DrawContext(state=replace(scene.state, segments=(segment,)), view=scene.view)
     assert "not read twice" in "\n".join(detail(without))
-    before = Scene(state=replace(scene.state, segments=()), view=scene.view)
+    before = DrawContext(state=replace(scene.state, segments=()), view=scene.view)
     assert "no run yet" in "\n".join(detail(before))
 
 
@@ -211,7 +211,7 @@ def test_the_chosen_process_stays_in_sight_and_is_told_in_full() -> None:
     chosen = (row.process.pid, row.process.start)
     for order in ("pid", "cpu", "age"):
         view = View(order=order, chosen=chosen, entered=True)  # type: ignore[arg-type]
-        lines = detail(Scene(state=scene.state, view=view), 100, 13)
+        lines = detail(DrawContext(state=scene.state, view=view), 100, 13)
         assert len([line for line in lines if str(row.process.pid) in line]) == 2, "its row, and what is told of it"
         assert any(f"PID {row.process.pid}  parent 2010  threads 1" in line for line in lines)
 
@@ -304,7 +304,7 @@ def test_more_hosts_than_lines_show_those_around_the_one_looked_at_and_how_many_
 
 def test_frozen_hosts_say_of_which_instant_they_are() -> None:
     then, now = scene_of(Scenario().events(20)), scene_of(Scenario().events(30))
-    scene = Scene(state=now.state, view=View(frozen=then.state))
+    scene = DrawContext(state=now.state, view=View(frozen=then.state))
     drawn = plain(HostPanes().draw(scene, 60, 20))
     assert "FROZEN at 00:00:20" in drawn[0]
     assert drawn[1:] == plain(HostPanes().draw(then, 60, 20))[1:]

@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from cockpit.analysis.buckets import edges_filling, edges_for
 from cockpit.model.histogram import Histogram
 from cockpit.tui import braille
-from cockpit.tui.cells import clip, ends, fit, length, packed, right, rule
+from cockpit.tui.styled_line import clip, ends, fit, length, packed, right, rule
 from cockpit.tui.widgets.throughput import nice_ceiling
 from cockpit.tui.window import SCALES, Window, closer, wider, window_for
 

@@ -10,11 +10,11 @@ from msgspec.structs import replace
 from cockpit.model import events as ev
 from cockpit.model.histogram import Histogram
 from cockpit.model.state import Marker
-from cockpit.tui.cells import length
+from cockpit.tui.chart_markers import placed, with_words
 from cockpit.tui.cursor import crossed, times
+from cockpit.tui.draw_context import DrawContext, View
 from cockpit.tui.glyphs import to_ascii
-from cockpit.tui.scene import Scene, View
-from cockpit.tui.signs import placed, with_words
+from cockpit.tui.styled_line import length
 from cockpit.tui.widgets.heat import edges_of, shares
 from cockpit.tui.widgets.latency import Latency
 from cockpit.tui.widgets.throughput import Throughput
@@ -41,7 +41,7 @@ def axis_of(lines: list[str]) -> tuple[str, str]:
     return lines[at], lines[at + 1]
 
 
-def heat(scene: Scene, width: int = 70, height: int = 11) -> list[str]:
+def heat(scene: DrawContext, width: int = 70, height: int = 11) -> list[str]:
     return plain(Latency().draw(scene, width, height))
 
 
@@ -143,7 +143,7 @@ def test_a_cursor_ahead_of_a_replay_that_went_back_stands_at_its_newest_cell() -
         state = replace(scene_of(EVENTS).state, t=now)
         for cursor in (0.0, 60.0, 98.0, 5000.0):
             for view in ("heat map", "histogram"):
-                scene = Scene(state=state, view=View(cursor=cursor, latency=view))  # type: ignore[arg-type]
+                scene = DrawContext(state=state, view=View(cursor=cursor, latency=view))  # type: ignore[arg-type]
                 window = scene.window(60)
                 at = scene.cursor(window)
                 assert at is not None and at <= now
@@ -158,7 +158,7 @@ def test_the_words_of_a_marker_stand_beside_its_letter() -> None:
     assert line[AXIS + 1 + 20] == "A" and line[AXIS + 1 + 35 :].startswith("B MaxConnectionsPerChild 10 → 1000")
     assert "MinSpare" not in line
     standing = replace(scene.state, t=41.0)
-    line = plain(Throughput().draw(Scene(state=standing, position=41.0), 90, 16))[1]
+    line = plain(Throughput().draw(DrawContext(state=standing, position=41.0), 90, 16))[1]
     assert "MinSpareServers 5 → 20" in line, "a replay that stands on it"
 
 

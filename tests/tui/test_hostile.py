@@ -14,7 +14,7 @@ from cockpit.model import events as ev
 from cockpit.model.figures import run_result
 from cockpit.model.fold import fold_all
 from cockpit.model.hosts import HostConfig, HostFacts, ProcessCounters, StatusPage
-from cockpit.report.machine import as_json, run_json
+from cockpit.report.run_json import as_json, run_json
 from cockpit.report.summary import summary
 from cockpit.tui.lines import Lines
 from tests.tui.driving import driven, main, shown

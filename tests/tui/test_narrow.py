@@ -8,7 +8,7 @@ import pytest
 
 from cockpit.model import events as ev
 from cockpit.recording.reader import Recording
-from cockpit.tui.scene import AVERAGES
+from cockpit.tui.draw_context import AVERAGES
 from cockpit.tui.widgets.footer import Footer
 from cockpit.tui.widgets.runs import Runs, ends_with
 from tests.tui.driving import driven, main, plain, press, scene_of, shown, text_of

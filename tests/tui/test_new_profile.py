@@ -19,11 +19,11 @@ from cockpit.demo.world import DemoWorld
 from cockpit.model.hosts import HostConfig
 from cockpit.profiles.reader import read_profile
 from cockpit.setup.profile_draft import HERE, host_name, hosts_named, leads_to
-from cockpit.tui.offers import Choice, Offers
 from cockpit.tui.screens.new_profile import FoundScreen, NewProfileScreen
 from cockpit.tui.screens.start import StartScreen
 from cockpit.tui.start import StartApp
-from cockpit.tui.widgets.picks import Pick, Picks
+from cockpit.tui.start_choices import Choice, StartChoices
+from cockpit.tui.widgets.checklist import Checklist, ChecklistItem
 from tests.commands import cockpit
 from tests.tui.driving import at_rest, until
 from tests.tui.test_start import ended, started
@@ -41,7 +41,7 @@ async def asked(
     ssh_config: Path, url: str, size: tuple[int, int] = (120, 40)
 ) -> AsyncIterator[tuple[Pilot[Choice], StartApp]]:
     """The first page, with the URL typed."""
-    async with started(Offers(), size, ssh_config=ssh_config) as (pilot, app):
+    async with started(StartChoices(), size, ssh_config=ssh_config) as (pilot, app):
         await pilot.press("n")
         await until(pilot, lambda: isinstance(app.screen, NewProfileScreen) and isinstance(app.focused, Input))
         await pilot.press(*url)
@@ -55,7 +55,7 @@ def told(app: StartApp) -> str:
 
 async def test_url_and_host_are_enough_for_a_profile_that_can_be_tuned(elsewhere: Path) -> None:
     async with DemoWorld() as world, asked(world.ssh_config, world.url) as (pilot, app):
-        hosts = app.screen.query_one("#hosts", Picks)
+        hosts = app.screen.query_one("#hosts", Checklist)
         hosts.focus()
         assert "[ ] this machine" in told(app) and "[ ] demo" in told(app)
         await pilot.press("down", "space", "enter")
@@ -87,7 +87,7 @@ async def test_where_nothing_known_listens_on_the_port_nothing_is_picked(elsewhe
     async with DemoWorld() as world:
         with other_server() as url:
             async with asked(world.ssh_config, url) as (pilot, app):
-                app.screen.query_one("#hosts", Picks).focus()
+                app.screen.query_one("#hosts", Checklist).focus()
                 await pilot.press("space", "enter")
                 await until(pilot, lambda: isinstance(app.screen, FoundScreen))
                 await at_rest(pilot)
@@ -98,9 +98,9 @@ async def test_where_nothing_known_listens_on_the_port_nothing_is_picked(elsewhe
                 assert found.draft().knobs == ()
                 assert [host.processes for host in found.draft().hosts] == [None]
                 # No Apache offers this setting: one may run here beside the demo's server.
-                while found.query_one("#knobs", Picks).selected != ["here\nMaxClients"]:
+                while found.query_one("#knobs", Checklist).selected != ["here\nMaxClients"]:
                     await pilot.press("space")
-                    if found.query_one("#knobs", Picks).selected != ["here\nMaxClients"]:
+                    if found.query_one("#knobs", Checklist).selected != ["here\nMaxClients"]:
                         await pilot.press("space", "down")
                 assert (found.draft().hosts[0].processes or "").startswith("demo-http-"), "what is tuned is watched"
 
@@ -230,8 +230,8 @@ def test_a_url_alone_makes_a_profile_too(elsewhere: Path) -> None:
 
 
 async def test_picks_are_told_by_a_sign_and_let_the_arrows_out() -> None:
-    async with started(Offers()) as (pilot, app):
-        picks = Picks([Pick("one", "1"), Pick("two", "2", True)])
+    async with started(StartChoices()) as (pilot, app):
+        picks = Checklist([ChecklistItem("one", "1"), ChecklistItem("two", "2", True)])
         await app.screen.mount(picks, Input(id="after"))
         picks.focus()
         await pilot.press("space")

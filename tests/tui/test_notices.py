@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 from textual.widgets._toast import Toast
 
 from cockpit.model import events as ev
-from cockpit.tui.base import NOTICE
+from cockpit.tui.base_app import NOTICE
 from cockpit.tui.screens.main import MainScreen
 from cockpit.tui.widgets.footer import Footer
 from cockpit.tui.widgets.runs import Runs

@@ -9,14 +9,14 @@ from textual.command import CommandPalette
 from textual.pilot import Pilot
 from textual.widgets import Input, OptionList
 
+from cockpit.tui.draw_context import Detail
 from cockpit.tui.hints import Hints
-from cockpit.tui.offers import Choice
 from cockpit.tui.palette import Command, commands_of
-from cockpit.tui.scene import Detail
 from cockpit.tui.screens.help import HelpScreen
 from cockpit.tui.screens.main import MainScreen
 from cockpit.tui.screens.prompt import PromptScreen
 from cockpit.tui.screens.tuning import TuningScreen
+from cockpit.tui.start_choices import Choice
 from cockpit.tui.tips import tip, word_at
 from cockpit.tui.widgets.hint import HintLine
 from cockpit.tui.widgets.hosts import HostPanes

@@ -15,11 +15,11 @@ from textual.widgets import OptionList, Static
 from cockpit.profiles import catalogue
 from cockpit.recording.library import Kept
 from cockpit.recording.recent import Change, Recent
-from cockpit.tui.offers import Choice, Offers
 from cockpit.tui.screens.doctor import DoctorScreen
 from cockpit.tui.screens.prompt import FilterScreen, PromptScreen
 from cockpit.tui.screens.start import StartScreen
 from cockpit.tui.start import StartApp
+from cockpit.tui.start_choices import Choice, StartChoices
 from tests.tui.driving import at_rest, until
 
 NOW = dt.datetime(2026, 11, 21, 15, 0)
@@ -27,7 +27,7 @@ WALL = dt.datetime(2026, 11, 21, 14, 5).timestamp()
 PROFILES = Path(__file__).parents[2] / "profiles"
 
 
-def offers(*, recordings: bool = True, broken: bool = True) -> Offers:
+def offers(*, recordings: bool = True, broken: bool = True) -> StartChoices:
     """Two shipped profiles, one that does not read; three recordings."""
     profiles = [catalogue._read(PROFILES / f"{name}.toml", "shipped") for name in ("mpm", "spare-servers")]
     if broken:
@@ -48,16 +48,16 @@ def offers(*, recordings: bool = True, broken: bool = True) -> Offers:
     newest = Recent(kept=kept, rate=13_934.0, p99_ms=4.2, changes=(change,))
     cut = Recent(kept=Kept(name="before", path="/state/two.cockpit", size=1, began=WALL - 86_400, session="x"))
     odd = Recent(kept=Kept(name="junk", path="/state/junk.cockpit", size=1, problem="does not read: not a database"))
-    return Offers(profiles, [newest, cut, odd] if recordings else [])
+    return StartChoices(profiles, [newest, cut, odd] if recordings else [])
 
 
-def start_app(found: Offers, **options: object) -> StartApp:
+def start_app(found: StartChoices, **options: object) -> StartApp:
     return StartApp(lambda: found, now=lambda: NOW, **options)
 
 
 @asynccontextmanager
 async def started(
-    found: Offers, size: tuple[int, int] = (120, 40), **options: object
+    found: StartChoices, size: tuple[int, int] = (120, 40), **options: object
 ) -> AsyncIterator[tuple[Pilot[Choice], StartApp]]:
     app = start_app(found, **options)
     async with app.run_test(size=size) as pilot:
@@ -101,7 +101,7 @@ async def test_it_lists_ways_to_begin_profiles_with_their_question_and_recording
 
 
 async def test_nothing_there_yet_says_what_to_do() -> None:
-    async with started(Offers()) as (pilot, _):
+    async with started(StartChoices()) as (pilot, _):
         assert "none yet: n writes one" in text(pilot, "OptionList")
         assert "none yet: every session leaves one here" in text(pilot, "OptionList")
         assert "cockpit demo" in text(pilot, "#about"), "a newcomer begins with the demo"
@@ -110,7 +110,7 @@ async def test_nothing_there_yet_says_what_to_do() -> None:
 async def test_the_screen_is_there_before_everything_is_found() -> None:
     gate = threading.Event()
 
-    def slow() -> Offers:
+    def slow() -> StartChoices:
         gate.wait(20)
         return offers()
 
@@ -215,7 +215,7 @@ async def test_it_stays_whole_at_any_size(size: tuple[int, int]) -> None:
 async def test_c_examines_the_profile_looked_at(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text('[target]\nurl = "http://no-such-host.invalid/"\n')
     mine = catalogue._read(tmp_path / "mine.toml", "here")
-    async with started(Offers([mine]), at=Choice("profile", str(mine.path))) as (pilot, app):
+    async with started(StartChoices([mine]), at=Choice("profile", str(mine.path))) as (pilot, app):
         await pilot.press("c")
         await until(pilot, lambda: isinstance(app.screen, DoctorScreen) and app.screen.over)
         told = str(app.screen.query_one("#told", Static).render())

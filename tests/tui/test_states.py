@@ -8,9 +8,9 @@ import pytest
 
 from cockpit.model import events as ev
 from cockpit.tui.widgets.host_pane import host_pane
-from cockpit.tui.widgets.numbers import Numbers
-from cockpit.tui.widgets.states import state_line
+from cockpit.tui.widgets.state_line import state_line
 from cockpit.tui.widgets.throughput import Throughput
+from cockpit.tui.widgets.tiny_screen import TinyScreen
 from tests.tui.driving import driven, plain, scene_of, shown
 from tests.tui.scenario import Scenario, session_started
 
@@ -69,8 +69,8 @@ def test_an_empty_session_says_so() -> None:
 
 def test_a_tiny_screen_says_that_the_generator_is_saturated_in_whole_words() -> None:
     for width in (40, 60):
-        text = "\n".join(plain(Numbers().draw(scene_of(Scenario().events(62.5)), width, 11)))
+        text = "\n".join(plain(TinyScreen().draw(scene_of(Scenario().events(62.5)), width, 11)))
         assert " GENERATOR SATURATED " in text
         assert "…" not in text.split("GENERATOR")[1].split("\n")[0]
-    roomy = " ".join(plain(Numbers().draw(scene_of(Scenario().events(62.5)), 60, 14)))
+    roomy = " ".join(plain(TinyScreen().draw(scene_of(Scenario().events(62.5)), 60, 14)))
     assert "the server may be faster than these figures" in " ".join(roomy.split())

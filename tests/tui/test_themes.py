@@ -10,10 +10,10 @@ from rich.color_triplet import ColorTriplet
 from textual.app import App
 from textual.strip import Strip
 
-from cockpit.cli.look import THEMES
+from cockpit.cli.appearance_options import THEMES
 from cockpit.session import settings
 from cockpit.tui import theme
-from cockpit.tui.base import CockpitBase
+from cockpit.tui.base_app import CockpitBase
 from cockpit.tui.theme import Colours
 from tests.tui.driving import driven, first_screen, press, settled
 from tests.tui.scenario import Scenario

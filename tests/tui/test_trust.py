@@ -11,9 +11,9 @@ from textual.widgets import Static
 from cockpit.profiles import catalogue
 from cockpit.profiles.reader import read_profile
 from cockpit.profiles.trust import is_trusted
-from cockpit.tui.offers import Choice, Offers
 from cockpit.tui.screens.doctor import DoctorScreen
 from cockpit.tui.screens.trust import TrustScreen
+from cockpit.tui.start_choices import Choice, StartChoices
 from tests.tui.driving import press, until
 from tests.tui.test_start import ended, started, text
 
@@ -33,9 +33,9 @@ def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def offers(path: Path) -> Offers:
+def offers(path: Path) -> StartChoices:
     [listed] = [one for one in (catalogue._read(path, "here"),) if one.profile]
-    return Offers([listed])
+    return StartChoices([listed])
 
 
 async def test_an_untrusted_profile_opens_only_after_y(hostile: Path) -> None:

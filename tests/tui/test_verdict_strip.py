@@ -25,11 +25,11 @@ from cockpit.recording.reader import Recording
 from cockpit.session.loop import Session
 from cockpit.session.replay import ReplaySource
 from cockpit.tui.app import CockpitApp
-from cockpit.tui.look import Look
-from cockpit.tui.scene import Scene
+from cockpit.tui.appearance import Appearance
+from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.strip_lines import compact_height, full_height, strip_lines, strip_words
 from cockpit.tui.verdict_strip import Progress, Strip, strip
-from cockpit.tui.widgets.numbers import Numbers
+from cockpit.tui.widgets.tiny_screen import TinyScreen
 from cockpit.tui.widgets.verdict_strip import VerdictStrip
 from tests.analysis.test_arms import flipped
 from tests.analysis.test_rounds import rounds_of
@@ -95,7 +95,7 @@ def lines_of(of: Strip, size: tuple[int, int] = WIDE) -> list[str]:
 
 @asynccontextmanager
 async def replayed(
-    name: str, t: float, size: tuple[int, int] = (120, 40), look: Look | None = None
+    name: str, t: float, size: tuple[int, int] = (120, 40), look: Appearance | None = None
 ) -> AsyncIterator[tuple[Pilot[object], Session]]:
     """The app on a recording, halted at an instant."""
     with Recording(RECORDINGS / f"{name}.cockpit") as recording:
@@ -326,7 +326,7 @@ def test_a_growing_verdict_is_computed_once_per_block(monkeypatch: pytest.Monkey
     blocks = set()
     for event in (event for event in under_load() if EARLY < event.t <= 84.0):
         state = fold(state, event)
-        found = strip(Scene(state=state, verdicts=kept))
+        found = strip(DrawContext(state=state, verdicts=kept))
         assert found is not None
         blocks.add(found.verdict.values[1])
     assert blocks == {0, 1, 2, 3}
@@ -339,7 +339,7 @@ def test_what_it_shows_changes_once_per_second_at_most() -> None:
     shown: dict[int, set[tuple[str, ...]]] = {}
     for event in (event for event in under_load() if EARLY < event.t <= 84.0):
         state = fold(state, event)
-        found = strip(Scene(state=state, verdicts=kept))
+        found = strip(DrawContext(state=state, verdicts=kept))
         assert found is not None
         shown.setdefault(int(state.segments[-1].last + 0.25), set()).add(tuple(plain(strip_lines(found, *WIDE))))
     assert len(shown) > 15
@@ -359,7 +359,7 @@ async def test_a_replay_shows_the_state_at_the_cursor(size: tuple[int, int], hei
 
 async def test_on_a_tiny_screen_it_is_a_line() -> None:
     async with replayed("under-load", OVER, (60, 15)) as (pilot, _):
-        assert "verdict  ▲  better, at least: rate ≥ ×3" in text_of(main(pilot.app).query_one(Numbers))
+        assert "verdict  ▲  better, at least: rate ≥ ×3" in text_of(main(pilot.app).query_one(TinyScreen))
 
 
 async def test_a_live_session_shows_it_while_it_grows() -> None:
@@ -408,7 +408,7 @@ async def test_reasons_and_what_was_left_out_are_only_behind_c() -> None:
 @pytest.mark.parametrize("t", [EARLY, TENTATIVE, OVER])
 @pytest.mark.parametrize("size", [(120, 40), (80, 24)], ids=["wide", "narrow"])
 async def test_in_ascii_it_tells_the_same(size: tuple[int, int], t: float) -> None:
-    async with replayed("under-load", t, size, Look(ascii=True)) as (pilot, _):
+    async with replayed("under-load", t, size, Appearance(ascii=True)) as (pilot, _):
         text = "\n".join(strip.text for strip in strips(pilot.app))
         assert text.isascii()
         word = {EARLY: "?  inconclusive so far", TENTATIVE: "^? likely better", OVER: "^  better, at least"}[t]

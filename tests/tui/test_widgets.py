@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from cockpit.model import events as ev
 from cockpit.model.hosts import ProcessCounters
-from cockpit.tui.scene import Scene
+from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.widgets.hosts import HostPanes, host_line, share_out
 from cockpit.tui.widgets.latency import Latency
 from cockpit.tui.widgets.processes import shown_command, start_as_ps
@@ -18,7 +18,9 @@ from tests.tui.driving import plain, scene_of
 from tests.tui.scenario import WALL, Scenario, plan, session_started
 
 
-def drawn(widget: TopLine | Throughput | Latency | Runs | HostPanes, scene: Scene, width: int, height: int) -> str:
+def drawn(
+    widget: TopLine | Throughput | Latency | Runs | HostPanes, scene: DrawContext, width: int, height: int
+) -> str:
     return "\n".join(plain(widget.draw(scene, width, height)))
 
 
@@ -171,7 +173,7 @@ def test_a_process_without_a_command_line_stands_in_brackets() -> None:
 
 def test_the_top_line_says_mode_clock_recording_and_generator() -> None:
     scene = scene_of(Scenario().events(61.5))
-    scene = Scene(state=scene.state, mode="REPLAY", condition="PAUSED", recording="s.cockpit")
+    scene = DrawContext(state=scene.state, mode="REPLAY", condition="PAUSED", recording="s.cockpit")
     text = drawn(TopLine(), scene, 118, 1)
     assert "REPLAY PAUSED" in text
     assert "00:01:01" in text
@@ -181,7 +183,7 @@ def test_the_top_line_says_mode_clock_recording_and_generator() -> None:
 
 
 def test_a_recording_in_trouble_is_loud_even_where_little_else_fits() -> None:
-    scene = Scene(
+    scene = DrawContext(
         state=scene_of(Scenario().events(61.5)).state, mode="LIVE", recording="s.cockpit", trouble="disk full"
     )
     assert "NOT RECORDING: disk full" in drawn(TopLine(), scene, 118, 1)
@@ -191,7 +193,7 @@ def test_a_recording_in_trouble_is_loud_even_where_little_else_fits() -> None:
 def test_a_partial_and_a_failed_row_say_so() -> None:
     scene = scene_of(Scenario().events(40))
     segment = replace(scene.state.segments[0], partial="worker 1 lost: killed", reason="failed", detail="refused")
-    text = drawn(Runs(), Scene(state=replace(scene.state, segments=(segment,))), 100, 10)
+    text = drawn(Runs(), DrawContext(state=replace(scene.state, segments=(segment,))), 100, 10)
     assert "failed+" in text
     assert "partial: worker 1 lost: killed" in text
     assert "run failed: refused" in text

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cockpit.model.errors import ChangeRefused, ChangeUndone, CockpitError, HostError
-from cockpit.tuning import undoing
+from cockpit.tuning import undo_program
 from cockpit.tuning.applied import ChangeFailed
 from cockpit.tuning.remote import Following
 from cockpit.tuning.scripts import LOG_SINCE as SINCE
@@ -35,7 +35,7 @@ async def test_a_change_has_these_steps(server: Server, shell: Interfering) -> N
     assert "swap" in shell.commands[COMMIT - 1][0]
     assert "banana" in shell.commands[TEST - 1][0]
     assert "reload" in shell.commands[RELOAD - 1][0]
-    assert shell.commands[CONFIRM - 1][0].endswith(undoing.CONFIRM)
+    assert shell.commands[CONFIRM - 1][0].endswith(undo_program.CONFIRM)
     for step, script in ((READ, READ_FILE), (GAVE_UP, SINCE), (READ_BACK, READ_FILE), (LOG_SINCE, SINCE)):
         assert shell.commands[step - 1][0].endswith(script)
     assert server.other.read_bytes() == b"KeepAlive Off" and server.reloads == 1 and not server.locked()

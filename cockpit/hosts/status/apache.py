@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from cockpit.hosts.status.said import NotThePageError, Said, number
+from cockpit.hosts.status.page_metrics import NotThePageError, PageMetrics, number
 
 
-def parse(page: str) -> Said:
+def parse(page: str) -> PageMetrics:
     """All its figures; as text the scoreboard, the version, the MPM and whatever else is no number."""
     values: dict[str, float] = {}
     text: dict[str, str] = {}
@@ -20,4 +20,4 @@ def parse(page: str) -> Said:
             values[name] = value
     if "BusyWorkers" not in values:
         raise NotThePageError("no BusyWorkers on it: the URL should end in server-status?auto")
-    return Said(values, text)
+    return PageMetrics(values, text)

@@ -13,7 +13,7 @@ from cockpit.hosts.feed import HostFeed
 from cockpit.hosts.shell import Shell
 from cockpit.hosts.status import apache, nginx, squid, tomcat
 from cockpit.hosts.status.fetch import Fetched, fetch
-from cockpit.hosts.status.said import NotThePageError, Said, bounded
+from cockpit.hosts.status.page_metrics import NotThePageError, PageMetrics, bounded
 from cockpit.model.clock import Clock
 from cockpit.model.errors import HostError
 from cockpit.model.events import AnyEvent, StatusRead
@@ -24,7 +24,7 @@ from cockpit.model.text import neutral
 PACE = 1.0
 PATIENCE = 5.0
 
-_PARSERS: dict[StatusKind, Callable[[str], Said]] = {
+_PARSERS: dict[StatusKind, Callable[[str], PageMetrics]] = {
     "apache": apache.parse,
     "nginx": nginx.parse,
     "squid": squid.parse_counters,
@@ -67,21 +67,21 @@ class PageFeed:
             try:
                 said = await read_page(shell, self._page, self._tls)
             except HostError as error:
-                self._say(began, Said({}, {}), str(error).removeprefix(f"{self._feed.config.name}: "))
+                self._say(began, PageMetrics({}, {}), str(error).removeprefix(f"{self._feed.config.name}: "))
             except Exception as error:
-                self._say(began, Said({}, {}), fault(error))
+                self._say(began, PageMetrics({}, {}), fault(error))
             else:
                 self._say(began, said)
             await asyncio.sleep(max(0.0, began + interval - self._clock.now()))
 
-    def _say(self, began: float, said: Said, detail: str = "") -> None:
+    def _say(self, began: float, said: PageMetrics, detail: str = "") -> None:
         """Placed between question and answer."""
         t = (began + self._clock.now()) / 2
         host = self._feed.config.name
         self._emit(StatusRead(t=t, host=host, page=self._place, values=said.values, text=said.text, detail=detail))
 
 
-async def read_page(shell: Shell, page: StatusPage, tls: ssl.SSLContext | None = None) -> Said:
+async def read_page(shell: Shell, page: StatusPage, tls: ssl.SSLContext | None = None) -> PageMetrics:
     """What the page says. Raises HostError naming the cause and the way out."""
     fetched = await fetch(shell, page.url, page.auth, PATIENCE, tls)
     if fetched.status != 200:
@@ -89,7 +89,7 @@ async def read_page(shell: Shell, page: StatusPage, tls: ssl.SSLContext | None =
     return parse_page(page.kind, fetched.body)
 
 
-def parse_page(kind: StatusKind, body: bytes) -> Said:
+def parse_page(kind: StatusKind, body: bytes) -> PageMetrics:
     """What a page says, as much of it as is kept. Raises HostError if it is not a page of that kind."""
     try:
         return bounded(_PARSERS[kind](body.decode("utf-8", "replace")))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from cockpit.hosts.status.said import NotThePageError, Said, number
+from cockpit.hosts.status.page_metrics import NotThePageError, PageMetrics, number
 
 _PAGE = re.compile(
     r"\s*Active connections: (\d+)\s+server accepts handled requests(?: request_time)?\s+(\d+) (\d+) (\d+)(?: \d+)?\s+"
@@ -13,9 +13,9 @@ _PAGE = re.compile(
 _NAMES = ("Active connections", "accepts", "handled", "requests", "Reading", "Writing", "Waiting")
 
 
-def parse(page: str) -> Said:
+def parse(page: str) -> PageMetrics:
     match = _PAGE.match(page)
     if match is None:
         raise NotThePageError("no stub_status on it: the location of this URL needs `stub_status;`")
     figures = {name: number(digits) for name, digits in zip(_NAMES, match.groups(), strict=True)}
-    return Said({name: value for name, value in figures.items() if value is not None}, {})
+    return PageMetrics({name: value for name, value in figures.items() if value is not None}, {})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from cockpit.hosts.status.said import NotThePageError, Said, number
+from cockpit.hosts.status.page_metrics import NotThePageError, PageMetrics, number
 
 _FIGURE = re.compile(r"(-?\d+(?:\.\d+)?) *(?:%|[A-Za-z/.][A-Za-z/ .]*)?$")
 # A row of a report that gives a figure for each of two spans of time.
@@ -14,7 +14,7 @@ _TWO = re.compile(r"(-?\d+\.\d+)\s+(-?\d+\.\d+)$")
 _COUNTED = re.compile(r"(\d+) ([A-Za-z].*)$")
 
 
-def parse_counters(page: str) -> Said:
+def parse_counters(page: str) -> PageMetrics:
     values: dict[str, float] = {}
     for line in page.splitlines():
         name, equals, rest = line.partition(" = ")
@@ -23,10 +23,10 @@ def parse_counters(page: str) -> Said:
             values[name.strip()] = value
     if "client_http.requests" not in values:
         raise NotThePageError("no client_http.requests on it: the URL should end in /squid-internal-mgr/counters")
-    return Said(values, {})
+    return PageMetrics(values, {})
 
 
-def parse_info(page: str) -> Said:
+def parse_info(page: str) -> PageMetrics:
     """Figures by the names of their rows; of rows with two spans of time, `5min` or `60min` behind it."""
     values: dict[str, float] = {}
     text: dict[str, str] = {}
@@ -40,7 +40,7 @@ def parse_info(page: str) -> Said:
             values |= {row: value for row, figure in figures.items() if (value := number(figure)) is not None}
     if "Squid Object Cache" not in text:
         raise NotThePageError("no Squid Object Cache on it: the URL should end in /squid-internal-mgr/info")
-    return Said(values, text)
+    return PageMetrics(values, text)
 
 
 def _named_figures(name: str, rest: str) -> dict[str, str]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
-from cockpit.hosts.status.said import NAME_CHARS, NotThePageError, Said, number
+from cockpit.hosts.status.page_metrics import NAME_CHARS, NotThePageError, PageMetrics, number
 
 _GROUPS = ("threadInfo", "requestInfo")
 _GREATEST = ("maxTime",)
 
 
-def parse(page: str) -> Said:
+def parse(page: str) -> PageMetrics:
     """`memory.free`, `.total`, `.max` (bytes); of all connectors together what they count, by its own name.
 
     Where there are several connectors, also of each with its name before it.
@@ -32,7 +32,7 @@ def parse(page: str) -> Said:
         if len(connectors) > 1:
             label = connector.get("name", "").strip('"')[:NAME_CHARS]
             values |= {f"{label} {name}": value for name, value in own.items()}
-    return Said(values, {})
+    return PageMetrics(values, {})
 
 
 def _tree(page: str) -> ElementTree.Element:

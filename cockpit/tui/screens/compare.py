@@ -19,9 +19,9 @@ from cockpit.analysis.sides import side_of_rows
 from cockpit.model.errors import UsageError
 from cockpit.model.state import Segment
 from cockpit.model.text import neutral
-from cockpit.tui.cells import EMPTY, Line, beside, length
 from cockpit.tui.content import content
-from cockpit.tui.scene import Scene, View, by_number
+from cockpit.tui.draw_context import DrawContext, View, by_number
+from cockpit.tui.styled_line import EMPTY, Line, beside, length
 from cockpit.tui.verdicts import judged, verdict_lines
 
 # Seconds between two looks at a row that still grows; all of it is worked out anew.
@@ -51,7 +51,7 @@ class CompareScreen(ModalScreen[None]):
     CompareScreen Static { width: 1fr; }
     """
 
-    def __init__(self, scene: Callable[[], Scene], look: Callable[[View], None]) -> None:
+    def __init__(self, scene: Callable[[], DrawContext], look: Callable[[View], None]) -> None:
         super().__init__()
         self.scene, self.look = scene, look
         row = scene().row
@@ -94,7 +94,7 @@ class CompareScreen(ModalScreen[None]):
         self.query_one(Static).update(content(comparison_lines(scene, row, width)))
 
 
-def comparison_lines(scene: Scene, row: Segment, width: int) -> list[Line]:
+def comparison_lines(scene: DrawContext, row: Segment, width: int) -> list[Line]:
     """All that the screen shows, in `width` cells."""
     lines, before = verdict_lines(scene, row, width), scene.before(row)
     if before is None:

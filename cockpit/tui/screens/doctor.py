@@ -18,7 +18,7 @@ from cockpit.profiles.profile import Profile
 from cockpit.setup.doctor import examine
 from cockpit.setup.finding import Finding, Level, summed
 from cockpit.tui.background import Background
-from cockpit.tui.cells import fit
+from cockpit.tui.styled_line import fit
 
 _WORDS: dict[Level, tuple[str, str]] = {
     "ok": ("ok   ", "$cockpit-dim"),

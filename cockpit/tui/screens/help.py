@@ -13,8 +13,8 @@ from textual.content import Content
 from textual.screen import ModalScreen
 
 from cockpit.session.controls import Action
-from cockpit.tui.cells import Line, fit
-from cockpit.tui.widgets.told import Told
+from cockpit.tui.styled_line import Line, fit
+from cockpit.tui.widgets.long_text import LongText
 from cockpit.tui.words import key_name
 
 # Keys, then what they do; a heading begins with a dash.
@@ -176,7 +176,7 @@ class HelpScreen(ModalScreen[None]):
     ]
     DEFAULT_CSS = """
     HelpScreen { align: center middle; background: transparent; }
-    HelpScreen > Told {
+    HelpScreen > LongText {
         width: 84; max-width: 100%; max-height: 100%;
         padding: 0 1; border: solid $cockpit-chart; background: $surface; border-title-color: $cockpit-strong;
     }
@@ -188,7 +188,7 @@ class HelpScreen(ModalScreen[None]):
         self.heading = title
 
     def compose(self) -> ComposeResult:
-        room = Told(lambda width: lines_of(self.entries, width))
+        room = LongText(lambda width: lines_of(self.entries, width))
         room.border_title, room.border_subtitle = Content(self.heading), "↑ ↓ scroll   Esc close"
         room.fit(min(_WIDTH, self.app.size.width))
         yield room

@@ -16,14 +16,14 @@ from cockpit.analysis.stretches import Stretches
 from cockpit.model.errors import CockpitError
 from cockpit.session.controls import Action
 from cockpit.session.loop import Session
-from cockpit.tui import looking
+from cockpit.tui import navigation
 from cockpit.tui.commands import main_commands
+from cockpit.tui.draw_context import LATENCY_VIEWS, DrawContext, View
 from cockpit.tui.hints import Hints
 from cockpit.tui.keys import main_help
 from cockpit.tui.lines import Lines
 from cockpit.tui.palette import Command
 from cockpit.tui.proving import ask
-from cockpit.tui.scene import LATENCY_VIEWS, Scene, View
 from cockpit.tui.screens.asking import attend
 from cockpit.tui.screens.compare import CompareScreen
 from cockpit.tui.screens.help import HelpScreen
@@ -37,16 +37,16 @@ from cockpit.tui.widgets.hint import HintLine
 from cockpit.tui.widgets.hosts import HostLines, HostPanes
 from cockpit.tui.widgets.latency import Latency
 from cockpit.tui.widgets.losses import Losses, loss_lines
-from cockpit.tui.widgets.numbers import Numbers
 from cockpit.tui.widgets.position import Position
 from cockpit.tui.widgets.runs import Runs
 from cockpit.tui.widgets.throughput import Throughput
+from cockpit.tui.widgets.tiny_screen import TinyScreen
 from cockpit.tui.widgets.topline import TopLine
 from cockpit.tui.widgets.verdict_strip import VerdictStrip
 
 if TYPE_CHECKING:
     from cockpit.tui.app import CockpitApp
-    from cockpit.tui.base import CockpitBase
+    from cockpit.tui.base_app import CockpitBase
 
 # Seconds between two frames. A terminal that is slower than this misses frames, never events.
 FRAME = 0.5
@@ -106,7 +106,7 @@ class MainScreen(OverHosts):
     MainScreen Runs { height: 3fr; }
     MainScreen HostPanes { height: 1fr; }
     MainScreen HostLines { height: auto; max-height: 8; padding: 0 1; display: none; }
-    MainScreen Numbers { height: 1fr; display: none; }
+    MainScreen TinyScreen { height: 1fr; display: none; }
     MainScreen Position { display: none; }
     MainScreen.-extent Position { display: block; }
 
@@ -121,13 +121,13 @@ class MainScreen(OverHosts):
     MainScreen.-narrow.-crowded Latency { display: none; }
     MainScreen.-tiny #body { display: none; }
     MainScreen.-tiny TopLine { display: none; }
-    MainScreen.-tiny Numbers { display: block; }
+    MainScreen.-tiny TinyScreen { display: block; }
 
     MainScreen.-host-alone #body { display: block; }
     MainScreen.-host-alone #left { display: none; }
     MainScreen.-host-alone #right { display: block; width: 1fr; border-left: none; }
     MainScreen.-host-alone HostLines { display: none; }
-    MainScreen.-host-alone Numbers { display: none; }
+    MainScreen.-host-alone TinyScreen { display: none; }
     """
 
     def __init__(self, session: Session, autostart: str = "", hints: Hints | None = None) -> None:
@@ -155,7 +155,7 @@ class MainScreen(OverHosts):
             with Vertical(id="right"):
                 yield HostPanes()
         yield HostLines()
-        yield Numbers()
+        yield TinyScreen()
         yield Losses()
         yield Position()
         yield HintLine(self.hints)
@@ -176,10 +176,10 @@ class MainScreen(OverHosts):
     def on_resize(self, event: Resize) -> None:
         self.frame()
 
-    def scene(self) -> Scene:
+    def scene(self) -> DrawContext:
         """What there is to draw now."""
         controls, recorder = self.session.controls, self.session.recorder
-        return Scene(
+        return DrawContext(
             state=self.session.shown,
             view=self.view,
             mode=controls.mode,
@@ -303,7 +303,7 @@ class MainScreen(OverHosts):
     def action_back(self) -> None:
         """One step back, in the end to the newest row and how the screen is at first."""
         before = self.view
-        self._look(looking.back(self.view))
+        self._look(navigation.back(self.view))
         if self.hints and before == self.view and self.query_one(HintLine).display:
             self.hints.hide()
             self.frame(anew=True)

@@ -11,9 +11,9 @@ from textual.content import Content
 from textual.widgets import OptionList, Static
 
 from cockpit.model.text import clock
-from cockpit.tui.scene import Scene
+from cockpit.tui.chart_markers import all_markers, words_of
+from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.screens.listing import ListScreen
-from cockpit.tui.signs import all_markers, words_of
 
 
 class MarkersScreen(ListScreen[float]):
@@ -25,7 +25,7 @@ class MarkersScreen(ListScreen[float]):
     MarkersScreen OptionList { max-height: 20; }
     """
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, scene: DrawContext) -> None:
         super().__init__()
         self.markers = sorted(all_markers(scene.state), key=lambda marker: marker.t)
         self.here = scene.now if scene.view.cursor is None else scene.view.cursor

@@ -26,10 +26,10 @@ from cockpit.profiles.writing import Draft, profile_text, write_profile
 from cockpit.session.asking import Questions
 from cockpit.setup.profile_draft import HERE, Surveyed, draft_of, hosts_named, place_for, survey
 from cockpit.tui.background import Background
-from cockpit.tui.cells import fit
 from cockpit.tui.screens.asking import LOOK, ask
+from cockpit.tui.styled_line import fit
 from cockpit.tui.urls import url_of
-from cockpit.tui.widgets.picks import Pick, Picks
+from cockpit.tui.widgets.checklist import Checklist, ChecklistItem
 
 _STYLE = """
     Horizontal { height: 1; }
@@ -41,11 +41,11 @@ _STYLE = """
     .quiet { color: $cockpit-dim; }
     .short { width: 12; }
     .label { width: auto; padding: 0 2; color: $cockpit-dim; }
-    Picks { background: $background; border: none; padding: 0; scrollbar-size: 1 1; color: $cockpit-text; }
-    Picks { text-wrap: nowrap; text-overflow: ellipsis; }
-    Picks:focus { background-tint: transparent; border: none; }
-    Picks > .option-list--option-highlighted { background: $background; color: $cockpit-text; text-style: none; }
-    Picks:focus > .option-list--option-highlighted { background: $cockpit-band; color: $cockpit-strong; }
+    Checklist { background: $background; border: none; padding: 0; scrollbar-size: 1 1; color: $cockpit-text; }
+    Checklist { text-wrap: nowrap; text-overflow: ellipsis; }
+    Checklist:focus { background-tint: transparent; border: none; }
+    Checklist > .option-list--option-highlighted { background: $background; color: $cockpit-text; text-style: none; }
+    Checklist:focus > .option-list--option-highlighted { background: $cockpit-band; color: $cockpit-strong; }
     #keepalive { width: 1fr; height: 1; }
     #top { height: 1; background: $panel; padding: 0 1; color: $cockpit-strong; text-style: bold; }
     #body { height: 1fr; padding: 0 2; }
@@ -127,9 +127,9 @@ class NewProfileScreen(_Page):
                 yield Static("for", classes="label")
                 yield _field("30s", "duration", classes="short")
                 yield Static("", classes="label")
-                yield Picks([Pick("keep connections alive", "yes", True)], id="keepalive")
+                yield Checklist([ChecklistItem("keep connections alive", "yes", True)], id="keepalive")
             yield Static("servers to watch and tune: space picks", classes="head")
-            yield Picks([Pick(neutral(name), name) for name in known], id="hosts")
+            yield Checklist([ChecklistItem(neutral(name), name) for name in known], id="hosts")
             yield _row("and others", _field("", "others", "root@web9, 10.0.0.7:2222"))
             yield Static(
                 "Their processes, ports and configuration are looked at over SSH, to offer what can be tuned. "
@@ -175,8 +175,10 @@ class NewProfileScreen(_Page):
             url=url,
             concurrency=concurrency,
             duration=self.query_one("#duration", Input).value.strip(),
-            keepalive=bool(self.query_one("#keepalive", Picks).selected),
-            hosts=tuple(name.strip() for name in (*self.query_one("#hosts", Picks).selected, *others) if name.strip()),
+            keepalive=bool(self.query_one("#keepalive", Checklist).selected),
+            hosts=tuple(
+                name.strip() for name in (*self.query_one("#hosts", Checklist).selected, *others) if name.strip()
+            ),
         )
 
     def _parsed(self, name: str, parse: Callable[[str], _Value]) -> _Value:
@@ -227,7 +229,7 @@ class FoundScreen(_Page):
             yield Static(Content.assemble(*self._found()), id="found")
             yield Static("settings to tune from the cockpit: space picks", classes="head")
             if knobs:
-                yield Picks(knobs, id="knobs")
+                yield Checklist(knobs, id="knobs")
             else:
                 yield Static(
                     "none that could be read; a [[knob]] block in the file adds one by hand",
@@ -243,7 +245,7 @@ class FoundScreen(_Page):
         yield Static("Enter write it and open it   Tab next field   space pick   Esc back   F1 help", id="keys")
 
     def on_mount(self) -> None:
-        self.query(Picks).focus() if self.query(Picks) else self.query_one("#question", Input).focus()
+        self.query(Checklist).focus() if self.query(Checklist) else self.query_one("#question", Input).focus()
         self.preview()
 
     def on_resize(self) -> None:
@@ -261,7 +263,7 @@ class FoundScreen(_Page):
             pieces.append((words, "$cockpit-warn") if one.look is None else words)
         return pieces
 
-    def _offers(self) -> list[Pick]:
+    def _offers(self) -> list[ChecklistItem]:
         offered = [one for host in self.surveyed if host.look for one in host.look.offered]
         wide = max((len(one.knob.name) for one in offered), default=0)
         many = len(self.surveyed) > 1
@@ -270,12 +272,12 @@ class FoundScreen(_Page):
             value = "not set" if one.value is None else one.value
             host = f"{one.knob.host}  " if many else ""
             words = f"{fit(one.knob.name, wide)}  {fit(neutral(value, 60), 14)}  {host}{one.knob.file or one.knob.key}"
-            found.append(Pick(words, f"{one.knob.host}\n{one.knob.name}", one.usual))
+            found.append(ChecklistItem(words, f"{one.knob.host}\n{one.knob.name}", one.usual))
         return found
 
     def draft(self) -> Draft:
         """The profile as it stands on the page."""
-        chosen = [name for picks in self.query(Picks) for name in picks.selected]
+        chosen = [name for picks in self.query(Checklist) for name in picks.selected]
         pairs = [(host, knob) for host, _, knob in (name.partition("\n") for name in chosen)]
         return draft_of(
             self.wanted.url,
@@ -294,7 +296,7 @@ class FoundScreen(_Page):
         except CockpitError as error:
             self.tell(str(error), bad=True)
 
-    def on_picks_changed(self, event: Picks.Changed) -> None:
+    def on_picks_changed(self, event: Checklist.Changed) -> None:
         self.preview()
 
     def on_input_changed(self, event: Input.Changed) -> None:

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
-from cockpit.tui import looking
+from cockpit.tui import navigation
 from cockpit.tui.screens.over_time import OverTime
 from cockpit.tui.screens.prompt import FilterScreen
 from cockpit.tui.widgets.hosts import HostPanes
@@ -43,11 +43,11 @@ class OverHosts(OverTime):
 
     def action_order(self) -> None:
         """The next order of the processes."""
-        self._look(looking.next_order(self.view))
+        self._look(navigation.next_order(self.view))
 
     def action_turn(self) -> None:
         """The processes the other way round."""
-        self._look(looking.turned(self.view))
+        self._look(navigation.turned(self.view))
 
     def action_filter(self) -> None:
         """Only some of the processes, as one types."""
@@ -56,7 +56,7 @@ class OverHosts(OverTime):
         before = self.view.filter
 
         def typed(text: str) -> None:
-            self._look(looking.filtered(self.view, text))
+            self._look(navigation.filtered(self.view, text))
 
         def answered(text: str | None) -> None:
             typed(before if text is None else text)
@@ -65,35 +65,35 @@ class OverHosts(OverTime):
 
     def action_host(self, step: int) -> None:
         """Looks at the next host."""
-        self._look(looking.next_host(self.scene(), step))
+        self._look(navigation.next_host(self.scene(), step))
 
     def action_room(self) -> None:
         """The host looked at fills the screen, then all of them, then their column."""
         if self._has_hosts():
-            self._look(looking.next_room(self.scene()))
+            self._look(navigation.next_room(self.scene()))
 
     def action_detail(self, step: int) -> None:
         """What stands below the figures of the host looked at."""
         self.found_out("detail")
         if self._has_hosts():
             scene = self.scene()
-            self._look(looking.next_detail(scene, step) if self._in_sight() else looking.first_detail(scene))
+            self._look(navigation.next_detail(scene, step) if self._in_sight() else navigation.first_detail(scene))
 
     def action_enter(self) -> None:
         """The arrows act on that detail, or on the runs table again."""
         if self._has_hosts():
-            self._look(looking.entered(self.scene(), alone=not self.hosts_beside()))
+            self._look(navigation.entered(self.scene(), alone=not self.hosts_beside()))
 
     def action_averages(self) -> None:
         """Averages of the row looked at in place of every detail."""
         if self._has_hosts():
             scene = self.scene()
-            self._look(looking.averages(scene) if self._in_sight() else looking.averages_alone(scene))
+            self._look(navigation.averages(scene) if self._in_sight() else navigation.averages_alone(scene))
 
     def action_freeze(self) -> None:
         """Holds what is shown of the hosts, or lets it go on."""
         if self._has_hosts():
-            self._look(looking.frozen(self.scene()))
+            self._look(navigation.frozen(self.scene()))
 
     def _in_sight(self) -> bool:
         """Whether a host is more than a line, or will be in the next frame."""
@@ -118,4 +118,4 @@ class OverHosts(OverTime):
         return self.view.inside and bool(self.session.shown.hosts)
 
     def _scroll(self, lines: int) -> None:
-        self._look(looking.scrolled(self.scene(), lines, self.query_one(HostPanes).reach))
+        self._look(navigation.scrolled(self.scene(), lines, self.query_one(HostPanes).reach))

@@ -12,7 +12,7 @@ from textual.screen import Screen
 from cockpit.session.controls import Action
 from cockpit.session.loop import Session
 from cockpit.tui import cursor
-from cockpit.tui.scene import Scene, View
+from cockpit.tui.draw_context import DrawContext, View
 from cockpit.tui.screens.markers import MarkersScreen
 from cockpit.tui.widgets.charts import Chart
 from cockpit.tui.widgets.throughput import Throughput
@@ -40,7 +40,7 @@ class OverTime(Screen[None]):
     session: Session
     view: View
 
-    def scene(self) -> Scene:
+    def scene(self) -> DrawContext:
         """What there is to draw now."""
         raise NotImplementedError
 

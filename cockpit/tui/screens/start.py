@@ -22,14 +22,17 @@ from cockpit.model.errors import UsageError
 from cockpit.model.text import neutral
 from cockpit.profiles.profile import Profile
 from cockpit.profiles.trust import is_trusted
-from cockpit.tui.cells import EMPTY, Line, ends, packed
 from cockpit.tui.keys import keys_of
-from cockpit.tui.offers import (
+from cockpit.tui.palette import Command
+from cockpit.tui.screens.help import HelpScreen
+from cockpit.tui.screens.prompt import FilterScreen, OneLine, PromptScreen
+from cockpit.tui.screens.trust import TrustScreen
+from cockpit.tui.start_choices import (
     BEGIN,
     Choice,
-    Offer,
-    Offers,
     Section,
+    StartChoice,
+    StartChoices,
     Widths,
     about,
     command_words,
@@ -38,10 +41,7 @@ from cockpit.tui.offers import (
     sections,
     widths,
 )
-from cockpit.tui.palette import Command
-from cockpit.tui.screens.help import HelpScreen
-from cockpit.tui.screens.prompt import FilterScreen, OneLine, PromptScreen
-from cockpit.tui.screens.trust import TrustScreen
+from cockpit.tui.styled_line import EMPTY, Line, ends, packed
 from cockpit.tui.urls import url_of
 
 _STYLES = {
@@ -104,7 +104,7 @@ class StartScreen(Screen[None]):
 
     def __init__(
         self,
-        look: Callable[[], Offers],
+        look: Callable[[], StartChoices],
         *,
         told: str = "",
         bad: bool = False,
@@ -118,9 +118,9 @@ class StartScreen(Screen[None]):
         self._ssh_config = ssh_config
         self._at = at
         self._told = (told, bad)
-        self._offers: Offers | None = None
+        self._offers: StartChoices | None = None
         self._text = ""
-        self._shown: list[Offer | None] = []
+        self._shown: list[StartChoice | None] = []
         self._rows: list[Line] = []
         self._marked: int | None = None
 
@@ -167,7 +167,7 @@ class StartScreen(Screen[None]):
         event.prevent_default()
 
     @property
-    def looked_at(self) -> Offer | None:
+    def looked_at(self) -> StartChoice | None:
         """The offer under the cursor."""
         place = self.query_one(OptionList).highlighted
         return self._shown[place] if place is not None and place < len(self._shown) else None
@@ -187,7 +187,7 @@ class StartScreen(Screen[None]):
             return
         looked_at = self.looked_at
         wanted = looked_at.choice if looked_at else self._at
-        offers = self._offers or Offers()
+        offers = self._offers or StartChoices()
         found = sections(offers.profiles, offers.recordings, self._text)
         columns = widths(found, width)
         self._shown, self._rows, self._marked = [], [], None
@@ -203,7 +203,9 @@ class StartScreen(Screen[None]):
 
     def _put(self, section: Section, columns: Widths, width: int) -> None:
         """A section's lines, each with the offer that stands on it."""
-        lines: list[tuple[Line, Offer | None]] = [(EMPTY, None)] if self._rows and self.size.height >= _HIGH else []
+        lines: list[tuple[Line, StartChoice | None]] = (
+            [(EMPTY, None)] if self._rows and self.size.height >= _HIGH else []
+        )
         lines.append((heading(section, width), None))
         lines += [((("  ", "key"), *row(offer, columns, width - 2, self._now())), offer) for offer in section.offers]
         if not section.offers:
@@ -289,7 +291,7 @@ class StartScreen(Screen[None]):
 
     def commands(self) -> Iterator[Command]:
         """What the palette offers beside the bindings: everything that can be opened, by name."""
-        found = self._offers or Offers()
+        found = self._offers or StartChoices()
         for offer in (offer for section in sections(found.profiles, found.recordings) for offer in section.offers):
             if offer.opens:
                 yield Command(*command_words(offer), partial(self._open, offer))
@@ -301,7 +303,7 @@ class StartScreen(Screen[None]):
         last = (("^P", "everything there is to do, by name: type a few letters"), ("T", "another theme"))
         return HelpScreen((*first, *keys_of(self), *last))
 
-    def _open(self, offer: Offer) -> None:
+    def _open(self, offer: StartChoice) -> None:
         if offer.listed and offer.listed.profile:
             self._once_trusted(offer.listed.profile, lambda: self.app.exit(offer.choice))
         elif offer.choice.kind in ("profile", "recording"):

@@ -14,7 +14,7 @@ from cockpit.session.loop import EndOfSession, Session
 from cockpit.study.runner import Runner
 from cockpit.study.words import progress_words, state_words
 from cockpit.tui.app import CockpitApp
-from cockpit.tui.look import Look
+from cockpit.tui.appearance import Appearance
 from cockpit.tui.screens.main import FRAME, MainScreen
 
 # Runs that are shown, the newest last: of a screen this high, and of a lower one.
@@ -84,7 +84,7 @@ class StudyScreen(MainScreen):
 class StudyApp(CockpitApp):
     """Runs a study and shows it; leaving before its end interrupts it. The settings are put back before it closes."""
 
-    def __init__(self, session: Session, runner: Runner, look: Look | None = None) -> None:
+    def __init__(self, session: Session, runner: Runner, look: Appearance | None = None) -> None:
         super().__init__(session, look=look)
         self._runner = runner
         self._study: asyncio.Task[None] | None = None

@@ -23,7 +23,6 @@ from cockpit.model.text import neutral
 from cockpit.session.controls import Preview, Tuning
 from cockpit.session.loop import EndOfSession, Session
 from cockpit.tui.baseline import BaselineWait, offer
-from cockpit.tui.cells import Line
 from cockpit.tui.changes import (
     action_line,
     change_lines,
@@ -38,12 +37,13 @@ from cockpit.tui.content import content
 from cockpit.tui.proving import ask
 from cockpit.tui.screens.picking import PickScreen
 from cockpit.tui.screens.tuning_style import KEYS, READ_ONLY, STYLE
-from cockpit.tui.widgets.deeds import Deeds
+from cockpit.tui.styled_line import Line
+from cockpit.tui.widgets.action_status import ActionStatus
 from cockpit.tui.widgets.history import History
 from cockpit.tui.widgets.knobs import Field, KnobRow
 
 if TYPE_CHECKING:
-    from cockpit.tui.base import CockpitBase
+    from cockpit.tui.base_app import CockpitBase
 
 _REFRESH = 0.5
 # Seconds within which a guarded change is to be kept by hand, or it undoes itself.
@@ -71,7 +71,7 @@ class TuningScreen(ModalScreen[None]):
     def __init__(self, session: Session) -> None:
         super().__init__()
         self.session = session
-        self._deeds = Deeds(id="status")
+        self._deeds = ActionStatus(id="status")
         self._guarded = False
         self._waiting: BaselineWait | None = None
         self._previewed: tuple[Mapping[str, str], tuple[Preview, ...]] | None = None

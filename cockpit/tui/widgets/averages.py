@@ -8,7 +8,7 @@ from cockpit.model.figures import host_figures
 from cockpit.model.host_state import HostState
 from cockpit.model.state import Segment
 from cockpit.model.text import neutral, si, size
-from cockpit.tui.cells import Line, fit, length, pairs
+from cockpit.tui.styled_line import Line, fit, length, pairs
 
 # Cells before a line of figures, for what they are of.
 _HEAD = 10

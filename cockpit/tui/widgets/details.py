@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from cockpit.model.host_state import HostState
-from cockpit.tui.cells import EMPTY, Line, clip, ends, length, padded
-from cockpit.tui.scene import PROCESSES, Detail, Scene
+from cockpit.tui.draw_context import PROCESSES, Detail, DrawContext
+from cockpit.tui.styled_line import EMPTY, Line, clip, ends, length, padded
 from cockpit.tui.widgets.averages import averages_rows
 from cockpit.tui.widgets.pages import page_rows
 from cockpit.tui.widgets.processes import process_table
@@ -32,7 +32,7 @@ class Drawn(NamedTuple):
     reach: Reach
 
 
-def draw_detail(host: HostState, scene: Scene, role: str, width: int, height: int) -> Drawn:
+def draw_detail(host: HostState, scene: DrawContext, role: str, width: int, height: int) -> Drawn:
     """The detail chosen for the host in `height` lines; `role` is that of plain figures."""
     detail = scene.detail(host)
     if height < 2 or (host.point is None and detail.kind in _SAMPLED):
@@ -50,7 +50,7 @@ def draw_detail(host: HostState, scene: Scene, role: str, width: int, height: in
     return _scrolled(head, rows, view.scroll if mine else 0, mine, width, height)
 
 
-def _rows(host: HostState, scene: Scene, detail: Detail, role: str, width: int) -> tuple[Line, Sequence[Line]]:
+def _rows(host: HostState, scene: DrawContext, detail: Detail, role: str, width: int) -> tuple[Line, Sequence[Line]]:
     match detail.kind:
         case "cores":
             return core_rows(host, role, width)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from cockpit.session.controls import Action
-from cockpit.tui.cells import Line, ends, length, packed
 from cockpit.tui.cursor import ALONG
+from cockpit.tui.draw_context import PROCESSES, DrawContext
 from cockpit.tui.lines import Lines
-from cockpit.tui.scene import PROCESSES, Scene
+from cockpit.tui.styled_line import Line, ends, length, packed
 from cockpit.tui.words import key_name
 
 # Key, label, and how many hosts it takes to be of use.
@@ -56,7 +56,7 @@ class Footer(Lines):
 
     DEFAULT_CSS = "Footer { height: 1; background: $panel; padding: 0 1; }"
 
-    def draw(self, scene: Scene, width: int, height: int) -> list[Line]:
+    def draw(self, scene: DrawContext, width: int, height: int) -> list[Line]:
         always = packed([_key(*entry) for entry in _ALWAYS], width)
         taken = () if scene.view.cursor is None else ALONG
         offered = [_action(action) for action in scene.actions if action.footer and action.keys[0] not in taken]
@@ -78,11 +78,11 @@ def _that_fit(keys: list[Line], first: tuple[str, ...], room: int) -> list[Line]
     return [key for key in keys if key in kept]
 
 
-def _inside(scene: Scene) -> bool:
+def _inside(scene: DrawContext) -> bool:
     return scene.host is not None and scene.view.inside
 
 
-def _own(scene: Scene) -> tuple[tuple[str, str, int], ...]:
+def _own(scene: DrawContext) -> tuple[tuple[str, str, int], ...]:
     """The screen's own keys, those of use where the arrows are."""
     if scene.view.cursor is not None:
         return _OVER_TIME

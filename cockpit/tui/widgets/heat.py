@@ -9,11 +9,11 @@ from cockpit.analysis.buckets import edges_filling
 from cockpit.analysis.stretches import Stretch
 from cockpit.model.state import State
 from cockpit.model.text import clock
-from cockpit.tui.cells import Line, centred, clip, length, right, rule
+from cockpit.tui.chart_markers import all_markers, letters, placed
 from cockpit.tui.cursor import crossed, latency_words
+from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.role_styles import HEAT
-from cockpit.tui.scene import Scene
-from cockpit.tui.signs import all_markers, letters, placed
+from cockpit.tui.styled_line import Line, centred, clip, length, right, rule
 from cockpit.tui.window import AXIS, Window
 
 # From which share of a cell's replies on: glyph and role, told by both. Less than the first is still some.
@@ -28,7 +28,7 @@ _RARE = 0.05
 _ENDS = (0, 1 << 53)
 
 
-def heat_map(scene: Scene, window: Window, width: int, height: int) -> list[Line]:
+def heat_map(scene: DrawContext, window: Window, width: int, height: int) -> list[Line]:
     """Title, a line a bucket, and an axis that says what the shades mean."""
     cells = [scene.stretch(window.instant(at), window.span) for at in range(window.cells)]
     cells = [cell if cell and cell.latency.count else None for cell in cells]
@@ -113,7 +113,7 @@ def _legend(width: int) -> Line:
     return clip((*line, ("─" * (width - length(tuple(line))), "rule")), width)
 
 
-def _title(scene: Scene, window: Window, cells: Sequence[Stretch | None], width: int) -> Line:
+def _title(scene: DrawContext, window: Window, cells: Sequence[Stretch | None], width: int) -> Line:
     title: Line = (("latency", "strong"), (f" {kind_of(scene.state, window)} over time, ms", "dim"))
     cursor = scene.cursor(window)
     if cursor is None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from cockpit.tui.cells import EMPTY, Line, ends, length
+from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.hints import Hints
 from cockpit.tui.lines import Lines
-from cockpit.tui.scene import Scene
+from cockpit.tui.styled_line import EMPTY, Line, ends, length
 
 
 class HintLine(Lines):
@@ -18,7 +18,7 @@ class HintLine(Lines):
         self._hints = hints
         self._words = ""
 
-    def show(self, scene: Scene) -> None:
+    def show(self, scene: DrawContext) -> None:
         words = self._hints.next(scene) if self._hints else ""
         if self.display != bool(words):
             self.display = bool(words)
@@ -26,7 +26,7 @@ class HintLine(Lines):
         self._words = words if self.app.screen is self.screen else ""
         super().show(scene)
 
-    def draw(self, scene: Scene, width: int, height: int) -> list[Line]:
+    def draw(self, scene: DrawContext, width: int, height: int) -> list[Line]:
         if not self._words:
             return [EMPTY]
         start = (("hint  ", "mark"), (self._words, "text"))

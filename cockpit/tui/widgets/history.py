@@ -6,8 +6,8 @@ from textual.content import Content
 from textual.widgets import OptionList
 
 from cockpit.model.state import Change, State
-from cockpit.tui.cells import fit
 from cockpit.tui.changes import history_line
+from cockpit.tui.styled_line import fit
 
 
 class History(OptionList):

@@ -10,8 +10,8 @@ from cockpit.analysis.neighbours import TAKES
 from cockpit.model.host_state import HostPoint, HostState
 from cockpit.model.text import clock, neutral, si, size
 from cockpit.tui.braille import trend
-from cockpit.tui.cells import EMPTY, Line, clip, ends, length, packed, pairs, right, rule
-from cockpit.tui.scene import PROCESSES, Detail, Scene
+from cockpit.tui.draw_context import PROCESSES, Detail, DrawContext
+from cockpit.tui.styled_line import EMPTY, Line, clip, ends, length, packed, pairs, right, rule
 from cockpit.tui.widgets.details import Reach, draw_detail
 from cockpit.tui.widgets.processes import TOLD
 from cockpit.tui.widgets.tails import draw_tail
@@ -47,7 +47,7 @@ class Pane(NamedTuple):
     reach: Reach
 
 
-def host_pane(host: HostState, scene: Scene, width: int, height: int) -> Pane:
+def host_pane(host: HostState, scene: DrawContext, width: int, height: int) -> Pane:
     """As much of the host as fits: title, condition, figures, detail, the newest lines of its tails."""
     lines = [title(host, scene, width), *condition(host, scene, width)]
     point = host.point
@@ -64,7 +64,7 @@ def host_pane(host: HostState, scene: Scene, width: int, height: int) -> Pane:
     return Pane([*lines, *below, *strips][:height], reach)
 
 
-def _to_come(host: HostState, scene: Scene, width: int) -> list[Line]:
+def _to_come(host: HostState, scene: DrawContext, width: int) -> list[Line]:
     """What to expect of a host of which there are no figures yet, and what to look at where that takes long."""
     if host.condition == "up":
         return [(("first figures to come", "dim"),)]
@@ -77,7 +77,7 @@ def _to_come(host: HostState, scene: Scene, width: int) -> list[Line]:
     return [EMPTY, *(((part, role),) for part in wrap(said, max(12, width)))]
 
 
-def _strips(host: HostState, scene: Scene, width: int, room: int) -> list[Line]:
+def _strips(host: HostState, scene: DrawContext, width: int, room: int) -> list[Line]:
     """The newest lines of as many tails as fit, beside one that is looked at already.
 
     They have a third of the room, and what the processes leave; that is taken in steps, or each that comes and goes
@@ -97,7 +97,7 @@ def _strips(host: HostState, scene: Scene, width: int, room: int) -> list[Line]:
     return lines
 
 
-def title(host: HostState, scene: Scene, width: int) -> Line:
+def title(host: HostState, scene: DrawContext, width: int) -> Line:
     """Name and place; on the right how old the figures are and what reading them costs there."""
     looked_at = host is scene.host and len(scene.hosts) > 1
     name: Line = ((f"{'▸ ' if looked_at else ''}{neutral(host.config.name)}", "strong"),)
@@ -126,7 +126,7 @@ def interval_in_force(host: HostState) -> float | None:
     return every if every > host.config.interval else None
 
 
-def condition(host: HostState, scene: Scene, width: int) -> list[Line]:
+def condition(host: HostState, scene: DrawContext, width: int) -> list[Line]:
     """What there is to say about a host that is not simply up, over as many lines as it takes."""
     word, rest, role = condition_words(host, scene)
     if not word:
@@ -142,7 +142,7 @@ def condition(host: HostState, scene: Scene, width: int) -> list[Line]:
     return [*lines, (("; ".join(more), "warn"),)] if more else lines
 
 
-def condition_words(host: HostState, scene: Scene) -> tuple[str, str, str]:
+def condition_words(host: HostState, scene: DrawContext) -> tuple[str, str, str]:
     """(word, what more there is to say, role); the word is empty for a host that is up."""
     detail = neutral(host.detail)
     ago = seconds_or_minutes(max(0.0, scene.hosts_now - host.since))

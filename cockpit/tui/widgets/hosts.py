@@ -8,9 +8,9 @@ from rich.cells import cell_len
 
 from cockpit.model.host_state import HostState
 from cockpit.model.text import neutral, si, size
-from cockpit.tui.cells import EMPTY, Line, beside, clip, fit, length, packed, pairs, right
+from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.lines import Lines
-from cockpit.tui.scene import Scene
+from cockpit.tui.styled_line import EMPTY, Line, beside, clip, fit, length, packed, pairs, right
 from cockpit.tui.widgets.details import Reach
 from cockpit.tui.widgets.host_pane import FIGURES, WHOLE, churn, condition_words, host_pane
 
@@ -33,7 +33,7 @@ class HostPanes(Lines):
 
     reach = Reach()
 
-    def draw(self, scene: Scene, width: int, height: int) -> list[Line]:
+    def draw(self, scene: DrawContext, width: int, height: int) -> list[Line]:
         hosts = scene.hosts
         self.reach = Reach()
         if not hosts:
@@ -47,7 +47,7 @@ class HostPanes(Lines):
         each = (width - _GAP * (columns - 1)) // columns
         return beside([self._stack(hosts[at::columns], scene, each, height) for at in range(columns)], each, height)
 
-    def _stack(self, hosts: Sequence[HostState], scene: Scene, width: int, height: int) -> list[Line]:
+    def _stack(self, hosts: Sequence[HostState], scene: DrawContext, width: int, height: int) -> list[Line]:
         """Some of the hosts one under the other."""
         looked_at = next((place for place, host in enumerate(hosts) if host is scene.host), 0)
         first, last = in_sight(len(hosts), looked_at, height)
@@ -68,7 +68,7 @@ class HostPanes(Lines):
 class HostLines(Lines):
     """One line a host; where there are too many, those around the one looked at."""
 
-    def draw(self, scene: Scene, width: int, height: int) -> list[Line]:
+    def draw(self, scene: DrawContext, width: int, height: int) -> list[Line]:
         hosts = scene.hosts
         if len(hosts) <= height:
             return [host_line(host, scene, width) for host in hosts]
@@ -99,7 +99,7 @@ def share_out(height: int, hosts: int, looked_at: int) -> list[int]:
     return [mine if place == looked_at else others for place in range(hosts)]
 
 
-def host_line(host: HostState, scene: Scene, width: int) -> Line:
+def host_line(host: HostState, scene: DrawContext, width: int) -> Line:
     """Name, condition and the chief figures, as many as fit, in columns that those of other hosts share."""
     looked_at = host is scene.host and len(scene.hosts) > 1
     wide = min(_NAME, max(cell_len(neutral(other.config.name)) for other in scene.hosts))
@@ -115,7 +115,7 @@ def host_line(host: HostState, scene: Scene, width: int) -> Line:
     return packed([name, *(part for part in _parts(host, scene) if length(part))], width)
 
 
-def _parts(host: HostState, scene: Scene) -> list[Line]:
+def _parts(host: HostState, scene: DrawContext) -> list[Line]:
     """The chief figures, those that tell most first, each as wide as it can get."""
     point = host.point
     assert point is not None
@@ -132,7 +132,7 @@ def _parts(host: HostState, scene: Scene) -> list[Line]:
     return parts
 
 
-def _process_parts(host: HostState, scene: Scene) -> list[Line]:
+def _process_parts(host: HostState, scene: DrawContext) -> list[Line]:
     """Pattern, number, churn, defunct; blanks where only other hosts have any."""
     point = host.point
     assert point is not None

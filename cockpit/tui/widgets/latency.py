@@ -10,8 +10,8 @@ from cockpit.model.histogram import Histogram
 from cockpit.model.state import Segment
 from cockpit.model.text import milliseconds, si
 from cockpit.tui.braille import bar
-from cockpit.tui.cells import Line, centred, fit, right, rule
-from cockpit.tui.scene import Scene
+from cockpit.tui.draw_context import DrawContext
+from cockpit.tui.styled_line import Line, centred, fit, right, rule
 from cockpit.tui.widgets.charts import Chart
 from cockpit.tui.widgets.heat import heat_map
 
@@ -22,7 +22,7 @@ _PERCENTS = (50, 99, 100, 90, 95, 99.9, 75, 98, 80, 66)
 class Latency(Chart):
     """`view.latency` names which of `_VIEWS` is drawn below the line of percentiles, or the heat map."""
 
-    def draw(self, scene: Scene, width: int, height: int) -> list[Line]:
+    def draw(self, scene: DrawContext, width: int, height: int) -> list[Line]:
         self.window = scene.window(width) if scene.view.latency == "heat map" else None
         if self.window is not None and scene.state.seconds:
             return heat_map(scene, self.window, width, height)

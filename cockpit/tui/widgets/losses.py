@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from cockpit.model.text import neutral
-from cockpit.tui.cells import Line
+from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.lines import Lines
-from cockpit.tui.scene import Scene
+from cockpit.tui.styled_line import Line
 
 # So many lines at the most.
 _MOST = 3
@@ -16,7 +16,7 @@ class Losses(Lines):
 
     DEFAULT_CSS = "Losses { height: 0; padding: 0 1; }"
 
-    def draw(self, scene: Scene, width: int, height: int) -> list[Line]:
+    def draw(self, scene: DrawContext, width: int, height: int) -> list[Line]:
         return loss_lines(scene.lost)
 
 

@@ -11,7 +11,7 @@ from rich.cells import cell_len
 
 from cockpit.model.host_state import StatusPane
 from cockpit.model.text import neutral, si
-from cockpit.tui.cells import Line, Piece, fit, right
+from cockpit.tui.styled_line import Line, Piece, fit, right
 
 # Letters of Apache's scoreboard, in the words of its manual.
 _SCORE = {

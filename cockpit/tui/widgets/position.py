@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from cockpit.model.text import clock
-from cockpit.tui.cells import Line
+from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.lines import Lines
-from cockpit.tui.scene import Scene
+from cockpit.tui.styled_line import Line
 
 
 class Position(Lines):
@@ -13,7 +13,7 @@ class Position(Lines):
 
     DEFAULT_CSS = "Position { height: 1; padding: 0 1; }"
 
-    def draw(self, scene: Scene, width: int, height: int) -> list[Line]:
+    def draw(self, scene: DrawContext, width: int, height: int) -> list[Line]:
         if scene.extent is None:
             return []
         first, last = scene.extent

@@ -12,8 +12,8 @@ from rich.cells import cell_len
 from cockpit.model.host_state import HostState, ProcessRow
 from cockpit.model.hosts import ProcessCounters
 from cockpit.model.text import neutral, size
-from cockpit.tui.cells import EMPTY, Line, ends, fit, packed, padded, right
-from cockpit.tui.scene import ProcessOrder, View
+from cockpit.tui.draw_context import ProcessOrder, View
+from cockpit.tui.styled_line import EMPTY, Line, ends, fit, packed, padded, right
 
 _DAY = 24 * 3600
 

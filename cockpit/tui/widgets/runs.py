@@ -15,9 +15,9 @@ from cockpit.model.figures import host_figures
 from cockpit.model.host_state import HostState
 from cockpit.model.state import Segment, State
 from cockpit.model.text import milliseconds, neutral, si, size
-from cockpit.tui.cells import EMPTY, Line, Piece, centred, fit, right, rule
+from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.lines import Lines
-from cockpit.tui.scene import Scene
+from cockpit.tui.styled_line import EMPTY, Line, Piece, centred, fit, right, rule
 
 # Cells for the mark and number on the left, and for a doubt on the right.
 _NUMBER = 5
@@ -46,13 +46,13 @@ class Column(NamedTuple):
     title: str
     width: int
     rank: int
-    figure: Callable[[Segment, Scene], Piece]
+    figure: Callable[[Segment, DrawContext], Piece]
 
 
 class Runs(Lines):
     """The newest rows, or those around the chosen one; the last line says the chosen row in full."""
 
-    def draw(self, scene: Scene, width: int, height: int) -> list[Line]:
+    def draw(self, scene: DrawContext, width: int, height: int) -> list[Line]:
         segments = scene.state.segments
         columns = columns_for(scene, width)
         title = rule((("runs", "strong"),), _legend(scene, columns), width)
@@ -67,7 +67,7 @@ class Runs(Lines):
         return lines + [EMPTY] * (height - len(told) - len(lines)) + told
 
 
-def _visible(segments: tuple[Segment, ...], scene: Scene, room: int) -> tuple[Segment, ...]:
+def _visible(segments: tuple[Segment, ...], scene: DrawContext, room: int) -> tuple[Segment, ...]:
     """The last rows that fit, moved up where the chosen one would not be among them; what that one is compared with
     stands above or below them where it is none of them."""
     looked_at = scene.row
@@ -86,7 +86,7 @@ def _around(segments: tuple[Segment, ...], looked_at: Segment | None, room: int)
     return segments[max(0, last - room) : last]
 
 
-def _row(segment: Segment, scene: Scene, columns: Sequence[Column], label: int) -> Line:
+def _row(segment: Segment, scene: DrawContext, columns: Sequence[Column], label: int) -> Line:
     chosen = segment is scene.row
     mark = "▸" if chosen else " "
     role = "strong" if chosen else ""
@@ -102,7 +102,7 @@ def _row(segment: Segment, scene: Scene, columns: Sequence[Column], label: int) 
     return tuple(line)
 
 
-def in_full(row: Segment, scene: Scene, width: int, room: int) -> list[Line]:
+def in_full(row: Segment, scene: DrawContext, width: int, room: int) -> list[Line]:
     """The row's label, notes of the server on its values, and reasons to doubt its metrics.
 
     Of a compared row, the label is in the verdict's title if it fits, and the reasons are on the compare screen.
@@ -149,12 +149,12 @@ def births_per_second(segment: Segment) -> float | None:
     return sum(rates) if rates else None
 
 
-def _rate(segment: Segment, scene: Scene) -> Piece:
+def _rate(segment: Segment, scene: DrawContext) -> Piece:
     return (si(segment.rate) if segment.seconds > 0 else "–", "")
 
 
-def _percentile(percent: float) -> Callable[[Segment, Scene], Piece]:
-    def figure(segment: Segment, scene: Scene) -> Piece:
+def _percentile(percent: float) -> Callable[[Segment, DrawContext], Piece]:
+    def figure(segment: Segment, scene: DrawContext) -> Piece:
         latency = segment.counts.latency
         return (_short(latency.percentile(percent)) if latency.count else "–", "")
 
@@ -166,17 +166,17 @@ def _short(seconds: float) -> str:
     return milliseconds(seconds) if seconds < 9.9995 else f"{seconds:.0f}s"
 
 
-def _errors(segment: Segment, scene: Scene) -> Piece:
+def _errors(segment: Segment, scene: DrawContext) -> Piece:
     failed = segment.counts.failed
     return (si(failed, 2), "warn" if failed else "")
 
 
-def _births(segment: Segment, scene: Scene) -> Piece:
+def _births(segment: Segment, scene: DrawContext) -> Piece:
     rate = births_per_second(segment)
     return ("–" if rate is None else f"{rate:.1f}", "")
 
 
-def _verdict(segment: Segment, scene: Scene) -> Piece:
+def _verdict(segment: Segment, scene: DrawContext) -> Piece:
     """The verdict in short; coloured, and pointing up or down, only where there is a difference."""
     if scene.before(segment) is None:
         base = scene.baseline
@@ -191,7 +191,7 @@ def _verdict(segment: Segment, scene: Scene) -> Piece:
     return (f"{_POINTS[role]}{words}", _COLOURS[role])
 
 
-def columns_for(scene: Scene, width: int) -> list[Column]:
+def columns_for(scene: DrawContext, width: int) -> list[Column]:
     """The columns that fit beside a label, in the order in which they stand."""
     room = width - _NUMBER - _DOUBT
     offered = _columns(scene)
@@ -205,7 +205,7 @@ def columns_for(scene: Scene, width: int) -> list[Column]:
     return [column for column in offered if column.rank in kept]
 
 
-def _columns(scene: Scene) -> list[Column]:
+def _columns(scene: DrawContext) -> list[Column]:
     """Every column there could be: a server's figures only where servers are watched."""
     hosts = together(scene)
     found = [
@@ -224,13 +224,13 @@ def _columns(scene: Scene) -> list[Column]:
     return [*found, Column("verdict", 10, 0, _verdict)]
 
 
-def together(scene: Scene) -> list[HostState]:
+def together(scene: DrawContext) -> list[HostState]:
     """The hosts whose averages stand in the table: all, or the one looked at where there are many."""
     hosts = scene.hosts
     return [host for host in hosts if len(hosts) <= _TOGETHER or host is scene.host]
 
 
-def _legend(scene: Scene, columns: Sequence[Column]) -> Line:
+def _legend(scene: DrawContext, columns: Sequence[Column]) -> Line:
     """What the times are, and whose figures stand side by side in a column."""
     if not scene.state.segments:
         return ()
@@ -241,10 +241,12 @@ def _legend(scene: Scene, columns: Sequence[Column]) -> Line:
     return ((said, "dim"),)
 
 
-def _of_hosts(names: Sequence[str], figure: Callable[[Mapping[str, float]], str]) -> Callable[[Segment, Scene], Piece]:
+def _of_hosts(
+    names: Sequence[str], figure: Callable[[Mapping[str, float]], str]
+) -> Callable[[Segment, DrawContext], Piece]:
     """One figure of each host's averages over the row, `/` between them."""
 
-    def told(segment: Segment, scene: Scene) -> Piece:
+    def told(segment: Segment, scene: DrawContext) -> Piece:
         windows = [segment.hosts.get(name) for name in names]
         figures = [host_figures(window, segment.seconds) if window and window.seconds > 0 else {} for window in windows]
         return ("/".join(figure(each) for each in figures), "")

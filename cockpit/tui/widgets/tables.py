@@ -8,7 +8,7 @@ from typing import NamedTuple
 from cockpit.model.host_state import CpuShare, DiskRates, HostState, NetRates
 from cockpit.model.text import neutral, si
 from cockpit.tui.braille import bar
-from cockpit.tui.cells import Line, Piece, fit, right
+from cockpit.tui.styled_line import Line, Piece, fit, right
 
 Table = tuple[Line, Sequence[Line]]
 

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 
 from cockpit.model.host_state import TailPane
 from cockpit.model.text import clock, neutral
-from cockpit.tui.cells import EMPTY, Line, Piece, centred, clip, length, rule
+from cockpit.tui.styled_line import EMPTY, Line, Piece, centred, clip, length, rule
 
 # Colours and bold that a program asked for: they change nothing of what a line says.
 _COLOUR = re.compile(r"\x1b\[[0-9;:]*m")

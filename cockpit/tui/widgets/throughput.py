@@ -8,10 +8,7 @@ from cockpit.analysis.stretches import Stretch
 from cockpit.model.state import Segment
 from cockpit.model.text import si
 from cockpit.tui import braille
-from cockpit.tui.cells import EMPTY, Line, centred, length, packed, right, rule
-from cockpit.tui.cursor import crossed, load_under, named, times
-from cockpit.tui.scene import Scene
-from cockpit.tui.signs import (
+from cockpit.tui.chart_markers import (
     ASKED,
     RELOADING,
     all_markers,
@@ -23,8 +20,11 @@ from cockpit.tui.signs import (
     with_threads,
     with_words,
 )
+from cockpit.tui.cursor import crossed, load_under, named, times
+from cockpit.tui.draw_context import DrawContext
+from cockpit.tui.styled_line import EMPTY, Line, centred, length, packed, right, rule
 from cockpit.tui.widgets.charts import Chart
-from cockpit.tui.widgets.states import state_line
+from cockpit.tui.widgets.state_line import state_line
 from cockpit.tui.window import AXIS, Window
 from cockpit.tui.words import how_to_begin
 
@@ -42,7 +42,7 @@ _KINDS = (("gap", "host lost"), ("restart", "restart"), ("worker", "load worker 
 class Throughput(Chart):
     """As many seconds as fit, one a column of dots, more while there are few, or as few as somebody zoomed to."""
 
-    def draw(self, scene: Scene, width: int, height: int) -> list[Line]:
+    def draw(self, scene: DrawContext, width: int, height: int) -> list[Line]:
         state = scene.state
         self.window = window = scene.window(width)
         cursor = scene.cursor(window)
@@ -76,7 +76,7 @@ class Throughput(Chart):
         return [title, *lines]
 
 
-def columns_of(scene: Scene, window: Window) -> list[Stretch | None]:
+def columns_of(scene: DrawContext, window: Window) -> list[Stretch | None]:
     """The load under each column of dots, two a cell; a column of less than a second is one of that second."""
     span = window.span / 2
     return [scene.stretch(window.first + at * span, span) for at in range(window.cells * 2)]
@@ -95,7 +95,7 @@ def nice_ceiling(value: float) -> float:
     return next((step * power for step in (1, 1.2, 1.6, 2, 2.4, 3, 4, 5, 6, 8) if step * power >= value), 10 * power)
 
 
-def _title(scene: Scene, columns: Sequence[Stretch | None], window: Window, width: int) -> Line:
+def _title(scene: DrawContext, columns: Sequence[Stretch | None], window: Window, width: int) -> Line:
     """What is under the cursor; without one the rate now, and what the signs mean that are in sight."""
     name: Line = (("throughput", "strong"),)
     under = load_under(scene, window)
@@ -103,7 +103,7 @@ def _title(scene: Scene, columns: Sequence[Stretch | None], window: Window, widt
     return rule(name, figures, width)
 
 
-def _figures(scene: Scene, columns: Sequence[Stretch | None], window: Window) -> Line:
+def _figures(scene: DrawContext, columns: Sequence[Stretch | None], window: Window) -> Line:
     # What tells least stands first: it gives way where there is not room for all.
     said = [("reading …  ", "text")] if scene.stretches.behind else []
     if any(window.first <= band.effect and band.asked < window.end for band in bands_of(scene.state)):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from cockpit.model.state import LoadSecond
 from cockpit.model.text import clock, milliseconds, neutral
-from cockpit.tui.cells import Line, clip, ends, length
+from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.lines import Lines
-from cockpit.tui.scene import Scene
+from cockpit.tui.styled_line import Line, clip, ends, length
 
 # A worker that was away for so long (s) may have coloured what it measured.
 PAUSE = 0.020
@@ -21,14 +21,14 @@ class TopLine(Lines):
 
     DEFAULT_CSS = "TopLine { height: 1; background: $panel; padding: 0 1; }"
 
-    def draw(self, scene: Scene, width: int, height: int) -> list[Line]:
+    def draw(self, scene: DrawContext, width: int, height: int) -> list[Line]:
         status = (*mode(scene), *recording(scene), *generator(scene.second))
         if length(status) > width:
             return [clip((*recording(scene), *mode(scene)), width)]
         return [ends(_name(scene, width - length(status) - 1), status, width)]
 
 
-def _name(scene: Scene, room: int) -> Line:
+def _name(scene: DrawContext, room: int) -> Line:
     """Profile, target and, where there is room for it, the address that its name was resolved to."""
     state = scene.state
     if state.started is None:
@@ -42,14 +42,14 @@ def _name(scene: Scene, room: int) -> Line:
     return (*name, *at) if length((*name, *at)) <= room else name
 
 
-def mode(scene: Scene) -> Line:
+def mode(scene: DrawContext) -> Line:
     """The mode's word, then the session's clock."""
     words = " ".join(word for word in (scene.mode, scene.condition) if word)
     lite: Line = (("lite  ", "dim"),) if scene.lite else ()
     return ((f"{words}  ", "strong"), (f"{clock(scene.now)}  ", "text"), *lite)
 
 
-def recording(scene: Scene) -> Line:
+def recording(scene: DrawContext) -> Line:
     """Whether the session is kept."""
     if scene.trouble:
         return ((f" NOT RECORDING: {neutral(scene.trouble)} ", "alarm"), ("  ", ""))

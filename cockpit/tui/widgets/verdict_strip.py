@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from cockpit.tui.cells import Line
+from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.lines import Lines
-from cockpit.tui.scene import Scene
 from cockpit.tui.strip_lines import strip_lines
+from cockpit.tui.styled_line import Line
 from cockpit.tui.verdict_strip import strip
 
 
@@ -14,6 +14,6 @@ class VerdictStrip(Lines):
 
     DEFAULT_CSS = "VerdictStrip { height: 0; }"
 
-    def draw(self, scene: Scene, width: int, height: int) -> list[Line]:
+    def draw(self, scene: DrawContext, width: int, height: int) -> list[Line]:
         found = strip(scene)
         return [] if found is None else strip_lines(found, width, height)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import pytest
 
-from cockpit.hosts.standstill import Standstill
+from cockpit.hosts.pauses import PauseDetector
 from cockpit.model.events import AnyEvent, HostSample, decode
 from cockpit.model.hosts import HostConfig
 from tests.hosts.conftest import until
@@ -19,12 +19,12 @@ from tests.hosts.watching import watching
 
 WATCH_THIS_MACHINE = """
 import asyncio
-from cockpit.hosts import standstill
+from cockpit.hosts import pauses
 from cockpit.hosts.feed import HostFeed
 from cockpit.model.clock import Clock
 from cockpit.model.events import encode
 from cockpit.model.hosts import HostConfig
-standstill.WORTH_SAYING = 1.0
+pauses.WORTH_SAYING = 1.0
 feed = HostFeed(HostConfig(name="here", interval=0.1), Clock(), lambda event: print(encode(event).decode(), flush=True))
 asyncio.run(asyncio.wait_for(feed.run(), 120))
 """
@@ -72,9 +72,9 @@ async def told(process: asyncio.subprocess.Process, last: Callable[[AnyEvent], b
 async def test_a_machine_that_slept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Asleep, the session's own clock stands still; only the boot clock tells."""
     asleep = 0.0
-    monkeypatch.setattr("cockpit.hosts.standstill.slept", lambda: asleep)
+    monkeypatch.setattr("cockpit.hosts.pauses.slept", lambda: asleep)
     monkeypatch.setattr("cockpit.hosts.feed.OVERDUE", 30.0)
-    monkeypatch.setattr("cockpit.hosts.standstill.WORTH_SAYING", 600.0)
+    monkeypatch.setattr("cockpit.hosts.pauses.WORTH_SAYING", 600.0)
     async with watching(HostConfig(name="here", interval=0.05)) as watch:
         await watch.sampled(2)
         asleep = 3600.0
@@ -87,11 +87,11 @@ async def test_a_machine_that_slept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_is_not_worth_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
-    monkeypatch.setattr("cockpit.hosts.standstill.time.monotonic", lambda: now)
-    monkeypatch.setattr("cockpit.hosts.standstill.slept", lambda: 0.0)
-    standstill = Standstill(1.0)
+    monkeypatch.setattr("cockpit.hosts.pauses.time.monotonic", lambda: now)
+    monkeypatch.setattr("cockpit.hosts.pauses.slept", lambda: 0.0)
+    detector = PauseDetector(1.0)
     now += 3.9
-    assert standstill.looked() == 0.0
+    assert detector.looked() == 0.0
     now += 4.5
-    assert standstill.looked() == pytest.approx(3.5)
-    assert standstill.looked() == 0.0
+    assert detector.looked() == pytest.approx(3.5)
+    assert detector.looked() == 0.0

@@ -17,7 +17,7 @@ from cockpit.model.fold_load import cut
 from cockpit.model.state import State
 from cockpit.recording.reader import Recording
 from cockpit.report.page import page
-from cockpit.report.sources import last_state, parse_source, side_of
+from cockpit.report.selectors import last_state, parse_source, side_of
 from tests.recording.test_pages import of_the_lab, settled
 from tests.report.test_compare import recorded
 from tests.session.events import small_session

@@ -14,7 +14,7 @@ _VALUE_LIMIT = 2.0**63
 _NUMBER_CHARS = 40
 
 
-class Said(NamedTuple):
+class PageMetrics(NamedTuple):
     """Figures by the page's own names and in its own units, and what is no number."""
 
     values: dict[str, float]
@@ -37,8 +37,8 @@ def number(text: str) -> float | None:
     return value + 0.0 if abs(value) < _VALUE_LIMIT else None
 
 
-def bounded(said: Said) -> Said:
+def bounded(said: PageMetrics) -> PageMetrics:
     """The first MOST_VALUES figures and texts, without those that have overlong names; texts are cut."""
     values = {name: value for name, value in said.values.items() if len(name) <= NAME_CHARS}
     text = {name: line[:TEXT_CHARS] for name, line in said.text.items() if len(name) <= NAME_CHARS}
-    return Said(dict(islice(values.items(), MOST_VALUES)), dict(islice(text.items(), MOST_VALUES)))
+    return PageMetrics(dict(islice(values.items(), MOST_VALUES)), dict(islice(text.items(), MOST_VALUES)))

@@ -25,7 +25,7 @@ _STREAM = int(socket.SOCK_STREAM) | _NONBLOCK
 _BIND_WITHOUT_PORT = 24
 
 
-class Dial:
+class Dialer:
     """Opens sockets for one worker. `tls` is None where the target is met in the clear."""
 
     def __init__(self, assignment: Assignment, largest: int) -> None:

@@ -10,7 +10,7 @@ from rich.cells import cell_len
 
 from cockpit.model.state import Change, Marker, State
 from cockpit.model.text import neutral
-from cockpit.tui.cells import Line, fit
+from cockpit.tui.styled_line import Line, fit
 from cockpit.tui.window import Window
 
 # Above and behind the chart, while a change is carried out: before its reload, and from that until it is in effect.

@@ -16,7 +16,7 @@ def slept() -> float:
     return time.clock_gettime(boot) - time.clock_gettime(time.CLOCK_MONOTONIC)
 
 
-class Standstill:
+class PauseDetector:
     """To be looked at at least every `period` seconds; what is longer than that is standstill."""
 
     def __init__(self, period: float) -> None:

@@ -10,7 +10,7 @@ from cockpit.model.text import clock
 GONE = "is not there any more: moved or deleted, or its file system was unmounted"
 
 
-class Standing:
+class RecordingStatus:
     """Told by the thread that writes, read by others; every field is replaced as a whole.
 
     `problem` is what went wrong last, empty where nothing is wrong now. The file holds all events up to instant `held`

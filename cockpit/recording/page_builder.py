@@ -12,11 +12,11 @@ from cockpit.model.histogram import Histogram
 from cockpit.model.host_state import HostPoint, HostState
 from cockpit.model.state import LoadSecond, State
 from cockpit.recording.backlog import weight
+from cockpit.recording.byte_streams import ByteWriter
 from cockpit.recording.checkpoints import Keeper, Sampled, final_seconds
 from cockpit.recording.columns import column_for
 from cockpit.recording.pages import OFTEN, Numbered, pack
 from cockpit.recording.schema import tell_tables
-from cockpit.recording.sink import Sink
 
 OFTEN_KINDS = tuple(sorted(str(one.__struct_config__.tag) for one in OFTEN))
 
@@ -36,7 +36,7 @@ def latencies(seconds: Sequence[LoadSecond]) -> dict[int, Histogram]:
     return {second.second: second.latency for second in seconds}
 
 
-class Binder:
+class PageBuilder:
     """Holds the events since the last page."""
 
     def __init__(self, database: sqlite3.Connection) -> None:
@@ -108,7 +108,7 @@ class Binder:
         self._kept = Grown(final, points)
 
     def _series(self, state: State, grown: Grown) -> bytes:
-        sink = Sink()
+        sink = ByteWriter()
         column_for(LoadSecond).write(self._seconds(state, grown), sink)
         for name in grown.points:
             column_for(HostPoint).write(state.hosts[name].points[self._kept.points.get(name, 0) :], sink)

@@ -20,12 +20,12 @@ from cockpit.model.errors import UsageError
 from cockpit.model.text import neutral
 from cockpit.session import settings
 from cockpit.tui import theme
+from cockpit.tui.appearance import Appearance
 from cockpit.tui.glyphs import Ascii
 from cockpit.tui.keys import show_help
-from cockpit.tui.look import Look
 from cockpit.tui.palette import STYLE, Everything
+from cockpit.tui.screen_diff import Picture, Sent
 from cockpit.tui.terminal import Terminal
-from cockpit.tui.updates import Picture, Sent
 
 Returned = TypeVar("Returned")
 
@@ -62,8 +62,8 @@ class CockpitBase(App[Returned]):
         Binding("T", "next_theme", "theme", show=False),
     ]
 
-    def __init__(self, look: Look | None = None) -> None:
-        self.look = look or Look()
+    def __init__(self, look: Appearance | None = None) -> None:
+        self.look = look or Appearance()
         # Set by the driver; None where another draws, as in tests.
         self.terminal: Terminal | None = None
         super().__init__(driver_class=Terminal)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from cockpit.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from cockpit.tui.look import Look
+    from cockpit.tui.appearance import Appearance
     from cockpit.tui.theme import Colours
 
 THEMES = ("dark", "light", "contrast")
@@ -63,9 +63,9 @@ def add_look(parser: ArgumentParser, *, hangup: bool = True) -> None:
         )
 
 
-def look_of(options: Namespace) -> Look:
+def look_of(options: Namespace) -> Appearance:
     """The screen's look. Asks the terminal how long its line takes where that may matter."""
-    from cockpit.tui.look import Look
+    from cockpit.tui.appearance import Appearance
 
     theme, notices = _theme(options.theme)
     lite, why = options.lite, "asked for"
@@ -73,7 +73,7 @@ def look_of(options: Namespace) -> Look:
         trip = round_trip() if "SSH_CONNECTION" in os.environ else None
         lite = trip is not None and trip >= SLOW
         why = f"the line to this terminal takes {1000 * (trip or 0):.0f} ms there and back"
-    return Look(
+    return Appearance(
         theme=theme,
         colours=colours(os.environ),
         ascii=needs_ascii(os.environ, locale.getencoding()) if options.ascii is None else options.ascii,

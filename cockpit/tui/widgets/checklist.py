@@ -11,7 +11,7 @@ from textual.message import Message
 from textual.widgets import OptionList
 
 
-class Pick(NamedTuple):
+class ChecklistItem(NamedTuple):
     """An entry: what is shown, what it stands for, whether it is picked at first."""
 
     words: str
@@ -19,7 +19,7 @@ class Pick(NamedTuple):
     picked: bool = False
 
 
-class Picks(OptionList):
+class Checklist(OptionList):
     """Space picks and lets go; the arrows go on to the neighbouring field at its ends."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -30,7 +30,7 @@ class Picks(OptionList):
     class Changed(Message):
         """Something was picked, or let go."""
 
-    def __init__(self, entries: Sequence[Pick], *, id: str | None = None, classes: str | None = None) -> None:
+    def __init__(self, entries: Sequence[ChecklistItem], *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(*(_shown(entry, entry.picked) for entry in entries), id=id, classes=classes, compact=True)
         self._entries = tuple(entries)
         self._picked = {place for place, entry in enumerate(entries) if entry.picked}
@@ -72,5 +72,5 @@ class Picks(OptionList):
         self.post_message(self.Changed())
 
 
-def _shown(entry: Pick, picked: bool) -> Content:
+def _shown(entry: ChecklistItem, picked: bool) -> Content:
     return Content(f"[{'x' if picked else ' '}] {entry.words}")

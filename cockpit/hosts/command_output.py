@@ -18,7 +18,7 @@ _BEGUN_ESCAPE = re.compile(r"\x1b(\[[0-?]*[ -/]*)?$")
 _ESCAPE_CHARS = 32
 
 
-class Printed(NamedTuple):
+class CommandOutput(NamedTuple):
     """Lines to show. `continues`: the first stands in the place of the last one shown, which was not finished.
 
     `skipped` lines before them are not shown.
@@ -29,7 +29,7 @@ class Printed(NamedTuple):
     continues: bool
 
 
-class Paper:
+class OutputLines:
     """Takes what a command prints and gives lines.
 
     A carriage return rewrites the line, a tab goes to the next column of 8, a backspace one back; colours are left out;
@@ -40,7 +40,7 @@ class Paper:
         self._row = _Row()
         self._shown: str | None = None
 
-    def take(self, data: bytes, lines: int, chars: int) -> Printed:
+    def take(self, data: bytes, lines: int, chars: int) -> CommandOutput:
         """The newest of what `data` adds, at most so many lines and characters; the rest is counted as skipped.
 
         The last line may be unfinished; where there is no room for it, it is shown when more of it comes.
@@ -65,14 +65,14 @@ class Paper:
         whole = not dropped and not lost
         # Not lost are a line whose beginning was shown before, and one that is not finished: it comes again.
         spared = (begun_before and bool(ends) and not whole) + (unfinished and not kept)
-        return Printed(tuple(texts[lost:]), dropped + lost - spared, begun_before and whole and bool(texts))
+        return CommandOutput(tuple(texts[lost:]), dropped + lost - spared, begun_before and whole and bool(texts))
 
-    def rest(self) -> Printed:
+    def rest(self) -> CommandOutput:
         """The line that was never finished, where it has not been shown as it is."""
         text = self._row.text()
         if text == (self._shown or ""):
-            return Printed((), 0, False)
-        return Printed((text,), 0, self._shown is not None)
+            return CommandOutput((), 0, False)
+        return CommandOutput((text,), 0, self._shown is not None)
 
     def _finish(self, end: bytes) -> str:
         self._row.write(end, last=True)
@@ -148,7 +148,7 @@ def _newest(texts: list[str], chars: int) -> int:
     return len(texts)
 
 
-class Allowance:
+class OutputBudget:
     """So much may be spent at once, and as much as comes back each second."""
 
     def __init__(self, most: float, per_second: float) -> None:

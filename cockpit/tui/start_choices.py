@@ -14,7 +14,7 @@ from cockpit.model.fold_load import load_words
 from cockpit.model.text import clock, milliseconds, neutral, si
 from cockpit.profiles.catalogue import Listed
 from cockpit.recording.recent import Recent
-from cockpit.tui.cells import Line, clip, fit, length, right
+from cockpit.tui.styled_line import Line, clip, fit, length, right
 
 Kind = Literal["demo", "url", "new", "profile", "recording"]
 # From this width on a row has room for what is of less weight.
@@ -33,7 +33,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Offer:
+class StartChoice:
     """An entry of the list. `key` opens it from anywhere; `words` are what a filter looks in."""
 
     choice: Choice
@@ -54,12 +54,12 @@ class Section:
     """Offers under a heading; `empty` is what stands there while there are none."""
 
     heading: str
-    offers: tuple[Offer, ...]
+    offers: tuple[StartChoice, ...]
     empty: str = ""
 
 
 @dataclass(frozen=True)
-class Offers:
+class StartChoices:
     """What there is: every profile, the newest recordings."""
 
     profiles: Sequence[Listed] = ()
@@ -67,9 +67,9 @@ class Offers:
 
 
 BEGIN = (
-    Offer(Choice("demo"), "d", words="demo try"),
-    Offer(Choice("url"), "u", words="url load"),
-    Offer(Choice("new"), "n", words="new profile"),
+    StartChoice(Choice("demo"), "d", words="demo try"),
+    StartChoice(Choice("url"), "u", words="url load"),
+    StartChoice(Choice("new"), "n", words="new profile"),
 )
 _BEGINNINGS = {
     "demo": (
@@ -97,9 +97,9 @@ _ORIGINS = {"here": "of this folder", "yours": "your own", "shipped": "comes wit
 
 def sections(profiles: Sequence[Listed], recordings: Sequence[Recent], text: str = "") -> tuple[Section, ...]:
     """All there is to choose from, or what holds every word of `text`."""
-    of_profiles = [Offer(Choice("profile", str(one.path)), listed=one, words=_words(one)) for one in profiles]
+    of_profiles = [StartChoice(Choice("profile", str(one.path)), listed=one, words=_words(one)) for one in profiles]
     of_recordings = [
-        Offer(Choice("recording", one.kept.path), recent=one, words=_recording_words(one)) for one in recordings
+        StartChoice(Choice("recording", one.kept.path), recent=one, words=_recording_words(one)) for one in recordings
     ]
     nothing = "nothing like that" if text else ""
     found = (
@@ -110,7 +110,7 @@ def sections(profiles: Sequence[Listed], recordings: Sequence[Recent], text: str
     return tuple(section for section in found if section.offers or section.heading != "begin")
 
 
-def _with(text: str, offers: Iterable[Offer]) -> tuple[Offer, ...]:
+def _with(text: str, offers: Iterable[StartChoice]) -> tuple[StartChoice, ...]:
     wanted = text.casefold().split()
     return tuple(offer for offer in offers if all(word in offer.words.casefold() for word in wanted))
 
@@ -151,7 +151,7 @@ def heading(section: Section, width: int) -> Line:
     )
 
 
-def row(offer: Offer, columns: Widths, width: int, now: dt.datetime) -> Line:
+def row(offer: StartChoice, columns: Widths, width: int, now: dt.datetime) -> Line:
     """An offer on one line of at most `width` cells."""
     if offer.listed:
         return _profile_row(offer.listed, columns, width)
@@ -161,7 +161,7 @@ def row(offer: Offer, columns: Widths, width: int, now: dt.datetime) -> Line:
     return clip(((f"{offer.key} ", "key"), (fit(title, columns.name - 2), ""), (f"  {words}", "dim")), width)
 
 
-def command_words(offer: Offer) -> tuple[str, str]:
+def command_words(offer: StartChoice) -> tuple[str, str]:
     """A name for the palette, and one line about it."""
     if offer.listed:
         return f"open {neutral(offer.listed.name)}", neutral(offer.listed.question or offer.listed.target)
@@ -171,7 +171,7 @@ def command_words(offer: Offer) -> tuple[str, str]:
     return title, f"{offer.key}   {words}"
 
 
-def _name(offer: Offer) -> str:
+def _name(offer: StartChoice) -> str:
     if offer.listed:
         return neutral(offer.listed.name)
     return "  " + _BEGINNINGS[offer.choice.kind][0]
@@ -223,7 +223,7 @@ def when_words(wall: float, now: dt.datetime) -> str:
     return then.strftime("%b %d %H:%M") if then.year == now.year else then.strftime("%Y-%m-%d")
 
 
-def about(offer: Offer | None, width: int) -> Iterator[tuple[str, str]]:
+def about(offer: StartChoice | None, width: int) -> Iterator[tuple[str, str]]:
     """What is told of the offer that is looked at: (text, role), what it is first, then what Enter does."""
     if offer is None:
         return

@@ -31,7 +31,7 @@ ROW_TITLES = ("#", "row", "load", *_FIGURES, "against the first", "doubts")
 _FEW_ROWS = 4
 
 
-class Findings(msgspec.Struct, frozen=True, kw_only=True):
+class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
     """`rows` are those of the runs table without warm-ups; `held` the thresholds of the session, each with its run."""
 
     state: State
@@ -50,10 +50,10 @@ class RowCells(NamedTuple):
     doubts: tuple[str, ...]
 
 
-def findings(state: State) -> Findings:
+def findings(state: State) -> SessionSummary:
     """All that can be said of a session."""
     results = [result for run in range(1, state.runs + 1) if (result := run_result(state, run))]
-    return Findings(
+    return SessionSummary(
         state=state,
         rows=tuple(row for row in state.segments if not row.warmup),
         results=tuple(results),
@@ -62,7 +62,7 @@ def findings(state: State) -> Findings:
     )
 
 
-def row_cells(found: Findings) -> Iterator[RowCells]:
+def row_cells(found: SessionSummary) -> Iterator[RowCells]:
     """The runs table; each row against the first."""
     judged = RowVerdicts()
     for row in found.rows:
@@ -76,7 +76,7 @@ def row_cells(found: Findings) -> Iterator[RowCells]:
         yield RowCells((*cells, si(counts.failed)), against or "–", role, said)
 
 
-def run_named(found: Findings, run: int) -> str:
+def run_named(found: SessionSummary, run: int) -> str:
     """A run with those rows of the runs table that it is made of: `run 2 (row 3)`, `run 1 (rows 1, 2)`."""
     rows = [str(row.number) for row in found.rows if row.run == run]
     which = f"{rows[0]} to {rows[-1]}" if len(rows) > _FEW_ROWS else ", ".join(rows)
@@ -93,7 +93,7 @@ def when(wall: float) -> str:
     return datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
-def surroundings(found: Findings) -> list[tuple[str, str]]:
+def surroundings(found: SessionSummary) -> list[tuple[str, str]]:
     """What it was measured with and on: (name, value)."""
     state, started = found.state, found.state.started
     said: list[tuple[str, str]] = []

@@ -10,7 +10,7 @@ LATE_IN_A_ROW, EARLY_IN_A_ROW = 2, 5
 LONGEST = 5.0
 
 
-class Pace:
+class PollInterval:
     """`interval` (s) is the one in force; never shorter than `wanted`."""
 
     def __init__(self, wanted: float) -> None:

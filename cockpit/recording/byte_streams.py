@@ -13,7 +13,7 @@ from cockpit.recording.packing import Damaged, packed, unpacked
 Ints = npt.NDArray[np.int64]
 
 
-class Sink:
+class ByteWriter:
     """Takes columns in: small facts into the head, arrays into the body."""
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ class Budget:
             raise Damaged("unpacks to too many values")
 
 
-class Spring:
+class ByteReader:
     """Gives back what a Sink took in, in the same order, within a budget. Raises Damaged."""
 
     def __init__(self, raw: bytes | memoryview, budget: Budget) -> None:
@@ -73,7 +73,7 @@ class Spring:
         self._body = memoryview(raw)[4 + size :]
 
     @classmethod
-    def of(cls, blob: bytes) -> Spring:
+    def of(cls, blob: bytes) -> ByteReader:
         """Of what is compressed."""
         return cls(unpacked(blob), Budget(len(blob)))
 
@@ -138,7 +138,7 @@ def _steps(values: Ints) -> Ints:
     return steps
 
 
-def write_ints(values: Ints, sink: Sink) -> None:
+def write_ints(values: Ints, sink: ByteWriter) -> None:
     """One number where all are the same; else themselves, their differences, or the differences of these."""
     if values.size == 0:
         return
@@ -159,7 +159,7 @@ def write_ints(values: Ints, sink: Sink) -> None:
         sink.array(_folded(once if best == 1 else twice))
 
 
-def read_ints(count: int, spring: Spring) -> Ints:
+def read_ints(count: int, spring: ByteReader) -> Ints:
     """The inverse of `write_ints`."""
     spring.ints(count)
     if count == 0:
@@ -176,7 +176,7 @@ def read_ints(count: int, spring: Spring) -> Ints:
     return np.cumsum(steps) if way == 1 else np.cumsum(np.cumsum(steps))
 
 
-def read_places(count: int, spring: Spring, places: int) -> Ints:
+def read_places(count: int, spring: ByteReader, places: int) -> Ints:
     """Numbers that are places in a list of that length. Raises Damaged for others."""
     found = read_ints(count, spring)
     if count and (found.min() < 0 or found.max() >= places):
@@ -184,7 +184,7 @@ def read_places(count: int, spring: Spring, places: int) -> Ints:
     return found
 
 
-def _number(spring: Spring) -> int:
+def _number(spring: ByteReader) -> int:
     found = spring.next()
     if not isinstance(found, int) or isinstance(found, bool):
         raise Damaged("a number is none")

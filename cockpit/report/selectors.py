@@ -28,7 +28,7 @@ _LATE = 10.0
 _EDGE = 1e-6
 
 
-class Source(NamedTuple):
+class Selector(NamedTuple):
     """A recording, and what of it: `run`, or `stretch` as it was written; None is all of it."""
 
     path: Path
@@ -36,7 +36,7 @@ class Source(NamedTuple):
     stretch: tuple[str, str] | None = None
 
 
-def parse_source(text: str) -> Source:
+def parse_source(text: str) -> Selector:
     """Raises UsageError for a run or a stretch that makes no sense; whether there is such a file is not looked at.
 
     In place of a file there may be the name of a recording in the library.
@@ -44,12 +44,12 @@ def parse_source(text: str) -> Source:
     if not _is_file(text):
         path, sign, number = text.rpartition("#")
         if sign and number.isascii() and number.isdecimal() and int(number):
-            return Source(find(path), run=int(number))
+            return Selector(find(path), run=int(number))
         path, sign, stretch = text.rpartition("@")
         start, dots, end = stretch.partition("..")
         if sign and dots and _is_file(str(find(path))):
-            return Source(find(path), stretch=(start, end))
-    return Source(find(text))
+            return Selector(find(path), stretch=(start, end))
+    return Selector(find(text))
 
 
 def is_recording(text: str) -> bool:
@@ -71,7 +71,7 @@ def last_state(recording: Recording) -> State:
     return fold_all((one.event for one in known), anchor.state)
 
 
-def side_of(recording: Recording, source: Source, text: str) -> Side:
+def side_of(recording: Recording, source: Selector, text: str) -> Side:
     """What was named, as one side of a comparison; for as long as the recording is open. Raises UsageError."""
     if source.stretch is not None:
         return _stretch(recording, source.stretch, text)
@@ -83,7 +83,7 @@ def side_of(recording: Recording, source: Source, text: str) -> Side:
     return side_of_rows(state, [row for row in state.segments if row.run == source.run], text)
 
 
-def run_of(recording: Recording, source: Source, text: str) -> Side:
+def run_of(recording: Recording, source: Selector, text: str) -> Side:
     """As `side_of`, but where neither run nor stretch is named, of the last run. Raises UsageError."""
     if source.run is not None or source.stretch is not None:
         return side_of(recording, source, text)
@@ -93,7 +93,7 @@ def run_of(recording: Recording, source: Source, text: str) -> Side:
     return side_of_rows(state, [row for row in state.segments if row.run == state.runs], text)
 
 
-def runs_of(recording: Recording, source: Source, text: str, last: int) -> list[Side]:
+def runs_of(recording: Recording, source: Selector, text: str, last: int) -> list[Side]:
     """Return the last runs of a recording, or the one run or time range that is named. Raises UsageError."""
     if source.run is not None or source.stretch is not None or last == 1:
         return [run_of(recording, source, text)]

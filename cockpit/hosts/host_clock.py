@@ -18,7 +18,7 @@ class _Between(NamedTuple):
     most: float
 
 
-class Placing:
+class HostClock:
     """Compares the host's uptime with the cockpit's clock over several answers, so that the quick ones tell where a
     slow one belongs: when an answer came says little about when it was made, but the uptime in it says just that.
     """

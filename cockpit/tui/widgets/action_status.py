@@ -12,10 +12,10 @@ from cockpit.model.errors import CockpitError
 from cockpit.model.text import neutral
 
 if TYPE_CHECKING:
-    from cockpit.tui.base import CockpitBase
+    from cockpit.tui.base_app import CockpitBase
 
 
-class Deeds(Static):
+class ActionStatus(Static):
     """`busy` says what is being done; empty when nothing is. `said` is what stands there."""
 
     busy = ""

@@ -13,20 +13,20 @@ from textual.geometry import Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from cockpit.tui.cells import Line, clip
+from cockpit.tui.styled_line import Line, clip
 
 # Border and padding, left and right; and the scroll bar.
 _FRAME, _BAR = 4, 1
 
 
-class Told(ScrollView, can_focus=True):
+class LongText(ScrollView, can_focus=True):
     """`told(width)` are its lines in so many cells, where a piece is plain (""), "strong" or a "heading"."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {"told--strong", "told--heading"}
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"long-text--strong", "long-text--heading"}
     DEFAULT_CSS = """
-    Told { color: $cockpit-text; scrollbar-size: 1 1; overflow-x: hidden; }
-    Told > .told--strong { color: $cockpit-strong; text-style: bold; }
-    Told > .told--heading { color: $cockpit-strong; text-style: bold underline; }
+    LongText { color: $cockpit-text; scrollbar-size: 1 1; overflow-x: hidden; }
+    LongText > .long-text--strong { color: $cockpit-strong; text-style: bold; }
+    LongText > .long-text--heading { color: $cockpit-strong; text-style: bold underline; }
     """
 
     def __init__(self, told: Callable[[int], Sequence[Line]]) -> None:
@@ -58,4 +58,4 @@ class Told(ScrollView, can_focus=True):
         return Strip([*pieces, Segment(" " * (width - filled), plain)], width)
 
     def _style(self, role: str) -> Style:
-        return self.get_component_rich_style(f"told--{role}") if role else self.rich_style
+        return self.get_component_rich_style(f"long-text--{role}") if role else self.rich_style

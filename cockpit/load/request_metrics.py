@@ -20,7 +20,7 @@ def histogram(seconds: list[float]) -> Histogram:
     return Histogram.of(nanoseconds)
 
 
-class Lane:
+class RequestMetrics:
     """What connections count for one kind of request.
 
     `whole`: first byte and end came in one piece, so one number serves both histograms; `firsts` and `ends` are for

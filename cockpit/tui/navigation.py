@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cockpit.tui.scene import PROCESS_ORDERS, PROCESSES, HostRoom, Scene, View, details_of
+from cockpit.tui.draw_context import PROCESS_ORDERS, PROCESSES, DrawContext, HostRoom, View, details_of
 from cockpit.tui.widgets.details import Reach
 from cockpit.tui.widgets.processes import chosen_rows, identity, place_of
 
 
-def next_host(scene: Scene, step: int) -> View:
+def next_host(scene: DrawContext, step: int) -> View:
     """Looks at the next host, at the beginning of its detail."""
     if not scene.hosts:
         return scene.view
     return replace(_at_rest(scene.view), host=(scene.view.host + step) % len(scene.hosts))
 
 
-def next_detail(scene: Scene, step: int) -> View:
+def next_detail(scene: DrawContext, step: int) -> View:
     """The next detail of the host looked at; from the averages back to the one before them."""
     host, view = scene.host, scene.view
     if host is None:
@@ -28,22 +28,22 @@ def next_detail(scene: Scene, step: int) -> View:
     return replace(_at_rest(view), details={**view.details, host.config.name: following})
 
 
-def averages(scene: Scene) -> View:
+def averages(scene: DrawContext) -> View:
     """The averages of the row looked at for every host, or what stood there before."""
     return replace(_at_rest(scene.view), averages=not scene.view.averages)
 
 
-def first_detail(scene: Scene) -> View:
+def first_detail(scene: DrawContext) -> View:
     """The host looked at has the screen, with the detail that stands below its figures: it was not in sight."""
     return replace(_at_rest(scene.view), cursor=None, room="alone", averages=False)
 
 
-def averages_alone(scene: Scene) -> View:
+def averages_alone(scene: DrawContext) -> View:
     """The host looked at has the screen, with its averages: they were not in sight."""
     return replace(_at_rest(scene.view), cursor=None, room="alone", averages=True)
 
 
-def entered(scene: Scene, alone: bool) -> View:
+def entered(scene: DrawContext, alone: bool) -> View:
     """The arrows go into the detail, or out of it again. `alone`: it is not in sight unless it has the screen."""
     view = scene.view
     if view.inside:
@@ -56,7 +56,7 @@ def left(view: View) -> View:
     return replace(_at_rest(view), entered=False, room="column")
 
 
-def next_room(scene: Scene) -> View:
+def next_room(scene: DrawContext) -> View:
     """The host looked at alone, then all of them side by side, then their column again."""
     rooms: tuple[HostRoom, ...] = ("column", "alone", "all") if len(scene.hosts) > 1 else ("column", "alone")
     at = rooms.index(scene.view.room) if scene.view.room in rooms else 0
@@ -75,7 +75,7 @@ def back(view: View) -> View:
     return replace(_at_rest(view), row=None, frozen=None, averages=False, filter="", span=None)
 
 
-def frozen(scene: Scene) -> View:
+def frozen(scene: DrawContext) -> View:
     """Holds the hosts as they are, or lets them go on."""
     return replace(scene.view, frozen=scene.state if scene.view.frozen is None else None)
 
@@ -96,7 +96,7 @@ def filtered(view: View, text: str) -> View:
     return replace(view, filter=text.strip())
 
 
-def scrolled(scene: Scene, lines: int, reach: Reach) -> View:
+def scrolled(scene: DrawContext, lines: int, reach: Reach) -> View:
     """Moves in the detail of the host looked at; `lines` below 0 is up. In a tail, up is into the past: its lines
     then stand still until one is at the newest again."""
     host, view = scene.host, scene.view

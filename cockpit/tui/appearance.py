@@ -8,7 +8,7 @@ from cockpit.tui.theme import DEFAULT, Colours
 
 
 @dataclass(frozen=True)
-class Look:
+class Appearance:
     """`encoding` is what text of servers may be written in where `ascii` keeps the screen's own glyphs to ASCII.
 
     `lite`: few frames and plain charts, for the reason `why`; `may_lite`: it becomes so by itself on a line that turns

@@ -6,10 +6,10 @@ import math
 from typing import NamedTuple
 
 from cockpit.load.expect import Expectation
-from cockpit.load.lane import Lane
 from cockpit.load.paths import Paths, count_of
 from cockpit.load.replies import Heads
 from cockpit.load.request import IDEMPOTENT, request_parts, requests_of
+from cockpit.load.request_metrics import RequestMetrics
 from cockpit.model.errors import UsageError
 from cockpit.model.load import LoadPlan
 
@@ -17,7 +17,7 @@ from cockpit.model.load import LoadPlan
 _ROTATION = 100_000
 
 
-class Card(NamedTuple):
+class PlannedRequest(NamedTuple):
     """A request as it goes out, and the number of the lane that counts it."""
 
     lane: int
@@ -42,10 +42,10 @@ def check(plan: LoadPlan) -> None:
         raise UsageError("paths that are taken once leave none for a warm-up: leave one of the two out")
 
 
-def lanes_of(plan: LoadPlan) -> list[Lane]:
+def lanes_of(plan: LoadPlan) -> list[RequestMetrics]:
     """A lane for each request of a plan, by their order."""
     return [
-        Lane(
+        RequestMetrics(
             request.name,
             Heads(
                 bodiless=request.method == "HEAD",
@@ -81,7 +81,7 @@ def rotation(weights: list[int]) -> list[int]:
     return turns
 
 
-class Deck:
+class RequestOrder:
     """One worker's requests, one after the other; `largest` is the size of the largest (bytes).
 
     `only` is the request of a plan that has just one, and None otherwise. `limit` is how many there are to send, where
@@ -90,7 +90,7 @@ class Deck:
 
     def __init__(self, plan: LoadPlan, worker: int, workers: int) -> None:
         parts = [request_parts(request, keepalive=plan.keepalive) for request in requests_of(plan)]
-        self._cards = [Card(lane, b"".join(pieces)) for lane, pieces in enumerate(parts)]
+        self._cards = [PlannedRequest(lane, b"".join(pieces)) for lane, pieces in enumerate(parts)]
         self.largest = max(len(card.request) for card in self._cards)
         self._before, _, self._after = parts[0]
         self._paths = None if plan.paths is None else Paths(plan.paths, worker, workers)
@@ -102,10 +102,10 @@ class Deck:
         self._turn = 0
         self.only = self._cards[0] if len(self._cards) == 1 and self._paths is None else None
 
-    def deal(self) -> Card:
+    def deal(self) -> PlannedRequest:
         """The next request."""
         if self._paths is not None:
-            return Card(0, self._before + self._paths.next() + self._after)
+            return PlannedRequest(0, self._before + self._paths.next() + self._after)
         turn = self._turn
         self._turn = turn + 1 if turn + 1 < len(self._turns) else 0
         return self._cards[self._turns[turn]]

@@ -29,11 +29,11 @@ _BEGIN = (
 
 def can_look_back(session: Session) -> Session:
     """The session, whose past can be looked at while it is recorded."""
-    session.looking = LookBack(session)
+    session.looking = LiveReplay(session)
     return session
 
 
-class LookBack:
+class LiveReplay:
     """The controls of a live session, and of a replay of it while somebody looks at its past."""
 
     def __init__(self, session: Session) -> None:

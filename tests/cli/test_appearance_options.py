@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from cockpit.cli import look
+from cockpit.cli import appearance_options
 from cockpit.cli.arguments import make_parser
 from cockpit.session import settings
-from cockpit.tui.look import Look
+from cockpit.tui.appearance import Appearance
 from tests.cli.terminals import on_terminal
 from tests.cli.test_headless import COCKPIT
 from tests.servers import http_server
@@ -29,8 +29,8 @@ def plain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SSH_CONNECTION", raising=False)
 
 
-def chosen(*options: str) -> Look:
-    return look.look_of(make_parser().parse_args(["run", "http://127.0.0.1/", *options]))
+def chosen(*options: str) -> Appearance:
+    return appearance_options.look_of(make_parser().parse_args(["run", "http://127.0.0.1/", *options]))
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def chosen(*options: str) -> Look:
     ],
 )
 def test_ascii_where_the_terminal_has_no_more(term: str, encoding: str, ascii_only: bool) -> None:
-    assert look.needs_ascii({"TERM": term}, encoding) is ascii_only
+    assert appearance_options.needs_ascii({"TERM": term}, encoding) is ascii_only
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_ascii_where_the_terminal_has_no_more(term: str, encoding: str, ascii_on
     ],
 )
 def test_as_many_colours_as_the_terminal_has(environment: dict[str, str], depth: str) -> None:
-    assert look.colours(environment) == depth
+    assert appearance_options.colours(environment) == depth
 
 
 def test_options_are_taken_as_they_are_given(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,14 +101,14 @@ def test_what_is_remembered_takes_the_place_of_what_does_not_read_and_keeps_the_
 
 
 def test_a_slow_line_makes_the_screen_lite_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(look, "round_trip", lambda: 0.4)
+    monkeypatch.setattr(appearance_options, "round_trip", lambda: 0.4)
     assert chosen().lite is False, "nobody came over a line"
     monkeypatch.setenv("SSH_CONNECTION", "192.0.2.1 50000 192.0.2.2 22")
     assert (chosen().lite, chosen().why) == (True, "the line to this terminal takes 400 ms there and back")
     assert chosen("--no-lite").lite is False
-    monkeypatch.setattr(look, "round_trip", lambda: 0.02)
+    monkeypatch.setattr(appearance_options, "round_trip", lambda: 0.02)
     assert chosen().lite is False
-    monkeypatch.setattr(look, "round_trip", lambda: None)
+    monkeypatch.setattr(appearance_options, "round_trip", lambda: None)
     assert chosen().lite is False
 
 
@@ -129,7 +129,7 @@ def test_the_line_is_measured_by_asking_the_terminal(answers: bool, monkeypatch:
         monkeypatch.setattr("sys.stdin", its)
         monkeypatch.setattr("sys.stderr", its)
         patience = 20.0 if answers else 0.2
-        took = look.round_trip(patience)
+        took = appearance_options.round_trip(patience)
     answering.join()
     os.close(terminal)
     assert took is not None
@@ -139,7 +139,7 @@ def test_the_line_is_measured_by_asking_the_terminal(answers: bool, monkeypatch:
 def test_what_is_no_terminal_cannot_be_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with (tmp_path / "file").open("w+b") as file:
         monkeypatch.setattr("sys.stdin", file)
-        assert look.round_trip() is None
+        assert appearance_options.round_trip() is None
 
 
 def test_a_lite_screen_in_ascii_without_the_mouse() -> None:

@@ -71,7 +71,7 @@ class View:
 
 
 @dataclass(frozen=True)
-class Scene:
+class DrawContext:
     """`mode` and `condition` are the session's words for itself; `trouble` says why nothing is recorded,
     `gaps` which time ranges were not.
 

@@ -6,10 +6,10 @@ from textwrap import wrap
 
 from cockpit.analysis.doubt import row_doubts
 from cockpit.model.text import milliseconds, neutral, si
-from cockpit.tui.cells import EMPTY, Line, clip, length
+from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.lines import Lines
-from cockpit.tui.scene import Scene
 from cockpit.tui.strip_lines import strip_words
+from cockpit.tui.styled_line import EMPTY, Line, clip, length
 from cockpit.tui.verdict_strip import strip
 from cockpit.tui.widgets.hosts import host_line
 from cockpit.tui.widgets.topline import generator, mode, recording
@@ -20,10 +20,10 @@ _VERDICT = 10
 _SATURATED: Line = ((" GENERATOR SATURATED ", "alarm"), (" less load: -", "warn"))
 
 
-class Numbers(Lines):
+class TinyScreen(Lines):
     """Mode and clock, then rate, percentiles and errors of the row looked at, then a line a host."""
 
-    def draw(self, scene: Scene, width: int, height: int) -> list[Line]:
+    def draw(self, scene: DrawContext, width: int, height: int) -> list[Line]:
         lines: list[Line] = [clip((*mode(scene), *recording(scene)), width)]
         lines += _row(scene, width, height)
         second = scene.second
@@ -37,7 +37,7 @@ class Numbers(Lines):
         return lines + hosts[:room]
 
 
-def _row(scene: Scene, width: int, height: int) -> list[Line]:
+def _row(scene: DrawContext, width: int, height: int) -> list[Line]:
     row = scene.row
     if row is None:
         return [((text, role),) for text, role in how_to_begin(scene) if text]

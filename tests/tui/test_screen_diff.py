@@ -18,7 +18,7 @@ from textual.strip import Strip
 
 from cockpit.model import events as ev
 from cockpit.tui.app import CockpitApp
-from cockpit.tui.look import Look
+from cockpit.tui.appearance import Appearance
 from tests.tui.driving import at_rest, main, press, until
 from tests.tui.emulator import Emulator, emulated
 from tests.tui.scenario import Scenario
@@ -56,7 +56,10 @@ def _as_meant(emulator: Emulator, app: CockpitApp, size: tuple[int, int]) -> boo
 
 
 async def on_emulator(
-    events: Sequence[ev.AnyEvent], size: tuple[int, int], steps: Sequence[str | float | tuple[int, int]], look: Look
+    events: Sequence[ev.AnyEvent],
+    size: tuple[int, int],
+    steps: Sequence[str | float | tuple[int, int]],
+    look: Appearance,
 ) -> Emulator:
     """Keys, instants and sizes in turn; after each the terminal shows what is meant."""
     first = [event for event in events if event.t <= 46]
@@ -114,11 +117,13 @@ def nothing_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("steps", STEPS.values(), ids=STEPS)
 async def test_the_terminal_shows_what_is_meant(steps: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLORTERM", "truecolor")
-    await on_emulator(Scenario(2, hostile=True).events(), (120, 40), steps, Look())
+    await on_emulator(Scenario(2, hostile=True).events(), (120, 40), steps, Appearance())
 
 
-@pytest.mark.parametrize("look", [Look(), Look(colours="16"), Look(ascii=True)], ids=["all", "sixteen", "ascii"])
-async def test_the_terminal_shows_a_verdict_that_grows(look: Look, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "look", [Appearance(), Appearance(colours="16"), Appearance(ascii=True)], ids=["all", "sixteen", "ascii"]
+)
+async def test_the_terminal_shows_a_verdict_that_grows(look: Appearance, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("COLORTERM", raising=False)
     await on_emulator(changed_under_load(), (120, 40), _VERDICT, look)
@@ -128,20 +133,20 @@ async def test_in_sixteen_colours_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("COLORTERM", raising=False)
     steps = ["T", 47.0, "T", 50.0, "enter", 51.0]
-    await on_emulator(Scenario(2, hostile=True).events(), (120, 40), steps, Look(colours="16"))
+    await on_emulator(Scenario(2, hostile=True).events(), (120, 40), steps, Appearance(colours="16"))
 
 
 async def test_without_colours_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-    await on_emulator(Scenario(2, hostile=True).events(), (120, 40), STEPS["views"], Look())
+    await on_emulator(Scenario(2, hostile=True).events(), (120, 40), STEPS["views"], Appearance())
 
 
 async def test_only_what_changed_is_sent() -> None:
     """A second of a run moves figures in most lines; the whole picture is some ten thousand bytes."""
     events = Scenario().events()
     steps = [46 + 0.5 * at for at in range(1, 41)]
-    whole = (await on_emulator(events, (120, 40), [], Look())).sent
-    sent = (await on_emulator(events, (120, 40), steps, Look())).sent - whole
+    whole = (await on_emulator(events, (120, 40), [], Appearance())).sent
+    sent = (await on_emulator(events, (120, 40), steps, Appearance())).sent - whole
     assert sent < 20 * 3000
     assert whole > 3000
 
@@ -151,14 +156,14 @@ async def test_a_growing_verdict_sends_as_little() -> None:
     events = changed_under_load()
     before = [46.0, 70.0]
     steps = [70 + 0.5 * at for at in range(1, 21)]
-    whole = (await on_emulator(events, (120, 40), before, Look())).sent
-    sent = (await on_emulator(events, (120, 40), [*before, *steps], Look())).sent - whole
+    whole = (await on_emulator(events, (120, 40), before, Appearance())).sent
+    sent = (await on_emulator(events, (120, 40), [*before, *steps], Appearance())).sent - whole
     assert sent < 10 * 3000
 
 
 async def test_a_picture_that_is_there_already_is_not_sent_again() -> None:
-    once = (await on_emulator(Scenario().events(), (120, 40), [], Look())).sent
-    again = (await on_emulator(Scenario().events(), (120, 40), ["m", "escape"], Look())).sent
-    anew = (await on_emulator(Scenario().events(), (120, 40), ["ctrl+l"], Look())).sent
+    once = (await on_emulator(Scenario().events(), (120, 40), [], Appearance())).sent
+    again = (await on_emulator(Scenario().events(), (120, 40), ["m", "escape"], Appearance())).sent
+    anew = (await on_emulator(Scenario().events(), (120, 40), ["ctrl+l"], Appearance())).sent
     assert anew > 1.5 * once
     assert again - once < 0.5 * once

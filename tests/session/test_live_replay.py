@@ -19,7 +19,7 @@ from cockpit.profiles.profile import Profile
 from cockpit.recording.reader import Recording
 from cockpit.recording.writer import RecordingWriter
 from cockpit.session.live import LiveSource
-from cockpit.session.lookback import can_look_back
+from cockpit.session.live_replay import can_look_back
 from cockpit.session.loop import Session
 from cockpit.tui.app import CockpitApp
 from cockpit.tui.screens.tuning import TuningScreen

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from cockpit.model.state import Segment
 from cockpit.model.text import neutral, si
-from cockpit.tui.cells import EMPTY, Line, length, packed
-from cockpit.tui.scene import Scene
+from cockpit.tui.draw_context import DrawContext
+from cockpit.tui.styled_line import EMPTY, Line, length, packed
 from cockpit.tui.words import key_name
 
 _ENDED = {"completed": "is over", "stopped": "was stopped"}
 
 
-def state_line(scene: Scene, width: int) -> Line:
+def state_line(scene: DrawContext, width: int) -> Line:
     """Saturated, at the end of a recording, or between two runs; empty while a run simply goes on, or somebody looks
     into the charts."""
     second = scene.second
@@ -36,7 +36,7 @@ _SATURATED = (
 _AT_END = (("Home", "its beginning"), ("[ ]", "markers"), ("← →", "a step"), ("q", "leave"))
 
 
-def _over(row: Segment, scene: Scene, width: int) -> Line:
+def _over(row: Segment, scene: DrawContext, width: int) -> Line:
     """How the last run ended, and what can be done with it."""
     rows = [segment.counts for segment in scene.state.segments if segment.run == row.run and not segment.warmup]
     failures = sum(counts.failed for counts in rows)
