@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from cockpit.analysis.arms import row_before, row_verdict
 from cockpit.analysis.blocks import BLOCK, block_count
 from cockpit.analysis.outcome import Cause, Outcome, Verdict
+from cockpit.analysis.row_verdicts import row_before, row_verdict
 from cockpit.analysis.steady import GUARD
 from cockpit.analysis.switch import LEAST, LOOKS
 from cockpit.analysis.windows import Window, row_window, window_between

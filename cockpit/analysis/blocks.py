@@ -27,7 +27,7 @@ BLOCK = 5
 PERCENTILES = {"p50": 50.0, "p99": 99.0}
 
 
-class Spread(NamedTuple):
+class LatencyBlocks(NamedTuple):
     """How latencies are spread: `counts` (blocks x buckets), each bucket from `lower` on and `width` wide (ns)."""
 
     counts: Floats
@@ -35,7 +35,7 @@ class Spread(NamedTuple):
     width: Floats
 
     @classmethod
-    def of(cls, parts: Sequence[Histogram]) -> Spread:
+    def of(cls, parts: Sequence[Histogram]) -> LatencyBlocks:
         """One row per part; the parts are coarse histograms."""
         lengths = [len(part.indices) for part in parts]
         if not sum(lengths):
@@ -47,7 +47,7 @@ class Spread(NamedTuple):
         lower = (indices - (shifts << 10)) << shifts
         return cls(counts, lower.astype(np.float64), (np.int64(16) << shifts).astype(np.float64))
 
-    def grouped(self, places: Sequence[Sequence[int]]) -> Spread:
+    def grouped(self, places: Sequence[Sequence[int]]) -> LatencyBlocks:
         """Rows added up: a row for each group of places."""
         return self._replace(counts=np.array([self.counts[list(group)].sum(axis=0) for group in places]))
 
@@ -89,7 +89,7 @@ def block_sample(window: Window) -> Sample:
     places = _places(seconds, BLOCK)
     table = _table(window)
     by_second = {name: values for name, values in table.items() if not name.startswith("+")}
-    spread = Spread.of([second.latency for second in seconds])
+    spread = LatencyBlocks.of([second.latency for second in seconds])
     grouped = spread.grouped(places) if places else spread._replace(counts=np.zeros((0, spread.counts.shape[1])))
     blocks = {name: _means(values, places) for name, values in by_second.items()}
     blocks |= _rates({name: _sums(values, places) for name, values in table.items() if name.startswith("+")})
@@ -130,7 +130,7 @@ def run_values(windows: Sequence[Window]) -> dict[str, Floats]:
         name: np.array([figures.get(name, np.nan) for figures in read])
         for name in sorted({name for figures in read for name in figures})
     }
-    spread = Spread.of([one.latency.coarse() for one in counts])
+    spread = LatencyBlocks.of([one.latency.coarse() for one in counts])
     values |= _rates(table) | {name: spread.percentiles(percent) for name, percent in PERCENTILES.items()}
     return _with_cost(values, cpus)
 
@@ -234,7 +234,11 @@ def _means(values: Floats, places: Iterable[Sequence[int]]) -> Floats:
 
 
 def _overall(
-    table: Mapping[str, Floats], read: Mapping[str, Floats], spread: Spread, used: list[int], cpus: Mapping[str, int]
+    table: Mapping[str, Floats],
+    read: Mapping[str, Floats],
+    spread: LatencyBlocks,
+    used: list[int],
+    cpus: Mapping[str, int],
 ) -> dict[str, float]:
     if not used:
         return {}

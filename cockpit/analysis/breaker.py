@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cockpit.analysis.baseline import Baseline
-from cockpit.analysis.thresholds import Outcome, Status, Threshold, hold
+from cockpit.analysis.thresholds import Status, Threshold, ThresholdResult, hold
 from cockpit.model.errors import UsageError
 from cockpit.model.figures import run_result
 from cockpit.model.state import State
@@ -31,7 +31,7 @@ class Breaker:
     """Called with each state; says whether a threshold is broken, from then on always. `broken` is that one."""
 
     def __init__(self, thresholds: Sequence[Threshold], baseline: Baseline | None = None) -> None:
-        self.broken: Outcome | None = None
+        self.broken: ThresholdResult | None = None
         self._thresholds = thresholds
         self.baseline = baseline
         self._looked = 0.0
@@ -42,7 +42,7 @@ class Breaker:
             self.broken = self._look(state, state.running)
         return self.broken is not None
 
-    def _look(self, state: State, run: int) -> Outcome | None:
+    def _look(self, state: State, run: int) -> ThresholdResult | None:
         result = run_result(state, run)
         if result is None or result.segments[0].warmup:
             return None

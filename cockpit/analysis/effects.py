@@ -25,7 +25,7 @@ _MORE = ("rate", "completed", ".free", ".available", ".idle")
 _LENDING = ("p50", "p99", "cpu.busy", "cpu.per_reply")
 
 
-class Measured(NamedTuple):
+class MeasuredEffect(NamedTuple):
     """A metric's interval on the scale it was compared on (`logarithmic`, or as it is), both sides' values over all,
     and, on that scale, the smallest effect that would be found and the interval of a hunch (None: unknown, none)."""
 
@@ -38,7 +38,7 @@ class Measured(NamedTuple):
 
 
 # Measures a metric by name at a risk; None: too few values.
-Measure = Callable[[str, float], Measured | None]
+Measure = Callable[[str, float], MeasuredEffect | None]
 
 
 def metric_of(name: str) -> str:
@@ -119,7 +119,7 @@ def _nothing(samples: Sequence[Mapping[str, Floats]], name: str) -> bool:
     return any(np.isnan(one).all() for one in values) or not any(np.nan_to_num(one).any() for one in values)
 
 
-def _effect(name: str, headline: bool, measured: Measured | None, level: float) -> Effect:
+def _effect(name: str, headline: bool, measured: MeasuredEffect | None, level: float) -> Effect:
     if measured is None:
         return Effect(name=name, outcome=Outcome.INCONCLUSIVE, headline=headline, level=level, margin=margin_of(name))
     shown = _shares(measured.interval) if measured.logarithmic else measured.interval
@@ -145,7 +145,7 @@ def _effect(name: str, headline: bool, measured: Measured | None, level: float) 
     )
 
 
-def _likely(name: str, measured: Measured) -> Outcome | None:
+def _likely(name: str, measured: MeasuredEffect) -> Outcome | None:
     """Return what the interval of the hunch leans to, if it excludes 0 and the change is no equivalence."""
     hunch = measured.hunch
     if hunch is None or hunch.low <= 0 <= hunch.high:

@@ -37,7 +37,7 @@ _LEAST = 5
 GENERATOR = ""
 
 
-class Measured(NamedTuple):
+class MeasuredOtherLoad(NamedTuple):
     """Other load on one machine on both sides, with what is needed to judge it. Shares of all CPUs; `idle` is the least
     of both sides, `noise` the standard error of the difference as the quieter side shows it, `rate` the ratio of the
     rates. `unloaded` is the other load of each side when no load ran; None: unknown."""
@@ -49,7 +49,7 @@ class Measured(NamedTuple):
     unloaded: tuple[float | None, float | None]
 
 
-def other_loads(before: Windows, after: Windows) -> list[Measured]:
+def other_loads(before: Windows, after: Windows) -> list[MeasuredOtherLoad]:
     """Return the other load on each machine on which it was measured on both sides."""
     names = list(dict.fromkeys(name for window in (*before, *after) for name in window.hosts))
     if _generator_is_apart(before) and _generator_is_apart(after):
@@ -61,7 +61,7 @@ def other_loads(before: Windows, after: Windows) -> list[Measured]:
             continue
         (one, idle_before), (two, idle_after) = sides
         found.append(
-            Measured(
+            MeasuredOtherLoad(
                 load=OtherLoad(host=name, before=max(0.0, float(one.mean())), after=max(0.0, float(two.mean()))),
                 idle=min(float(idle_before.mean()), float(idle_after.mean())),
                 noise=noise_of(one, two),
@@ -72,12 +72,12 @@ def other_loads(before: Windows, after: Windows) -> list[Measured]:
     return found
 
 
-def spoiled(found: Sequence[Measured]) -> Objection | None:
+def spoiled(found: Sequence[MeasuredOtherLoad]) -> Objection | None:
     """Return the objection to the first machine whose other load spoils the comparison."""
     return next((_objection(one) for one in found if differs(one) or takes(one)), None)
 
 
-def taken(found: Sequence[Measured]) -> Objection | None:
+def taken(found: Sequence[MeasuredOtherLoad]) -> Objection | None:
     """Return the objection to the first machine whose other load takes the server's CPU, whether or not it differs.
 
     For rounds: a difference that is there in each of them is an effect of the settings, for their order is random.
@@ -93,13 +93,13 @@ def spoiled_rounds(rounds: Sequence[tuple[Windows, Windows]]) -> list[Objection 
         differences.setdefault(one.load.host, []).append(_difference(one))
     usual = {host: median(values) for host, values in differences.items()}
 
-    def odd(one: Measured) -> bool:
+    def odd(one: MeasuredOtherLoad) -> bool:
         return differs(one) and abs(_difference(one) - usual[one.load.host]) > DIFFERS
 
     return [next((_objection(one) for one in found if takes(one) or odd(one)), None) for found in measured]
 
 
-def differs(measured: Measured) -> bool:
+def differs(measured: MeasuredOtherLoad) -> bool:
     """Return whether the sides differ by more than noise, and than a load of the server's own explains: one that
     follows the rate, or that is there only while load runs."""
     before, after = measured.load.before, measured.load.after
@@ -111,7 +111,7 @@ def differs(measured: Measured) -> bool:
     return unloaded is None or unloaded - min(before, after) > DIFFERS
 
 
-def takes(measured: Measured) -> bool:
+def takes(measured: MeasuredOtherLoad) -> bool:
     """Return whether other load took CPU that the server would have used, on the side where it was more."""
     most = max(measured.load.before, measured.load.after)
     known = [share for share in measured.unloaded if share is not None]
@@ -119,12 +119,12 @@ def takes(measured: Measured) -> bool:
     return most >= TAKES and most > measured.idle and not caused
 
 
-def _objection(one: Measured) -> Objection:
+def _objection(one: MeasuredOtherLoad) -> Objection:
     side = Period.AFTER if one.load.after > one.load.before else Period.BEFORE
     return Objection(cause=Cause.OTHER_LOAD, side=side, host=one.load.host, other=one.load)
 
 
-def _difference(one: Measured) -> float:
+def _difference(one: MeasuredOtherLoad) -> float:
     return one.load.after - one.load.before
 
 

@@ -74,7 +74,7 @@ class Announcement(NamedTuple):
     basis: Basis
 
 
-class Progress(NamedTuple):
+class RoundsProgress(NamedTuple):
     """Where rounds are: `round` of `budget`, the `side` that is measured or set up. `window_left` (s) is None during a
     set-up; `left` is how many seconds all of it takes at most. `complete` counts rounds."""
 
@@ -119,7 +119,7 @@ def is_concluded(verdict: Verdict) -> bool:
     return verdict.values[0] >= FIRST_LOOK and verdict.outcome is not Outcome.INCONCLUSIVE
 
 
-def progress(state: State, now: float) -> Progress | None:
+def progress(state: State, now: float) -> RoundsProgress | None:
     """Return where the rounds that run are at session time `now`; None without any."""
     rounds = state.proving
     if rounds is None:
@@ -132,7 +132,7 @@ def progress(state: State, now: float) -> Progress | None:
     whole = rounds.begun.seconds + UNCOUNTED
     left = (len(sides) - done - 1) * (whole + _set_up_seconds(state))
     left += _set_up_seconds(state) + whole if window_left is None else window_left
-    return Progress(at // 2 + 1, rounds.budget, sides[at], window_left, left, len(rounds.complete))
+    return RoundsProgress(at // 2 + 1, rounds.budget, sides[at], window_left, left, len(rounds.complete))
 
 
 def announcement(state: State, first: Sequence[Side], seconds: float) -> Announcement:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from cockpit.analysis.outcome import Outcome, Verdict
-from cockpit.analysis.rounds import Announcement, Progress, RoundsPlan, label_of
+from cockpit.analysis.rounds import Announcement, RoundsPlan, RoundsProgress, label_of
 from cockpit.analysis.words import verdict_words
 from cockpit.model.events import RoundsBegun, RoundsEnded, Side
 from cockpit.model.state import RoundsState, RoundWindowState
@@ -51,13 +51,13 @@ def window_words(rounds: RoundsState, window: RoundWindowState) -> str:
     return f"round {window.round} of {rounds.budget}: {_VALUES[window.side]} values"
 
 
-def place_words(where: Progress) -> str:
+def place_words(where: RoundsProgress) -> str:
     """Return `round 3 of 12: new values, 9 s`."""
     doing = "setting up" if where.window_left is None else f"{math.ceil(where.window_left)} s"
     return f"round {where.round} of {where.budget}: {_VALUES[where.side]} values, {doing}"
 
 
-def progress_words(where: Progress) -> str:
+def progress_words(where: RoundsProgress) -> str:
     """Return `round 3 of 12: new values, 9 s; at most 4 min more`."""
     return f"{place_words(where)}; at most {time_words(where.left)} more"
 

@@ -7,8 +7,8 @@ from types import MappingProxyType
 
 import msgspec
 
-from cockpit.analysis.arms import change_steps
 from cockpit.analysis.plans import differences
+from cockpit.analysis.row_verdicts import change_steps
 from cockpit.analysis.windows import Window, row_window
 from cockpit.model.errors import UsageError
 from cockpit.model.figures import RunResult, rows_result, run_result

@@ -19,7 +19,7 @@ _KEPT = 4096
 
 
 @dataclass(frozen=True)
-class Stretch:
+class TimeRange:
     """`seconds` of load were seen over `covered` s: what they add up to.
 
     `least` and `most` are the rates of single seconds, replies a second; one that ticks cover by less than half counts
@@ -56,13 +56,13 @@ class Stretch:
         return self.latency.percentile(99)
 
 
-def of_seconds(seconds: Sequence[LoadSecond]) -> Stretch | None:
+def of_seconds(seconds: Sequence[LoadSecond]) -> TimeRange | None:
     """All of them together; None for none."""
     if not seconds:
         return None
     whole = [second.rate for second in seconds if second.end - second.start >= 0.5]
     rates = whole or [second.rate for second in seconds]
-    return Stretch(
+    return TimeRange(
         seconds=len(seconds),
         covered=sum(second.end - second.start for second in seconds),
         completed=sum(second.completed for second in seconds),
@@ -75,12 +75,12 @@ def of_seconds(seconds: Sequence[LoadSecond]) -> Stretch | None:
     )
 
 
-def joined(stretches: Iterable[Stretch | None]) -> Stretch | None:
+def joined(stretches: Iterable[TimeRange | None]) -> TimeRange | None:
     """Several as one; None where there was no load in any."""
     parts = [part for part in stretches if part is not None]
     if len(parts) < 2:
         return parts[0] if parts else None
-    return Stretch(
+    return TimeRange(
         seconds=sum(part.seconds for part in parts),
         covered=sum(part.covered for part in parts),
         completed=sum(part.completed for part in parts),
@@ -101,7 +101,7 @@ class Stretches:
     """
 
     def __init__(self, most: float = inf, kept: int = _KEPT) -> None:
-        self._known: dict[tuple[int, int], Stretch | None] = {}
+        self._known: dict[tuple[int, int], TimeRange | None] = {}
         self._most = self._left = most
         self._kept = kept
         self.behind = False
@@ -110,7 +110,7 @@ class Stretches:
         """As many seconds more may be added up."""
         self._left, self.behind = self._most, False
 
-    def of(self, seconds: Sequence[LoadSecond], start: int, length: int, until: int) -> Stretch | None:
+    def of(self, seconds: Sequence[LoadSecond], start: int, length: int, until: int) -> TimeRange | None:
         """What was from session second `start` on for `length` s, before second `until`; None: there was no load."""
         key = (start, length)
         if start >= until:

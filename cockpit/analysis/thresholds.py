@@ -56,7 +56,7 @@ class Status(StrEnum):
     INCONCLUSIVE = "inconclusive"
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class ThresholdResult(msgspec.Struct, frozen=True):
     """A threshold checked against a result. `found` None: no data, so that it failed. `limit` is what `found` was
     compared with; None: the baseline has no such metric, so that it failed, too. `ratio` is that to the baseline;
     `needed` runs per side would settle an inconclusive one, None: too many, or unknown."""
@@ -103,7 +103,7 @@ def hold(
     result: RunResult,
     baseline: Baseline | None = None,
     runs: Sequence[RunResult] = (),
-) -> tuple[Outcome, ...]:
+) -> tuple[ThresholdResult, ...]:
     """Return the outcome of each threshold. `result` is that of all `runs` together; none given: it is one run. A
     metric of a host that the run does not know has no data."""
     return tuple(
@@ -112,26 +112,26 @@ def hold(
     )
 
 
-def _plainly(threshold: Threshold, result: RunResult) -> Outcome:
+def _plainly(threshold: Threshold, result: RunResult) -> ThresholdResult:
     found = figure(result, threshold.name)
     holds = found is not None and _OPERATORS[threshold.operator](found, threshold.value)
-    return Outcome(threshold, found, Status.HOLDS if holds else Status.FAILED, threshold.value)
+    return ThresholdResult(threshold, found, Status.HOLDS if holds else Status.FAILED, threshold.value)
 
 
-def _against_baseline(threshold: Threshold, runs: Sequence[RunResult], baseline: Baseline | None) -> Outcome:
+def _against_baseline(threshold: Threshold, runs: Sequence[RunResult], baseline: Baseline | None) -> ThresholdResult:
     values = [value for run in runs if (value := figure(run, threshold.name)) is not None]
     found = mean_of(values) if len(values) == len(runs) else None
     base = baseline.values(threshold.name) if baseline else []
     if found is None or not base:
-        return Outcome(threshold, found, Status.FAILED, threshold.value * mean_of(base) if base else None)
+        return ThresholdResult(threshold, found, Status.FAILED, threshold.value * mean_of(base) if base else None)
     limit, holds = threshold.value * mean_of(base), _OPERATORS[threshold.operator]
     ratio = ratio_of(threshold.name, base, values)
     if ratio is None:
-        return Outcome(threshold, found, Status.HOLDS if holds(found, limit) else Status.FAILED, limit)
+        return ThresholdResult(threshold, found, Status.HOLDS if holds(found, limit) else Status.FAILED, limit)
     ends = {holds(end, threshold.value) for end in (ratio.low, ratio.high)}
     if len(ends) == 1:
-        return Outcome(threshold, found, Status.HOLDS if ends.pop() else Status.FAILED, limit, ratio)
-    return Outcome(threshold, found, Status.INCONCLUSIVE, limit, ratio, runs_to_settle(ratio, threshold.value))
+        return ThresholdResult(threshold, found, Status.HOLDS if ends.pop() else Status.FAILED, limit, ratio)
+    return ThresholdResult(threshold, found, Status.INCONCLUSIVE, limit, ratio, runs_to_settle(ratio, threshold.value))
 
 
 def is_time(name: str) -> bool:

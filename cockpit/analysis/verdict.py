@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from cockpit.analysis import switch
 from cockpit.analysis.blocks import BLOCK, Sample, block_sample, row_figures, run_values, window_values
-from cockpit.analysis.effects import MARGIN, Measured, effects, log_values, metrics, overall
+from cockpit.analysis.effects import MARGIN, MeasuredEffect, effects, log_values, metrics, overall
 from cockpit.analysis.intervals import (
     FIRST_LOOK,
     Interval,
@@ -27,8 +27,7 @@ from cockpit.analysis.intervals import (
     minimum_detectable,
     sequential,
 )
-from cockpit.analysis.neighbours import Measured as OtherMeasured
-from cockpit.analysis.neighbours import other_loads, spoiled, taken
+from cockpit.analysis.neighbours import MeasuredOtherLoad, other_loads, spoiled, taken
 from cockpit.analysis.objections import failing, lost_hosts, objection, saturated_side, warnings
 from cockpit.analysis.outcome import DIFFERENT, Cause, Design, Effect, Objection, Outcome, Period, Verdict
 from cockpit.analysis.plans import differences
@@ -46,7 +45,7 @@ _TIMED = ("rate", "p50", "p99")
 _Values = Mapping[str, Floats]
 _Judge = Callable[[Visits, Visits], Verdict]
 # What other load has against a comparison.
-_Spoil = Callable[[Sequence[OtherMeasured]], Objection | None]
+_Spoil = Callable[[Sequence[MeasuredOtherLoad]], Objection | None]
 
 
 def judge_switch(before: Window, after: Window, label: str = "", load_may_differ: bool = False) -> Verdict:
@@ -170,7 +169,7 @@ def _switch(before: Window, after: Window) -> Verdict:
     # While the time after grows, one block gives a first impression, without an interval.
     least = 1 if after.going_on else switch.LEAST
 
-    def measure(name: str, alpha: float) -> Measured | None:
+    def measure(name: str, alpha: float) -> MeasuredEffect | None:
         one, two = (sample.blocks[name][~np.isnan(sample.blocks[name])] for sample in samples)
         if len(one) < switch.LEAST or len(two) < least:
             return None
@@ -183,9 +182,9 @@ def _switch(before: Window, after: Window) -> Verdict:
         overall_values = samples[0].overall[name], samples[1].overall[name]
         if len(two) < switch.LEAST:
             hunch = Interval(*(scale * value for value in switch.first_impression(one, two)))
-            return Measured(interval, logarithmic, *overall_values, hunch=hunch)
+            return MeasuredEffect(interval, logarithmic, *overall_values, hunch=hunch)
         reach = scale * switch.detectable(one, two, alpha)
-        return Measured(interval, logarithmic, *overall_values, reach, _halved(interval))
+        return MeasuredEffect(interval, logarithmic, *overall_values, reach, _halved(interval))
 
     verdict = Verdict(
         outcome=Outcome.INCONCLUSIVE,
@@ -228,7 +227,7 @@ def _rounds(before: Visits, after: Visits, budget: int | None, planned: Planned)
         return replace(_runs(before, after, (), planned), design=Design.ROUNDS)
     sides = _sides(before, after, planned.metrics)
 
-    def measure(name: str, alpha: float) -> Measured | None:
+    def measure(name: str, alpha: float) -> MeasuredEffect | None:
         if any(name not in side for side in sides):
             return None
         one, two = sides[0][name], sides[1][name]
@@ -244,7 +243,7 @@ def _rounds(before: Visits, after: Visits, budget: int | None, planned: Planned)
         else:
             interval = sequential(differences, budget, alpha)
             reach = minimum_detectable(deviation, max(budget, FIRST_LOOK), alpha)
-        return Measured(interval, logarithmic, float(one.mean()), float(two.mean()), reach, _halved(interval))
+        return MeasuredEffect(interval, logarithmic, float(one.mean()), float(two.mean()), reach, _halved(interval))
 
     names = metrics([[sides[0]], [sides[1]]], before[0][0].plan.open, planned.metrics)
     return Verdict(
@@ -259,7 +258,7 @@ def _runs(before: Visits, after: Visits, others: Sequence[Visits], planned: Plan
     sides = _sides(before, after, planned.metrics)
     pools = [_values(cell, planned.metrics, _short(cell)) for cell in others if len(cell) > 1]
 
-    def measure(name: str, alpha: float) -> Measured | None:
+    def measure(name: str, alpha: float) -> MeasuredEffect | None:
         if any(name not in side for side in sides):
             return None
         one, two = (side[name][~np.isnan(side[name])] for side in sides)
@@ -273,7 +272,7 @@ def _runs(before: Visits, after: Visits, others: Sequence[Visits], planned: Plan
         one, two = (np.log(one), np.log(two)) if logarithmic else (one, two)
         interval = few_runs(one, two, Pool.of(cells), alpha)
         reach = (interval.high - interval.low) / 2 * 1.4 if math.isfinite(interval.high) else None
-        return Measured(interval, logarithmic, *means, reach)
+        return MeasuredEffect(interval, logarithmic, *means, reach)
 
     names = metrics([[sides[0]], [sides[1]]], before[0][0].plan.open, planned.metrics)
     return Verdict(
@@ -292,7 +291,7 @@ def _single_runs(before: Window, after: Window) -> Verdict:
     samples = block_sample(before), block_sample(after)
     sides = _sides([[before]], [[after]])
 
-    def measure(name: str, alpha: float) -> Measured | None:
+    def measure(name: str, alpha: float) -> MeasuredEffect | None:
         one, two = float(sides[0][name][0]), float(sides[1][name][0])
         if math.isnan(one) or math.isnan(two):
             return None
@@ -300,9 +299,9 @@ def _single_runs(before: Window, after: Window) -> Verdict:
         estimate = math.log(two / one) if logarithmic else two - one
         if not logarithmic:
             half = _counting_error(*samples) if name == "errors" else math.inf
-            return Measured(Interval.around(estimate, half), False, one, two)
+            return MeasuredEffect(Interval.around(estimate, half), False, one, two)
         half = _NORMAL.inv_cdf(1 - alpha / 2) * math.sqrt(2) * assumed_spread(name)
-        return Measured(Interval.around(estimate, half), True, one, two, half)
+        return MeasuredEffect(Interval.around(estimate, half), True, one, two, half)
 
     names = metrics([[sides[0]], [sides[1]]], before.plan.open)
     return Verdict(

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from cockpit.analysis.doubt import doubts
-from cockpit.cli.live import Keeping, Outcome, headless
+from cockpit.cli.live import Keeping, SessionEnd, headless
 from cockpit.cli.load_options import FLAGS, flagged, given_headers
 from cockpit.cli.terminal import tell
 from cockpit.load.preflight import preflight
@@ -99,7 +99,7 @@ def _keep(ticks: list[Tick], events: Iterable[AnyEvent]) -> None:
     ticks += [event for event in events if isinstance(event, Tick)]
 
 
-def _write_files(options: Namespace, outcome: Outcome, result: RunResult, ticks: list[Tick]) -> None:
+def _write_files(options: Namespace, outcome: SessionEnd, result: RunResult, ticks: list[Tick]) -> None:
     started = outcome.state.started
     try:
         if options.csv:

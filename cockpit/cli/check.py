@@ -10,7 +10,7 @@ from cockpit.analysis.breaker import Breaker, check_abort
 from cockpit.analysis.plans import differences
 from cockpit.analysis.sides import Side
 from cockpit.analysis.steadiness import unsteady
-from cockpit.analysis.thresholds import Outcome, Threshold, hold, parse_threshold
+from cockpit.analysis.thresholds import Threshold, ThresholdResult, hold, parse_threshold
 from cockpit.cli.baseline import add, keep, runs_to_keep
 from cockpit.cli.live import Keeping, headless, hlog_into
 from cockpit.cli.load_options import chosen_profile, given_load_flags, thresholds_for, thresholds_of
@@ -100,7 +100,7 @@ def _run(options: Namespace) -> CheckResult | None:
 
 def _held(
     thresholds: Sequence[Threshold], abort_on: Sequence[Threshold], runs: Sequence[RunResult], breaker: Breaker
-) -> tuple[Outcome, ...]:
+) -> tuple[ThresholdResult, ...]:
     """All of them at the end of the runs, each once; the one that ended them stays as it was found then."""
     found = hold(dict.fromkeys((*thresholds, *abort_on)), runs_result(runs), breaker.baseline, runs)
     broken = breaker.broken

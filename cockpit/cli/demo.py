@@ -7,10 +7,10 @@ import sys
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
-from cockpit.analysis.arms import verdicts
+from cockpit.analysis.row_verdicts import verdicts
 from cockpit.analysis.words import verdict_line
 from cockpit.cli.appearance_options import look_of
-from cockpit.cli.live import Keeping, Outcome, say_kept, say_trouble
+from cockpit.cli.live import Keeping, SessionEnd, say_kept, say_trouble
 from cockpit.cli.terminal import on_terminal
 from cockpit.demo.world import DemoWorld
 from cockpit.model.clock import Clock
@@ -35,7 +35,7 @@ def demo(options: Namespace) -> int:
     return EXIT_INTERRUPTED if outcome.interrupted else EXIT_GOOD
 
 
-async def show_demo(keeping: Keeping, look: Appearance) -> Outcome:
+async def show_demo(keeping: Keeping, look: Appearance) -> SessionEnd:
     """Until the screen is closed. The recording begins once the world is there."""
     from cockpit.tui.app import CockpitApp
     from cockpit.tui.hints import Hints
@@ -47,4 +47,4 @@ async def show_demo(keeping: Keeping, look: Appearance) -> Outcome:
         app = CockpitApp(can_look_back(session), hints=Hints(), look=look)
         await app.run_async()
     say_trouble(recorder)
-    return Outcome(session.state, app.interrupted, recorder.path if recorder else "")
+    return SessionEnd(session.state, app.interrupted, recorder.path if recorder else "")

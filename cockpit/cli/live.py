@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SessionEnd:
     """The last state, whether somebody interrupted, and the file that was recorded into ("": none)."""
 
     state: State
@@ -78,7 +78,7 @@ def headless(
     listen: Listener | None = None,
     stop_when: Callable[[State], bool] | None = None,
     runs: int = 1,
-) -> Outcome:
+) -> SessionEnd:
     """`runs` runs without a screen, one after the other. Ctrl-C, SIGTERM and SIGHUP stop them; what was measured until
     then is the result.
 
@@ -98,7 +98,7 @@ async def _headless(
     listen: Listener | None,
     stop_when: Callable[[State], bool] | None,
     runs: int,
-) -> Outcome:
+) -> SessionEnd:
     source = LiveSource(profile, Clock(), ssh_config=ssh_config, listen=listen)
     session = Session(source, recorder)
     taking = asyncio.create_task(session.run())
@@ -124,7 +124,7 @@ async def _headless(
             if recorder and unused:
                 _remove(recorder)
     say_trouble(recorder)
-    return Outcome(session.state, interrupted)
+    return SessionEnd(session.state, interrupted)
 
 
 def _remove(recorder: Recorder) -> None:
@@ -145,17 +145,17 @@ def on_screen(
     autostart: str = "",
     listen: Listener | None = None,
     look: Appearance | None = None,
-) -> Outcome:
+) -> SessionEnd:
     """The cockpit's screen until it is closed."""
     from cockpit.tui.app import CockpitApp
     from cockpit.tui.hints import Hints
 
-    async def show() -> Outcome:
+    async def show() -> SessionEnd:
         source = LiveSource(profile, Clock(), ssh_config=ssh_config, questions=Questions(), listen=listen)
         session = can_look_back(Session(source, recorder))
         app = CockpitApp(session, autostart=autostart, hints=Hints(), look=look)
         await app.run_async()
-        return Outcome(session.state, app.interrupted, recorder.path if recorder else "")
+        return SessionEnd(session.state, app.interrupted, recorder.path if recorder else "")
 
     recorder = keeping.recorder(profile.name)
     with Secrets(profile).out_of_errors():

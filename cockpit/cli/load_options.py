@@ -35,7 +35,7 @@ from cockpit.profiles.plan import (
 )
 from cockpit.profiles.profile import Profile
 from cockpit.profiles.reader import read_profile
-from cockpit.profiles.sections import Load, Target
+from cockpit.profiles.sections import LoadSection, TargetSection
 
 # The longest name that an error shows whole.
 _SHOWN = 200
@@ -256,7 +256,7 @@ def _way(plan: LoadPlan, options: Namespace) -> dict[str, Any]:
 def named_profile(target: str) -> Profile:
     """The profile of that path or name, or one made of a URL. Raises UsageError, ProfileError, Wrong."""
     if "://" in target:
-        return Profile(name="url", plan=make_plan(Target(url=target), Load()))
+        return Profile(name="url", plan=make_plan(TargetSection(url=target), LoadSection()))
     path = Path(target)
     if "/" in target and is_there(path):
         return read_profile(path)

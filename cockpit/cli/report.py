@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from cockpit.analysis.arms import verdicts
+from cockpit.analysis.row_verdicts import verdicts
 from cockpit.cli.opening import recording_at
 from cockpit.cli.outputs import put
 from cockpit.cli.study_folder import result_in

@@ -6,9 +6,9 @@ import asyncio
 from argparse import Namespace
 from pathlib import Path
 
-from cockpit.analysis.arms import verdicts
+from cockpit.analysis.row_verdicts import verdicts
 from cockpit.cli.appearance_options import look_of
-from cockpit.cli.live import Keeping, Outcome, headless, hlog_into, on_screen, say_kept
+from cockpit.cli.live import Keeping, SessionEnd, headless, hlog_into, on_screen, say_kept
 from cockpit.cli.load_options import chosen_profile
 from cockpit.cli.terminal import on_terminal, tell
 from cockpit.hosts.feed import check_host
@@ -64,7 +64,7 @@ def _for_the_screen(problem: BaseException) -> bool:
     return isinstance(problem, HostError) and not refused
 
 
-def _tell(outcome: Outcome, as_data: bool) -> int:
+def _tell(outcome: SessionEnd, as_data: bool) -> int:
     """Prints the result of every run and returns the exit code."""
     results = [run_result(outcome.state, number) for number in range(1, outcome.state.runs + 1)]
     found = verdicts(outcome.state)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cockpit.cli.appearance_options import look_of
 from cockpit.cli.arguments import make_parser
-from cockpit.cli.live import Keeping, Outcome, on_screen
+from cockpit.cli.live import Keeping, SessionEnd, on_screen
 from cockpit.cli.load_options import named_profile, thresholds_of
 from cockpit.cli.terminal import on_terminal
 from cockpit.model.errors import EXIT_GOOD, EXIT_INTERRUPTED, EXIT_USAGE, CockpitError, UsageError
@@ -92,7 +92,7 @@ def _command(chosen: Namespace, *arguments: str) -> str:
     return ""
 
 
-def _left(profile: Profile, outcome: Outcome) -> str:
+def _left(profile: Profile, outcome: SessionEnd) -> str:
     if outcome.interrupted:
         raise KeyboardInterrupt
     runs = outcome.state.runs

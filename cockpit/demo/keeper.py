@@ -32,7 +32,7 @@ class _CannotStart(Exception):
     pass
 
 
-class Keeper:
+class DemoSupervisor:
     """Both servers, and whatever else becomes a child of this process. Signals and ending children wake it."""
 
     def __init__(self, layout: Layout) -> None:
@@ -136,7 +136,7 @@ def main() -> int:
     kernel.set_name(NAME)
     kernel.adopt_orphans()
     layout = Layout(Path(tempfile.mkdtemp(prefix="cockpit-demo-")).resolve())
-    keeper = Keeper(layout)
+    keeper = DemoSupervisor(layout)
     try:
         url = keeper.start()
         _tell({"directory": str(layout.directory), "url": url})

@@ -18,7 +18,7 @@ from pathlib import Path
 from cockpit.demo import kernel
 from cockpit.demo.scoreboard import DEAD, FINISHING, STARTING, Scoreboard
 from cockpit.demo.webchild import Child, run_child
-from cockpit.demo.webconfig import ConfigError, Settings, load
+from cockpit.demo.webconfig import WebConfigError, WebSettings, load
 
 _PASS = 1.0  # seconds between two maintenance passes
 _MAX_SPAWN = 32  # the most children one pass makes
@@ -33,7 +33,7 @@ def process_name(port: int) -> str:
     return f"demo-http-{port}"
 
 
-class Worker:
+class PreforkChild:
     """What the parent knows of a child: its slot of the scoreboard, and whether it was asked to leave."""
 
     def __init__(self, slot: int) -> None:
@@ -50,7 +50,7 @@ class Prefork:
         self._settings = load(config)
         self._generation = 0
         self._board = Scoreboard()
-        self._workers: dict[int, Worker] = {}  # by pid
+        self._workers: dict[int, PreforkChild] = {}  # by pid
         self._spawn_rate = 1
         self._hold_off = 0
         self._to_replace = 0  # children of the new generation that wait for one of the old to make room
@@ -190,7 +190,7 @@ class Prefork:
             return False
         finally:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
-        self._workers[pid] = Worker(slot)
+        self._workers[pid] = PreforkChild(slot)
         return True
 
     def _dismiss(self, pid: int) -> None:
@@ -218,7 +218,7 @@ class Prefork:
             settings = load(self._config)
             self._open_log(settings)
             self._write_pid_file(settings)
-        except (ConfigError, OSError) as error:
+        except (WebConfigError, OSError) as error:
             self._say("error", f"{error}; the configuration before it stays in force")
             return
         if settings.listen != self._settings.listen:
@@ -258,11 +258,11 @@ class Prefork:
             f"MaxRequestsPerChild: {settings.max_requests_per_child}\n"
         )
 
-    def _write_pid_file(self, settings: Settings) -> None:
+    def _write_pid_file(self, settings: WebSettings) -> None:
         if settings.pid_file is not None:
             settings.pid_file.write_text(f"{os.getpid()}\n")
 
-    def _open_log(self, settings: Settings) -> None:
+    def _open_log(self, settings: WebSettings) -> None:
         """(Re)open the error log, which is standard error where the configuration names none."""
         old, path = self._log, settings.error_log
         standard = sys.stderr.fileno()

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from cockpit.demo import kernel
 from cockpit.demo.scoreboard import BUSY, FINISHING, IDLE, KEEPALIVE, Scoreboard
-from cockpit.demo.webconfig import Settings
+from cockpit.demo.webconfig import WebSettings
 
 # The page that is served when the configuration names no DocumentRoot: 92 bytes, as in the study it comes from.
 PAGE = b"<html><head><title>hi</title></head>\n<body><p>Hello from a prefork child.</p></body></html>\n"
@@ -40,7 +40,9 @@ class _BadRequest(Exception):
 class Child:
     """Serves until it has taken its share of connections or SIGUSR1 asks it to leave after the present one."""
 
-    def __init__(self, listener: socket.socket, board: Scoreboard, slot: int, settings: Settings, status: str) -> None:
+    def __init__(
+        self, listener: socket.socket, board: Scoreboard, slot: int, settings: WebSettings, status: str
+    ) -> None:
         self._listener = listener
         self._board = board
         self._slot = slot

@@ -11,11 +11,11 @@ SERVER_LIMIT = 256
 _MODULES = ("prefork", "prefork.c", "mpm_prefork_module")
 
 
-class ConfigError(Exception):
+class WebConfigError(Exception):
     """One line: file, line where there is one, what was found, what is allowed."""
 
 
-class Settings(NamedTuple):
+class WebSettings(NamedTuple):
     """What a configuration file says. Times in seconds; paths absolute; no `document_root` is the built-in page."""
 
     listen: tuple[str, int]
@@ -91,7 +91,7 @@ _DIRECTIVES = {
 }
 
 
-def load(file: Path) -> Settings:
+def load(file: Path) -> WebSettings:
     """Read `file`. Later lines win; paths in it are taken from its directory.
 
     `MaxSpareServers` is raised to one above `MinSpareServers` where it is not, as Apache does. Raises ConfigError.
@@ -99,11 +99,11 @@ def load(file: Path) -> Settings:
     try:
         text = file.read_text(encoding="utf-8", errors="surrogateescape")
     except OSError as error:
-        raise ConfigError(f"{file}: cannot be read: {error.strerror}") from None
+        raise WebConfigError(f"{file}: cannot be read: {error.strerror}") from None
     values = _values(file, text.splitlines())
     if "listen" not in values:
-        raise ConfigError(f"{file}: has no Listen directive; one such as `Listen 127.0.0.1:8080` is needed")
-    settings = Settings(**values)  # type: ignore[arg-type]  # each value went through its directive's reader
+        raise WebConfigError(f"{file}: has no Listen directive; one such as `Listen 127.0.0.1:8080` is needed")
+    settings = WebSettings(**values)  # type: ignore[arg-type]  # each value went through its directive's reader
     return settings._replace(max_spare=max(settings.max_spare, settings.min_spare + 1))
 
 
@@ -124,7 +124,7 @@ def _values(file: Path, lines: list[str]) -> dict[str, object]:
             field, value = _directive(where, line, file.absolute().parent)
             values[field] = value
     if sections:
-        raise ConfigError(f"{file}:{sections[-1][0]}: <IfModule> is never closed; </IfModule> is missing")
+        raise WebConfigError(f"{file}:{sections[-1][0]}: <IfModule> is never closed; </IfModule> is missing")
     return values
 
 
@@ -132,14 +132,14 @@ def _open(where: str, line: str) -> bool:
     """Whether what stands in the section that `line` opens counts."""
     words = line[1:].rstrip("> \t").split()
     if not line.endswith(">") or len(words) != 2 or words[0].lower() != "ifmodule":
-        raise ConfigError(f"{where}: found {line}; the one section known here is <IfModule NAME>")
+        raise WebConfigError(f"{where}: found {line}; the one section known here is <IfModule NAME>")
     name = words[1].lower()
     return (name.lstrip("!") in _MODULES) != name.startswith("!")
 
 
 def _close(where: str, line: str, sections: list[tuple[int, bool]]) -> None:
     if line.lower().replace(" ", "") != "</ifmodule>" or not sections:
-        raise ConfigError(f"{where}: found {line} with no such section open")
+        raise WebConfigError(f"{where}: found {line} with no such section open")
     sections.pop()
 
 
@@ -147,13 +147,13 @@ def _directive(where: str, line: str, base: Path) -> tuple[str, object]:
     name, *rest = line.split(None, 1)
     directive = _DIRECTIVES.get(name.lower())
     if directive is None:
-        raise ConfigError(f"{where}: unknown directive {name}, perhaps misspelled")
+        raise WebConfigError(f"{where}: unknown directive {name}, perhaps misspelled")
     found = rest[0] if rest else ""
     quoted = len(found) >= 2 and found[0] in "\"'" and found[-1] == found[0]
     argument = found[1:-1] if quoted else found
     if not argument or (not quoted and len(argument.split()) > 1):
-        raise ConfigError(f"{where}: {name} takes one value, found {found or 'none'}")
+        raise WebConfigError(f"{where}: {name} takes one value, found {found or 'none'}")
     try:
         return directive.field, directive.read(argument, base)
     except ValueError as error:
-        raise ConfigError(f"{where}: {name} {error}, found {found}") from None
+        raise WebConfigError(f"{where}: {name} {error}, found {found}") from None

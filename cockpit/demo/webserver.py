@@ -11,7 +11,7 @@ import os
 import sys
 from pathlib import Path
 
-from cockpit.demo.webconfig import ConfigError, load
+from cockpit.demo.webconfig import WebConfigError, load
 
 _USAGE = "usage: python -m cockpit.demo.webserver [-t | --leash] CONFIG"
 
@@ -29,7 +29,7 @@ def main(arguments: list[str]) -> int:
             print("Syntax OK")
         else:
             _serve(config, sys.stdin.fileno() if options else None)
-    except ConfigError as error:
+    except WebConfigError as error:
         print(f"Syntax error: {error}" if options == ["-t"] else error, file=sys.stderr)
         return 1
     return 0
@@ -41,7 +41,9 @@ def _serve(config: Path, leash: int | None) -> None:
     try:
         server = Prefork(config, leash)
     except OSError as error:
-        raise ConfigError(f"{config}: cannot start: {error.strerror}: {error.filename or 'Listen address'}") from None
+        raise WebConfigError(
+            f"{config}: cannot start: {error.strerror}: {error.filename or 'Listen address'}"
+        ) from None
 
     def ready() -> None:
         host, port = server.address

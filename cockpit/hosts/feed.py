@@ -195,7 +195,7 @@ class HostFeed:
         """Waits until then (session time), but LOOK seconds at most; whether the cockpit itself stood still in that."""
         left = until - self._clock.now()
         await asyncio.wait([waited_for], timeout=max(0.0, min(LOOK, left)))
-        stood = self._standstill.looked()
+        stood = self._standstill.paused_seconds()
         if stood:
             self._say("lost", f"the cockpit itself did not run for {stood:.0f} s")
         return stood > 0

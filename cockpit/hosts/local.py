@@ -120,7 +120,7 @@ class LocalShell:
         self._channels = [*(known for known in self._channels if not known.gone), channel]
         return channel
 
-    async def dial(self, host: str, port: int) -> StreamWire:
+    async def open_stream(self, host: str, port: int) -> StreamWire:
         what = f"{self._name}: {host}:{port}"
         try:
             reader, writer = await asyncio.open_connection(host, port)

@@ -27,7 +27,7 @@ class PauseDetector:
         """Counts from now."""
         self._last, self._slept = time.monotonic(), slept()
 
-    def looked(self) -> float:
+    def paused_seconds(self) -> float:
         """Seconds of standstill since the last look; 0 where it is not worth a word."""
         last, before = self._last, self._slept
         self.begin()

@@ -78,7 +78,7 @@ class Shell(Protocol):
     async def open(self, program: str) -> Channel:
         """Start a program in sh that is talked to; its channel, once it runs."""
 
-    async def dial(self, host: str, port: int) -> Wire:
+    async def open_stream(self, host: str, port: int) -> Wire:
         """Opens a TCP connection from the host to `host`, a name as the host knows it."""
 
     async def wait_closed(self) -> None:

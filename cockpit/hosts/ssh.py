@@ -100,7 +100,7 @@ class SshShell:
     async def open(self, program: str) -> ProgramChannel:
         return await program_in_sh.start(self._name, await self._start(SH), program)
 
-    async def dial(self, host: str, port: int) -> StreamWire:
+    async def open_stream(self, host: str, port: int) -> StreamWire:
         what = f"{self._name}: {host}:{port}"
         try:
             reader, writer = await self._connection.open_connection(host, port)

@@ -30,7 +30,7 @@ _WORD = re.compile(r"""\s*((?!#)(?:"(?:\\.|[^"\\])*"|'[^']*'|\\.|[^\s"'\\])+)"""
 _CRITERIA_ALONE = frozenset({"all", "canonical", "final"})
 
 
-class Line(NamedTuple):
+class SshConfigLine(NamedTuple):
     """A line of a file: its keyword in small letters, and its values without quotes."""
 
     file: Path
@@ -51,7 +51,7 @@ class Line(NamedTuple):
 class Options:
     """The options of a destination; names in small letters."""
 
-    def __init__(self, lines: Sequence[Line]) -> None:
+    def __init__(self, lines: Sequence[SshConfigLine]) -> None:
         self.lines = tuple(lines)
 
     def values(self, name: str) -> tuple[str, ...] | None:
@@ -91,7 +91,7 @@ class Evaluation:
         self._user = user
         self._port = port
         self._local_user = local_user
-        self._found: list[Line] = []
+        self._found: list[SshConfigLine] = []
         self._again = False
         self._final = False
 
@@ -125,7 +125,7 @@ class Evaluation:
             elif applies and line not in self._found:
                 self._found.append(line)
 
-    def _match(self, line: Line) -> bool:
+    def _match(self, line: SshConfigLine) -> bool:
         """Whether all criteria hold; after one that does not, no command is run."""
         words = list(line.values)
         result = True
@@ -142,7 +142,7 @@ class Evaluation:
             result = result and holds != negated
         return result
 
-    def _holds(self, line: Line, criterion: str, value: str) -> bool:
+    def _holds(self, line: SshConfigLine, criterion: str, value: str) -> bool:
         options = Options(self._found)
         if criterion == "all":
             return True
@@ -165,7 +165,7 @@ class Evaluation:
             return _matches(subjects[criterion].lower(), value.lower().split(","))
         return _matches(subjects[criterion], value.split(","))
 
-    def _succeeds(self, line: Line, command: str) -> bool:
+    def _succeeds(self, line: SshConfigLine, command: str) -> bool:
         shell = os.environ.get("SHELL") or "/bin/sh"
         try:
             done = subprocess.run(
@@ -213,7 +213,7 @@ def expanded(text: str, tokens: Mapping[str, str]) -> str:
     return re.sub(r"\$\{(\w+)\}", lambda name: os.environ.get(name[1], name[0]), text)
 
 
-def read_lines(file: Path) -> Iterator[Line]:
+def read_lines(file: Path) -> Iterator[SshConfigLine]:
     """All lines of a file but comments. Raises OSError, or ValueError for a quote that is not closed."""
     for number, text in enumerate(file.read_text(encoding="utf-8", errors="replace").split("\n"), 1):
         parted = _SETTING.match(text.strip())
@@ -223,7 +223,7 @@ def read_lines(file: Path) -> Iterator[Line]:
         values = (rest,) if keyword in _WHOLE and rest else _words(rest)
         if values is None:
             raise ValueError(f"{file} line {number}: a quote is not closed")
-        yield Line(file, number, keyword, values)
+        yield SshConfigLine(file, number, keyword, values)
 
 
 def _words(text: str) -> tuple[str, ...] | None:
@@ -237,7 +237,7 @@ def _words(text: str) -> tuple[str, ...] | None:
     return None if rest and not rest.startswith("#") else tuple(words)
 
 
-def included_files(line: Line) -> list[Path]:
+def included_files(line: SshConfigLine) -> list[Path]:
     """The files that an Include names; relative names are of the directory of the user's or the system's ssh_config."""
     base = SYSTEM if line.file.is_relative_to(SYSTEM) else Path("~/.ssh").expanduser()
     patterns = [base / Path(value).expanduser() for value in line.values]

@@ -16,7 +16,7 @@ import asyncssh
 
 from cockpit.hosts.known_hosts import KnownHosts
 from cockpit.hosts.ssh_keys import Keys
-from cockpit.hosts.ssh_settings import Settings
+from cockpit.hosts.ssh_settings import SshSettings
 from cockpit.model.errors import (
     AuthRefused,
     CockpitError,
@@ -103,7 +103,7 @@ class Attempt:
     """An attempt to log in that failed, and all that was known and seen in it. `wrong` answers were given before."""
 
     name: str
-    settings: Settings
+    settings: SshSettings
     known: KnownHosts
     keys: Keys
     witness: Witness
@@ -147,7 +147,7 @@ def reason(error: BaseException) -> str:
 
 
 def _key_error(
-    name: str, settings: Settings, known: KnownHosts, witness: Witness, error: asyncssh.HostKeyNotVerifiable
+    name: str, settings: SshSettings, known: KnownHosts, witness: Witness, error: asyncssh.HostKeyNotVerifiable
 ) -> HostError:
     looked = ", ".join(str(file) for file in known.files if file.is_file()) or "any known_hosts file"
     if witness.authority:
@@ -179,7 +179,7 @@ def _named(key: asyncssh.SSHKey) -> str:
     return f"{key.get_algorithm()} {key.get_fingerprint()}"
 
 
-def _accept(settings: Settings) -> str:
+def _accept(settings: SshSettings) -> str:
     """The ssh command that shows the key and asks whether to keep it, whatever ssh_config says of asking."""
     words = ["ssh"]
     if settings.explicit_config:
@@ -209,7 +209,7 @@ async def _auth_error(attempt: Attempt) -> AuthRefused:
     return AuthRefused(f"{says}. Put the public key into {settings.user}'s authorized_keys there, or load another key")
 
 
-async def _agent_keys(settings: Settings) -> str:
+async def _agent_keys(settings: SshSettings) -> str:
     if not settings.agent:
         return "no ssh agent (none is running)"
     with suppress(OSError, asyncssh.Error, ValueError):

@@ -22,7 +22,7 @@ from cockpit.hosts.known_hosts import KnownHosts, accept, offered, read_revoked
 from cockpit.hosts.shell import SILENCE
 from cockpit.hosts.ssh_errors import Attempt, Witness, explain, was_denied
 from cockpit.hosts.ssh_keys import Keys, sort_keys, unlock
-from cockpit.hosts.ssh_settings import Settings, public_half
+from cockpit.hosts.ssh_settings import SshSettings, public_half
 from cockpit.model.text import neutral
 
 # Seconds for the name and the connection, which is short so that a host that comes back is soon found; and then for
@@ -50,7 +50,7 @@ class Login:
     def __init__(
         self,
         name: str,
-        settings: Settings,
+        settings: SshSettings,
         tunnel: asyncssh.SSHClientConnection | None,
         asker: Asker | None,
         keyring: Keyring,
@@ -164,7 +164,7 @@ class Login:
         return await self._asker.secret(self._name, f"{self._settings.where} asks: {neutral(prompt, 80).strip()}")
 
 
-def _known_hosts(name: str, settings: Settings) -> KnownHosts:
+def _known_hosts(name: str, settings: SshSettings) -> KnownHosts:
     """Raises UsageError if the revoked keys cannot be read: any key might be one of them."""
     revoked = [key for file in settings.revoked_host_keys for key in read_revoked(name, file)]
     is_alias = settings.options.value("hostkeyalias") is not None
@@ -172,7 +172,7 @@ def _known_hosts(name: str, settings: Settings) -> KnownHosts:
 
 
 def _options(
-    settings: Settings,
+    settings: SshSettings,
     known: KnownHosts,
     keys: Keys,
     witness: Witness,

@@ -48,7 +48,7 @@ class Destination:
 
 
 @dataclass(frozen=True)
-class Settings:
+class SshSettings:
     """A destination with all that ssh_config adds to it.
 
     `host` and `port` are where to connect to, `known_as` the name under which known_hosts holds its key.
@@ -84,7 +84,7 @@ class Settings:
         return tuple((f"{name} {value}", todo) for name, value, todo in found if value)
 
 
-def read_settings(destination: Destination, explicit: Path | None) -> Settings:
+def read_settings(destination: Destination, explicit: Path | None) -> SshSettings:
     """Reads ssh_config: the file given, or the user's own and after it the system's, where the first value wins.
 
     Commands of `Match exec` are run. Raises UsageError where it does not read.
@@ -100,7 +100,7 @@ def read_settings(destination: Destination, explicit: Path | None) -> Settings:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise UsageError(f"ssh_config {explicit or ', '.join(map(str, files))}: {reason}") from None
     host = tokens["h"]
-    return Settings(
+    return SshSettings(
         destination=destination,
         options=options,
         explicit_config=explicit,

@@ -22,7 +22,7 @@ Handler = Callable[[int, float], None]
 DRAIN = 0x10000
 
 
-class Load(Protocol):
+class ConnectionOwner(Protocol):
     """What a connection needs from the engine that owns it."""
 
     handlers: dict[int, Handler]
@@ -43,7 +43,7 @@ class Load(Protocol):
         """Its request is over, and it waits for the server to close; `next` comes later."""
 
 
-class Channel:
+class RequestSlot:
     """`started` is when its request began (s of time.monotonic()), infinite while it has none."""
 
     __slots__ = (
@@ -60,7 +60,7 @@ class Channel:
         "started",
     )
 
-    def __init__(self, load: Load) -> None:
+    def __init__(self, load: ConnectionOwner) -> None:
         self._load = load
         self._handlers = load.handlers
         self._tally = load.tally

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from math import inf
 from time import monotonic
 
-from cockpit.load.channel import DRAIN, Channel, Handler, Load
+from cockpit.load.channel import DRAIN, ConnectionOwner, Handler, RequestSlot
 from cockpit.load.failures import TLS_CUT, Malformed, transfer_failure
 from cockpit.load.poller import HANGUP, READABLE, TROUBLE, WRITABLE
 from cockpit.load.replies import Head, Reply
@@ -26,7 +26,7 @@ _READS = 8
 LINGER = 0.1
 
 
-class Connection(Channel):
+class Connection(RequestSlot):
     """`lane` counts its requests.
 
     `lingers_until` is finite while a finished connection waits for the server to close it first, so that the
@@ -49,7 +49,7 @@ class Connection(Channel):
         "lingers_until",
     )
 
-    def __init__(self, load: Load, lane: RequestMetrics, request: bytes) -> None:
+    def __init__(self, load: ConnectionOwner, lane: RequestMetrics, request: bytes) -> None:
         super().__init__(load)
         self.lingers_until = inf
         # Made once: a bound method is an object each time it is asked for.
@@ -360,6 +360,6 @@ class Connection(Channel):
     def close(self) -> None:
         if self._fd < 0:
             return
-        Channel.close(self)
+        RequestSlot.close(self)
         if self._first != inf or self._unsent is not None:
             self._fresh()

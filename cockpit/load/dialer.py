@@ -11,7 +11,7 @@ from cockpit.load.protocol import Assignment
 from cockpit.load.request import target_of_plan
 
 if TYPE_CHECKING:
-    from cockpit.load.tls import Tls
+    from cockpit.load.tls import TlsWrapper
 
 # Below this a request fits into one segment, and Nagle's algorithm has nothing to delay.
 _SEGMENT = 1400
@@ -36,11 +36,11 @@ class Dialer:
         if self._family == _UNIX:
             self._address = assignment.address[0]
         target = target_of_plan(plan)
-        self.tls: Tls | None = None
+        self.tls: TlsWrapper | None = None
         if target.secure:
-            from cockpit.load.tls import Tls
+            from cockpit.load.tls import TlsWrapper
 
-            self.tls = Tls(plan.tls, target.host)
+            self.tls = TlsWrapper(plan.tls, target.host)
         # In a handshake both ends send twice in a row, which Nagle's algorithm would make wait.
         self._no_delay = self._family != _UNIX and (largest > _SEGMENT or target.secure)
         own = plan.local_addresses

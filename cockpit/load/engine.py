@@ -17,7 +17,7 @@ from cockpit.load.dialer import Dialer
 from cockpit.load.poller import Poll, Poller
 from cockpit.load.protocol import Assignment
 from cockpit.load.request_metrics import RequestMetrics
-from cockpit.load.request_order import RequestOrder, lanes_of
+from cockpit.load.request_order import RequestOrder, request_metrics_of
 from cockpit.load.schedule import Leg, legs_of
 from cockpit.load.tally import Tally
 from cockpit.model.events import Tick
@@ -46,7 +46,7 @@ class Engine:
         self.handlers: dict[int, Handler] = {}
         self.deck = RequestOrder(plan, assignment.worker, assignment.workers)
         self.dial = Dialer(assignment, self.deck.largest)
-        self.tally = Tally(partial(lanes_of, plan), grouped=bool(plan.mix))
+        self.tally = Tally(partial(request_metrics_of, plan), grouped=bool(plan.mix))
         self.closing = Closing()
         self.connections = 0
         self.exhausted = False

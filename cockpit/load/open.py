@@ -18,7 +18,7 @@ from cockpit.load.engine import Engine, grain
 from cockpit.load.poller import Poll, Poller
 from cockpit.load.protocol import Assignment
 from cockpit.load.request_metrics import RequestMetrics
-from cockpit.load.schedule import Arrivals, Backlog, Leg
+from cockpit.load.schedule import ArrivalQueue, Arrivals, Leg
 
 # Arrivals sent in one go before replies get their turn.
 _BATCH = 64
@@ -96,7 +96,7 @@ class Open(Engine):
         # Arrivals so far, and those that were dropped; those that wait for room, the first `_stale` of which are not
         # counted; and since when there has been room for them.
         self._drawn = self._dropped = self._stale = 0
-        self._waiting = Backlog()
+        self._waiting = ArrivalQueue()
         self._room_since = inf
         # In the order in which they began, which is that in which they are given up.
         self._busy: dict[Timed, None] = {}

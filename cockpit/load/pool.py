@@ -40,7 +40,7 @@ _STOPPING = 3.0
 _STARTING = 30.0
 
 
-class Worker:
+class WorkerProcess:
     """One worker process and the two pipes to it."""
 
     def __init__(self, assignment: Assignment, process: asyncio.subprocess.Process) -> None:
@@ -51,7 +51,7 @@ class Worker:
         self._errors = asyncio.create_task(self._read_errors())
 
     @classmethod
-    async def spawn(cls, assignment: Assignment) -> Worker:
+    async def spawn(cls, assignment: Assignment) -> WorkerProcess:
         process = await asyncio.create_subprocess_exec(
             # -P: the directory the cockpit was started in is no place to find modules in.
             *(sys.executable, "-P", "-m", "cockpit.load.worker"),
@@ -109,7 +109,7 @@ class Worker:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.process.pid, signal.SIGKILL)
 
-    async def bury(self) -> None:
+    async def reap(self) -> None:
         """See that it is gone and nothing of it is left open."""
         self.kill()
         await self.process.wait()
@@ -124,7 +124,7 @@ class LoadRun:
     """A run that has begun. Its events go to the `emit` given to `launch`; RunEnded is the last of them."""
 
     def __init__(
-        self, plan: LoadPlan, run: int, clock: Clock, emit: Emit, workers: Sequence[Worker], began: float
+        self, plan: LoadPlan, run: int, clock: Clock, emit: Emit, workers: Sequence[WorkerProcess], began: float
     ) -> None:
         """`began` is the session time of its RunStarted."""
         self.plan = plan
@@ -216,10 +216,10 @@ class LoadRun:
 
     async def _supervise(self) -> None:
         await asyncio.gather(*(self._follow(worker) for worker in self._workers))
-        await asyncio.gather(*(worker.bury() for worker in self._workers))
+        await asyncio.gather(*(worker.reap() for worker in self._workers))
         self._emit(self._ending())
 
-    async def _follow(self, worker: Worker) -> None:
+    async def _follow(self, worker: WorkerProcess) -> None:
         """Turn one worker's lines into events until there are no more."""
         number = worker.assignment.worker
         while line := await worker.line():
@@ -278,16 +278,16 @@ async def launch(
     return LoadRun(plan, run, clock, emit, workers, now)
 
 
-async def _raise_workers(assignments: list[Assignment]) -> list[Worker]:
+async def _raise_workers(assignments: list[Assignment]) -> list[WorkerProcess]:
     """All workers, ready; or none, and the error of the first that failed."""
-    spawning = asyncio.gather(*map(Worker.spawn, assignments), return_exceptions=True)
+    spawning = asyncio.gather(*map(WorkerProcess.spawn, assignments), return_exceptions=True)
     try:
         workers: list[Any] = await asyncio.shield(spawning)
     except asyncio.CancelledError:
         # A process whose start is broken off would be waited for without an end: it has to be there to be ended.
-        await asyncio.gather(*(worker.bury() for worker in await spawning if isinstance(worker, Worker)))
+        await asyncio.gather(*(worker.reap() for worker in await spawning if isinstance(worker, WorkerProcess)))
         raise
-    raised = [worker for worker in workers if isinstance(worker, Worker)]
+    raised = [worker for worker in workers if isinstance(worker, WorkerProcess)]
     try:
         for worker in workers:
             if isinstance(worker, OSError):
@@ -296,6 +296,6 @@ async def _raise_workers(assignments: list[Assignment]) -> list[Worker]:
                 raise worker
         await asyncio.gather(*(worker.ready() for worker in raised))
     except BaseException:
-        await asyncio.gather(*(worker.bury() for worker in raised))
+        await asyncio.gather(*(worker.reap() for worker in raised))
         raise
     return raised

@@ -19,7 +19,7 @@ IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"})
 _PORTS = {"http": 80, "https": 443}
 
 
-class Target(NamedTuple):
+class RequestTarget(NamedTuple):
     """Where requests go: `host` and `port` to connect to, `authority` and `path` (with query) to ask for."""
 
     host: str
@@ -30,7 +30,7 @@ class Target(NamedTuple):
     secure: bool = False
 
 
-def target_of(url: str) -> Target:
+def target_of(url: str) -> RequestTarget:
     """The parts of an http or https URL. Raises UsageError with one line that says what is wrong with it."""
     try:
         parts = urlsplit(url)
@@ -50,7 +50,7 @@ def target_of(url: str) -> Target:
     bracketed = f"[{name}]" if ":" in name else name
     authority = bracketed if port in (None, usual) else f"{bracketed}:{port}"
     userinfo = parts.netloc.rpartition("@")[0]
-    return Target(name, port or usual, authority, path, userinfo, parts.scheme == "https")
+    return RequestTarget(name, port or usual, authority, path, userinfo, parts.scheme == "https")
 
 
 def _ascii_name(host: str, shown: str) -> str:
@@ -98,7 +98,7 @@ def requests_of(plan: LoadPlan) -> tuple[Request, ...]:
     return plan.mix
 
 
-def target_of_plan(plan: LoadPlan) -> Target:
+def target_of_plan(plan: LoadPlan) -> RequestTarget:
     """The target of all requests of a plan. Raises UsageError."""
     return target_of(requests_of(plan)[0].url)
 

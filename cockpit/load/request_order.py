@@ -42,7 +42,7 @@ def check(plan: LoadPlan) -> None:
         raise UsageError("paths that are taken once leave none for a warm-up: leave one of the two out")
 
 
-def lanes_of(plan: LoadPlan) -> list[RequestMetrics]:
+def request_metrics_of(plan: LoadPlan) -> list[RequestMetrics]:
     """A lane for each request of a plan, by their order."""
     return [
         RequestMetrics(

@@ -76,7 +76,7 @@ def _poisson(draw: np.random.Generator, last: float) -> Iterator[float]:
         yield from units.tolist()
 
 
-class Backlog:
+class ArrivalQueue:
     """Arrivals that wait for room, as the instants at which they were due: first in, first out, eight bytes each."""
 
     def __init__(self) -> None:

@@ -52,7 +52,7 @@ def _reason(error: OSError) -> str:
     return str(error.strerror or error).lower()
 
 
-class Tls:
+class TlsWrapper:
     """Wraps sockets that are connected."""
 
     def __init__(self, tls: load.Tls, host: str) -> None:

@@ -61,7 +61,7 @@ class Outbox:
         self.flushed()
 
 
-class Worker:
+class LoadWorker:
     """Ties an engine to the two pipes. Ticks that the reader has no time for are merged into the next."""
 
     def __init__(self, assignment: Assignment, commands: Commands, outbox: Outbox) -> None:
@@ -160,7 +160,7 @@ def main() -> None:
     with contextlib.suppress(BrokenPipeError):
         _settle(assignment)
         outbox = Outbox(sys.stdout.fileno())
-        worker = Worker(assignment, commands, outbox)
+        worker = LoadWorker(assignment, commands, outbox)
         outbox.put(encode(Ready()))
         line = commands.line(1)
         if not line:

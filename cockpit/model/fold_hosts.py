@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from cockpit.model import events as ev
 from cockpit.model.fold_neighbours import claimed_cpu, claims_at, other_cpu
-from cockpit.model.host_rates import Step, memory_use, step_between
+from cockpit.model.host_rates import ReadingStep, memory_use, step_between
 from cockpit.model.host_state import HostPoint, HostState, HostWindow, ProcessRow
 from cockpit.model.host_window import begun, widened
 from cockpit.model.hosts import HostFacts, HostReading, identity
@@ -65,7 +65,7 @@ def host_sample(state: State, event: ev.HostSample) -> State:
     return mark_restarts(replace(widened, hosts={**state.hosts, event.host: sampled}), event)
 
 
-def with_rows(host: HostState, before: HostReading | None, step: Step | None) -> HostState:
+def with_rows(host: HostState, before: HostReading | None, step: ReadingStep | None) -> HostState:
     """The host with the rows of its processes and devices: what its sample and the reading before it make together."""
     sample, facts = host.sample, host.facts
     if sample is None or facts is None:
@@ -98,7 +98,7 @@ def _continues(before: ev.HostSample, now: ev.HostSample) -> bool:
     return new.uptime > old.uptime and new.forks >= old.forks and not started_since
 
 
-def _point(step: Step | None, now: ev.HostSample) -> HostPoint:
+def _point(step: ReadingStep | None, now: ev.HostSample) -> HostPoint:
     reading = now.reading
     processes = reading.processes
     return HostPoint(
@@ -149,7 +149,9 @@ def process_rows(old: HostReading | None, new: HostReading, facts: HostFacts) ->
     return tuple(rows)
 
 
-def _widen_window(state: State, host: HostState, event: ev.HostSample, step: Step | None, point: HostPoint) -> State:
+def _widen_window(
+    state: State, host: HostState, event: ev.HostSample, step: ReadingStep | None, point: HostPoint
+) -> State:
     """Counts the sample into the last row: while it goes on, and once more after its end, so that it is covered."""
     segment = state.segment
     if segment is None:

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from cockpit.model.events import GeneratorSample, HostSample, MachineTimes
-from cockpit.model.host_rates import Step
+from cockpit.model.host_rates import ReadingStep
 from cockpit.model.host_state import CpuClaim, HostState
 from cockpit.model.hosts import CpuCounters, HostReading, identity
 from cockpit.model.state import GeneratorMachine, State
@@ -45,7 +45,7 @@ def generator_sample(state: State, event: GeneratorSample) -> State:
     return replace(state, generator=machine)
 
 
-def claimed_cpu(host: HostState, event: HostSample, step: Step | None) -> HostState:
+def claimed_cpu(host: HostState, event: HostSample, step: ReadingStep | None) -> HostState:
     """The host with the CPU time that its watched processes and its probe used until the sample."""
     before = host.sample
     if event.reading.processes_cpu is None:
@@ -79,7 +79,9 @@ def claims_at(state: State, host: HostState, event: HostSample) -> dict[str, flo
     return claims
 
 
-def other_cpu(host: HostState, event: HostSample, step: Step | None, claims: Mapping[str, float]) -> float | None:
+def other_cpu(
+    host: HostState, event: HostSample, step: ReadingStep | None, claims: Mapping[str, float]
+) -> float | None:
     """Per cent of the host's CPUs that its neighbours took since its last sample.
 
     None: no process is watched, or was ever seen, so that the server itself is among the others; or nothing can be said

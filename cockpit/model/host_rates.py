@@ -38,7 +38,7 @@ _ticks = attrgetter(*_GROWING, *_WAITING)
 _Named = TypeVar("_Named", DiskCounters, NetCounters)
 
 
-class Step(NamedTuple):
+class ReadingStep(NamedTuple):
     """The time between two readings of one boot. `seconds` are the host's own, `ticks` those its CPU lines tell of.
 
     `disks` are with the requests that each has done. Births and deaths are of the watched processes, `forks` of all.
@@ -59,7 +59,7 @@ class Step(NamedTuple):
     spent: tuple[float, float] = (0.0, 0.0)
 
 
-def step_between(old: HostReading, new: HostReading, facts: HostFacts) -> Step:
+def step_between(old: HostReading, new: HostReading, facts: HostFacts) -> ReadingStep:
     """The step from one reading to a later one of the same boot."""
     seconds = new.uptime - old.uptime
     limit = most_ticks(seconds, facts.hz)
@@ -68,7 +68,7 @@ def step_between(old: HostReading, new: HostReading, facts: HostFacts) -> Step:
     nets, nets_whole = _net_steps(old.nets, new.nets, seconds)
     lives = _lives(old.processes, new.processes)
     births, deaths = churn(lives)
-    return Step(
+    return ReadingStep(
         seconds=seconds,
         ticks=ticks_between(old.cpu, new.cpu),
         cpu=cpu_share(old.cpu, new.cpu, cpus * limit),

@@ -14,10 +14,10 @@ import msgspec
 from msgspec.structs import replace
 
 from cockpit.model.events import HostSample
-from cockpit.model.host_rates import Step, io_rates
+from cockpit.model.host_rates import ReadingStep, io_rates
 from cockpit.model.host_state import DiskRates, HostPoint, HostWindow, IoMark, IoRates, MemoryUse
 from cockpit.model.hosts import HostReading
-from cockpit.model.sums import Names, Told
+from cockpit.model.sums import MeanGroup, Names
 
 # Seconds of the window's beginning and of its end whose I/O is told apart, half of it at most.
 STRETCH = 5.0
@@ -45,7 +45,7 @@ def begun(sample: HostSample) -> HostWindow:
 
 
 def widened(
-    window: HostWindow, sample: HostSample, step: Step | None, points: tuple[HostPoint, HostPoint], *, gap: bool
+    window: HostWindow, sample: HostSample, step: ReadingStep | None, points: tuple[HostPoint, HostPoint], *, gap: bool
 ) -> HostWindow:
     """The window up to the sample. `step` is from its last sample to this one, `points` are theirs.
 
@@ -147,7 +147,7 @@ def _closing(window: HostWindow, sample: HostSample) -> tuple[IoMark, ...]:
     return (*window.closing[max(0, old - 1) :], _mark(sample.reading))
 
 
-def _told(step: Step, points: tuple[HostPoint, HostPoint] | None) -> Iterator[Told]:
+def _told(step: ReadingStep, points: tuple[HostPoint, HostPoint] | None) -> Iterator[MeanGroup]:
     """All that a step tells, by the names that figures have."""
     seconds = step.seconds
     if step.cpu is not None:
@@ -162,17 +162,17 @@ def _told(step: Step, points: tuple[HostPoint, HostPoint] | None) -> Iterator[To
         yield _fields(f"disk.{disk.name}", disk, seconds, _OF_A_SECOND)
         yield _fields(f"disk.{disk.name}", disk, requests, _OF_A_REQUEST)
     if points and points[1].other is not None:
-        yield Told(_OTHER, (points[1].other,), seconds)
+        yield MeanGroup(_OTHER, (points[1].other,), seconds)
     user, system = step.spent
-    yield Told(_SPENT, (100 * user / seconds, 100 * system / seconds), seconds)
+    yield MeanGroup(_SPENT, (100 * user / seconds, 100 * system / seconds), seconds)
     if points:
         yield from _gauges(*points, seconds)
 
 
-def _fields(group: str, told: msgspec.Struct, weight: float, fields: tuple[str, ...] = ()) -> Told:
+def _fields(group: str, told: msgspec.Struct, weight: float, fields: tuple[str, ...] = ()) -> MeanGroup:
     """A struct's figures, all or those that are named. `await_` is `await`, which Python keeps."""
     names, values = _named(group, type(told), fields)
-    return Told(names, values(told), weight)
+    return MeanGroup(names, values(told), weight)
 
 
 @lru_cache(maxsize=1024)
@@ -184,12 +184,12 @@ def _named(
     return tuple(f"{group}.{field.rstrip('_')}" for field in wanted), attrgetter(*wanted)
 
 
-def _gauges(before: HostPoint, after: HostPoint, seconds: float) -> Iterator[Told]:
+def _gauges(before: HostPoint, after: HostPoint, seconds: float) -> Iterator[MeanGroup]:
     """What has no counter: between two looks it is taken to have gone straight from one value to the other."""
     pairs = zip(_levels(before), _levels(after), strict=True)
-    yield Told(_GAUGES, tuple([(earlier + now) / 2 for earlier, now in pairs]), seconds)
+    yield MeanGroup(_GAUGES, tuple([(earlier + now) / 2 for earlier, now in pairs]), seconds)
     if before.pss is not None and after.pss is not None:
-        yield Told(_PSS, ((before.pss + after.pss) / 2,), seconds)
+        yield MeanGroup(_PSS, ((before.pss + after.pss) / 2,), seconds)
 
 
 def _levels(point: HostPoint) -> tuple[float, ...]:

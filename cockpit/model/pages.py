@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from cockpit.model.hosts import StatusKind
-from cockpit.model.sums import Told
+from cockpit.model.sums import MeanGroup
 
 # By the page's own names. All that squid's `counters` has counts up, but for what GAUGES names.
 COUNTERS: dict[StatusKind, frozenset[str]] = {
@@ -92,7 +92,9 @@ def rates(kind: StatusKind, old: Mapping[str, float], new: Mapping[str, float], 
     return {name: growth / seconds for name, growth in (grown or {}).items()}
 
 
-def weighted(kind: StatusKind, old: Mapping[str, float], new: Mapping[str, float], seconds: float) -> Iterator[Told]:
+def weighted(
+    kind: StatusKind, old: Mapping[str, float], new: Mapping[str, float], seconds: float
+) -> Iterator[MeanGroup]:
     """What two readings, so many seconds apart, add to a host's window, by the names of PAGE_FIGURES.
 
     Nothing where the server was started anew meanwhile. Between two readings a gauge is taken to have gone straight
@@ -104,7 +106,7 @@ def weighted(kind: StatusKind, old: Mapping[str, float], new: Mapping[str, float
     means = {name: (old[own] + new[own]) / 2 for name, own in MEANS[kind].items() if own in old and own in new}
     risen = {name: grown[own] / seconds for name, own in RATES[kind].items() if own in grown}
     for figures in filter(None, (means, risen)):
-        yield Told(tuple(f"{kind}.{name}" for name in figures), tuple(figures.values()), seconds)
+        yield MeanGroup(tuple(f"{kind}.{name}" for name in figures), tuple(figures.values()), seconds)
 
 
 # All names that `weighted` gives: means over a window, those of counters a second.

@@ -20,7 +20,7 @@ class Weighted(NamedTuple):
     weight: float
 
 
-class Told(NamedTuple):
+class MeanGroup(NamedTuple):
     """The figures of a group, and what they are means over."""
 
     names: Names
@@ -49,7 +49,7 @@ class Sums:
     def __repr__(self) -> str:
         return f"Sums({self.by_name()})"
 
-    def plus(self, told: Iterable[Told]) -> Sums:
+    def plus(self, told: Iterable[MeanGroup]) -> Sums:
         """These sums and what is told, each figure times its weight."""
         return self._with(
             (names, _Group(tuple([v * weight for v in values]), weight)) for names, values, weight in told

@@ -12,7 +12,7 @@ from urllib.parse import urljoin, urlsplit
 from cockpit.model.load import Expect, LoadPlan, PathList, Request, Stage, Tls
 from cockpit.model.units import parse_count, parse_duration
 from cockpit.profiles.files import FileRefused, NamedFiles
-from cockpit.profiles.sections import ExpectSection, Load, RequestSection, Rung, Target, TlsSection
+from cockpit.profiles.sections import ExpectSection, LoadLevel, LoadSection, RequestSection, TargetSection, TlsSection
 
 # A sanity run of a URL, when nobody says how long.
 DEFAULT_DURATION = 10.0
@@ -33,8 +33,8 @@ class Wrong(ValueError):
 
 
 def make_plan(
-    target: Target,
-    load: Load,
+    target: TargetSection,
+    load: LoadSection,
     tls: TlsSection = SYSTEM_TLS,
     mix: tuple[RequestSection, ...] = (),
     files: NamedFiles = NAMED,
@@ -215,7 +215,7 @@ def _expect(key: str, expect: ExpectSection | None) -> Expect | None:
     )
 
 
-def _stage(rung: Rung) -> Stage:
+def _stage(rung: LoadLevel) -> Stage:
     if (rung.concurrency is None) == (rung.rate is None):
         raise Wrong("load.stages", "found a rung without exactly one of concurrency and rate; allowed: one of the two")
     seconds = seconds_of("load.stages.duration", rung.duration) or 0.0

@@ -19,7 +19,7 @@ from cockpit.profiles.sections import Host, ProfileFile
 from cockpit.profiles.study import to_study
 
 
-class Source(msgspec.Struct, frozen=True):
+class ProfileSource(msgspec.Struct, frozen=True):
     """The file that a profile was read from. `digest` covers its content and that of `files`, the local files that it
     names."""
 
@@ -48,7 +48,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     cap: float | None = None
     study: Study | None = None
     short_study: Study | None = None
-    source: Source | None = None
+    source: ProfileSource | None = None
 
 
 def to_profile(name: str, file: ProfileFile, files: NamedFiles = NAMED) -> Profile:

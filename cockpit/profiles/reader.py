@@ -17,7 +17,7 @@ from cockpit.files import read_bounded
 from cockpit.model.errors import NoProfile, ProfileError
 from cockpit.profiles.files import MOST_PROFILE, FolderFiles
 from cockpit.profiles.plan import Wrong
-from cockpit.profiles.profile import Profile, Source, to_profile
+from cockpit.profiles.profile import Profile, ProfileSource, to_profile
 from cockpit.profiles.section import Section
 from cockpit.profiles.sections import ProfileFile
 
@@ -63,7 +63,7 @@ def read_profile(path: Path) -> Profile:
         raise ProfileError(f"{path}: is not UTF-8 text; a profile is a TOML file") from None
     files = FolderFiles(path.parent)
     profile = _parsed(text, path.stem, str(path), files)
-    source = Source(str(path.absolute()), digest_of(content, files.digests), tuple(sorted(files.digests)))
+    source = ProfileSource(str(path.absolute()), digest_of(content, files.digests), tuple(sorted(files.digests)))
     return replace(profile, source=source)
 
 

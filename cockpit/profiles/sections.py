@@ -26,7 +26,7 @@ class ExpectSection(Section, frozen=True, kw_only=True):
     sha256: Annotated[str, Meta(pattern=r"^[0-9a-fA-F]{64}$")] | None = None
 
 
-class Target(Section, frozen=True, kw_only=True):
+class TargetSection(Section, frozen=True, kw_only=True):
     """`urls` is a pattern of paths (`/img/{00001..15000}.jpg`) or a file with one a line, taken in `order`."""
 
     url: str
@@ -52,7 +52,7 @@ class RequestSection(Section, frozen=True, kw_only=True):
     expect: ExpectSection | None = None
 
 
-class Rung(Section, frozen=True, kw_only=True):
+class LoadLevel(Section, frozen=True, kw_only=True):
     """A rung of a ladder: concurrency or rate, for so long."""
 
     duration: Duration
@@ -60,7 +60,7 @@ class Rung(Section, frozen=True, kw_only=True):
     rate: Annotated[float, Meta(gt=0)] | None = None
 
 
-class Load(Section, frozen=True, kw_only=True):
+class LoadSection(Section, frozen=True, kw_only=True):
     """Closed (`concurrency`) or open (`rate`); it ends with `requests` or `duration`, whichever comes first, or
     with `stages`; with none of them after 10 s."""
 
@@ -71,7 +71,7 @@ class Load(Section, frozen=True, kw_only=True):
     max_in_flight: Positive = 8192
     requests: int | str | None = None
     duration: Duration | None = None
-    stages: tuple[Rung, ...] = ()
+    stages: tuple[LoadLevel, ...] = ()
     warmup: Duration = 0.0
     extend: Duration = EXTEND
     keepalive: bool = True
@@ -173,9 +173,9 @@ class ProfileFile(Section, frozen=True, kw_only=True):
     """The whole file."""
 
     question: str = ""
-    target: Target
+    target: TargetSection
     request: tuple[RequestSection, ...] = ()
-    load: Load = Load()
+    load: LoadSection = LoadSection()
     tls: TlsSection = TlsSection()
     host: tuple[Host, ...] = ()
     knob: tuple[KnobSection, ...] = ()

@@ -17,7 +17,7 @@ from cockpit.model.study import CONTROL, Observation, Pass, Study, Variant
 from cockpit.model.study_load import load_of
 from cockpit.profiles.files import NamedFiles
 from cockpit.profiles.plan import Wrong, check_plan, checked_url, make_plan, paths_of, seconds_of
-from cockpit.profiles.sections import Load, ProfileFile
+from cockpit.profiles.sections import LoadSection, ProfileFile
 from cockpit.profiles.study_sections import ShortSection, StudySection, VariantSection
 
 _NOTHING = ShortSection()
@@ -64,7 +64,7 @@ def with_control(study: Study) -> Study:
     return replace(study, variants=(first, replace(first, name=CONTROL, control=True), *others))
 
 
-def _load(load: Load, instead: ShortSection) -> Load:
+def _load(load: LoadSection, instead: ShortSection) -> LoadSection:
     """The file's load with what the short form says of it."""
     given = {name: getattr(instead, name) for name in _OF_LOAD if getattr(instead, name) is not None}
     if any(name in given for name in _ENDS):

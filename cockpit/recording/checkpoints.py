@@ -99,7 +99,7 @@ def final_seconds(state: State) -> int:
     return sum(second.second < first for second in state.seconds[-16:]) + max(0, len(state.seconds) - 16)
 
 
-class Keeper:
+class CheckpointWriter:
     """Packs states one after the other. `store` keeps a part and gives its number; `undo` forgets those of a state that
     could not be kept."""
 

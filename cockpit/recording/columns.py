@@ -24,7 +24,6 @@ from cockpit.recording.byte_streams import ByteReader, ByteWriter, Ints, read_in
 from cockpit.recording.packing import Damaged
 from cockpit.recording.plain_columns import (
     BoolColumn,
-    Column,
     DictColumn,
     FixedColumn,
     FloatColumn,
@@ -34,6 +33,7 @@ from cockpit.recording.plain_columns import (
     OptionalColumn,
     TextColumn,
     TupleColumn,
+    ValueColumn,
 )
 from cockpit.recording.validity import BOUNDS, UNBOUNDED, check_field
 
@@ -49,7 +49,7 @@ class StructColumn:
     def __init__(self, kind: type[msgspec.Struct]) -> None:
         self._kind = kind
         self._fields = {field.name: field for field in msgspec.structs.fields(kind)}
-        self._columns: dict[str, Column] = {}
+        self._columns: dict[str, ValueColumn] = {}
         self._continued, self._after = _CONTINUES.get(kind, ("", ""))
 
     def write(self, values: Sequence[Any], sink: ByteWriter) -> None:
@@ -98,7 +98,7 @@ class StructColumn:
             raise Damaged(f"{self._kind.__name__} without {name!r}")
         return found
 
-    def _column(self, name: str) -> Column:
+    def _column(self, name: str) -> ValueColumn:
         if name not in self._fields:
             raise Damaged(f"a field {name!r} that {self._kind.__name__} does not have")
         if name not in self._columns:
@@ -123,7 +123,7 @@ def _all_default(values: Sequence[Any], field: Any) -> bool:
 Lives = dict[tuple[int, int], tuple[list[int], list[ProcessCounters]]]
 
 
-class ProcessColumn:
+class ProcessFieldsColumn:
     """The processes of each sample. One that lives on is told once, with the samples it is in; what changes of it is a
     column over time. They are made when somebody looks at the sample: till then a Deferred stands for the tuple."""
 
@@ -216,10 +216,10 @@ _SIMPLE: dict[Any, type[Any]] = {int: IntColumn, float: FloatColumn, str: TextCo
 
 
 @cache
-def column_for(kind: Any) -> Column:
+def column_for(kind: Any) -> ValueColumn:
     """How values of a type are kept. Raises TypeError for a type that no event has."""
     if kind in _SIMPLE:
-        column: Column = _SIMPLE[kind]()
+        column: ValueColumn = _SIMPLE[kind]()
         return column
     if kind is Histogram:
         return HistogramColumn()
@@ -228,7 +228,7 @@ def column_for(kind: Any) -> Column:
     return _column_for_form(kind, get_origin(kind), get_args(kind))
 
 
-def _column_for_form(kind: Any, origin: Any, parts: tuple[Any, ...]) -> Column:
+def _column_for_form(kind: Any, origin: Any, parts: tuple[Any, ...]) -> ValueColumn:
     if origin is Literal:
         return LiteralColumn(parts)
     if origin in (Union, types.UnionType) and types.NoneType in parts and len(parts) == 2:
@@ -236,7 +236,7 @@ def _column_for_form(kind: Any, origin: Any, parts: tuple[Any, ...]) -> Column:
     if origin is dict:
         return DictColumn(column_for(parts[0]), column_for(parts[1]))
     if kind == tuple[ProcessCounters, ...]:
-        return ProcessColumn()
+        return ProcessFieldsColumn()
     if origin is tuple and parts[-1:] == (...,):
         return TupleColumn(column_for(parts[0]))
     if origin is tuple:

@@ -31,7 +31,7 @@ class _Place(NamedTuple):
     end: float
 
 
-class Stretch(NamedTuple):
+class EventRange(NamedTuple):
     """Events `first` to `last`. All before them were known at `begin`, all of them at `end`. `page`: packed."""
 
     first: int
@@ -49,9 +49,9 @@ class Index:
         self._paged = paged
         # Seconds, and points by host, so far; each with how many a second can have.
         self._counted: dict[tuple[str, int], int] = {}
-        self.pages: list[Stretch] = []
+        self.pages: list[EventRange] = []
         self.grown: list[Grown] = []
-        self.stretches: list[Stretch] = []
+        self.stretches: list[EventRange] = []
 
     def refresh(self) -> None:
         """Takes in what was written since."""
@@ -68,14 +68,14 @@ class Index:
             except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:
                 self._rows.lose(f"a page is damaged and left out: {words(error)}")
                 continue
-            before = self.pages[-1] if self.pages else Stretch(0, 0, 0.0, 0.0, True)
+            before = self.pages[-1] if self.pages else EventRange(0, 0, 0.0, 0.0, True)
             if page.first <= before.last or page.last < page.first or not before.end <= page.begin <= page.end < _LAST:
                 self._rows.lose("a page that does not fit the one before is left out")
                 continue
             if not self._can_have_grown(page, grown):
                 self._rows.lose("a page with more seconds or points than its time is left out")
                 continue
-            self.pages.append(Stretch(*page, True))
+            self.pages.append(EventRange(*page, True))
             self.grown.append(grown)
 
     def _can_have_grown(self, page: _Place, grown: Grown) -> bool:
@@ -87,7 +87,7 @@ class Index:
         most = all(0 <= count <= _MOST for count in each)
         return most and all(count <= (page.end + _SLACK) * rate for (_, rate), count in self._counted.items())
 
-    def _read_loose(self) -> list[Stretch]:
+    def _read_loose(self) -> list[EventRange]:
         """Stretches of rows that no page covers: those after the last, and what was too much for one."""
         found = []
         ends = [(0, 0.0), *((page.last, page.end) for page in self.pages)]
@@ -106,6 +106,6 @@ class Index:
             for at in range(0, len(rows), _ROWS):
                 some = rows[at : at + _ROWS]
                 end = max(latest, *(t for _, t in some))
-                found.append(Stretch(some[0][0], some[-1][0], latest, end, False))
+                found.append(EventRange(some[0][0], some[-1][0], latest, end, False))
                 latest = end
         return found

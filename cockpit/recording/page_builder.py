@@ -11,12 +11,12 @@ from cockpit.model.events import AnyEvent, HostSample
 from cockpit.model.histogram import Histogram
 from cockpit.model.host_state import HostPoint, HostState
 from cockpit.model.state import LoadSecond, State
-from cockpit.recording.backlog import weight
 from cockpit.recording.byte_streams import ByteWriter
-from cockpit.recording.checkpoints import Keeper, Sampled, final_seconds
+from cockpit.recording.checkpoints import CheckpointWriter, Sampled, final_seconds
 from cockpit.recording.columns import column_for
 from cockpit.recording.pages import OFTEN, Numbered, pack
 from cockpit.recording.schema import tell_tables
+from cockpit.recording.write_queue import weight
 
 OFTEN_KINDS = tuple(sorted(str(one.__struct_config__.tag) for one in OFTEN))
 
@@ -46,7 +46,7 @@ class PageBuilder:
         self._first = 1
         self._known = (0.0, 0.0)
         self._samples: dict[str, list[tuple[int, HostSample]]] = {}
-        self._keeper = Keeper()
+        self._keeper = CheckpointWriter()
         self._kept = Grown()
         self._parts = 0
 

@@ -11,7 +11,7 @@ from cockpit.model.series import Series
 from cockpit.model.state import LoadSecond
 from cockpit.recording.byte_streams import ByteReader
 from cockpit.recording.columns import column_for
-from cockpit.recording.index import Index, Stretch
+from cockpit.recording.index import EventRange, Index
 from cockpit.recording.packing import Damaged, reading
 from cockpit.recording.page_builder import Grown
 from cockpit.recording.rows import Rows
@@ -20,7 +20,7 @@ from cockpit.recording.rows import Rows
 _AT_HAND = 256
 
 # What came with a page: seconds, and points by host.
-Told = tuple[tuple[LoadSecond, ...], dict[str, tuple[HostPoint, ...]]]
+MeanGroup = tuple[tuple[LoadSecond, ...], dict[str, tuple[HostPoint, ...]]]
 _T = TypeVar("_T")
 
 
@@ -30,23 +30,25 @@ class PageSeries:
     def __init__(self, rows: Rows, index: Index) -> None:
         self._rows = rows
         self._index = index
-        self._at_hand: OrderedDict[int, Told] = OrderedDict()
-        self._unknown: OrderedDict[int, Told] = OrderedDict()
+        self._at_hand: OrderedDict[int, MeanGroup] = OrderedDict()
+        self._unknown: OrderedDict[int, MeanGroup] = OrderedDict()
 
     def points(self, host: str, last: int) -> Series[HostPoint]:
         """Those of a host up to a page, that one included."""
-        chunks = [Fetched(self, at, grown.points[host], host) for at, grown in self._upto(last) if host in grown.points]
+        chunks = [
+            LazyChunk(self, at, grown.points[host], host) for at, grown in self._upto(last) if host in grown.points
+        ]
         return Series(tuple(chunks), ())
 
     def seconds(self, last: int, filling: tuple[LoadSecond, ...]) -> Series[LoadSecond]:
         """Those up to a page, that one included, and after them what is told anew."""
-        chunks = [Fetched(self, at, grown.seconds) for at, grown in self._upto(last) if grown.seconds]
+        chunks = [LazyChunk(self, at, grown.seconds) for at, grown in self._upto(last) if grown.seconds]
         return Series(tuple(chunks), filling)
 
     def _upto(self, last: int) -> Iterator[tuple[int, Grown]]:
         return iter(enumerate(self._index.grown[: last + 1]))
 
-    def of(self, place: int) -> Told:
+    def of(self, place: int) -> MeanGroup:
         """What seconds and points came with a page; where they are damaged, as many of which nothing is known."""
         if place in self._unknown:
             return self._unknown[place]
@@ -58,7 +60,7 @@ class PageSeries:
             keep(self._unknown, place, _unknown(page, grown), _AT_HAND)
             return self._unknown[place]
 
-    def at(self, place: int) -> Told:
+    def at(self, place: int) -> MeanGroup:
         """As `of`; raises Damaged."""
         if place in self._at_hand:
             self._at_hand.move_to_end(place)
@@ -73,7 +75,7 @@ class PageSeries:
         return seconds, points
 
 
-class Fetched:
+class LazyChunk:
     """A chunk of a series that is read from its page when somebody looks: of `host`'s points, or of the seconds."""
 
     __slots__ = ("_count", "_host", "_place", "_series")
@@ -92,7 +94,7 @@ class Fetched:
         return seconds if self._host is None else points[self._host]
 
 
-def _unknown(page: Stretch, grown: Grown) -> Told:
+def _unknown(page: EventRange, grown: Grown) -> MeanGroup:
     """Seconds and points of a page of which nothing is known but how many there were."""
     none = MemoryUse(0, 0, 0, 0, 0, 0)
     seconds = tuple(

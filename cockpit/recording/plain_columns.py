@@ -18,7 +18,7 @@ _EXACT = float(1 << 52)
 _NONE = np.empty(0, dtype=np.int64)
 
 
-class Column(Protocol):
+class ValueColumn(Protocol):
     """Values of one type. `read` returns as many as were written; what it gives equals what was given."""
 
     def write(self, values: Sequence[Any], sink: ByteWriter) -> None: ...
@@ -129,7 +129,7 @@ class LiteralColumn(TextColumn):
 
 
 class OptionalColumn:
-    def __init__(self, inner: Column) -> None:
+    def __init__(self, inner: ValueColumn) -> None:
         self._inner = inner
 
     def write(self, values: Sequence[Any], sink: ByteWriter) -> None:
@@ -178,7 +178,7 @@ def _rows(lengths: list[int], values: Iterable[Any]) -> list[list[Any]]:
 class TupleColumn:
     """Tuples of any length: what stands in one place over time is one column."""
 
-    def __init__(self, inner: Column) -> None:
+    def __init__(self, inner: ValueColumn) -> None:
         self._inner = inner
 
     def write(self, values: Sequence[tuple[Any, ...]], sink: ByteWriter) -> None:
@@ -193,7 +193,7 @@ class TupleColumn:
 class FixedColumn:
     """Tuples of one shape."""
 
-    def __init__(self, inner: Sequence[Column]) -> None:
+    def __init__(self, inner: Sequence[ValueColumn]) -> None:
         self._inner = inner
 
     def write(self, values: Sequence[tuple[Any, ...]], sink: ByteWriter) -> None:
@@ -206,7 +206,7 @@ class FixedColumn:
 
 
 class DictColumn:
-    def __init__(self, keys: Column, values: Column) -> None:
+    def __init__(self, keys: ValueColumn, values: ValueColumn) -> None:
         self._keys = keys
         self._values = values
 

@@ -19,7 +19,7 @@ from cockpit.model.fold import fold, fold_all
 from cockpit.model.state import State, StudyState
 from cockpit.recording.checkpoints import Restorer
 from cockpit.recording.database import check, has_journal, in_use, opened, version_of, words
-from cockpit.recording.index import Index, Stretch
+from cockpit.recording.index import EventRange, Index
 from cockpit.recording.packing import Damaged
 from cockpit.recording.page_builder import OFTEN_KINDS, latencies
 from cockpit.recording.page_series import PageSeries, keep
@@ -70,12 +70,12 @@ class Recording:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._at_hand: OrderedDict[Stretch, list[Known]] = OrderedDict()
-        self._sampled: OrderedDict[Stretch, dict[int, Any]] = OrderedDict()
+        self._at_hand: OrderedDict[EventRange, list[Known]] = OrderedDict()
+        self._sampled: OrderedDict[EventRange, dict[int, Any]] = OrderedDict()
         # Places of pages whose state does not read.
         self._stateless: set[int] = set()
         self._cut = False
-        self._pending: tuple[Stretch, list[Known]] | None = None
+        self._pending: tuple[EventRange, list[Known]] | None = None
         self.notes: list[Note] = []
         self._restorer = Restorer(self._part)
         alone = not in_use(path)
@@ -231,7 +231,7 @@ class Recording:
         for stretch in self._index.stretches[place:]:
             yield from (known for known in self._read(stretch) if known.number > number)
 
-    def _read(self, stretch: Stretch) -> list[Known]:
+    def _read(self, stretch: EventRange) -> list[Known]:
         if self._pending is not None and stretch == self._pending[0]:
             return self._pending[1]
         if stretch in self._at_hand:
@@ -252,7 +252,7 @@ class Recording:
         keep(self._at_hand, stretch, found, _AT_HAND)
         return found
 
-    def _read_rows(self, stretch: Stretch) -> list[tuple[int, AnyEvent]]:
+    def _read_rows(self, stretch: EventRange) -> list[tuple[int, AnyEvent]]:
         question = "SELECT seq, body FROM events WHERE seq BETWEEN ? AND ? ORDER BY seq"
         return self._decoded(question, (stretch.first, stretch.last))
 
@@ -265,7 +265,7 @@ class Recording:
                 self._rows.lose(f"event {number} is damaged and left out: {error}")
         return found
 
-    def _read_pending(self, before: Stretch) -> None:
+    def _read_pending(self, before: EventRange) -> None:
         """What was held back when the session was cut short, behind all that came."""
         found: list[Known] = []
         latest = before.end
@@ -281,7 +281,7 @@ class Recording:
             latest = max(latest, event.t)
             found.append(Known(before.last + len(found) + 1, event, latest))
         if found:
-            self._pending = (Stretch(before.last + 1, found[-1].number, before.end, latest, False), found)
+            self._pending = (EventRange(before.last + 1, found[-1].number, before.end, latest, False), found)
             self._index.stretches.append(self._pending[0])
 
     def _read_notes(self) -> list[Note]:
@@ -314,7 +314,7 @@ class Recording:
             raise Damaged(f"event {number} is missing")
         return found
 
-    def _samples(self, stretch: Stretch) -> dict[int, HostSample]:
+    def _samples(self, stretch: EventRange) -> dict[int, HostSample]:
         """The samples of a stretch by their numbers. Raises Damaged."""
         if stretch in self._at_hand or not stretch.page:
             return {one.number: one.event for one in self._read(stretch) if isinstance(one.event, HostSample)}

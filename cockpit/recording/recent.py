@@ -13,7 +13,7 @@ from cockpit.recording.database import opened
 from cockpit.recording.library import SUFFIX, Kept, about, folder
 
 
-class Change(msgspec.Struct, frozen=True, kw_only=True):
+class ChangeSummary(msgspec.Struct, frozen=True, kw_only=True):
     """A change that was made in a session: its words, as `MaxSpareServers 10 -> 30`, and what became of it."""
 
     letter: str
@@ -28,7 +28,7 @@ class Recent(msgspec.Struct, frozen=True, kw_only=True):
     rate: float | None = None
     p99_ms: float | None = None
     failed: int = 0
-    changes: tuple[Change, ...] = ()
+    changes: tuple[ChangeSummary, ...] = ()
 
 
 def recent(most: int) -> list[Recent]:
@@ -59,7 +59,7 @@ def _with_figures(kept: Kept) -> Recent:
     except (RecordingError, sqlite3.Error, MemoryError, UnicodeError):
         # One of the first format has no such tables.
         return Recent(kept=kept)
-    made = tuple(Change(letter=str(one[0]), label=str(one[1]), outcome=str(one[2] or "")) for one in changes)
+    made = tuple(ChangeSummary(letter=str(one[0]), label=str(one[1]), outcome=str(one[2] or "")) for one in changes)
     # SQLite keeps any type in any column.
     rate, p99_ms, failed = (one if isinstance(one, int | float) else None for one in row or (None, None, None))
     if rate is None:

@@ -18,11 +18,11 @@ from cockpit.model.errors import RecordingError
 from cockpit.model.events import AnyEvent
 from cockpit.model.state import State
 from cockpit.model.text import clock
-from cockpit.recording.backlog import Backlog, Batch, Page
 from cockpit.recording.database import words
 from cockpit.recording.page_builder import PageBuilder
 from cockpit.recording.schema import TABLES, Row, to_row
 from cockpit.recording.status import GONE, RecordingStatus
+from cockpit.recording.write_queue import Page, WriteBatch, WriteQueue
 
 # A crash loses at most what came in since the last commit.
 COMMIT_EVERY = 0.3
@@ -45,7 +45,7 @@ class RecordingWriter:
         self._pending: tuple[int, Sequence[AnyEvent]] = (0, ())
         self._held_back: Sequence[AnyEvent] = ()
         self._written = 0
-        self._backlog = Backlog()
+        self._backlog = WriteQueue()
         self._rows: list[Row] = []
         # Units of the backlog that the rows stand for.
         self._weight = 0
@@ -99,13 +99,13 @@ class RecordingWriter:
     def _run(self) -> None:
         """Write until the backlog ends. A fault of ours costs the events in hand, visibly, never the thread."""
         due = time.monotonic() + COMMIT_EVERY
-        item: Batch | Page | None = Batch([], 0)
+        item: WriteBatch | Page | None = WriteBatch([], 0)
         while item is not None:
             item = self._backlog.take(due)
             try:
-                if isinstance(item, Batch):
+                if isinstance(item, WriteBatch):
                     self._take(item)
-                if not isinstance(item, Batch) or time.monotonic() >= due:
+                if not isinstance(item, WriteBatch) or time.monotonic() >= due:
                     self._write(item if isinstance(item, Page) else None)
                     due = time.monotonic() + COMMIT_EVERY
             except Exception as error:
@@ -118,7 +118,7 @@ class RecordingWriter:
         self._asked = None
         self._standing.over = True
 
-    def _take(self, batch: Batch) -> None:
+    def _take(self, batch: WriteBatch) -> None:
         """Make rows of events. One that cannot be written down is counted as lost."""
         self._weight += batch.weight
         for number, event in batch.events:

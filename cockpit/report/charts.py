@@ -32,7 +32,7 @@ def text(said: str) -> str:
 
 
 @dataclass(frozen=True)
-class Series:
+class ChartSeries:
     """`points` by ascending x; a y of None is a gap. `colour` is 0 to 7. `fill`: an area from `floor` (by x) up."""
 
     name: str
@@ -72,13 +72,13 @@ class Sign:
 
 
 @dataclass(frozen=True)
-class Chart:
+class SvgChart:
     """`bands` are stretches (from, to, label) in the background. `inside` is SVG drawn below the series."""
 
     title: str
     x: Axis
     y: Axis
-    series: Sequence[Series] = ()
+    series: Sequence[ChartSeries] = ()
     signs: Sequence[Sign] = ()
     bands: Sequence[tuple[float, float, str]] = ()
     inside: str = ""
@@ -120,7 +120,7 @@ def decades(lowest: float, highest: float, form: Callable[[float], str]) -> Axis
     return Axis(low, high, tuple((value, form(value)) for value in every if low <= value <= high), log=True)
 
 
-def draw(chart: Chart) -> str:
+def draw(chart: SvgChart) -> str:
     """The chart as an HTML figure."""
     legend = "".join(f'<span class="key c{one.colour}">{text(one.name)}</span>' for one in chart.series if one.name)
     svg = "".join(
@@ -145,7 +145,7 @@ def thinned(points: Sequence[Point], most: int = _POINTS) -> list[Point]:
     return [max(lot, key=lambda point: -math.inf if point[1] is None else point[1]) for lot in lots]
 
 
-def xy(chart: Chart, x: float, y: float) -> str:
+def xy(chart: SvgChart, x: float, y: float) -> str:
     """A place as SVG writes it."""
     return f"{_short(WIDTH * chart.x.at(x))} {_short(HEIGHT * (1 - chart.y.at(y)))}"
 
@@ -154,7 +154,7 @@ def _short(number: float) -> str:
     return f"{number:.1f}".rstrip("0").rstrip(".") or "0"
 
 
-def _series(series: Series, chart: Chart) -> str:
+def _series(series: ChartSeries, chart: SvgChart) -> str:
     points = series.points if series.steps else thinned(series.points)
     drawn = []
     for part in _parts(points):
@@ -181,12 +181,12 @@ def _parts(points: Iterable[Point]) -> list[list[tuple[float, float]]]:
     return [part for part in parts if part]
 
 
-def _floor(series: Series, part: list[tuple[float, float]], chart: Chart) -> str:
+def _floor(series: ChartSeries, part: list[tuple[float, float]], chart: SvgChart) -> str:
     below = dict(series.floor)
     return "L".join(xy(chart, x, below.get(x) or chart.y.low) for x, _ in reversed(part))
 
 
-def _stepped(part: list[tuple[float, float]], chart: Chart) -> str:
+def _stepped(part: list[tuple[float, float]], chart: SvgChart) -> str:
     """Each value holds until the next x."""
     pieces = [xy(chart, *part[0])]
     for (_, before), (x, y) in pairwise(part):
@@ -194,20 +194,20 @@ def _stepped(part: list[tuple[float, float]], chart: Chart) -> str:
     return "L".join(pieces)
 
 
-def _grid(chart: Chart) -> Iterable[str]:
+def _grid(chart: SvgChart) -> Iterable[str]:
     lines = [f"M0 {_short(HEIGHT * (1 - chart.y.at(value)))}H{WIDTH:g}" for value, _ in chart.y.labels]
     lines += [f"M{_short(WIDTH * chart.x.at(value))} 0V{HEIGHT:g}" for value, _ in chart.x.labels]
     yield f'<path class="grid" d="{"".join(lines)}"/>'
 
 
-def _bands(chart: Chart) -> Iterable[str]:
+def _bands(chart: SvgChart) -> Iterable[str]:
     for start, end, _ in chart.bands:
         left, right = WIDTH * chart.x.at(start), WIDTH * chart.x.at(end)
         width = _short(max(0.5, right - left))
         yield f'<rect class="band" x="{_short(left)}" y="0" width="{width}" height="{HEIGHT:g}"/>'
 
 
-def _signs(chart: Chart) -> Iterable[str]:
+def _signs(chart: SvgChart) -> Iterable[str]:
     for sign in chart.signs:
         yield (
             f'<path class="sign {sign.kind}" d="M{_short(WIDTH * chart.x.at(sign.x))} 0V{HEIGHT:g}">'
@@ -215,7 +215,7 @@ def _signs(chart: Chart) -> Iterable[str]:
         )
 
 
-def _beside(chart: Chart) -> Iterable[str]:
+def _beside(chart: SvgChart) -> Iterable[str]:
     """Labels: of both axes, of bands and of signs."""
     for value, label in chart.y.labels:
         yield f'<span class="y" style="bottom:{100 * chart.y.at(value):.2f}%">{text(label)}</span>'
@@ -229,7 +229,7 @@ def _beside(chart: Chart) -> Iterable[str]:
             yield f'<span class="letter {sign.kind}" style="{at}" title="{text(sign.words)}">{text(sign.sign)}</span>'
 
 
-def _band_labels(chart: Chart) -> Iterable[str]:
+def _band_labels(chart: SvgChart) -> Iterable[str]:
     """Those that have room beside the one before."""
     before = -1.0
     for start, _, label in chart.bands:

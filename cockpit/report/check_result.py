@@ -9,11 +9,11 @@ import msgspec
 
 from cockpit.analysis.baseline import Baseline
 from cockpit.analysis.doubt import doubts
-from cockpit.analysis.thresholds import Outcome, Status
+from cockpit.analysis.thresholds import Status, ThresholdResult
 from cockpit.model.errors import EXIT_BUG, EXIT_GOOD, EXIT_INTERRUPTED, EXIT_THRESHOLD, EXIT_UNSTEADY
 from cockpit.model.figures import RunResult
 from cockpit.model.text import escaped, milliseconds, neutral
-from cockpit.report.run_json import Latency, RunJson, latency_json, run_json
+from cockpit.report.run_json import LatencyJson, RunJson, latency_json, run_json
 from cockpit.report.summary import errors_words, found_words, plan_words, threshold_table
 
 
@@ -25,20 +25,20 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
 
     target: str
     result: RunResult
-    held: tuple[Outcome, ...]
-    aborted: Outcome | None = None
+    held: tuple[ThresholdResult, ...]
+    aborted: ThresholdResult | None = None
     capped: float | None = None
     unsteady: str | None = None
     baseline: Baseline | None = None
     interrupted: bool = False
 
     @property
-    def failed(self) -> tuple[Outcome, ...]:
+    def failed(self) -> tuple[ThresholdResult, ...]:
         """The thresholds that failed."""
         return tuple(one for one in self.held if one.status is Status.FAILED)
 
     @property
-    def inconclusive(self) -> tuple[Outcome, ...]:
+    def inconclusive(self) -> tuple[ThresholdResult, ...]:
         """The thresholds that more runs would settle."""
         return tuple(one for one in self.held if one.status is Status.INCONCLUSIVE)
 
@@ -75,8 +75,8 @@ class BaselineRunJson(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     wall: float
     figures: dict[str, float]
-    response: Latency
-    service: Latency
+    response: LatencyJson
+    service: LatencyJson
     hosts: dict[str, dict[str, float]]
 
 
@@ -163,7 +163,7 @@ def junit(check: CheckResult) -> str:
     return _document(root)
 
 
-def _failure_words(outcome: Outcome) -> str:
+def _failure_words(outcome: ThresholdResult) -> str:
     """Why a threshold does not hold; JUnit has no third state, and an inconclusive check is no pass."""
     words = found_words(outcome)
     return f"inconclusive: {words}" if outcome.status is Status.INCONCLUSIVE else words

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from cockpit.model.state import LATENCY_EDGES, LoadSecond
 from cockpit.model.text import milliseconds
-from cockpit.report.charts import HEIGHT, WIDTH, Axis, Chart, decades
+from cockpit.report.charts import HEIGHT, WIDTH, Axis, SvgChart, decades
 
 # So many columns at most; of a longer session several seconds share one.
 _COLUMNS = 400
@@ -25,7 +25,7 @@ _COLOUR = (0x2F, 0x86, 0xD0)
 Counts = npt.NDArray[np.float64]
 
 
-def heat_map(seconds: Sequence[LoadSecond], x: Axis, title: str) -> Chart | None:
+def heat_map(seconds: Sequence[LoadSecond], x: Axis, title: str) -> SvgChart | None:
     """The chart, over the time of `x`; None where there was no reply."""
     counts = _counts(seconds, x)
     used = np.flatnonzero(counts.sum(axis=0))
@@ -33,7 +33,7 @@ def heat_map(seconds: Sequence[LoadSecond], x: Axis, title: str) -> Chart | None
         return None
     low, high = int(used[0]), int(used[-1]) + 1
     y = decades(LATENCY_EDGES[low] / 1e9, LATENCY_EDGES[high] / 1e9, milliseconds)
-    return Chart(title=title, x=x, y=y, inside=_image(counts[:, low:high], low, high, y), tall=True)
+    return SvgChart(title=title, x=x, y=y, inside=_image(counts[:, low:high], low, high, y), tall=True)
 
 
 def _counts(seconds: Sequence[LoadSecond], x: Axis) -> Counts:

@@ -10,7 +10,7 @@ from cockpit.analysis.comparison import distribution
 from cockpit.model.histogram import Histogram
 from cockpit.model.state import LoadSecond, Segment, State
 from cockpit.model.text import clock, milliseconds
-from cockpit.report.charts import Axis, Chart, Point, Series, Sign, decades, draw, from_zero
+from cockpit.report.charts import Axis, ChartSeries, Point, Sign, SvgChart, decades, draw, from_zero
 from cockpit.report.heatmap import heat_map
 
 # So many rows are drawn over each other; more could not be told apart.
@@ -71,9 +71,9 @@ def _spread(latencies: Sequence[tuple[str, Histogram, int]]) -> str:
         shares = [100 * count / histogram.count for count in histogram.between(edges)]
         highest = max(highest, *shares)
         points: list[Point] = [(edge / 1e9, share) for edge, share in zip(edges, (*shares, 0.0), strict=True)]
-        series.append(Series(name, points, colour, fill=len(latencies) == 1, steps=True))
+        series.append(ChartSeries(name, points, colour, fill=len(latencies) == 1, steps=True))
     y = from_zero(highest, lambda value: f"{value:g} %")
-    return draw(Chart("share of the replies by latency (ms)", x, y, series, tall=True))
+    return draw(SvgChart("share of the replies by latency (ms)", x, y, series, tall=True))
 
 
 def percentiles(title: str, latencies: Sequence[tuple[str, Histogram, int]]) -> str:
@@ -90,42 +90,42 @@ def percentiles(title: str, latencies: Sequence[tuple[str, Histogram, int]]) -> 
     for name, histogram, colour in latencies:
         ranks = [10 ** (step / 40) for step in range(int(40 * math.log10(min(nines[-1], histogram.count))) + 1)]
         points = [(rank, histogram.percentile(100 - 100 / rank) if rank > 1 else histogram.min) for rank in ranks]
-        series.append(Series(name, points, colour))
-    return draw(Chart(title, x, y, series, tall=True))
+        series.append(ChartSeries(name, points, colour))
+    return draw(SvgChart(title, x, y, series, tall=True))
 
 
-def _rate(state: State, x: Axis, bands: list[tuple[float, float, str]], signs: list[Sign]) -> Chart:
+def _rate(state: State, x: Axis, bands: list[tuple[float, float, str]], signs: list[Sign]) -> SvgChart:
     seconds = state.seconds
-    series = [Series("requests a second", _by_second(seconds, lambda one: one.rate), 0, fill=True)]
+    series = [ChartSeries("requests a second", _by_second(seconds, lambda one: one.rate), 0, fill=True)]
     if any(second.failed for second in seconds):
-        series.append(Series("failed", _by_second(seconds, lambda one: float(one.failed)), 6))
+        series.append(ChartSeries("failed", _by_second(seconds, lambda one: float(one.failed)), 6))
     y = from_zero(max(second.rate for second in seconds))
-    return Chart("throughput (requests a second)", x, y, series, signs, bands)
+    return SvgChart("throughput (requests a second)", x, y, series, signs, bands)
 
 
-def _latency(state: State, x: Axis, bands: list[tuple[float, float, str]], signs: list[Sign]) -> Chart:
+def _latency(state: State, x: Axis, bands: list[tuple[float, float, str]], signs: list[Sign]) -> SvgChart:
     seconds = [second for second in state.seconds if second.max > 0]
     if not seconds:
-        return Chart("latency", x, from_zero(1.0), (), signs, bands)
+        return SvgChart("latency", x, from_zero(1.0), (), signs, bands)
     name = state.segments[-1].counts.latency_name
     y = decades(max(1e-6, min(second.p50 for second in seconds)), max(second.max for second in seconds), milliseconds)
     told = (("p50", 0), ("p99", 1), ("max", 7))
-    series = [Series(which, _by_second(seconds, attrgetter(which)), at) for which, at in told]
-    return Chart(f"{name} time (ms), each second", x, y, series, signs, bands)
+    series = [ChartSeries(which, _by_second(seconds, attrgetter(which)), at) for which, at in told]
+    return SvgChart(f"{name} time (ms), each second", x, y, series, signs, bands)
 
 
-def _generator(state: State, x: Axis, bands: list[tuple[float, float, str]]) -> Chart:
+def _generator(state: State, x: Axis, bands: list[tuple[float, float, str]]) -> SvgChart:
     """How much of a core the load generator needed; where it was the bottleneck, dots on top."""
     seconds = state.seconds
     series = [
-        Series("CPU of the busiest process", _by_second(seconds, lambda one: 100 * min(1.0, one.generator)), 5),
-        Series("waiting for a CPU", _by_second(seconds, lambda one: 100 * one.cpu_wait), 7),
+        ChartSeries("CPU of the busiest process", _by_second(seconds, lambda one: 100 * min(1.0, one.generator)), 5),
+        ChartSeries("waiting for a CPU", _by_second(seconds, lambda one: 100 * one.cpu_wait), 7),
     ]
     bound: list[Point] = [(second.second + 0.5, 100.0) for second in seconds if second.saturated]
     if bound:
-        series.append(Series("saturated: measures itself", bound, 6, marks=True))
+        series.append(ChartSeries("saturated: measures itself", bound, 6, marks=True))
     labels = tuple((float(value), f"{value} %") for value in (0, 50, 100))
-    return Chart("the load generator (% of a core)", x, Axis(0.0, 100.0, labels), series, (), bands)
+    return SvgChart("the load generator (% of a core)", x, Axis(0.0, 100.0, labels), series, (), bands)
 
 
 def _by_second(seconds: Sequence[LoadSecond], figure: Callable[[LoadSecond], float]) -> list[Point]:
@@ -149,8 +149,8 @@ def lines_over_time(
 ) -> str:
     """A chart of lines, coloured in their order; those without a value are left out."""
     drawn = [
-        Series(name, points, colour)
+        ChartSeries(name, points, colour)
         for colour, (name, points) in enumerate(series)
         if any(value is not None for _, value in points)
     ]
-    return draw(Chart(title, x, y, drawn, signs)) if drawn else ""
+    return draw(SvgChart(title, x, y, drawn, signs)) if drawn else ""

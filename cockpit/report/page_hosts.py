@@ -10,7 +10,7 @@ from cockpit.model.figures import host_figures
 from cockpit.model.host_state import CpuShare, HostPoint, HostState
 from cockpit.model.state import Segment, State
 from cockpit.model.text import size
-from cockpit.report.charts import Axis, Chart, Point, Series, Sign, draw, from_zero, text
+from cockpit.report.charts import Axis, ChartSeries, Point, Sign, SvgChart, draw, from_zero, text
 from cockpit.report.page_charts import lines_over_time, time_axis
 
 _PERCENT = Axis(0.0, 100.0, ((0.0, "0 %"), (50.0, "50 %"), (100.0, "100 %")))
@@ -79,7 +79,7 @@ def _charts(state: State, host: HostState, signs: Sequence[Sign]) -> str:
 
 def _cpu(host: HostState, x: Axis, signs: Sequence[Sign]) -> str:
     """Shares piled up; what is missing to 100 % is idling. What was never there is left out."""
-    series: list[Series] = []
+    series: list[ChartSeries] = []
     below: list[Point] = []
     shares = [point.cpu for point in host.points if point.cpu]
     there = [row for row in _CPU if max((row[2](cpu) for cpu in shares), default=0.0) >= _SEEN]
@@ -90,9 +90,9 @@ def _cpu(host: HostState, x: Axis, signs: Sequence[Sign]) -> str:
             return sum(part(point.cpu) for part in parts) if point.cpu else None
 
         points = _over_time(host.points, piled, host.config.interval)
-        series.append(Series(name, points, colour, fill=True, floor=below))
+        series.append(ChartSeries(name, points, colour, fill=True, floor=below))
         below = points
-    return draw(Chart("CPU (% of all cores)", x, _PERCENT, series, signs))
+    return draw(SvgChart("CPU (% of all cores)", x, _PERCENT, series, signs))
 
 
 def _memory(

@@ -10,7 +10,7 @@ import msgspec
 from cockpit.analysis.doubt import doubts, generator_bound
 from cockpit.analysis.outcome import Verdict
 from cockpit.analysis.ratios import Ratio
-from cockpit.analysis.thresholds import Outcome, Status
+from cockpit.analysis.thresholds import Status, ThresholdResult
 from cockpit.model.events import Group
 from cockpit.model.figures import RunResult, host_figures, latency
 from cockpit.model.histogram import Histogram
@@ -26,7 +26,7 @@ HostsJson = dict[str, dict[str, float | None]]
 MissingJson = dict[str, dict[str, Literal["hidepid"]]]
 
 
-class Latency(msgspec.Struct, frozen=True, kw_only=True):
+class LatencyJson(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds. All null when nothing was measured."""
 
     p50: float | None
@@ -87,8 +87,8 @@ class RequestJson(msgspec.Struct, frozen=True, kw_only=True):
     errors: dict[str, int]
     unexpected: dict[str, int]
     statuses: dict[str, int]
-    service: Latency
-    response: Latency
+    service: LatencyJson
+    response: LatencyJson
 
 
 class RowJson(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,8 +104,8 @@ class RowJson(msgspec.Struct, frozen=True, kw_only=True):
     failed: int
     rate: float
     duration: float
-    service: Latency
-    response: Latency
+    service: LatencyJson
+    response: LatencyJson
     hosts: HostsJson
     missing: MissingJson
 
@@ -148,11 +148,11 @@ class RunJson(msgspec.Struct, frozen=True, kw_only=True):
     unexpected: dict[str, int]
     statuses: dict[str, int]
     errors: dict[str, int]
-    response: Latency
-    service: Latency
-    connect: Latency
-    tls: Latency
-    first_byte: Latency
+    response: LatencyJson
+    service: LatencyJson
+    connect: LatencyJson
+    tls: LatencyJson
+    first_byte: LatencyJson
     requests: dict[str, RequestJson]
     rows: list[RowJson]
     generator: Generator
@@ -167,7 +167,7 @@ class RunJson(msgspec.Struct, frozen=True, kw_only=True):
 
 def run_json(
     result: RunResult,
-    outcomes: tuple[Outcome, ...] = (),
+    outcomes: tuple[ThresholdResult, ...] = (),
     verdicts: tuple[Verdict, ...] = (),
     rounds: tuple[RoundsState, ...] = (),
 ) -> RunJson:
@@ -292,12 +292,12 @@ def _read(windows: Mapping[str, HostWindow]) -> list[tuple[str, HostWindow]]:
     return [(name, window) for name, window in windows.items() if window.seconds > 0]
 
 
-def latency_json(histogram: Histogram) -> Latency:
+def latency_json(histogram: Histogram) -> LatencyJson:
     """A latency in the shape of the schema."""
     if not histogram.count:
-        return Latency(p50=None, p90=None, p95=None, p99=None, p99_9=None, max=None, mean=None)
+        return LatencyJson(p50=None, p90=None, p95=None, p99=None, p99_9=None, max=None, mean=None)
     at = histogram.percentile
-    return Latency(
+    return LatencyJson(
         p50=at(50),
         p90=at(90),
         p95=at(95),

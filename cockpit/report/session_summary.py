@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 import msgspec
 
-from cockpit.analysis.arms import RowVerdicts, verdicts
 from cockpit.analysis.connections import connection_words
 from cockpit.analysis.doubt import doubts, row_doubts
 from cockpit.analysis.outcome import Verdict
 from cockpit.analysis.rounds import rounds_verdict
 from cockpit.analysis.rounds_words import announcement_words, ended_words
-from cockpit.analysis.thresholds import Outcome, hold, parse_threshold
+from cockpit.analysis.row_verdicts import RowVerdicts, verdicts
+from cockpit.analysis.thresholds import ThresholdResult, hold, parse_threshold
 from cockpit.analysis.words import brief
 from cockpit.model.errors import UsageError
 from cockpit.model.figures import RunResult, run_result
@@ -38,7 +38,7 @@ class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
     rows: tuple[Segment, ...]
     results: tuple[RunResult, ...]
     verdicts: tuple[Verdict, ...]
-    held: tuple[tuple[int, Outcome], ...]
+    held: tuple[tuple[int, ThresholdResult], ...]
 
 
 class RowCells(NamedTuple):
@@ -165,7 +165,7 @@ def _knob(value: str | None, known: bool) -> str:
     return ("unset" if value is None else value) if known else "not read"
 
 
-def _held(state: State, results: Sequence[RunResult]) -> Iterator[tuple[int, Outcome]]:
+def _held(state: State, results: Sequence[RunResult]) -> Iterator[tuple[int, ThresholdResult]]:
     """The session's own thresholds; those against a baseline are told by `check` alone."""
     for text in state.started.thresholds if state.started else ():
         try:

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from cockpit.model.text import escaped
-from cockpit.report.run_json import HostsJson, Latency, MissingJson, hosts_json, latency_json, missing_json
-from cockpit.report.study_table import Column, columns, value_of
+from cockpit.report.run_json import HostsJson, LatencyJson, MissingJson, hosts_json, latency_json, missing_json
+from cockpit.report.study_table import StudyColumn, columns, value_of
 from cockpit.report.verdicts import VerdictJson, verdict_json
 from cockpit.study.judging import detectable, headline_of
 from cockpit.study.results import Cell, Contradiction, StudyResult, StudyRunResult, StudyVerdict
@@ -37,7 +37,7 @@ class StudyRunJson(msgspec.Struct, frozen=True, kw_only=True):
     bytes: int
     rate: float
     duration: float
-    response: Latency
+    response: LatencyJson
     generator_cpus: list[float]
     observations: dict[str, tuple[str | None, str | None]]
     hosts: HostsJson
@@ -57,7 +57,7 @@ class CellJson(msgspec.Struct, frozen=True, kw_only=True):
     whole: bool
     last_round: int
     figures: dict[str, float | None]
-    response: Latency | None
+    response: LatencyJson | None
     runs: list[StudyRunJson]
 
 
@@ -160,7 +160,7 @@ def study_json(result: StudyResult) -> str:
     return escaped(msgspec.json.format(msgspec.json.encode(told), indent=2).decode())
 
 
-def _cell(cell: Cell, chosen: Sequence[Column]) -> CellJson:
+def _cell(cell: Cell, chosen: Sequence[StudyColumn]) -> CellJson:
     return CellJson(
         variant=cell.variant,
         control=cell.control,

@@ -34,7 +34,7 @@ from cockpit.report.study import (
 )
 from cockpit.report.study_doubts import grouped
 from cockpit.report.study_page_charts import latency_charts, measured, metric_chart
-from cockpit.report.study_table import Column, labels, rows
+from cockpit.report.study_table import StudyColumn, labels, rows
 from cockpit.study.results import StudyResult, StudyVerdict
 from cockpit.study.words import contradiction_words, needed_words
 
@@ -168,7 +168,7 @@ def _metrics(result: StudyResult) -> str:
     return note + "".join(first) + folded(f"{len(others)} more metrics", "".join(others))
 
 
-def _metric(result: StudyResult, column: Column) -> str:
+def _metric(result: StudyResult, column: StudyColumn) -> str:
     notes = items(_warnings(result, column.name), "warn")
     return f"<div class=metric><h3>{text(column.head)}</h3>{metric_chart(result, column)}{notes}</div>\n"
 

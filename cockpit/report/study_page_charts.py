@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 
 from cockpit.model.histogram import Histogram
 from cockpit.model.text import clock
-from cockpit.report.charts import Axis, Chart, Point, Series, between, draw, from_zero
+from cockpit.report.charts import Axis, ChartSeries, Point, SvgChart, between, draw, from_zero
 from cockpit.report.dots import Dot, DotRow, dot_plot
 from cockpit.report.page_charts import percentiles
 from cockpit.report.study import cell_name
-from cockpit.report.study_table import Column, columns, value_of
+from cockpit.report.study_table import StudyColumn, columns, value_of
 from cockpit.study.judging import level_words
 from cockpit.study.results import Cell, StudyResult, StudyRunResult
 
@@ -29,7 +29,7 @@ _OTHER = 7
 _MOST_LEVELS = 6
 
 
-def measured(result: StudyResult) -> list[Column]:
+def measured(result: StudyResult) -> list[StudyColumn]:
     """Return the columns of the table that hold more than a single value all over the study."""
     found = []
     for column in columns(result):
@@ -39,12 +39,12 @@ def measured(result: StudyResult) -> list[Column]:
     return found
 
 
-def run_value(column: Column, run: StudyRunResult) -> float | None:
+def run_value(column: StudyColumn, run: StudyRunResult) -> float | None:
     """Return a column's value for one run; None when unknown."""
     return column.value(run.result, [run])
 
 
-def metric_chart(result: StudyResult, column: Column) -> str:
+def metric_chart(result: StudyResult, column: StudyColumn) -> str:
     """Return a metric of all variants: by load level when the study has several, else a row of dots per variant."""
     levels = sorted({cell.level for cell in result.cells if cell.level is not None})
     if len(levels) < 2:
@@ -52,7 +52,7 @@ def metric_chart(result: StudyResult, column: Column) -> str:
     return "".join(_ladder(result, column, levels, part) for part in _parts(result))
 
 
-def _dots(result: StudyResult, cell: Cell, column: Column) -> DotRow:
+def _dots(result: StudyResult, cell: Cell, column: StudyColumn) -> DotRow:
     found = []
     for run in cell.runs:
         value = run_value(column, run)
@@ -74,7 +74,7 @@ def _run_words(run: StudyRunResult, shown: str) -> str:
     return f"round {run.place.round}, run {run.place.run}{began}: {shown}{'' if run.counted else ', not counted'}"
 
 
-def _ladder(result: StudyResult, column: Column, levels: Sequence[float], part: str) -> str:
+def _ladder(result: StudyResult, column: StudyColumn, levels: Sequence[float], part: str) -> str:
     """A line per variant over the load levels, and a dot per run."""
     cells = [cell for cell in result.cells if cell.part == part and cell.level is not None]
     values = [one for cell in cells for run in cell.runs if (one := run_value(column, run)) is not None]
@@ -88,10 +88,12 @@ def _ladder(result: StudyResult, column: Column, levels: Sequence[float], part: 
     y = between(low, high, column.shown) if latency or low < 0 else from_zero(high, column.shown, 1e-9)
     unit = "arrivals/s" if result.study.plan.open else "connections"
     title = " · ".join(filter(None, (f"by {unit}", part)))
-    return draw(Chart(title, axis, y, series, tall=True, said=f"{column.head} {title}"))
+    return draw(SvgChart(title, axis, y, series, tall=True, said=f"{column.head} {title}"))
 
 
-def _lines(result: StudyResult, cells: Iterable[Cell], column: Column, number: int, axis: Axis) -> Iterable[Series]:
+def _lines(
+    result: StudyResult, cells: Iterable[Cell], column: StudyColumn, number: int, axis: Axis
+) -> Iterable[ChartSeries]:
     """The line of a variant by its number, and the dots of its runs, beside those of the other variants."""
     variants = result.study.variants
     variant = variants[number]
@@ -99,7 +101,7 @@ def _lines(result: StudyResult, cells: Iterable[Cell], column: Column, number: i
     if not own:
         return
     colour = _colours(result)[variant.name]
-    yield Series(variant.name, [(cell.level or 0.0, value_of(column, cell)) for cell in own], colour)
+    yield ChartSeries(variant.name, [(cell.level or 0.0, value_of(column, cell)) for cell in own], colour)
     aside = _BESIDE * (number - (len(variants) - 1) / 2)
     for counted in (True, False):
         dots: list[Point] = [
@@ -108,7 +110,7 @@ def _lines(result: StudyResult, cells: Iterable[Cell], column: Column, number: i
             for run in cell.runs
             if run.counted is counted
         ]
-        yield Series("", dots, colour if counted else _OTHER, marks=True)
+        yield ChartSeries("", dots, colour if counted else _OTHER, marks=True)
 
 
 def _moved(axis: Axis, value: float, share: float) -> float:

@@ -18,7 +18,7 @@ _MIB, _COARSE = 1 << 20, 100
 _SPENT = ("processes.cpu", "processes.user", "processes.system")
 
 
-class Column(NamedTuple):
+class StudyColumn(NamedTuple):
     """A column: its name as figures are named, what heads it, its value for a result, and how that is shown."""
 
     name: str
@@ -27,11 +27,11 @@ class Column(NamedTuple):
     shown: Callable[[float], str]
 
 
-def columns(result: StudyResult) -> tuple[Column, ...]:
+def columns(result: StudyResult) -> tuple[StudyColumn, ...]:
     """All columns of the table, those of the observations that count last."""
     watched = result.study.watch or tuple(f"{host}.{name}" for host in _hosts(result) for name in _OF_A_HOST)
     names = dict.fromkeys((*ALWAYS, *watched))
-    found = [Column(name, _head(name), _figure_of(name), _shown(name)) for name in names]
+    found = [StudyColumn(name, _head(name), _figure_of(name), _shown(name)) for name in names]
     found += [_counter(observation) for observation in result.study.observations if observation.counter]
     return tuple(found)
 
@@ -44,12 +44,12 @@ def _figure_of(name: str) -> Callable[[RunResult, Sequence[StudyRunResult]], flo
     return lambda total, _: figure(total, name)
 
 
-def _counter(observation: Observation) -> Column:
+def _counter(observation: Observation) -> StudyColumn:
     def grown(_: RunResult, runs: Sequence[StudyRunResult]) -> float | None:
         found = [one for run in runs if (one := growth(observation, run)) is not None]
         return sum(found) / len(found) if found else None
 
-    return Column(f"observed.{observation.name}", neutral(observation.name), grown, lambda value: si(value, 5))
+    return StudyColumn(f"observed.{observation.name}", neutral(observation.name), grown, lambda value: si(value, 5))
 
 
 def growth(observation: Observation, run: StudyRunResult) -> float | None:
@@ -102,12 +102,12 @@ def _mib(value: float) -> str:
     return f"{mib:,.0f} MiB" if mib >= _COARSE else f"{mib:.1f} MiB"
 
 
-def value_of(column: Column, cell: Cell) -> float | None:
+def value_of(column: StudyColumn, cell: Cell) -> float | None:
     """A column's value for a cell; None where nothing counted or nothing is known."""
     return None if cell.total is None else column.value(cell.total, cell.counted)
 
 
-def text_of(column: Column, cell: Cell) -> str:
+def text_of(column: StudyColumn, cell: Cell) -> str:
     value = value_of(column, cell)
     return "–" if value is None else column.shown(value)
 
@@ -134,7 +134,7 @@ def rows(result: StudyResult) -> list[list[str]]:
     return [head, *([*place_of(result.study, cell), _runs(cell), *_texts(chosen, cell)] for cell in result.cells)]
 
 
-def _texts(chosen: Sequence[Column], cell: Cell) -> list[str]:
+def _texts(chosen: Sequence[StudyColumn], cell: Cell) -> list[str]:
     return [text_of(column, cell) for column in chosen]
 
 

@@ -9,7 +9,7 @@ from cockpit.analysis.connections import connection_words
 from cockpit.analysis.doubt import doubts
 from cockpit.analysis.outcome import Verdict
 from cockpit.analysis.ratios import LEVEL, Ratio
-from cockpit.analysis.thresholds import Outcome, Status, is_time
+from cockpit.analysis.thresholds import Status, ThresholdResult, is_time
 from cockpit.model.events import Group
 from cockpit.model.figures import RunResult
 from cockpit.model.fold_load import load_words
@@ -62,7 +62,7 @@ def errors_words(errors: Mapping[str, int]) -> str:
     return ", ".join(f"{neutral(kind)} {count}" for kind, count in ordered) or "none"
 
 
-def threshold_table(outcomes: tuple[Outcome, ...]) -> str:
+def threshold_table(outcomes: tuple[ThresholdResult, ...]) -> str:
     """A line per threshold: whether it holds, its text, what was found."""
     if not outcomes:
         return "no thresholds"
@@ -77,7 +77,7 @@ def threshold_table(outcomes: tuple[Outcome, ...]) -> str:
 _STATUS = {Status.HOLDS: "ok", Status.FAILED: "FAILED", Status.INCONCLUSIVE: "INCONCLUSIVE"}
 
 
-def found_words(outcome: Outcome) -> str:
+def found_words(outcome: ThresholdResult) -> str:
     """`found 812 ms`, with the limit where that was made from a baseline."""
     name = outcome.threshold.name
     if outcome.found is None:
@@ -100,7 +100,7 @@ def ratio_words(ratio: Ratio) -> str:
     return f"{value}% of baseline ({100 * LEVEL:.0f}% CI {low}–{high}%, n = {before} vs {after}{assumed})"
 
 
-def _settling_words(outcome: Outcome) -> str:
+def _settling_words(outcome: ThresholdResult) -> str:
     """Return what would settle an inconclusive threshold."""
     if outcome.status is not Status.INCONCLUSIVE or outcome.ratio is None:
         return ""

@@ -26,7 +26,7 @@ from cockpit.session.gathering import Gathering, rounded
 from cockpit.session.latest import Latest
 from cockpit.session.live_load import LiveLoad
 from cockpit.session.live_tuning import LiveTuning
-from cockpit.session.loop import Batch
+from cockpit.session.loop import EventBatch
 from cockpit.session.machine import boot_id, watch_machine
 from cockpit.session.unfinished import described
 
@@ -80,7 +80,7 @@ class LiveSource:
         if isinstance(event, HostChanged) and event.condition == "up" and event.facts is not None:
             self._spawn(self.tuning.read_host(event.host))
 
-    async def batches(self) -> AsyncIterator[Batch]:
+    async def batches(self) -> AsyncIterator[EventBatch]:
         self.emit(_session_started(self.profile, self._clock))
         self._spawn(watch_machine(self._clock, self.emit, lambda: self.load.pids))
         for feed in self._feeds.values():
@@ -95,7 +95,7 @@ class LiveSource:
             events = tuple(self._events)
             self._events.clear()
             if events:
-                yield Batch(events, reached=self._latest.take, pending=self._gathering.pending())
+                yield EventBatch(events, reached=self._latest.take, pending=self._gathering.pending())
 
     def now(self) -> float:
         """Session time."""

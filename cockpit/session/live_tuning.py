@@ -79,7 +79,7 @@ class LiveTuning:
     def proving(self) -> bool:
         return self._rounds.running
 
-    async def look(self, host: str, command: str, seconds: float = 30.0) -> str:
+    async def run_command(self, host: str, command: str, seconds: float = 30.0) -> str:
         """What a command prints on the host, at most LOOK_LIMIT bytes.
 
         Raises HostError, or ChangeRefused with the command's own words when it fails.
@@ -89,7 +89,7 @@ class LiveTuning:
             silent = f"it failed without a word (exit status {done.exit_status})"
             raise ChangeRefused(f"{host}: {useful_line(done.stderr, done.stdout) or silent}")
         if len(done.stdout) > LOOK_LIMIT:
-            raise ChangeRefused(f"{host}: the look printed more than {LOOK_LIMIT // 1024} KiB; have it print less")
+            raise ChangeRefused(f"{host}: the command printed more than {LOOK_LIMIT // 1024} KiB; have it print less")
         return done.stdout.decode("utf-8", "replace").rstrip("\n")
 
     async def read(self, names: Collection[str]) -> dict[str, str | None]:

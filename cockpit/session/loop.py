@@ -14,7 +14,7 @@ from cockpit.session.controls import Controls
 
 
 @dataclass(frozen=True)
-class Batch:
+class EventBatch:
     """Events to fold in order, onto `base` where the source jumped, onto the present state where it is None.
 
     `reached` is told how many of them are folded and the state then, after each. `pending` is what the source still
@@ -27,13 +27,13 @@ class Batch:
     pending: Sequence[AnyEvent] = ()
 
 
-class Source(Protocol):
+class EventSource(Protocol):
     """Where a session's events come from."""
 
     @property
     def controls(self) -> Controls: ...
 
-    def batches(self) -> AsyncIterator[Batch]:
+    def batches(self) -> AsyncIterator[EventBatch]:
         """Batches as they come; ends when the session does."""
 
     async def close(self) -> None:
@@ -63,7 +63,7 @@ class Recorder(Protocol):
     def close(self) -> None: ...
 
 
-class Looking(Controls, Protocol):
+class PastControls(Controls, Protocol):
     """Controls of a session whose past can be looked at."""
 
     @property
@@ -93,14 +93,14 @@ class Session:
 
     def __init__(
         self,
-        source: Source,
+        source: EventSource,
         recorder: Recorder | None = None,
         listen: Callable[[Sequence[AnyEvent]], None] | None = None,
     ) -> None:
         self.source = source
         self.recorder = recorder
         self._listen = listen
-        self.looking: Looking | None = None
+        self.looking: PastControls | None = None
         self.state = State()
         self.revision = 0
         self._changed = asyncio.Event()
@@ -160,7 +160,7 @@ class Session:
             self._over = True
             self._changed.set()
 
-    def _take(self, batch: Batch) -> None:
+    def _take(self, batch: EventBatch) -> None:
         if self.recorder:
             self.recorder.record(batch.events)
         if self._listen:

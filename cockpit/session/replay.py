@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 
 from cockpit.model.state import State
 from cockpit.recording.reader import BEGINNING, Anchor, Known, Recording
-from cockpit.session.loop import Batch
+from cockpit.session.loop import EventBatch
 from cockpit.session.playback import Playback
 
 SPEEDS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
@@ -51,7 +51,7 @@ class ReplaySource:
     def at_end(self) -> bool:
         return self._position >= self.end
 
-    async def batches(self) -> AsyncIterator[Batch]:
+    async def batches(self) -> AsyncIterator[EventBatch]:
         yield self._advance()
         then = time.monotonic()
         while not self._closed:
@@ -121,7 +121,7 @@ class ReplaySource:
             self.recording.refresh()
             self.growing = not self.recording.ended
 
-    def _advance(self) -> Batch:
+    def _advance(self) -> EventBatch:
         """The events between where the reader stands and the cursor, from a kept state where that is nearer."""
         here = self._position
         anchor = self._nearest(here)
@@ -131,7 +131,9 @@ class ReplaySource:
         number = found[-1].number if found else start.number
         self._reached = Anchor(BEGINNING.state, number, here)
         events = [known.event for known in found]
-        return Batch(events, start.state if jumped else None, lambda count, state: self._keep(found[count - 1], state))
+        return EventBatch(
+            events, start.state if jumped else None, lambda count, state: self._keep(found[count - 1], state)
+        )
 
     def _nearest(self, t: float) -> Anchor:
         """The latest state that is kept for an instant not after `t`."""

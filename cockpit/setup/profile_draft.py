@@ -21,7 +21,7 @@ from cockpit.model.hosts import HostConfig
 from cockpit.model.knobs import Knob
 from cockpit.profiles import catalogue
 from cockpit.profiles.writing import Draft
-from cockpit.tuning.looking import Look, Offered, look
+from cockpit.tuning.server_discovery import DiscoveredHost, Offered, discover
 from cockpit.tuning.servers import Server
 
 # What stands for a host without ssh.
@@ -33,32 +33,32 @@ class Surveyed(NamedTuple):
     """A host and what was found on it; `problem` says why nothing was."""
 
     config: HostConfig
-    look: Look | None
+    found: DiscoveredHost | None
     problem: str = ""
 
     @property
     def server(self) -> Server | None:
         """What the profile watches there: the server that answers, else of those that may the one with most
         processes."""
-        if self.look is None:
+        if self.found is None:
             return None
-        most = max(self.look.able, key=lambda server: server.processes, default=None)
-        return self.look.serving or most
+        most = max(self.found.able, key=lambda server: server.processes, default=None)
+        return self.found.serving or most
 
     @property
     def words(self) -> str:
         """What was found, on one line."""
-        if self.look is None:
+        if self.found is None:
             return self.problem
-        if not self.look.servers:
-            return f"as {self.look.user}: no server that is known here runs there; it can be watched all the same"
-        nobody = (self.look.nobody,) if self.look.nobody else ()
-        return f"as {self.look.user}: " + "; ".join((*nobody, *(_told(server) for server in self.look.servers)))
+        if not self.found.servers:
+            return f"as {self.found.user}: no server that is known here runs there; it can be watched all the same"
+        nobody = (self.found.nobody,) if self.found.nobody else ()
+        return f"as {self.found.user}: " + "; ".join((*nobody, *(_told(server) for server in self.found.servers)))
 
     def server_of(self, knobs: Iterable[Knob]) -> Server | None:
         """That of the knobs that were chosen, where nothing else says which one the profile is about."""
         wanted = set(knobs)
-        servers = self.look.servers if self.look else ()
+        servers = self.found.servers if self.found else ()
         return next((one for one in servers if any(each.knob in wanted for each in one.candidates)), None)
 
 
@@ -148,7 +148,7 @@ async def survey(
     except CockpitError as error:
         return Surveyed(config, None, str(error).removeprefix(f"{config.name}: "))
     try:
-        return Surveyed(config, await look(shell, config.name, port_of(url), leads_to(url, config, ssh_config)))
+        return Surveyed(config, await discover(shell, config.name, port_of(url), leads_to(url, config, ssh_config)))
     except CockpitError as error:
         return Surveyed(config, None, str(error).removeprefix(f"{config.name}: "))
     finally:
@@ -171,7 +171,7 @@ def draft_of(
     notes: dict[str, tuple[str, ...]] = {}
     knobs: list[Knob] = []
     for one in surveyed:
-        picked = [each.knob for each in one.look.offered if _picked(each, wanted)] if one.look else []
+        picked = [each.knob for each in one.found.offered if _picked(each, wanted)] if one.found else []
         server = one.server or one.server_of(picked)
         config = one.config
         if server is not None:
@@ -203,11 +203,11 @@ def _apart(knobs: Sequence[Knob]) -> Iterator[Knob]:
 
 
 def _notes(one: Surveyed) -> tuple[str, ...]:
-    if one.look is None:
+    if one.found is None:
         return (f"{one.config.name} could not be looked at: {one.problem}",)
     said = [f"found there: {one.words}"]
-    if one.look.user not in ("root", ""):
-        said.append(f"where {one.look.user} may not write its configuration: log in as root, or sudo = true")
+    if one.found.user not in ("root", ""):
+        said.append(f"where {one.found.user} may not write its configuration: log in as root, or sudo = true")
     return tuple(said)
 
 

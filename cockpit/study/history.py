@@ -9,7 +9,7 @@ import msgspec
 import platformdirs
 
 from cockpit.files import read_bounded
-from cockpit.study.results import Spread
+from cockpit.study.results import RoundSpread
 
 FILE = "study-spread.json"
 _MOST = 1 << 20  # bytes
@@ -17,7 +17,7 @@ _MOST = 1 << 20  # bytes
 _KEPT = 10
 
 
-def earlier_spread(name: str, form: str) -> tuple[Spread, int] | None:
+def earlier_spread(name: str, form: str) -> tuple[RoundSpread, int] | None:
     """Return the pooled spread of earlier A/A controls of a profile's study in this form, and how many there were; None
     if there was none or the file is damaged."""
     found = _read().get(_key(name, form), [])
@@ -25,10 +25,10 @@ def earlier_spread(name: str, form: str) -> tuple[Spread, int] | None:
     if not freedom:
         return None
     squares = sum(one.freedom * one.deviation**2 for one in found)
-    return Spread(deviation=math.sqrt(squares / freedom), freedom=freedom), len(found)
+    return RoundSpread(deviation=math.sqrt(squares / freedom), freedom=freedom), len(found)
 
 
-def keep_spread(name: str, form: str, spread: Spread) -> None:
+def keep_spread(name: str, form: str, spread: RoundSpread) -> None:
     """Add the spread of a study that is over. A state directory that cannot be written is not the study's fault."""
     known = _read()
     known[_key(name, form)] = [*known.get(_key(name, form), []), spread][-_KEPT:]
@@ -50,8 +50,8 @@ def _key(name: str, form: str) -> str:
     return f"{name}/{form}"
 
 
-def _read() -> dict[str, list[Spread]]:
+def _read() -> dict[str, list[RoundSpread]]:
     try:
-        return msgspec.json.decode(read_bounded(_path(), _MOST), type=dict[str, list[Spread]])
+        return msgspec.json.decode(read_bounded(_path(), _MOST), type=dict[str, list[RoundSpread]])
     except (OSError, msgspec.MsgspecError, ValueError, RecursionError):
         return {}

@@ -22,7 +22,7 @@ from cockpit.analysis.words import objection_words
 from cockpit.model.events import StudyRound
 from cockpit.model.study import Study
 from cockpit.study.plan import Comparison, planned
-from cockpit.study.results import Cell, Contradiction, Spread, StudyVerdict
+from cockpit.study.results import Cell, Contradiction, RoundSpread, StudyVerdict
 
 # Outcomes that answer the question of a comparison.
 CONCLUSIVE = (*DIFFERENT, Outcome.EQUIVALENT)
@@ -61,7 +61,7 @@ def open_after(study: Study, verdicts: Sequence[StudyVerdict]) -> tuple[Comparis
     return tuple(one for one in planned(study) if not (len(closed.get(one, ())) == whole and all(closed[one])))
 
 
-def spread_of(study: Study, cells: Sequence[Cell]) -> Spread | None:
+def spread_of(study: Study, cells: Sequence[Cell]) -> RoundSpread | None:
     """Return the spread of a round's difference in the headline, pooled over the A/A comparisons; None: unknown."""
     if study.control is None:
         return None
@@ -81,7 +81,7 @@ def spread_of(study: Study, cells: Sequence[Cell]) -> Spread | None:
             if len(differences) > 1:
                 squares += float(((differences - differences.mean()) ** 2).sum())
                 freedom += len(differences) - 1
-    return Spread(deviation=math.sqrt(squares / freedom), freedom=freedom) if freedom else None
+    return RoundSpread(deviation=math.sqrt(squares / freedom), freedom=freedom) if freedom else None
 
 
 def headline_of(study: Study) -> str:

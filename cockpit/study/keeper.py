@@ -30,14 +30,14 @@ PAUSE = 5.0
 LOG = "keeper.log"
 
 
-class Keeper:
+class StudyGuard:
     """A keeper at work, as the study sees it."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
 
     @classmethod
-    async def start(cls, folder: Path) -> Keeper:
+    async def start(cls, folder: Path) -> StudyGuard:
         """Starts one for the folder; returns once it waits."""
         process = _started(folder)
         assert process.stdout is not None

@@ -21,7 +21,7 @@ RUN_ADDS = 2.0
 Comparison = tuple[str, str, float | None]
 
 
-class Step(NamedTuple):
+class StudyStep(NamedTuple):
     """One variant at one load level in one round (from 1). `number` is the step's own, whatever the order; `visit` is
     the same for steps between which nothing is set up."""
 
@@ -76,7 +76,7 @@ def round_of(study: Study, turn: int, open_now: Sequence[Comparison]) -> StudyRo
     return StudyRound(t=0, round=turn, steps=steps, open=tuple(open_now))
 
 
-def steps_of(study: Study, turn: StudyRound) -> tuple[Step, ...]:
+def steps_of(study: Study, turn: StudyRound) -> tuple[StudyStep, ...]:
     """Return the steps of a round, in order; a recording's that the study does not have are left out."""
     places = {variant.name: (place, variant) for place, variant in enumerate(study.variants)}
     levels = study.levels or (None,)
@@ -86,11 +86,11 @@ def steps_of(study: Study, turn: StudyRound) -> tuple[Step, ...]:
             continue
         place, variant = places[name]
         visit = (turn.round - 1) * len(places) + place
-        found.append(Step(visit * len(levels) + levels.index(level), visit, turn.round, variant, level))
+        found.append(StudyStep(visit * len(levels) + levels.index(level), visit, turn.round, variant, level))
     return tuple(found)
 
 
-def all_steps(study: Study, first: int = 1, last: int | None = None) -> tuple[Step, ...]:
+def all_steps(study: Study, first: int = 1, last: int | None = None) -> tuple[StudyStep, ...]:
     """Return the steps of all rounds, or of the rounds `first` to `last`, if every comparison stays open."""
     return tuple(
         step
@@ -122,7 +122,11 @@ def run_takes(study: Study) -> Extent:
 
 
 def takes(
-    study: Study, todo: Iterable[Step], knobs: Sequence[Knob], actions: Sequence[ServerAction], run: float | None = None
+    study: Study,
+    todo: Iterable[StudyStep],
+    knobs: Sequence[Knob],
+    actions: Sequence[ServerAction],
+    run: float | None = None,
 ) -> Extent:
     """Return how long the steps take together. `run`: how long a run has taken so far (s), None: none is done."""
     one = run_takes(study) if run is None else Extent(run, run, True)

@@ -86,7 +86,7 @@ class StudyVerdict(msgspec.Struct, frozen=True, kw_only=True):
     contradiction: Contradiction | None = None
 
 
-class Spread(msgspec.Struct, frozen=True, kw_only=True):
+class RoundSpread(msgspec.Struct, frozen=True, kw_only=True):
     """The standard deviation of one round's difference (log scale) between two set-ups of the same variant, with its
     degrees of freedom."""
 
@@ -112,7 +112,7 @@ class StudyResult(msgspec.Struct, frozen=True, kw_only=True):
     hosts: dict[str, HostFacts]
     cells: tuple[Cell, ...]
     verdicts: tuple[StudyVerdict, ...]
-    spread: Spread | None = None
+    spread: RoundSpread | None = None
 
     @property
     def unstable(self) -> tuple[StudyRunResult, ...]:

@@ -22,8 +22,18 @@ from cockpit.session.live import LiveSource
 from cockpit.session.loop import Session
 from cockpit.study.collecting import collect
 from cockpit.study.journal import Journal, write_journal
-from cockpit.study.keeper import Keeper
-from cockpit.study.plan import Extent, Step, all_steps, reloads_left, round_of, steps_of, takes, values_of, whole_time
+from cockpit.study.keeper import StudyGuard
+from cockpit.study.plan import (
+    Extent,
+    StudyStep,
+    all_steps,
+    reloads_left,
+    round_of,
+    steps_of,
+    takes,
+    values_of,
+    whole_time,
+)
 from cockpit.study.results import StudyResult
 from cockpit.study.rounds import next_round
 from cockpit.tuning.effect import GOOD_REPLIES, PACE, asked
@@ -36,7 +46,7 @@ BACK_WITHIN = 60.0
 WARM_UP = "warm-up"
 
 
-class Progress(msgspec.Struct, frozen=True, kw_only=True):
+class StudyProgress(msgspec.Struct, frozen=True, kw_only=True):
     """How far a study is: `step` of `steps` in the `round` of at most `rounds` (0: none has begun), what it does `now`,
     and about how many seconds are `left`. `result` is that of the rounds before this one; None: none is done."""
 
@@ -73,18 +83,18 @@ class Runner:
         self._earlier = earlier
         self._result = collect(earlier, journal.name)
         self._round: StudyRound | None = None
-        self._todo: list[Step] = []
+        self._todo: list[StudyStep] = []
         self._visit: int | None = None
-        self._keeper: Keeper | None = None
+        self._keeper: StudyGuard | None = None
         self._now = "connecting"
         self._took: list[float] = []
         self._known_left: tuple[tuple[int, int, int], Extent] | None = None
 
     @property
-    def progress(self) -> Progress:
+    def progress(self) -> StudyProgress:
         turn = self._round
         steps = len(turn.steps) if turn else 0
-        return Progress(
+        return StudyProgress(
             round=turn.round if turn else 0,
             rounds=self.study.rounds,
             step=min(steps, steps - len(self._todo) + 1),
@@ -114,7 +124,7 @@ class Runner:
         ]
         return Extent(times[0].least, times[1].most, times[1].known)
 
-    def _later(self, turn: StudyRound, last: int) -> list[Step]:
+    def _later(self, turn: StudyRound, last: int) -> list[StudyStep]:
         """The steps of the rounds after this one if no further comparison is closed."""
         rounds = [round_of(self.study, number, turn.open) for number in range(turn.round + 1, last + 1)]
         return [step for one in rounds for step in steps_of(self.study, one)]
@@ -176,9 +186,9 @@ class Runner:
             return
         originals = await self._source.tuning.read(self.study.knobs)
         self._write(replace(self.journal, originals=originals, touched=True))
-        self._keeper = await Keeper.start(self._folder)
+        self._keeper = await StudyGuard.start(self._folder)
 
-    async def _do(self, step: Step) -> None:
+    async def _do(self, step: StudyStep) -> None:
         """One step, to its end."""
         if step.visit != self._visit:
             self._visit = None
@@ -194,7 +204,7 @@ class Runner:
                     counted.append(result.run)
         self._source.emit(StudyStepEnded(t=self._source.now(), step=step.number, counted=tuple(counted)))
 
-    async def _set_up(self, step: Step) -> None:
+    async def _set_up(self, step: StudyStep) -> None:
         """Apply the variant's values, reload what did not change, and do its actions: a set-up of its own for each
         visit, whichever variant came before."""
         self._now = f"setting up {step.variant.name}"
@@ -213,7 +223,7 @@ class Runner:
         for name in names:
             await self._source.tuning.act(name)
 
-    async def _run(self, step: Step, part: Pass, plan: LoadPlan, turn: int) -> RunResult:
+    async def _run(self, step: StudyStep, part: Pass, plan: LoadPlan, turn: int) -> RunResult:
         self._now = words_of(step, part, plan, turn)
         begun = self._source.now()
         await self._act(part.before)
@@ -251,7 +261,7 @@ class Runner:
 
     async def _seen(self, observation: Observation, run: int, after: bool) -> StudyObservation:
         try:
-            text, detail = await self._source.tuning.look(observation.host, observation.command), ""
+            text, detail = await self._source.tuning.run_command(observation.host, observation.command), ""
         except (ChangeRefused, HostError) as error:
             text, detail = "", str(error)
         return StudyObservation(
@@ -316,7 +326,7 @@ class Runner:
         write_journal(self._folder, journal)
 
 
-def words_of(step: Step, part: Pass, plan: LoadPlan, turn: int) -> str:
+def words_of(step: StudyStep, part: Pass, plan: LoadPlan, turn: int) -> str:
     """Return the run in words, as in `event · 2000/s · cold · run 2`."""
     words = [step.variant.name]
     if turn == 0:

@@ -10,11 +10,11 @@ from cockpit.model.study import MOST_ROUNDS, Study
 from cockpit.model.text import neutral
 from cockpit.study.judging import detectable, headline_of, level_words
 from cockpit.study.plan import Extent
-from cockpit.study.results import Contradiction, Spread, StudyResult, StudyVerdict
-from cockpit.study.runner import Progress
+from cockpit.study.results import Contradiction, RoundSpread, StudyResult, StudyVerdict
+from cockpit.study.runner import StudyProgress
 
 
-def progress_words(progress: Progress) -> str:
+def progress_words(progress: StudyProgress) -> str:
     """Return `round 2 of 12 · step 3 of 8 · event · run 2 · 4 to 9 min left`."""
     left = f" · {extent_words(progress.left)} left" if progress.left.known else ""
     place = f"step {progress.step} of {progress.steps} · " if progress.steps else ""
@@ -59,7 +59,7 @@ def _at_most(left: Extent) -> str:
     return f" · at most {length_words(left.most)} left" if left.known and math.isfinite(left.most) else ""
 
 
-def sensitivity_words(study: Study, spread: Spread | None, source: str = "A/A control", done: int = 0) -> str:
+def sensitivity_words(study: Study, spread: RoundSpread | None, source: str = "A/A control", done: int = 0) -> str:
     """Return the minimum detectable effect of a study's headline in all its rounds, and what that rests on; `done` are
     the rounds so far."""
     name = metric_words(headline_of(study))

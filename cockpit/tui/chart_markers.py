@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from cockpit.model.state import Change, Marker, State
 from cockpit.model.text import neutral
 from cockpit.tui.styled_line import Line, fit
-from cockpit.tui.window import Window
+from cockpit.tui.window import ChartWindow
 
 # Above and behind the chart, while a change is carried out: before its reload, and from that until it is in effect.
 ASKED, RELOADING = "░", "▓"
@@ -63,7 +63,7 @@ def words_of(marker: Marker) -> str:
     return neutral(marker.text).removeprefix(f"{marker.sign} ")
 
 
-def shades(bands: Sequence[Band], window: Window) -> str:
+def shades(bands: Sequence[Band], window: ChartWindow) -> str:
     """A cell each: lightly shaded from a request on, darker from the reload on, blank elsewhere."""
     row = [" "] * window.cells
     for band in bands:
@@ -73,7 +73,7 @@ def shades(bands: Sequence[Band], window: Window) -> str:
     return "".join(row).rstrip()
 
 
-def placed(markers: Sequence[Marker], window: Window) -> dict[int, Marker]:
+def placed(markers: Sequence[Marker], window: ChartWindow) -> dict[int, Marker]:
     """Markers by the cell of their letter: of two in one cell the later moves on where there is room."""
     found: dict[int, Marker] = {}
     for marker in markers:
@@ -86,7 +86,7 @@ def placed(markers: Sequence[Marker], window: Window) -> dict[int, Marker]:
     return found
 
 
-def letters(markers: dict[int, Marker], window: Window) -> str:
+def letters(markers: dict[int, Marker], window: ChartWindow) -> str:
     """A cell each: the markers' letters over their instants."""
     row = [" "] * window.cells
     for at, marker in markers.items():

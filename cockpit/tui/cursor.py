@@ -6,13 +6,13 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import replace
 
-from cockpit.analysis.stretches import Stretch
+from cockpit.analysis.stretches import TimeRange
 from cockpit.model.host_state import HostState
 from cockpit.model.text import clock, milliseconds, neutral, si
 from cockpit.tui.chart_markers import all_markers
 from cockpit.tui.draw_context import DrawContext, View
 from cockpit.tui.styled_line import Line
-from cockpit.tui.window import Window, closer, wider
+from cockpit.tui.window import ChartWindow, closer, wider
 
 # What moves the cursor while it is in the charts, whatever the session would do with these keys.
 ALONG = ("left", "right", "home", "end", "pageup", "pagedown", "left_square_bracket", "right_square_bracket")
@@ -21,7 +21,7 @@ ALONG = ("left", "right", "home", "end", "pageup", "pagedown", "left_square_brac
 _READ = 5.0
 
 
-def begun(scene: DrawContext, window: Window) -> View:
+def begun(scene: DrawContext, window: ChartWindow) -> View:
     """The cursor on the newest second that is drawn, or gone again."""
     if scene.view.cursor is not None:
         return gone(scene.view)
@@ -29,19 +29,19 @@ def begun(scene: DrawContext, window: Window) -> View:
     return placed_at(scene, window, min(scene.now, newest.second if newest else scene.now))
 
 
-def placed_at(scene: DrawContext, window: Window, t: float) -> View:
+def placed_at(scene: DrawContext, window: ChartWindow, t: float) -> View:
     """The cursor at an instant of the session that has come already; the arrows move it."""
     at = max(0.0, min(t, scene.now)) // window.span * window.span
     return replace(scene.view, cursor=at, entered=False, room="column")
 
 
-def moved(scene: DrawContext, window: Window, cells: int) -> View:
+def moved(scene: DrawContext, window: ChartWindow, cells: int) -> View:
     """The cursor so many cells on; the window follows it into the past."""
     here = scene.cursor(window)
     return scene.view if here is None else placed_at(scene, window, here + cells * window.span)
 
 
-def to_marker(scene: DrawContext, window: Window, step: int) -> View:
+def to_marker(scene: DrawContext, window: ChartWindow, step: int) -> View:
     """To the next (1) or previous (-1) marker or beginning of a row, in another cell than this one."""
     here = scene.cursor(window)
     if here is None:
@@ -56,14 +56,14 @@ def gone(view: View) -> View:
     return replace(view, cursor=None)
 
 
-def zoomed(scene: DrawContext, window: Window, step: int) -> View:
+def zoomed(scene: DrawContext, window: ChartWindow, step: int) -> View:
     """More time across (1), or less (-1); the cursor stays in its place."""
     span = wider(window, scene.now) if step > 0 else closer(window)
     cursor = scene.cursor(window)
     return replace(scene.view, span=span, cursor=None if cursor is None else cursor // span * span)
 
 
-def named(scene: DrawContext, window: Window) -> tuple[float, float]:
+def named(scene: DrawContext, window: ChartWindow) -> tuple[float, float]:
     """(from, to): markers between them are told in words: those under the cursor, or those that have just been."""
     cursor = scene.cursor(window)
     if cursor is not None:
@@ -71,7 +71,7 @@ def named(scene: DrawContext, window: Window) -> tuple[float, float]:
     return max(0.0, scene.now - _READ), scene.now
 
 
-def load_under(scene: DrawContext, window: Window) -> list[Line]:
+def load_under(scene: DrawContext, window: ChartWindow) -> list[Line]:
     """What there was under the cursor, what tells most first; nothing where there is no cursor."""
     cursor = scene.cursor(window)
     if cursor is None:
@@ -94,7 +94,7 @@ def load_under(scene: DrawContext, window: Window) -> list[Line]:
     return [*parts, ((f"{si(found.least)} to {si(found.most)}", "dim"),)] if found.seconds > 1 else parts
 
 
-def latency_words(found: Stretch) -> Line:
+def latency_words(found: TimeRange) -> Line:
     """`p50 1.2 p99 9.8 max 61 ms`."""
     figures = (("p50", found.p50), ("p99", found.p99), ("max", found.latency.max))
     words = [piece for name, value in figures for piece in ((f"{name} ", "dim"), (f"{milliseconds(value)} ", "strong"))]
@@ -127,7 +127,7 @@ def _lit(char: str) -> tuple[str, str]:
     return ("│", "strong") if char in " ┊" else (char, "focus")
 
 
-def times(window: Window, cursor: float | None, *scales: str) -> Line:
+def times(window: ChartWindow, cursor: float | None, *scales: str) -> Line:
     """Instants under the axis, that of the cursor first, and on the right the longest of `scales` that fits, which say
     how much time a cell is; what would overlap is left out."""
     found: list[tuple[int, str, str]] = []

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, NamedTuple
 
-from cockpit.analysis.arms import RowVerdicts, row_before
 from cockpit.analysis.outcome import Verdict
-from cockpit.analysis.stretches import Stretch, Stretches
+from cockpit.analysis.row_verdicts import RowVerdicts, row_before
+from cockpit.analysis.stretches import Stretches, TimeRange
 from cockpit.model.host_state import HostState, TailPane
 from cockpit.model.state import LoadSecond, Segment, State
 from cockpit.session.controls import Action
-from cockpit.tui.window import AXIS, Window, window_for
+from cockpit.tui.window import AXIS, ChartWindow, window_for
 
 LatencyView = Literal["histogram", "heat map", "percentiles"]
 ProcessOrder = Literal["pid", "cpu", "rss", "own", "age", "start", "command"]
@@ -156,17 +156,17 @@ class DrawContext:
         started = next(segment.start for segment in state.segments if segment.run == state.running)
         return whole[0] if whole and whole[0].end > started else state.seconds[-1]
 
-    def window(self, width: int) -> Window:
+    def window(self, width: int) -> ChartWindow:
         """What the charts over time show in `width` cells."""
         return window_for(self.now, max(2, width - AXIS - 1), self.view.span, self.view.cursor)
 
-    def cursor(self, window: Window) -> float | None:
+    def cursor(self, window: ChartWindow) -> float | None:
         """Where the cursor stands in that window, at the beginning of a cell: that of `now` where a replay went back
         behind it. None: there is no cursor."""
         at = self.view.cursor
         return None if at is None else window.instant(window.cell(min(at, self.now)))
 
-    def stretch(self, start: float, length: float) -> Stretch | None:
+    def stretch(self, start: float, length: float) -> TimeRange | None:
         """The load from an instant on for `length` s, of whole seconds; without one that has only just begun."""
         return self.stretches.of(self.state.seconds, int(start), max(1, int(length)), self._until)
 

@@ -37,8 +37,8 @@ class Hint(NamedTuple):
     words: str | Callable[[DrawContext], str]
     fits: Callable[[DrawContext], bool]
 
-    def told(self, scene: DrawContext) -> str:
-        """What it says now."""
+    def text(self, scene: DrawContext) -> str:
+        """Return its words for this state."""
         return self.words if isinstance(self.words, str) else self.words(scene)
 
 
@@ -124,7 +124,7 @@ class Hints:
         """The hint that fits now; empty where there is none."""
         if _HIDDEN in self._done or scene.mode != "LIVE":
             return ""
-        return next((hint.told(scene) for hint in _HINTS if hint.name not in self._done and hint.fits(scene)), "")
+        return next((hint.text(scene) for hint in _HINTS if hint.name not in self._done and hint.fits(scene)), "")
 
     def done(self, name: str) -> None:
         """The person has found that one out."""

@@ -50,7 +50,7 @@ class StartChoice:
 
 
 @dataclass(frozen=True)
-class Section:
+class ChoiceGroup:
     """Offers under a heading; `empty` is what stands there while there are none."""
 
     heading: str
@@ -95,7 +95,7 @@ _ABOUT = {
 _ORIGINS = {"here": "of this folder", "yours": "your own", "shipped": "comes with cockpit"}
 
 
-def sections(profiles: Sequence[Listed], recordings: Sequence[Recent], text: str = "") -> tuple[Section, ...]:
+def sections(profiles: Sequence[Listed], recordings: Sequence[Recent], text: str = "") -> tuple[ChoiceGroup, ...]:
     """All there is to choose from, or what holds every word of `text`."""
     of_profiles = [StartChoice(Choice("profile", str(one.path)), listed=one, words=_words(one)) for one in profiles]
     of_recordings = [
@@ -103,9 +103,11 @@ def sections(profiles: Sequence[Listed], recordings: Sequence[Recent], text: str
     ]
     nothing = "nothing like that" if text else ""
     found = (
-        Section("begin", _with(text, BEGIN)),
-        Section("profiles", _with(text, of_profiles), nothing or "none yet: n writes one"),
-        Section("recent recordings", _with(text, of_recordings), nothing or "none yet: every session leaves one here"),
+        ChoiceGroup("begin", _with(text, BEGIN)),
+        ChoiceGroup("profiles", _with(text, of_profiles), nothing or "none yet: n writes one"),
+        ChoiceGroup(
+            "recent recordings", _with(text, of_recordings), nothing or "none yet: every session leaves one here"
+        ),
     )
     return tuple(section for section in found if section.offers or section.heading != "begin")
 
@@ -132,7 +134,7 @@ class Widths(NamedTuple):
     last: int
 
 
-def widths(found: Iterable[Section], width: int) -> Widths:
+def widths(found: Iterable[ChoiceGroup], width: int) -> Widths:
     """Of everything that is listed, in rows of `width` cells."""
     offers = [offer for section in found for offer in section.offers]
     names = [_name(offer) for offer in offers if offer.choice.kind != "recording"]
@@ -141,7 +143,7 @@ def widths(found: Iterable[Section], width: int) -> Widths:
     return Widths(min(most, max(map(cell_len, names), default=0)), max(lasts, default=0))
 
 
-def heading(section: Section, width: int) -> Line:
+def heading(section: ChoiceGroup, width: int) -> Line:
     """A section's first line."""
     count = f" {len(section.offers)} " if section.offers and section.heading != "begin" else ""
     title = f"─ {section.heading} "

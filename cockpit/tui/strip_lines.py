@@ -21,7 +21,7 @@ from cockpit.analysis.words import (
 )
 from cockpit.tui.forest import axis, forest_row, scale_end
 from cockpit.tui.styled_line import EMPTY, Line, clip, ends, fit, length, rule
-from cockpit.tui.verdict_strip import Progress, Strip
+from cockpit.tui.verdict_strip import Strip, VerdictProgress
 
 MARKS = {
     Outcome.BETTER: "▲",
@@ -203,7 +203,7 @@ def _first(of: Strip, most: int) -> Sequence[Effect]:
     return kept
 
 
-def _progress_line(progress: Progress | None, room: int) -> Line:
+def _progress_line(progress: VerdictProgress | None, room: int) -> Line:
     """A bar and the seconds left, as the room allows."""
     if progress is None:
         return EMPTY

@@ -43,7 +43,7 @@ _REPEAT = {
 }
 
 
-class Progress(NamedTuple):
+class VerdictProgress(NamedTuple):
     """Seconds of load after the change that count, and how many more a verdict is expected to take: `at_most` so many,
     if the test may conclude before the last round."""
 
@@ -70,7 +70,7 @@ class Strip(NamedTuple):
     compared: str
     effects: tuple[Effect, ...]
     so_far: float | None = None
-    progress: Progress | None = None
+    progress: VerdictProgress | None = None
     next: str = ""
     cap: float | None = None
 
@@ -132,7 +132,9 @@ def _rounds_strip(scene: DrawContext, rounds: RoundsState, row: Segment) -> Stri
         change=title_words(rounds.begun),
         compared=compared,
         effects=_plotted(verdict, rounds.begun.host) or _expected(verdict, row),
-        progress=Progress(max(0.0, now - rounds.begun.t), max(1.0, where.left), True) if where and waits else None,
+        progress=VerdictProgress(max(0.0, now - rounds.begun.t), max(1.0, where.left), True)
+        if where and waits
+        else None,
         next="" if where is not None else _next(verdict),
     )
 
@@ -194,13 +196,13 @@ def _host_of(state: State, row: Segment) -> str:
     return next((change.host for change in state.changes if change.letter in row.changes), "")
 
 
-def _progress(state: State, row: Segment, verdict: Verdict) -> Progress | None:
+def _progress(state: State, row: Segment, verdict: Verdict) -> VerdictProgress | None:
     """How far a growing verdict is, by whole seconds."""
     if verdict.needs is None or math.isinf(verdict.needs) or row.end is not None:
         return None
     passed = len(counted_range(state, row))
     # The verdict was made after the last whole block.
-    return Progress(passed, max(1.0, verdict.needs - passed % BLOCK))
+    return VerdictProgress(passed, max(1.0, verdict.needs - passed % BLOCK))
 
 
 def _next(verdict: Verdict) -> str:

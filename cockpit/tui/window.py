@@ -22,7 +22,7 @@ _LABELS = {0.5: 20, 10.0: 12, 300.0: 12, 600.0: 12, 1800.0: 12}
 _USUAL_LABELS = 15
 
 
-class Window(NamedTuple):
+class ChartWindow(NamedTuple):
     """From session second `first` on, `cells` of `span` seconds each."""
 
     first: int
@@ -58,7 +58,7 @@ class Window(NamedTuple):
         return f"{length_words(self.span)} a cell"
 
 
-def window_for(now: float, cells: int, span: float | None = None, cursor: float | None = None) -> Window:
+def window_for(now: float, cells: int, span: float | None = None, cursor: float | None = None) -> ChartWindow:
     """So that `now` is inside: a young session from its beginning on; and the cursor, where there is one.
 
     `span` None: as wide as fits, up to 2 s a cell.
@@ -78,16 +78,16 @@ def window_for(now: float, cells: int, span: float | None = None, cursor: float 
         # Pages of half a window, each beginning where the one before had its middle.
         page = steps(cells * span / 2)
         first = int(cursor) // page * page
-    return Window(first, span, cells)
+    return ChartWindow(first, span, cells)
 
 
-def wider(window: Window, now: float) -> float:
+def wider(window: ChartWindow, now: float) -> float:
     """The next scale with more time across, at most that at which all of the session is in sight."""
     at = SCALES.index(window.span)
     return SCALES[at] if window.cells * window.span > now else SCALES[min(at + 1, len(SCALES) - 1)]
 
 
-def closer(window: Window) -> float:
+def closer(window: ChartWindow) -> float:
     """The next scale with less time across."""
     return SCALES[max(0, SCALES.index(window.span) - 1)]
 

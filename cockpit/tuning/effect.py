@@ -41,7 +41,7 @@ class _Log(NamedTuple):
     inode: str
 
 
-class Effect:
+class EffectWatch:
     """What is watched of one change, from before it is begun. `notes` are what the server said of its values."""
 
     def __init__(
@@ -105,7 +105,7 @@ class Effect:
         return f"{self._log.file} says: {said}" if self._log and said else ""
 
     async def _look(self) -> frozenset[str]:
-        return await pending.look(self._shell, self._change, self._lease, self._workers)
+        return await pending.poll_workers(self._shell, self._change, self._lease, self._workers)
 
     async def _verdict(self, fresh: bool, lingering: int, wrong: str) -> str:
         if wrong or not fresh:

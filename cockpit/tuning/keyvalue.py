@@ -155,7 +155,7 @@ def _as_shell(text: bytes) -> ShellText | None:
     return None if spaced else shell
 
 
-def _in_shell(text: bytes, one: shell_text.Assignment) -> _Found:
+def _in_shell(text: bytes, one: shell_text.ShellAssignment) -> _Found:
     start = text.rfind(b"\n", 0, one.start) + 1
     feed = text.find(b"\n", one.value[1])
     refused = "a command makes up its value" if one.made_up else ""

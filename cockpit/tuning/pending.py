@@ -25,7 +25,7 @@ class Ran(NamedTuple):
     said: bytes
 
 
-class Outcome(NamedTuple):
+class UndoOutcome(NamedTuple):
     """What an undo did: `files` and `values` by number as it says, `failed` commands as (test or reload, number, what
     it says). `ended` is how the change had ended before it could be undone ("" where it had not)."""
 
@@ -91,7 +91,7 @@ async def get(shell: Remote, command: str, keep: str = "") -> str:
     return " ".join(lines[0].split())
 
 
-async def look(shell: Remote, change: str, lease: int, workers: str) -> frozenset[str]:
+async def poll_workers(shell: Remote, change: str, lease: int, workers: str) -> frozenset[str]:
     """The workers of a server as PID:START, by a pattern of their name; begins the lease anew. Raises ChangeRefused."""
     done = await files.run(shell, scripts.LOOK, change, str(lease), workers)
     if done.exit_status != 0:
@@ -106,7 +106,7 @@ async def confirm(shell: Remote, change: str, applied: bytes) -> None:
         raise ChangeRefused(files.why(done))
 
 
-async def fire(shell: Remote, change: str, seconds: int, why: str) -> Outcome:
+async def fire(shell: Remote, change: str, seconds: int, why: str) -> UndoOutcome:
     """Has the host undo the change, or tells how it did so already. Raises ChangeRefused: it did not come to an end."""
     reason = f"{neutral(why, 400)}\n".encode("utf-8", "replace")
     done = await files.run(shell, undo_program.FIRE, change, str(seconds), input=reason, seconds=seconds + 30)
@@ -120,7 +120,7 @@ async def discard(shell: Remote, change: str) -> None:
     await files.run(shell, undo_program.DISCARD, change)
 
 
-def outcome(text: bytes) -> Outcome:
+def outcome(text: bytes) -> UndoOutcome:
     """Reads what an undo says."""
     rows = [line.split(" ", 2) for line in text.decode("utf-8", "replace").splitlines()]
     by_word: dict[str, dict[str, str]] = {"file": {}, "value": {}, "test": {}, "reload": {}}
@@ -128,10 +128,12 @@ def outcome(text: bytes) -> Outcome:
         if len(row) == 3 and row[0] in by_word:
             by_word[row[0]][row[1]] = row[2]
     failed = [
-        (word, _place(number), said(words)) for word in ("test", "reload") for number, words in by_word[word].items()
+        (word, _place(number), failure_reason(words))
+        for word in ("test", "reload")
+        for number, words in by_word[word].items()
     ]
     ended = next((row[0] for row in rows if row[0] in ("confirmed", "dropped")), "")
-    return Outcome(ended, by_word["file"], by_word["value"], tuple(failed), ["reloaded"] in rows)
+    return UndoOutcome(ended, by_word["file"], by_word["value"], tuple(failed), ["reloaded"] in rows)
 
 
 def _place(number: str) -> int:
@@ -139,7 +141,7 @@ def _place(number: str) -> int:
     return int(number) if number.isdecimal() and len(number) < 10 else 0
 
 
-def said(text: str) -> str:
+def failure_reason(text: str) -> str:
     """Why a command failed, out of its exit status and what it said."""
     status, _, words = text.partition(" ")
     if status == "124":

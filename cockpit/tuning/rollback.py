@@ -64,7 +64,7 @@ async def _confirmed(shell: Remote, change: str) -> Applied:
     return msgspec.json.decode(kept.data, type=Applied)
 
 
-async def _settled(plan: Plan, terms: Terms, outcome: pending.Outcome) -> tuple[str, str]:
+async def _settled(plan: Plan, terms: Terms, outcome: pending.UndoOutcome) -> tuple[str, str]:
     """With everything put back: what is wrong now, and what else there is to say."""
     for word, number, said in outcome.failed:
         if word == "reload":
@@ -86,7 +86,7 @@ def _reason(plan: Plan, error: BaseException) -> str:
     return f"{plan.names}: {plan.redacted(str(error))}"
 
 
-def _not_back(plan: Plan, change: str, replaced: Sequence[Replacement], outcome: pending.Outcome) -> str:
+def _not_back(plan: Plan, change: str, replaced: Sequence[Replacement], outcome: pending.UndoOutcome) -> str:
     """What did not become as it was, and what a person can do; "" when all did."""
     said = []
     for replacement in replaced:
@@ -102,7 +102,9 @@ def _not_back(plan: Plan, change: str, replaced: Sequence[Replacement], outcome:
             said.append(f"{switch.knob.name} was set to {switch.knob.shown(rest)} by somebody else and left as it is")
         elif state == "stuck":
             old = switch.knob.shown(switch.old)
-            said.append(f"{switch.knob.name} could not be set back to {old}: {plan.redacted(pending.said(rest))}")
+            said.append(
+                f"{switch.knob.name} could not be set back to {old}: {plan.redacted(pending.failure_reason(rest))}"
+            )
     if not said:
         return ""
     return "; ".join(said) + (f". The original comes back with, on {plan.host}: {by_hand}" if by_hand else "")

@@ -26,7 +26,7 @@ _COMMANDS = frozenset(
 )
 
 
-class Assignment(NamedTuple):
+class ShellAssignment(NamedTuple):
     """`NAME=value`: the value's span; `append` for `NAME+=`, `one_command` where it only counts for the command behind
     it, `made_up` where a command or an array makes up the value."""
 
@@ -42,7 +42,7 @@ class ShellText(NamedTuple):
     """`blocks` are spans of quoted or literal text over several lines, `unknown` the first word that is no shell
     command known here (its position, None: there is none)."""
 
-    assignments: tuple[Assignment, ...]
+    assignments: tuple[ShellAssignment, ...]
     blocks: tuple[tuple[int, int], ...]
     unknown: int | None
 
@@ -99,7 +99,7 @@ def _nested_end(text: bytes, start: int, at: int, sign: bytes, quoted: bool = Fa
 class _Reader:
     def __init__(self, text: bytes) -> None:
         self._text = text
-        self._found: list[Assignment] = []
+        self._found: list[ShellAssignment] = []
         self._blocks: list[tuple[int, int]] = []
         self._unknown: int | None = None
         self._waiting: list[tuple[bytes, bool]] = []
@@ -176,10 +176,10 @@ class _Reader:
             self._take_command(word, at, end)
         return end
 
-    def _assignment(self, at: int, end: int, match: re.Match[bytes]) -> Assignment:
+    def _assignment(self, at: int, end: int, match: re.Match[bytes]) -> ShellAssignment:
         start = at + match.end()
         array = start == end and self._text[end : end + 1] == b"("
-        return Assignment(match[1], at, (start, end), bool(match[2]), array or _substitutes(self._text[start:end]))
+        return ShellAssignment(match[1], at, (start, end), bool(match[2]), array or _substitutes(self._text[start:end]))
 
     def _take_command(self, word: bytes, at: int, end: int) -> None:
         if word in _KEYWORDS:

@@ -12,13 +12,13 @@ from typing import NamedTuple
 
 from cockpit.model.text import neutral
 from cockpit.tuning.reading import NOT_THERE, Reading
-from cockpit.tuning.syntax import SPACE, ConfigError, Line
+from cockpit.tuning.syntax import SPACE, ConfigError, LogicalLine
 
 
 class _Found(NamedTuple):
     """A directive's line; its arguments are body[start:end], empty when there are none."""
 
-    line: Line
+    line: LogicalLine
     start: int
     end: int
 
@@ -77,7 +77,7 @@ def _found(text: bytes, directive: str) -> list[_Found]:
     return found
 
 
-def _lines(text: bytes) -> Iterator[Line]:
+def _lines(text: bytes) -> Iterator[LogicalLine]:
     """The logical lines as squid joins them; their spans cover the text without a gap."""
     start = number = 0
     while start < len(text):
@@ -94,7 +94,7 @@ def _lines(text: bytes) -> Iterator[Line]:
                 continued = feed >= 0 and not idle and here.endswith(b"\\")
                 body = body[:-1] if continued else body
             at, number = end, number + 1
-        yield Line(first, start, at, body, tuple(pieces), continued)
+        yield LogicalLine(first, start, at, body, tuple(pieces), continued)
         start = at
 
 

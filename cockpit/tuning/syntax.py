@@ -18,7 +18,7 @@ class ConfigError(Exception):
     """A configuration text, or a value for it, that cannot be worked with; one line without the file's name."""
 
 
-class Line(NamedTuple):
+class LogicalLine(NamedTuple):
     """A logical line. `body` is what Apache sees of it; `start` and `end` (line end included) are bytes of the text.
 
     `pieces` are (position in body, position in text), one for each physical line. `open` is: the text ends in the
@@ -54,19 +54,19 @@ class Block(NamedTuple):
     name: str
     argument: str
     header: str
-    line: Line
+    line: LogicalLine
 
 
 class Item(NamedTuple):
     """A directive, or a section's end (`closes`), and the sections it stands in, outermost first."""
 
-    line: Line
+    line: LogicalLine
     name: Word
     within: tuple[Block, ...]
     closes: Block | None = None
 
 
-def lines(text: bytes) -> Iterator[Line]:
+def lines(text: bytes) -> Iterator[LogicalLine]:
     """The logical lines of `text`, blank ones and comments too; their spans cover the text without a gap."""
     start, number = 0, 1
     while start < len(text):
@@ -86,7 +86,7 @@ def lines(text: bytes) -> Iterator[Line]:
                 body = body[:-1]
                 pieces = [piece for piece in pieces if piece[0] <= len(body)]
             at, number = end, number + 1
-        yield Line(first, start, at, body, tuple(pieces), continued)
+        yield LogicalLine(first, start, at, body, tuple(pieces), continued)
         start = at
 
 
@@ -149,7 +149,7 @@ def _closes(block: Block, name: Word) -> bool:
     return name.content.lower().rstrip(b">") == b"</" + block.name.encode()
 
 
-def _block(line: Line, name: Word) -> Block:
+def _block(line: LogicalLine, name: Word) -> Block:
     opening = line.body.rstrip(SPACE).removesuffix(b">")
     kind = name.content[1:].rstrip(b">").decode("utf-8", "replace")
     argument = opening[name.end :].strip(SPACE).decode("utf-8", "backslashreplace")

@@ -23,7 +23,7 @@ from cockpit.model.events import Stage
 from cockpit.model.text import neutral
 from cockpit.tuning import files, live, pending
 from cockpit.tuning.applied import About, Applied, FileChange, Switch
-from cockpit.tuning.effect import Effect, must_serve
+from cockpit.tuning.effect import EffectWatch, must_serve
 from cockpit.tuning.plan import NOTHING_TO_CHANGE, Plan, value_in
 from cockpit.tuning.remote import Remote
 from cockpit.tuning.rollback import undo
@@ -101,7 +101,7 @@ def _undo_program(change: str, plan: Plan, terms: Terms) -> str:
 async def _into_force(shell: Remote, plan: Plan, change: str, terms: Terms) -> Applied:
     """Set, test, reload, wait, read back, confirm. Raises Failure naming the command that failed and what it says."""
     patience = terms.patience
-    effect = Effect(shell, plan.knobs, change, patience.lease, patience.effect, terms.probe)
+    effect = EffectWatch(shell, plan.knobs, change, patience.lease, patience.effect, terms.probe)
     await effect.begin()
     switches = tuple([await _set(shell, plan, change, n, terms) for n in range(len(plan.switches))])
     terms.tell("written")
@@ -147,7 +147,7 @@ async def _set(shell: Remote, plan: Plan, change: str, number: int, terms: Terms
     return switch if got == switch.new else replace(switch, got=got)
 
 
-async def _run(shell: Remote, change: str, command: str, terms: Terms, effect: Effect, mark: str = "") -> None:
+async def _run(shell: Remote, change: str, command: str, terms: Terms, effect: EffectWatch, mark: str = "") -> None:
     ran = await pending.run(shell, change, terms.patience.lease, command, terms.patience.command, mark=mark)
     if ran.why:
         raise Failure(f"{neutral(command, 200)} says: {ran.why}")
@@ -209,7 +209,7 @@ async def _approved(shell: Remote, change: str, terms: Terms, reached: Stage) ->
         terms.tell(reached)
         return
     seconds = terms.approval.seconds
-    await pending.look(shell, change, math.ceil(seconds), "")
+    await pending.poll_workers(shell, change, math.ceil(seconds), "")
     terms.tell(reached, seconds if terms.approval.asked else None)
     try:
         async with asyncio.timeout(seconds):

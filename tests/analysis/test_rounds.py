@@ -8,7 +8,6 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from cockpit.analysis.arms import RowVerdicts, verdicts
 from cockpit.analysis.orders import balanced, mirrored, sequence
 from cockpit.analysis.outcome import Design, Outcome
 from cockpit.analysis.rounds import (
@@ -22,6 +21,7 @@ from cockpit.analysis.rounds import (
     rounds_verdict,
 )
 from cockpit.analysis.rounds_words import announcement_words, ended_words, offer_words, progress_words, window_words
+from cockpit.analysis.row_verdicts import RowVerdicts, verdicts
 from cockpit.model import events as ev
 from cockpit.model.fold import fold_all
 from cockpit.model.histogram import Histogram

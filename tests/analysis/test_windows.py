@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cockpit.analysis.blocks import Spread, block_sample, run_values
+from cockpit.analysis.blocks import LatencyBlocks, block_sample, run_values
 from cockpit.analysis.windows import Window, row_window, window_between
 from cockpit.model.fold import fold_all
 from cockpit.model.histogram import Histogram
@@ -125,7 +125,7 @@ def test_percentiles_of_coarse_buckets_are_near_the_exact_ones(values: list[int]
     exact = Histogram.of(values)
     coarse = exact.coarse()
     assert (coarse.count, coarse.max_ns, coarse.total_ns) == (exact.count, exact.max_ns, exact.total_ns)
-    found = float(Spread.of([coarse]).percentiles(percent)[0])
+    found = float(LatencyBlocks.of([coarse]).percentiles(percent)[0])
     ordered = sorted(values)
     at = max(0, int(np.ceil(len(ordered) * percent / 100 - 1e-9)) - 1)
     assert found == pytest.approx(ordered[at] / 1e9, rel=0.017)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from cockpit.demo.webconfig import ConfigError, Settings, load
+from cockpit.demo.webconfig import WebConfigError, WebSettings, load
 
 
-def read(tmp_path: Path, text: str) -> Settings:
+def read(tmp_path: Path, text: str) -> WebSettings:
     file = tmp_path / "httpd.conf"
     file.write_text(text)
     return load(file)
@@ -38,7 +38,7 @@ def test_every_directive(tmp_path: Path) -> None:
         </IfModule>
         """,
     )
-    assert settings == Settings(
+    assert settings == WebSettings(
         listen=("127.0.0.1", 8080),
         document_root=root,
         pid_file=tmp_path / "run/httpd.pid",
@@ -96,7 +96,7 @@ def test_max_spare_is_kept_above_min_spare(tmp_path: Path) -> None:
     ],
 )
 def test_errors_name_file_line_and_what_is_allowed(tmp_path: Path, text: str, line: int, message: str) -> None:
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(WebConfigError) as caught:
         read(tmp_path, text)
     assert str(caught.value).startswith(f"{tmp_path}/httpd.conf:{line}: ")
     assert message in str(caught.value)
@@ -104,9 +104,9 @@ def test_errors_name_file_line_and_what_is_allowed(tmp_path: Path, text: str, li
 
 
 def test_no_listen_and_no_file(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="has no Listen directive"):
+    with pytest.raises(WebConfigError, match="has no Listen directive"):
         read(tmp_path, "MaxClients 3\n")
-    with pytest.raises(ConfigError, match=r"absent\.conf: cannot be read: No such file"):
+    with pytest.raises(WebConfigError, match=r"absent\.conf: cannot be read: No such file"):
         load(tmp_path / "absent.conf")
 
 

@@ -91,7 +91,7 @@ def test_what_is_not_worth_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cockpit.hosts.pauses.slept", lambda: 0.0)
     detector = PauseDetector(1.0)
     now += 3.9
-    assert detector.looked() == 0.0
+    assert detector.paused_seconds() == 0.0
     now += 4.5
-    assert detector.looked() == pytest.approx(3.5)
-    assert detector.looked() == 0.0
+    assert detector.paused_seconds() == pytest.approx(3.5)
+    assert detector.paused_seconds() == 0.0

@@ -20,8 +20,8 @@ from tempfile import TemporaryDirectory
 
 from msgspec.structs import replace
 
-from cockpit.analysis.arms import row_verdict
 from cockpit.analysis.outcome import Cause, Outcome, Verdict
+from cockpit.analysis.row_verdicts import row_verdict
 from cockpit.analysis.words import verdict_words
 from cockpit.model.clock import Clock
 from cockpit.model.hosts import HostConfig

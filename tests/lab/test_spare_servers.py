@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from textual.pilot import Pilot
 from textual.widgets import Static
 
-from cockpit.analysis.arms import row_verdict
 from cockpit.analysis.outcome import Outcome
+from cockpit.analysis.row_verdicts import row_verdict
 from cockpit.analysis.words import method_lines, verdict_line
 from cockpit.model.clock import Clock
 from cockpit.model.state import Segment, State

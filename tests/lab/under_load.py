@@ -14,7 +14,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from cockpit.analysis.arms import row_verdict
+from cockpit.analysis.row_verdicts import row_verdict
 from cockpit.analysis.verdict import Verdict
 from cockpit.analysis.words import method_lines, verdict_line
 from cockpit.model.clock import Clock

@@ -13,7 +13,7 @@ from cockpit.load.closing import Closing
 from cockpit.load.connection import Connection
 from cockpit.load.poller import HANGUP, READABLE, WRITABLE
 from cockpit.load.request import request_bytes
-from cockpit.load.request_order import lanes_of
+from cockpit.load.request_order import request_metrics_of
 from cockpit.load.tally import Tally
 from cockpit.model.load import LoadPlan
 
@@ -27,7 +27,7 @@ class Pairs:
         self.poller = SimpleNamespace(
             connecting=0, register=nothing, watch_replies=nothing, watch_both=nothing, again=nothing, forget=nothing
         )
-        self.tally = Tally(lambda: lanes_of(plan), grouped=False)
+        self.tally = Tally(lambda: request_metrics_of(plan), grouped=False)
         self.dial = SimpleNamespace(tls=None, open=self._open)
         self.closing = Closing()
         self.connections = 0

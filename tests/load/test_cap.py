@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cockpit.load.schedule import Backlog
+from cockpit.load.schedule import ArrivalQueue
 from cockpit.model.events import Tick
 from cockpit.model.load import PathList, Request, Stage
 from tests.load.servers import DEADLINE, SMALL, Conversation, Outcome, begin, engine_load, load, plan, serving
@@ -37,7 +37,7 @@ class Gate:
 @given(st.lists(st.one_of(st.none(), st.floats(0, 1e6)), max_size=200))
 def test_a_backlog_is_first_in_first_out(steps: list[float | None]) -> None:
     """None: the first is taken."""
-    backlog, wanted = Backlog(), deque[float]()
+    backlog, wanted = ArrivalQueue(), deque[float]()
     for step in steps:
         if step is not None:
             backlog.put(step)

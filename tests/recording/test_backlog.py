@@ -16,8 +16,8 @@ from cockpit.model import events as ev
 from cockpit.model.fold import fold_all
 from cockpit.model.state import State
 from cockpit.recording import writer as writing
-from cockpit.recording.backlog import Backlog, Batch, Gap
 from cockpit.recording.reader import Recording
+from cockpit.recording.write_queue import Gap, WriteBatch, WriteQueue
 from cockpit.recording.writer import RecordingWriter
 from tests.session.events import reading, small_session
 
@@ -41,21 +41,24 @@ def tick(t: float) -> ev.Tick:
 
 
 def test_frequent_events_are_dropped_first_and_the_range_is_noted() -> None:
-    backlog = Backlog(limit=160, reserve=40)
+    backlog = WriteQueue(limit=160, reserve=40)
     backlog.offer([(n, tick(float(n))) for n in range(1, 11)])
     assert backlog.weight == 160 and not backlog.gaps
     backlog.offer([(n, tick(float(n))) for n in range(11, 16)])
     backlog.offer([(16, ev.RunEnded(t=16.0, run=1, reason="completed"))])
     assert backlog.gaps == (Gap(11, 11.0, 15.0, 5),)
     taken = [backlog.take(0.0), backlog.take(0.0)]
-    assert [number for item in taken if isinstance(item, Batch) for number, _ in item.events] == [*range(1, 11), 16]
+    assert [number for item in taken if isinstance(item, WriteBatch) for number, _ in item.events] == [
+        *range(1, 11),
+        16,
+    ]
     backlog.release(80)
     backlog.offer([(17, tick(17.0))])
     assert backlog.gaps == (Gap(11, 11.0, 17.0, 6),), "half of the room must be free again"
     backlog.release(60)
     backlog.offer([(18, tick(18.0))])
     item = backlog.take(0.0)
-    assert isinstance(item, Batch)
+    assert isinstance(item, WriteBatch)
     assert item.events == [
         (11, ev.Note(t=11.0, text="00:00:11 to 00:00:17 is not recorded: 6 events lost")),
         (18, tick(18.0)),
@@ -63,7 +66,7 @@ def test_frequent_events_are_dropped_first_and_the_range_is_noted() -> None:
 
 
 def test_memory_stays_bounded_if_nobody_writes() -> None:
-    backlog = Backlog(limit=1000, reserve=100)
+    backlog = WriteQueue(limit=1000, reserve=100)
     for n in range(1, 5000):
         backlog.offer([(2 * n, tick(float(n))), (2 * n + 1, ev.Note(t=float(n), text="x"))])
     assert backlog.weight <= 1100
@@ -76,7 +79,7 @@ def test_a_file_locked_by_another_process_loses_a_range_and_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A real write lock, held until the backlog is full; then the recording continues and says what is missing."""
-    monkeypatch.setattr(writing, "Backlog", lambda: Backlog(limit=3000, reserve=200))
+    monkeypatch.setattr(writing, "Backlog", lambda: WriteQueue(limit=3000, reserve=200))
     path = tmp_path / "s.cockpit"
     recorder, events = RecordingWriter(path), list(small_session())
     recorder.record(events[:50])

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import msgspec
 
-from cockpit.analysis.arms import verdicts
 from cockpit.analysis.doubt import doubts
+from cockpit.analysis.row_verdicts import verdicts
 from cockpit.model.events import RoundsEnded
 from cockpit.model.figures import RunResult, run_result
 from cockpit.model.fold import fold_all

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cockpit.analysis.neighbours import Measured, differs, noise_of, takes
+from cockpit.analysis.neighbours import MeasuredOtherLoad, differs, noise_of, takes
 from cockpit.analysis.outcome import OtherLoad
 from tests.statistics.noise import Floats
 
@@ -53,7 +53,7 @@ def _is_spoiled(case: Case, random: np.random.Generator) -> bool:
     before = _readings(np.full(SECONDS, case.before), case, random)
     load = np.where(np.arange(SECONDS) >= SECONDS * (1 - case.part), case.after, case.before)
     after = _readings(load, case, random)
-    measured = Measured(
+    measured = MeasuredOtherLoad(
         load=OtherLoad(host="web1", before=max(0.0, float(before.mean())), after=max(0.0, float(after.mean()))),
         idle=case.idle / 100,
         noise=noise_of(before, after),

@@ -27,7 +27,7 @@ from cockpit.model.state import State
 from cockpit.model.study import Observation, Study, Variant
 from cockpit.model.study_load import load_of
 from cockpit.study.collecting import collect
-from cockpit.study.plan import Step, all_steps, planned, round_of, steps_of
+from cockpit.study.plan import StudyStep, all_steps, planned, round_of, steps_of
 from cockpit.study.results import StudyResult
 from cockpit.study.rounds import next_round
 
@@ -47,14 +47,14 @@ STUDY = Study(
 SECONDS = 3.0
 
 
-Holds = Callable[[Step], bool]
+Holds = Callable[[StudyStep], bool]
 
 
-def never(_: Step) -> bool:
+def never(_: StudyStep) -> bool:
     return False
 
 
-Rates = Mapping[str, float] | Callable[[Step], float]
+Rates = Mapping[str, float] | Callable[[StudyStep], float]
 
 
 def session(
@@ -136,7 +136,7 @@ def _round(
 
 
 def _run(
-    study: Study, step: Step, turn: int, number: int, t: float, rate: float, whole: bool, busy: bool, failing: bool
+    study: Study, step: StudyStep, turn: int, number: int, t: float, rate: float, whole: bool, busy: bool, failing: bool
 ) -> Iterator[AnyEvent]:
     yield StudyRun(
         t=t,

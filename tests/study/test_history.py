@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cockpit.study.history import FILE, earlier_spread, keep_spread
-from cockpit.study.results import Spread
+from cockpit.study.results import RoundSpread
 
 
 @pytest.fixture(autouse=True)
@@ -19,8 +19,8 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_spreads_are_pooled_by_their_degrees_of_freedom() -> None:
     assert earlier_spread("mpm", "full") is None
-    keep_spread("mpm", "full", Spread(deviation=0.02, freedom=3))
-    keep_spread("mpm", "full", Spread(deviation=0.04, freedom=9))
+    keep_spread("mpm", "full", RoundSpread(deviation=0.02, freedom=3))
+    keep_spread("mpm", "full", RoundSpread(deviation=0.04, freedom=9))
     found = earlier_spread("mpm", "full")
     assert found is not None
     spread, studies = found
@@ -29,13 +29,13 @@ def test_spreads_are_pooled_by_their_degrees_of_freedom() -> None:
 
 
 def test_each_profile_and_form_has_its_own() -> None:
-    keep_spread("mpm", "full", Spread(deviation=0.02, freedom=3))
+    keep_spread("mpm", "full", RoundSpread(deviation=0.02, freedom=3))
     assert earlier_spread("mpm", "short") is None and earlier_spread("caches", "full") is None
 
 
 def test_the_newest_ten_are_kept() -> None:
     for number in range(1, 13):
-        keep_spread("mpm", "full", Spread(deviation=0.01 * number, freedom=1))
+        keep_spread("mpm", "full", RoundSpread(deviation=0.01 * number, freedom=1))
     found = earlier_spread("mpm", "full")
     assert found is not None and found[1] == 10
     assert found[0].deviation == pytest.approx(math.sqrt(sum((0.01 * n) ** 2 for n in range(3, 13)) / 10))
@@ -46,11 +46,11 @@ def test_a_damaged_file_is_no_history(state: Path, content: str) -> None:
     state.mkdir()
     (state / FILE).write_text(content)
     assert earlier_spread("mpm", "full") is None
-    keep_spread("mpm", "full", Spread(deviation=0.02, freedom=3))
+    keep_spread("mpm", "full", RoundSpread(deviation=0.02, freedom=3))
     assert earlier_spread("mpm", "full") is not None
 
 
 def test_a_state_directory_that_cannot_be_written_fails_no_study(state: Path) -> None:
     state.write_text("a file in its place")
-    keep_spread("mpm", "full", Spread(deviation=0.02, freedom=3))
+    keep_spread("mpm", "full", RoundSpread(deviation=0.02, freedom=3))
     assert earlier_spread("mpm", "full") is None

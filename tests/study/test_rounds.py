@@ -18,7 +18,7 @@ from cockpit.report.study import study_text
 from cockpit.report.study_json import study_json, study_schema
 from cockpit.study.collecting import collect
 from cockpit.study.judging import detectable
-from cockpit.study.plan import Extent, Step, planned
+from cockpit.study.plan import Extent, StudyStep, planned
 from cockpit.study.results import Contradiction, StudyResult, StudyVerdict
 from cockpit.study.rounds import next_round
 from cockpit.study.words import round_lines
@@ -39,7 +39,7 @@ MEANS = {"base": 4000.0, CONTROL: 4000.0, "fast": 6000.0, "near": 4080.0, "same"
 def rates(means: Mapping[str, float] = MEANS, deviation: float = 0.01) -> Rates:
     """Rates of variants that vary from round to round by this deviation, always in the same way."""
 
-    def rate(step: Step) -> float:
+    def rate(step: StudyStep) -> float:
         drawn = random.Random(f"{step.variant.name} {step.round} {step.level}")
         return means[step.variant.name] * (1 + drawn.gauss(0, deviation))
 
@@ -121,7 +121,7 @@ def test_levels_close_by_themselves_and_a_level_stays_until_all_passes_are_close
         STUDY, variants=STUDY.variants[:3], compare=(("base", "fast"),), levels=(1.0, 8.0), rounds=6, plan=PLAN
     )
 
-    def rate(step: Step) -> float:
+    def rate(step: StudyStep) -> float:
         drawn = random.Random(f"{step.variant.name} {step.round}").gauss(0, 0.05)
         fast = step.variant.name == "fast" and step.level == 8.0
         return 4000.0 * (2.0 if fast else 1 + drawn)
@@ -156,7 +156,7 @@ def test_a_control_that_differs_speaks_against_every_conclusion() -> None:
 def test_an_effect_smaller_than_that_of_the_control_has_a_warning() -> None:
     study = replace(STUDY, variants=(*STUDY.variants[:2], STUDY.variants[3]), compare=(("base", "near"),), rounds=4)
 
-    def rate(step: Step) -> float:
+    def rate(step: StudyStep) -> float:
         # The control is 3% off on average and varies widely; the other variant is 2% off each time.
         off = {"near": 0.02, CONTROL: 0.03 + (0.05 if step.round % 2 else -0.05)}.get(step.variant.name, 0.0)
         return 8000.0 * (1 + off)
@@ -208,7 +208,7 @@ def test_progress_names_what_is_closed_how_and_what_is_open(done: StudyResult) -
 def test_metrics_that_a_study_judges_must_all_be_conclusive() -> None:
     study = replace(STUDY, variants=STUDY.variants[:3], compare=(("base", "fast"),), rounds=5, judge=("p99", "rate"))
 
-    def rate(step: Step) -> float:
+    def rate(step: StudyStep) -> float:
         return 4000.0 * (1 + random.Random(f"{step.variant.name} {step.round}").gauss(0, 0.05))
 
     result = whole_study(study, rate)
@@ -220,7 +220,7 @@ def test_metrics_that_a_study_judges_must_all_be_conclusive() -> None:
 def spoiling(study: Study, rounds: set[int]) -> StudyResult:
     """A study whose generator has no CPU to spare in some rounds of the variant `fast`."""
 
-    def busy(step: Step) -> bool:
+    def busy(step: StudyStep) -> bool:
         return step.variant.name == "fast" and step.round in rounds
 
     return whole_study(study, rates({**MEANS, "fast": 4050.0}), busy)

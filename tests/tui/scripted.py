@@ -14,7 +14,7 @@ from cockpit.model.knobs import Setting
 from cockpit.model.state import State
 from cockpit.session.asking import Question
 from cockpit.session.controls import Action, Afterwards, Preview, Proven, Tuning
-from cockpit.session.loop import Batch, Session
+from cockpit.session.loop import EventBatch, Session
 from cockpit.tui.app import CockpitApp
 
 
@@ -192,7 +192,7 @@ class ScriptedSource:
         self.error = error
         self._woken.set()
 
-    async def batches(self) -> AsyncIterator[Batch]:
+    async def batches(self) -> AsyncIterator[EventBatch]:
         while not self.closed:
             if self.error:
                 raise self.error
@@ -201,9 +201,9 @@ class ScriptedSource:
                 if self.session.revision == 0 and len(events) > _LONG:
                     *script, last = events
                     self.recorder.record(script)
-                    yield Batch([last], base=state_after(script))
+                    yield EventBatch([last], base=state_after(script))
                 else:
-                    yield Batch(events)
+                    yield EventBatch(events)
             self._woken.clear()
             await self._woken.wait()
 

@@ -11,7 +11,7 @@ from cockpit.model import events as ev
 from cockpit.model.fold import fold_all
 from cockpit.model.knobs import Knob, Setting
 from cockpit.recording.library import Kept
-from cockpit.recording.recent import Change, Recent
+from cockpit.recording.recent import ChangeSummary, Recent
 from cockpit.tui.changes import change_lines, details, fate, in_force
 from cockpit.tui.start_choices import Choice, StartChoice, about
 from cockpit.tuning.terms import whoami
@@ -54,6 +54,6 @@ def test_who_sits_here_is_told_by_the_login_name(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("label", ["A MaxSpareServers 10 → 40", "MaxSpareServers 10 → 40"])
 def test_a_recordings_changes_have_their_letter_once(label: str) -> None:
     kept = Kept(name="one", path="/state/one.cockpit", size=1, began=0.0, session="one")
-    one = Recent(kept=kept, changes=(Change(letter="A", label=label, outcome="applied"),))
+    one = Recent(kept=kept, changes=(ChangeSummary(letter="A", label=label, outcome="applied"),))
     told = [words for words, _ in about(StartChoice(Choice("recording", kept.path), recent=one), 120)]
     assert "A  MaxSpareServers 10 → 40  applied" in told

@@ -12,7 +12,7 @@ from cockpit.model.histogram import Histogram
 from cockpit.tui import braille
 from cockpit.tui.styled_line import clip, ends, fit, length, packed, right, rule
 from cockpit.tui.widgets.throughput import nice_ceiling
-from cockpit.tui.window import SCALES, Window, closer, wider, window_for
+from cockpit.tui.window import SCALES, ChartWindow, closer, wider, window_for
 
 WORDS = st.text(alphabet="ab 日本語é", max_size=30)
 
@@ -123,8 +123,8 @@ def test_zooming_out_ends_where_all_of_the_session_is_in_sight() -> None:
         span = wider(window, now)
     assert seen[:7] == [2, 4, 10, 20, 60, 120, 120]
     assert window.first == 0
-    assert closer(Window(0, 4.0, 60)) == 2
-    assert closer(Window(0, 0.5, 60)) == 0.5
+    assert closer(ChartWindow(0, 4.0, 60)) == 2
+    assert closer(ChartWindow(0, 0.5, 60)) == 0.5
 
 
 def test_a_column_of_several_seconds_shows_the_least_solid_and_more_as_dots() -> None:

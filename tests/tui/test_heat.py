@@ -18,7 +18,7 @@ from cockpit.tui.styled_line import length
 from cockpit.tui.widgets.heat import edges_of, shares
 from cockpit.tui.widgets.latency import Latency
 from cockpit.tui.widgets.throughput import Throughput
-from cockpit.tui.window import AXIS, Window
+from cockpit.tui.window import AXIS, ChartWindow
 from tests.tui.driving import plain, scene_of
 from tests.tui.scenario import Scenario, plan, session_started
 
@@ -166,7 +166,7 @@ def test_words_keep_clear_of_other_letters_where_there_is_room() -> None:
     def marker(t: float, sign: str, text: str) -> Marker:
         return Marker(t=t, kind="note", sign=sign, text=text)
 
-    window = Window(0, 1.0, 40)
+    window = ChartWindow(0, 1.0, 40)
     markers = placed([marker(2, "A", ""), marker(30, "B", "B Spare 1 → 2"), marker(36, "▸", "")], window)
     row = "".join(markers[at].sign if at in markers else " " for at in range(40))
     assert with_words(row, {30: markers[30]}, 40) == "  A" + " " * 15 + "Spare 1 → 2 B     ▸"
@@ -188,7 +188,7 @@ def test_zoomed_out_failed_and_saturated_seconds_still_mark_their_cell() -> None
 
 def test_labels_of_the_axis_do_not_overlap() -> None:
     for at in range(60):
-        line = plain([times(Window(0, 2.0, 60), at * 2.0, "2 s a cell")])[0]
+        line = plain([times(ChartWindow(0, 2.0, 60), at * 2.0, "2 s a cell")])[0]
         assert line[at] == "▲"
         assert len(line) <= 60
         assert line.endswith("2 s a cell") == (at < 49)

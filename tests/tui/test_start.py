@@ -14,7 +14,7 @@ from textual.widgets import OptionList, Static
 
 from cockpit.profiles import catalogue
 from cockpit.recording.library import Kept
-from cockpit.recording.recent import Change, Recent
+from cockpit.recording.recent import ChangeSummary, Recent
 from cockpit.tui.screens.doctor import DoctorScreen
 from cockpit.tui.screens.prompt import FilterScreen, PromptScreen
 from cockpit.tui.screens.start import StartScreen
@@ -44,7 +44,7 @@ def offers(*, recordings: bool = True, broken: bool = True) -> StartChoices:
         target="http://web1/hello.html",
         ended=True,
     )
-    change = Change(letter="A", label="MaxSpareServers 10 → 40", outcome="applied")
+    change = ChangeSummary(letter="A", label="MaxSpareServers 10 → 40", outcome="applied")
     newest = Recent(kept=kept, rate=13_934.0, p99_ms=4.2, changes=(change,))
     cut = Recent(kept=Kept(name="before", path="/state/two.cockpit", size=1, began=WALL - 86_400, session="x"))
     odd = Recent(kept=Kept(name="junk", path="/state/junk.cockpit", size=1, problem="does not read: not a database"))

@@ -13,9 +13,9 @@ import msgspec
 import pytest
 from textual.pilot import Pilot
 
-from cockpit.analysis import arms
-from cockpit.analysis.arms import RowVerdicts, row_verdict
+from cockpit.analysis import row_verdicts
 from cockpit.analysis.outcome import Cause, Design, Effect, Objection, Outcome, Period, Verdict
+from cockpit.analysis.row_verdicts import RowVerdicts, row_verdict
 from cockpit.model import events as ev
 from cockpit.model.fold import fold, fold_all
 from cockpit.model.load import LoadPlan
@@ -28,11 +28,11 @@ from cockpit.tui.app import CockpitApp
 from cockpit.tui.appearance import Appearance
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.strip_lines import compact_height, full_height, strip_lines, strip_words
-from cockpit.tui.verdict_strip import Progress, Strip, strip
+from cockpit.tui.verdict_strip import Strip, VerdictProgress, strip
 from cockpit.tui.widgets.tiny_screen import TinyScreen
 from cockpit.tui.widgets.verdict_strip import VerdictStrip
-from tests.analysis.test_arms import flipped
 from tests.analysis.test_rounds import rounds_of
+from tests.analysis.test_row_verdicts import flipped
 from tests.tui.driving import at_rest, driven, main, plain, press, scene_of, text_of, until
 from tests.tui.scenario import Scenario
 from tests.tui.test_themes import strips
@@ -148,7 +148,7 @@ def test_the_bar_grows_and_the_seconds_shrink_until_the_verdict_is_there() -> No
     waits = [one.progress for one in seen if one.progress]
     assert len(waits) > 8
     assert all(later.passed >= earlier.passed for earlier, later in itertools.pairwise(waits))
-    assert waits[0] == Progress(0, 35) and waits[-1].left < 10
+    assert waits[0] == VerdictProgress(0, 35) and waits[-1].left < 10
     assert seen[0].verdict.outcome is Outcome.INCONCLUSIVE
     assert seen[-1].verdict.outcome is Outcome.BETTER and seen[-1].progress is None
 
@@ -320,7 +320,7 @@ def test_a_growing_verdict_is_computed_once_per_block(monkeypatch: pytest.Monkey
         calls.append(state.t)
         return row_verdict(state, *more)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(arms, "row_verdict", counted)
+    monkeypatch.setattr(row_verdicts, "row_verdict", counted)
     kept = RowVerdicts()
     state = fold_all(event for event in under_load() if event.t <= EARLY)
     blocks = set()

@@ -12,8 +12,8 @@ from cockpit.tui.screens.main import MainScreen
 from cockpit.tui.verdicts import verdict_lines
 from cockpit.tui.widgets.runs import Runs
 from cockpit.tui.widgets.throughput import Throughput
-from tests.analysis.test_arms import flipped
 from tests.analysis.test_rounds import rounds_of
+from tests.analysis.test_row_verdicts import flipped
 from tests.tui.driving import at_rest, driven, main, plain, press, scene_of, text_of, until
 from tests.tui.scenario import Scenario
 

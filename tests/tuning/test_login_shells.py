@@ -24,7 +24,7 @@ from cockpit.model.hosts import HostConfig
 from cockpit.model.knobs import ServerAction
 from cockpit.profiles.reader import parse_profile
 from cockpit.setup.doctor_host import examine_host
-from cockpit.tuning.looking import look
+from cockpit.tuning.server_discovery import discover
 from cockpit.tuning.terms import Patience
 from cockpit.tuning.tuner import Tuner
 from tests.hosts.sshd import Sshd
@@ -133,7 +133,7 @@ async def test_the_host_undoes_a_change_by_itself(server: Server, shell: Shell, 
 
 
 async def test_discovery_and_doctor(server: Server, sshd: Sshd, shell: Shell) -> None:
-    assert (await look(shell, "web1", 80)).user == getpass.getuser()
+    assert (await discover(shell, "web1", 80)).user == getpass.getuser()
     profile = parse_profile(
         f"""
 [target]

@@ -12,7 +12,7 @@ from cockpit.hosts.fault import fault
 from cockpit.hosts.feed import HostFeed
 from cockpit.hosts.shell import Shell
 from cockpit.hosts.status import apache, nginx, squid, tomcat
-from cockpit.hosts.status.fetch import Fetched, fetch
+from cockpit.hosts.status.fetch import HttpPage, fetch
 from cockpit.hosts.status.page_metrics import NotThePageError, PageMetrics, bounded
 from cockpit.model.clock import Clock
 from cockpit.model.errors import HostError
@@ -97,7 +97,7 @@ def parse_page(kind: StatusKind, body: bytes) -> PageMetrics:
         raise HostError(str(error)) from None
 
 
-def _refused(page: StatusPage, fetched: Fetched) -> str:
+def _refused(page: StatusPage, fetched: HttpPage) -> str:
     match fetched.status:
         case 401 if page.auth:
             return "401: the server does not take this user and password"

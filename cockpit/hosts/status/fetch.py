@@ -22,7 +22,7 @@ MOST_BYTES = 1024 * 1024
 CHUNK = 65536
 
 
-class Fetched:
+class HttpPage:
     """What a server answered: its status, where it redirects to ("" where it does not), and the page."""
 
     def __init__(self, status: int, location: str, body: bytes) -> None:
@@ -37,7 +37,7 @@ async def fetch(
     auth: str,
     timeout: float,  # noqa: ASYNC109
     tls: ssl.SSLContext | None = None,
-) -> Fetched:
+) -> HttpPage:
     """Asks once, over a connection of its own, so that no worker of the server is kept. Redirects are not followed.
 
     Certificates are verified, by `tls` where it is given. Raises HostError saying why there is no answer; neither it
@@ -58,7 +58,7 @@ async def fetch(
                 body += data
                 if len(body) > MOST_BYTES:
                     raise HostError(f"longer than {MOST_BYTES // 1024} KiB: no status page")
-            return Fetched(response.status_code, response.headers.get("Location", ""), bytes(body))
+            return HttpPage(response.status_code, response.headers.get("Location", ""), bytes(body))
     except TimeoutError:
         raise HostError(f"no answer within {timeout:g} s") from None
     except ssl.SSLError as error:
@@ -123,7 +123,7 @@ class _Backend(httpcore.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        return _Stream(_WireStream(await self._shell.dial(host, port)))
+        return _Stream(_WireStream(await self._shell.open_stream(host, port)))
 
 
 class _WireStream(ByteStream):

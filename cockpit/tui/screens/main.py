@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.events import Key, Resize
 
-from cockpit.analysis.arms import RowVerdicts
+from cockpit.analysis.row_verdicts import RowVerdicts
 from cockpit.analysis.stretches import Stretches
 from cockpit.model.errors import CockpitError
 from cockpit.session.controls import Action

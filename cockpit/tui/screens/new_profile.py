@@ -260,11 +260,11 @@ class FoundScreen(_Page):
             pieces += ["\n"] if pieces else []
             pieces.append((f"{one.config.name:<{wide}}  ", "bold"))
             words = neutral(one.words, 300)
-            pieces.append((words, "$cockpit-warn") if one.look is None else words)
+            pieces.append((words, "$cockpit-warn") if one.found is None else words)
         return pieces
 
     def _offers(self) -> list[ChecklistItem]:
-        offered = [one for host in self.surveyed if host.look for one in host.look.offered]
+        offered = [one for host in self.surveyed if host.found for one in host.found.offered]
         wide = max((len(one.knob.name) for one in offered), default=0)
         many = len(self.surveyed) > 1
         found = []

@@ -30,7 +30,7 @@ from cockpit.tui.screens.trust import TrustScreen
 from cockpit.tui.start_choices import (
     BEGIN,
     Choice,
-    Section,
+    ChoiceGroup,
     StartChoice,
     StartChoices,
     Widths,
@@ -201,7 +201,7 @@ class StartScreen(Screen[None]):
         self._tell_keys()
         self._tell_about()
 
-    def _put(self, section: Section, columns: Widths, width: int) -> None:
+    def _put(self, section: ChoiceGroup, columns: Widths, width: int) -> None:
         """A section's lines, each with the offer that stands on it."""
         lines: list[tuple[Line, StartChoice | None]] = (
             [(EMPTY, None)] if self._rows and self.size.height >= _HIGH else []

@@ -6,7 +6,7 @@ from textual.events import Click
 from textual.message import Message
 
 from cockpit.tui.lines import Lines
-from cockpit.tui.window import AXIS, Window
+from cockpit.tui.window import AXIS, ChartWindow
 
 
 class Chart(Lines):
@@ -19,7 +19,7 @@ class Chart(Lines):
             super().__init__()
             self.t = t
 
-    window: Window | None = None
+    window: ChartWindow | None = None
 
     def on_click(self, event: Click) -> None:
         cell = event.x - AXIS - 1

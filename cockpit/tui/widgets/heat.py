@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cockpit.analysis.buckets import edges_filling
-from cockpit.analysis.stretches import Stretch
+from cockpit.analysis.stretches import TimeRange
 from cockpit.model.state import State
 from cockpit.model.text import clock
 from cockpit.tui.chart_markers import all_markers, letters, placed
@@ -14,7 +14,7 @@ from cockpit.tui.cursor import crossed, latency_words
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.role_styles import HEAT
 from cockpit.tui.styled_line import Line, centred, clip, length, right, rule
-from cockpit.tui.window import AXIS, Window
+from cockpit.tui.window import AXIS, ChartWindow
 
 # From which share of a cell's replies on: glyph and role, told by both. Less than the first is still some.
 _SHADES = ((0.3, "█", "heat4"), (0.1, "▓", "heat3"), (0.02, "▒", "heat2"), (0.0, "░", "heat1"))
@@ -28,7 +28,7 @@ _RARE = 0.05
 _ENDS = (0, 1 << 53)
 
 
-def heat_map(scene: DrawContext, window: Window, width: int, height: int) -> list[Line]:
+def heat_map(scene: DrawContext, window: ChartWindow, width: int, height: int) -> list[Line]:
     """Title, a line a bucket, and an axis that says what the shades mean."""
     cells = [scene.stretch(window.instant(at), window.span) for at in range(window.cells)]
     cells = [cell if cell and cell.latency.count else None for cell in cells]
@@ -53,7 +53,7 @@ def heat_map(scene: DrawContext, window: Window, width: int, height: int) -> lis
     return [title, *lines, _legend(width)]
 
 
-def edges_of(cells: Sequence[Stretch | None], rows: int) -> tuple[int, ...]:
+def edges_of(cells: Sequence[TimeRange | None], rows: int) -> tuple[int, ...]:
     """Edges (ns) of that many buckets. Each cell has the same say, however many replies it had."""
     lows = sorted(cell.p1 for cell in cells if cell)
     highs = sorted(cell.p99 for cell in cells if cell)
@@ -61,13 +61,13 @@ def edges_of(cells: Sequence[Stretch | None], rows: int) -> tuple[int, ...]:
     return edges_filling(round(low * 1e9), round(high * 1e9), rows)
 
 
-def shares(cell: Stretch, edges: Sequence[int]) -> list[float]:
+def shares(cell: TimeRange, edges: Sequence[int]) -> list[float]:
     """The share of its replies in each bucket, those beyond the ends in the first and the last."""
     counts = cell.latency.between((_ENDS[0], *edges[1:-1], _ENDS[1]))
     return [count / cell.latency.count for count in counts]
 
 
-def _column(cell: Stretch | None, edges: Sequence[int]) -> list[tuple[str, str]]:
+def _column(cell: TimeRange | None, edges: Sequence[int]) -> list[tuple[str, str]]:
     """A cell's shades from the fastest bucket up, with its percentiles."""
     if cell is None:
         return []
@@ -94,7 +94,7 @@ def _empty(sign: str) -> tuple[str, str]:
     return ("┊", "mark") if sign != " " else (" ", "")
 
 
-def _label(row: int, edges: Sequence[int], cells: Sequence[Stretch | None]) -> Line:
+def _label(row: int, edges: Sequence[int], cells: Sequence[TimeRange | None]) -> Line:
     """From which latency on, ms; of an open end that holds something, that it is open."""
     last = row == len(edges) - 2
     text = f"{edges[row] / 1e6:g}"
@@ -113,7 +113,7 @@ def _legend(width: int) -> Line:
     return clip((*line, ("─" * (width - length(tuple(line))), "rule")), width)
 
 
-def _title(scene: DrawContext, window: Window, cells: Sequence[Stretch | None], width: int) -> Line:
+def _title(scene: DrawContext, window: ChartWindow, cells: Sequence[TimeRange | None], width: int) -> Line:
     title: Line = (("latency", "strong"), (f" {kind_of(scene.state, window)} over time, ms", "dim"))
     cursor = scene.cursor(window)
     if cursor is None:
@@ -126,7 +126,7 @@ def _title(scene: DrawContext, window: Window, cells: Sequence[Stretch | None], 
     return rule(title, ((f"{clock(cursor)}  ", "strong"), *figures), width)
 
 
-def kind_of(state: State, window: Window) -> str:
+def kind_of(state: State, window: ChartWindow) -> str:
     """Which time is drawn: from the intended send under open load (response), else from the send (service)."""
     names = {
         row.counts.latency_name

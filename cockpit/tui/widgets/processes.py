@@ -23,7 +23,7 @@ TOLD = 2 + _COMMAND
 _TALL = 12
 
 
-class ProcessTable(NamedTuple):
+class ProcessRows(NamedTuple):
     """Header and rows; `page` is how many rows are in sight, `most` the place of the last one."""
 
     lines: list[Line]
@@ -31,7 +31,7 @@ class ProcessTable(NamedTuple):
     most: int
 
 
-class Column(NamedTuple):
+class ProcessColumn(NamedTuple):
     """Shown in tables at least `need` cells wide, and in any that is sorted by it. `order` is what sorts by it."""
 
     title: str
@@ -41,7 +41,7 @@ class Column(NamedTuple):
     figure: Callable[[ProcessRow, HostState], str]
 
 
-def process_table(host: HostState, view: View, mine: bool, role: str, width: int, height: int) -> ProcessTable:
+def process_table(host: HostState, view: View, mine: bool, role: str, width: int, height: int) -> ProcessRows:
     """A header and the processes that fit, the rest as a number. `role` is that of plain figures; `mine`: the arrows
     act on this table, so that one of its rows is chosen."""
     rows = chosen_rows(host, view)
@@ -59,7 +59,7 @@ def process_table(host: HostState, view: View, mine: bool, role: str, width: int
     if not rows:
         lines.append(((_no_rows(host, view), "dim"),))
     lines += [EMPTY] * (room - len(seen)) if told else []
-    return ProcessTable(lines + told, room, max(0, len(rows) - 1))
+    return ProcessRows(lines + told, room, max(0, len(rows) - 1))
 
 
 def _no_rows(host: HostState, view: View) -> str:
@@ -68,7 +68,7 @@ def _no_rows(host: HostState, view: View) -> str:
     return f"no process is called {neutral(host.config.processes or '')}"
 
 
-def columns_for(view: View, width: int) -> list[Column]:
+def columns_for(view: View, width: int) -> list[ProcessColumn]:
     """Those that fit; the one that sorts is always there and has room for its mark."""
     found = []
     for column in _COLUMNS:
@@ -132,7 +132,7 @@ def _said(host: HostState, rows: Sequence[ProcessRow], first: int, seen: int, vi
     return tuple(said)
 
 
-def _header(columns: Sequence[Column], digits: int, view: View) -> str:
+def _header(columns: Sequence[ProcessColumn], digits: int, view: View) -> str:
     texts = [fit("", 2) + right(_head("PID", "pid", view), digits), fit("STAT", 4)]
     texts += [right(_head(column.title, column.order, view), column.width) for column in columns]
     return " ".join(texts)
@@ -146,7 +146,7 @@ def _head(title: str, order: ProcessOrder | None, view: View) -> str:
 
 
 def _row(
-    row: ProcessRow, host: HostState, columns: Sequence[Column], digits: int, role: str, width: int, chosen: bool
+    row: ProcessRow, host: HostState, columns: Sequence[ProcessColumn], digits: int, role: str, width: int, chosen: bool
 ) -> Line:
     process = row.process
     mark = "+" if row.new else " "
@@ -217,14 +217,14 @@ def _own(row: ProcessRow) -> int:
 
 
 _COLUMNS = (
-    Column("%CPU", 5, 0, "cpu", _cpu),
-    Column("%MEM", 5, 84, None, _memory),
-    Column("VSZ", 5, 56, None, lambda row, host: size(row.process.vsz)),
-    Column("RSS", 5, 0, "rss", lambda row, host: size(row.process.rss)),
-    Column("OWN", 5, 72, "own", lambda row, host: size(_own(row))),
-    Column("START", 5, 0, "start", _start),
-    Column("TIME", 6, 84, None, _time),
-    Column("AGE", 5, 72, "age", lambda row, host: age(row.age)),
+    ProcessColumn("%CPU", 5, 0, "cpu", _cpu),
+    ProcessColumn("%MEM", 5, 84, None, _memory),
+    ProcessColumn("VSZ", 5, 56, None, lambda row, host: size(row.process.vsz)),
+    ProcessColumn("RSS", 5, 0, "rss", lambda row, host: size(row.process.rss)),
+    ProcessColumn("OWN", 5, 72, "own", lambda row, host: size(_own(row))),
+    ProcessColumn("START", 5, 0, "start", _start),
+    ProcessColumn("TIME", 6, 84, None, _time),
+    ProcessColumn("AGE", 5, 72, "age", lambda row, host: age(row.age)),
 )
 
 # What sorts, and whether the first of it is the largest.

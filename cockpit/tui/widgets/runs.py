@@ -40,7 +40,7 @@ _POINTS: dict[Role, str] = {"good": "▲ ", "bad": "▼ ", "": ""}
 _COLOURS: dict[Role, str] = {"good": "chart", "bad": "warn", "": "dim"}
 
 
-class Column(NamedTuple):
+class RunColumn(NamedTuple):
     """A column of figures right of the label; those of the lowest `rank` are there first, as the width allows."""
 
     title: str
@@ -86,7 +86,7 @@ def _around(segments: tuple[Segment, ...], looked_at: Segment | None, room: int)
     return segments[max(0, last - room) : last]
 
 
-def _row(segment: Segment, scene: DrawContext, columns: Sequence[Column], label: int) -> Line:
+def _row(segment: Segment, scene: DrawContext, columns: Sequence[RunColumn], label: int) -> Line:
     chosen = segment is scene.row
     mark = "▸" if chosen else " "
     role = "strong" if chosen else ""
@@ -191,7 +191,7 @@ def _verdict(segment: Segment, scene: DrawContext) -> Piece:
     return (f"{_POINTS[role]}{words}", _COLOURS[role])
 
 
-def columns_for(scene: DrawContext, width: int) -> list[Column]:
+def columns_for(scene: DrawContext, width: int) -> list[RunColumn]:
     """The columns that fit beside a label, in the order in which they stand."""
     room = width - _NUMBER - _DOUBT
     offered = _columns(scene)
@@ -205,23 +205,23 @@ def columns_for(scene: DrawContext, width: int) -> list[Column]:
     return [column for column in offered if column.rank in kept]
 
 
-def _columns(scene: DrawContext) -> list[Column]:
+def _columns(scene: DrawContext) -> list[RunColumn]:
     """Every column there could be: a server's figures only where servers are watched."""
     hosts = together(scene)
     found = [
-        Column("req/s", 6, 0, _rate),
-        Column("p50", 5, 3, _percentile(50)),
-        Column("p99", 5, 0, _percentile(99)),
-        Column("p99.9", 6, 8, _percentile(99.9)),
-        Column("max", 5, 4, _percentile(100)),
-        Column("err", 5, 0, _errors),
+        RunColumn("req/s", 6, 0, _rate),
+        RunColumn("p50", 5, 3, _percentile(50)),
+        RunColumn("p99", 5, 0, _percentile(99)),
+        RunColumn("p99.9", 6, 8, _percentile(99.9)),
+        RunColumn("max", 5, 4, _percentile(100)),
+        RunColumn("err", 5, 0, _errors),
     ]
     if any(host.config.processes is not None for host in scene.hosts):
-        found.append(Column("born/s", 7, 2, _births))
+        found.append(RunColumn("born/s", 7, 2, _births))
     for title, rank, most, figure in _HOST_COLUMNS if hosts else ():
         wide = max(len(title) + 1, (most + 1) * len(hosts))
-        found.append(Column(title, wide, rank, _of_hosts([host.config.name for host in hosts], figure)))
-    return [*found, Column("verdict", 10, 0, _verdict)]
+        found.append(RunColumn(title, wide, rank, _of_hosts([host.config.name for host in hosts], figure)))
+    return [*found, RunColumn("verdict", 10, 0, _verdict)]
 
 
 def together(scene: DrawContext) -> list[HostState]:
@@ -230,7 +230,7 @@ def together(scene: DrawContext) -> list[HostState]:
     return [host for host in hosts if len(hosts) <= _TOGETHER or host is scene.host]
 
 
-def _legend(scene: DrawContext, columns: Sequence[Column]) -> Line:
+def _legend(scene: DrawContext, columns: Sequence[RunColumn]) -> Line:
     """What the times are, and whose figures stand side by side in a column."""
     if not scene.state.segments:
         return ()
@@ -246,12 +246,12 @@ def _of_hosts(
 ) -> Callable[[Segment, DrawContext], Piece]:
     """One figure of each host's averages over the row, `/` between them."""
 
-    def told(segment: Segment, scene: DrawContext) -> Piece:
+    def cell(segment: Segment, scene: DrawContext) -> Piece:
         windows = [segment.hosts.get(name) for name in names]
         figures = [host_figures(window, segment.seconds) if window and window.seconds > 0 else {} for window in windows]
         return ("/".join(figure(each) for each in figures), "")
 
-    return told
+    return cell
 
 
 def _busy(figures: Mapping[str, float]) -> str:

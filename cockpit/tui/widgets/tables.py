@@ -13,7 +13,7 @@ from cockpit.tui.styled_line import Line, Piece, fit, right
 Table = tuple[Line, Sequence[Line]]
 
 
-class Column(NamedTuple):
+class MetricColumn(NamedTuple):
     """`title` is sar's own; `field` the figure's name; shown in tables at least `need` cells wide."""
 
     title: str
@@ -23,30 +23,30 @@ class Column(NamedTuple):
 
 
 _CPU = (
-    Column("%user", "user", 7),
-    Column("%nice", "nice", 7, 60),
-    Column("%system", "system", 9),
-    Column("%iowait", "iowait", 9),
-    Column("%steal", "steal", 8, 56),
-    Column("%idle", "idle", 7),
+    MetricColumn("%user", "user", 7),
+    MetricColumn("%nice", "nice", 7, 60),
+    MetricColumn("%system", "system", 9),
+    MetricColumn("%iowait", "iowait", 9),
+    MetricColumn("%steal", "steal", 8, 56),
+    MetricColumn("%idle", "idle", 7),
 )
 _DISK = (
-    Column("tps", "tps", 7),
-    Column("rkB/s", "rkb", 8),
-    Column("wkB/s", "wkb", 8),
-    Column("dkB/s", "dkb", 8, 84),
-    Column("areq-sz", "areq_sz", 8, 76),
-    Column("aqu-sz", "aqu_sz", 8, 68),
-    Column("await", "await_", 7, 46),
-    Column("%util", "util", 7),
+    MetricColumn("tps", "tps", 7),
+    MetricColumn("rkB/s", "rkb", 8),
+    MetricColumn("wkB/s", "wkb", 8),
+    MetricColumn("dkB/s", "dkb", 8, 84),
+    MetricColumn("areq-sz", "areq_sz", 8, 76),
+    MetricColumn("aqu-sz", "aqu_sz", 8, 68),
+    MetricColumn("await", "await_", 7, 46),
+    MetricColumn("%util", "util", 7),
 )
 _NET = (
-    Column("rxpck/s", "rxpck", 9),
-    Column("txpck/s", "txpck", 9),
-    Column("rxkB/s", "rxkb", 9),
-    Column("txkB/s", "txkb", 9),
-    Column("err/s", "errors", 8, 66),
-    Column("drop/s", "drops", 8, 66),
+    MetricColumn("rxpck/s", "rxpck", 9),
+    MetricColumn("txpck/s", "txpck", 9),
+    MetricColumn("rxkB/s", "rxkb", 9),
+    MetricColumn("txkB/s", "txkb", 9),
+    MetricColumn("err/s", "errors", 8, 66),
+    MetricColumn("drop/s", "drops", 8, 66),
 )
 
 # Least and most cells for a device's name.
@@ -66,7 +66,7 @@ def core_rows(host: HostState, role: str, width: int) -> Table:
     return head, [_core(name, share, columns, room, role) for name, share in shares]
 
 
-def _core(name: str, share: CpuShare | None, columns: Sequence[Column], room: int, role: str) -> Line:
+def _core(name: str, share: CpuShare | None, columns: Sequence[MetricColumn], room: int, role: str) -> Line:
     if share is None:
         return ((fit(name, _NAME[0]), role), ("  nothing read of it", "dim"))
     figures = "".join(right(f"{getattr(share, column.field):.1f}", column.width) for column in columns)
@@ -89,7 +89,7 @@ def net_rows(host: HostState, role: str, width: int) -> Table:
 
 
 def _devices(
-    title: str, found: Sequence[DiskRates] | Sequence[NetRates], columns: Sequence[Column], role: str, width: int
+    title: str, found: Sequence[DiskRates] | Sequence[NetRates], columns: Sequence[MetricColumn], role: str, width: int
 ) -> Table:
     least, most = _NAME
     name = max(least, min(most, max((len(device.name) for device in found), default=0)))
@@ -108,7 +108,7 @@ def _devices(
     return head, rows
 
 
-def _head(title: str, columns: Sequence[Column], name: int) -> Line:
+def _head(title: str, columns: Sequence[MetricColumn], name: int) -> Line:
     return ((fit(title, name) + "".join(right(column.title, column.width) for column in columns), "dim"),)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from cockpit.analysis.stretches import Stretch
+from cockpit.analysis.stretches import TimeRange
 from cockpit.model.state import Segment
 from cockpit.model.text import si
 from cockpit.tui import braille
@@ -25,7 +25,7 @@ from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.styled_line import EMPTY, Line, centred, length, packed, right, rule
 from cockpit.tui.widgets.charts import Chart
 from cockpit.tui.widgets.state_line import state_line
-from cockpit.tui.window import AXIS, Window
+from cockpit.tui.window import AXIS, ChartWindow
 from cockpit.tui.words import how_to_begin
 
 # On the time axis, under seconds that are not to be trusted, and under those with errors.
@@ -76,13 +76,13 @@ class Throughput(Chart):
         return [title, *lines]
 
 
-def columns_of(scene: DrawContext, window: Window) -> list[Stretch | None]:
+def columns_of(scene: DrawContext, window: ChartWindow) -> list[TimeRange | None]:
     """The load under each column of dots, two a cell; a column of less than a second is one of that second."""
     span = window.span / 2
     return [scene.stretch(window.first + at * span, span) for at in range(window.cells * 2)]
 
 
-def _marks(columns: Iterable[Stretch | None]) -> list[tuple[float, ...]]:
+def _marks(columns: Iterable[TimeRange | None]) -> list[tuple[float, ...]]:
     """Where a column is several seconds: the mean and the most, above the least."""
     return [(column.rate, column.most) if column and column.seconds > 1 else () for column in columns]
 
@@ -95,7 +95,7 @@ def nice_ceiling(value: float) -> float:
     return next((step * power for step in (1, 1.2, 1.6, 2, 2.4, 3, 4, 5, 6, 8) if step * power >= value), 10 * power)
 
 
-def _title(scene: DrawContext, columns: Sequence[Stretch | None], window: Window, width: int) -> Line:
+def _title(scene: DrawContext, columns: Sequence[TimeRange | None], window: ChartWindow, width: int) -> Line:
     """What is under the cursor; without one the rate now, and what the signs mean that are in sight."""
     name: Line = (("throughput", "strong"),)
     under = load_under(scene, window)
@@ -103,7 +103,7 @@ def _title(scene: DrawContext, columns: Sequence[Stretch | None], window: Window
     return rule(name, figures, width)
 
 
-def _figures(scene: DrawContext, columns: Sequence[Stretch | None], window: Window) -> Line:
+def _figures(scene: DrawContext, columns: Sequence[TimeRange | None], window: ChartWindow) -> Line:
     # What tells least stands first: it gives way where there is not room for all.
     said = [("reading …  ", "text")] if scene.stretches.behind else []
     if any(window.first <= band.effect and band.asked < window.end for band in bands_of(scene.state)):
@@ -120,7 +120,7 @@ def _figures(scene: DrawContext, columns: Sequence[Stretch | None], window: Wind
     return (*said, (si(now.rate), "strong"), (" req/s", "text"))
 
 
-def _scale(window: Window) -> str:
+def _scale(window: ChartWindow) -> str:
     """How much time a cell is, and what a column of several seconds is drawn as."""
     return f"least · mean · most   {window.scale}" if window.span > 2 else window.scale
 
@@ -130,7 +130,7 @@ def _label(at: int, plot: int, top: float) -> Line:
     return ((right(figure, AXIS - 1) + " ", "dim"), ("┤" if figure else "│", "rule"))
 
 
-def _axis(segments: Sequence[Segment], columns: Sequence[Stretch | None], window: Window) -> Line:
+def _axis(segments: Sequence[Segment], columns: Sequence[TimeRange | None], window: ChartWindow) -> Line:
     """The time axis: where rows of the table begin, and below which seconds there is something to say."""
     axis = ["─"] * window.cells
     for at, column in enumerate(columns):

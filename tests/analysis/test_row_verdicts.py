@@ -8,14 +8,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from cockpit.analysis.arms import (
+from cockpit.analysis.outcome import Cause, Design, Outcome
+from cockpit.analysis.row_verdicts import (
     RowVerdicts,
     row_before,
     row_verdict,
     settings_at,
     verdicts,
 )
-from cockpit.analysis.outcome import Cause, Design, Outcome
 from cockpit.analysis.words import brief, verdict_line
 from cockpit.model.events import (
     AnyEvent,

@@ -55,7 +55,7 @@ class Offered(NamedTuple):
     usual: bool
 
 
-class Look(NamedTuple):
+class DiscoveredHost(NamedTuple):
     """What was found on a host. `serving` is the server that answers on the port asked about, where that is known;
     `able` are those that may be it; `nobody` says that none can, and who listens there in their place."""
 
@@ -67,7 +67,7 @@ class Look(NamedTuple):
     nobody: str = ""
 
 
-async def look(remote: Remote, host: str, port: int, answers: bool = False) -> Look:
+async def discover(remote: Remote, host: str, port: int, answers: bool = False) -> DiscoveredHost:
     """Everything that is worth offering on a host. `answers`: the target is this very host, so that only what may
     listen on its port is begun with. Raises HostError, ChangeRefused where nothing can be run there."""
     names = "|".join((*PROCESSES, f"{DEMO}*", "squid-*", r"\(squid*"))
@@ -91,7 +91,7 @@ async def look(remote: Remote, host: str, port: int, answers: bool = False) -> L
     first = {one.knob.name: one for one in reversed(offered)}
     kept = tuple(one for one in offered if first[one.knob.name] is one)
     nobody = "" if able or not servers else _nobody(seen, port)
-    return Look(seen.user, tuple(servers), chosen, tuple(able), kept, nobody)
+    return DiscoveredHost(seen.user, tuple(servers), chosen, tuple(able), kept, nobody)
 
 
 def _nobody(seen: Seen, port: int) -> str:

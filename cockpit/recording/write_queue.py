@@ -36,7 +36,7 @@ class Gap(NamedTuple):
         return f"{clock(self.begin)} to {clock(self.end)} is not recorded: {self.lost} events lost"
 
 
-class Batch(NamedTuple):
+class WriteBatch(NamedTuple):
     """Events to write, and their weight in units."""
 
     events: list[Numbered]
@@ -50,11 +50,11 @@ class Page(NamedTuple):
     state: State
 
 
-class Backlog:
+class WriteQueue:
     """A queue from the session's thread to the recorder's. `None` ends it."""
 
     def __init__(self, limit: int = LIMIT, reserve: int = RESERVE) -> None:
-        self._queue: queue.SimpleQueue[Batch | Page | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[WriteBatch | Page | None] = queue.SimpleQueue()
         self._limit = limit
         self._reserve = reserve
         # Each is written by one thread only.
@@ -83,7 +83,7 @@ class Backlog:
                 self._drop(number, event)
         self._given += total
         if kept:
-            self._queue.put(Batch(kept, total))
+            self._queue.put(WriteBatch(kept, total))
 
     def offer_page(self, page: Page) -> bool:
         """Queue a state; False if there is no room."""
@@ -95,15 +95,15 @@ class Backlog:
     def end(self) -> None:
         """Nothing follows."""
         if self._dropping:
-            self._queue.put(Batch([self._end_gap()], 0))
+            self._queue.put(WriteBatch([self._end_gap()], 0))
         self._queue.put(None)
 
-    def take(self, until: float) -> Batch | Page | None:
+    def take(self, until: float) -> WriteBatch | Page | None:
         """The next item; an empty batch if none comes until that instant (of time.monotonic)."""
         try:
             return self._queue.get(timeout=max(0.01, until - time.monotonic()))
         except queue.Empty:
-            return Batch([], 0)
+            return WriteBatch([], 0)
 
     def release(self, units: int) -> None:
         """These units are on the disk or lost; called by the recorder's thread."""
