@@ -37,10 +37,10 @@ from cockpit.report.selectors import last_state
 from cockpit.report.study import study_text
 from cockpit.report.study_page import study_page
 from cockpit.study.collecting import collect
-from cockpit.tui.picture import self_contained, svg_at
-from cockpit.tui.screens.start import StartScreen
-from cockpit.tui.start import StartApp
-from cockpit.tui.start_choices import StartChoices
+from cockpit.tui.start.app import StartApp
+from cockpit.tui.start.choices import StartChoices
+from cockpit.tui.start.screen import StartScreen
+from cockpit.tui.terminal.picture import self_contained, svg_at
 from tests.browser import Browser, browser, chromium
 from tests.strip import Frame, strip
 

@@ -32,9 +32,9 @@ from cockpit.profiles.reader import parse_profile
 from cockpit.session.live import LiveSource
 from cockpit.session.loop import Session
 from cockpit.tui.app import CockpitApp
-from cockpit.tui.screens.main import MainScreen
-from cockpit.tui.screens.tuning import TuningScreen
-from cockpit.tui.widgets.knobs import KnobRow
+from cockpit.tui.main_screen import MainScreen
+from cockpit.tui.tuning.knobs import KnobRow
+from cockpit.tui.tuning.screen import TuningScreen
 
 LIMIT = 180.0
 # Seconds until a step is given up.

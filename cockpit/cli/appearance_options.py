@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 from cockpit.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from cockpit.tui.appearance import Appearance
-    from cockpit.tui.theme import Colours
+    from cockpit.tui.terminal.appearance import Appearance
+    from cockpit.tui.terminal.theme import Colours
 
 THEMES = ("dark", "light", "contrast")
 
@@ -65,7 +65,7 @@ def add_look(parser: ArgumentParser, *, hangup: bool = True) -> None:
 
 def look_of(options: Namespace) -> Appearance:
     """The screen's look. Asks the terminal how long its line takes where that may matter."""
-    from cockpit.tui.appearance import Appearance
+    from cockpit.tui.terminal.appearance import Appearance
 
     theme, notices = _theme(options.theme)
     lite, why = options.lite, "asked for"

@@ -21,7 +21,7 @@ from cockpit.session.live_replay import can_look_back
 from cockpit.session.loop import Session
 
 if TYPE_CHECKING:
-    from cockpit.tui.appearance import Appearance
+    from cockpit.tui.terminal.appearance import Appearance
 
 
 def demo(options: Namespace) -> int:

@@ -67,7 +67,7 @@ def _hlog(recording: Recording, run: int | None, text: str) -> Iterable[str]:
 
 
 async def _picture(recording: Recording, options: Namespace, form: str) -> str:
-    from cockpit.tui.picture import cast, svg_at
+    from cockpit.tui.terminal.picture import cast, svg_at
 
     size = _size(options.size)
     keys = [key for key in options.keys.split(",") if key]

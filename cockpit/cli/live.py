@@ -29,7 +29,7 @@ from cockpit.session.live_replay import can_look_back
 from cockpit.session.loop import Recorder, Session
 
 if TYPE_CHECKING:
-    from cockpit.tui.appearance import Appearance
+    from cockpit.tui.terminal.appearance import Appearance
 
 
 @dataclass(frozen=True)

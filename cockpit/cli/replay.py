@@ -17,7 +17,7 @@ from cockpit.session.playback import parse_instant
 from cockpit.session.replay import ReplaySource
 
 if TYPE_CHECKING:
-    from cockpit.tui.appearance import Appearance
+    from cockpit.tui.terminal.appearance import Appearance
 
 
 def replay(options: Namespace) -> int:

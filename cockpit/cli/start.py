@@ -18,7 +18,7 @@ from cockpit.profiles.profile import Profile
 from cockpit.profiles.reader import read_profile
 from cockpit.profiles.trust import is_trusted
 from cockpit.recording.recent import recent
-from cockpit.tui.start_choices import Choice, StartChoices
+from cockpit.tui.start.choices import Choice, StartChoices
 
 # Recordings that are listed; `cockpit recordings list` has them all.
 _RECENT = 30
@@ -29,7 +29,7 @@ def start(options: Namespace) -> int:
     if not on_terminal():
         make_parser().print_help(sys.stderr)
         return EXIT_USAGE
-    from cockpit.tui.start import StartApp
+    from cockpit.tui.start.app import StartApp
 
     told, bad, at = "", False, None
     while True:

@@ -49,7 +49,7 @@ from cockpit.study.restore import put_back
 from cockpit.study.runner import Runner
 
 if TYPE_CHECKING:
-    from cockpit.tui.appearance import Appearance
+    from cockpit.tui.terminal.appearance import Appearance
 
 
 def study(options: Namespace) -> int:
@@ -190,7 +190,7 @@ async def _headless(session: Session, source: LiveSource, runner: Runner) -> boo
 
 async def _on_screen(session: Session, runner: Runner, look: Appearance) -> bool:
     """The study's screen until it is over, or closed, which interrupts it."""
-    from cockpit.tui.screens.study import StudyApp
+    from cockpit.tui.study.screen import StudyApp
 
     app = StudyApp(session, runner, look)
     await app.run_async()

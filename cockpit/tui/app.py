@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from cockpit.session.loop import EndOfSession, Session
-from cockpit.tui.appearance import Appearance
-from cockpit.tui.base_app import CockpitBase
-from cockpit.tui.changes import ending_words
 from cockpit.tui.hints import Hints
-from cockpit.tui.screens.main import MainScreen
+from cockpit.tui.main_screen import MainScreen
+from cockpit.tui.terminal.appearance import Appearance
+from cockpit.tui.terminal.base_app import CockpitBase
+from cockpit.tui.tuning.changes import ending_words
 
 # What ends the screen as ctrl+c does: load stopped, recording closed, terminal as before.
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)

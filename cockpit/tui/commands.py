@@ -8,11 +8,11 @@ from functools import partial
 
 from cockpit.model.text import clock, neutral
 from cockpit.session.controls import Action
-from cockpit.tui.chart_markers import words_of
+from cockpit.tui.charts.markers import words_of
 from cockpit.tui.draw_context import LATENCY_VIEWS, Detail, DrawContext, View, details_of
 from cockpit.tui.keys import name_of
 from cockpit.tui.palette import Command
-from cockpit.tui.words import key_name
+from cockpit.tui.terminal.words import key_name
 
 
 def main_commands(

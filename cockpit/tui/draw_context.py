@@ -13,7 +13,7 @@ from cockpit.analysis.stretches import Stretches, TimeRange
 from cockpit.model.host_state import HostState, TailPane
 from cockpit.model.state import LoadSecond, Segment, State
 from cockpit.session.controls import Action
-from cockpit.tui.window import AXIS, ChartWindow, window_for
+from cockpit.tui.charts.window import AXIS, ChartWindow, window_for
 
 LatencyView = Literal["histogram", "heat map", "percentiles"]
 ProcessOrder = Literal["pid", "cpu", "rss", "own", "age", "start", "command"]

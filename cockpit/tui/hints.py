@@ -22,8 +22,8 @@ from cockpit.files import read_bounded
 from cockpit.model.knobs import not_yet_active
 from cockpit.model.state import Segment
 from cockpit.model.text import neutral
-from cockpit.tui.changes import inactive_knobs
 from cockpit.tui.draw_context import DrawContext
+from cockpit.tui.tuning.changes import inactive_knobs
 
 # In the list of what was done: no more hints.
 _HIDDEN = "hidden"

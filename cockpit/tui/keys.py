@@ -10,9 +10,9 @@ from textual.binding import Binding
 from textual.screen import Screen
 
 from cockpit.model.text import neutral
+from cockpit.tui.dialogs.help import HelpScreen, help_entries
 from cockpit.tui.draw_context import Detail, DrawContext
-from cockpit.tui.screens.help import HelpScreen, help_entries
-from cockpit.tui.words import key_name
+from cockpit.tui.terminal.words import key_name
 
 
 class Focus(NamedTuple):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cockpit.tui.draw_context import PROCESS_ORDERS, PROCESSES, DrawContext, HostRoom, View, details_of
-from cockpit.tui.widgets.details import Reach
-from cockpit.tui.widgets.processes import chosen_rows, identity, place_of
+from cockpit.tui.hosts.details import Reach
+from cockpit.tui.hosts.processes import chosen_rows, identity, place_of
 
 
 def next_host(scene: DrawContext, step: int) -> View:

@@ -13,10 +13,10 @@ from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 from textual.screen import Screen
 
-from cockpit.tui import theme
-from cockpit.tui.cursor import ALONG
+from cockpit.tui.charts.cursor import ALONG
 from cockpit.tui.keys import bindings_of, names_of
-from cockpit.tui.styled_line import fit
+from cockpit.tui.terminal import theme
+from cockpit.tui.terminal.styled_line import fit
 
 # Cells: of the palette, and of its first column.
 _WIDTH, _TITLE = 84, 30

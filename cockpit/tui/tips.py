@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len
 
-from cockpit.tui.screens.help import READING
-from cockpit.tui.styled_line import Line
+from cockpit.tui.dialogs.help import READING
+from cockpit.tui.terminal.styled_line import Line
 
 # Panes, by the name of their widget.
 _PANES = {

@@ -10,7 +10,7 @@ from cockpit.analysis.stretches import Stretches, of_seconds
 from cockpit.model.histogram import Histogram
 from cockpit.model.series import series
 from cockpit.model.state import LoadSecond
-from cockpit.tui.window import SCALES
+from cockpit.tui.charts.window import SCALES
 
 
 def second(at: int, completed: int, failed: int = 0, end: float = 1.0) -> LoadSecond:

@@ -12,7 +12,7 @@ import pytest
 from cockpit.cli import appearance_options
 from cockpit.cli.arguments import make_parser
 from cockpit.session import settings
-from cockpit.tui.appearance import Appearance
+from cockpit.tui.terminal.appearance import Appearance
 from tests.cli.terminals import on_terminal
 from tests.cli.test_headless import COCKPIT
 from tests.servers import http_server

@@ -24,10 +24,10 @@ from cockpit.session.live import LiveSource
 from cockpit.session.loop import Session
 from cockpit.session.replay import ReplaySource
 from cockpit.tui.app import CockpitApp
-from cockpit.tui.chart_markers import bands_of
-from cockpit.tui.widgets.runs import Runs
-from cockpit.tui.widgets.throughput import Throughput
-from cockpit.tui.widgets.verdict_strip import VerdictStrip
+from cockpit.tui.charts.markers import bands_of
+from cockpit.tui.charts.throughput import Throughput
+from cockpit.tui.runs.strip_widget import VerdictStrip
+from cockpit.tui.runs.table import Runs
 from tests.lab.cpus import generator_cpu
 from tests.lab.lab import Host
 

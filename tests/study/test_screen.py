@@ -9,7 +9,7 @@ from cockpit.session.loop import Session
 from cockpit.study.controls import StudyControls
 from cockpit.study.journal import Journal
 from cockpit.study.runner import Runner
-from cockpit.tui.screens.study import StudyApp, StudyLine
+from cockpit.tui.study.screen import StudyApp, StudyLine
 from tests.study.conftest import Studied, until
 
 

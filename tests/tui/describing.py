@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from cockpit.tui.draw_context import Detail, DrawContext
-from cockpit.tui.widgets.details import draw_detail
+from cockpit.tui.hosts.details import draw_detail
 from tests.tui.driving import plain, scene_of
 from tests.tui.topology import topology
 

@@ -12,11 +12,11 @@ from textual.widget import Widget
 
 from cockpit.model import events as ev
 from cockpit.tui.app import CockpitApp
-from cockpit.tui.base_app import CockpitBase
 from cockpit.tui.draw_context import DrawContext, View
-from cockpit.tui.lines import Lines
-from cockpit.tui.screens.main import MainScreen
-from cockpit.tui.styled_line import Line
+from cockpit.tui.main_screen import MainScreen
+from cockpit.tui.terminal.base_app import CockpitBase
+from cockpit.tui.terminal.lines import Lines
+from cockpit.tui.terminal.styled_line import Line
 from tests.tui.scripted import ScriptedSource, scripted_app, state_after
 
 PATIENCE = 120.0

@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from textual.app import App
 from textual.drivers.headless_driver import HeadlessDriver
 
-from cockpit.tui.terminal import Terminal
+from cockpit.tui.terminal.driver import Terminal
 
 Cell = tuple[str, tuple[str, ...]]
 

@@ -15,8 +15,8 @@ import cockpit
 from cockpit.model.events import AnyEvent
 from cockpit.model.text import neutral
 from cockpit.tui.app import CockpitApp
-from cockpit.tui.appearance import Appearance
-from cockpit.tui.glyphs import GLYPHS, to_ascii
+from cockpit.tui.terminal.appearance import Appearance
+from cockpit.tui.terminal.glyphs import GLYPHS, to_ascii
 from tests.tui.driving import at_rest, first_screen, press, settled
 from tests.tui.scenario import Scenario
 from tests.tui.scripted import ScriptedSource

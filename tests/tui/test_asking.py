@@ -24,7 +24,7 @@ from cockpit.session.asking import Question, Questions
 from cockpit.session.live import LiveSource
 from cockpit.session.loop import Session
 from cockpit.tui.app import CockpitApp
-from cockpit.tui.screens.asking import AskingScreen
+from cockpit.tui.dialogs.asking import AskingScreen
 from tests.hosts.sshd import Sshd, locked, public
 from tests.tui.driving import driven, main, shown, until
 

@@ -21,11 +21,11 @@ from cockpit.model.load import LoadPlan
 from cockpit.profiles.profile import Profile
 from cockpit.session.asking import Question
 from cockpit.tui.app import CockpitApp
-from cockpit.tui.screens.asking import AskingScreen
-from cockpit.tui.screens.new_profile import FoundScreen, NewProfileScreen, Wanted
-from cockpit.tui.screens.picking import PickScreen
-from cockpit.tui.screens.trust import TrustScreen
-from cockpit.tui.widgets.checklist import Checklist
+from cockpit.tui.dialogs.asking import AskingScreen
+from cockpit.tui.dialogs.picking import PickScreen
+from cockpit.tui.start.checklist import Checklist
+from cockpit.tui.start.new_profile import FoundScreen, NewProfileScreen, Wanted
+from cockpit.tui.start.trust import TrustScreen
 from tests.tui.driving import at_rest, driven, first_screen, main, press, until
 from tests.tui.scenario import Scenario
 from tests.tui.scripted import ScriptedTuning

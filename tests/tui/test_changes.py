@@ -12,8 +12,8 @@ from cockpit.model.fold import fold_all
 from cockpit.model.knobs import Knob, Setting
 from cockpit.recording.library import Kept
 from cockpit.recording.recent import ChangeSummary, Recent
-from cockpit.tui.changes import change_lines, details, fate, in_force
-from cockpit.tui.start_choices import Choice, StartChoice, about
+from cockpit.tui.start.choices import Choice, StartChoice, about
+from cockpit.tui.tuning.changes import change_lines, details, fate, in_force
 from cockpit.tuning.terms import whoami
 from tests.tui.driving import plain
 

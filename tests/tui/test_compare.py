@@ -6,8 +6,8 @@ import msgspec
 
 from cockpit.analysis.outcome import Design, Effect, Outcome, Verdict
 from cockpit.model import events as ev
-from cockpit.tui.screens.compare import CompareScreen, comparison_lines
-from cockpit.tui.verdicts import judged
+from cockpit.tui.runs.compare import CompareScreen, comparison_lines
+from cockpit.tui.runs.verdict_lines import judged
 from tests.tui.driving import at_rest, driven, main, plain, press, scene_of, text_of
 from tests.tui.scenario import Scenario
 from tests.tui.test_verdicts import changed_under_load

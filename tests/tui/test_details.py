@@ -11,9 +11,9 @@ from cockpit.model.figures import host_figures
 from cockpit.model.host_state import CpuShare, DiskRates, HostState, NetRates, StatusPane
 from cockpit.model.hosts import HostConfig
 from cockpit.tui.draw_context import PROCESSES, Detail, DrawContext, View, details_of
-from cockpit.tui.widgets.host_pane import condition, host_pane
-from cockpit.tui.widgets.hosts import HostLines, HostPanes, host_line
-from cockpit.tui.widgets.runs import Runs
+from cockpit.tui.hosts.host_pane import condition, host_pane
+from cockpit.tui.hosts.panes import HostLines, HostPanes, host_line
+from cockpit.tui.runs.table import Runs
 from tests.tui.describing import detail, looking_at, with_host
 from tests.tui.driving import plain, scene_of
 from tests.tui.scenario import FACTS, Scenario, session_started

@@ -9,10 +9,10 @@ from rich.cells import cell_len
 
 from cockpit.analysis.buckets import edges_filling, edges_for
 from cockpit.model.histogram import Histogram
-from cockpit.tui import braille
-from cockpit.tui.styled_line import clip, ends, fit, length, packed, right, rule
-from cockpit.tui.widgets.throughput import nice_ceiling
-from cockpit.tui.window import SCALES, ChartWindow, closer, wider, window_for
+from cockpit.tui.charts import braille
+from cockpit.tui.charts.throughput import nice_ceiling
+from cockpit.tui.charts.window import SCALES, ChartWindow, closer, wider, window_for
+from cockpit.tui.terminal.styled_line import clip, ends, fit, length, packed, right, rule
 
 WORDS = st.text(alphabet="ab 日本語é", max_size=30)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from cockpit.analysis.outcome import Effect, Outcome
-from cockpit.tui.forest import axis, forest_row, scale_end
-from cockpit.tui.glyphs import to_ascii
+from cockpit.tui.charts.forest import axis, forest_row, scale_end
+from cockpit.tui.terminal.glyphs import to_ascii
 from tests.tui.driving import plain
 
 WIDTH = 41

@@ -10,15 +10,15 @@ from msgspec.structs import replace
 from cockpit.model import events as ev
 from cockpit.model.histogram import Histogram
 from cockpit.model.state import Marker
-from cockpit.tui.chart_markers import placed, with_words
-from cockpit.tui.cursor import crossed, times
+from cockpit.tui.charts.cursor import crossed, times
+from cockpit.tui.charts.heat import edges_of, shares
+from cockpit.tui.charts.latency import Latency
+from cockpit.tui.charts.markers import placed, with_words
+from cockpit.tui.charts.throughput import Throughput
+from cockpit.tui.charts.window import AXIS, ChartWindow
 from cockpit.tui.draw_context import DrawContext, View
-from cockpit.tui.glyphs import to_ascii
-from cockpit.tui.styled_line import length
-from cockpit.tui.widgets.heat import edges_of, shares
-from cockpit.tui.widgets.latency import Latency
-from cockpit.tui.widgets.throughput import Throughput
-from cockpit.tui.window import AXIS, ChartWindow
+from cockpit.tui.terminal.glyphs import to_ascii
+from cockpit.tui.terminal.styled_line import length
 from tests.tui.driving import plain, scene_of
 from tests.tui.scenario import Scenario, plan, session_started
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from cockpit.model import events as ev
+from cockpit.tui.hint import HintLine
 from cockpit.tui.hints import Hints, of_change, to_tune
-from cockpit.tui.screens.main import MainScreen
-from cockpit.tui.screens.tuning import TuningScreen
-from cockpit.tui.widgets.hint import HintLine
+from cockpit.tui.main_screen import MainScreen
+from cockpit.tui.tuning.screen import TuningScreen
 from tests.tui.driving import driven, main, press, scene_of, settled, text_of, until
 from tests.tui.scenario import Scenario
 from tests.tui.scripted import scripted_app

@@ -16,7 +16,7 @@ from cockpit.model.fold import fold_all
 from cockpit.model.hosts import HostConfig, HostFacts, ProcessCounters, StatusPage
 from cockpit.report.run_json import as_json, run_json
 from cockpit.report.summary import summary
-from cockpit.tui.lines import Lines
+from cockpit.tui.terminal.lines import Lines
 from tests.tui.driving import driven, main, shown
 from tests.tui.scenario import Scenario
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 
 from cockpit.model.text import clock
-from cockpit.tui.screens.help import HelpScreen
-from cockpit.tui.screens.main import MainScreen
-from cockpit.tui.screens.prompt import PromptScreen
-from cockpit.tui.screens.tuning import TuningScreen
-from cockpit.tui.widgets.footer import Footer
-from cockpit.tui.widgets.hosts import HostPanes
-from cockpit.tui.widgets.latency import Latency
-from cockpit.tui.widgets.position import Position
-from cockpit.tui.widgets.runs import Runs
-from cockpit.tui.widgets.throughput import Throughput
+from cockpit.tui.charts.latency import Latency
+from cockpit.tui.charts.position import Position
+from cockpit.tui.charts.throughput import Throughput
+from cockpit.tui.dialogs.help import HelpScreen
+from cockpit.tui.dialogs.prompt import PromptScreen
+from cockpit.tui.footer import Footer
+from cockpit.tui.hosts.panes import HostPanes
+from cockpit.tui.main_screen import MainScreen
+from cockpit.tui.runs.table import Runs
+from cockpit.tui.tuning.screen import TuningScreen
 from tests.tui.driving import at_rest, driven, main, press, settled, shown, text_of, until
 from tests.tui.scenario import Scenario
 

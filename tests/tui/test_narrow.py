@@ -9,8 +9,8 @@ import pytest
 from cockpit.model import events as ev
 from cockpit.recording.reader import Recording
 from cockpit.tui.draw_context import AVERAGES
-from cockpit.tui.widgets.footer import Footer
-from cockpit.tui.widgets.runs import Runs, ends_with
+from cockpit.tui.footer import Footer
+from cockpit.tui.runs.table import Runs, ends_with
 from tests.tui.driving import driven, main, plain, press, scene_of, shown, text_of
 from tests.tui.scenario import Scenario, plan, session_started
 from tests.tui.test_verdicts import changed_under_load

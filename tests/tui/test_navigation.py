@@ -6,14 +6,14 @@ import pytest
 
 from cockpit.model import events as ev
 from cockpit.session.controls import Controls
-from cockpit.tui.screens.help import HelpScreen, help_entries
-from cockpit.tui.screens.main import MainScreen
-from cockpit.tui.screens.over_time import OverTime
-from cockpit.tui.screens.prompt import FilterScreen
-from cockpit.tui.widgets.footer import Footer
-from cockpit.tui.widgets.hosts import HostPanes
-from cockpit.tui.widgets.runs import Runs
-from cockpit.tui.widgets.throughput import Throughput
+from cockpit.tui.charts.keys import OverTime
+from cockpit.tui.charts.throughput import Throughput
+from cockpit.tui.dialogs.help import HelpScreen, help_entries
+from cockpit.tui.dialogs.prompt import FilterScreen
+from cockpit.tui.footer import Footer
+from cockpit.tui.hosts.panes import HostPanes
+from cockpit.tui.main_screen import MainScreen
+from cockpit.tui.runs.table import Runs
 from tests.tui.driving import at_rest, driven, main, press, settled, text_of, until
 from tests.tui.scenario import Scenario
 from tests.tui.scripted import ScriptedSource

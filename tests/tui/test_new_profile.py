@@ -19,11 +19,11 @@ from cockpit.demo.world import DemoWorld
 from cockpit.model.hosts import HostConfig
 from cockpit.profiles.reader import read_profile
 from cockpit.setup.profile_draft import HERE, host_name, hosts_named, leads_to
-from cockpit.tui.screens.new_profile import FoundScreen, NewProfileScreen
-from cockpit.tui.screens.start import StartScreen
-from cockpit.tui.start import StartApp
-from cockpit.tui.start_choices import Choice, StartChoices
-from cockpit.tui.widgets.checklist import Checklist, ChecklistItem
+from cockpit.tui.start.app import StartApp
+from cockpit.tui.start.checklist import Checklist, ChecklistItem
+from cockpit.tui.start.choices import Choice, StartChoices
+from cockpit.tui.start.new_profile import FoundScreen, NewProfileScreen
+from cockpit.tui.start.screen import StartScreen
 from tests.commands import cockpit
 from tests.tui.driving import at_rest, until
 from tests.tui.test_start import ended, started

@@ -10,10 +10,10 @@ from textual.pilot import Pilot
 from textual.widgets._toast import Toast
 
 from cockpit.model import events as ev
-from cockpit.tui.base_app import NOTICE
-from cockpit.tui.screens.main import MainScreen
-from cockpit.tui.widgets.footer import Footer
-from cockpit.tui.widgets.runs import Runs
+from cockpit.tui.footer import Footer
+from cockpit.tui.main_screen import MainScreen
+from cockpit.tui.runs.table import Runs
+from cockpit.tui.terminal.base_app import NOTICE
 from tests.tui.driving import driven, main, press, settled, until
 from tests.tui.scenario import Scenario
 from tests.tui.scripted import ScriptedTuning, scripted_app

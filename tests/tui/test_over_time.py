@@ -12,12 +12,12 @@ from cockpit.recording.reader import Recording
 from cockpit.session.loop import Session
 from cockpit.session.replay import ReplaySource
 from cockpit.tui.app import CockpitApp
-from cockpit.tui.screens.markers import MarkersScreen
-from cockpit.tui.widgets.footer import Footer
-from cockpit.tui.widgets.latency import Latency
-from cockpit.tui.widgets.throughput import Throughput
-from cockpit.tui.widgets.topline import TopLine
-from cockpit.tui.window import AXIS
+from cockpit.tui.charts.latency import Latency
+from cockpit.tui.charts.marker_list import MarkersScreen
+from cockpit.tui.charts.throughput import Throughput
+from cockpit.tui.charts.window import AXIS
+from cockpit.tui.footer import Footer
+from cockpit.tui.topline import TopLine
 from tests.tui.driving import at_rest, driven, main, press, settled, text_of, until
 from tests.tui.scenario import Scenario
 

@@ -9,18 +9,18 @@ from textual.command import CommandPalette
 from textual.pilot import Pilot
 from textual.widgets import Input, OptionList
 
+from cockpit.tui.dialogs.help import HelpScreen
+from cockpit.tui.dialogs.prompt import PromptScreen
 from cockpit.tui.draw_context import Detail
+from cockpit.tui.hint import HintLine
 from cockpit.tui.hints import Hints
+from cockpit.tui.hosts.panes import HostPanes
+from cockpit.tui.main_screen import MainScreen
 from cockpit.tui.palette import Command, commands_of
-from cockpit.tui.screens.help import HelpScreen
-from cockpit.tui.screens.main import MainScreen
-from cockpit.tui.screens.prompt import PromptScreen
-from cockpit.tui.screens.tuning import TuningScreen
-from cockpit.tui.start_choices import Choice
+from cockpit.tui.runs.table import Runs
+from cockpit.tui.start.choices import Choice
 from cockpit.tui.tips import tip, word_at
-from cockpit.tui.widgets.hint import HintLine
-from cockpit.tui.widgets.hosts import HostPanes
-from cockpit.tui.widgets.runs import Runs
+from cockpit.tui.tuning.screen import TuningScreen
 from tests.tui.driving import at_rest, driven, main, press, settled, text_of, until
 from tests.tui.scenario import Scenario
 from tests.tui.scripted import scripted_app

@@ -18,7 +18,7 @@ from textual.strip import Strip
 
 from cockpit.model import events as ev
 from cockpit.tui.app import CockpitApp
-from cockpit.tui.appearance import Appearance
+from cockpit.tui.terminal.appearance import Appearance
 from tests.tui.driving import at_rest, main, press, until
 from tests.tui.emulator import Emulator, emulated
 from tests.tui.scenario import Scenario

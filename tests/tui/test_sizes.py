@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cockpit.tui.screens.main import layout_for
+from cockpit.tui.main_screen import layout_for
 from tests.tui.driving import driven, press, shown
 from tests.tui.scenario import Scenario
 

@@ -15,11 +15,11 @@ from textual.widgets import OptionList, Static
 from cockpit.profiles import catalogue
 from cockpit.recording.library import Kept
 from cockpit.recording.recent import ChangeSummary, Recent
-from cockpit.tui.screens.doctor import DoctorScreen
-from cockpit.tui.screens.prompt import FilterScreen, PromptScreen
-from cockpit.tui.screens.start import StartScreen
-from cockpit.tui.start import StartApp
-from cockpit.tui.start_choices import Choice, StartChoices
+from cockpit.tui.dialogs.prompt import FilterScreen, PromptScreen
+from cockpit.tui.start.app import StartApp
+from cockpit.tui.start.choices import Choice, StartChoices
+from cockpit.tui.start.doctor import DoctorScreen
+from cockpit.tui.start.screen import StartScreen
 from tests.tui.driving import at_rest, until
 
 NOW = dt.datetime(2026, 11, 21, 15, 0)

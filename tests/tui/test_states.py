@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from cockpit.model import events as ev
-from cockpit.tui.widgets.host_pane import host_pane
-from cockpit.tui.widgets.state_line import state_line
-from cockpit.tui.widgets.throughput import Throughput
-from cockpit.tui.widgets.tiny_screen import TinyScreen
+from cockpit.tui.charts.throughput import Throughput
+from cockpit.tui.hosts.host_pane import host_pane
+from cockpit.tui.runs.state_line import state_line
+from cockpit.tui.tiny_screen import TinyScreen
 from tests.tui.driving import driven, plain, scene_of, shown
 from tests.tui.scenario import Scenario, session_started
 

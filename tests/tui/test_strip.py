@@ -7,7 +7,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from cockpit.recording.reader import Recording
-from cockpit.tui.picture import svg_at
+from cockpit.tui.terminal.picture import svg_at
 from tests.strip import Frame, strip
 
 ROOT = Path(__file__).parents[2]

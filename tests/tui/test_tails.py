@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from cockpit.model.host_state import TailLine, TailPane
-from cockpit.tui.widgets.host_pane import host_pane
-from cockpit.tui.widgets.tails import as_printed, draw_tail
+from cockpit.tui.hosts.host_pane import host_pane
+from cockpit.tui.hosts.tails import as_printed, draw_tail
 from tests.tui.describing import detail, looking_at
 from tests.tui.driving import plain, scene_of
 from tests.tui.topology import topology

@@ -12,9 +12,9 @@ from textual.strip import Strip
 
 from cockpit.cli.appearance_options import THEMES
 from cockpit.session import settings
-from cockpit.tui import theme
-from cockpit.tui.base_app import CockpitBase
-from cockpit.tui.theme import Colours
+from cockpit.tui.terminal import theme
+from cockpit.tui.terminal.base_app import CockpitBase
+from cockpit.tui.terminal.theme import Colours
 from tests.tui.driving import driven, first_screen, press, settled
 from tests.tui.scenario import Scenario
 from tests.tui.scripted import scripted_app

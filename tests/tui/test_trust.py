@@ -11,9 +11,9 @@ from textual.widgets import Static
 from cockpit.profiles import catalogue
 from cockpit.profiles.reader import read_profile
 from cockpit.profiles.trust import is_trusted
-from cockpit.tui.screens.doctor import DoctorScreen
-from cockpit.tui.screens.trust import TrustScreen
-from cockpit.tui.start_choices import Choice, StartChoices
+from cockpit.tui.start.choices import Choice, StartChoices
+from cockpit.tui.start.doctor import DoctorScreen
+from cockpit.tui.start.trust import TrustScreen
 from tests.tui.driving import press, until
 from tests.tui.test_start import ended, started, text
 

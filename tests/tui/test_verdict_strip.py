@@ -25,12 +25,12 @@ from cockpit.recording.reader import Recording
 from cockpit.session.loop import Session
 from cockpit.session.replay import ReplaySource
 from cockpit.tui.app import CockpitApp
-from cockpit.tui.appearance import Appearance
 from cockpit.tui.draw_context import DrawContext
-from cockpit.tui.strip_lines import compact_height, full_height, strip_lines, strip_words
-from cockpit.tui.verdict_strip import Strip, VerdictProgress, strip
-from cockpit.tui.widgets.tiny_screen import TinyScreen
-from cockpit.tui.widgets.verdict_strip import VerdictStrip
+from cockpit.tui.runs.strip import Strip, VerdictProgress, strip
+from cockpit.tui.runs.strip_lines import compact_height, full_height, strip_lines, strip_words
+from cockpit.tui.runs.strip_widget import VerdictStrip
+from cockpit.tui.terminal.appearance import Appearance
+from cockpit.tui.tiny_screen import TinyScreen
 from tests.analysis.test_rounds import rounds_of
 from tests.analysis.test_row_verdicts import flipped
 from tests.tui.driving import at_rest, driven, main, plain, press, scene_of, text_of, until

@@ -7,11 +7,11 @@ from functools import cache
 import pytest
 
 from cockpit.model import events as ev
-from cockpit.tui.screens.compare import CompareScreen
-from cockpit.tui.screens.main import MainScreen
-from cockpit.tui.verdicts import verdict_lines
-from cockpit.tui.widgets.runs import Runs
-from cockpit.tui.widgets.throughput import Throughput
+from cockpit.tui.charts.throughput import Throughput
+from cockpit.tui.main_screen import MainScreen
+from cockpit.tui.runs.compare import CompareScreen
+from cockpit.tui.runs.table import Runs
+from cockpit.tui.runs.verdict_lines import verdict_lines
 from tests.analysis.test_rounds import rounds_of
 from tests.analysis.test_row_verdicts import flipped
 from tests.tui.driving import at_rest, driven, main, plain, press, scene_of, text_of, until

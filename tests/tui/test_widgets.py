@@ -7,13 +7,13 @@ from msgspec.structs import replace
 
 from cockpit.model import events as ev
 from cockpit.model.hosts import ProcessCounters
+from cockpit.tui.charts.latency import Latency
+from cockpit.tui.charts.throughput import Throughput
 from cockpit.tui.draw_context import DrawContext
-from cockpit.tui.widgets.hosts import HostPanes, host_line, share_out
-from cockpit.tui.widgets.latency import Latency
-from cockpit.tui.widgets.processes import shown_command, start_as_ps
-from cockpit.tui.widgets.runs import Runs, births_per_second
-from cockpit.tui.widgets.throughput import Throughput
-from cockpit.tui.widgets.topline import TopLine
+from cockpit.tui.hosts.panes import HostPanes, host_line, share_out
+from cockpit.tui.hosts.processes import shown_command, start_as_ps
+from cockpit.tui.runs.table import Runs, births_per_second
+from cockpit.tui.topline import TopLine
 from tests.tui.driving import plain, scene_of
 from tests.tui.scenario import WALL, Scenario, plan, session_started
 

@@ -1,0 +1,1 @@
+"""Charts over time and of latency."""

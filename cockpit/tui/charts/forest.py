@@ -1,0 +1,109 @@
+"""A forest plot in text: intervals of effects on one scale, worse on the left of a zero line, better on the right.
+
+Positions are logarithms of ratios, so that ×2 and ÷2 are as far from the zero line. All functions are pure.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from cockpit.analysis.effects import more_is_better
+from cockpit.analysis.outcome import Effect
+from cockpit.model.text import si
+from cockpit.tui.terminal.styled_line import Line, fit, length
+
+# Ends of the scale, as ratios: few, so that it holds still while effects waver.
+_ENDS = (1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 10000.0)
+# An interval end farther out than so many times the largest effect is cut: else one wide interval hides the others.
+_FAR = 2.5
+# An effect this little beyond an end is at it.
+_ROUNDING = 1 + 1e-9
+
+ZERO, MARGIN, CROSSING = "│", "┊", "┼"
+POINT, IMPRESSION, BAR = "●", "○", "─"
+LEFT, RIGHT = "├", "┤"
+CUT_LEFT, CUT_RIGHT = "◂", "▸"
+
+
+class Benefit(NamedTuple):
+    """An effect as logarithms of ratios, above 0 where it is better. An end is infinite when the interval has no such
+    end; `low` and `high` are None without an interval."""
+
+    estimate: float
+    low: float | None
+    high: float | None
+    margin: float
+
+
+def benefit(effect: Effect) -> Benefit | None:
+    """Return where an effect lies; None when it is unknown or no ratio."""
+    if effect.change is None or not effect.relative:
+        return None
+    up = more_is_better(effect.name)
+    estimate, margin = _log(effect.change), math.log1p(effect.margin)
+    estimate = estimate if up else -estimate
+    if effect.low is None and effect.high is None:
+        return Benefit(estimate, None, None, margin)
+    low = -math.inf if effect.low is None else _log(effect.low)
+    high = math.inf if effect.high is None else _log(effect.high)
+    return Benefit(estimate, low, high, margin) if up else Benefit(estimate, -high, -low, margin)
+
+
+def scale_end(effects: Iterable[Effect]) -> float:
+    """Return the ratio at both ends of a scale on which the effects and their margins can be seen."""
+    found = [one for one in map(benefit, effects) if one is not None]
+    largest = max((max(abs(one.estimate), one.margin) for one in found), default=0.0)
+    ends = [abs(end) for one in found for end in (one.low, one.high) if end is not None and math.isfinite(end)]
+    needed = math.exp(min(max([largest, *ends]), _FAR * largest, 700.0))
+    return next((end for end in _ENDS if end * _ROUNDING >= needed), _ENDS[-1])
+
+
+def forest_row(effect: Effect, end: float, width: int, role: str) -> Line:
+    """Return one row of the plot, `width` cells: the interval in `role`, zero line and margins of equivalence lightly.
+
+    Without an interval the estimate is a ring. What lies beyond the scale ends in an arrow.
+    """
+    cells = [(" ", "")] * width
+    found = benefit(effect)
+    reach, middle = math.log(end), (width - 1) // 2
+
+    def cell(value: float) -> int:
+        return middle + round(max(-1.0, min(1.0, value / reach)) * middle)
+
+    if found is not None:
+        for side in (-found.margin, found.margin):
+            if abs(side) < reach:
+                cells[cell(side)] = (MARGIN, "rule")
+    cells[middle] = (ZERO, "rule")
+    if found is None:
+        return tuple(cells)
+    low, high = (found.estimate if one is None else one for one in (found.low, found.high))
+    for at in range(cell(low), cell(high) + 1):
+        cells[at] = (CROSSING if at == middle else BAR, role)
+    if found.low is not None:
+        cells[cell(low)], cells[cell(high)] = (LEFT, role), (RIGHT, role)
+    cells[cell(found.estimate)] = (IMPRESSION if found.low is None else POINT, role)
+    if low < -reach * _ROUNDING:
+        cells[cell(-reach)] = (CUT_LEFT, role)
+    if high > reach * _ROUNDING:
+        cells[cell(reach)] = (CUT_RIGHT, role)
+    return tuple(cells)
+
+
+def axis(end: float, width: int) -> Line:
+    """Return the scale below the rows: how large the effects at its ends are."""
+    middle = (width - 1) // 2
+    left, right = f"{CUT_LEFT} {si(end)}× worse", f"{si(end)}× better {CUT_RIGHT}"
+    if max(len(left), len(right)) >= middle:
+        left, right = f"{CUT_LEFT} worse", f"better {CUT_RIGHT}"
+    if max(len(left), len(right)) >= middle:
+        return ((" " * width, ""),)
+    pieces: Line = ((fit(left, middle), "dim"), ("0", "dim"))
+    return (*pieces, (" " * (2 * middle + 1 - len(right) - length(pieces)), ""), (right, "dim"))
+
+
+def _log(share: float) -> float:
+    """Return the logarithm of the ratio that a share stands for."""
+    return math.log1p(max(share, -0.999999))

@@ -1,0 +1,136 @@
+"""The heat map of latency over time: time across as in the throughput chart, latency up, shade for how many of the
+replies of a cell's time took so long."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cockpit.analysis.buckets import edges_filling
+from cockpit.analysis.stretches import TimeRange
+from cockpit.model.state import State
+from cockpit.model.text import clock
+from cockpit.tui.charts.cursor import crossed, latency_words
+from cockpit.tui.charts.markers import all_markers, letters, placed
+from cockpit.tui.charts.window import AXIS, ChartWindow
+from cockpit.tui.draw_context import DrawContext
+from cockpit.tui.terminal.role_styles import HEAT
+from cockpit.tui.terminal.styled_line import Line, centred, clip, length, right, rule
+
+# From which share of a cell's replies on: glyph and role, told by both. Less than the first is still some.
+_SHADES = ((0.3, "█", "heat4"), (0.1, "▓", "heat3"), (0.02, "▒", "heat2"), (0.0, "░", "heat1"))
+# On a slow line glyphs alone tell the shades: colours of many cells cost most of what is sent.
+_PLAIN = {role: "strong" if role.startswith("on_") else "chart" for role in HEAT}
+# Lines of percentiles over the shades: the glyph of both, of the 50th, of the 99th.
+_P50, _P99, _BOTH = "─", "═", "≡"
+# The axis holds what most cells have between their 1st and 99th percentiles; what is rarer lies in its open ends.
+_RARE = 0.05
+# Above and below any latency, ns.
+_ENDS = (0, 1 << 53)
+
+
+def heat_map(scene: DrawContext, window: ChartWindow, width: int, height: int) -> list[Line]:
+    """Title, a line a bucket, and an axis that says what the shades mean."""
+    cells = [scene.stretch(window.instant(at), window.span) for at in range(window.cells)]
+    cells = [cell if cell and cell.latency.count else None for cell in cells]
+    title = _title(scene, window, cells, width)
+    rows = height - 2
+    if rows < 1 or not any(cells):
+        return [title, *centred([("no replies in this time", "dim")], width, height - 1)][:height]
+    edges = edges_of(cells, rows)
+    signs = letters(placed(all_markers(scene.state), window), window).ljust(window.cells)
+    cursor = scene.cursor(window)
+    columns = [_column(cell, edges) for cell in cells]
+    if scene.lite:
+        columns = [[(glyph, _PLAIN.get(role, role)) for glyph, role in column] for column in columns]
+    lines: list[Line] = []
+    for row in reversed(range(len(edges) - 1)):
+        line = tuple(
+            column[row] if column and column[row][0] != " " else _empty(signs[at]) for at, column in enumerate(columns)
+        )
+        if cursor is not None:
+            line = crossed(line, window.cell(cursor))
+        lines.append((*_label(row, edges, cells), *line))
+    return [title, *lines, _legend(width)]
+
+
+def edges_of(cells: Sequence[TimeRange | None], rows: int) -> tuple[int, ...]:
+    """Edges (ns) of that many buckets. Each cell has the same say, however many replies it had."""
+    lows = sorted(cell.p1 for cell in cells if cell)
+    highs = sorted(cell.p99 for cell in cells if cell)
+    low, high = lows[int(len(lows) * _RARE)], highs[-1 - int(len(highs) * _RARE)]
+    return edges_filling(round(low * 1e9), round(high * 1e9), rows)
+
+
+def shares(cell: TimeRange, edges: Sequence[int]) -> list[float]:
+    """The share of its replies in each bucket, those beyond the ends in the first and the last."""
+    counts = cell.latency.between((_ENDS[0], *edges[1:-1], _ENDS[1]))
+    return [count / cell.latency.count for count in counts]
+
+
+def _column(cell: TimeRange | None, edges: Sequence[int]) -> list[tuple[str, str]]:
+    """A cell's shades from the fastest bucket up, with its percentiles."""
+    if cell is None:
+        return []
+    made = [_shade(share) for share in shares(cell, edges)]
+    p50, p99 = (_row(value, edges) for value in (cell.p50, cell.p99))
+    lines = {p50: _P50, p99: _P99} if p50 != p99 else {p50: _BOTH}
+    for row, glyph in lines.items():
+        role = made[row][1]
+        made[row] = (glyph, f"on_{role}" if role else "strong")
+    return made
+
+
+def _shade(share: float) -> tuple[str, str]:
+    return next(((glyph, role) for least, glyph, role in _SHADES if share > 0 and share >= least), (" ", ""))
+
+
+def _row(seconds: float, edges: Sequence[int]) -> int:
+    """The bucket of a latency."""
+    ns = round(seconds * 1e9)
+    return max(0, min(sum(ns >= edge for edge in edges[1:-1]), len(edges) - 2))
+
+
+def _empty(sign: str) -> tuple[str, str]:
+    return ("┊", "mark") if sign != " " else (" ", "")
+
+
+def _label(row: int, edges: Sequence[int], cells: Sequence[TimeRange | None]) -> Line:
+    """From which latency on, ms; of an open end that holds something, that it is open."""
+    last = row == len(edges) - 2
+    text = f"{edges[row] / 1e6:g}"
+    if last and any(cell and cell.latency.max_ns >= edges[-1] for cell in cells):
+        text = f">{text}"
+    elif row == 0 and any(cell and cell.latency.min_ns < edges[0] for cell in cells):
+        text = f"<{edges[1] / 1e6:g}"
+    return ((right(text, AXIS - 1) + " ", "dim"), ("┤", "rule"))
+
+
+def _legend(width: int) -> Line:
+    line: list[tuple[str, str]] = [(" " * AXIS, ""), ("└", "rule")]
+    for (_, glyph, role), words in zip(reversed(_SHADES), ("some", "2 %", "10 %", "30 %"), strict=True):
+        line += [(glyph, role), (f" {words}  ", "dim")]
+    line.append(("of a cell's replies ", "dim"))
+    return clip((*line, ("─" * (width - length(tuple(line))), "rule")), width)
+
+
+def _title(scene: DrawContext, window: ChartWindow, cells: Sequence[TimeRange | None], width: int) -> Line:
+    title: Line = (("latency", "strong"), (f" {kind_of(scene.state, window)} over time, ms", "dim"))
+    cursor = scene.cursor(window)
+    if cursor is None:
+        signs = ((_P50, "p50  "), (_P99, "p99  "), (_BOTH, "both"))
+        legend = tuple(piece for glyph, words in signs for piece in ((f"{glyph} ", "strong"), (words, "dim")))
+        return rule(title, legend, width)
+    found = cells[window.cell(cursor)]
+    title = (title[0], (title[1][0].removesuffix(", ms"), "dim"))
+    figures = latency_words(found) if found else (("no replies", "dim"),)
+    return rule(title, ((f"{clock(cursor)}  ", "strong"), *figures), width)
+
+
+def kind_of(state: State, window: ChartWindow) -> str:
+    """Which time is drawn: from the intended send under open load (response), else from the send (service)."""
+    names = {
+        row.counts.latency_name
+        for row in state.segments
+        if row.counts.completed and row.start < window.end and row.last > window.first
+    }
+    return "service (closed load), response (open)" if len(names) > 1 else next(iter(names), "service")

@@ -1,0 +1,140 @@
+"""What stands on the charts beside the figures: letters of changes and other markers, with their words, and the shade
+of a change while it was carried out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from rich.cells import cell_len
+
+from cockpit.model.state import Change, Marker, State
+from cockpit.model.text import neutral
+from cockpit.tui.charts.window import ChartWindow
+from cockpit.tui.terminal.styled_line import Line, fit
+
+# Above and behind the chart, while a change is carried out: before its reload, and from that until it is in effect.
+ASKED, RELOADING = "░", "▓"
+
+
+class Band(NamedTuple):
+    """A change while it was carried out: asked for, its reload begun, in effect (or back). Session seconds."""
+
+    asked: float
+    reload: float
+    effect: float
+
+
+def bands_of(state: State) -> list[Band]:
+    """Of every change from its request to its effect, and of those that were put back while they were."""
+    bands = []
+    for change in state.changes:
+        over = change.ended or state.t
+        effect = over if change.in_force is None else min(change.in_force, over)
+        bands.append(Band(change.begun, min(_reload_of(change, effect), effect), effect))
+        if (back := change.stages.get("undoing")) is not None:
+            bands.append(Band(back, back, over))
+    return bands
+
+
+def _reload_of(change: Change, effect: float) -> float:
+    """When its reload began: after the test, or after the writing if it has none."""
+    return change.stages.get("tested", change.stages.get("written", effect))
+
+
+def all_markers(state: State) -> list[Marker]:
+    """Those of the session, and letters of changes whose own marker does not stand where they came into force, or does
+    not stand yet."""
+    opened = [
+        Marker(
+            t=state.t if change.in_force is None else change.in_force,
+            kind="change",
+            sign=change.letter,
+            text=f"{change.label}: {change.outcome or 'under way'}",
+        )
+        for change in state.own_changes
+        if change.outcome != "applied" and (change.in_force is not None or not change.outcome)
+    ]
+    return [*state.markers, *opened]
+
+
+def words_of(marker: Marker) -> str:
+    """What it tells, without the letter that stands on the chart."""
+    return neutral(marker.text).removeprefix(f"{marker.sign} ")
+
+
+def shades(bands: Sequence[Band], window: ChartWindow) -> str:
+    """A cell each: lightly shaded from a request on, darker from the reload on, blank elsewhere."""
+    row = [" "] * window.cells
+    for band in bands:
+        reload = window.cell(band.reload)
+        for at in range(max(0, window.cell(band.asked)), min(window.cell(band.effect), window.cells - 1) + 1):
+            row[at] = RELOADING if at >= reload else ASKED
+    return "".join(row).rstrip()
+
+
+def placed(markers: Sequence[Marker], window: ChartWindow) -> dict[int, Marker]:
+    """Markers by the cell of their letter: of two in one cell the later moves on where there is room."""
+    found: dict[int, Marker] = {}
+    for marker in markers:
+        at = window.cell(marker.t)
+        if not 0 <= at < window.cells:
+            continue
+        while at + 1 < window.cells and at in found:
+            at += 1
+        found[at] = marker
+    return found
+
+
+def letters(markers: dict[int, Marker], window: ChartWindow) -> str:
+    """A cell each: the markers' letters over their instants."""
+    row = [" "] * window.cells
+    for at, marker in markers.items():
+        row[at] = marker.sign[:1] or "▸"
+    return "".join(row).rstrip()
+
+
+def over(shaded: str, signs: str) -> str:
+    """The letters, and the shades where none stands."""
+    width = max(len(shaded), len(signs))
+    return "".join(
+        shade if sign == " " else sign for shade, sign in zip(shaded.ljust(width), signs.ljust(width), strict=True)
+    )
+
+
+def with_words(row: str, told: dict[int, Marker], width: int) -> str:
+    """The line of letters with what the markers of `told` say beside theirs: clear of others where there is room on
+    either side, else over them, cut only at the edge of the chart."""
+    row = row.ljust(width)
+    for at, marker in told.items():
+        # The shade that leads to a letter stays with it.
+        words, left, rest = words_of(marker), row[:at].rstrip(ASKED + RELOADING), row[at + 1 :]
+        wide = cell_len(words) + 1
+        clear = [len(rest) - len(rest.lstrip()) - bool(rest.strip()), len(left) - len(left.rstrip())]
+        rooms = clear if max(clear) >= wide else [len(rest), len(left)]
+        wide = min(wide, max(rooms))
+        if rooms[0] >= wide:
+            row = row[: at + 1] + fit(f" {words}", wide) + rest[wide:]
+        else:
+            row = left[: len(left) - wide] + fit(words, wide - 1) + " " + row[len(left) :]
+    return row.rstrip()
+
+
+def with_threads(row: str, signs: str, shaded: str) -> Line:
+    """A row of a chart, with a thread down from every sign and a shade behind every change where the chart leaves the
+    cell empty; where it does not, a shaded cell has a ground of its own."""
+    width = max(len(signs), len(shaded))
+    if not width:
+        return ((row.rstrip(), "chart"),)
+    pieces: list[tuple[str, str]] = []
+    start = 0
+    for at, (sign, shade) in enumerate(zip(signs.ljust(width), shaded.ljust(width), strict=True)):
+        if row[at] == " " and (sign != " " or shade != " "):
+            piece = ("┊" if sign != " " else shade, "mark")
+        elif row[at] != " " and shade != " ":
+            piece = (row[at], "band")
+        else:
+            continue
+        pieces += [(row[start:at], "chart"), piece]
+        start = at + 1
+    return (*pieces, (row[start:].rstrip(), "chart"))

@@ -1,0 +1,61 @@
+"""Many lines of text to scroll through, of which only those in sight are drawn: to open it takes no longer for more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+from textual.events import Resize
+from textual.geometry import Size
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from cockpit.tui.terminal.styled_line import Line, clip
+
+# Border and padding, left and right; and the scroll bar.
+_FRAME, _BAR = 4, 1
+
+
+class LongText(ScrollView, can_focus=True):
+    """`told(width)` are its lines in so many cells, where a piece is plain (""), "strong" or a "heading"."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"long-text--strong", "long-text--heading"}
+    DEFAULT_CSS = """
+    LongText { color: $cockpit-text; scrollbar-size: 1 1; overflow-x: hidden; }
+    LongText > .long-text--strong { color: $cockpit-strong; text-style: bold; }
+    LongText > .long-text--heading { color: $cockpit-strong; text-style: bold underline; }
+    """
+
+    def __init__(self, told: Callable[[int], Sequence[Line]]) -> None:
+        super().__init__()
+        self._told = told
+        self._lines: Sequence[Line] = ()
+        self._width = 0
+
+    def fit(self, width: int) -> None:
+        """Lines for a box of `width` cells, and as high as they take; the screen may leave it less."""
+        if width != self._width:
+            self._width = width
+            room = max(1, width - _FRAME - _BAR)
+            self._lines = self._told(room)
+            self.virtual_size = Size(room, len(self._lines))
+            self.styles.height = len(self._lines) + 2
+
+    def on_resize(self, event: Resize) -> None:
+        self.fit(self.outer_size.width)
+
+    def render_line(self, y: int) -> Strip:
+        width = self.size.width
+        at = y + self.scroll_offset.y
+        plain = self.rich_style
+        if at >= len(self._lines):
+            return Strip.blank(width, plain)
+        pieces = [Segment(text, self._style(role)) for text, role in clip(self._lines[at], width) if text]
+        filled = sum(cell_len(piece.text) for piece in pieces)
+        return Strip([*pieces, Segment(" " * (width - filled), plain)], width)
+
+    def _style(self, role: str) -> Style:
+        return self.get_component_rich_style(f"long-text--{role}") if role else self.rich_style

@@ -1,0 +1,1 @@
+"""Panes of hosts and what is shown below their metrics."""

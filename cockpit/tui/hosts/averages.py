@@ -1,0 +1,114 @@
+"""A host's averages over the time of one row of the runs table: what `sar` would print as its last line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from cockpit.model.figures import host_figures
+from cockpit.model.host_state import HostState
+from cockpit.model.state import Segment
+from cockpit.model.text import neutral, si, size
+from cockpit.tui.terminal.styled_line import Line, fit, length, pairs
+
+# Cells before a line of figures, for what they are of.
+_HEAD = 10
+
+# Groups in the order in which they stand, and what some of them are called here.
+_ORDER = ("cpu", "memory", "processes", "io", "net", "load", "disk")
+_NAMED = {"memory": "mem", "processes": "procs"}
+# Figures whose own name says less than the one that sar prints, or that is used elsewhere on the screen.
+_NAMES = {
+    "bread": "bread/s",
+    "bwrtn": "bwrtn/s",
+    "rxpck": "rxpck/s",
+    "txpck": "txpck/s",
+    "rxkb": "rxkB/s",
+    "txkb": "txkB/s",
+    "rkb": "rkB/s",
+    "wkb": "wkB/s",
+    "dkb": "dkB/s",
+    "areq_sz": "areq-sz",
+    "aqu_sz": "aqu-sz",
+    "util": "%util",
+    "buff_cache": "buff/cache",
+    "births_per_s": "births/s",
+    "deaths_per_s": "deaths/s",
+    "unshared": "own",
+    "rss_each": "rss each",
+    "unshared_each": "own each",
+    "errors": "err/s",
+    "drops": "drop/s",
+}
+_BYTES = ("processes.rss", "processes.unshared", "processes.pss", "processes.rss_each", "processes.unshared_each")
+
+
+def averages_rows(host: HostState, row: Segment | None, width: int) -> tuple[Line, Sequence[Line]]:
+    """Head: which row. Rows: the figures, a group on as many lines as it takes, its parts below it."""
+    if row is None:
+        return (("averages of a run", "strong"),), [(("there is no run yet", "dim"),)]
+    window = row.hosts.get(host.config.name)
+    head: Line = ((f"averages of row {row.number}", "strong"), (f"  {neutral(row.label)}", "dim"))
+    if window is None or window.seconds <= 0:
+        return head, [(("the host was not read twice during this row", "dim"),)]
+    figures = host_figures(window, row.seconds)
+    rows = _wrapped("over", _span(window.seconds, figures.get("coverage")), width)
+    for group, parts in sorted(_grouped(figures).items(), key=lambda entry: _place(entry[0])):
+        name = _NAMED.get(group, neutral(group))
+        rows += _wrapped(name, parts.pop("", []), width) if "" in parts else [((name, "dim"),)] if parts else []
+        for part, found in parts.items():
+            rows += _wrapped(f"  {neutral(part)}", found, width)
+    return head, rows
+
+
+def _span(seconds: float, coverage: float | None) -> list[tuple[str, str]]:
+    """How long the window is, and how much of it the host was read."""
+    whole = [] if coverage is None else [("read at its pace for ", f"{coverage:.0f} %"), ("of it ", "")]
+    return [("", f"{seconds:.1f} s on the host's clock"), *whole]
+
+
+def _place(group: str) -> int:
+    return _ORDER.index(group) if group in _ORDER else len(_ORDER)
+
+
+def _grouped(figures: Mapping[str, float]) -> dict[str, dict[str, list[tuple[str, str]]]]:
+    """By group and part (`io`, `start`; the group itself is the part ""), name and text of each figure.
+
+    A disk or an interface that did nothing is left out: a machine has many that nobody uses.
+    """
+    groups: dict[str, dict[str, list[tuple[str, str]]]] = {}
+    for name, value in figures.items():
+        path, _, last = name.rpartition(".")
+        group, _, part = path.partition(".")
+        idle = part and group in ("disk", "net") and not _worked(figures, path)
+        if path and not idle:
+            groups.setdefault(group, {}).setdefault(part, []).append((_NAMES.get(last, last), shown(name, value)))
+    return groups
+
+
+def _worked(figures: Mapping[str, float], path: str) -> bool:
+    return any(value for name, value in figures.items() if name.rpartition(".")[0] == path)
+
+
+def shown(name: str, value: float) -> str:
+    """A figure as short as it can be without saying less than it knows: per cent with a decimal, memory in bytes."""
+    if name.startswith("memory.") or name in _BYTES:
+        return size(value)
+    return f"{value:.1f}" if name.startswith("cpu.") else si(value)
+
+
+def _wrapped(head: str, found: Sequence[tuple[str, str]], width: int) -> list[Line]:
+    """`name figure` pairs on as many lines as they take."""
+    lines: list[Line] = []
+    part: list[tuple[str, str]] = []
+    for name, figure in found:
+        name = f"{name} " if name else ""
+        longer = [*part, (f"{'  ' if part else ''}{name}", figure)]
+        if part and length(_line(head, longer)) > width:
+            lines.append(_line("" if lines else head, part))
+            longer = [(name, figure)]
+        part = longer
+    return [*lines, _line("" if lines else head, part)] if part else lines
+
+
+def _line(head: str, figures: Sequence[tuple[str, str]]) -> Line:
+    return ((fit(head, _HEAD), "dim"), *pairs(figures))

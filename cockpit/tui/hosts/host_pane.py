@@ -1,0 +1,313 @@
+"""One host as a pane: title, what is so with it, its figures as sar and free name them, and a detail below."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from textwrap import wrap
+from typing import NamedTuple
+
+from cockpit.analysis.neighbours import TAKES
+from cockpit.model.host_state import HostPoint, HostState
+from cockpit.model.text import clock, neutral, si, size
+from cockpit.tui.charts.braille import trend
+from cockpit.tui.draw_context import PROCESSES, Detail, DrawContext
+from cockpit.tui.hosts.details import Reach, draw_detail
+from cockpit.tui.hosts.processes import TOLD
+from cockpit.tui.hosts.tails import draw_tail
+from cockpit.tui.terminal.styled_line import EMPTY, Line, clip, ends, length, packed, pairs, right, rule
+
+# Title and seven lines of figures: what a host that is not looked at has where there is room for it.
+FIGURES = 8
+# With this many lines a host has a detail that is worth its name.
+WHOLE = 12
+
+_MIB = 1024 * 1024
+
+# Points in a trend, at most.
+_TREND = 24
+
+# Readings whose mean is shown as the CPU of other programs: one alone is off by some points.
+_OTHER_MEAN = 5
+
+# From this width on a line holds all that sar prints.
+_ROOMY = 72
+
+# A host that has not answered for so long (s) is worth a word on why that may be.
+_LONG = 10.0
+
+# Lines for a tail below the host, at least: title and two lines. Room is given to processes in steps of so many rows.
+_STRIP = 3
+_STEP = 4
+
+
+class Pane(NamedTuple):
+    """A host's lines, and how far its detail can be scrolled."""
+
+    lines: list[Line]
+    reach: Reach
+
+
+def host_pane(host: HostState, scene: DrawContext, width: int, height: int) -> Pane:
+    """As much of the host as fits: title, condition, figures, detail, the newest lines of its tails."""
+    lines = [title(host, scene, width), *condition(host, scene, width)]
+    point = host.point
+    role = "" if host.condition == "up" else "dim"
+    if point:
+        lines += figures(host, point, role, width, height - len(lines), trends=not scene.lite)
+    elif host.condition in ("up", "connecting"):
+        lines += _to_come(host, scene, width)
+    room = height - len(lines)
+    strips = _strips(host, scene, width, room)
+    below, reach = draw_detail(host, scene, role, width, room - len(strips))
+    if strips:
+        below += [EMPTY] * (room - len(strips) - len(below))
+    return Pane([*lines, *below, *strips][:height], reach)
+
+
+def _to_come(host: HostState, scene: DrawContext, width: int) -> list[Line]:
+    """What to expect of a host of which there are no figures yet, and what to look at where that takes long."""
+    if host.condition == "up":
+        return [(("first figures to come", "dim"),)]
+    waited = max(0.0, scene.hosts_now - host.since)
+    if waited < _LONG:
+        said, role = "figures come with its first sample; the load can be started meanwhile", "dim"
+    else:
+        where = "its SSH port reached from here" if host.config.ssh is not None else "its probe started"
+        said, role = f"no answer for {seconds_or_minutes(waited)}: is it up, and can {where}? It is asked on.", "warn"
+    return [EMPTY, *(((part, role),) for part in wrap(said, max(12, width)))]
+
+
+def _strips(host: HostState, scene: DrawContext, width: int, room: int) -> list[Line]:
+    """The newest lines of as many tails as fit, beside one that is looked at already.
+
+    They have a third of the room, and what the processes leave; that is taken in steps, or each that comes and goes
+    would move the lines.
+    """
+    looked_at = scene.detail(host)
+    others = [tail for place, tail in enumerate(host.tails) if Detail("tail", place) != looked_at]
+    taken = -(-(len(host.processes) + 1 + TOLD) // _STEP) * _STEP if looked_at == PROCESSES else room
+    given = max(room // 3, room - taken)
+    shown = others[: given // _STRIP]
+    if not shown:
+        return []
+    each, over = divmod(given, len(shown))
+    lines: list[Line] = []
+    for place, tail in enumerate(shown):
+        lines += draw_tail(tail, 0, None, width, each + (place < over)).lines
+    return lines
+
+
+def title(host: HostState, scene: DrawContext, width: int) -> Line:
+    """Name and place; on the right how old the figures are and what reading them costs there."""
+    looked_at = host is scene.host and len(scene.hosts) > 1
+    name: Line = ((f"{'▸ ' if looked_at else ''}{neutral(host.config.name)}", "strong"),)
+    place = f"  ssh {neutral(host.config.ssh)}" if host.config.ssh is not None else "  this machine"
+    if scene.view.frozen is not None:
+        return rule((*name, (place, "dim")), ((f" FROZEN at {clock(scene.hosts_now)} ", "alarm"),), width)
+    point = host.point
+    if host.condition != "up" or point is None or host.seen is None:
+        return rule((*name, (place, "dim")), (), width)
+    parts: list[Line] = [
+        ((f"{max(0.0, scene.now - host.seen):.1f} s ago", "dim"),),
+        ((f"probe {1000 * point.probe_cpu:.0f} ms", "dim"),),
+        ((f"rtt {1000 * point.round_trip:.0f} ms", "dim"),),
+    ]
+    every = interval_in_force(host)
+    if every is not None:
+        parts.insert(0, ((f"every {every:.1f} s", "warn"),))
+    figures = packed(parts, width - length(name) - 8, " · ")
+    whole = length(name) + len(place) + length(figures) + 8 <= width
+    return rule((*name, (place, "dim")) if whole else name, figures, width)
+
+
+def interval_in_force(host: HostState) -> float | None:
+    """Seconds between samples where that is more than was asked for: a slow line. None while it is what was asked."""
+    every = host.sample.interval if host.sample else 0.0
+    return every if every > host.config.interval else None
+
+
+def condition(host: HostState, scene: DrawContext, width: int) -> list[Line]:
+    """What there is to say about a host that is not simply up, over as many lines as it takes."""
+    word, rest, role = condition_words(host, scene)
+    if not word:
+        return []
+    badge = f" {word} " if role == "alarm" else word
+    texts = wrap(rest, max(12, width - len(badge) - 1), max_lines=5, placeholder=" …") or [""]
+    indent = " " * (len(badge) + 1)
+    lines: list[Line] = [((badge, role), (f" {texts[0]}", ""))]
+    lines += [((indent + text, ""),) for text in texts[1:]]
+    more = ["tried again every few seconds"] if host.condition == "lost" else []
+    if host.condition in ("slow", "lost") and host.seen is not None:
+        more.append(f"figures of {clock(host.seen)}")
+    return [*lines, (("; ".join(more), "warn"),)] if more else lines
+
+
+def condition_words(host: HostState, scene: DrawContext) -> tuple[str, str, str]:
+    """(word, what more there is to say, role); the word is empty for a host that is up."""
+    detail = neutral(host.detail)
+    ago = seconds_or_minutes(max(0.0, scene.hosts_now - host.since))
+    match host.condition:
+        case "connecting":
+            return "connecting …", detail, "warn"
+        case "asking":
+            return "ASKING", detail or "waits for an answer", "alarm"
+        case "slow":
+            waited = max(0.0, scene.hosts_now - (host.since if host.seen is None else host.seen))
+            return "SLOW", seconds_or_minutes(waited) + (f": {detail}" if detail else ""), "alarm"
+        case "lost":
+            return "LOST", f"{ago} ago" + (f": {detail}" if detail else ""), "alarm"
+        case "refused":
+            return "REFUSED", detail, "alarm"
+        case _:
+            return "", "", ""
+
+
+def seconds_or_minutes(seconds: float) -> str:
+    """12 s, 3 min."""
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+
+
+def figures(host: HostState, point: HostPoint, role: str, width: int, height: int, trends: bool = True) -> list[Line]:
+    """Lines in the order in which they are read; where there are too many, those that tell least are left out."""
+    recent = host.points[-_TREND:] if trends else ()
+    busy = [100 - at.cpu.idle for at in recent if at.cpu]
+    used = [at.memory.used / at.memory.total for at in recent if at.memory.total]
+    cpu, memory = pairs(_cpu(point, width), role, "cpu"), pairs(_memory(point, width), role, "mem")
+    room = width - max(length(cpu), length(memory)) - 2
+    processes = processes_line(host, point, role, width)
+    ranked: list[tuple[int, Line]] = [
+        (0, _trended(cpu, busy, 100.0, room, width)),
+        (2, _trended(memory, used, 1.0, room, width)),
+        *_io(point, role, width),
+        (4, net_line(point, role, width)),
+        (5, _load(host, point, role, width)),
+    ]
+    ranked += [(1, line) for line in processes]
+    kept = sorted(rank for rank, _ in ranked)[: max(0, height)]
+    last = kept[-1] if kept else -1
+    return [line for rank, line in ranked if rank <= last][:height]
+
+
+def _cpu(point: HostPoint, width: int) -> list[tuple[str, str]]:
+    """As sar -u; in a narrow pane with the short names of vmstat and top."""
+    cpu = point.cpu
+    if cpu is None:
+        return [("", "to come")]
+    if width < _ROOMY:
+        shares = (("us ", cpu.user + cpu.nice), ("  sy ", cpu.system), ("  io ", cpu.iowait), ("  st ", cpu.steal))
+        return [*((name, right(f"{share:.0f}", 2)) for name, share in shares), ("  id ", right(f"{cpu.idle:.0f}", 2))]
+    return [(f"{' ' if at else ''}%{name} ", right(percent(getattr(cpu, name)), 4)) for at, name in enumerate(_SHARES)]
+
+
+def percent(share: float) -> str:
+    """In four cells at most: 4.2, 100."""
+    return f"{share:.1f}" if share < 99.95 else f"{share:.0f}"
+
+
+def _memory(point: HostPoint, width: int) -> list[tuple[str, str]]:
+    """As free -m; in a narrow pane what decides."""
+    names = next(names for need, names in _MEMORY if width >= need)
+    called = {"buff_cache": "buff/cache", "available": "avail" if width < _ROOMY else "available"}
+    found = [
+        (f"{'  ' if at else ''}{called.get(name, name)} ", f"{getattr(point.memory, name) / _MIB:.0f}")
+        for at, name in enumerate(names)
+    ]
+    return [*found, (" MiB", "")]
+
+
+def _io(point: HostPoint, role: str, width: int) -> list[tuple[int, Line]]:
+    """As sar -b: on one line where that holds the largest figures, else on two. Each with its rank."""
+    io = point.io
+    if io is None:
+        return [(3, pairs([("", "to come")], role, "io"))]
+    transfers = pairs([("tps ", si(io.tps)), ("  rtps ", si(io.rtps)), ("  wtps ", si(io.wtps))], role, "io")
+    blocks = pairs([("bread/s ", si(io.bread)), ("  bwrtn/s ", si(io.bwrtn))], role)
+    if width >= _ROOMY:
+        return [(3, (*transfers, ("  ", ""), *blocks))]
+    return [(3, transfers), (6, ((" " * 5, ""), *blocks))]
+
+
+def net_line(point: HostPoint, role: str, width: int) -> Line:
+    """As sar -n DEV, all interfaces but the loopback together; errors and drops where there are any."""
+    net = point.net
+    if net is None:
+        return pairs([("", "to come")], role, "net")
+    parts: list[Line] = [pairs([(f"{name} ", si(getattr(net, at)))], role) for name, at in _NET]
+    if width < _ROOMY:
+        parts = parts[:2]
+    if net.errors or net.drops:
+        parts.append(((f"err/s {si(net.errors)} drop/s {si(net.drops)}", "warn"),))
+    return (("net  ", "dim"), *packed(parts, width - 5))
+
+
+_SHARES = ("user", "nice", "system", "iowait", "steal", "idle")
+# What of memory is shown from which width on.
+_MEMORY = (
+    (88, ("total", "used", "free", "shared", "buff_cache", "available")),
+    (_ROOMY, ("total", "used", "free", "buff_cache", "available")),
+    (0, ("used", "free", "available")),
+)
+_NET = (("rxkB/s", "rxkb"), ("txkB/s", "txkb"), ("rxpck/s", "rxpck"), ("txpck/s", "txpck"))
+
+
+def _load(host: HostState, point: HostPoint, role: str, width: int) -> Line:
+    """Load of 1, 5 and 15 minutes, the CPU of other programs, the tasks that run or wait for a disk just now."""
+    averages = " ".join(f"{load:.2f}" for load in point.load)
+    line = (*pairs([("", averages)], role, "load"), *_other(host, role))
+    running, blocked = [("  run ", str(point.running))], [("  blocked ", str(point.blocked))]
+    whole = (*line, *pairs([*running, *blocked], role))
+    return whole if length(whole) <= width else clip((*line, *pairs(running, role)), width)
+
+
+def _other(host: HostState, role: str) -> Line:
+    """The share of the CPUs that programs took which are neither watched nor cockpit's; nothing where it is unknown."""
+    shares = [point.other for point in host.points[-_OTHER_MEAN:] if point.other is not None]
+    if not shares:
+        return ()
+    share = min(100.0, max(0.0, sum(shares) / len(shares)))
+    return pairs([("  others ", f"{share:.0f}%")], "warn" if share >= 100 * TAKES else role)
+
+
+def processes_line(host: HostState, point: HostPoint, role: str, width: int) -> list[Line]:
+    """Name, number, churn, defunct, memory: pushed together where the room is short, then without what comes last.
+
+    A host whose /proc hides the processes of others shows that in place of "0 procs".
+    """
+    if host.config.processes is None:
+        return []
+    name = f"{neutral(host.config.processes)} "
+    if host.sample is not None and host.sample.reading.hidden:
+        seen = f"{_procs(point.count)}, others " if point.count else ""
+        return [packed([((name, role or "strong"), (f"{seen}hidden by hidepid (/proc of this user)", "warn"))], width)]
+    parts: list[Line] = [
+        ((name, role or "strong"), (_procs(point.count), role)),
+        ((churn(point), role),),
+        ((f"Z {point.defunct}", "warn" if point.defunct else "dim"),),
+        pairs([("rss ", size(point.rss))], role),
+        pairs([("own ", size(point.unshared))], role),
+    ]
+    if point.pss is not None:
+        parts.append(pairs([("pss ", size(point.pss))], role))
+    if point.unseen:
+        parts.append(((f"≤ {point.unseen} unseen", "dim"),))
+    parts = [part for part in parts if length(part)]
+    roomy = sum(length(part) + 2 for part in parts) - 2 <= width
+    return [packed(parts, width, "  " if roomy else " ")]
+
+
+def _procs(count: int) -> str:
+    return f"{count} proc{'' if count == 1 else 's'}"
+
+
+def churn(point: HostPoint) -> str:
+    """`+3 -2/s`; empty where nothing can be said yet."""
+    if point.births is None or point.deaths is None:
+        return ""
+    return f"+{point.births:.0f} -{point.deaths:.0f}/s"
+
+
+def _trended(line: Line, values: Sequence[float], top: float, room: int, width: int) -> Line:
+    """The figures with what went before at the right, as much of it as fits into `room`."""
+    if room < 4 or not values:
+        return clip(line, width)
+    return ends(line, ((trend(values[-room:], top), "chart"),), width)

@@ -1,0 +1,100 @@
+"""What a server tells of itself on a status page: its scoreboard, then every figure by the page's own name."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from textwrap import wrap
+
+from rich.cells import cell_len
+
+from cockpit.model.host_state import StatusPane
+from cockpit.model.text import neutral, si
+from cockpit.tui.terminal.styled_line import Line, Piece, fit, right
+
+# Letters of Apache's scoreboard, in the words of its manual.
+_SCORE = {
+    "_": "waiting",
+    "S": "starting",
+    "R": "reading",
+    "W": "sending",
+    "K": "keepalive",
+    "D": "DNS",
+    "C": "closing",
+    "L": "logging",
+    "G": "finishing",
+    "I": "idle cleanup",
+    ".": "open slot",
+}
+_SCOREBOARD = "scoreboard"
+
+# Cells of a figure and of its rate, and the least for its name.
+_VALUE, _RATE, _NAME = 12, 11, 16
+
+
+def page_rows(pane: StatusPane, now: float, role: str, width: int) -> tuple[Line, Sequence[Line]]:
+    """Head: kind, address, age. Rows: texts, then figures, in two columns where there is room for them."""
+    head: list[Piece] = [(pane.page.kind, "strong"), (f"  {neutral(pane.page.url)}", "dim")]
+    if pane.t is not None:
+        head.append((f"  {max(0.0, now - pane.t):.0f} s ago", "dim"))
+    rows: list[Line] = [((line, "warn"),) for line in wrap(neutral(pane.detail), max(12, width))]
+    if pane.t is None:
+        return tuple(head), rows or [(("not read yet", "dim"),)]
+    for name, text in pane.text.items():
+        rows += _scoreboard(text, width) if name.lower() == _SCOREBOARD else _text(name, text, width)
+    return tuple(head), rows + _figures(pane, role, width)
+
+
+def _scoreboard(board: str, width: int) -> list[Line]:
+    """Letters counted, with their meaning; then the board itself, without the open slots at its end."""
+    counted = Counter(board)
+    meaning = [(f"{counted[sign]} ", word) for sign, word in _SCORE.items() if counted[sign]]
+    lines: list[Line] = []
+    for line in wrap("  ".join(number + word.replace(" ", "\u00a0") for number, word in meaning), max(12, width)):
+        lines.append(((line.replace("\u00a0", " "), ""),))
+    slots = neutral(board).rstrip(".")
+    lines += [((slots[at : at + width], "chart"),) for at in range(0, len(slots), max(1, width))]
+    return lines
+
+
+def _text(name: str, text: str, width: int) -> list[Line]:
+    lines = wrap(f"{neutral(name)} {neutral(text)}", max(12, width))
+    return [((line, "dim"),) for line in lines]
+
+
+def _figures(pane: StatusPane, role: str, width: int) -> list[Line]:
+    """Name, value and rate of each; a second column beside the first where both have room."""
+    cells = [(name, value, pane.rates.get(name)) for name, value in pane.values.items()]
+    if not cells:
+        return []
+    longest = max(cell_len(neutral(name)) for name, _, _ in cells)
+    wanted = max(_NAME, longest) + _VALUE + _RATE
+    columns = max(1, min(3, (width + 3) // (wanted + 3)))
+    each = min(wanted, (width - 3 * (columns - 1)) // columns)
+    tall = -(-len(cells) // columns)
+    rows: list[Line] = []
+    for y in range(tall):
+        line: list[Piece] = []
+        for at, (name, value, rate) in enumerate(cells[y::tall]):
+            if at:
+                line.append(("   ", ""))
+            line += _figure(name, value, rate, role, each)
+        rows.append(tuple(line))
+    return rows
+
+
+def _figure(name: str, value: float, rate: float | None, role: str, width: int) -> Line:
+    per_second = f"{si(rate)}/s" if rate is not None else ""
+    room = width - _VALUE - _RATE
+    return (
+        (fit(neutral(name), max(4, room)), "dim"),
+        (right(_plain(value), _VALUE), role),
+        (right(per_second, _RATE), role),
+    )
+
+
+def _plain(value: float) -> str:
+    if not math.isfinite(value):
+        return str(value)
+    return f"{value:.0f}" if value.is_integer() and abs(value) < 1e10 else si(value, 4)

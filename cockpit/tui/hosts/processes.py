@@ -1,0 +1,239 @@
+"""A host's processes with the columns of `ps aux`, in whatever order, those that are asked for, from wherever."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from textwrap import wrap
+from typing import NamedTuple
+
+from rich.cells import cell_len
+
+from cockpit.model.host_state import HostState, ProcessRow
+from cockpit.model.hosts import ProcessCounters
+from cockpit.model.text import neutral, size
+from cockpit.tui.draw_context import ProcessOrder, View
+from cockpit.tui.terminal.styled_line import EMPTY, Line, ends, fit, packed, padded, right
+
+_DAY = 24 * 3600
+
+# Lines of its command that are told of the chosen process, and how many lines a table must have to give them up.
+_COMMAND = 2
+TOLD = 2 + _COMMAND
+_TALL = 12
+
+
+class ProcessRows(NamedTuple):
+    """Header and rows; `page` is how many rows are in sight, `most` the place of the last one."""
+
+    lines: list[Line]
+    page: int
+    most: int
+
+
+class ProcessColumn(NamedTuple):
+    """Shown in tables at least `need` cells wide, and in any that is sorted by it. `order` is what sorts by it."""
+
+    title: str
+    width: int
+    need: int
+    order: ProcessOrder | None
+    figure: Callable[[ProcessRow, HostState], str]
+
+
+def process_table(host: HostState, view: View, mine: bool, role: str, width: int, height: int) -> ProcessRows:
+    """A header and the processes that fit, the rest as a number. `role` is that of plain figures; `mine`: the arrows
+    act on this table, so that one of its rows is chosen."""
+    rows = chosen_rows(host, view)
+    at = place_of(rows, view) if mine else 0
+    columns = columns_for(view, width)
+    digits = max(5, *(len(str(row.process.pid)) for row in host.processes), 0)
+    told = told_in_full(rows[at], host, width) if mine and rows and height >= _TALL else []
+    room = height - 1 - len(told)
+    first = max(0, min(at - room // 2, len(rows) - room))
+    seen = rows[first : first + room]
+    head = _header(columns, digits, view) + " " + _head("COMMAND", "command", view)
+    lines: list[Line] = [ends(((head, "dim"),), _said(host, rows, first, len(seen), view), width)]
+    for number, row in enumerate(seen, first):
+        lines.append(_row(row, host, columns, digits, role, width, mine and number == at))
+    if not rows:
+        lines.append(((_no_rows(host, view), "dim"),))
+    lines += [EMPTY] * (room - len(seen)) if told else []
+    return ProcessRows(lines + told, room, max(0, len(rows) - 1))
+
+
+def _no_rows(host: HostState, view: View) -> str:
+    if host.processes:
+        return f"none of {len(host.processes)} has “{neutral(view.filter, 30)}” in its PID or command; / changes that"
+    return f"no process is called {neutral(host.config.processes or '')}"
+
+
+def columns_for(view: View, width: int) -> list[ProcessColumn]:
+    """Those that fit; the one that sorts is always there and has room for its mark."""
+    found = []
+    for column in _COLUMNS:
+        if column.order == view.order:
+            found.append(column._replace(width=max(column.width, len(column.title) + 1)))
+        elif width >= column.need:
+            found.append(column)
+    return found
+
+
+def chosen_rows(host: HostState, view: View) -> list[ProcessRow]:
+    """The processes that the filter lets through, in the order asked for."""
+    wanted = view.filter.casefold()
+    rows = [row for row in host.processes if wanted in filterable(row)] if wanted else list(host.processes)
+    key, downward = _ORDERS[view.order]
+    rows.sort(key=lambda row: row.process.pid)
+    rows.sort(key=key, reverse=downward is not view.turned)
+    return rows
+
+
+def place_of(rows: Sequence[ProcessRow], view: View) -> int:
+    """Where the chosen process stands; where it is gone, the place that it had."""
+    for at, row in enumerate(rows):
+        if identity(row) == view.chosen:
+            return at
+    return max(0, min(view.scroll, len(rows) - 1))
+
+
+def identity(row: ProcessRow) -> tuple[int, int]:
+    """What names a process for good."""
+    return row.process.pid, row.process.start
+
+
+def filterable(row: ProcessRow) -> str:
+    """The text that a filter looks into: PID and command."""
+    return f"{row.process.pid} {shown_command(row.process)}".casefold()
+
+
+def told_in_full(row: ProcessRow, host: HostState, width: int) -> list[Line]:
+    """One process below a thin rule: what has no column, then its command as far as it goes."""
+    process = row.process
+    own = max(0, process.rss - process.shared)
+    facts = [
+        *(f"PID {process.pid}", f"parent {process.ppid}", f"threads {process.threads}"),
+        *(f"rss {size(process.rss)} (own {size(own)})", f"age {age(row.age)}"),
+    ]
+    command = wrap(shown_command(process), max(12, width), max_lines=_COMMAND, placeholder=" …")
+    command += [""] * (_COMMAND - len(command))
+    told = packed((((fact, ""),) for fact in facts), width)
+    return [(("─" * width, "rule"),), told, *(((line, "dim"),) for line in command)]
+
+
+def _said(host: HostState, rows: Sequence[ProcessRow], first: int, seen: int, view: View) -> Line:
+    """What is filtered and what is out of sight, at the right end of the header."""
+    said: list[tuple[str, str]] = []
+    if view.filter:
+        said.append((f"/{neutral(view.filter, 20)} {len(rows)} of {len(host.processes)}", "warn"))
+    if seen < len(rows):
+        span = f"{first + 1}–{first + seen} of " if first else f"{seen}/"
+        said.append((f"{'  ' if said else ''}{span}{len(rows)}", "dim"))
+    return tuple(said)
+
+
+def _header(columns: Sequence[ProcessColumn], digits: int, view: View) -> str:
+    texts = [fit("", 2) + right(_head("PID", "pid", view), digits), fit("STAT", 4)]
+    texts += [right(_head(column.title, column.order, view), column.width) for column in columns]
+    return " ".join(texts)
+
+
+def _head(title: str, order: ProcessOrder | None, view: View) -> str:
+    if order != view.order:
+        return title
+    downward = _ORDERS[view.order][1] is not view.turned
+    return f"{'▾' if downward else '▴'}{title}"
+
+
+def _row(
+    row: ProcessRow, host: HostState, columns: Sequence[ProcessColumn], digits: int, role: str, width: int, chosen: bool
+) -> Line:
+    process = row.process
+    mark = "+" if row.new else " "
+    texts = [f" {right(str(process.pid), digits)}", fit(neutral(process.stat, 4), 4)]
+    texts += [right(column.figure(row, host), column.width) for column in columns]
+    figures = " ".join(texts)
+    command = _cut(shown_command(process), max(0, width - len(figures) - 2))
+    role = "warn" if process.stat.startswith("Z") else role
+    line: Line = ((mark, "mark"), (f"{figures} {command}", role))
+    return padded(tuple((text, "focus") for text, _ in line), width, "focus") if chosen else line
+
+
+def _cut(command: str, room: int) -> str:
+    """The command in `room` cells; where it is too long its directory goes first, which tells the least."""
+    program, *arguments = command.split(" ")
+    if cell_len(command) > room and program.startswith("/"):
+        command = " ".join(("…/" + program.rpartition("/")[2], *arguments))
+    return fit(command, room).rstrip()
+
+
+def shown_command(process: ProcessCounters) -> str:
+    """The command line as ps prints it: a process without one stands in brackets, a dead one says so."""
+    text = neutral(process.command or f"[{process.comm}]")
+    return f"{text} <defunct>" if process.stat.startswith("Z") and not text.endswith("<defunct>") else text
+
+
+def start_as_ps(started: float, wall: float) -> str:
+    """`START` as ps prints it: the time of day for the day of `wall`, else the day or the year (epoch seconds)."""
+    then, now = time.localtime(started), time.localtime(wall)
+    if then[:2] == now[:2] and then.tm_yday == now.tm_yday:
+        return time.strftime("%H:%M", then)
+    if then.tm_year == now.tm_year or wall - started < _DAY:
+        return time.strftime("%b%d", then)
+    return time.strftime("%Y", then)
+
+
+def age(seconds: float) -> str:
+    """How long a process has lived: 0.4s, 12s, 3m, 5h, 12d."""
+    for below, factor, unit in ((60, 1, "s"), (3600, 60, "m"), (2 * _DAY, 3600, "h")):
+        if seconds < below:
+            value = seconds / factor
+            return f"{value:.1f}{unit}" if value < 10 and unit == "s" else f"{int(value)}{unit}"
+    return f"{int(seconds / _DAY)}d"
+
+
+def _cpu(row: ProcessRow, host: HostState) -> str:
+    return f"{row.cpu:.1f}" if row.cpu < 99.95 else f"{row.cpu:.0f}"
+
+
+def _memory(row: ProcessRow, host: HostState) -> str:
+    total = host.point.memory.total if host.point else 0
+    return f"{100 * row.process.rss / total:.1f}" if total else "–"
+
+
+def _start(row: ProcessRow, host: HostState) -> str:
+    return start_as_ps(row.started, host.sample.reading.wall if host.sample else 0.0)
+
+
+def _time(row: ProcessRow, host: HostState) -> str:
+    """CPU time so far as ps aux has it: minutes and seconds."""
+    ticks = row.process.utime + row.process.stime
+    seconds = ticks // host.facts.hz if host.facts else 0
+    return f"{seconds // 60}:{seconds % 60:02d}"
+
+
+def _own(row: ProcessRow) -> int:
+    return max(0, row.process.rss - row.process.shared)
+
+
+_COLUMNS = (
+    ProcessColumn("%CPU", 5, 0, "cpu", _cpu),
+    ProcessColumn("%MEM", 5, 84, None, _memory),
+    ProcessColumn("VSZ", 5, 56, None, lambda row, host: size(row.process.vsz)),
+    ProcessColumn("RSS", 5, 0, "rss", lambda row, host: size(row.process.rss)),
+    ProcessColumn("OWN", 5, 72, "own", lambda row, host: size(_own(row))),
+    ProcessColumn("START", 5, 0, "start", _start),
+    ProcessColumn("TIME", 6, 84, None, _time),
+    ProcessColumn("AGE", 5, 72, "age", lambda row, host: age(row.age)),
+)
+
+# What sorts, and whether the first of it is the largest.
+_ORDERS: dict[ProcessOrder, tuple[Callable[[ProcessRow], float | str], bool]] = {
+    "pid": (lambda row: row.process.pid, False),
+    "cpu": (lambda row: row.cpu, True),
+    "rss": (lambda row: row.process.rss, True),
+    "own": (_own, True),
+    "age": (lambda row: row.age, True),
+    "start": (lambda row: row.started, False),
+    "command": (lambda row: shown_command(row.process), False),
+}

@@ -1,0 +1,116 @@
+"""Tables of what a host has several of: cores as `sar -P ALL`, disks as `sar -d`, interfaces as `sar -n DEV`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from cockpit.model.host_state import CpuShare, DiskRates, HostState, NetRates
+from cockpit.model.text import neutral, si
+from cockpit.tui.charts.braille import bar
+from cockpit.tui.terminal.styled_line import Line, Piece, fit, right
+
+Table = tuple[Line, Sequence[Line]]
+
+
+class MetricColumn(NamedTuple):
+    """`title` is sar's own; `field` the figure's name; shown in tables at least `need` cells wide."""
+
+    title: str
+    field: str
+    width: int
+    need: int = 0
+
+
+_CPU = (
+    MetricColumn("%user", "user", 7),
+    MetricColumn("%nice", "nice", 7, 60),
+    MetricColumn("%system", "system", 9),
+    MetricColumn("%iowait", "iowait", 9),
+    MetricColumn("%steal", "steal", 8, 56),
+    MetricColumn("%idle", "idle", 7),
+)
+_DISK = (
+    MetricColumn("tps", "tps", 7),
+    MetricColumn("rkB/s", "rkb", 8),
+    MetricColumn("wkB/s", "wkb", 8),
+    MetricColumn("dkB/s", "dkb", 8, 84),
+    MetricColumn("areq-sz", "areq_sz", 8, 76),
+    MetricColumn("aqu-sz", "aqu_sz", 8, 68),
+    MetricColumn("await", "await_", 7, 46),
+    MetricColumn("%util", "util", 7),
+)
+_NET = (
+    MetricColumn("rxpck/s", "rxpck", 9),
+    MetricColumn("txpck/s", "txpck", 9),
+    MetricColumn("rxkB/s", "rxkb", 9),
+    MetricColumn("txkB/s", "txkb", 9),
+    MetricColumn("err/s", "errors", 8, 66),
+    MetricColumn("drop/s", "drops", 8, 66),
+)
+
+# Least and most cells for a device's name.
+_NAME = (5, 16)
+
+
+def core_rows(host: HostState, role: str, width: int) -> Table:
+    """All cores together, then each; a bar of how busy it is takes what room is left."""
+    columns = [column for column in _CPU if width >= column.need]
+    head = _head("CPU", columns, _NAME[0])
+    point = host.point
+    if not host.cores and (point is None or point.cpu is None):
+        return head, [_to_come()]
+    shares: list[tuple[str, CpuShare | None]] = [("all", point.cpu if point else None)]
+    shares += [(str(number), share) for number, share in enumerate(host.cores)]
+    room = width - _NAME[0] - sum(column.width for column in columns) - 2
+    return head, [_core(name, share, columns, room, role) for name, share in shares]
+
+
+def _core(name: str, share: CpuShare | None, columns: Sequence[MetricColumn], room: int, role: str) -> Line:
+    if share is None:
+        return ((fit(name, _NAME[0]), role), ("  nothing read of it", "dim"))
+    figures = "".join(right(f"{getattr(share, column.field):.1f}", column.width) for column in columns)
+    busy = bar((100 - share.idle) / 100, room) if room >= 4 else ""
+    return ((fit(name, _NAME[0]) + figures, role), ("  ", ""), (busy, "chart"))
+
+
+def disk_rows(host: HostState, role: str, width: int) -> Table:
+    """Whole disks in the order in which the kernel lists them; files that could be mounted as disks and are not used
+    come as a number."""
+    shown = [disk for disk in host.disks if disk.tps or not disk.name.startswith("loop")]
+    head, rows = _devices("DEV", shown, _DISK, role, width)
+    idle = len(host.disks) - len(shown)
+    return head, [*rows, ((f"{idle} loop devices without I/O", "dim"),)] if idle else rows
+
+
+def net_rows(host: HostState, role: str, width: int) -> Table:
+    """Every interface, the loopback too; all but the loopback together are in the figures above."""
+    return _devices("IFACE", host.nets, _NET, role, width)
+
+
+def _devices(
+    title: str, found: Sequence[DiskRates] | Sequence[NetRates], columns: Sequence[MetricColumn], role: str, width: int
+) -> Table:
+    least, most = _NAME
+    name = max(least, min(most, max((len(device.name) for device in found), default=0)))
+    shown = [column for column in columns if width >= column.need]
+    head = _head(title, shown, name)
+    if not found:
+        return head, [_to_come()]
+    rows: list[Line] = []
+    for device in found:
+        line: list[Piece] = [(fit(neutral(device.name), name), role)]
+        for column in shown:
+            value = getattr(device, column.field)
+            bad = column.field in ("errors", "drops") and value > 0
+            line.append((right(si(value), column.width), "warn" if bad else role))
+        rows.append(tuple(line))
+    return head, rows
+
+
+def _head(title: str, columns: Sequence[MetricColumn], name: int) -> Line:
+    return ((fit(title, name) + "".join(right(column.title, column.width) for column in columns), "dim"),)
+
+
+def _to_come() -> Line:
+    return (("to come", "dim"),)

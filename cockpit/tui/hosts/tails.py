@@ -1,0 +1,83 @@
+"""What a command on a host prints, as a terminal would show it: the newest lines at the bottom."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from rich.cells import cell_len
+
+from cockpit.model.host_state import TailPane
+from cockpit.model.text import clock, neutral
+from cockpit.tui.terminal.styled_line import EMPTY, Line, Piece, centred, clip, length, rule
+
+# Colours and bold that a program asked for: they change nothing of what a line says.
+_COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
+
+# Characters of a line that are looked at: no terminal is as wide.
+_LONGEST = 2000
+_TAB = 8
+
+
+class DrawnTail(NamedTuple):
+    """Title and lines; `most` is how many lines one can look back."""
+
+    lines: list[Line]
+    most: int
+
+
+def draw_tail(tail: TailPane, back: int, held: TailPane | None, width: int, height: int) -> DrawnTail:
+    """The lines that end `back` lines before the newest of `held`, the tail as it was, or of the tail as it is."""
+    shown = held if held is not None and held.command == tail.command else tail
+    room = max(0, height - 1)
+    most = max(0, len(shown.lines) - room)
+    last = len(shown.lines) - min(back, most)
+    lines: list[Line] = [((as_printed(line.text), ""),) for line in shown.lines[max(0, last - room) : last]]
+    lines = [clip(line, width) for line in lines]
+    if not shown.lines:
+        lines = centred([(_nothing(tail), "dim")], width, room)
+    said = _said(tail, shown if shown is held else None)
+    head = rule(((short_command(neutral(tail.command), width - length(said) - 6), "strong"),), said, width)
+    return DrawnTail([head, *lines, *[EMPTY] * (room - len(lines))], most)
+
+
+def short_command(command: str, room: int) -> str:
+    """The command; where it is too long, of each path only the last part, which tells the most."""
+    if cell_len(command) <= room:
+        return command
+    words = [f"…/{word.rpartition('/')[2]}" if word.count("/") > 1 else word for word in command.split(" ")]
+    return " ".join(words)
+
+
+def as_printed(text: str) -> str:
+    """A line as a terminal would show it without its colours; everything else that is no text shows as `·`."""
+    text = _COLOUR.sub("", text[:_LONGEST].rstrip("\r\n"))
+    return neutral(text.expandtabs(_TAB), _LONGEST)
+
+
+def newer(tail: TailPane, held: TailPane) -> int:
+    """Lines that came after the last one of `held`."""
+    last = held.lines[-1].t if held.lines else -1.0
+    return sum(line.t > last for line in tail.lines)
+
+
+def _said(tail: TailPane, held: TailPane | None) -> Line:
+    """What is to be known of the lines: looked back at, left out, ended."""
+    said: list[Piece] = []
+    if held is not None:
+        count = newer(tail, held)
+        all_of_them = "+" if count and count == len(tail.lines) else ""
+        at = f" at {clock(held.lines[-1].t)}" if held.lines else ""
+        said.append((f"paused{at}, {count}{all_of_them} newer", "warn"))
+    if tail.skipped:
+        said.append((f"{'  ' if said else ''}skipped {tail.skipped} lines", "warn"))
+    if tail.condition == "ended":
+        detail = f": {neutral(tail.detail)}" if tail.detail else ""
+        said.append((f"{'  ' if said else ''}ended{detail}", "warn"))
+    return tuple(said)
+
+
+def _nothing(tail: TailPane) -> str:
+    if tail.condition == "waiting":
+        return "not running yet"
+    return "ended without a line" if tail.condition == "ended" else "no line yet"

@@ -1,0 +1,1 @@
+"""The runs table and verdicts."""

@@ -1,0 +1,272 @@
+"""The runs table: every run, and every change within one, is a row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from textwrap import wrap
+from typing import NamedTuple
+
+from rich.cells import cell_len
+
+from cockpit.analysis.connections import connection_words
+from cockpit.analysis.doubt import row_doubts
+from cockpit.analysis.words import Role, brief
+from cockpit.model.figures import host_figures
+from cockpit.model.host_state import HostState
+from cockpit.model.state import Segment, State
+from cockpit.model.text import milliseconds, neutral, si, size
+from cockpit.tui.draw_context import DrawContext
+from cockpit.tui.terminal.lines import Lines
+from cockpit.tui.terminal.styled_line import EMPTY, Line, Piece, centred, fit, right, rule
+
+# Cells for the mark and number on the left, and for a doubt on the right.
+_NUMBER = 5
+_DOUBT = 7
+
+# Cells of the verdict's title beside the label.
+_TITLE = 40
+
+# Cells that the label keeps, whatever columns there are; the row looked at is told in full below. Columns from that
+# rank on are only there where the label has more.
+_LABEL = 8
+_EXTRA, _ROOMY_LABEL = 5, 20
+
+# So many hosts share a column of figures; of more, the one looked at has it alone.
+_TOGETHER = 3
+
+
+# How a verdict is marked, beside its words: up is better, whatever way the figure went.
+_POINTS: dict[Role, str] = {"good": "▲ ", "bad": "▼ ", "": ""}
+_COLOURS: dict[Role, str] = {"good": "chart", "bad": "warn", "": "dim"}
+
+
+class RunColumn(NamedTuple):
+    """A column of figures right of the label; those of the lowest `rank` are there first, as the width allows."""
+
+    title: str
+    width: int
+    rank: int
+    figure: Callable[[Segment, DrawContext], Piece]
+
+
+class Runs(Lines):
+    """The newest rows, or those around the chosen one; the last line says the chosen row in full."""
+
+    def draw(self, scene: DrawContext, width: int, height: int) -> list[Line]:
+        segments = scene.state.segments
+        columns = columns_for(scene, width)
+        title = rule((("runs", "strong"),), _legend(scene, columns), width)
+        if not segments:
+            return [title, *centred([("every run and every change becomes a row here", "dim")], width, height - 1)]
+        label = width - _NUMBER - sum(column.width for column in columns) - _DOUBT
+        head: list[Piece] = [(right("#", _NUMBER - 2) + "  " + fit("change", label), "dim")]
+        head += [(right(column.title, column.width), "dim") for column in columns]
+        told = in_full(scene.row, scene, width, max(0, min(height - 4, height // 2))) if scene.row else []
+        rows = _visible(segments, scene, max(1, height - 2 - len(told)))
+        lines = [title, tuple(head), *(_row(segment, scene, columns, label) for segment in rows)]
+        return lines + [EMPTY] * (height - len(told) - len(lines)) + told
+
+
+def _visible(segments: tuple[Segment, ...], scene: DrawContext, room: int) -> tuple[Segment, ...]:
+    """The last rows that fit, moved up where the chosen one would not be among them; what that one is compared with
+    stands above or below them where it is none of them."""
+    looked_at = scene.row
+    base = (scene.before(looked_at) if looked_at else None) or scene.baseline
+    found = _around(segments, looked_at, room)
+    if base is None or room < 2 or base.number in [row.number for row in found]:
+        return found
+    found = _around(segments, looked_at, room - 1)
+    return (base, *found) if base.number < found[0].number else (*found, base)
+
+
+def _around(segments: tuple[Segment, ...], looked_at: Segment | None, room: int) -> tuple[Segment, ...]:
+    last = len(segments)
+    if looked_at and looked_at.number <= last - room:
+        last = looked_at.number + room - 1
+    return segments[max(0, last - room) : last]
+
+
+def _row(segment: Segment, scene: DrawContext, columns: Sequence[RunColumn], label: int) -> Line:
+    chosen = segment is scene.row
+    mark = "▸" if chosen else " "
+    role = "strong" if chosen else ""
+    line: list[Piece] = [(f"{mark}{segment.number:>2}  {fit(neutral(segment.label), label)}", role)]
+    for column in columns:
+        figure, its_role = column.figure(segment, scene)
+        line.append((right(figure, column.width), its_role or role))
+    said = row_doubts(segment)
+    if said:
+        line.append((f" {said[0][0]}{'+' if len(said) > 1 else ''}", "warn"))
+    elif segment.end is None:
+        line.append((" now", "dim"))
+    return tuple(line)
+
+
+def in_full(row: Segment, scene: DrawContext, width: int, room: int) -> list[Line]:
+    """The row's label, notes of the server on its values, and reasons to doubt its metrics.
+
+    Of a compared row, the label is in the verdict's title if it fits, and the reasons are on the compare screen.
+    """
+    compared = scene.before(row) is not None or row.round > 0
+    said = wrap(neutral(row.label), max(10, width - _NUMBER))
+    if compared and cell_len(neutral(row.label)) <= width - _TITLE:
+        said = []
+    rest = [(note, "warn") for note in server_notes(row, scene.state)]
+    if not compared:
+        rest += [(part, "dim") for part in wrap(connection_words(row.counts), max(10, width - _NUMBER)) if part]
+        rest += [(part, "warn") for _, reason in row_doubts(row) for part in wrap(reason, max(10, width - _NUMBER))]
+    if len(said) + len(rest) > room:
+        said = [ends_with(said[0], "…", width - _NUMBER)] if len(said) > 1 else said
+    lines = [(f"{row.number if at == 0 else '':>3}  {part}", "dim") for at, part in enumerate(said)]
+    lines += [(f"     {reason}", role) for reason, role in rest]
+    if len(lines) > room > 0:
+        lines = [*lines[: room - 1], (ends_with(lines[room - 1][0], "… c: all", width), lines[room - 1][1])]
+    return [(line,) for line in lines[:room]]
+
+
+def ends_with(text: str, end: str, width: int) -> str:
+    """The text cut so that `end` stands behind it, at a whole word where there is one."""
+    room = max(0, width - len(end) - 1)
+    if cell_len(text) > room:
+        cut = fit(text, room).removesuffix("…")
+        # The word that was cut, unless there is no other.
+        text = cut if text.startswith(f"{cut} ") else cut.rstrip().rpartition(" ")[0] or cut
+    return f"{text.rstrip('… ,;:')} {end}"
+
+
+def server_notes(row: Segment, state: State) -> list[str]:
+    """What servers corrected or ignored of the changes that the row began with."""
+    return [
+        f"{change.letter}: {neutral(change.detail)}"
+        for change in state.changes
+        if change.letter in row.changes and change.outcome == "applied" and change.detail
+    ]
+
+
+def births_per_second(segment: Segment) -> float | None:
+    """Processes born a second while the row was counted, all hosts together; None where no host was read twice."""
+    rates = [window.births / window.seconds for window in segment.hosts.values() if window.seconds > 0]
+    return sum(rates) if rates else None
+
+
+def _rate(segment: Segment, scene: DrawContext) -> Piece:
+    return (si(segment.rate) if segment.seconds > 0 else "–", "")
+
+
+def _percentile(percent: float) -> Callable[[Segment, DrawContext], Piece]:
+    def figure(segment: Segment, scene: DrawContext) -> Piece:
+        latency = segment.counts.latency
+        return (_short(latency.percentile(percent)) if latency.count else "–", "")
+
+    return figure
+
+
+def _short(seconds: float) -> str:
+    """Milliseconds in at most four cells; from ten seconds on seconds, and it says so."""
+    return milliseconds(seconds) if seconds < 9.9995 else f"{seconds:.0f}s"
+
+
+def _errors(segment: Segment, scene: DrawContext) -> Piece:
+    failed = segment.counts.failed
+    return (si(failed, 2), "warn" if failed else "")
+
+
+def _births(segment: Segment, scene: DrawContext) -> Piece:
+    rate = births_per_second(segment)
+    return ("–" if rate is None else f"{rate:.1f}", "")
+
+
+def _verdict(segment: Segment, scene: DrawContext) -> Piece:
+    """The verdict in short; coloured, and pointing up or down, only where there is a difference."""
+    if scene.before(segment) is None:
+        base = scene.baseline
+        return ("base" if base is not None and base.number == segment.number else "–", "dim")
+    verdict = scene.verdict(segment)
+    if verdict is None:
+        return ("–", "dim")
+    words, role = brief(verdict)
+    if words in [word for word, _ in row_doubts(segment)[:1]]:
+        # The doubt beside it says so.
+        return ("–", "dim")
+    return (f"{_POINTS[role]}{words}", _COLOURS[role])
+
+
+def columns_for(scene: DrawContext, width: int) -> list[RunColumn]:
+    """The columns that fit beside a label, in the order in which they stand."""
+    room = width - _NUMBER - _DOUBT
+    offered = _columns(scene)
+    kept: set[int] = set()
+    for column in sorted(offered, key=lambda column: column.rank):
+        label = _ROOMY_LABEL if column.rank >= _EXTRA else _LABEL
+        if column.rank and column.width + label > room:
+            break
+        kept.add(column.rank)
+        room -= column.width
+    return [column for column in offered if column.rank in kept]
+
+
+def _columns(scene: DrawContext) -> list[RunColumn]:
+    """Every column there could be: a server's figures only where servers are watched."""
+    hosts = together(scene)
+    found = [
+        RunColumn("req/s", 6, 0, _rate),
+        RunColumn("p50", 5, 3, _percentile(50)),
+        RunColumn("p99", 5, 0, _percentile(99)),
+        RunColumn("p99.9", 6, 8, _percentile(99.9)),
+        RunColumn("max", 5, 4, _percentile(100)),
+        RunColumn("err", 5, 0, _errors),
+    ]
+    if any(host.config.processes is not None for host in scene.hosts):
+        found.append(RunColumn("born/s", 7, 2, _births))
+    for title, rank, most, figure in _HOST_COLUMNS if hosts else ():
+        wide = max(len(title) + 1, (most + 1) * len(hosts))
+        found.append(RunColumn(title, wide, rank, _of_hosts([host.config.name for host in hosts], figure)))
+    return [*found, RunColumn("verdict", 10, 0, _verdict)]
+
+
+def together(scene: DrawContext) -> list[HostState]:
+    """The hosts whose averages stand in the table: all, or the one looked at where there are many."""
+    hosts = scene.hosts
+    return [host for host in hosts if len(hosts) <= _TOGETHER or host is scene.host]
+
+
+def _legend(scene: DrawContext, columns: Sequence[RunColumn]) -> Line:
+    """What the times are, and whose figures stand side by side in a column."""
+    if not scene.state.segments:
+        return ()
+    said = f"times: {scene.state.segments[-1].counts.latency_name}, ms"
+    hosts = together(scene)
+    if len(scene.hosts) > 1 and any(column.title == _HOST_COLUMNS[0][0] for column in columns):
+        said = f"{_HOST_COLUMNS[0][0]}: {'/'.join(neutral(host.config.name, 12) for host in hosts)} · {said}"
+    return ((said, "dim"),)
+
+
+def _of_hosts(
+    names: Sequence[str], figure: Callable[[Mapping[str, float]], str]
+) -> Callable[[Segment, DrawContext], Piece]:
+    """One figure of each host's averages over the row, `/` between them."""
+
+    def cell(segment: Segment, scene: DrawContext) -> Piece:
+        windows = [segment.hosts.get(name) for name in names]
+        figures = [host_figures(window, segment.seconds) if window and window.seconds > 0 else {} for window in windows]
+        return ("/".join(figure(each) for each in figures), "")
+
+    return cell
+
+
+def _busy(figures: Mapping[str, float]) -> str:
+    return f"{100 - figures['cpu.idle']:.0f}" if "cpu.idle" in figures else "–"
+
+
+def _shown(name: str, form: Callable[[float], str]) -> Callable[[Mapping[str, float]], str]:
+    return lambda figures: form(figures[name]) if name in figures else "–"
+
+
+# Title, rank, most cells of one host's figure, and that figure out of its averages over the row.
+_HOST_COLUMNS: tuple[tuple[str, int, int, Callable[[Mapping[str, float]], str]], ...] = (
+    ("cpu %", 1, 3, _busy),
+    ("iowait", 5, 3, _shown("cpu.iowait", "{:.0f}".format)),
+    ("tps", 6, 5, _shown("io.tps", si)),
+    ("txkB/s", 7, 5, _shown("net.txkb", si)),
+    ("mem", 9, 5, _shown("memory.used", size)),
+)

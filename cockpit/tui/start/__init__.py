@@ -1,0 +1,1 @@
+"""The start screen: profiles, recordings, the wizard."""

@@ -1,0 +1,280 @@
+"""What the start screen offers, as lines: ways to begin, profiles, recordings. Pure."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from rich.cells import cell_len
+
+from cockpit.model.fold_load import load_words
+from cockpit.model.text import clock, milliseconds, neutral, si
+from cockpit.profiles.catalogue import Listed
+from cockpit.recording.recent import Recent
+from cockpit.tui.terminal.styled_line import Line, clip, fit, length, right
+
+Kind = Literal["demo", "url", "new", "profile", "recording"]
+# From this width on a row has room for what is of less weight.
+_BROAD = 100
+_MOST_NAME = 24
+_MOST_LAST = 36
+_OF_CHANGES = 3
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What somebody wants opened: `what` is a profile's or a recording's file, or a URL; empty where none is needed."""
+
+    kind: Kind
+    what: str = ""
+
+
+@dataclass(frozen=True)
+class StartChoice:
+    """An entry of the list. `key` opens it from anywhere; `words` are what a filter looks in."""
+
+    choice: Choice
+    key: str = ""
+    listed: Listed | None = None
+    recent: Recent | None = None
+    words: str = ""
+
+    @property
+    def opens(self) -> bool:
+        """Whether there is something to open: what does not read is listed all the same."""
+        broken = (self.listed and self.listed.problem) or (self.recent and self.recent.kept.problem)
+        return not broken
+
+
+@dataclass(frozen=True)
+class ChoiceGroup:
+    """Offers under a heading; `empty` is what stands there while there are none."""
+
+    heading: str
+    offers: tuple[StartChoice, ...]
+    empty: str = ""
+
+
+@dataclass(frozen=True)
+class StartChoices:
+    """What there is: every profile, the newest recordings."""
+
+    profiles: Sequence[Listed] = ()
+    recordings: Sequence[Recent] = ()
+
+
+BEGIN = (
+    StartChoice(Choice("demo"), "d", words="demo try"),
+    StartChoice(Choice("url"), "u", words="url load"),
+    StartChoice(Choice("new"), "n", words="new profile"),
+)
+_BEGINNINGS = {
+    "demo": (
+        "try it on the demo",
+        "a small web server and an SSH host, embedded: nothing is installed, nothing is left",
+    ),
+    "url": ("load a URL", "requests/s and latency of any web server; no profile needed"),
+    "new": ("write a profile", "your URL, your hosts, their settings: a few questions, the rest is found out"),
+}
+_ABOUT = {
+    "demo": (
+        "A prefork web server that is tuned too tightly, watched over SSH. Press space for load, t to tune, and see "
+        "what a change does.",
+        "Enter opens it   ·   cockpit demo",
+    ),
+    "url": ("Asks for a URL and opens the cockpit on it.", "Enter asks   ·   cockpit run http://…"),
+    "new": (
+        "Asks for a URL, the hosts to watch (out of your ssh_config) and the load; looks on the hosts which servers "
+        "run there, and offers their settings. Nothing is changed anywhere.",
+        "Enter begins",
+    ),
+}
+_ORIGINS = {"here": "of this folder", "yours": "your own", "shipped": "comes with cockpit"}
+
+
+def sections(profiles: Sequence[Listed], recordings: Sequence[Recent], text: str = "") -> tuple[ChoiceGroup, ...]:
+    """All there is to choose from, or what holds every word of `text`."""
+    of_profiles = [StartChoice(Choice("profile", str(one.path)), listed=one, words=_words(one)) for one in profiles]
+    of_recordings = [
+        StartChoice(Choice("recording", one.kept.path), recent=one, words=_recording_words(one)) for one in recordings
+    ]
+    nothing = "nothing like that" if text else ""
+    found = (
+        ChoiceGroup("begin", _with(text, BEGIN)),
+        ChoiceGroup("profiles", _with(text, of_profiles), nothing or "none yet: n writes one"),
+        ChoiceGroup(
+            "recent recordings", _with(text, of_recordings), nothing or "none yet: every session leaves one here"
+        ),
+    )
+    return tuple(section for section in found if section.offers or section.heading != "begin")
+
+
+def _with(text: str, offers: Iterable[StartChoice]) -> tuple[StartChoice, ...]:
+    wanted = text.casefold().split()
+    return tuple(offer for offer in offers if all(word in offer.words.casefold() for word in wanted))
+
+
+def _words(one: Listed) -> str:
+    hosts = [host.name for host in one.profile.hosts] if one.profile else []
+    knobs = [knob.name for knob in one.profile.knobs] if one.profile else []
+    return " ".join((one.name, one.origin, one.question, one.target, one.problem, *hosts, *knobs))
+
+
+def _recording_words(one: Recent) -> str:
+    return " ".join((one.kept.name, one.kept.session, one.kept.target, *(change.label for change in one.changes)))
+
+
+class Widths(NamedTuple):
+    """Cells for the names of all offers and for what stands last in a profile's row, so that columns are straight."""
+
+    name: int
+    last: int
+
+
+def widths(found: Iterable[ChoiceGroup], width: int) -> Widths:
+    """Of everything that is listed, in rows of `width` cells."""
+    offers = [offer for section in found for offer in section.offers]
+    names = [_name(offer) for offer in offers if offer.choice.kind != "recording"]
+    lasts = [cell_len(_figures(offer.listed)) for offer in offers if offer.listed]
+    most = min(_MOST_NAME, width // 3)
+    return Widths(min(most, max(map(cell_len, names), default=0)), max(lasts, default=0))
+
+
+def heading(section: ChoiceGroup, width: int) -> Line:
+    """A section's first line."""
+    count = f" {len(section.offers)} " if section.offers and section.heading != "begin" else ""
+    title = f"─ {section.heading} "
+    rule = "─" * max(0, width - cell_len(title) - len(count) - 2)
+    return clip(
+        (("─ ", "rule"), (f"{section.heading} ", "strong"), (rule, "rule"), (count, "dim"), ("──", "rule")), width
+    )
+
+
+def row(offer: StartChoice, columns: Widths, width: int, now: dt.datetime) -> Line:
+    """An offer on one line of at most `width` cells."""
+    if offer.listed:
+        return _profile_row(offer.listed, columns, width)
+    if offer.recent:
+        return _recording_row(offer.recent, columns.name, width, now)
+    title, words = _BEGINNINGS[offer.choice.kind]
+    return clip(((f"{offer.key} ", "key"), (fit(title, columns.name - 2), ""), (f"  {words}", "dim")), width)
+
+
+def command_words(offer: StartChoice) -> tuple[str, str]:
+    """A name for the palette, and one line about it."""
+    if offer.listed:
+        return f"open {neutral(offer.listed.name)}", neutral(offer.listed.question or offer.listed.target)
+    if offer.recent:
+        return f"replay {neutral(offer.recent.kept.name)}", neutral(offer.recent.kept.target)
+    title, words = _BEGINNINGS[offer.choice.kind]
+    return title, f"{offer.key}   {words}"
+
+
+def _name(offer: StartChoice) -> str:
+    if offer.listed:
+        return neutral(offer.listed.name)
+    return "  " + _BEGINNINGS[offer.choice.kind][0]
+
+
+def _profile_row(one: Listed, columns: Widths, width: int) -> Line:
+    name = (fit(neutral(one.name), columns.name), "")
+    if one.profile is None:
+        return clip((name, ("  does not read: ", "warn"), (neutral(one.problem), "dim")), width)
+    last = f"  {fit(_figures(one), columns.last)}" if width >= _BROAD else ""
+    question = neutral(one.question) or neutral(one.target)
+    room = max(0, width - columns.name - 2 - cell_len(last))
+    return clip((name, ("  " + fit(question, room), "dim"), (last, "")), width)
+
+
+def _figures(one: Listed) -> str:
+    """Hosts, knobs, and whether it has a study."""
+    if one.profile is None:
+        return ""
+    hosts = ", ".join(host.name for host in one.profile.hosts)
+    figures = (hosts, _count(len(one.profile.knobs), "knob"), "study" if one.profile.study else "")
+    return fit(neutral(" · ".join(figure for figure in figures if figure)), _MOST_LAST).rstrip()
+
+
+def _recording_row(one: Recent, names: int, width: int, now: dt.datetime) -> Line:
+    kept = one.kept
+    title = neutral(kept.session if kept.session and kept.name.startswith(kept.session) else kept.name)
+    if kept.problem:
+        return clip(((fit(title, names), ""), (f"  {neutral(kept.problem)}", "warn")), width)
+    when = f"  {right(when_words(kept.began, now), 12)}"
+    lasted = f"  {clock(kept.seconds)}" if width >= _BROAD else ""
+    cells: list[tuple[str, str]] = [(fit(title, names), ""), (when + lasted, "dim")]
+    cells.append((f"  {right(_count(kept.runs, 'run') or 'no run', 7)}", "dim"))
+    if one.rate is not None and one.p99_ms is not None:
+        cells.append((f"  {right(si(one.rate), 5)} req/s  p99 {right(milliseconds(one.p99_ms / 1000), 4)} ms", ""))
+    made: list[tuple[str, str]] = [(f"  {_count(len(one.changes), 'change')}", "dim")] if one.changes else []
+    ended = [] if kept.ended else [("  not ended", "warn")]
+    for extra in (*ended, *made):
+        if length((*cells, extra)) <= width:
+            cells.append(extra)
+    return clip(tuple(cells), width)
+
+
+def when_words(wall: float, now: dt.datetime) -> str:
+    """`today 14:05`, `Nov 20 14:05`, or the date where it is of another year. Both in local time."""
+    then = dt.datetime.fromtimestamp(wall)
+    if then.date() == now.date():
+        return then.strftime("today %H:%M")
+    return then.strftime("%b %d %H:%M") if then.year == now.year else then.strftime("%Y-%m-%d")
+
+
+def about(offer: StartChoice | None, width: int) -> Iterator[tuple[str, str]]:
+    """What is told of the offer that is looked at: (text, role), what it is first, then what Enter does."""
+    if offer is None:
+        return
+    if offer.listed:
+        yield from _about_profile(offer.listed, width)
+    elif offer.recent:
+        yield from _about_recording(offer.recent)
+    else:
+        what, does = _ABOUT[offer.choice.kind]
+        yield what, ""
+        yield does, "dim"
+
+
+def _about_profile(one: Listed, width: int) -> Iterator[tuple[str, str]]:
+    profile = one.profile
+    if profile is None:
+        yield f"{neutral(str(one.path))}: {neutral(one.problem)}", "warn"
+        yield "mend the file; cockpit schema profile tells an editor what may stand in it", "dim"
+        return
+    if one.question:
+        yield neutral(one.question), ""
+    hosts = ", ".join(f"{host.name} ({host.ssh or 'this machine'})" for host in profile.hosts) or "no host is watched"
+    knobs = ", ".join(knob.name for knob in profile.knobs)
+    load = f"{neutral(one.target)} · {load_words(profile.plan)} · {neutral(hosts)}"
+    yield load + (f" · knobs {neutral(knobs)}" if knobs else ""), "dim"
+    more = f"   ·   {_ORIGINS[one.origin]}: {_short(one.path)}" if width >= _BROAD else ""
+    study = f"   ·   cockpit study {neutral(one.name)} --short" if profile.study else ""
+    yield f"Enter opens it, load begins with space   ·   c examines it{study}{more}", "dim"
+
+
+def _about_recording(one: Recent) -> Iterator[tuple[str, str]]:
+    kept = one.kept
+    if kept.problem:
+        yield f"{neutral(kept.path)}: {neutral(kept.problem)}", "warn"
+        return
+    yield f"{neutral(kept.name)}   {neutral(kept.target)}", ""
+    for change in one.changes[-_OF_CHANGES:]:
+        words = neutral(change.label).removeprefix(f"{change.letter} ")
+        yield f"{change.letter}  {words}  {neutral(change.outcome or 'under way')}", "dim"
+    ended = "" if kept.ended else "it is being written, or was cut short   ·   "
+    yield f"{ended}Enter replays it   ·   cockpit report {neutral(kept.name)}", "dim"
+
+
+def _short(path: Path) -> str:
+    """A path as people write it, with ~ for their home."""
+    text = neutral(str(path))
+    home = str(Path.home())
+    return "~" + text[len(home) :] if home != "/" and text.startswith(home + "/") else text
+
+
+def _count(number: int, word: str) -> str:
+    return "" if not number else f"{number} {word}{'' if number == 1 else 's'}"

@@ -1,0 +1,94 @@
+"""What an examination of a profile finds, line by line as it comes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import wrap
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from cockpit.model.text import neutral
+from cockpit.profiles.profile import Profile
+from cockpit.setup.doctor import examine
+from cockpit.setup.finding import Finding, Level, summed
+from cockpit.tui.background import Background
+from cockpit.tui.terminal.styled_line import fit
+
+_WORDS: dict[Level, tuple[str, str]] = {
+    "ok": ("ok   ", "$cockpit-dim"),
+    "note": ("note ", "bold $cockpit-mark"),
+    "wrong": ("WRONG", "bold $cockpit-alarm"),
+}
+# Cells: of the panel, and at most for the name of what a line is about.
+_WIDTH, _ABOUT = 108, 24
+
+
+class DoctorScreen(ModalScreen[None]):
+    """Looks, and changes nothing. Leaving ends the look."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,c,enter", "dismiss(None)", "close")]
+    DEFAULT_CSS = """
+    DoctorScreen { align: center middle; background: transparent; }
+    DoctorScreen > VerticalScroll {
+        width: 108; max-width: 100%; height: auto; max-height: 100%; scrollbar-size: 1 1;
+        padding: 0 1; border: solid $cockpit-chart; border-title-color: $cockpit-strong; background: $surface;
+    }
+    DoctorScreen Static { width: 1fr; height: auto; }
+    """
+
+    def __init__(self, profile: Profile, ssh_config: Path | None) -> None:
+        super().__init__()
+        self.profile = profile
+        self.ssh_config = ssh_config
+        self.findings: list[Finding] = []
+        self.over = False
+        self._background = Background()
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll() as room:
+            room.border_title = Content(f"can {neutral(self.profile.name)} be used as it stands?")
+            room.border_subtitle = "↑ ↓ scroll   Esc close"
+            yield Static(id="told")
+
+    def on_mount(self) -> None:
+        self._tell()
+        self._background.run(self, self._examine())
+
+    async def on_unmount(self) -> None:
+        await self._background.end()
+
+    async def _examine(self) -> None:
+        async for finding in examine(self.profile, self.ssh_config):
+            self.findings.append(finding)
+            self._tell()
+        self.over = True
+        self._tell()
+
+    def on_resize(self) -> None:
+        self._tell()
+
+    def _tell(self) -> None:
+        room = min(_WIDTH, self.app.size.width) - 5
+        wide = max((len(neutral(finding.about, _ABOUT)) for finding in self.findings), default=0)
+        pieces: list[str | tuple[str, str]] = []
+        for finding in self.findings:
+            word, style = _WORDS[finding.level]
+            indent = len(word) + wide + 4
+            about = f"  {fit(neutral(finding.about, _ABOUT), wide)}  "
+            pieces += [(word, style), (about, "$cockpit-dim"), _wrapped(neutral(finding.text, 400), indent, room), "\n"]
+            if finding.todo:
+                todo = _wrapped(f"→ {neutral(finding.todo, 400)}", indent, room)
+                pieces += [" " * indent, (todo, "$cockpit-chart"), "\n"]
+        pieces.append((summed(self.findings) if self.over else "looking …", "bold"))
+        self.query_one("#told", Static).update(Content.assemble(*pieces))
+
+
+def _wrapped(text: str, indent: int, room: int) -> str:
+    """Over several lines of `room` cells where one is not enough, those after the first indented."""
+    return f"\n{' ' * indent}".join(wrap(text, max(20, room - indent)) or [""])

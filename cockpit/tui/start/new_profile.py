@@ -1,0 +1,322 @@
+"""A new profile from a few questions: what to load, which hosts; what runs on them is found out; then what to tune."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, TypeVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.content import Content
+from textual.screen import Screen
+from textual.widget import Widget
+from textual.widgets import Input, Static
+
+from cockpit.hosts.keyring import Keyring
+from cockpit.hosts.ssh_aliases import aliases
+from cockpit.model.errors import CockpitError, UsageError
+from cockpit.model.text import neutral
+from cockpit.model.units import parse_count, parse_duration
+from cockpit.profiles.trust import accept_written
+from cockpit.profiles.writing import Draft, profile_text, write_profile
+from cockpit.session.asking import Questions
+from cockpit.setup.profile_draft import HERE, Surveyed, draft_of, hosts_named, place_for, survey
+from cockpit.tui.background import Background
+from cockpit.tui.dialogs.asking import LOOK, ask
+from cockpit.tui.start.checklist import Checklist, ChecklistItem
+from cockpit.tui.start.urls import url_of
+from cockpit.tui.terminal.styled_line import fit
+
+_STYLE = """
+    Horizontal { height: 1; }
+    VerticalScroll { scrollbar-size: 1 1; }
+    Input { background: $panel; width: 1fr; }
+    Input:focus { background: $cockpit-band; }
+    .name { width: 14; color: $cockpit-dim; }
+    .head { height: 1; color: $cockpit-strong; text-style: bold; margin-top: 1; }
+    .quiet { color: $cockpit-dim; }
+    .short { width: 12; }
+    .label { width: auto; padding: 0 2; color: $cockpit-dim; }
+    Checklist { background: $background; border: none; padding: 0; scrollbar-size: 1 1; color: $cockpit-text; }
+    Checklist { text-wrap: nowrap; text-overflow: ellipsis; }
+    Checklist:focus { background-tint: transparent; border: none; }
+    Checklist > .option-list--option-highlighted { background: $background; color: $cockpit-text; text-style: none; }
+    Checklist:focus > .option-list--option-highlighted { background: $cockpit-band; color: $cockpit-strong; }
+    #keepalive { width: 1fr; height: 1; }
+    #top { height: 1; background: $panel; padding: 0 1; color: $cockpit-strong; text-style: bold; }
+    #body { height: 1fr; padding: 0 2; }
+    #said { height: auto; max-height: 3; padding: 0 2; text-style: bold; }
+    #said.-bad { color: $cockpit-warn; }
+    #keys { height: 1; background: $panel; padding: 0 1; color: $cockpit-dim; }
+"""
+
+_Value = TypeVar("_Value")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What was asked for on the first page."""
+
+    url: str
+    concurrency: int
+    duration: str
+    keepalive: bool
+    hosts: tuple[str, ...]
+
+
+class _Page(Screen[str | None]):
+    """What both pages share: a line that says what is, and moving between the fields."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "dismiss(None)", "back"),
+        Binding("up", "app.focus_previous", "field above"),
+        Binding("down", "app.focus_next", "field below"),
+    ]
+
+    def tell(self, words: str, bad: bool = False) -> None:
+        said = self.query_one("#said", Static)
+        said.update(Content(neutral(words, 400)))
+        said.set_class(bad, "-bad")
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        self.action_go()
+
+    def action_go(self) -> None:
+        """To the next page, or to its end."""
+        raise NotImplementedError
+
+
+def _row(name: str, *fields: Widget) -> Horizontal:
+    return Horizontal(Static(name, classes="name"), *fields)
+
+
+def _field(value: str, name: str, hint: str = "", classes: str = "") -> Input:
+    field = Input(value, placeholder=hint, compact=True, id=name, classes=classes, select_on_focus=False)
+    field.cursor_blink = False
+    return field
+
+
+class NewProfileScreen(_Page):
+    """The first page. Ends with the path of the profile that was written, or None."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "go", "look at the hosts")]
+    DEFAULT_CSS = f"NewProfileScreen {{ background: $background; {_STYLE} #hosts {{ height: auto; max-height: 12; }} }}"
+
+    def __init__(self, ssh_config: Path | None = None, url: str = "") -> None:
+        super().__init__()
+        self.ssh_config = ssh_config
+        self.questions = Questions()
+        self._url = url
+        self._keyring = Keyring()
+        self._looking = False
+        self._background = Background()
+
+    def compose(self) -> ComposeResult:
+        known = [HERE, *aliases(self.ssh_config)]
+        yield Static("write a profile   1 of 2: what to load, what to watch", id="top")
+        with VerticalScroll(id="body", can_focus=False):
+            yield Static("load", classes="head")
+            yield _row("URL", _field(self._url, "url", "http://web1/hello.html"))
+            with Horizontal():
+                yield Static("connections", classes="name")
+                yield _field("20", "concurrency", classes="short")
+                yield Static("for", classes="label")
+                yield _field("30s", "duration", classes="short")
+                yield Static("", classes="label")
+                yield Checklist([ChecklistItem("keep connections alive", "yes", True)], id="keepalive")
+            yield Static("servers to watch and tune: space picks", classes="head")
+            yield Checklist([ChecklistItem(neutral(name), name) for name in known], id="hosts")
+            yield _row("and others", _field("", "others", "root@web9, 10.0.0.7:2222"))
+            yield Static(
+                "Their processes, ports and configuration are looked at over SSH, to offer what can be tuned. "
+                "Nothing is changed there. Without a host there is load alone.",
+                classes="quiet",
+            )
+        yield Static(id="said")
+        yield Static("Enter look at the hosts   Tab ↑ ↓ next field   space pick   Esc back   F1 help", id="keys")
+
+    def on_mount(self) -> None:
+        self.query_one("#url", Input).focus()
+        self.set_interval(LOOK, self._attend)
+
+    def _attend(self) -> None:
+        ask(self.app, self, lambda: self.questions.first)
+
+    def action_go(self) -> None:
+        """Looks at the hosts."""
+        if self._looking:
+            return
+        try:
+            wanted = self._wanted()
+        except UsageError as error:
+            self.tell(str(error), bad=True)
+            return
+        self._looking = True
+        names = ", ".join(wanted.hosts)
+        self.tell(f"looking at {names} …" if names else "")
+        self._background.run(self, self._look(wanted))
+
+    async def on_unmount(self) -> None:
+        await self._background.end()
+
+    def _wanted(self) -> Wanted:
+        """Raises UsageError for what makes no sense, with the cursor in its field."""
+        url = self._parsed("url", url_of)
+        concurrency = self._parsed("concurrency", parse_count)
+        self._parsed("duration", parse_duration)
+        if concurrency < 1:
+            raise UsageError("connections: one or more")
+        others = self.query_one("#others", Input).value.split(",")
+        return Wanted(
+            url=url,
+            concurrency=concurrency,
+            duration=self.query_one("#duration", Input).value.strip(),
+            keepalive=bool(self.query_one("#keepalive", Checklist).selected),
+            hosts=tuple(
+                name.strip() for name in (*self.query_one("#hosts", Checklist).selected, *others) if name.strip()
+            ),
+        )
+
+    def _parsed(self, name: str, parse: Callable[[str], _Value]) -> _Value:
+        field = self.query_one(f"#{name}", Input)
+        try:
+            return parse(field.value.strip())
+        except (ValueError, UsageError) as error:
+            field.focus()
+            raise UsageError(f"{name}: {error}") from None
+
+    async def _look(self, wanted: Wanted) -> None:
+        try:
+            configs = hosts_named(wanted.hosts)
+            looks = (survey(one, wanted.url, self.ssh_config, self.questions, self._keyring) for one in configs)
+            surveyed = await asyncio.gather(*looks)
+        finally:
+            self._looking = False
+        self.tell("")
+        if self.is_attached:
+            self.app.push_screen(FoundScreen(wanted, surveyed), self._written)
+
+    def _written(self, path: str | None) -> None:
+        if path is not None:
+            self.dismiss(path)
+
+
+class FoundScreen(_Page):
+    """The second page: what was found, what of it the profile is to have, and the profile itself."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "go", "write it")]
+    DEFAULT_CSS = f"""FoundScreen {{ background: $background; {_STYLE}
+    #found {{ height: auto; max-height: 6; }}
+    #knobs {{ height: auto; max-height: 12; }}
+    #preview {{ height: 1fr; min-height: 3; border-left: solid $cockpit-rule; padding: 0 1; margin-top: 1; }}
+    &.-low #knobs {{ max-height: 6; }}
+    }}"""
+
+    def __init__(self, wanted: Wanted, surveyed: Sequence[Surveyed]) -> None:
+        super().__init__()
+        self.wanted = wanted
+        self.surveyed = surveyed
+        self._replace: Path | None = None
+
+    def compose(self) -> ComposeResult:
+        knobs = self._offers()
+        yield Static("write a profile   2 of 2: what was found", id="top")
+        with Vertical(id="body"):
+            yield Static(Content.assemble(*self._found()), id="found")
+            yield Static("settings to tune from the cockpit: space picks", classes="head")
+            if knobs:
+                yield Checklist(knobs, id="knobs")
+            else:
+                yield Static(
+                    "none that could be read; a [[knob]] block in the file adds one by hand",
+                    classes="quiet",
+                    markup=False,
+                )
+            yield Static("profile", classes="head")
+            yield _row("question", _field("", "question", "what do you want to find out?"))
+            yield _row("file", _field(str(place_for(self.wanted.url, self.surveyed)), "file"))
+            with VerticalScroll(id="preview", can_focus=False):
+                yield Static(id="text", markup=False)
+        yield Static(id="said")
+        yield Static("Enter write it and open it   Tab next field   space pick   Esc back   F1 help", id="keys")
+
+    def on_mount(self) -> None:
+        self.query(Checklist).focus() if self.query(Checklist) else self.query_one("#question", Input).focus()
+        self.preview()
+
+    def on_resize(self) -> None:
+        self.set_class(self.size.height < 30, "-low")
+
+    def _found(self) -> list[str | tuple[str, str]]:
+        if not self.surveyed:
+            return [("no host: the profile has load alone", "$cockpit-dim")]
+        wide = max(len(one.config.name) for one in self.surveyed)
+        pieces: list[str | tuple[str, str]] = []
+        for one in self.surveyed:
+            pieces += ["\n"] if pieces else []
+            pieces.append((f"{one.config.name:<{wide}}  ", "bold"))
+            words = neutral(one.words, 300)
+            pieces.append((words, "$cockpit-warn") if one.found is None else words)
+        return pieces
+
+    def _offers(self) -> list[ChecklistItem]:
+        offered = [one for host in self.surveyed if host.found for one in host.found.offered]
+        wide = max((len(one.knob.name) for one in offered), default=0)
+        many = len(self.surveyed) > 1
+        found = []
+        for one in offered:
+            value = "not set" if one.value is None else one.value
+            host = f"{one.knob.host}  " if many else ""
+            words = f"{fit(one.knob.name, wide)}  {fit(neutral(value, 60), 14)}  {host}{one.knob.file or one.knob.key}"
+            found.append(ChecklistItem(words, f"{one.knob.host}\n{one.knob.name}", one.usual))
+        return found
+
+    def draft(self) -> Draft:
+        """The profile as it stands on the page."""
+        chosen = [name for picks in self.query(Checklist) for name in picks.selected]
+        pairs = [(host, knob) for host, _, knob in (name.partition("\n") for name in chosen)]
+        return draft_of(
+            self.wanted.url,
+            self.surveyed,
+            pairs,
+            question=self.query_one("#question", Input).value.strip(),
+            concurrency=self.wanted.concurrency,
+            duration=self.wanted.duration,
+            keepalive=self.wanted.keepalive,
+        )
+
+    def preview(self) -> None:
+        """Shows the file as it would be."""
+        try:
+            self.query_one("#text", Static).update(Content(profile_text(self.draft())))
+        except CockpitError as error:
+            self.tell(str(error), bad=True)
+
+    def on_picks_changed(self, event: Checklist.Changed) -> None:
+        self.preview()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        self._replace = None
+        self.preview()
+
+    def action_go(self) -> None:
+        """Writes the file; where there is one, only when asked twice."""
+        path = Path(self.query_one("#file", Input).value.strip()).expanduser()
+        if path.name in ("", ".") or path.is_dir():
+            self.tell("file: name one, as profiles/mine.toml", bad=True)
+            return
+        path = path if path.suffix == ".toml" else path.with_name(f"{path.name}.toml")
+        try:
+            text = profile_text(self.draft())
+            write_profile(path, text, replace=self._replace == path)
+        except CockpitError as error:
+            again = path.exists() and self._replace != path
+            self._replace = path if again else None
+            self.tell(f"{error}; Enter again replaces it, another name keeps it" if again else str(error), bad=True)
+            return
+        accept_written(text)
+        self.dismiss(str(path))

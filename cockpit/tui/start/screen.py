@@ -1,0 +1,373 @@
+"""The start screen: profiles with their question, recent recordings, and what to do first."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.events import Key, Resize
+from textual.screen import Screen
+from textual.widgets import OptionList, Static
+from textual.widgets.option_list import Option
+
+from cockpit import __version__
+from cockpit.model.errors import UsageError
+from cockpit.model.text import neutral
+from cockpit.profiles.profile import Profile
+from cockpit.profiles.trust import is_trusted
+from cockpit.tui.dialogs.help import HelpScreen
+from cockpit.tui.dialogs.prompt import FilterScreen, OneLine, PromptScreen
+from cockpit.tui.keys import keys_of
+from cockpit.tui.palette import Command
+from cockpit.tui.start.choices import (
+    BEGIN,
+    Choice,
+    ChoiceGroup,
+    StartChoice,
+    StartChoices,
+    Widths,
+    about,
+    command_words,
+    heading,
+    row,
+    sections,
+    widths,
+)
+from cockpit.tui.start.trust import TrustScreen
+from cockpit.tui.start.urls import url_of
+from cockpit.tui.terminal.styled_line import EMPTY, Line, ends, packed
+
+_STYLES = {
+    "": "",
+    "strong": "bold",
+    "key": "bold",
+    "dim": "$cockpit-dim",
+    "rule": "$cockpit-rule",
+    "warn": "$cockpit-warn",
+}
+_KEYS = (
+    *(("Enter", "open"), ("/", "filter"), ("n", "new profile"), ("u", "load a URL"), ("d", "demo")),
+    *(("c", "examine"), ("^P", "all there is")),
+)
+_ALWAYS = (("?", "help"), ("q", "quit"))
+# From so many lines on there is room between the sections.
+_HIGH = 30
+# Below so many only the first words of what is told of an offer have room.
+_LOW = 18
+
+
+class StartScreen(Screen[None]):
+    """Ends the app with a Choice, or None.
+
+    `look` finds what there is; it is run in a thread of its own. `told` is said at first: what became of the session
+    before. `at` is the choice that is looked at first, where it is there. New profiles' hosts are reached with
+    `ssh_config`.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("slash", "filter", "show only those with a text"),
+        Binding("n", "begin('new')", "write a profile"),
+        Binding("u", "begin('url')", "load a URL"),
+        Binding("d", "begin('demo')", "try it on the demo"),
+        Binding("c", "examine", "examine a profile"),
+        Binding("escape", "all", "show all again"),
+        Binding("question_mark", "app.help", "help"),
+        Binding("q", "app.leave", "quit"),
+    ]
+    DEFAULT_CSS = """
+    StartScreen { layout: vertical; background: $background; }
+    StartScreen #top { height: 1; background: $panel; padding: 0 1; text-wrap: nowrap; }
+    StartScreen #offers {
+        height: 1fr; padding: 0 1; border: none; background: $background; color: $cockpit-text;
+        scrollbar-size: 1 1; scrollbar-gutter: stable;
+    }
+    StartScreen #offers:focus { background-tint: transparent; border: none; }
+    StartScreen #offers > .option-list--option-disabled { color: $cockpit-text; }
+    StartScreen #offers > .option-list--option-highlighted {
+        color: $cockpit-strong; background: $cockpit-band; text-style: none;
+    }
+    StartScreen #about { height: 6; padding: 0 2; border-top: solid $cockpit-rule; color: $cockpit-text; }
+    StartScreen.-low #about { height: 5; }
+    StartScreen.-tiny #about { height: 3; }
+    StartScreen #said { height: auto; max-height: 2; padding: 0 2; color: $cockpit-strong; text-style: bold; }
+    StartScreen #said.-bad { color: $cockpit-warn; }
+    StartScreen #said.-none { display: none; }
+    StartScreen #keys { height: 1; background: $panel; padding: 0 1; text-wrap: nowrap; }
+    """
+
+    def __init__(
+        self,
+        look: Callable[[], StartChoices],
+        *,
+        told: str = "",
+        bad: bool = False,
+        at: Choice | None = None,
+        ssh_config: Path | None = None,
+        now: Callable[[], dt.datetime] = dt.datetime.now,
+    ) -> None:
+        super().__init__()
+        self._look = look
+        self._now = now
+        self._ssh_config = ssh_config
+        self._at = at
+        self._told = (told, bad)
+        self._offers: StartChoices | None = None
+        self._text = ""
+        self._shown: list[StartChoice | None] = []
+        self._rows: list[Line] = []
+        self._marked: int | None = None
+
+    def compose(self) -> ComposeResult:
+        yield Static(id="top")
+        yield OptionList(id="offers", compact=True)
+        yield Static(id="about")
+        yield Static(id="said", classes="-none")
+        yield Static(id="keys")
+
+    async def on_mount(self) -> None:
+        self.tell(*self._told)
+        self.fill()
+        self.query_one(OptionList).focus()
+        self.run_worker(self._find())
+
+    def on_resize(self, event: Resize) -> None:
+        self.set_class(event.size.height < _HIGH, "-low")
+        self.set_class(event.size.height < _LOW, "-tiny")
+        self.call_after_refresh(self.fill)
+
+    async def _find(self) -> None:
+        found = await asyncio.to_thread(self._look)
+        looked_at = self.looked_at
+        if looked_at is not None and looked_at is not BEGIN[0]:
+            # Somebody moved there meanwhile.
+            self._at = looked_at.choice
+        self._offers = found
+        self._shown = []
+        self.fill()
+
+    def on_key(self, event: Key) -> None:
+        if isinstance(self.app.screen, OneLine):
+            # Typed right behind the key that opened it.
+            self.app.screen.type(event)
+        elif event.key == "slash":
+            # At once, where a binding would wait its turn: what is typed right after belongs to the field.
+            self.action_filter()
+        elif event.key == "u":
+            self.action_begin("url")
+        else:
+            return
+        event.stop()
+        event.prevent_default()
+
+    @property
+    def looked_at(self) -> StartChoice | None:
+        """The offer under the cursor."""
+        place = self.query_one(OptionList).highlighted
+        return self._shown[place] if place is not None and place < len(self._shown) else None
+
+    def tell(self, words: str, bad: bool = False) -> None:
+        """One line above the keys, until another is said."""
+        said = self.query_one("#said", Static)
+        said.update(Content(neutral(words)))
+        said.set_class(not words, "-none")
+        said.set_class(bad, "-bad")
+
+    def fill(self) -> None:
+        """Puts all offers down anew, for the room there is; the cursor stays on what it was on."""
+        listing = self.query_one(OptionList)
+        width = self.size.width - 3
+        if width < 8:
+            return
+        looked_at = self.looked_at
+        wanted = looked_at.choice if looked_at else self._at
+        offers = self._offers or StartChoices()
+        found = sections(offers.profiles, offers.recordings, self._text)
+        columns = widths(found, width)
+        self._shown, self._rows, self._marked = [], [], None
+        listing.clear_options()
+        for section in found:
+            self._put(section, columns, width)
+        places = zip(self._rows, self._shown, strict=True)
+        listing.add_options([Option(_content(line), disabled=offer is None) for line, offer in places])
+        listing.highlighted = self._place(wanted)
+        self._mark(listing.highlighted)
+        self._tell_keys()
+        self._tell_about()
+
+    def _put(self, section: ChoiceGroup, columns: Widths, width: int) -> None:
+        """A section's lines, each with the offer that stands on it."""
+        lines: list[tuple[Line, StartChoice | None]] = (
+            [(EMPTY, None)] if self._rows and self.size.height >= _HIGH else []
+        )
+        lines.append((heading(section, width), None))
+        lines += [((("  ", "key"), *row(offer, columns, width - 2, self._now())), offer) for offer in section.offers]
+        if not section.offers:
+            looking = "looking …" if self._offers is None else section.empty
+            lines.append(((("  ", ""), (looking, "dim")), None))
+        self._rows += [line for line, _ in lines]
+        self._shown += [offer for _, offer in lines]
+
+    def _mark(self, place: int | None) -> None:
+        """A sign before the line looked at: its colour alone says nothing to some."""
+        listing = self.query_one(OptionList)
+        for at, sign in ((self._marked, "  "), (place, "▸ ")):
+            if at is not None and at < len(self._rows):
+                listing.replace_option_prompt_at_index(at, _content(((sign, "key"), *self._rows[at][1:])))
+        self._marked = place
+
+    def _place(self, wanted: Choice | None) -> int | None:
+        """Where the cursor stands: on what was wanted, else what a newcomer begins with, else the first profile."""
+        places = [place for place, offer in enumerate(self._shown) if offer is not None]
+        for place in places:
+            offer = self._shown[place]
+            if offer and offer.choice == wanted:
+                return place
+        known = self._offers is not None and bool(self._offers.recordings)
+        first = [place for place in places if (offer := self._shown[place]) and offer not in BEGIN and offer.opens]
+        return next(iter(first if known and first else places), None)
+
+    def _tell_about(self) -> None:
+        told = self.query_one("#about", Static)
+        lines = list(about(self.looked_at, self.size.width))
+        pieces: list[str | tuple[str, str]] = []
+        for at, (text, role) in enumerate(lines):
+            pieces += ["\n"] if at else []
+            pieces.append((text, _STYLES[role]) if _STYLES[role] else text)
+        told.update(Content.assemble(*pieces))
+
+    def _tell_keys(self) -> None:
+        width = self.size.width - 2
+        top = (("cockpit", "strong"), ("  load, servers and tuning on one screen", "dim"))
+        self.query_one("#top", Static).update(_content(ends(top, ((f"{__version__}", "dim"),), width)))
+        always = packed([_key(*entry) for entry in _ALWAYS], width)
+        shown = f"only with {self._text!r}, Esc shows all" if self._text else ""
+        keys = packed([*([((shown, "warn"),)] if shown else []), *(_key(*entry) for entry in _KEYS)], width - 16)
+        self.query_one("#keys", Static).update(_content(ends(keys, always, width)))
+
+    def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
+        if self.query_one(OptionList).highlighted != self._marked:
+            self._mark(self.query_one(OptionList).highlighted)
+        self._tell_about()
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        offer = self._shown[event.option_index]
+        if offer is None:
+            return
+        if not offer.opens:
+            self.tell("this one does not read; the reason stands above", bad=True)
+        else:
+            self._open(offer)
+
+    def action_begin(self, kind: str) -> None:
+        """One of the ways to begin."""
+        if kind == "demo":
+            self.app.exit(Choice("demo"))
+        elif kind == "new":
+            # These two load what the start screen can do without: asyncssh takes longer than all the rest.
+            from cockpit.tui.start.new_profile import NewProfileScreen
+
+            self.app.push_screen(NewProfileScreen(self._ssh_config), self._written)
+        elif kind == "url":
+            self.app.push_screen(PromptScreen("URL to load, as http://web1/hello.html"), self._answered)
+
+    def _written(self, path: str | None) -> None:
+        if path is not None:
+            self.app.exit(Choice("profile", path))
+
+    def _answered(self, answer: str | None) -> None:
+        if not answer or not answer.strip():
+            return
+        try:
+            self.app.exit(Choice("url", url_of(answer)))
+        except UsageError as error:
+            self.tell(f"{error}; u asks again", bad=True)
+
+    def commands(self) -> Iterator[Command]:
+        """What the palette offers beside the bindings: everything that can be opened, by name."""
+        found = self._offers or StartChoices()
+        for offer in (offer for section in sections(found.profiles, found.recordings) for offer in section.offers):
+            if offer.opens:
+                yield Command(*command_words(offer), partial(self._open, offer))
+
+    def help_screen(self) -> HelpScreen:
+        """What `?` opens."""
+        opens = "open it: a profile's cockpit, without load at first; a recording is replayed"
+        first = (("Enter", opens), ("↑ ↓", "choose"))
+        last = (("^P", "everything there is to do, by name: type a few letters"), ("T", "another theme"))
+        return HelpScreen((*first, *keys_of(self), *last))
+
+    def _open(self, offer: StartChoice) -> None:
+        if offer.listed and offer.listed.profile:
+            self._once_trusted(offer.listed.profile, lambda: self.app.exit(offer.choice))
+        elif offer.choice.kind in ("profile", "recording"):
+            self.app.exit(offer.choice)
+        else:
+            self.action_begin(offer.choice.kind)
+
+    def action_filter(self) -> None:
+        """Only what holds a text, as one types."""
+        before = self._text
+
+        def typed(text: str) -> None:
+            self._text = text.strip()
+            self.fill()
+
+        def answered(text: str | None) -> None:
+            typed(before if text is None else text)
+
+        self.app.push_screen(FilterScreen("only with", before, typed), answered)
+
+    def action_examine(self) -> None:
+        """Whether the profile looked at can be used: target, hosts, knobs, limits; nothing is changed"""
+        offer = self.looked_at
+        if offer is None or offer.listed is None or offer.listed.profile is None:
+            self.tell("go to a profile that reads first: c looks whether its target and hosts are there")
+        else:
+            from cockpit.tui.start.doctor import DoctorScreen
+
+            profile = offer.listed.profile
+            self._once_trusted(profile, lambda: self.app.push_screen(DoctorScreen(profile, self._ssh_config)))
+
+    def _once_trusted(self, profile: Profile, go_on: Callable[[], object]) -> None:
+        """Go on at once for a trusted profile; else show what it uses, and go on if the user accepts it."""
+
+        def answered(accepted: bool | None) -> None:
+            if accepted:
+                go_on()
+            else:
+                self.tell(f"{profile.name}: not trusted; nothing was run and no host was contacted")
+
+        if is_trusted(profile):
+            go_on()
+        else:
+            self.app.push_screen(TrustScreen(profile), answered)
+
+    def action_all(self) -> None:
+        """Everything again."""
+        self._text = ""
+        self.tell("")
+        self.fill()
+
+
+def _key(key: str, label: str) -> Line:
+    return ((key, "key"), (f" {label}", "dim"))
+
+
+def _content(line: Line) -> Content:
+    """The line as Textual shows it; blanks go with the piece before them, since pictures lose those at a beginning."""
+    pieces: list[tuple[str, str]] = []
+    for text, role in line:
+        if pieces and text[:1] == " ":
+            rest = text.lstrip(" ")
+            pieces[-1] = (pieces[-1][0] + " " * (len(text) - len(rest)), pieces[-1][1])
+            text = rest
+        if text:
+            pieces.append((text, _STYLES[role]))
+    return Content.assemble(*((text, style) if style else text for text, style in pieces))

@@ -1,0 +1,118 @@
+"""The main screen with a study above it: its progress, its comparisons and its newest runs."""
+
+from __future__ import annotations
+
+import asyncio
+
+from rich.cells import cell_len, set_cell_size
+from textual.app import ComposeResult
+from textual.widgets import Static
+
+from cockpit.model.errors import CockpitError
+from cockpit.model.text import neutral, si
+from cockpit.session.loop import EndOfSession, Session
+from cockpit.study.runner import Runner
+from cockpit.study.words import progress_words, state_words
+from cockpit.tui.app import CockpitApp
+from cockpit.tui.main_screen import FRAME, MainScreen
+from cockpit.tui.terminal.appearance import Appearance
+
+# Runs that are shown, the newest last: of a screen this high, and of a lower one.
+_ROWS, _HIGH, _FEW = 4, 34, 1
+# Said where there is room for it.
+_LEAVE = "   q: stop here, the settings are put back, --resume goes on"
+
+
+class StudyLine(Static):
+    """Two lines or more: progress, the comparisons so far, then the newest runs of the study."""
+
+    DEFAULT_CSS = "StudyLine { height: auto; max-height: 6; background: $panel; padding: 0 1; }"
+
+    def __init__(self, session: Session, runner: Runner) -> None:
+        super().__init__("", markup=False)
+        self._session = session
+        self._runner = runner
+
+    def on_mount(self) -> None:
+        self.refresh_words()
+        self.set_interval(FRAME, self.refresh_words)
+
+    def refresh_words(self) -> None:
+        """Update the progress."""
+        words = f"study  {progress_words(self._runner.progress)}"
+        if cell_len(words) + len(_LEAVE) < self.app.size.width - 2:
+            words += _LEAVE
+        result = self._runner.progress.result
+        state = f"  {state_words(result)}" if result else ""
+        lines = [words, set_cell_size(state, self.app.size.width - 2).rstrip(), *self._newest()]
+        self.update("\n".join(filter(None, lines)))
+
+    def _newest(self) -> list[str]:
+        state = self._session.state
+        if state.study is None:
+            return []
+        rows = {row.run: row for row in state.segments if not row.warmup}
+        counted = {run for ended in state.study.done for run in ended.counted}
+        ended = {one.step for one in state.study.done}
+        lines = []
+        rows_shown = _ROWS if self.app.size.height >= _HIGH else _FEW
+        for place in state.study.runs[-rows_shown:]:
+            row = rows.get(place.run)
+            if row is None:
+                continue
+            mark = "✓" if place.run in counted else "·" if place.step in ended else "…"
+            level = "" if place.level is None else f" {place.level:g}"
+            part = f" {place.part}" if place.part else ""
+            lines.append(
+                f"  {mark} round {place.round} {neutral(place.variant, 40)}{level}{part}  {si(row.rate, 4)} req/s"
+            )
+        return lines
+
+
+class StudyScreen(MainScreen):
+    """The main screen under the study's lines."""
+
+    def __init__(self, session: Session, runner: Runner) -> None:
+        super().__init__(session)
+        self._runner = runner
+
+    def compose(self) -> ComposeResult:
+        yield StudyLine(self.session, self._runner)
+        yield from super().compose()
+
+
+class StudyApp(CockpitApp):
+    """Runs a study and shows it; leaving before its end interrupts it. The settings are put back before it closes."""
+
+    def __init__(self, session: Session, runner: Runner, look: Appearance | None = None) -> None:
+        super().__init__(session, look=look)
+        self._runner = runner
+        self._study: asyncio.Task[None] | None = None
+
+    def get_default_screen(self) -> MainScreen:
+        return StudyScreen(self.session, self._runner)
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self._study = asyncio.create_task(self._runner.run())
+        self._study.add_done_callback(self._study_over)
+
+    def _study_over(self, task: asyncio.Task[None]) -> None:
+        failure = None if task.cancelled() else task.exception()
+        if isinstance(failure, CockpitError) or (failure is not None and not isinstance(failure, EndOfSession)):
+            self.failure = failure
+        if self._leaving is None:
+            self.action_leave(task.cancelled())
+
+    async def _finish(self) -> None:
+        """Until the study has come to its end."""
+        if self._study is not None:
+            await asyncio.wait([self._study])
+
+    async def _end_session(self) -> None:
+        """The study first: its settings have to be back while the hosts are still connected."""
+        if self._study is not None and not self._study.done():
+            self.interrupted = True
+            self._study.cancel()
+            await asyncio.wait([self._study])
+        await super()._end_session()

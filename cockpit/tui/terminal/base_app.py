@@ -1,0 +1,205 @@
+"""What all apps of the cockpit have in common: how they look, and what of a frame goes to the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ClassVar, TypeVar
+
+from rich.console import RenderableType
+from textual._compositor import ChopsUpdate, LayoutUpdate
+from textual.actions import ActionParseResult
+from textual.app import App
+from textual.binding import Binding, BindingType
+from textual.command import Provider
+from textual.dom import DOMNode
+from textual.filter import Monochrome, NoColor
+from textual.notifications import Notification, SeverityLevel
+from textual.screen import Screen
+
+from cockpit.model.errors import UsageError
+from cockpit.model.text import neutral
+from cockpit.session import settings
+from cockpit.tui.keys import show_help
+from cockpit.tui.palette import STYLE, Everything
+from cockpit.tui.terminal import theme
+from cockpit.tui.terminal.appearance import Appearance
+from cockpit.tui.terminal.driver import Terminal
+from cockpit.tui.terminal.glyphs import Ascii
+from cockpit.tui.terminal.screen_diff import Picture, Sent
+
+Returned = TypeVar("Returned")
+
+# Without colours a chosen line stands out by being reversed.
+_WITHOUT_COLOURS = """
+App:nocolor .option-list--option-highlighted { text-style: reverse; }
+"""
+# Notices stand below the top line, where verdicts and hints are not, and are as small as they can be.
+_NOTICES = """
+ToastRack { dock: top; align-vertical: top; margin: 1 0 0 0; }
+Toast { width: auto; max-width: 60; margin: 0; padding: 0 1; }
+"""
+# So long (s) a notice stays at most.
+NOTICE = 4.0
+# A terminal that does not take a frame for so long (s) is behind: it misses frames until it has taken it.
+_BEHIND = 0.1
+# It has to miss so many in a row until the screen becomes lite by itself.
+_MISSED = 4
+LITE = "a frame every two seconds, no trends beside figures; --no-lite: all of it"
+
+
+class CockpitBase(App[Returned]):
+    """Looks as `look` says. `lite` is whether few frames are drawn: from the beginning, or since the line is slow."""
+
+    TITLE = "cockpit"
+    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {Everything}
+    CSS = STYLE + _NOTICES + _WITHOUT_COLOURS
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+q", "leave", "quit", priority=True, show=False),
+        Binding("ctrl+c", "leave(True)", "quit", priority=True, show=False),
+        Binding("ctrl+l", "redraw", "draw anew", priority=True, show=False),
+        Binding("f1", "help", "help", priority=True, show=False),
+        Binding("question_mark", "help", "help", show=False),
+        Binding("T", "next_theme", "theme", show=False),
+    ]
+
+    def __init__(self, look: Appearance | None = None) -> None:
+        self.look = look or Appearance()
+        # Set by the driver; None where another draws, as in tests.
+        self.terminal: Terminal | None = None
+        super().__init__(driver_class=Terminal)
+        self.lite = self.look.lite
+        self.hung_up = False
+        self._missed = 0
+        self._picture = Picture()
+        self._matters: dict[str, Notification] = {}
+        self.animation_level = "none"
+        self._filters = [NoColor() if isinstance(one, Monochrome) else one for one in self._filters]
+        if self.look.ascii:
+            self._filters.append(Ascii(self.look.encoding))
+        for name in theme.NAMES:
+            self.register_theme(theme.theme(name, self.look.colours))
+        self.theme = self.look.theme
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        return theme.VARIABLES
+
+    def action_help(self) -> None:
+        """The keys of the screen on top."""
+        show_help(self)
+
+    def action_leave(self, interrupted: bool = False) -> None:
+        """Ends it."""
+        raise NotImplementedError
+
+    def action_theme(self, name: str) -> None:
+        """Another theme, from now on and in later sessions. Raises UsageError for one that there is not."""
+        if name not in theme.NAMES:
+            raise UsageError(f"{name!r}: is no theme; there are {', '.join(theme.NAMES)}")
+        self.theme = name
+        try:
+            settings.remember({"theme": name})
+            self.tell(f"theme: {name}", timeout=3)
+        except UsageError as error:
+            self.tell(f"theme: {name}; {error}", severity="warning")
+
+    def action_next_theme(self) -> None:
+        """The theme after the one in force."""
+        at = theme.NAMES.index(self.theme) if self.theme in theme.NAMES else -1
+        self.action_theme(theme.NAMES[(at + 1) % len(theme.NAMES)])
+
+    def action_redraw(self) -> None:
+        """The whole screen anew, for a terminal on which something else was written."""
+        self._picture.forget()
+        self.refresh(layout=True)
+
+    def tell(
+        self, words: str, severity: SeverityLevel = "information", timeout: float = NOTICE, matter: str = ""
+    ) -> None:
+        """A notice, `timeout` seconds long; what servers sent is made harmless.
+
+        It takes the place of the one before it about the same `matter`; without any, of one with the same words.
+        """
+        words = neutral(words)
+        known = self._matters.pop(matter or words, None)
+        if known is not None:
+            del self._notifications[known]
+        notice = Notification(words, severity=severity, timeout=min(NOTICE, timeout))
+        self._matters = {about: one for about, one in self._matters.items() if one in self._notifications}
+        self._matters[matter or words] = notice
+        self._notifications.add(notice)
+        self._refresh_notifications()
+
+    def notices(self) -> tuple[Notification, ...]:
+        """Those in sight."""
+        return tuple(self._notifications)
+
+    def forget_notices(self, notices: Iterable[Notification]) -> None:
+        """What they told is settled: something else was done since."""
+        gone = [notice for notice in notices if notice in self._notifications]
+        for notice in gone:
+            del self._notifications[notice]
+        if gone:
+            self._refresh_notifications()
+
+    async def run_action(
+        self,
+        action: str | ActionParseResult,
+        default_namespace: DOMNode | None = None,
+        namespaces: Mapping[str, DOMNode] | None = None,
+    ) -> bool:
+        before = self.notices()
+        done = await super().run_action(action, default_namespace, namespaces)
+        if done:
+            self.forget_notices(before)
+        return done
+
+    def tell_of_look(self) -> None:
+        """What there is to say of how the screen looks, once it is up."""
+        for notice in self.look.notices:
+            self.tell(notice, severity="warning")
+        if self.lite:
+            self.tell(f"lite: {self.look.why}; {LITE}")
+
+    def keeps_up(self) -> bool:
+        """Whether the terminal has taken what was sent to it. Where it often has not, the screen becomes lite."""
+        terminal = self.terminal
+        if terminal is None or terminal.waiting < _BEHIND:
+            self._missed = 0
+            return True
+        self._missed += 1
+        if self._missed >= _MISSED and self.look.may_lite and not self.lite:
+            self.lite = True
+            self.tell(f"lite: the terminal takes {terminal.waiting:.0f} s for a frame; {LITE}")
+        return False
+
+    def lost_terminal(self) -> None:
+        """The terminal went away, or SIGHUP says so."""
+        if self.terminal is not None and self.terminal.is_gone():
+            self.terminal.let_go()
+        if not self.hung_up:
+            self.hung_up = True
+            self.end_without_terminal()
+
+    def end_without_terminal(self) -> None:
+        """What is done, once, when the terminal went away."""
+        self.action_leave(True)
+
+    def look_at_terminal(self) -> None:
+        """Notices a terminal that went away where nothing tells so."""
+        if self.terminal is not None and self.terminal.is_gone():
+            self.lost_terminal()
+
+    def forget_picture(self) -> None:
+        """The terminal may show anything from now on."""
+        self._picture.forget()
+
+    def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
+        super()._display(screen, self._frugal(renderable))
+
+    def _frugal(self, update: RenderableType | None) -> Any:
+        """The update as what it takes from the picture that the terminal shows."""
+        if self.terminal is None or self._batch_count or not self.is_running or self._closed:
+            return update
+        if isinstance(update, LayoutUpdate):
+            return Sent(self._picture.whole(update, self.console, self.size))
+        return Sent(self._picture.parts(update, self.console)) if isinstance(update, ChopsUpdate) else update

@@ -1,0 +1,152 @@
+"""The base of all widgets that show figures: lines of text of which only those that changed are sent to the terminal.
+
+A line costs what it is long, over SSH as well; a whole widget drawn anew for one figure would cost ten times that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+from textual.content import Content
+from textual.geometry import Region
+from textual.strip import Strip
+from textual.visual import VisualType
+from textual.widget import Widget
+
+from cockpit.tui.draw_context import DrawContext
+from cockpit.tui.terminal.role_styles import COLOURS, HEAT, role_styles
+from cockpit.tui.terminal.styled_line import EMPTY, Line, clip
+
+# Roles of which a blank is seen too.
+_FILLED = ("alarm", "focus", "band", *HEAT)
+
+
+class Lines(Widget):
+    """Draws `draw(scene, width, height)`, where every piece has one of ROLES or "" for plain text."""
+
+    ALLOW_SELECT = False
+    DEFAULT_CSS = "Lines { color: $cockpit-text; }"
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes)
+        self._scene: DrawContext | None = None
+        self._lines: list[Line] = []
+        self._strips: list[Strip] = []
+        self._styles: Mapping[str, Style] = {}
+
+    def draw(self, scene: DrawContext, width: int, height: int) -> list[Line]:
+        """The lines, at most `height` of them, each at most `width` cells: what is more is cut."""
+        raise NotImplementedError
+
+    def show(self, scene: DrawContext) -> None:
+        """Shows the scene; repaints the lines that differ from what is shown now."""
+        self._scene = scene
+        self._repaint()
+
+    def on_resize(self) -> None:
+        self._lines = []
+        self._repaint()
+
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        if self.is_mounted:
+            # What lies below may be brought up to date only after the widget itself.
+            self.call_later(self._restyle)
+
+    def _restyle(self) -> None:
+        """Draws all anew where the theme or the ground is another one."""
+        colours = tuple(self.app.theme_variables[name] for name in COLOURS)
+        styles = role_styles(colours, self.background_colors[1], self.app.no_color)
+        if styles is not self._styles:
+            self._styles = styles
+            self._lines = []
+            self._repaint()
+
+    def _repaint(self) -> None:
+        width, height = self.size
+        if self._scene is None or not width or not height:
+            return
+        if not self._styles:
+            self._restyle()
+            return
+        lines = [clip(line, width) for line in self.draw(self._scene, width, height)[:height]]
+        lines += [EMPTY] * (height - len(lines))
+        whole = len(self._lines) != height
+        if whole:
+            self._strips = [Strip.blank(width)] * height
+        changed = []
+        for y, line in enumerate(lines):
+            if whole or line != self._lines[y]:
+                self._strips[y] = self._strip(line, width)
+                start, cells = (0, width) if whole else changed_cells(self._lines[y], line, width)
+                changed.append(Region(start, y, cells, 1))
+        self._lines = lines
+        if whole:
+            self.refresh()
+        elif changed:
+            self.refresh(*changed)
+
+    @property
+    def tooltip(self) -> VisualType | None:
+        """What the figure under the mouse is."""
+        from cockpit.tui.tips import tip
+
+        at = self.app.mouse_position - self.content_region.offset
+        text = tip(type(self).__name__, self._lines, at.x, at.y)
+        return None if text is None else Content(text)
+
+    @tooltip.setter
+    def tooltip(self, tooltip: VisualType | None) -> None:
+        """It follows from what is shown."""
+
+    def render_line(self, y: int) -> Strip:
+        if y < len(self._strips):
+            return self._strips[y]
+        return Strip.blank(self.size.width, self.rich_style)
+
+    def _strip(self, line: Line, width: int) -> Strip:
+        segments = []
+        filled = 0
+        for text, role in _joined(line):
+            segments.append(Segment(text, self._styles[role]))
+            filled += cell_len(text)
+        if filled < width:
+            segments.append(Segment(" " * (width - filled), self._styles[""]))
+        return Strip(segments, width)
+
+
+def _joined(line: Line) -> Line:
+    """Neighbours of one role as one piece, blanks with the piece before them: each piece costs some 40 bytes."""
+    pieces: list[tuple[str, str]] = []
+    for text, role in line:
+        if not text:
+            continue
+        blank = text.isspace() and role not in _FILLED
+        if pieces and (pieces[-1][1] == role or (blank and pieces[-1][1] not in _FILLED)):
+            pieces[-1] = (pieces[-1][0] + text, pieces[-1][1])
+        else:
+            pieces.append((text, role))
+    return tuple(pieces)
+
+
+def changed_cells(old: Line, new: Line, width: int) -> tuple[int, int]:
+    """(first, number) of the cells from the first to the last one that differ; the whole width where wide characters
+    stand in either line."""
+    before, after = _cells(old, width), _cells(new, width)
+    if before is None or after is None:
+        return 0, width
+    differing = [at for at in range(width) if before[at] != after[at]]
+    return (differing[0], differing[-1] - differing[0] + 1) if differing else (0, 1)
+
+
+def _cells(line: Line, width: int) -> list[tuple[str, str]] | None:
+    """Each cell's character and role, that of a plain blank being of no account."""
+    cells: list[tuple[str, str]] = []
+    for text, role in line:
+        if cell_len(text) != len(text):
+            return None
+        cells += [(char, "" if char == " " and role not in _FILLED else role) for char in text]
+    return cells[:width] + [(" ", "")] * (width - len(cells))

@@ -1,0 +1,130 @@
+"""The screen as a picture: SVG of an instant, or a cast (asciinema, version 2) of a stretch of a recording.
+
+It is the very screen, drawn without a terminal. https://docs.asciinema.org/manual/asciicast/v2/
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import re
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from rich.console import Console
+from textual._compositor import LayoutUpdate
+from textual.strip import Strip
+
+from cockpit.recording.reader import Recording
+from cockpit.session.loop import Session
+from cockpit.session.replay import ReplaySource
+from cockpit.tui.app import CockpitApp
+from cockpit.tui.main_screen import MainScreen
+
+_CLEAR = "\x1b[2J"
+# So long (s of the cast) the last picture stays.
+_LAST = 2.0
+# So many rounds of the event loop without a message left mean that all is drawn.
+_CALM = 30
+_DEADLINE = 30.0
+
+
+async def svg_at(recording: Recording, at: float, size: tuple[int, int], keys: Sequence[str] = ()) -> str:
+    """The screen of `size` (columns, rows) at an instant of the recording, after `keys`."""
+    async with _screen(recording, at, size, keys) as (app, _):
+        return self_contained(app.export_screenshot(title="cockpit"))
+
+
+async def cast(
+    recording: Recording,
+    span: tuple[float, float],
+    every: float,
+    size: tuple[int, int],
+    keys: Sequence[str] = (),
+) -> AsyncIterator[str]:
+    """Lines of the cast: a picture for each `every` seconds of `span`, only those lines of it that changed."""
+    start, end = span
+    columns, rows = size
+    head = {
+        "version": 2,
+        "width": columns,
+        "height": rows,
+        "timestamp": int(recording.started.wall + start),
+        "env": {"TERM": "xterm-256color"},
+    }
+    yield f"{json.dumps(head)}\n"
+    async with _screen(recording, start, size, keys) as (app, source):
+        known: list[str] = []
+        at = start
+        while True:
+            lines = _lines(app)
+            yield _event(at - start, _changes(known, lines))
+            known = lines
+            if at >= end:
+                break
+            at = min(end, at + every)
+            seen = app.session.revision
+            source.seek(at)
+            await _drawn(app, seen)
+        yield _event(end - start + _LAST, "")
+
+
+def self_contained(svg: str) -> str:
+    """Without the fonts that Textual would have a viewer fetch; spaces kept for renderers that drop them."""
+    without_fonts = re.sub(r"@font-face \{.*?\}", "", svg, flags=re.DOTALL)
+    return without_fonts.replace("<text ", '<text xml:space="preserve" ')
+
+
+@asynccontextmanager
+async def _screen(
+    recording: Recording, at: float, size: tuple[int, int], keys: Sequence[str]
+) -> AsyncIterator[tuple[CockpitApp, ReplaySource]]:
+    source = ReplaySource(recording, at, playing=False)
+    session = Session(source)
+    app = CockpitApp(session)
+    async with app.run_test(size=size) as pilot:
+        await _drawn(app, 0)
+        if keys:
+            await pilot.press(*keys)
+            await _drawn(app, 0)
+        yield app, source
+
+
+async def _drawn(app: CockpitApp, seen: int) -> None:
+    """Until the session has taken in more than it had at revision `seen`, and nothing is left to draw."""
+    async with asyncio.timeout(_DEADLINE):
+        await app.session.until(lambda _: app.session.revision > seen)
+        for screen in app.screen_stack:
+            if isinstance(screen, MainScreen):
+                screen.frame()
+        calm = 0
+        while calm < _CALM:
+            await asyncio.sleep(0)
+            pumps = [app, *app.screen_stack, *(node for screen in app.screen_stack for node in screen.walk_children())]
+            calm = 0 if any(pump.message_queue_size for pump in pumps) else calm + 1
+
+
+def _lines(app: CockpitApp) -> list[str]:
+    """Each line of the screen as a terminal is sent it."""
+    console = Console(file=io.StringIO(), force_terminal=True, color_system="truecolor", legacy_windows=False)
+    # What App.export_screenshot draws from.
+    update = app.screen._compositor.render_update(full=True, screen_stack=app._background_screens)
+    assert isinstance(update, LayoutUpdate)
+    return [Strip.join(strips).render(console) for strips in update.strips]
+
+
+def _changes(before: Sequence[str], after: Sequence[str]) -> str:
+    """What takes a terminal from one picture to the next."""
+    if len(before) != len(after):
+        return _CLEAR + "".join(_line(row, line) for row, line in enumerate(after, 1))
+    rows = enumerate(zip(before, after, strict=True), 1)
+    return "".join(_line(row, line) for row, (old, line) in rows if old != line)
+
+
+def _line(row: int, line: str) -> str:
+    return f"\x1b[{row};1H{line}\x1b[0m"
+
+
+def _event(at: float, text: str) -> str:
+    return f"{json.dumps([round(at, 3), 'o', text])}\n"

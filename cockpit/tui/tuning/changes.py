@@ -1,0 +1,146 @@
+"""Knobs and changes in words for the tuning panel: values in force, what is going to be done, what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from cockpit.model.knobs import Knob, ServerAction, not_yet_active
+from cockpit.model.state import Change, KnobState, State
+from cockpit.model.text import clock, neutral
+from cockpit.session.controls import Preview
+from cockpit.tui.terminal.styled_line import Line
+
+# Lines of a diff by what they begin with; what they say does not hang on the colour.
+_OF_DIFF = {"+": "chart", "-": "warn", "@": "dim"}
+
+
+def panel_title(past: float | None) -> str:
+    """Of the tuning panel; an instant (s) that somebody looks back at is named: what is in force now may be another."""
+    return "tuning" if past is None else f"tuning as it was at {clock(past)} · now: Esc, then End"
+
+
+def in_force(state: KnobState) -> str:
+    """A knob's value as it is now."""
+    if not state.known:
+        return "unreadable" if state.detail else "not read yet"
+    value = "unset" if state.value is None else neutral(state.value)
+    return value if state.active else f"{value} (not yet active)"
+
+
+def hint(state: KnobState) -> str:
+    """What stands in a field in which nothing has been typed: why there is no value, or what is allowed."""
+    knob = state.knob
+    if state.detail:
+        return neutral(state.detail)
+    if knob.choices:
+        return f"space: pick of {len(knob.choices)}"
+    return neutral(knob.allowed)
+
+
+def details(state: KnobState) -> str:
+    """Where a knob's value stands, what is allowed, and how it comes into force: three lines."""
+    knob = state.knob
+    section = f" in <{neutral(knob.section)}>" if knob.section else ""
+    allowed = neutral(knob.allowed.replace(", ", " ")) or ("one word" if knob.in_file else "one line")
+    where = f":{neutral(knob.file)}" if knob.file else ""
+    what = neutral(knob.directive or knob.key or knob.mount or knob.get or knob.kind)
+    commands = " · ".join(
+        f"{name}: {neutral(command)}" for name, command in (("test", knob.test), ("reload", knob.reload)) if command
+    )
+    price = f"a change is only written: {knob.activation}" if knob.written_only else f"{knob.price}, no reload"
+    last = f"could not be read: {neutral(state.detail)}" if state.detail else commands or price
+    return f"{neutral(knob.host)}{where}\n{what}{section} · allowed: {allowed}\n{last}"
+
+
+def plan_words(state: State, values: Mapping[str, str]) -> str:
+    """`MinSpareServers 5 → 30, …`: what is typed beside what is in force."""
+
+    def old(name: str) -> str:
+        knob = state.knobs.get(name)
+        if knob is None or not knob.known:
+            return "?"
+        return "unset" if knob.value is None else neutral(knob.value)
+
+    return ", ".join(f"{neutral(name)} {old(name)} → {neutral(value)}" for name, value in values.items())
+
+
+def preview_lines(previews: Sequence[Preview]) -> list[Line]:
+    """What a change would write, host by host, each with what it costs and what the server will make of it."""
+    lines: list[Line] = []
+    for preview in previews:
+        if preview.diff:
+            lines.append(((f"{neutral(preview.host)}, cost: {neutral(preview.cost)}", "strong"),))
+            lines += [((f"! {neutral(note)}", "warn"),) for note in preview.notes]
+            lines += diff_lines(preview.diff)
+        else:
+            lines.append(((f"{neutral(preview.host)}: nothing to change, it has these values already", "dim"),))
+    return lines
+
+
+def diff_lines(diff: str) -> list[Line]:
+    """A diff, a line each."""
+    return [((neutral(line), _OF_DIFF.get(line[:1], "")),) for line in diff.splitlines()]
+
+
+def action_line(action: ServerAction) -> str:
+    """What an action does, and where."""
+    times = f", {action.times} times" if action.times > 1 else ""
+    return f"{neutral(action.name)} on {neutral(action.host)}: {neutral(action.command, 200)}{times}"
+
+
+def fate(change: Change, state: State) -> str:
+    """What became of a change, or how far it has come."""
+    if not change.outcome:
+        stage = next(reversed(tuple(change.stages)), "asked for")
+        if change.confirm_by is not None:
+            return f"{stage}, undone in {max(0.0, change.confirm_by - state.t):.0f} s unless kept"
+        return f"{stage}, under way for {max(0.0, state.t - change.begun):.0f} s"
+    if change.outcome == "restored":
+        return f"undone: {neutral(change.detail)}"
+    if change.outcome == "failed":
+        return f"FAILED, look at the host: {neutral(change.detail)}"
+    undoes = (each for each in state.changes if each.undoes == change.letter)
+    back = next((each for each in undoes if each.outcome in ("applied", "written")), None)
+    if back is not None:
+        return f"taken back by {back.letter}"
+    parts = [f"in force since {clock(change.in_force or change.begun)}"] if change.outcome == "applied" else []
+    parts += [waits] if (waits := not_yet_active(inactive_knobs(change, state))) else []
+    parts += [f"the server says: {neutral(change.detail)}"] if change.detail else []
+    return "; ".join(parts)
+
+
+def inactive_knobs(change: Change, state: State) -> list[Knob]:
+    """The knobs whose value the change wrote and that are not active yet."""
+    return [state.knobs[name].knob for name in change.inactive if name in state.knobs]
+
+
+def ending_words(state: State) -> str:
+    """What the end of a session waits for."""
+    under_way = [f"change {change.letter} ({fate(change, state)})" for change in state.changes if not change.outcome]
+    load = ["the load, which is being stopped"] if state.running is not None else []
+    waits = " and ".join((*load, *under_way))
+    return f"ending: waits for {waits}" if waits else "ending: the last figures are being taken in"
+
+
+def history_line(change: Change, state: State) -> str:
+    """A change in a line, what became of it last."""
+    return f"{clock(change.begun)}  {neutral(change.label)}: {fate(change, state)}"
+
+
+def who_words(who: str) -> str:
+    """Who asked for it; a user of whom only the number is known is told as `uid 0@machine`."""
+    return f"uid {neutral(who)}" if who.partition("@")[0].isdigit() else neutral(who)
+
+
+def change_lines(change: Change, state: State) -> list[Line]:
+    """A change in full: what became of it, its stages, who asked for it, what was written."""
+    lines: list[Line] = [((neutral(change.label), "strong"),), ((fate(change, state), ""),)]
+    who = f", by {who_words(change.who)}" if change.who else ""
+    cost = f", cost: {neutral(change.cost)}" if change.cost else ""
+    lines.append(((f"asked for at {clock(change.begun)} on {neutral(change.host)}{who}{cost}", "dim"),))
+    stages = [f"{name} +{at - change.begun:.1f} s" for name, at in change.stages.items()]
+    if change.outcome in ("restored", "failed") and change.ended is not None:
+        stages.append(f"{change.outcome} +{change.ended - change.begun:.1f} s")
+    if stages:
+        lines.append(((" · ".join(stages), "dim"),))
+    return [*lines, *diff_lines(change.diff)]

@@ -1,0 +1,94 @@
+"""Rounds from the screen: announced and asked for once, started, stopped, and their end in one line."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+
+from cockpit.analysis.rounds import RoundsPlan, announcement, rounds_verdict
+from cockpit.analysis.rounds_words import ended_words, offer_words
+from cockpit.model.errors import CockpitError, UsageError
+from cockpit.model.state import Change, State
+from cockpit.model.text import neutral
+from cockpit.session.controls import Tuning, rounds_plan
+from cockpit.session.loop import EndOfSession, Session
+from cockpit.tui.dialogs.prompt import PromptScreen
+from cockpit.tui.terminal.base_app import CockpitBase
+from cockpit.tui.tuning.changes import plan_words
+
+STOP = "Rounds are running. Enter stops them: the values of the start are active again."
+NOTHING = "no change to prove: t, type a value, Enter, Enter; then r measures old and new in turn"
+
+
+def last_change(state: State) -> Change | None:
+    """Return the newest change that is active and was not undone."""
+    undone = {change.undoes for change in state.changes if change.outcome == "applied"}
+    found = (change for change in reversed(state.changes) if change.outcome == "applied" and not change.undoes)
+    return next((change for change in found if change.letter not in undone and not change.inactive), None)
+
+
+def ask(
+    app: CockpitBase[object],
+    session: Session,
+    tuning: Tuning,
+    values: Mapping[str, str],
+    say: Callable[[str, bool], None],
+) -> None:
+    """Announce rounds of these values, or of the last change, and start them once they are confirmed.
+
+    `say` shows a line, as an error or not.
+    """
+    state = session.state
+    if tuning.proving:
+        _ask_to_stop(app, tuning)
+        return
+    change = last_change(state)
+    if not values and change is None:
+        say(NOTHING, False)
+        return
+    title = plan_words(state, values) if values else neutral(change.label if change else "", 100)
+    plan = RoundsPlan(seed=random.SystemRandom().randrange(1, 10_000))
+    told = announcement(state, plan.first, plan.seconds)
+    question = (
+        f"Measure old and new values in turn: {title}\n{offer_words(plan, told)}.\n"
+        "Enter: start; or type rounds x seconds, e.g. 8 x 20s"
+    )
+
+    def answered(answer: str | None) -> None:
+        if answer is None:
+            return
+        try:
+            chosen = rounds_plan(answer, plan.seed)
+        except UsageError as error:
+            say(str(error), True)
+            return
+        say("rounds are starting", False)
+        app.run_worker(_prove(session, tuning, values, chosen, say))
+
+    app.push_screen(PromptScreen(question), answered)
+
+
+def _ask_to_stop(app: CockpitBase[object], tuning: Tuning) -> None:
+    def answered(answer: str | None) -> None:
+        if answer is not None:
+            tuning.stop_rounds()
+
+    app.push_screen(PromptScreen(STOP), answered)
+
+
+async def _prove(
+    session: Session, tuning: Tuning, values: Mapping[str, str], plan: RoundsPlan, say: Callable[[str, bool], None]
+) -> None:
+    known = len(session.state.rounds)
+    try:
+        proven = await tuning.prove(values, plan)
+    except CockpitError as error:
+        say(f"rounds: {error}", True)
+        return
+    try:
+        state = await session.until(lambda state: len(state.rounds) > known and state.rounds[known].ended is not None)
+    except EndOfSession:
+        return
+    rounds = state.rounds[known]
+    if rounds.ended is not None:
+        say(ended_words(rounds, rounds.ended, rounds_verdict(state, rounds)), bool(proven.why))

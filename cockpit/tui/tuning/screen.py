@@ -1,0 +1,401 @@
+"""The tuning panel: every knob with its value in force, what a change would write, and what became of others."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, ClassVar, cast
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.content import Content
+from textual.events import DescendantFocus
+from textual.screen import ModalScreen
+from textual.widget import Widget
+from textual.widgets import Input, OptionList, Static
+
+from cockpit.analysis.rounds import progress
+from cockpit.analysis.rounds_words import progress_words
+from cockpit.model.errors import CockpitError
+from cockpit.model.knobs import not_yet_active
+from cockpit.model.state import Change, State
+from cockpit.model.text import neutral
+from cockpit.session.controls import Preview, Tuning
+from cockpit.session.loop import EndOfSession, Session
+from cockpit.tui.dialogs.picking import PickScreen
+from cockpit.tui.terminal.content import content
+from cockpit.tui.terminal.styled_line import Line
+from cockpit.tui.tuning.action_status import ActionStatus
+from cockpit.tui.tuning.baseline import BaselineWait, offer
+from cockpit.tui.tuning.changes import (
+    action_line,
+    change_lines,
+    details,
+    fate,
+    inactive_knobs,
+    panel_title,
+    plan_words,
+    preview_lines,
+)
+from cockpit.tui.tuning.history import History
+from cockpit.tui.tuning.knobs import Field, KnobRow
+from cockpit.tui.tuning.rounds import ask
+from cockpit.tui.tuning.style import KEYS, READ_ONLY, STYLE
+
+if TYPE_CHECKING:
+    from cockpit.tui.terminal.base_app import CockpitBase
+
+_REFRESH = 0.5
+# Seconds within which a guarded change is to be kept by hand, or it undoes itself.
+CONFIRM_WITHIN = 60.0
+
+
+class TuningScreen(ModalScreen[None]):
+    """Shows what the state looked at says; what is typed goes to `session.controls.tuning` as one change."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "close", "close"),
+        Binding("up", "move(-1)", "knob above"),
+        Binding("down", "move(1)", "knob below"),
+        Binding("tab", "section(1)", "next part"),
+        Binding("shift+tab", "section(-1)", "part before"),
+        Binding("ctrl+s", "apply", "apply"),
+        Binding("ctrl+g", "guard", "guard"),
+        Binding("ctrl+y", "keep", "keep", priority=True),
+        Binding("ctrl+z", "undo", "undo", priority=True),
+        Binding("ctrl+f", "rounds", "rounds", priority=True),
+        Binding("ctrl+r", "reread", "read again"),
+    ]
+    DEFAULT_CSS = STYLE
+
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        self.session = session
+        self._deeds = ActionStatus(id="status")
+        self._guarded = False
+        self._waiting: BaselineWait | None = None
+        self._previewed: tuple[Mapping[str, str], tuple[Preview, ...]] | None = None
+        self._asked: tuple[str, str] = ("", "")
+        self._told: list[Line] = []
+        self._seen: tuple[object, ...] = ()
+
+    @property
+    def _title(self) -> str:
+        looking = self.session.looking
+        return panel_title(looking.position if looking is not None and looking.past is not None else None)
+
+    @property
+    def _tuning(self) -> Tuning | None:
+        return self.session.controls.tuning
+
+    def compose(self) -> ComposeResult:
+        editable = self._tuning is not None
+        knobs = self.session.shown.knobs.values()
+        started = self.session.shown.started
+        actions = [action_line(one) for one in started.actions] if started else []
+        self.set_class(bool(actions), "-acting")
+        with Vertical() as panel:
+            panel.border_title = self._title
+            with Horizontal(classes="quiet") as head:
+                head.styles.height = 1
+                yield Static("knob", classes="name")
+                yield Static("in force", classes="value")
+                yield Static("cost", classes="cost")
+                if editable:
+                    yield Static("new value", classes="entry")
+            with VerticalScroll(id="knobs", can_focus=False):
+                for knob in knobs:
+                    yield KnobRow(knob, editable)
+                if not knobs:
+                    none = "This profile names no knobs. [[knob]] adds one; cockpit new finds what a host offers."
+                    yield Static(Content(none), classes="quiet")
+            yield Static(id="details")
+            with VerticalScroll(id="diff", can_focus=False):
+                yield Static(id="plan")
+            yield self._deeds
+            back = "; Enter takes one back" if editable else ""
+            yield Static(f"changes, the newest first{back}", classes="heading")
+            yield History(id="history", compact=True)
+            shown = "" if actions else " -none"
+            yield Static(f"actions{'; Enter runs one' if editable else ''}", classes=f"heading{shown}")
+            yield OptionList(*(Content(line) for line in actions), id="actions", compact=True, classes=shown.strip())
+            yield Static(KEYS if editable else READ_ONLY, id="keys")
+
+    def on_mount(self) -> None:
+        self.set_interval(_REFRESH, self._poll)
+        self.action_reread()
+
+    def on_unmount(self) -> None:
+        self._stop_waiting()
+
+    def on_resize(self) -> None:
+        self.set_class(self.size.height < 34, "-short")
+        self._seen = ()
+        self.call_after_refresh(self._poll)
+
+    def on_descendant_focus(self, event: DescendantFocus) -> None:
+        row = event.widget.parent
+        if isinstance(row, KnobRow):
+            self.query_one("#details", Static).update(Content(details(row.known)))
+        self._tell_plan()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        self._tell_plan()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        self.action_apply()
+
+    def on_field_picking(self, event: Field.Picking) -> None:
+        field, known = event.field, self.session.shown.knobs.get(event.field.knob.name)
+
+        def picked(value: str | None) -> None:
+            if value is not None and field.is_attached:
+                field.value = value
+
+        self.app.push_screen(PickScreen(field.knob.name, field.knob.choices, known.value if known else None), picked)
+
+    def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
+        self._tell_plan()
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        """Enter twice: once to see what it would do, once to have it done."""
+        tuning = self._tuning
+        started = self.session.shown.started
+        if tuning is None or self._deeds.waits() or started is None:
+            return
+        if event.option_list.id == "actions":
+            action = started.actions[event.option_index]
+            name, words = action.name, f"run {neutral(action.name)} on {neutral(action.host)}"
+        else:
+            change = self.query_one(History).change(self.session.shown, event.option_index)
+            if change is None:
+                return
+            name, words = change.letter, f"take back {neutral(change.label)}"
+        asked = (event.option_list.id or "", name)
+        if self._asked != asked:
+            self._asked = asked
+            self._deeds.tell(f"Enter again: {words}")
+            return
+        self._asked = ("", "")
+        if asked[0] == "actions":
+            self._start(f"running {neutral(name)} …", tuning.act(name), f"{neutral(name)} done")
+        else:
+            self._start(f"taking {name} back …", tuning.undo(name), f"{name} taken back")
+
+    def action_move(self, step: int) -> None:
+        """Up and down between the knobs, round the ends."""
+        places = [row.place for row in self.query(KnobRow)]
+        if places:
+            at = next((at for at, place in enumerate(places) if place is self.focused), -step)
+            # At once, where focus() would wait its turn: what is typed right after belongs to the next field.
+            self.set_focus(places[(at + step) % len(places)])
+
+    def action_section(self, step: int) -> None:
+        """From the knobs to the diff where it is longer than its room, the history, the actions, and round again."""
+        diff = self.query_one("#diff", VerticalScroll)
+        diff.can_focus = diff.max_scroll_y > 0
+        rows = list(self.query(KnobRow))
+        parts: list[Widget] = [rows[0].place] if rows else []
+        lists: list[Widget] = [self.query_one(name) for name in ("#diff", "#history", "#actions")]
+        parts += [part for part in lists if part.can_focus and part.display]
+        at = next((at for at, part in enumerate(parts) if part is self.focused), 0)
+        self.set_focus(parts[(at + step) % len(parts)])
+        self._tell_plan()
+
+    def action_apply(self) -> None:
+        """All typed values as one change: first what it would write and cost, then the change."""
+        tuning, values = self._tuning, self._typed()
+        if tuning is None or self._deeds.waits():
+            return
+        if not values:
+            self._deeds.tell("type a new value for one or several knobs first")
+        elif self._previewed is None or self._previewed[0] != values:
+            self._start("asking what it would write …", self._preview(tuning, values, "Enter again applies it"))
+        elif self._waiting is None and offer(self.session.state):
+            self._waiting = BaselineWait(tuning, values, self.session.state)
+            self._deeds.tell(self._waiting.words(self.session.state))
+        else:
+            self._apply_now(tuning, values)
+
+    def _apply_now(self, tuning: Tuning, values: Mapping[str, str]) -> None:
+        # The change extends the run from here on.
+        self._waiting = None
+        plan = plan_words(self.session.shown, values)
+        within = CONFIRM_WITHIN if self._guarded else None
+        self._start("applying …", self._apply(tuning, values, within, plan))
+
+    def _count_down(self, tuning: Tuning, waiting: BaselineWait) -> None:
+        """Apply once there is enough load to compare with; not if another value was typed or the load ended."""
+        state = self.session.state
+        if waiting.is_lost(state):
+            self._stop_waiting()
+            self._deeds.tell(
+                "the load ended before the baseline was complete: Enter applies without a verdict", bad=True
+            )
+        elif self._typed() != waiting.values:
+            self._stop_waiting()
+            self._deeds.tell("not applied: another value was typed")
+        elif waiting.is_over(state):
+            self._apply_now(tuning, waiting.values)
+        else:
+            self._deeds.tell(waiting.words(state))
+
+    def _stop_waiting(self) -> None:
+        if self._waiting is not None:
+            self._waiting.cancel()
+            self._waiting = None
+
+    def action_close(self) -> None:
+        """Cancel the countdown, or close the panel."""
+        if self._waiting is not None:
+            self._stop_waiting()
+            self._deeds.tell("not applied")
+        else:
+            self.dismiss(None)
+
+    async def _apply(self, tuning: Tuning, values: Mapping[str, str], within: float | None, plan: str) -> None:
+        known = len(self.session.state.changes)
+        await tuning.apply(values, within)
+        self._forget(values)
+        state = await self._until(lambda state: len(state.changes) > known and bool(state.changes[-1].outcome))
+        # What the server corrected or ignored of it.
+        made = state.changes[known:]
+        notes = [change.detail for change in made if change.detail]
+        waits = not_yet_active(knob for change in made for knob in inactive_knobs(change, state))
+        ended = [f"{waits}: {plan}", *notes] if waits else [f"in force: {plan}", *notes, self._next_step(state)]
+        self._deeds.report("; ".join(ended))
+
+    def _next_step(self, state: State) -> str:
+        """What one does to see whether it helped."""
+        if state.running is None:
+            return "Esc, then space: a run shows what it does"
+        return "Esc: its row grows in the runs table, c tells the verdict"
+
+    async def _until(self, holds: Callable[[State], bool]) -> State:
+        """What the session has come to: what was done arrives there a little later."""
+        try:
+            return await self.session.until(holds)
+        except EndOfSession:
+            return self.session.state
+
+    async def _preview(self, tuning: Tuning, values: Mapping[str, str], next_step: str) -> None:
+        previews = await tuning.preview(values)
+        self._previewed = (dict(values), previews)
+        if self.is_attached:
+            self._tell_plan()
+            guarded = f", undone after {CONFIRM_WITHIN:.0f} s unless kept" if self._guarded else ""
+            self._deeds.tell(
+                f"{offer(self.session.state) or next_step}{guarded}"
+                if any(each.diff for each in previews)
+                else "nothing to change: the host has these values already"
+            )
+
+    def action_guard(self) -> None:
+        """Whether changes wait to be kept by hand."""
+        self._guarded = not self._guarded
+        said = f"undoes itself after {CONFIRM_WITHIN:.0f} s unless ^Y keeps it" if self._guarded else "stays"
+        self._deeds.tell(f"what is applied from now on {said}")
+
+    def action_keep(self) -> None:
+        """Keeps the change that waits for it."""
+        if self._tuning is not None:
+            try:
+                self._tuning.confirm()
+            except CockpitError as error:
+                self._deeds.tell(str(error), bad=True)
+
+    def action_undo(self) -> None:
+        """Takes back the last change, or the one that waits to be kept."""
+        tuning = self._tuning
+        if tuning is None:
+            return
+        if self._awaited() is not None:
+            self.app.run_worker(self._let_go(tuning))
+        elif not self._deeds.waits():
+            self._start("taking the last change back …", tuning.undo(), "undone: the previous values are set")
+
+    async def _let_go(self, tuning: Tuning) -> None:
+        """Beside what is being done: that is the very change, which waits to be kept."""
+        try:
+            await tuning.undo()
+        except CockpitError as error:
+            self._deeds.report(f"not done: {error}", bad=True)
+
+    def action_rounds(self) -> None:
+        """Measure what is typed, or the last change, in rounds; or stop the rounds that run."""
+        tuning = self._tuning
+        if tuning is None or (self._deeds.waits() and not tuning.proving):
+            return
+        self._stop_waiting()
+        ask(cast("CockpitBase[object]", self.app), self.session, tuning, self._typed(), self._deeds.report)
+
+    def action_reread(self) -> None:
+        """Reads every value anew."""
+        tuning = self._tuning
+        if tuning is not None and not self._deeds.waits():
+            self._start("reading the values …", tuning.refresh())
+
+    def _start(self, words: str, work: Awaitable[None], done: str = "") -> None:
+        """Has one thing done."""
+        self._asked = ("", "")
+
+        def failed() -> None:
+            self._previewed = None
+
+        self._deeds.start(words, work, done, failed)
+
+    def _forget(self, values: Mapping[str, str]) -> None:
+        """Empties the fields whose value came into force, unless another was typed meanwhile."""
+        for row in self.query(KnobRow) if self.is_attached else ():
+            if row.knob.name in values and row.typed() in ("", values[row.knob.name]):
+                row.clear()
+
+    def _poll(self) -> None:
+        if not self.is_attached:
+            return
+        tuning, awaited = self._tuning, self._awaited()
+        if awaited is not None:
+            self._deeds.tell(f"{awaited.letter} is {fate(awaited, self.session.shown)}: ^Y keeps it, ^Z takes it back")
+        elif tuning is not None and self._waiting is not None:
+            self._count_down(tuning, self._waiting)
+        elif (where := progress(self.session.state, self.session.state.t)) is not None:
+            self._deeds.tell(f"{progress_words(where)}; ^F stops them")
+        seen = (self.session.shown_revision, self.size)
+        if seen == self._seen:
+            return
+        self._seen = seen
+        self.query_one("TuningScreen > Vertical").border_title = self._title
+        for row in self.query(KnobRow):
+            if row.update(self.session.shown.knobs.get(row.knob.name, row.known)) and row.place is self.focused:
+                self.query_one("#details", Static).update(Content(details(row.known)))
+        self._tell_plan()
+        self.query_one(History).tell(self.session.shown)
+
+    def _typed(self) -> dict[str, str]:
+        return {row.knob.name: row.typed() for row in self.query(KnobRow) if row.typed()}
+
+    def _awaited(self) -> Change | None:
+        """The change that waits for a person, where one can be answered."""
+        if self._tuning is None:
+            return None
+        return next((change for change in self.session.shown.changes if change.confirm_by is not None), None)
+
+    def _tell_plan(self) -> None:
+        lines = self._plan()
+        if lines != self._told:
+            self._told = lines
+            self.query_one("#plan", Static).update(content(lines))
+
+    def _plan(self) -> list[Line]:
+        """The change looked at in the history, else what is typed, else what is under way."""
+        state, values = self.session.shown, self._typed()
+        history = self.query_one(History)
+        chosen = history.change(state, history.highlighted) if history.has_focus else None
+        if chosen is not None:
+            return change_lines(chosen, state)
+        if values:
+            head: Line = ((f"will change  {plan_words(state, values)}", "strong"),)
+            looked = self._previewed is not None and self._previewed[0] == values
+            return [head, *(preview_lines(self._previewed[1]) if looked and self._previewed else [])]
+        last = state.own_changes[-1] if state.own_changes else None
+        return change_lines(last, state) if last is not None and not last.outcome else []
