@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from time import monotonic
 from typing import TypeVar
 
 import asyncssh
@@ -25,8 +26,9 @@ from cockpit.model.text import neutral
 
 # Seconds that a connection may take to say goodbye.
 CLOSE_TIMEOUT = 2.0
-# Times that a process is started in a new channel.
-STARTS = 10
+# How long the start of a process is tried again (s), and the pause before each.
+_RETRY_TIME = 20.0
+_RETRY_PAUSE = 0.02
 # Bytes that a server may send ahead of what is read.
 WINDOW = 512 * 1024
 
@@ -123,9 +125,8 @@ class SshShell:
 
         dropbear closes a new channel if another process ends before it has started this one: that is tried again.
         """
-        tries = 0
+        deadline = monotonic() + _RETRY_TIME
         while True:
-            tries += 1
             try:
                 process = await self._connection.create_process(
                     f"exec {interpreter}", encoding=None, request_pty=False, x11_forwarding=False, window=WINDOW
@@ -134,9 +135,10 @@ class SshShell:
             except (asyncssh.Error, OSError) as error:
                 if not isinstance(error, asyncssh.ChannelOpenError) or self._connection.is_closed():
                     raise HostError(f"{self._name}: connection lost: {reason(error)}") from None
-                if error.code != asyncssh.OPEN_REQUEST_SESSION_FAILED or tries == STARTS:
+                if error.code != asyncssh.OPEN_REQUEST_SESSION_FAILED or monotonic() > deadline:
                     why = f"its sshd opens no further channel ({reason(error)}): fewer tails, or raise its MaxSessions"
                     raise HostError(f"{self._name}: {why}") from None
+                await asyncio.sleep(_RETRY_PAUSE)
 
 
 async def connect(
