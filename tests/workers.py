@@ -18,7 +18,7 @@ from tests.commands import FORKS
 
 
 class Forked:
-    """A worker process with the parts of an asyncio.subprocess.Process that a `pool.Worker` uses."""
+    """A worker process with the parts of an asyncio.subprocess.Process that a `pool.WorkerProcess` uses."""
 
     stdin: asyncio.StreamWriter
     stdout: asyncio.StreamReader
@@ -76,9 +76,9 @@ def _file(end: Connection, mode: str) -> Any:
     return file
 
 
-async def fork_worker(assignment: Assignment) -> pool.Worker:
-    """Stand in for `pool.Worker.spawn`: another start, the same process from there on."""
-    worker = pool.Worker(assignment, cast(asyncio.subprocess.Process, await Forked.start()))
+async def fork_worker(assignment: Assignment) -> pool.WorkerProcess:
+    """Stand in for `pool.WorkerProcess.spawn`: another start, the same process from there on."""
+    worker = pool.WorkerProcess(assignment, cast(asyncio.subprocess.Process, await Forked.start()))
     worker.tell(assignment)
     return worker
 

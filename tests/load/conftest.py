@@ -9,17 +9,17 @@ from tests.workers import fork_worker
 
 # Folders and files that use no forked workers.
 REAL = {"truth", "test_worker.py"}
-_SPAWN = pool.Worker.spawn
+_SPAWN = pool.WorkerProcess.spawn
 
 
 @pytest.fixture(scope="module", autouse=True)
 def forked_workers(request: pytest.FixtureRequest) -> None:
     if REAL.isdisjoint(request.path.parts):
         patch = pytest.MonkeyPatch()
-        patch.setattr(pool.Worker, "spawn", fork_worker)
+        patch.setattr(pool.WorkerProcess, "spawn", fork_worker)
         request.addfinalizer(patch.undo)
 
 
 @pytest.fixture
 def real_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool.Worker, "spawn", _SPAWN)
+    monkeypatch.setattr(pool.WorkerProcess, "spawn", _SPAWN)
