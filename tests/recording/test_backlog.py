@@ -79,7 +79,7 @@ def test_a_file_locked_by_another_process_loses_a_range_and_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A real write lock, held until the backlog is full; then the recording continues and says what is missing."""
-    monkeypatch.setattr(writing, "Backlog", lambda: WriteQueue(limit=3000, reserve=200))
+    monkeypatch.setattr(writing, "WriteQueue", lambda: WriteQueue(limit=3000, reserve=200))
     path = tmp_path / "s.cockpit"
     recorder, events = RecordingWriter(path), list(small_session())
     recorder.record(events[:50])
