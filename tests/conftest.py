@@ -93,12 +93,24 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     return report
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for path, found in itertools.groupby(items, lambda item: item.path):
-        if LAB in path.parents:
-            for item in found:
+    """Mark tests by place, and give all tests of a file, and files that share a lab, to one process."""
+    for path, in_file in itertools.groupby(items, lambda item: item.path):
+        found = list(in_file)
+        group = _lab(path, found) if LAB in path.parents else "/".join(path.parts[-2:])
+        for item in found:
+            item.add_marker(pytest.mark.xdist_group(group))
+            if LAB in path.parents:
                 item.add_marker("lab")
     items.sort(key=lambda item: LONG.index(item.path.name) if item.path.name in LONG else len(LONG))
+
+
+def _lab(path: Path, items: list[pytest.Item]) -> str:
+    """Return the group of a file of the lab; a process brings up a lab of its own, which takes seconds of CPU time."""
+    if any("whole_lab" in getattr(item, "fixturenames", ()) for item in items):
+        return "whole lab"
+    return "faults in the lab" if "fault" in path.stem else "lab"
 
 
 def pytest_collection_finish() -> None:

@@ -22,7 +22,7 @@ PYTEST = (sys.executable, "-m", "pytest")
 # Where tests that have the machine to themselves are.
 ALONE = ("tests/lab",)
 # Tests wait for servers and processes more than half of the time, so six at a time keep two CPUs busy.
-SIDE_BY_SIDE = ("--numprocesses", "6", "--dist", "loadfile", "--no-loadscope-reorder")
+SIDE_BY_SIDE = ("--numprocesses", "6", "--dist", "loadgroup", "--no-loadscope-reorder")
 INTERRUPTED = 130
 
 
