@@ -159,7 +159,8 @@ def _known(name: str) -> bool:
 
 def _seconds(text: str) -> float:
     """A time needs its unit: 50 would be seconds, which hardly anybody means."""
-    if _PLAIN_VALUE.fullmatch(text) and text[-1].isdigit() and float(text):
+    plain = _PLAIN_VALUE.fullmatch(text)
+    if plain and not plain[2] and float(text):
         raise ValueError(f"a time needs a unit; write {text}ms or {text}s")
     return parse_duration(text)
 

@@ -84,7 +84,7 @@ def in_library(name: str) -> Path:
 
 
 def all_kept() -> list[Kept]:
-    """What stands in the library, the newest first."""
+    """Return the recordings in the library, newest first."""
     library = folder()
     found = [about(path) for path in library.glob(f"*{SUFFIX}")] if library.is_dir() else []
     return sorted(found, key=lambda kept: (-kept.began, kept.name))

@@ -1,4 +1,4 @@
-"""The newest recordings in the library with what they came to, as a list that somebody picks from tells it."""
+"""Summaries of the newest recordings in the library, for lists to pick from."""
 
 from __future__ import annotations
 

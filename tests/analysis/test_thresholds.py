@@ -72,6 +72,7 @@ def test_what_makes_no_sense_is_refused(text: str) -> None:
     [
         ("p99 < 50", "a time needs a unit; write 50ms or 50s"),
         ("duration < 1.5", "write 1.5ms or 1.5s"),
+        ("p99 < 50.", "a time needs a unit"),
         ("failed < 1%", "write 'failed.share < 1%'"),
         ("rate > 90%", "rate is no percentage; write a number"),
     ],
