@@ -89,7 +89,7 @@ def look_of(options: Namespace) -> Appearance:
 
 def _theme(asked: str | None) -> tuple[str, tuple[str, ...]]:
     """The theme's name, and what is wrong with what is remembered of it."""
-    from cockpit.session import settings
+    from cockpit.tui.terminal import settings
 
     if asked:
         return asked, ()

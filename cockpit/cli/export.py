@@ -13,7 +13,7 @@ from cockpit.model.events import encode
 from cockpit.model.text import escaped
 from cockpit.recording.reader import Recording
 from cockpit.report.selectors import last_state, parse_source
-from cockpit.session.playback import parse_instant
+from cockpit.session.replay import parse_instant
 
 FORMATS = ("jsonl", "csv", "hlog", "cast", "svg")
 _SMALLEST, _LARGEST = (20, 5), (500, 200)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from cockpit.cli.progress import show_progress
 from cockpit.cli.signals import cancelled_by_signals
+from cockpit.hosts.prompts import Questions
 from cockpit.model.clock import Clock
 from cockpit.model.errors import CockpitError, RecordingError
 from cockpit.model.state import State
@@ -22,7 +23,6 @@ from cockpit.profiles.profile import Profile
 from cockpit.recording import library
 from cockpit.recording.secrets import Secrets
 from cockpit.recording.writer import RecordingWriter, Unrecorded
-from cockpit.session.asking import Questions
 from cockpit.session.headless import run_once
 from cockpit.session.live import Listener, LiveSource
 from cockpit.session.live_replay import can_look_back

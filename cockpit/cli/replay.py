@@ -13,8 +13,7 @@ from cockpit.cli.terminal import on_terminal
 from cockpit.model.errors import EXIT_GOOD, EXIT_INTERRUPTED, UsageError
 from cockpit.recording.reader import Recording
 from cockpit.session.loop import Session
-from cockpit.session.playback import parse_instant
-from cockpit.session.replay import ReplaySource
+from cockpit.session.replay import ReplaySource, parse_instant
 
 if TYPE_CHECKING:
     from cockpit.tui.terminal.appearance import Appearance

@@ -24,6 +24,7 @@ from cockpit.cli.study_progress import ahead_lines, plan_text, show_study
 from cockpit.cli.terminal import on_terminal, tell
 from cockpit.cli.trusting import require_trust
 from cockpit.files import open_new
+from cockpit.hosts.prompts import Questions
 from cockpit.model.clock import Clock
 from cockpit.model.errors import (
     EXIT_GOOD,
@@ -38,7 +39,6 @@ from cockpit.model.study_load import located, names_of
 from cockpit.profiles.plan import Wrong
 from cockpit.profiles.profile import Profile
 from cockpit.recording.secrets import Secrets
-from cockpit.session.asking import Questions
 from cockpit.session.live import LiveSource
 from cockpit.session.loop import Session
 from cockpit.study.collecting import collect

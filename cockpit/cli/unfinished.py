@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 from cockpit.model.knobs import Knob
 from cockpit.model.text import neutral
-from cockpit.session.unfinished import described, finish, unfinished
 from cockpit.tuning.remote import Remote
 from cockpit.tuning.tuner import Tuner
+from cockpit.tuning.unfinished import described, finish, unfinished
 
 
 async def settle(tuner: Tuner, to: Callable[[str], Remote], hosts: Iterable[str], knobs: Sequence[Knob]) -> None:

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
-from cockpit.hosts.asking import Asker, AskingForHost
 from cockpit.hosts.fault import fault
 from cockpit.hosts.host_clock import HostClock
 from cockpit.hosts.keyring import Keyring
 from cockpit.hosts.pauses import PauseDetector
 from cockpit.hosts.poll_interval import PollInterval
 from cockpit.hosts.probe import Probe
+from cockpit.hosts.prompts import Asker, AskingForHost
 from cockpit.hosts.shell import SILENCE, Shell
 from cockpit.hosts.transport import open_shell
 from cockpit.model.clock import Clock

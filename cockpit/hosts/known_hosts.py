@@ -13,7 +13,7 @@ from typing import Literal
 
 from asyncssh import KeyImportError, SSHKey, SSHKnownHosts, import_public_key
 
-from cockpit.hosts.asking import OfferedKey
+from cockpit.hosts.prompts import OfferedKey
 from cockpit.model.errors import HostError, UsageError
 
 Keys = list[SSHKey]

@@ -12,9 +12,9 @@ from typing import TypeVar
 import asyncssh
 
 from cockpit.hosts import program as program_in_sh
-from cockpit.hosts.asking import Asker
 from cockpit.hosts.keyring import Keyring
 from cockpit.hosts.program import ProgramChannel, took_too_long
+from cockpit.hosts.prompts import Asker
 from cockpit.hosts.shell import SH, Completed
 from cockpit.hosts.ssh_errors import reason
 from cockpit.hosts.ssh_login import Login

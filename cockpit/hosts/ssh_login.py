@@ -16,9 +16,9 @@ from typing import Any
 
 import asyncssh
 
-from cockpit.hosts.asking import Asker
 from cockpit.hosts.keyring import Keyring
 from cockpit.hosts.known_hosts import KnownHosts, accept, offered, read_revoked
+from cockpit.hosts.prompts import Asker
 from cockpit.hosts.shell import SILENCE
 from cockpit.hosts.ssh_errors import Attempt, Witness, explain, was_denied
 from cockpit.hosts.ssh_keys import Keys, sort_keys, unlock

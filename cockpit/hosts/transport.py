@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cockpit.hosts.asking import Asker
 from cockpit.hosts.keyring import Keyring
 from cockpit.hosts.local import LocalShell
+from cockpit.hosts.prompts import Asker
 from cockpit.hosts.shell import Shell
 from cockpit.model.hosts import HostConfig
 

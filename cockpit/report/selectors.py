@@ -17,7 +17,7 @@ from cockpit.model.fold_load import cut
 from cockpit.model.state import State
 from cockpit.recording.library import find
 from cockpit.recording.reader import Recording
-from cockpit.session.playback import parse_jump
+from cockpit.session.replay import parse_jump
 
 _SQLITE = b"SQLite format 3\0"
 # Ticks of a row may reach beyond the end of a stretch by this much (s): a tick is not cut.

@@ -10,10 +10,10 @@ from typing import Protocol
 
 from cockpit.analysis.outcome import Outcome, Verdict
 from cockpit.analysis.rounds import FEWEST, MOST, SHORTEST, WINDOW, RoundsPlan
+from cockpit.hosts.prompts import Question
 from cockpit.model.errors import UsageError
 from cockpit.model.events import RoundsOutcome, Side
 from cockpit.model.units import parse_duration
-from cockpit.session.asking import Question
 
 
 @dataclass(frozen=True)

@@ -14,21 +14,20 @@ from cockpit import __version__
 from cockpit.hosts.feed import HostFeed
 from cockpit.hosts.keyring import Keyring
 from cockpit.hosts.panes import pane_feeds
+from cockpit.hosts.prompts import Question, Questions
+from cockpit.load.generator import boot_id, watch_machine
 from cockpit.model.clock import Clock
 from cockpit.model.events import AnyEvent, HostChanged, Note, SessionEnded, SessionStarted, Tick
 from cockpit.model.fold_load import load_words
 from cockpit.model.load import url_without_password
 from cockpit.profiles.profile import Profile
 from cockpit.recording.secrets import Secrets
-from cockpit.session.asking import Question, Questions
 from cockpit.session.controls import Action, Controls
 from cockpit.session.gathering import Gathering, rounded
-from cockpit.session.latest import Latest
 from cockpit.session.live_load import LiveLoad
 from cockpit.session.live_tuning import LiveTuning
-from cockpit.session.loop import EventBatch
-from cockpit.session.machine import boot_id, watch_machine
-from cockpit.session.unfinished import described
+from cockpit.session.loop import EventBatch, Latest
+from cockpit.tuning.unfinished import described
 
 Listener = Callable[[Sequence[AnyEvent]], None]
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+from cockpit.hosts.prompts import Question
 from cockpit.model.errors import UsageError
 from cockpit.model.events import Note
 from cockpit.model.fold import fold_all
 from cockpit.model.state import State
 from cockpit.recording.reader import Recording
-from cockpit.session.asking import Question
 from cockpit.session.controls import Action, Controls, Tuning
 from cockpit.session.loop import Session
-from cockpit.session.playback import JUMP
-from cockpit.session.replay import ReplaySource
+from cockpit.session.replay import JUMP, ReplaySource
 
 # What of a replay's actions begins to look back.
 _BEGIN = (

@@ -13,20 +13,18 @@ from cockpit.model.errors import ChangeRefused, ChangeUndone, CockpitError, Usag
 from cockpit.model.events import ActionBegun, ActionEnded, AnyEvent, Note
 from cockpit.model.knobs import ServerAction, Setting
 from cockpit.profiles.profile import Profile
-from cockpit.session.change_report import ChangeReport, letters
+from cockpit.session.changes import Assignments, ChangeReport, KnobValues, letters
 from cockpit.session.controls import Afterwards, Preview, Proven
-from cockpit.session.extending import Extending
-from cockpit.session.knob_values import Assignments, KnobValues
-from cockpit.session.latest import Latest
-from cockpit.session.live_load import LiveLoad
+from cockpit.session.live_load import LiveLoad, RunExtension
+from cockpit.session.loop import Latest
 from cockpit.session.rounds import Conclusion, Hold, Rounds, Subject
-from cockpit.session.unfinished import described, finish, unfinished
 from cockpit.tuning.applied import Applied, ChangeFailed, Past
 from cockpit.tuning.probing import probe_of
 from cockpit.tuning.reason import useful_line
 from cockpit.tuning.remote import Following, Remote, privileged
 from cockpit.tuning.terms import Approval
 from cockpit.tuning.tuner import Tuner
+from cockpit.tuning.unfinished import described, finish, unfinished
 
 # The end of a change that was made only to be measured.
 PLANNED = "undone as planned"
@@ -67,8 +65,8 @@ class LiveTuning:
         self._active: list[tuple[str, str, Applied]] = []
         self._awaited: asyncio.Future[bool] | None = None
         self._changing = asyncio.Lock()
-        self._extending = Extending(load, clock, latest, spawn)
-        self._rounds = Rounds(load, self._extending, clock, emit, latest)
+        self._extension = RunExtension(load, clock, latest, spawn)
+        self._rounds = Rounds(load, self._extension, clock, emit, latest)
 
     @property
     def awaited(self) -> bool:
@@ -156,7 +154,7 @@ class LiveTuning:
             undone, host, applied = self._active[place]
             settings = tuple(Setting(knob=s.knob, old=s.new, new=s.old) for s in applied.settings)
             report = ChangeReport(self._clock, self._emit, self._letter, host, settings, undoes=undone)
-            self._extending.release()
+            self._extension.release()
             await self._carry_out(report, self._tuner.undo(self._remotes[host], applied, report))
             del self._active[place]
 
@@ -178,10 +176,10 @@ class LiveTuning:
         return place
 
     def await_baseline(self, seconds: float) -> None:
-        self._extending.hold("baseline", seconds)
+        self._extension.hold("baseline", seconds)
 
     def release(self) -> None:
-        self._extending.release()
+        self._extension.release()
 
     async def prove(
         self, values: Mapping[str, str], plan: RoundsPlan, afterwards: Afterwards = Afterwards.CHOSEN
@@ -291,14 +289,14 @@ class LiveTuning:
     async def _apply(self, host: str, assignments: Assignments, confirm_within: float | None) -> None:
         """Apply, and let the run in flight go on until the verdict is in."""
         approval = None if confirm_within is None else Approval(confirm_within, self._confirmed)
-        self._extending.prepare()
+        self._extension.prepare()
         try:
-            report = await self._applied(host, assignments, approval, self._extending.await_verdict)
+            report = await self._applied(host, assignments, approval, self._extension.await_verdict)
         except BaseException:
-            self._extending.release()
+            self._extension.release()
             raise
         if not report.active:
-            self._extending.release()
+            self._extension.release()
 
     async def _applied(
         self,

@@ -21,9 +21,8 @@ from cockpit.model.clock import Clock
 from cockpit.model.errors import ChangeRefused, CockpitError
 from cockpit.model.events import AnyEvent, RoundsBegun, RoundsEnded, RoundsOutcome, RoundWindow, RoundWindowEnded, Side
 from cockpit.model.knobs import Setting
-from cockpit.session.extending import Extending
-from cockpit.session.latest import Latest
-from cockpit.session.live_load import LiveLoad
+from cockpit.session.live_load import LiveLoad, RunExtension
+from cockpit.session.loop import Latest
 
 # Seconds that a set-up may take, for the length of the run alone.
 _SET_UP = 180.0
@@ -63,7 +62,7 @@ class Rounds:
     def __init__(
         self,
         load: LiveLoad,
-        extending: Extending,
+        extension: RunExtension,
         clock: Clock,
         emit: Callable[[AnyEvent], None],
         latest: Latest,
@@ -72,7 +71,7 @@ class Rounds:
         self.running = False
         self._begun = False
         self._load = load
-        self._extending = extending
+        self._extension = extension
         self._clock = clock
         self._emit = emit
         self._latest = latest
@@ -104,7 +103,7 @@ class Rounds:
             if own:
                 await self._load.start(replace(self._load.plan, requests=None, duration=self._longest(plan)))
             else:
-                self._extending.hold("rounds", _SET_UP)
+                self._extension.hold("rounds", _SET_UP)
             self._begin(subject, plan)
             outcome = await self._measure(subject, plan, change)
             return Conclusion(outcome, self._verdict())
@@ -115,7 +114,7 @@ class Rounds:
             if own:
                 await self._load.stop()
             else:
-                self._extending.release()
+                self._extension.release()
 
     def interrupted(self, subject: Subject, error: BaseException) -> None:
         """Report that an error or a cancellation ended them: the side of the start is active."""
@@ -162,7 +161,7 @@ class Rounds:
         for number, side in enumerate(sequence(plan.first)):
             if not self._load.running:
                 return "load ended"
-            self._extending.hold("rounds", whole + 2 * _SET_UP)
+            self._extension.hold("rounds", whole + 2 * _SET_UP)
             if side != subject.active:
                 complete = await self._within(change, number // 2 + 1, side, whole)
             else:

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
-from cockpit.hosts.asking import Asker
 from cockpit.hosts.keyring import Keyring
+from cockpit.hosts.prompts import Asker
 from cockpit.hosts.ssh_settings import Destination, read_settings
 from cockpit.hosts.transport import open_shell
 from cockpit.model.errors import CockpitError

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cockpit.session.asking import Question
+from cockpit.hosts.prompts import Question
 from cockpit.session.controls import Action, Controls
 
 _ALLOWED = frozenset({"mark", "answer"})

@@ -11,7 +11,7 @@ import pytest
 
 from cockpit.cli import appearance_options
 from cockpit.cli.arguments import make_parser
-from cockpit.session import settings
+from cockpit.tui.terminal import settings
 from cockpit.tui.terminal.appearance import Appearance
 from tests.cli.terminals import on_terminal
 from tests.cli.test_headless import COCKPIT

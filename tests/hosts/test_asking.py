@@ -10,8 +10,8 @@ from pathlib import Path
 import asyncssh
 import pytest
 
-from cockpit.hosts.asking import OfferedKey
 from cockpit.hosts.keyring import Keyring
+from cockpit.hosts.prompts import OfferedKey
 from cockpit.hosts.ssh import connect
 from cockpit.model.errors import AuthRefused, HostError, HostKeyChanged, HostKeyUnknown, Unanswered
 from cockpit.model.hosts import HostConfig

@@ -16,9 +16,9 @@ import pytest
 from cockpit.hosts.local import LocalShell
 from cockpit.hosts.probe import Probe
 from cockpit.hosts.script import LINE_BYTES, ROUND
+from cockpit.load.generator import boot_id
 from cockpit.model.errors import HostError
 from cockpit.model.hosts import HostConfig, HostReading, ProcessCounters
-from cockpit.session.machine import boot_id
 from tests.hosts.conftest import TAG, Crowd, put_first, running, until
 from tests.processes import newer_descendants
 

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
-from cockpit.hosts.asking import Asker
 from cockpit.hosts.feed import HostFeed
+from cockpit.hosts.prompts import Asker
 from cockpit.model.clock import Clock
 from cockpit.model.events import AnyEvent, HostChanged, HostSample, SessionStarted
 from cockpit.model.fold import fold_all

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from cockpit.model.errors import ChangeUndone
 from cockpit.model.state import Extension, State
-from cockpit.session import extending
+from cockpit.session import live_load
 from tests.servers import http_server
 from tests.session.sessions import Live, live_session, until
 
@@ -28,8 +28,8 @@ def url() -> Iterator[str]:
 async def live(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Live]:
     """A load of 1.5 s has just begun; `awaits_verdict` says that more time helps."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setattr(extending, "LOOK_EVERY", 0.2)
-    monkeypatch.setattr(extending, "awaits_verdict", lambda state, change: True)
+    monkeypatch.setattr(live_load, "JUDGE_EVERY", 0.2)
+    monkeypatch.setattr(live_load, "awaits_verdict", lambda state, change: True)
     async with live_session(url, tmp_path, duration=PLANNED) as live:
         await live[1].load.start()
         yield live
@@ -49,7 +49,7 @@ async def test_a_change_extends_the_run_until_its_verdict_is_in(live: Live, monk
     start = state.segments[0].start
     state = await until(session, lambda state: state.t > start + PLANNED + 1)
     assert state.running == 1
-    monkeypatch.setattr(extending, "awaits_verdict", lambda state, change: False)
+    monkeypatch.setattr(live_load, "awaits_verdict", lambda state, change: False)
     state = await until(session, lambda state: state.running is None)
     assert state.segments[-1].reason == "completed" and state.extension is None
 

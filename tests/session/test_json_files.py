@@ -9,9 +9,9 @@ import pytest
 
 from cockpit.model.errors import UsageError
 from cockpit.report import baselines
-from cockpit.session import settings
 from cockpit.study.journal import read_journal
 from cockpit.tui.hints import Hints, hints_file
+from cockpit.tui.terminal import settings
 
 READERS: list[Callable[[], object]] = [settings.recall, lambda: baselines.load("deep"), lambda: read_journal(Path())]
 

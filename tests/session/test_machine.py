@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from cockpit.load.generator import boot_id, read_machine
 from cockpit.model.clock import Clock
 from cockpit.model.events import AnyEvent, GeneratorSample, HostChanged
 from cockpit.model.fold import fold_all
@@ -25,7 +26,6 @@ from cockpit.recording.writer import RecordingWriter
 from cockpit.report.selectors import last_state
 from cockpit.session.live import LiveSource
 from cockpit.session.loop import Session
-from cockpit.session.machine import boot_id, read_machine
 from tests.servers import http_server
 
 

@@ -14,8 +14,7 @@ from cockpit.model.state import State
 from cockpit.recording.reader import Recording
 from cockpit.recording.writer import RecordingWriter
 from cockpit.session.loop import Session
-from cockpit.session.playback import parse_instant, parse_jump
-from cockpit.session.replay import SPEEDS, ReplaySource
+from cockpit.session.replay import SPEEDS, ReplaySource, parse_instant, parse_jump
 from tests.recording.test_recording import recorded
 from tests.session.events import small_session
 

@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cockpit.analysis.rounds import RoundsPlan
+from cockpit.hosts.prompts import Question
 from cockpit.model import events as ev
 from cockpit.model.errors import ChangeRefused, ChangeUndone, CockpitError, UsageError
 from cockpit.model.fold import fold_all
 from cockpit.model.knobs import Setting
 from cockpit.model.state import State
-from cockpit.session.asking import Question
 from cockpit.session.controls import Action, Afterwards, Preview, Proven, Tuning
 from cockpit.session.loop import EventBatch, Session
 from cockpit.tui.app import CockpitApp

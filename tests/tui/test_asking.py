@@ -12,7 +12,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
-from cockpit.hosts.asking import OfferedKey
+from cockpit.hosts.prompts import OfferedKey, Question, Questions
 from cockpit.model.clock import Clock
 from cockpit.model.events import HostSample, encode
 from cockpit.model.hosts import HostConfig
@@ -20,7 +20,6 @@ from cockpit.model.load import LoadPlan
 from cockpit.profiles.profile import Profile
 from cockpit.recording.reader import Recording
 from cockpit.recording.writer import RecordingWriter
-from cockpit.session.asking import Question, Questions
 from cockpit.session.live import LiveSource
 from cockpit.session.loop import Session
 from cockpit.tui.app import CockpitApp

@@ -17,9 +17,9 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 import cockpit.tui
+from cockpit.hosts.prompts import Question
 from cockpit.model.load import LoadPlan
 from cockpit.profiles.profile import Profile
-from cockpit.session.asking import Question
 from cockpit.tui.app import CockpitApp
 from cockpit.tui.dialogs.asking import AskingScreen
 from cockpit.tui.dialogs.picking import PickScreen

@@ -11,8 +11,7 @@ from textual.app import App
 from textual.strip import Strip
 
 from cockpit.cli.appearance_options import THEMES
-from cockpit.session import settings
-from cockpit.tui.terminal import theme
+from cockpit.tui.terminal import settings, theme
 from cockpit.tui.terminal.base_app import CockpitBase
 from cockpit.tui.terminal.theme import Colours
 from tests.tui.driving import driven, first_screen, press, settled

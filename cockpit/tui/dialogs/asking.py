@@ -12,9 +12,8 @@ from textual.content import Content
 from textual.screen import ModalScreen, Screen
 from textual.widgets import Input, Static
 
-from cockpit.hosts.asking import OfferedKey
+from cockpit.hosts.prompts import OfferedKey, Question
 from cockpit.model.text import neutral
-from cockpit.session.asking import Question
 from cockpit.session.loop import Session
 
 # Seconds after which a dialog looks whether its question still stands.

@@ -17,13 +17,13 @@ from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from cockpit.hosts.keyring import Keyring
+from cockpit.hosts.prompts import Questions
 from cockpit.hosts.ssh_aliases import aliases
 from cockpit.model.errors import CockpitError, UsageError
 from cockpit.model.text import neutral
 from cockpit.model.units import parse_count, parse_duration
 from cockpit.profiles.trust import accept_written
 from cockpit.profiles.writing import Draft, profile_text, write_profile
-from cockpit.session.asking import Questions
 from cockpit.setup.profile_draft import HERE, Surveyed, draft_of, hosts_named, place_for, survey
 from cockpit.tui.background import Background
 from cockpit.tui.dialogs.asking import LOOK, ask

@@ -18,10 +18,9 @@ from textual.screen import Screen
 
 from cockpit.model.errors import UsageError
 from cockpit.model.text import neutral
-from cockpit.session import settings
 from cockpit.tui.keys import show_help
 from cockpit.tui.palette import STYLE, Everything
-from cockpit.tui.terminal import theme
+from cockpit.tui.terminal import settings, theme
 from cockpit.tui.terminal.appearance import Appearance
 from cockpit.tui.terminal.driver import Terminal
 from cockpit.tui.terminal.glyphs import Ascii
