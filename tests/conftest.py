@@ -6,6 +6,7 @@ import os
 import signal
 import tempfile
 from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
@@ -70,16 +71,34 @@ def _fail_hung(number: int, frame: FrameType | None) -> None:
     pytest.fail(f"hung for {HANG:g} s")
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol() -> Generator[None, object, object]:
-    """Fail a test that hangs, with its stack, instead of hanging the run."""
+@contextmanager
+def _failing_if_hung() -> Iterator[None]:
+    """Fail a test that hangs, with its stack, instead of hanging the run. Not while pytest itself reports a failure."""
     signal.signal(signal.SIGALRM, _fail_hung)
     # Again every second: an event loop catches what is raised within a callback.
     signal.setitimer(signal.ITIMER_REAL, HANG, 1.0)
     try:
-        return (yield)
+        yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtest_setup() -> Generator[None, object, object]:
+    with _failing_if_hung():
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtest_call() -> Generator[None, object, object]:
+    with _failing_if_hung():
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtest_teardown() -> Generator[None, object, object]:
+    with _failing_if_hung():
+        return (yield)
 
 
 @pytest.hookimpl(wrapper=True)
