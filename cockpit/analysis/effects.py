@@ -65,13 +65,16 @@ def metrics(sides: Sequence[Sequence[Mapping[str, Floats]]], open_load: bool, ju
     return [wanted[0], *(name for name in wanted[1:] if name in known and not _nothing(samples, name))]
 
 
-def effects(names: Sequence[str], measure: Measure, comparisons: int = 1) -> tuple[Effect, ...]:
-    """Return the effect on each metric; all intervals together hold with 95%, over `comparisons` such tables."""
+def effects(
+    names: Sequence[str], measure: Measure, comparisons: int = 1, margin: float | None = None
+) -> tuple[Effect, ...]:
+    """Return the effect on each metric; all intervals together hold with 95%, over `comparisons` such tables. `margin`:
+    see margin_of."""
     found = []
     for name in names:
         share = HEADLINE_SHARE if name == names[0] else (1 - HEADLINE_SHARE) / (len(names) - 1)
         alpha = ALPHA / comparisons * (share if len(names) > 1 else 1.0)
-        found.append(_effect(name, name == names[0], measure(name, alpha), 1 - alpha))
+        found.append(_effect(name, name == names[0], measure(name, alpha), 1 - alpha, margin_of(name, margin)))
     return tuple(found)
 
 
@@ -88,9 +91,8 @@ def overall(found: Sequence[Effect]) -> Outcome:
     return lent.pop() if len(lent) == 1 else headline
 
 
-def conclude(name: str, interval: Interval, relative: bool) -> Outcome:
-    """Return what an interval (shares when `relative`) says of a metric."""
-    margin = margin_of(name)
+def conclude(name: str, interval: Interval, relative: bool, margin: float) -> Outcome:
+    """Return what an interval (shares when `relative`) says of a metric; see margin_of."""
     if (interval.low > 0 or interval.high < 0) and (not relative or abs(interval.estimate) >= LEAST):
         return Outcome.BETTER if (interval.estimate > 0) == more_is_better(name) else Outcome.WORSE
     if (relative or name == "errors") and -margin < interval.low and interval.high < margin:
@@ -98,9 +100,10 @@ def conclude(name: str, interval: Interval, relative: bool) -> Outcome:
     return Outcome.INCONCLUSIVE
 
 
-def margin_of(name: str) -> float:
-    """Return the largest change of a metric that counts as equivalent."""
-    return MARGINS.get(metric_of(name), MARGIN)
+def margin_of(name: str, wider: float | None = None) -> float:
+    """Return the largest change of a metric that counts as equivalent: its own, or a `wider` share."""
+    own = MARGINS.get(metric_of(name), MARGIN)
+    return own if wider is None or name == "errors" else max(own, wider)
 
 
 def more_is_better(name: str) -> bool:
@@ -119,15 +122,15 @@ def _nothing(samples: Sequence[Mapping[str, Floats]], name: str) -> bool:
     return any(np.isnan(one).all() for one in values) or not any(np.nan_to_num(one).any() for one in values)
 
 
-def _effect(name: str, headline: bool, measured: MeasuredEffect | None, level: float) -> Effect:
+def _effect(name: str, headline: bool, measured: MeasuredEffect | None, level: float, margin: float) -> Effect:
     if measured is None:
-        return Effect(name=name, outcome=Outcome.INCONCLUSIVE, headline=headline, level=level, margin=margin_of(name))
+        return Effect(name=name, outcome=Outcome.INCONCLUSIVE, headline=headline, level=level, margin=margin)
     shown = _shares(measured.interval) if measured.logarithmic else measured.interval
     known = math.isfinite(measured.interval.low) and math.isfinite(measured.interval.high)
     detectable = measured.detectable
     if detectable is not None:
         detectable = math.expm1(detectable) if measured.logarithmic else detectable
-    outcome = conclude(name, shown, measured.logarithmic) if known else Outcome.INCONCLUSIVE
+    outcome = conclude(name, shown, measured.logarithmic, margin) if known else Outcome.INCONCLUSIVE
     return Effect(
         name=name,
         outcome=outcome,
@@ -139,19 +142,19 @@ def _effect(name: str, headline: bool, measured: MeasuredEffect | None, level: f
         low=shown.low if known else None,
         high=shown.high if known else None,
         level=level,
-        margin=margin_of(name),
+        margin=margin,
         detectable=detectable,
-        likely=_likely(name, measured) if outcome is Outcome.INCONCLUSIVE else None,
+        likely=_likely(name, measured, margin) if outcome is Outcome.INCONCLUSIVE else None,
     )
 
 
-def _likely(name: str, measured: MeasuredEffect) -> Outcome | None:
+def _likely(name: str, measured: MeasuredEffect, margin: float) -> Outcome | None:
     """Return what the interval of the hunch leans to, if it excludes 0 and the change is no equivalence."""
     hunch = measured.hunch
     if hunch is None or hunch.low <= 0 <= hunch.high:
         return None
     change = math.expm1(hunch.estimate) if measured.logarithmic else hunch.estimate
-    if (measured.logarithmic or name == "errors") and abs(change) < margin_of(name):
+    if (measured.logarithmic or name == "errors") and abs(change) < margin:
         return None
     return Outcome.BETTER if (change > 0) == more_is_better(name) else Outcome.WORSE
 

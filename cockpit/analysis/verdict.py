@@ -54,10 +54,12 @@ def judge_switch(before: Window, after: Window, label: str = "", load_may_differ
 
 
 class Planned(NamedTuple):
-    """What a study has planned: so many `comparisons`, by these metrics, the headline first (none: the default)."""
+    """What a study has planned: so many `comparisons`, by these metrics, the headline first (none: the default), and
+    the largest change (share) that counts as equivalent (None: that of each metric)."""
 
     comparisons: int = 1
     metrics: tuple[str, ...] = ()
+    margin: float | None = None
 
 
 ALONE = Planned()
@@ -250,7 +252,7 @@ def _rounds(before: Visits, after: Visits, budget: int | None, planned: Planned)
         outcome=Outcome.INCONCLUSIVE,
         design=Design.ROUNDS,
         values=(len(before), len(after)),
-        effects=effects(names, measure, planned.comparisons),
+        effects=effects(names, measure, planned.comparisons, planned.margin),
     )
 
 
@@ -279,7 +281,7 @@ def _runs(before: Visits, after: Visits, others: Sequence[Visits], planned: Plan
         outcome=Outcome.INCONCLUSIVE,
         design=Design.RUNS,
         values=(len(before), len(after)),
-        effects=effects(names, measure, planned.comparisons),
+        effects=effects(names, measure, planned.comparisons, planned.margin),
     )
 
 

@@ -94,6 +94,8 @@ def _rules(study: Study) -> list[tuple[str, str]]:
     if study.compare:
         rules.append(("verdicts", ", ".join(f"{neutral(b)} vs {neutral(a)}" for a, b in study.compare)))
         rules.append(("by", ", ".join(study.judge) or f"{headline_of(study)} and the other default metrics"))
+        if study.margin is not None:
+            rules.append(("equivalent", f"a change within {100 * study.margin:g}%"))
         rules.append(("risk", _risk(study)))
     return rules
 

@@ -57,10 +57,11 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
 
     A step is a variant at a load level in a round: `discard` runs that are not counted, then `runs` that are; each run
     is all `passes`, one after the other. `levels` are connections, or arrivals/s under open load; none: as the plan
-    says. `compare` are pairs of variants to judge, by the metrics `judge`, the headline first (none: the default ones).
-    `after` are actions at the end, `watch` metrics for the table. `run_time` is about how long a run lasts (s) if the
-    plan does not say. `warm_up` seconds of load at the highest level follow each set-up and are never counted.
-    `addresses` tell where names in URLs are reached. `secret` are the knobs whose values must not be recorded.
+    says. `compare` are pairs of variants to judge, by the metrics `judge`, the headline first (none: the default ones);
+    `margin` is the largest change that counts as equivalent, where a metric's own is no larger (a share; None: as the
+    metric has it). `after` are actions at the end, `watch` metrics for the table. `run_time` is about how long a run
+    lasts (s) if the plan does not say. `warm_up` seconds of load at the highest level follow each set-up and are never
+    counted. `addresses` tell where names in URLs are reached. `secret` are the knobs whose values must not be recorded.
     """
 
     plan: LoadPlan
@@ -77,6 +78,7 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
     watch: tuple[str, ...] = ()
     judge: tuple[str, ...] = ()
     compare: tuple[tuple[str, str], ...] = ()
+    margin: float | None = None
     run_time: float | None = None
     warm_up: float = 0.0
     addresses: tuple[tuple[str, str], ...] = ()

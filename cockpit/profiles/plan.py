@@ -255,6 +255,16 @@ def _count(key: str, value: Any) -> int | None:
     return count
 
 
+def share_of(key: str, value: str | None) -> float | None:
+    """A percentage of a profile as a share; None stays None. Raises Wrong."""
+    if value is None:
+        return None
+    match = re.fullmatch(r"(\d{1,2}(?:\.\d{1,3})?) ?%", value)
+    if match is None or not float(match[1]):
+        raise Wrong(key, f"found {value!r}; allowed: a percentage above 0 and below 100, such as 10%")
+    return float(match[1]) / 100
+
+
 def seconds_of(key: str, value: Any, least: float | None = None) -> float | None:
     """A duration of a profile in seconds; None stays None. Raises Wrong."""
     if value is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -16,10 +16,11 @@ from cockpit.model.load import LoadPlan
 from cockpit.model.study import CONTROL, Observation, Pass, Study, Variant
 from cockpit.model.study_load import load_of
 from cockpit.profiles.files import NamedFiles
-from cockpit.profiles.plan import Wrong, check_plan, checked_url, make_plan, paths_of, seconds_of
+from cockpit.profiles.plan import Wrong, check_plan, checked_url, make_plan, paths_of, seconds_of, share_of
 from cockpit.profiles.sections import LoadSection, ProfileFile
 from cockpit.profiles.study_sections import ShortSection, StudySection, VariantSection
 
+_Named = TypeVar("_Named", Variant, Pass)
 _NOTHING = ShortSection()
 _OF_LOAD = ("requests", "duration", "rate", "concurrency", "warmup")
 _ENDS = ("requests", "duration")
@@ -36,7 +37,7 @@ def to_study(file: ProfileFile, knobs: Sequence[Knob], files: NamedFiles, *, sho
         plan=make_plan(file.target, _load(file.load, instead), file.tls, file.request, files),
         form="short" if short else "full",
         variants=_variants(section, instead, file, files),
-        passes=tuple(Pass(name=one.name, before=one.before) for one in section.passes) or (Pass(),),
+        passes=_passes(section, instead) or (Pass(),),
         levels=chosen["levels"],
         rounds=chosen["rounds"],
         seed=section.seed,
@@ -47,6 +48,7 @@ def to_study(file: ProfileFile, knobs: Sequence[Knob], files: NamedFiles, *, sho
         watch=section.watch,
         judge=section.judge,
         compare=section.compare,
+        margin=share_of("study.margin", chosen["margin"]),
         run_time=seconds_of("study.run_time", chosen["run_time"]),
         warm_up=seconds_of("study.warm_up", chosen["warm_up"], least=0.0) or 0.0,
         secret=tuple(knob.name for knob in knobs if knob.secret),
@@ -74,7 +76,7 @@ def _load(load: LoadSection, instead: ShortSection) -> LoadSection:
 
 def _merged(section: StudySection, instead: ShortSection) -> dict[str, Any]:
     """The keys that both forms have."""
-    names = ("levels", "rounds", "runs", "discard", "run_time", "warm_up")
+    names = ("levels", "rounds", "runs", "discard", "margin", "run_time", "warm_up")
     given = {name: getattr(instead, name) for name in names if getattr(instead, name) is not None}
     return {name: getattr(section, name) for name in names} | given
 
@@ -88,13 +90,23 @@ def _variants(
     _once("study.variant.name", [variant.name for variant in variants])
     if any(variant.name == CONTROL for variant in variants):
         raise Wrong("study.variant.name", f"found {CONTROL!r}; allowed: any other, every study adds its control")
-    if instead.variants is None:
-        return variants
-    known = {variant.name: variant for variant in variants}
-    for name in instead.variants:
+    return _chosen("study.short.variants", variants, instead.variants)
+
+
+def _passes(section: StudySection, instead: ShortSection) -> tuple[Pass, ...]:
+    passes = tuple(Pass(name=one.name, before=one.before) for one in section.passes)
+    return _chosen("study.short.passes", passes, instead.passes)
+
+
+def _chosen(key: str, every: tuple[_Named, ...], names: tuple[str, ...] | None) -> tuple[_Named, ...]:
+    """The variants or passes that the short form names; all if it names none. Raises Wrong for an unknown name."""
+    if names is None:
+        return every
+    known = {one.name: one for one in every}
+    for name in names:
         if name not in known:
-            raise Wrong("study.short.variants", f"found {name!r}; allowed: {', '.join(known)}")
-    return tuple(known[name] for name in instead.variants)
+            raise Wrong(key, f"found {name!r}; allowed: {', '.join(known) or 'none is defined'}")
+    return tuple(known[name] for name in names)
 
 
 def _listed(section: StudySection, file: ProfileFile, files: NamedFiles) -> tuple[Variant, ...]:

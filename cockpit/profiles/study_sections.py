@@ -54,7 +54,7 @@ class ObserveSection(Section, frozen=True, kw_only=True):
 
 
 class ShortSection(Section, frozen=True, kw_only=True):
-    """Keys of the short form that replace those of the full one; `variants` are the names of those that it has."""
+    """Keys of the short form that replace those of the full one; `variants` and `passes` name those that it has."""
 
     requests: int | str | None = None
     duration: Duration | None = None
@@ -66,6 +66,8 @@ class ShortSection(Section, frozen=True, kw_only=True):
     discard: Discard | None = None
     levels: tuple[AboveZero, ...] | None = None
     variants: tuple[str, ...] | None = None
+    passes: tuple[str, ...] | None = None
+    margin: str | None = None
     run_time: Duration | None = None
     warm_up: Duration | None = None
 
@@ -86,6 +88,7 @@ class StudySection(Section, frozen=True, kw_only=True):
     watch: tuple[str, ...] = ()
     judge: tuple[str, ...] = ()
     compare: tuple[tuple[str, str], ...] = ()
+    margin: str | None = None
     run_time: Duration | None = None
     warm_up: Duration = 0.0
     short: ShortSection | None = None

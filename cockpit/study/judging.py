@@ -190,7 +190,7 @@ def _judged(
 
     A few rounds that something spoiled (the generator, a neighbour) are left out, in both variants, and counted.
     """
-    family = Planned(max(1, study.comparisons), study.judge)
+    family = Planned(max(1, study.comparisons), study.judge, study.margin)
     pairs = _pairs(study, first, other, considered)
     if len(pairs) < FIRST_LOOK:
         before, after = (list(_by_round(study, cell).values()) for cell in (first, other))

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from cockpit.analysis.outcome import Cause, Design, Effect, Objection, Outcome, Period, Verdict
-from cockpit.analysis.verdict import judge_rounds, judge_runs, judge_single_runs, judge_switch
+from cockpit.analysis.verdict import Planned, judge_rounds, judge_runs, judge_single_runs, judge_switch
 from cockpit.analysis.windows import Window
 from cockpit.analysis.words import (
     brief,
@@ -264,6 +264,15 @@ def test_rounds_conclude_better_and_equivalent() -> None:
     assert same.outcome is EQUIVALENT
     assert "within 3%" in verdict_line(same)
     assert brief(same) == ("≈", "")
+
+
+def test_a_wider_margin_makes_a_small_difference_equivalent() -> None:
+    pairs = [([window(at, 20)], [window(50 + at, 20, deviation=0.2)]) for at in range(6)]
+    verdict = judge_rounds(pairs, budget=6)
+    wider = judge_rounds(pairs, budget=6, planned=Planned(margin=0.2))
+    assert (verdict.outcome, wider.outcome) == (INCONCLUSIVE, EQUIVALENT)
+    assert "within 20%" in verdict_line(wider)
+    assert [effect_on(one, "p99").margin for one in (verdict, wider)] == [0.1, 0.2]
 
 
 def test_fewer_than_four_rounds_are_judged_as_runs() -> None:

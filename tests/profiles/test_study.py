@@ -81,15 +81,17 @@ def test_a_control_repeats_the_first_variant() -> None:
 
 def test_the_short_form() -> None:
     profile = parsed(
-        "[study]\nrounds = 5\nruns = 3\n"
+        '[study]\nrounds = 5\nruns = 3\nmargin = "5%"\npasses = [{ name = "cold" }, { name = "warm" }]\n'
         + VARIANTS
-        + '[study.short]\nduration = "4s"\nrounds = 2\nruns = 1\nvariants = ["b"]\n'
+        + '[study.short]\nduration = "4s"\nrounds = 2\nruns = 1\nvariants = ["b"]\nmargin = "20 %"\npasses = ["warm"]\n'
     )
     full, short = profile.study, profile.short_study
     assert full is not None and short is not None
     assert (full.plan.requests, full.plan.duration, full.rounds, len(full.variants)) == (100, None, 5, 3)
     assert (short.plan.requests, short.plan.duration, short.rounds, short.form) == (None, 4.0, 2, "short")
     assert (short.runs, [variant.name for variant in short.variants], short.compare) == (1, ["b"], ())
+    assert (full.margin, short.margin) == (0.05, 0.2)
+    assert ([one.name for one in full.passes], [one.name for one in short.passes]) == (["cold", "warm"], ["warm"])
 
 
 def test_a_variant_may_vary_the_load() -> None:
@@ -184,7 +186,9 @@ def test_a_grid() -> None:
         ),
         ("[study]\nlevels = [1.5]", "study.levels: found a fraction; allowed: whole connections"),
         ("[study]\nlevels = [1, 200]", "study.levels: found 200; allowed: at most the requests, 100"),
+        ('[study]\nmargin = "3"', "study.margin: found '3'; allowed: a percentage above 0 and below 100, such as 10%"),
         (VARIANTS + '[study.short]\nvariants = ["c"]', "study.short.variants: found 'c'; allowed: a, b"),
+        (VARIANTS + '[study.short]\npasses = ["hot"]', "study.short.passes: found 'hot'; allowed: none is defined"),
         (
             VARIANTS + '[[study.factor]]\nknob = "K"\nvalues = ["1"]',
             "study.factor: found beside [[study.variant]] blocks",

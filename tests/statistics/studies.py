@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cockpit.analysis.effects import conclude
+from cockpit.analysis.effects import conclude, margin_of
 from cockpit.analysis.intervals import ALPHA, FIRST_LOOK, Interval, sequential
 from cockpit.analysis.outcome import Outcome
 from cockpit.model.load import LoadPlan
@@ -87,4 +87,4 @@ def _tested(differences: Sequence[float], budget: int, comparisons: int) -> Conc
     """The test of one metric that has the whole risk of its comparison."""
     interval = sequential(np.array(differences), budget, ALPHA / comparisons)
     shares = Interval(*(math.expm1(value) for value in interval))
-    return Concluded(conclude(METRIC, shares, True), interval, len(differences))
+    return Concluded(conclude(METRIC, shares, True, margin_of(METRIC)), interval, len(differences))
