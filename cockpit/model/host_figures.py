@@ -10,14 +10,15 @@ import msgspec
 from cockpit.model.host_rates import memory_use
 from cockpit.model.host_state import CpuShare, DiskRates, HostWindow, IoRates, MemoryUse, NetRates
 from cockpit.model.host_window import closing_io, means, opening_io
-from cockpit.model.pages import COUNTERS, PAGE_FIGURES
+from cockpit.model.pages import PAGE_FIGURES
+from cockpit.servers.registry import STATUS_PAGES
 
 
 def _names(group: str, struct: type[msgspec.Struct]) -> tuple[str, ...]:
     return tuple(f"{group}.{name.rstrip('_')}" for name in struct.__struct_fields__ if name != "name")
 
 
-_GROUPS = ("cpu", "io", "disk", "net", "memory", "load", "processes", "coverage", *COUNTERS)
+_GROUPS = ("cpu", "io", "disk", "net", "memory", "load", "processes", "coverage", *STATUS_PAGES)
 _IO_PARTS = ("io.start", "io.end")
 _MEANS = (
     *_names("cpu", CpuShare),

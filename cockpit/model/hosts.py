@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 from msgspec.structs import replace
 
-StatusKind = Literal["apache", "nginx", "squid", "squid-info", "tomcat"]
+from cockpit.servers.registry import STATUS_PAGES
+
+if TYPE_CHECKING:
+    StatusKind = str
+else:
+    StatusKind = Literal[tuple(STATUS_PAGES)]
 
 
 class StatusPage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

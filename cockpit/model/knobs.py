@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import msgspec
 
 from cockpit.model.text import neutral
+from cockpit.servers.registry import GRAMMARS
 
-KnobKind = Literal["apache", "nginx", "squid", "keyvalue", "sysctl", "choice", "mount", "command"]
+if TYPE_CHECKING:
+    KnobKind = str
+else:
+    KnobKind = Literal[(*GRAMMARS, "sysctl", "choice", "mount", "command")]
 # Cost of a change. written: the value is in its file, not active; live: active without a reload.
 Cost = Literal["written", "live", "graceful", "restart", "remount"]
 COSTS: tuple[str, ...] = get_args(Cost)
 
 # Kinds whose value stands in a file; `sysctl` has one where the profile names it.
-FILE_KINDS = frozenset({"apache", "nginx", "squid", "keyvalue"})
+FILE_KINDS = frozenset(GRAMMARS)
 # Stands for a value that must not be shown.
 SECRET = "(secret)"
 ATIME_OPTIONS = ("strictatime", "relatime", "noatime")
@@ -35,10 +39,10 @@ class Option(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Knob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A setting of a host. Which fields it has depends on its kind:
 
-    apache, nginx, squid: `directive` in `file`, in `section` (`IfModule mpm_prefork_module`; `http { server {`); None
-    is the top level. keyvalue: `key` in `file`, in the ini `section` if it has several. sysctl: `key`, and its line in
-    `file` if there is one. choice: `option`s and one `get`, or a `when` each. mount: the atime option of the mount
-    point `mount`. command: `get` prints the value, `set` takes it as "$1".
+    a kind of server (apache, nginx, …): `directive` in `file`, in `section` (`IfModule mpm_prefork_module`;
+    `http { server {`); None is the top level. keyvalue: `key` in `file`, in the ini `section` if it has several.
+    sysctl: `key`, and its line in `file` if there is one. choice: `option`s and one `get`, or a `when` each. mount: the
+    atime option of the mount point `mount`. command: `get` prints the value, `set` takes it as "$1".
 
     `test` checks the whole configuration, `reload` puts it into force: shell commands for the host.
     `values` are all it may be set to; `min` and `max` a range of numbers, which `unit` may follow.

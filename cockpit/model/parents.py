@@ -16,13 +16,12 @@ from cockpit.model.host_state import HostState, ParentProcess, StatusPane
 from cockpit.model.hosts import HostReading, ProcessCounters, identity
 from cockpit.model.markers import mark
 from cockpit.model.state import Marker, State
+from cockpit.servers.registry import STATUS_PAGES
 
 # Seconds that a parent must have lived: while a server goes to the background, its first process is one for a moment.
 SETTLED = 1.0
 # Parents that are gone and that another may still come for.
 MOST_GONE = 16
-# What Apache's page counts up with every restart, a graceful one too.
-_GENERATION = "ParentServerMPMGeneration"
 
 
 class _Seen(msgspec.Struct, frozen=True):
@@ -48,8 +47,9 @@ def mark_restarts(state: State, event: ev.HostSample) -> State:
 
 
 def mark_reload(state: State, event: ev.StatusRead, before: StatusPane) -> State:
-    """A marker where Apache's page says that another generation of workers has begun under the same parent."""
-    old, new = before.values.get(_GENERATION), event.values.get(_GENERATION)
+    """Mark a reload if the page says that another generation of workers has begun under the same parent."""
+    generation = STATUS_PAGES[before.page.kind].generation
+    old, new = before.values.get(generation), event.values.get(generation)
     if old is None or new is None or new <= old or before.t is None:
         return state
     if _changed_between(state, event.host, before.t, event.t):

@@ -7,13 +7,12 @@ import msgspec
 from cockpit.model.knobs import ATIME_OPTIONS, Knob
 from cockpit.profiles.plan import Wrong
 from cockpit.profiles.sections import Host, KnobSection
+from cockpit.servers.registry import DIRECTIVES, GRAMMARS, RELOAD_REPLACES
 
 _DIRECTIVE = ("file", "directive", "test", "reload")
 # What each kind needs, and what else it may have beside what all may have.
 NEEDS: dict[str, tuple[str, ...]] = {
-    "apache": _DIRECTIVE,
-    "nginx": _DIRECTIVE,
-    "squid": _DIRECTIVE,
+    **dict.fromkeys(DIRECTIVES, _DIRECTIVE),
     "keyvalue": ("file", "key"),
     "sysctl": ("key",),
     "choice": ("option",),
@@ -21,15 +20,11 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "command": ("get", "set"),
 }
 _MAY: dict[str, tuple[str, ...]] = {
-    "apache": ("section",),
-    "nginx": ("section",),
-    "keyvalue": ("section",),
+    **{kind: ("section",) for kind, grammar in GRAMMARS.items() if grammar.sections},
     "sysctl": ("file",),
     "choice": ("get",),
 }
 _OF_KINDS = ("file", "section", "directive", "key", "mount", "option", "get", "set")
-# What a kind's server calls its processes; where the host is watched for them, a reload is seen to make new ones.
-_SERVERS = {"apache": ("apache", "httpd"), "nginx": ("nginx",)}
 
 
 def to_knob(section: KnobSection, host: Host) -> Knob:
@@ -73,6 +68,6 @@ def _check_options(key: str, section: KnobSection) -> None:
 
 
 def _workers(section: KnobSection, host: Host) -> str:
-    """The host's processes where they are this kind of server's."""
-    known = _SERVERS.get(section.kind, ())
+    """The host's processes if a reload of this kind of server replaces them."""
+    known = RELOAD_REPLACES.get(section.kind, ())
     return host.processes if host.processes and any(name in host.processes for name in known) else ""

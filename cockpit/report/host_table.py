@@ -8,8 +8,8 @@ from cockpit.model.figures import host_figures
 from cockpit.model.host_figures import processes_hidden
 from cockpit.model.host_state import HostWindow
 from cockpit.model.host_window import STRETCH
-from cockpit.model.pages import COUNTERS, MEANS, RATES
 from cockpit.model.text import neutral, si, size
+from cockpit.servers.registry import STATUS_PAGES
 
 _MIB = 1024 * 1024
 _NAME, _COLUMN = 13, 11
@@ -109,9 +109,9 @@ def _processes(window: HostWindow, found: Mapping[str, float]) -> list[str]:
 def _pages(found: Mapping[str, float]) -> list[str]:
     """What status pages told: a line for each kind, means and counters a second."""
     lines = []
-    for kind in COUNTERS:
-        told = [(name, f"{kind}.{name}", "") for name in MEANS[kind]]
-        told += [(name, f"{kind}.{name}", "/s") for name in RATES[kind]]
+    for kind, page in STATUS_PAGES.items():
+        told = [(name, f"{kind}.{name}", "") for name in page.means]
+        told += [(name, f"{kind}.{name}", "/s") for name in page.rates]
         shown = [f"{name.replace('_', ' ')} {si(found[key])}{unit}" for name, key, unit in told if key in found]
         if shown:
             lines.append(f"    {kind:<{_NAME}}{'  '.join(shown)}")

@@ -17,12 +17,12 @@ from cockpit.hosts.prompts import Asker
 from cockpit.hosts.ssh_settings import Destination, read_settings
 from cockpit.hosts.transport import open_shell
 from cockpit.model.errors import CockpitError
-from cockpit.model.hosts import HostConfig
+from cockpit.model.hosts import HostConfig, StatusPage
 from cockpit.model.knobs import Knob
 from cockpit.profiles import catalogue
 from cockpit.profiles.writing import Draft
+from cockpit.servers.kind import RunningServer
 from cockpit.tuning.server_discovery import DiscoveredHost, Offered, discover
-from cockpit.tuning.servers import Server
 
 # What stands for a host without ssh.
 HERE = "this machine"
@@ -37,7 +37,7 @@ class Surveyed(NamedTuple):
     problem: str = ""
 
     @property
-    def server(self) -> Server | None:
+    def server(self) -> RunningServer | None:
         """What the profile watches there: the server that answers, else of those that may the one with most
         processes."""
         if self.found is None:
@@ -55,14 +55,14 @@ class Surveyed(NamedTuple):
         nobody = (self.found.nobody,) if self.found.nobody else ()
         return f"as {self.found.user}: " + "; ".join((*nobody, *(_told(server) for server in self.found.servers)))
 
-    def server_of(self, knobs: Iterable[Knob]) -> Server | None:
+    def server_of(self, knobs: Iterable[Knob]) -> RunningServer | None:
         """That of the knobs that were chosen, where nothing else says which one the profile is about."""
         wanted = set(knobs)
-        servers = self.found.servers if self.found else ()
-        return next((one for one in servers if any(each.knob in wanted for each in one.candidates)), None)
+        offered = self.found.offered if self.found else ()
+        return next((one.server for one in offered if one.server and one.knob in wanted), None)
 
 
-def _told(server: Server) -> str:
+def _told(server: RunningServer) -> str:
     ports = f", port {', '.join(map(str, server.ports))}" if server.ports else ""
     return f"{server.title}, {server.processes} process{'' if server.processes == 1 else 'es'}{ports}"
 
@@ -175,7 +175,8 @@ def draft_of(
         server = one.server or one.server_of(picked)
         config = one.config
         if server is not None:
-            config = replace(config, processes=server.pattern, tail=server.tail, status=server.status)
+            status = tuple(StatusPage(kind=page.kind, url=page.url) for page in server.status)
+            config = replace(config, processes=server.pattern, tail=server.tail, status=status)
         hosts.append(config)
         notes[config.name] = _notes(one)
         knobs += picked

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from cockpit.model.errors import ChangeRefused, TargetError
 from cockpit.model.knobs import Knob
 from cockpit.model.text import neutral
+from cockpit.servers.registry import ERROR_LOGS
 from cockpit.tuning import files, pending, scripts
 from cockpit.tuning.remote import Remote
 
@@ -20,11 +21,6 @@ Probe = Callable[[], Awaitable[str]]
 GOOD_REPLIES = 3
 # Seconds between two looks.
 PACE = 0.2
-# Where the servers of these kinds write their errors by default.
-_LOGS = {
-    "apache": ("/var/log/apache2/error.log", "/var/log/httpd/error_log"),
-    "nginx": ("/var/log/nginx/error.log",),
-}
 # A line of nginx's or Apache's error log by which a server gives up a start or a reload.
 _GAVE_UP = re.compile(r"\[(?:\w+:)?(?:emerg|alert|crit)\]\s*(?:\[[^\]]*\]\s*)*(?:\d+#\d+:\s*)?(.*)")
 # A line of a server's error log, or of a command, that tells of a value it did not take as it stands.
@@ -147,7 +143,7 @@ def _logs_of(knobs: Sequence[Knob]) -> tuple[str, ...]:
     named = tuple(knob.log for knob in knobs if knob.log)
     if named:
         return named
-    return next((_LOGS[knob.kind] for knob in knobs if knob.kind in _LOGS), ())
+    return next((ERROR_LOGS[knob.kind] for knob in knobs if knob.kind in ERROR_LOGS), ())
 
 
 async def _log_end(shell: Remote, logs: Sequence[str]) -> _Log | None:

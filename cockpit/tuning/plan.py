@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from cockpit.model.errors import ChangeRefused
 from cockpit.model.knobs import SECRET, Knob, Setting, costliest
-from cockpit.tuning import live, silent, texts
+from cockpit.model.text import neutral
+from cockpit.servers.editing import BYTE_ORDER_MARK, ConfigError, ConfigValue
+from cockpit.tuning import configuration, live
 from cockpit.tuning.applied import Applied, Edit, Switch, name_of
 from cockpit.tuning.files import HostFile, Replacement, sha256
-from cockpit.tuning.reading import BYTE_ORDER_MARK, Reading
 from cockpit.tuning.scripts import ABSENT
-from cockpit.tuning.syntax import ConfigError
 
 NOTHING_TO_CHANGE = "nothing to change: the host has these values already"
 _MARKED = "{} begins with a byte order mark, which its server may take for part of the first line"
-_DIRECTIVE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
 
 
 class Found(NamedTuple):
@@ -51,7 +49,7 @@ class Plan(NamedTuple):
     @property
     def places(self) -> tuple[str, ...]:
         """Identifies the values that change, whatever a profile calls them."""
-        found = [texts.place(edit.knob, edit.real) for edit in self.edits]
+        found = [configuration.place(edit.knob, edit.real) for edit in self.edits]
         return tuple(dict.fromkeys((*found, *(live.place(switch.knob) for switch in self.switches))))
 
     @property
@@ -99,12 +97,12 @@ class Plan(NamedTuple):
         return self.redacted("".join(parts))
 
 
-def value_in(file: HostFile, knob: Knob) -> Reading:
+def value_in(file: HostFile, knob: Knob) -> ConfigValue:
     """The knob's value as it stands in the file. Raises ChangeRefused naming the file."""
     try:
-        return texts.read(knob, file.data)
+        return configuration.read(knob, file.data)
     except ConfigError as error:
-        raise ChangeRefused(f"{file.host}:{file.file}: {error}") from None
+        raise ChangeRefused(f"{file.host}:{file.file}: {neutral(str(error))}") from None
 
 
 def forward(host: str, found: Found, assignments: Sequence[tuple[Knob, str | None]]) -> Plan:
@@ -136,7 +134,7 @@ def forward(host: str, found: Found, assignments: Sequence[tuple[Knob, str | Non
 
 def _corrections(edits: Iterable[Edit], edited: Mapping[str, bytes]) -> list[str]:
     """What the server will take for another value without a word, each once."""
-    found = (silent.corrected(edit.knob, edited[edit.real]) for edit in edits)
+    found = (configuration.coerced(edit.knob, edited[edit.real]) for edit in edits)
     return list(dict.fromkeys(note for note in found if note))
 
 
@@ -154,16 +152,16 @@ def _edited(
     """Changes the file's text in `edited`; what that is, as an edit (None: nothing), and a remark."""
     text = edited[file.real]
     try:
-        old = texts.read(knob, text)
-        new = None if value is None else texts.spell(knob, text, value, old.raw)
+        old = configuration.read(knob, text)
+        new = None if value is None else configuration.spell(knob, text, value)
         if new != old.raw:
-            edited[file.real] = texts.change(knob, text, new)
-        shown = texts.read(knob, edited[file.real]).value
+            edited[file.real] = configuration.change(knob, text, new)
+        shown = configuration.read(knob, edited[file.real]).value
     except ConfigError as error:
-        raise ChangeRefused(f"{knob.name}: {file.host}:{file.file}: {error}") from None
+        raise ChangeRefused(f"{knob.name}: {file.host}:{file.file}: {neutral(str(error))}") from None
     edit = Edit(knob=knob, real=file.real, old=old.raw, new=new) if new != old.raw else None
     what = knob.directive or knob.key
-    note = f"{what} stands {old.times} times in {knob.file}; the last, line {old.line}, counts"
+    note = f"{what} is set {old.times} times in {knob.file}; the last one, on line {old.line}, counts"
     return edit, Setting(knob=knob.name, old=old.value, new=shown), note if old.times > 1 else ""
 
 
@@ -180,16 +178,17 @@ def backward(applied: Applied, found: Found, originals: Mapping[str, bytes]) -> 
         file = found.files[edit.knob.file]
         try:
             text = edited[file.real]
-            now = texts.read(edit.knob, text)
+            now = configuration.read(edit.knob, text)
             if now.raw == edit.old:
                 continue
             if now.raw != edit.new:
                 is_now, new = (edit.knob.shown(_said(raw)) for raw in (now.raw, edit.new))
                 raise ConfigError(f"it is {is_now} there, not {new}: somebody else changed it since")
-            edited[file.real] = texts.change(edit.knob, text, edit.old)
-            old = texts.read(edit.knob, edited[file.real])
+            edited[file.real] = configuration.change(edit.knob, text, edit.old)
+            old = configuration.read(edit.knob, edited[file.real])
         except ConfigError as error:
-            raise ChangeRefused(f"{edit.knob.name}: {applied.host}:{file.file}: {error}; nothing was changed") from None
+            why = f"{applied.host}:{file.file}: {neutral(str(error))}"
+            raise ChangeRefused(f"{edit.knob.name}: {why}; nothing was changed") from None
         edits.append(Edit(knob=edit.knob, real=file.real, old=edit.new, new=edit.old))
         settings[edit.knob.name] = Setting(knob=edit.knob.name, old=now.value, new=old.value)
     for switch in reversed(applied.switches):
@@ -243,7 +242,7 @@ def _check(host: str, files: Mapping[str, HostFile], knobs: Sequence[Knob]) -> N
     for knob in knobs:
         if knob.host != host:
             raise ChangeRefused(f"{knob.name} is a knob of {knob.host}, not of {host}; change one host at a time")
-        if knob.directive and not _DIRECTIVE.fullmatch(knob.directive):
+        if knob.directive and not configuration.has_name(knob):
             raise ChangeRefused(f"{knob.name}: {knob.directive!r} cannot be the name of a directive")
         place: tuple[str | None, ...] = ("live", knob.name)
         if knob.in_file:

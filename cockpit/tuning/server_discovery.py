@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
+import re
 import shlex
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from cockpit.model.errors import ChangeRefused
 from cockpit.model.knobs import Knob
+from cockpit.servers.inventory import Inventory, parse_inventory
+from cockpit.servers.kind import CandidateKnob, RunningServer
+from cockpit.servers.registry import FILES, PROCESSES, SYSTEM_CANDIDATES, running_servers
 from cockpit.tuning import files, plan
 from cockpit.tuning.files import HostFile
 from cockpit.tuning.remote import Remote
 from cockpit.tuning.scripts import HEAD
-from cockpit.tuning.servers import (
-    DEMO,
-    FILES,
-    PROCESSES,
-    Candidate,
-    Seen,
-    Server,
-    able_to_answer,
-    parse_seen,
-    servers_in,
-    serving,
-    system_candidates,
-)
 from cockpit.tuning.tuner import Tuner
 
 # Prints facts, a line each, their parts by tabs. It reads /proc, asks ss, and tests whether files can be read.
-_LOOK = (
+_SCRIPT = (
     HEAD
     + """
 printf 'user\\t%s\\n' "$(id -un)"
@@ -48,21 +40,23 @@ for file in FILES; do [ ! -r "$file" ] || printf 'file\\t%s\\n' "$file"; done
 
 
 class Offered(NamedTuple):
-    """A knob that can be read there: its value (None: it is not set), and whether it is one to begin with."""
+    """A knob that can be read there: its value (None: not set), whether it is one to begin with, and its server (None:
+    the kernel)."""
 
     knob: Knob
     value: str | None
     usual: bool
+    server: RunningServer | None
 
 
 class DiscoveredHost(NamedTuple):
-    """What was found on a host. `serving` is the server that answers on the port asked about, where that is known;
-    `able` are those that may be it; `nobody` says that none can, and who listens there in their place."""
+    """What was found on a host. `serving` is the server that answers on the requested port, if that is known; `able`
+    are those that may be it; `nobody` says that none can, and who listens there instead."""
 
     user: str
-    servers: tuple[Server, ...]
-    serving: Server | None
-    able: tuple[Server, ...]
+    servers: tuple[RunningServer, ...]
+    serving: RunningServer | None
+    able: tuple[RunningServer, ...]
     offered: tuple[Offered, ...]
     nobody: str = ""
 
@@ -70,14 +64,13 @@ class DiscoveredHost(NamedTuple):
 async def discover(remote: Remote, host: str, port: int, answers: bool = False) -> DiscoveredHost:
     """Everything that is worth offering on a host. `answers`: the target is this very host, so that only what may
     listen on its port is begun with. Raises HostError, ChangeRefused where nothing can be run there."""
-    names = "|".join((*PROCESSES, f"{DEMO}*", "squid-*", r"\(squid*"))
-    script = _LOOK.replace("NAMES", names).replace("FILES", shlex.join(FILES))
+    script = _SCRIPT.replace("NAMES", "|".join(map(_shell_pattern, PROCESSES))).replace("FILES", shlex.join(FILES))
     done = await files.run(remote, script)
     if done.exit_status != 0 and not done.stdout:
         raise ChangeRefused(f"{host}: {files.why(done)}")
-    seen = parse_seen(done.stdout.decode("utf-8", "replace"))
-    servers = servers_in(seen, host)
-    able = able_to_answer(seen, servers, port) if answers else servers
+    inventory = parse_inventory(done.stdout.decode("utf-8", "replace"), FILES)
+    servers = running_servers(inventory)
+    able = able_to_answer(inventory, servers, port) if answers else servers
     chosen = serving(able, port)
     offered: list[Offered] = []
     known: dict[str, HostFile | None] = {}
@@ -85,35 +78,64 @@ async def discover(remote: Remote, host: str, port: int, answers: bool = False) 
     for server in sorted(servers, key=lambda server: server is not chosen):
         begin_with = server is chosen or (chosen is None and server in able)
         for candidate in server.candidates:
-            offered += await _offered(remote, candidate, known, begin_with)
-    for candidate in system_candidates(host):
-        offered += await _offered(remote, candidate, known, False)
+            offered += await _offered(remote, host, candidate, known, begin_with, server)
+    for candidate in SYSTEM_CANDIDATES:
+        offered += await _offered(remote, host, candidate, known, False, None)
     first = {one.knob.name: one for one in reversed(offered)}
     kept = tuple(one for one in offered if first[one.knob.name] is one)
-    nobody = "" if able or not servers else _nobody(seen, port)
-    return DiscoveredHost(seen.user, tuple(servers), chosen, tuple(able), kept, nobody)
+    nobody = "" if able or not servers else _nobody(inventory, port)
+    return DiscoveredHost(inventory.user, tuple(servers), chosen, tuple(able), kept, nobody)
 
 
-def _nobody(seen: Seen, port: int) -> str:
-    others = sorted({one.name for one in seen.listening if one.port == port})
+def serving(servers: Sequence[RunningServer], port: int) -> RunningServer | None:
+    """The server that listens on a port; the only server, if none is known to."""
+    listening = [server for server in servers if port in server.ports]
+    return listening[0] if listening else servers[0] if len(servers) == 1 else None
+
+
+def able_to_answer(inventory: Inventory, servers: Sequence[RunningServer], port: int) -> list[RunningServer]:
+    """On the target's own host: the servers that listen on its port, or, if no listener is known, those without one."""
+    if any(one.port == port for one in inventory.listening):
+        return [server for server in servers if port in server.ports]
+    return [server for server in servers if not server.ports]
+
+
+def knob_of(candidate: CandidateKnob, host: str) -> Knob:
+    fields = candidate._asdict()
+    del fields["usual"]
+    return Knob(host=host, **fields)
+
+
+def _shell_pattern(name: str) -> str:
+    """A pattern for `case`: all but `*` stands for itself."""
+    return re.sub(r"[^A-Za-z0-9_*.-]", r"\\\g<0>", name)
+
+
+def _nobody(inventory: Inventory, port: int) -> str:
+    others = sorted({one.name for one in inventory.listening if one.port == port})
     who = f" ({', '.join(others)} does)" if others else ""
     return f"nothing that is known here listens on port {port}{who}"
 
 
 async def _offered(
-    remote: Remote, candidate: Candidate, known: dict[str, HostFile | None], begin_with: bool
+    remote: Remote,
+    host: str,
+    candidate: CandidateKnob,
+    known: dict[str, HostFile | None],
+    begin_with: bool,
+    server: RunningServer | None,
 ) -> list[Offered]:
-    """The knob with its value; nothing where its value cannot be read."""
-    knob = candidate.knob
+    """The knob with its value; nothing if its value cannot be read."""
+    knob, usual = knob_of(candidate, host), candidate.usual and begin_with
     try:
         if not knob.in_file:
-            return [Offered(knob, await Tuner().read(remote, knob), candidate.usual and begin_with)]
+            return [Offered(knob, await Tuner().read(remote, knob), usual, server)]
         if knob.file not in known:
             known[knob.file] = None
             known[knob.file] = await files.read(remote, knob.host, knob.file)
         file = known[knob.file]
         if file is None:
             return []
-        return [Offered(knob, plan.value_in(file, knob).value, candidate.usual and begin_with)]
+        return [Offered(knob, plan.value_in(file, knob).value, usual, server)]
     except ChangeRefused:
         return []

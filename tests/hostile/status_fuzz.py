@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import get_args
 
 from cockpit.hosts.status.feed import parse_page
-from cockpit.hosts.status.page_metrics import MOST_VALUES, NAME_CHARS, TEXT_CHARS, PageMetrics
 from cockpit.model import events as ev
 from cockpit.model.errors import HostError
 from cockpit.model.figures import run_result
@@ -27,6 +26,7 @@ from cockpit.model.state import State
 from cockpit.recording.reader import Recording
 from cockpit.recording.writer import RecordingWriter
 from cockpit.report.summary import summary
+from cockpit.servers.status import MOST_VALUES, NAME_CHARS, TEXT_CHARS, PageMetrics
 from cockpit.session.gathering import rounded
 from tests.hostile.measuring import peak_mib
 from tests.hostile.probe_fuzz import RUN, STEP

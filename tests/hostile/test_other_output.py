@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncssh
 
 from cockpit.hosts.ssh_errors import reason
-from cockpit.model.knobs import Knob
-from cockpit.tuning import silent
+from cockpit.servers.apache import coercions
+from cockpit.servers.inventory import parse_inventory
 from cockpit.tuning.pending import outcome
-from cockpit.tuning.servers import parse_seen
 
 DIGITS = "9" * 5000
 
@@ -21,7 +20,7 @@ def test_a_look_at_a_host_passes_over_numbers_that_are_none() -> None:
         f'listen\t0.0.0.0:80\tusers:(("nginx",pid={DIGITS},fd=6))',
         "process\t7\t1\tnginx\tnginx: master",
     )
-    seen = parse_seen("\n".join(lines))
+    seen = parse_inventory("\n".join(lines), ())
     assert [process.pid for process in seen.processes] == [7]
     assert not seen.listening
 
@@ -37,6 +36,5 @@ def test_an_ssh_server_that_quotes_an_error_number_is_quoted_in_bounds() -> None
 
 
 def test_a_setting_of_thousands_of_digits_is_no_number() -> None:
-    knob = Knob(name="x", host="web1", file="/f", directive="ServerLimit", test="true", reload="true")
-    name = next(iter(silent._DEFAULTS))
-    assert silent._number(knob, f"{name} {DIGITS}\n".encode(), name) == silent._DEFAULTS[name]
+    name = next(iter(coercions.DEFAULTS))
+    assert coercions.number(DIGITS, name) == coercions.DEFAULTS[name]

@@ -12,7 +12,6 @@ from cockpit.hosts.feed import HostFeed
 from cockpit.hosts.local import LocalShell
 from cockpit.hosts.status import feed as status_feed
 from cockpit.hosts.status.feed import parse_page, read_page
-from cockpit.hosts.status.page_metrics import MOST_VALUES, NAME_CHARS
 from cockpit.model.clock import Clock
 from cockpit.model.errors import HostError
 from cockpit.model.events import StatusRead
@@ -23,6 +22,8 @@ from cockpit.model.state import State
 from cockpit.profiles.profile import Profile
 from cockpit.recording.reader import Recording
 from cockpit.recording.writer import RecordingWriter
+from cockpit.servers.registry import STATUS_PAGES
+from cockpit.servers.status import MOST_VALUES, NAME_CHARS
 from cockpit.session.gathering import rounded
 from cockpit.session.live import LiveSource
 from cockpit.session.loop import Session
@@ -120,8 +121,7 @@ async def test_an_error_of_cockpits_own_is_marked_on_the_page_alone(
     def broken(page: str) -> None:
         raise ZeroDivisionError("secret")
 
-    parsers = status_feed._PARSERS | {"apache": broken}
-    monkeypatch.setattr(status_feed, "_PARSERS", parsers)
+    monkeypatch.setitem(status_feed.STATUS_PAGES, "apache", STATUS_PAGES["apache"]._replace(parse=broken))
     async with serving(*[reply(PAGES["nginx"])] * 50) as server:
         url = f"http://127.0.0.1:{server.port}/"
         pages = (StatusPage(kind="apache", url=url), StatusPage(kind="nginx", url=url))

@@ -18,27 +18,21 @@ from cockpit.hosts.feed import HostFeed
 from cockpit.hosts.local import LocalShell
 from cockpit.hosts.shell import Shell
 from cockpit.hosts.ssh import connect
-from cockpit.hosts.status import apache, nginx, squid, tomcat
 from cockpit.hosts.status import feed as status_feed
 from cockpit.hosts.status.feed import PageFeed, read_page
 from cockpit.hosts.status.fetch import MOST_BYTES
-from cockpit.hosts.status.page_metrics import NotThePageError, PageMetrics
 from cockpit.model.clock import Clock
 from cockpit.model.errors import HostError
 from cockpit.model.events import AnyEvent, StatusRead, encode
 from cockpit.model.hosts import HostConfig, StatusPage
+from cockpit.servers.registry import STATUS_PAGES
+from cockpit.servers.status import NotThePageError, PageMetrics
 from tests.hosts import pages
 from tests.hosts.conftest import until
 from tests.hosts.sshd import Sshd
 from tests.load.certificates import Authority
 
-PARSERS: list[Callable[[str], PageMetrics]] = [
-    apache.parse,
-    nginx.parse,
-    squid.parse_counters,
-    squid.parse_info,
-    tomcat.parse,
-]
+PARSERS: list[Callable[[str], PageMetrics]] = [page.parse for page in STATUS_PAGES.values()]
 
 
 @pytest.fixture(autouse=True)
@@ -48,7 +42,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_apache() -> None:
-    values, text = apache.parse(pages.APACHE)
+    values, text = STATUS_PAGES["apache"].parse(pages.APACHE)
     assert (values["BusyWorkers"], values["IdleWorkers"], values["Total Accesses"]) == (1, 49, 1234)
     assert (values["CPUUser"], values["ReqPerSec"], values["ConnsTotal"], values["Uptime"]) == (0.11, 20.2295, 1, 61)
     assert text["Scoreboard"] == "W" + 49 * "_" + 4 * "."
@@ -56,16 +50,16 @@ def test_apache() -> None:
 
 
 def test_nginx() -> None:
-    values, text = nginx.parse(pages.NGINX)
+    values, text = STATUS_PAGES["nginx"].parse(pages.NGINX)
     assert list(values.values()) == [291, 16630948, 16630947, 31070465, 6, 179, 106]
     assert text == {}
 
 
 def test_squid() -> None:
-    values, _ = squid.parse_counters(pages.SQUID_COUNTERS)
+    values, _ = STATUS_PAGES["squid"].parse(pages.SQUID_COUNTERS)
     assert (values["client_http.requests"], values["client_http.hits"], values["cpu_time"]) == (120, 100, 0.5)
     assert values["sample_time"] == 1795273200.123456
-    values, text = squid.parse_info(pages.SQUID_INFO)
+    values, text = STATUS_PAGES["squid-info"].parse(pages.SQUID_INFO)
     assert text == {"Squid Object Cache": "Version 5.7"}
     assert (values["Number of HTTP requests received"], values["UP Time"], values["StoreEntries"]) == (
         120,
@@ -80,7 +74,7 @@ def test_squid() -> None:
 
 
 def test_tomcat() -> None:
-    values, _ = tomcat.parse(pages.TOMCAT)
+    values, _ = STATUS_PAGES["tomcat"].parse(pages.TOMCAT)
     assert (values["memory.free"], values["memory.max"]) == (60_000_000, 256_000_000)
     assert (values["currentThreadsBusy"], values["currentThreadCount"], values["maxThreads"]) == (3, 15, 400)
     assert (values["requestCount"], values["errorCount"], values["bytesSent"], values["maxTime"]) == (20, 1, 3048, 40)

@@ -14,7 +14,8 @@ from cockpit.hosts.ssh import SshShell, connect
 from cockpit.model.errors import ChangeRefused, ChangeUndone
 from cockpit.model.hosts import HostConfig
 from cockpit.model.knobs import Knob, Setting
-from cockpit.tuning import directive
+from cockpit.servers.apache.coercions import WHOLE_NUMBERS
+from cockpit.servers.registry import GRAMMARS
 from cockpit.tuning.remote import Following
 from cockpit.tuning.tuner import Tuner
 from tests.lab.lab import Host, Lab
@@ -102,7 +103,7 @@ async def test_a_change_is_in_force_with_a_new_generation_and_is_undone(fresh_we
 async def test_what_apache_refuses_is_put_back(fresh_web1: Host, shell: SshShell) -> None:
     main, prefork, before = content(fresh_web1, MAIN), content(fresh_web1, AVAILABLE), state_of(fresh_web1)
     old = workers(fresh_web1)
-    line = directive.read(main.encode(), "KeepAlive").line
+    line = GRAMMARS["apache"].read(main.encode(), "KeepAlive").line
     with pytest.raises(ChangeUndone) as undone:
         await Tuner().apply(shell, "web1", [(SPARE, "30"), (KEEP_ALIVE, "banana")])
     assert str(undone.value) == (
@@ -151,14 +152,14 @@ def test_apache_does_swallow_them(lab: Lab) -> None:
         script = f"""
             echo 'LoadModule mpm_{mpm}_module {modules}/mod_mpm_{mpm}.so' >/tmp/{mpm}
             printf %s {shlex.quote(BARE)} >>/tmp/{mpm}
-            for name in {" ".join(sorted(directive.WHOLE_NUMBERS))}; do
+            for name in {" ".join(sorted(WHOLE_NUMBERS))}; do
                 for value in banana 12x; do
                     if apache2 -t -f /tmp/{mpm} -c "$name $value" 2>/dev/null; then echo $name; fi
                 done
             done
         """
         swallowed |= set(lab.web1.run(script).stdout.split())
-    assert swallowed == directive.WHOLE_NUMBERS
+    assert swallowed == WHOLE_NUMBERS
 
 
 TEXTS = {
@@ -178,12 +179,12 @@ def test_a_value_is_what_apache_takes_it_for(lab: Lab, text: bytes) -> None:
     modules = "/usr/lib/apache2/modules"
     loaded = {"mpm_prefork_module": "mpm_prefork", "info_module": "info", "dir_module": "dir"}
     head = "".join(f"LoadModule {name} {modules}/mod_{file}.so\n" for name, file in loaded.items()) + BARE
-    for raw in (text, directive.change(text, "DirectoryIndex", None, b"changed")):
+    for raw in (text, GRAMMARS["apache"].change(text, "DirectoryIndex", b"changed")):
         octal = "".join(f"\\{byte:03o}" for byte in raw)
         lab.web1.run(f"printf %s {shlex.quote(head)} >/tmp/conf; printf '{octal}' >>/tmp/conf")
         dump = lab.web1.run("apache2 -t -f /tmp/conf -D DUMP_CONFIG").stdout.splitlines()
         taken = [line.partition(" ")[2] for line in dump if line.lower().startswith("directoryindex ")]
-        assert taken[-1] == directive.read(raw, "DirectoryIndex").value
+        assert taken[-1] == GRAMMARS["apache"].read(raw, "DirectoryIndex").value
 
 
 # Ends the sshd that serves the connection which this command came by.

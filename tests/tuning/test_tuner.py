@@ -132,7 +132,7 @@ async def test_a_directive_that_stands_twice_is_told(server: Server, shell: Inte
     server.other.write_bytes(b"KeepAlive On\nKeepAlive On\n")
     applied = await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")])
     assert server.other.read_bytes() == b"KeepAlive On\nKeepAlive Off\n"
-    assert applied.notes == (f"KeepAlive stands 2 times in {server.other}; the last, line 2, counts",)
+    assert applied.notes == (f"KeepAlive is set 2 times in {server.other}; the last one, on line 2, counts",)
 
 
 async def test_a_failing_test_puts_every_file_back(server: Server, shell: Interfering) -> None:

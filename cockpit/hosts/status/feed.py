@@ -11,40 +11,18 @@ from httpcore import default_ssl_context
 from cockpit.hosts.fault import fault
 from cockpit.hosts.feed import HostFeed
 from cockpit.hosts.shell import Shell
-from cockpit.hosts.status import apache, nginx, squid, tomcat
 from cockpit.hosts.status.fetch import HttpPage, fetch
-from cockpit.hosts.status.page_metrics import NotThePageError, PageMetrics, bounded
 from cockpit.model.clock import Clock
 from cockpit.model.errors import HostError
 from cockpit.model.events import AnyEvent, StatusRead
 from cockpit.model.hosts import StatusKind, StatusPage
 from cockpit.model.text import neutral
+from cockpit.servers.registry import STATUS_PAGES
+from cockpit.servers.status import NotThePageError, PageMetrics, bounded
 
 # Seconds between two readings, or the host's interval where that is longer; and for one answer.
 PACE = 1.0
 PATIENCE = 5.0
-
-_PARSERS: dict[StatusKind, Callable[[str], PageMetrics]] = {
-    "apache": apache.parse,
-    "nginx": nginx.parse,
-    "squid": squid.parse_counters,
-    "squid-info": squid.parse_info,
-    "tomcat": tomcat.parse,
-}
-_NOT_FOUND: dict[StatusKind, str] = {
-    "apache": "is mod_status on? a2enmod status",
-    "nginx": "is there a location with `stub_status;`?",
-    "squid": "the URL should end in /squid-internal-mgr/counters",
-    "squid-info": "the URL should end in /squid-internal-mgr/info",
-    "tomcat": "is the manager application there? (Debian: tomcat10-admin)",
-}
-_FORBIDDEN: dict[StatusKind, str] = {
-    "apache": "does mod_status let this host in? Require local",
-    "nginx": "does the location let this host in? allow 127.0.0.1",
-    "squid": "does squid.conf let this host in? http_access allow localhost manager",
-    "squid-info": "does squid.conf let this host in? http_access allow localhost manager",
-    "tomcat": "the user needs the role manager-status",
-}
 
 
 class PageFeed:
@@ -92,7 +70,7 @@ async def read_page(shell: Shell, page: StatusPage, tls: ssl.SSLContext | None =
 def parse_page(kind: StatusKind, body: bytes) -> PageMetrics:
     """What a page says, as much of it as is kept. Raises HostError if it is not a page of that kind."""
     try:
-        return bounded(_PARSERS[kind](body.decode("utf-8", "replace")))
+        return bounded(STATUS_PAGES[kind].parse(body.decode("utf-8", "replace")))
     except NotThePageError as error:
         raise HostError(str(error)) from None
 
@@ -104,9 +82,9 @@ def _refused(page: StatusPage, fetched: HttpPage) -> str:
         case 401:
             return '401: the server wants a user; give auth = "user:password"'
         case 403:
-            return f"403: {_FORBIDDEN[page.kind]}"
+            return f"403: {STATUS_PAGES[page.kind].forbidden}"
         case 404:
-            return f"404: {_NOT_FOUND[page.kind]}"
+            return f"404: {STATUS_PAGES[page.kind].not_found}"
         case status if fetched.location:
             return f"{status}: redirected to {neutral(fetched.location, 200)}; redirects are not followed"
         case status:

@@ -4,29 +4,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from textwrap import wrap
 
 from rich.cells import cell_len
 
 from cockpit.model.host_state import StatusPane
 from cockpit.model.text import neutral, si
+from cockpit.servers.registry import STATUS_PAGES
 from cockpit.tui.terminal.styled_line import Line, Piece, fit, right
 
-# Letters of Apache's scoreboard, in the words of its manual.
-_SCORE = {
-    "_": "waiting",
-    "S": "starting",
-    "R": "reading",
-    "W": "sending",
-    "K": "keepalive",
-    "D": "DNS",
-    "C": "closing",
-    "L": "logging",
-    "G": "finishing",
-    "I": "idle cleanup",
-    ".": "open slot",
-}
 _SCOREBOARD = "scoreboard"
 
 # Cells of a figure and of its rate, and the least for its name.
@@ -42,14 +29,15 @@ def page_rows(pane: StatusPane, now: float, role: str, width: int) -> tuple[Line
     if pane.t is None:
         return tuple(head), rows or [(("not read yet", "dim"),)]
     for name, text in pane.text.items():
-        rows += _scoreboard(text, width) if name.lower() == _SCOREBOARD else _text(name, text, width)
+        states = STATUS_PAGES[pane.page.kind].scoreboard if name.lower() == _SCOREBOARD else {}
+        rows += _scoreboard(text, states, width) if states else _text(name, text, width)
     return tuple(head), rows + _figures(pane, role, width)
 
 
-def _scoreboard(board: str, width: int) -> list[Line]:
+def _scoreboard(board: str, states: Mapping[str, str], width: int) -> list[Line]:
     """Letters counted, with their meaning; then the board itself, without the open slots at its end."""
     counted = Counter(board)
-    meaning = [(f"{counted[sign]} ", word) for sign, word in _SCORE.items() if counted[sign]]
+    meaning = [(f"{counted[sign]} ", word) for sign, word in states.items() if counted[sign]]
     lines: list[Line] = []
     for line in wrap("  ".join(number + word.replace(" ", "\u00a0") for number, word in meaning), max(12, width)):
         lines.append(((line.replace("\u00a0", " "), ""),))

@@ -9,8 +9,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from cockpit.tuning import keyvalue, nginx, squid
-from cockpit.tuning.syntax import ConfigError
+from cockpit.servers import registry
+from cockpit.servers.editing import ConfigError
+from cockpit.servers.keyvalue.editor import spell_for_shell
+
+nginx, squid, keyvalue = (registry.GRAMMARS[kind] for kind in ("nginx", "squid", "keyvalue"))
 
 NGINX = b"""\
 user www-data; # worker_processes 9;
@@ -61,7 +64,7 @@ def test_nginx_changes_one_value(
     directive: str, section: str | None, raw: bytes | None, before: bytes, after: bytes
 ) -> None:
     assert NGINX.count(before) == 1
-    assert nginx.change(NGINX, directive, section, raw) == NGINX.replace(before, after)
+    assert nginx.change(NGINX, directive, raw, section) == NGINX.replace(before, after)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +93,7 @@ def test_nginx_values_that_are_refused(value: str) -> None:
 
 @pytest.mark.parametrize("value", ["65", "65 60", "'a; b { } #'", '"$x y"', "${x}s", "a#b", "$(rm)", "-1", "~*\\.php$"])
 def test_nginx_values_are_read_back_as_they_are(value: str) -> None:
-    text = nginx.change(NGINX, "keepalive_timeout", "http", nginx.spell(value))
+    text = nginx.change(NGINX, "keepalive_timeout", nginx.spell(value), "http")
     assert nginx.read(text, "keepalive_timeout", "http").value == value
 
 
@@ -138,7 +141,7 @@ def test_shell_values() -> None:
     assert keyvalue.read(SHELL, "NAME").value == "it is's"
     assert keyvalue.read(SHELL, "LONG").value == "one two"
     old = keyvalue.read(SHELL, "JAVA_OPTS").raw
-    new = keyvalue.spell("-Xmx1g $MORE $(touch pwned)", True, old)
+    new = spell_for_shell("-Xmx1g $MORE $(touch pwned)", old)
     assert new == b'"-Xmx1g $MORE \\$(touch pwned)"'
     assert keyvalue.change(SHELL, "JAVA_OPTS", new).endswith(
         b'pwned)"  # all of it\n' + SHELL[SHELL.index(b"\tNAME") :]
@@ -150,7 +153,7 @@ def test_shell_values() -> None:
 def test_a_value_that_a_command_makes_up_is_left_alone() -> None:
     for raw in (b'"$(nproc)"', b'"`nproc`"'):
         with pytest.raises(ConfigError, match="by hand"):
-            keyvalue.spell("4", True, raw)
+            spell_for_shell("4", raw)
     with pytest.raises(ConfigError, match="by hand"):
         keyvalue.read(b"A=$(nproc)\n", "A")
 
@@ -163,7 +166,7 @@ def test_plain_values() -> None:
     assert keyvalue.change(text, "vm.dirty_ratio", b"5") == text + b"vm.dirty_ratio = 5\n"
     for value in ("", "# x", "; x", "x\\", "1\n2"):
         with pytest.raises(ConfigError):
-            keyvalue.spell(value, False)
+            keyvalue.spell(value)
 
 
 TEXTS = st.text(st.characters(codec="ascii", exclude_categories=["Cc"]), max_size=20).map(str.strip)
@@ -175,7 +178,7 @@ LIKES = st.sampled_from([None, b"old", b'"old $MORE"', b"'old'", b'""', b'old"er
 def test_a_shell_reads_the_text_that_was_meant(value: str, like: bytes | None) -> None:
     assume("$MORE" not in value)
     text = keyvalue.change(b"" if like is None else b"KEY=" + like + b"\nOTHER=1\n", "KEY", None)
-    text = keyvalue.change(text, "KEY", keyvalue.spell(value, True, like))
+    text = keyvalue.change(text, "KEY", spell_for_shell(value, like))
     said = subprocess.run(["sh", "-c", text.decode() + '\nprintf %s "$KEY"'], capture_output=True, check=True)
     assert (said.stdout.decode(), said.stderr) == (value, b"")
     assert keyvalue.read(text, "KEY").value == value
@@ -187,7 +190,7 @@ WORD = st.text("abc019_-./", min_size=1, max_size=6).filter(lambda word: word[0]
 GRAMMARS: dict[str, tuple[Read, Change, list[bytes]]] = {
     "nginx": (
         lambda text: nginx.read(text, "key", "http").raw,
-        lambda text, raw: nginx.change(text, "key", "http", raw),
+        lambda text, raw: nginx.change(text, "key", raw, "http"),
         [b"http {", b"}", b"\n", b" ", b"key old;", b"key 'a b' ;", b"other 1;", b"# key 2;\n", b"\r\n", b"\tkey\n3;"],
     ),
     "squid": (
@@ -238,8 +241,8 @@ def test_lua_code_in_nginx_holds_no_directives(name: bytes) -> None:
     text = b"http {\nkey 1;\nserver { " + block + b"key 2; }\n}\n"
     assert nginx.read(text, "key", "http {").value == "1"
     assert nginx.read(text, "key", "http { server {").value == "2"
-    assert nginx.change(text, "key", "http { server {", b"3") == text.replace(b"key 2;", b"key 3;")
-    added = nginx.change(text, "other", "http { server {", b"4")
+    assert nginx.change(text, "key", b"3", "http { server {") == text.replace(b"key 2;", b"key 3;")
+    added = nginx.change(text, "other", b"4", "http { server {")
     assert added == text.replace(b"key 2; }", b"key 2; other 4; }")
     with pytest.raises(ConfigError, match="line 3: a block of Lua code is never closed"):
         nginx.read(text[: text.index(b"}\nkey 2")], "key", "http {")
@@ -248,7 +251,7 @@ def test_lua_code_in_nginx_holds_no_directives(name: bytes) -> None:
 def test_nginx_strings_may_span_lines() -> None:
     text = b"http {\nlog_format x 'a {\nkey 9;\n}' \"b\n;\";\nkey 1;\n}\n"
     assert nginx.read(text, "key", "http {")[::3] == ("1", 1) and nginx.read(text, "key", "http {").line == 6
-    assert nginx.change(text, "key", "http {", b"2") == text.replace(b"key 1", b"key 2")
+    assert nginx.change(text, "key", b"2", "http {") == text.replace(b"key 1", b"key 2")
 
 
 def test_squid_joins_lines_past_comments_but_not_comments() -> None:

@@ -10,6 +10,8 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from cockpit.servers.editing import line_end
+
 SECTION = re.compile(rb"^[ \t]*\[([^\s\[\]][^\[\]\n]*)\][ \t]*(?:[#;][^\n]*)?\r?$", re.MULTILINE)
 _LINE = re.compile(rb"[ \t]*-?([^\s=#;\[<'\"][^\s=]*?)[ \t]*(\+?)=[ \t]*")
 # Lines that are no `key = value` and do no harm: a flag (`skip-name-resolve`), an include.
@@ -51,7 +53,7 @@ def parse(text: bytes) -> PlainText:
     reader = _Reader(text)
     at = 0
     while at < len(text):
-        at = reader.take(at, _line_end(text, at))
+        at = reader.take(at, line_end(text, at))
     unknown = reader.unknown if reader.unknown is not None or reader.lines else reader.flag
     return PlainText(tuple(reader.lines), tuple(name for name in reader.ends if name is not None), reader.ends, unknown)
 
@@ -98,15 +100,10 @@ class _Reader:
         self.flag = at if self.flag is None else self.flag
 
 
-def _line_end(text: bytes, at: int) -> int:
-    feed = text.find(b"\n", at)
-    return len(text) if feed < 0 else feed + 1
-
-
 def _whole(text: bytes, start: int, end: int) -> int:
     """The end of the line with those that backslashes join to it."""
     while end < len(text) and text[start:end].removesuffix(b"\n").removesuffix(b"\r").endswith(b"\\"):
-        end = _line_end(text, end)
+        end = line_end(text, end)
     return end
 
 
@@ -117,4 +114,4 @@ def _closing_line(text: bytes, start: int, end: int) -> int:
     if sign is None or _CLOSED_BY[sign] in text[start + len(sign) : end]:
         return 0
     closing = text.find(_CLOSED_BY[sign], end)
-    return 0 if closing < 0 else _line_end(text, closing)
+    return 0 if closing < 0 else line_end(text, closing)

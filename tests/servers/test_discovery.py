@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from cockpit.tuning.servers import MODULES, Seen, Server, able_to_answer, parse_seen, servers_in, serving
+from cockpit.servers import registry
+from cockpit.servers.apache import MODULES
+from cockpit.servers.inventory import Inventory, parse_inventory
+from cockpit.servers.kind import RunningServer
+from cockpit.servers.registry import running_servers
+from cockpit.tuning.server_discovery import able_to_answer, serving
 
 DEBIAN = f"""\
 user\troot
@@ -27,8 +32,12 @@ nonsense
 """
 
 
-def found(text: str = DEBIAN) -> dict[str, Server]:
-    return {server.title: server for server in servers_in(parse_seen(text), "web1")}
+def parsed(text: str) -> Inventory:
+    return parse_inventory(text, registry.FILES)
+
+
+def found(text: str = DEBIAN) -> dict[str, RunningServer]:
+    return {server.title: server for server in running_servers(parsed(text))}
 
 
 def test_the_servers_of_a_debian_host() -> None:
@@ -38,32 +47,28 @@ def test_the_servers_of_a_debian_host() -> None:
     assert (apache.pattern, apache.processes, apache.ports) == ("apache2", 2, (80,))
     assert apache.tail == ("tail -n 3 -F /var/log/apache2/error.log",)
     assert apache.status[0].url == "http://localhost/server-status?auto"
-    knob = apache.candidates[1].knob
-    assert (knob.name, knob.host, knob.file) == (
-        "MaxSpareServers",
-        "web1",
-        "/etc/apache2/mods-available/mpm_prefork.conf",
-    )
+    knob = apache.candidates[1]
+    assert (knob.name, knob.file) == ("MaxSpareServers", "/etc/apache2/mods-available/mpm_prefork.conf")
     assert (knob.test, knob.reload) == ("apachectl -t", "apachectl graceful")
     assert servers["nginx"].ports == (81,)
-    assert {one.knob.section for one in servers["nginx"].candidates} == {None, "events {", "http {"}
+    assert {one.section for one in servers["nginx"].candidates} == {None, "events {", "http {"}
     (java,) = servers["Tomcat10"].candidates
-    assert (java.knob.kind, java.knob.key, java.knob.reload) == ("keyvalue", "JAVA_OPTS", "service tomcat10 restart")
+    assert (java.kind, java.key, java.reload) == ("keyvalue", "JAVA_OPTS", "service tomcat10 restart")
     assert servers["squid"].status[0].url == "http://localhost:3128/squid-internal-mgr/counters"
 
 
 def test_what_is_offered_of_nginx_carries_its_error_log() -> None:
     log = "/var/log/nginx/error.log"
     offered = found(f"{DEBIAN}file\t{log}\n")["nginx"].candidates
-    assert {one.knob.log for one in offered} == {log}
-    assert {one.knob.log for one in found()["nginx"].candidates} == {""}
+    assert {one.log for one in offered} == {log}
+    assert {one.log for one in found()["nginx"].candidates} == {""}
 
 
 def test_threads_for_an_mpm_with_threads() -> None:
     apache = found(DEBIAN.replace("mpm_prefork", "mpm_event"))["Apache (event)"]
-    names = [one.knob.name for one in apache.candidates]
+    names = [one.name for one in apache.candidates]
     assert "MinSpareThreads" in names and "MinSpareServers" not in names
-    assert apache.candidates[0].knob.file.endswith("mpm_event.conf")
+    assert apache.candidates[0].file.endswith("mpm_event.conf")
 
 
 def test_the_one_that_answers_on_the_targets_port() -> None:
@@ -75,11 +80,11 @@ def test_the_one_that_answers_on_the_targets_port() -> None:
 
 
 def test_java_without_tomcat_is_none() -> None:
-    assert servers_in(parse_seen("process\t5\t1\tjava\t/usr/bin/java\t-jar\tx.jar\n"), "h") == []
+    assert running_servers(parsed("process\t5\t1\tjava\t/usr/bin/java\t-jar\tx.jar\n")) == []
 
 
 def test_where_the_target_is_only_what_may_listen_on_its_port_is_able() -> None:
-    seen = parse_seen(DEBIAN + 'listen\t0.0.0.0:18931\tusers:(("python3",pid=9,fd=4))\n')
+    seen = parsed(DEBIAN + 'listen\t0.0.0.0:18931\tusers:(("python3",pid=9,fd=4))\n')
     servers = list(found().values())
     assert [one.title for one in able_to_answer(seen, servers, 81)] == ["nginx"]
     assert able_to_answer(seen, servers, 18931) == [], "another program listens there"
@@ -94,18 +99,18 @@ def test_of_several_demos_each_is_found_and_reloaded_by_its_own_name() -> None:
         'listen\t127.0.0.1:4000\tusers:(("demo-http-4000",pid=10,fd=3))\n'
         'listen\t127.0.0.1:4001\tusers:(("demo-http-4001",pid=21,fd=3),("demo-http-4001",pid=20,fd=3))\n'
     )
-    first, second = servers = servers_in(parse_seen(text), "h")
+    first, second = servers = running_servers(parsed(text))
     assert serving(servers, 4001) is second
     assert [(one.pattern, one.processes, one.ports) for one in servers] == [
         ("demo-http-4000", 1, (4000,)),
         ("demo-http-4001", 2, (4001,)),
     ]
-    assert first.candidates[0].knob.test.endswith("-t '/tmp/it'\"'\"'s a/httpd.conf'")
-    knob = second.candidates[0].knob
+    assert first.candidates[0].test.endswith("-t '/tmp/it'\"'\"'s a/httpd.conf'")
+    knob = second.candidates[0]
     assert (knob.file, knob.reload) == ("/tmp/b/httpd.conf", "pkill -o -USR1 -x demo-http-4001")
     assert knob.workers == "demo-http-4001"
 
 
 @pytest.mark.parametrize("text", ["", "\t\t\t", "process\tx\ty\tnginx\n", "listen\tnowhere\tusers:((\n", "file\t/x\n"])
 def test_nonsense_is_passed_over(text: str) -> None:
-    assert parse_seen(text) == Seen()
+    assert parsed(text) == Inventory()

@@ -1,7 +1,7 @@
-"""One directive of an nginx configuration text: read it, spell a value for it, change it and no other byte. Pure.
+"""Directives of an nginx configuration text: located and spelled. Pure.
 
-A value is the directive's arguments as they stand between its name and the `;`. A section is a path of blocks,
-outermost first: `http { server {`. Of several such directives the last is read and changed.
+A value is the directive's arguments between its name and the `;`. A section is a path of blocks, outermost first:
+`http { server {`. Of several such directives nginx takes the last one.
 """
 
 from __future__ import annotations
@@ -9,15 +9,47 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from cockpit.model.text import neutral
-from cockpit.tuning import lua
-from cockpit.tuning.reading import NOT_THERE, Reading, line_number
-from cockpit.tuning.syntax import ConfigError
+from cockpit.servers.editing import (
+    ConfigError,
+    Grammar,
+    Insertion,
+    Location,
+    Span,
+    Statement,
+    check_text,
+    checked,
+    deeper,
+    excerpt,
+    indent_of,
+    line_end,
+    line_ending,
+    line_number,
+    new_line,
+    whole_lines,
+)
+from cockpit.servers.nginx import lua
 
 _SPACE = b" \t\r\n"
 _SPECIAL = b";{}"
 # Blocks of such directives hold Lua code (content_by_lua_block).
 _LUA = b"_by_lua_block"
+
+
+class NginxGrammar(Grammar):
+    def locate(self, text: bytes, name: str, section: str | None) -> Location:
+        survey = _survey(text, name, section)
+        return Location(tuple(_statement(text, item) for item in survey.found), lambda: _insertion(text, name, survey))
+
+    def spell(self, value: str, like: bytes | None = None) -> bytes:
+        raw = checked(value)
+        tokens = list(_tokens(raw))
+        if any(token.special or raw[token.start : token.start + 1] == b"#" for token in tokens):
+            raise ConfigError("it contains ; { } or a # that would begin a comment; put text in quotes")
+        if not all(token.closed for token in tokens) or raw.endswith(b"\\"):
+            raise ConfigError("a quote in it is not closed, or a backslash ends it")
+        if not tokens or tokens[-1].end != len(raw):
+            raise ConfigError("it contains a # that would begin a comment")
+        return raw
 
 
 class _Token(NamedTuple):
@@ -42,51 +74,6 @@ class _Survey(NamedTuple):
     found: list[_Item]
     close: int | None
     indent: bytes
-
-
-def read(text: bytes, directive: str, section: str | None = None) -> Reading:
-    """The directive in `section` (None: outside of any block). Raises ConfigError: no such section, or several."""
-    found = _survey(text, directive, section).found
-    if not found:
-        return NOT_THERE
-    start, end = _arguments(text, found[-1])
-    raw = text[start:end]
-    return Reading(raw.decode("utf-8", "backslashreplace"), raw, line_number(text, start), len(found))
-
-
-def change(text: bytes, directive: str, section: str | None, raw: bytes | None) -> bytes:
-    """`text` with the directive's arguments replaced by `raw`, added at the section's end where it is missing, or
-    taken out where `raw` is None. Raises ConfigError."""
-    survey = _survey(text, directive, section)
-    if raw is None:
-        return _remove(text, directive, survey.found)
-    if not survey.found:
-        return _insert(text, directive, survey, raw)
-    start, end = _arguments(text, survey.found[-1])
-    if start == end:
-        raise ConfigError(f"{directive} stands there without a value; give it one by hand first")
-    return text[:start] + raw + text[end:]
-
-
-def spell(value: str) -> bytes:
-    """`value` as it is written before the `;`. Raises ConfigError for what would not be read back as it is."""
-    if not value or value != value.strip():
-        raise ConfigError("a value must not be empty, nor begin or end with a space")
-    if neutral(value) != value:
-        raise ConfigError("a value is one line of text, at most 4096 characters, without control characters")
-    raw = value.encode()
-    tokens = list(_tokens(raw))
-    if any(token.special or raw[token.start : token.start + 1] == b"#" for token in tokens):
-        raise ConfigError("it holds ; { } or a # that would begin a comment; put it in quotes if it is meant as text")
-    if not all(token.closed for token in tokens) or raw.endswith(b"\\"):
-        raise ConfigError("a quote in it is not closed, or a backslash ends it")
-    if len(_words_end(raw, tokens)) != len(raw):
-        raise ConfigError("it holds a # that would begin a comment")
-    return raw
-
-
-def _words_end(raw: bytes, tokens: list[_Token]) -> bytes:
-    return raw[: tokens[-1].end] if tokens else b""
 
 
 def _tokens(text: bytes) -> Iterator[_Token]:
@@ -136,8 +123,7 @@ def _in_variable(word: bytes) -> bool:
 
 
 def _items(text: bytes) -> Iterator[_Item]:
-    if b"\0" in text:
-        raise ConfigError("it holds a NUL byte and is no configuration text")
+    check_text(text)
     within: tuple[str, ...] = ()
     words: list[_Token] = []
     for token in _tokens(text):
@@ -162,7 +148,7 @@ def _items(text: bytes) -> Iterator[_Item]:
     if words:
         raise ConfigError(f"line {line_number(text, words[0].start)}: a directive without its ;")
     if within:
-        raise ConfigError(f"the block {neutral(within[-1], 120)} {{ is never closed")
+        raise ConfigError(f"the block {excerpt(within[-1], 120)} {{ is never closed")
 
 
 def _path(section: str | None) -> tuple[str, ...]:
@@ -183,7 +169,7 @@ def _survey(text: bytes, directive: str, section: str | None) -> _Survey:
                 closes.append(item.words[0].start)
             continue
         if item.within == path:
-            indent = _indent(text, item.words[0].start)
+            indent = indent_of(text, item.words[0].start)
         if text[item.words[0].start : item.words[0].end] == directive.encode():
             (found if item.within == path else strays).append(item)
     where = f"; {directive} stands {_whereabouts(strays[-1])}" if strays else ""
@@ -197,7 +183,7 @@ def _survey(text: bytes, directive: str, section: str | None) -> _Survey:
 
 
 def _written(path: tuple[str, ...]) -> str:
-    return " ".join(f"{neutral(part, 120)} {{" for part in path)
+    return " ".join(f"{excerpt(part, 120)} {{" for part in path)
 
 
 def _whereabouts(item: _Item) -> str:
@@ -206,42 +192,27 @@ def _whereabouts(item: _Item) -> str:
     return f'elsewhere: give the knob section = "{_written(item.within)}"'
 
 
-def _indent(text: bytes, start: int) -> bytes:
-    """The white space before what begins at `start`, where nothing else stands before it on its line."""
-    before = text[text.rfind(b"\n", 0, start) + 1 : start]
-    return before if not before.strip() else b""
+def _statement(text: bytes, item: _Item) -> Statement:
+    """Its whole lines are removed if nothing else is on them."""
+    begin, bare = item.words[0].start, len(item.words) < 2
+    value = (item.words[0].end, item.words[0].end) if bare else (item.words[1].start, item.words[-1].end)
+    shown = text[value[0] : value[1]].decode("utf-8", "backslashreplace")
+    return Statement(shown, value, _whole(text, begin, item.end), line_number(text, value[0]), bare)
 
 
-def _arguments(text: bytes, item: _Item) -> tuple[int, int]:
-    """The span of the arguments; (n, n) when there are none."""
-    first = item.words[1:2]
-    return (first[0].start, item.words[-1].end) if first else (item.words[0].end, item.words[0].end)
+def _whole(text: bytes, begin: int, end: int) -> Span:
+    line, stop = text.rfind(b"\n", 0, begin) + 1, line_end(text, end)
+    if text[line:begin].strip() or text[end:stop].strip():
+        return begin, end + (text[end : end + 1] == b" ")
+    return whole_lines(text, line, stop)
 
 
-def _insert(text: bytes, directive: str, survey: _Survey, raw: bytes) -> bytes:
-    added = directive.encode() + b" " + raw + b";"
-    ending = b"\r\n" if b"\r\n" in text else b"\n"
+def _insertion(text: bytes, directive: str, survey: _Survey) -> Insertion:
+    name = directive.encode() + b" "
     if survey.close is None:
-        return text + added + ending if not text or text.endswith(b"\n") else text + ending + added
+        return new_line(text, len(text), name, b";")
     start = text.rfind(b"\n", 0, survey.close) + 1
     outer = text[start : survey.close]
     if outer.strip() or start == 0:
-        return text[: survey.close] + added + b" " + text[survey.close :]
-    indent = survey.indent or outer + (b"\t" if outer.endswith(b"\t") else b"    ")
-    return text[:start] + indent + added + ending + text[start:]
-
-
-def _remove(text: bytes, directive: str, found: list[_Item]) -> bytes:
-    """Without the directive; its whole line goes where nothing else stands on it."""
-    if not found:
-        return text
-    if len(found) > 1:
-        raise ConfigError(f"{directive} stands there {len(found)} times; without the last one another would count")
-    start, end = found[0].words[0].start, found[0].end
-    line, feed = text.rfind(b"\n", 0, start) + 1, text.find(b"\n", end)
-    stop = len(text) if feed < 0 else feed + 1
-    if text[line:start].strip() or text[end:stop].strip():
-        return text[:start] + text[end + (text[end : end + 1] == b" ") :]
-    if stop == len(text) and not text.endswith(b"\n"):
-        line = len(text[:line].removesuffix(b"\n").removesuffix(b"\r"))
-    return text[:line] + text[stop:]
+        return Insertion(survey.close, name, b"; ")
+    return Insertion(start, (survey.indent or deeper(outer)) + name, b";" + line_ending(text))

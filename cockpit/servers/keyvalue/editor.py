@@ -1,4 +1,4 @@
-r"""One key of a file of `KEY=value` lines: read it, spell a value for it, change it and no other byte. Pure.
+r"""Keys of a file of `KEY=value` lines: located and spelled. Pure.
 
 Two grammars, chosen by the whole text: what a shell would source (`export JAVA_OPTS="-Xmx512m $MORE"`, as in
 /etc/default), and plain lines, with or without ini sections (`vm.swappiness = 10`, `[mysqld]`).
@@ -12,12 +12,23 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from cockpit.model.text import neutral
-from cockpit.tuning import plain_text, shell_text
-from cockpit.tuning.plain_text import PlainText
-from cockpit.tuning.reading import NOT_THERE, Reading, line_number
-from cockpit.tuning.shell_text import ShellText
-from cockpit.tuning.syntax import ConfigError
+from cockpit.servers.editing import (
+    ConfigError,
+    Grammar,
+    Insertion,
+    Location,
+    Span,
+    Statement,
+    check_text,
+    checked,
+    excerpt,
+    line_number,
+    new_line,
+    whole_lines,
+)
+from cockpit.servers.keyvalue import plain_grammar, shell_grammar
+from cockpit.servers.keyvalue.plain_grammar import PlainText
+from cockpit.servers.keyvalue.shell_grammar import ShellText
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./:*-]*")
@@ -25,6 +36,40 @@ _BARE = re.compile(rb"[A-Za-z0-9_@%+=:,./-]+")
 _VARIABLE = re.compile(r"\$(?:[A-Za-z_][A-Za-z0-9_]*|\{[A-Za-z_][A-Za-z0-9_]*\})")
 _SPACED = re.compile(rb"^[ \t]*-?[\w./]+[ \t]+=", re.MULTILINE)
 _EXPORT = re.compile(rb"[ \t]*(?:(?:export|readonly|declare|typeset)[ \t]+(?:-\w+[ \t]+)*)?")
+
+
+class KeyValueGrammar(Grammar):
+    """Keys; the last line that sets one counts. `section` is an ini section; "": before the first one; None: the only
+    one that has the key."""
+
+    names = _KEY
+
+    def locate(self, text: bytes, name: str, section: str | None) -> Location:
+        parsed = _parsed(text, name, section)
+        statements = tuple(_statement(text, name, one, parsed) for one in parsed.found)
+        return Location(statements, lambda: _insertion(text, name, section, parsed))
+
+    def spell(self, value: str, like: bytes | None = None) -> bytes:
+        """The value in a plain text."""
+        raw = checked(value)
+        if raw[:1] in (b"#", b";") or raw.endswith(b"\\"):
+            raise ConfigError("a value must not begin a comment, nor end in a backslash")
+        return raw
+
+    def spell_in(self, text: bytes, name: str, section: str | None, value: str, like: bytes | None) -> bytes:
+        shell = _parsed(text, name, section).shell is not None
+        return spell_for_shell(value, like) if shell else self.spell(value, like)
+
+
+def spell_for_shell(value: str, like: bytes | None = None) -> bytes:
+    """The value as a shell reads it. Raises ConfigError if a command makes up the old value."""
+    raw = checked(value, may_be_empty=True)
+    kept = _variables(like)
+    if like and like.startswith(b"'"):
+        return b"'" + raw.replace(b"'", b"'\\''") + b"'"
+    if _BARE.fullmatch(raw) and not (like and like.startswith(b'"')):
+        return raw
+    return b'"' + _escaped(value, kept) + b'"'
 
 
 class _Found(NamedTuple):
@@ -45,58 +90,6 @@ class _Text(NamedTuple):
     found: list[_Found]
     shell: ShellText | None
     plain: PlainText | None
-
-
-def read(text: bytes, key: str, section: str | None = None) -> Reading:
-    """The key's value; the last line that sets it counts. `section` is an ini section; "": before the first one; None:
-    the only one that has the key. Raises ConfigError."""
-    parsed = _parsed(text, key, section)
-    if not parsed.found:
-        return NOT_THERE
-    start, end = parsed.found[-1].value
-    raw = text[start:end]
-    shown = _unquoted(raw)[0] if parsed.shell else raw.decode("utf-8", "backslashreplace")
-    return Reading(shown, raw, line_number(text, start), len(parsed.found))
-
-
-def change(text: bytes, key: str, raw: bytes | None, section: str | None = None) -> bytes:
-    """`text` with the key's value replaced by `raw`, a line added where it is missing (at the end of its section), or
-    its line taken out where `raw` is None. Raises ConfigError."""
-    parsed = _parsed(text, key, section)
-    if raw is None:
-        return _remove(text, key, parsed.found)
-    if parsed.found:
-        start, end = parsed.found[-1].value
-        return text[:start] + raw + text[end:]
-    _check_grammar(text, key, parsed)
-    return _add(text, key, raw, section, parsed)
-
-
-def is_shell(text: bytes, key: str, section: str | None = None) -> bool:
-    """Whether a shell would read the key's line."""
-    return _parsed(text, key, section).shell is not None
-
-
-def spell(value: str, shell: bool, like: bytes | None = None) -> bytes:
-    """`value` as it is written after the `=`, in the quotes that `like`, the bytes it replaces, stands in.
-
-    Raises ConfigError for what would not be read back as it is, or where a command makes up the old value.
-    """
-    if value != value.strip() or (not value and not shell):
-        raise ConfigError("a value must not begin or end with a space, and not be empty in such a file")
-    if neutral(value) != value:
-        raise ConfigError("a value is one line of text, at most 4096 characters, without control characters")
-    raw = value.encode()
-    if not shell:
-        if raw[:1] in (b"#", b";") or raw.endswith(b"\\"):
-            raise ConfigError("a value must not begin a comment, nor end in a backslash")
-        return raw
-    kept = _variables(like)
-    if like and like.startswith(b"'"):
-        return b"'" + raw.replace(b"'", b"'\\''") + b"'"
-    if _BARE.fullmatch(raw) and not (like and like.startswith(b'"')):
-        return raw
-    return b'"' + _escaped(value, kept) + b'"'
 
 
 def _variables(like: bytes | None) -> frozenset[str]:
@@ -125,27 +118,26 @@ def _escaped(value: str, kept: frozenset[str]) -> bytes:
 
 
 def _parsed(text: bytes, key: str, section: str | None) -> _Text:
-    if b"\0" in text:
-        raise ConfigError("it holds a NUL byte and is no text")
+    check_text(text)
     if not _KEY.fullmatch(key):
-        raise ConfigError(f"{neutral(key, 80)!r} cannot be a key")
+        raise ConfigError(f"{excerpt(key, 80)!r} cannot be a key")
     shell = _as_shell(text) if _IDENTIFIER.fullmatch(key) else None
     if shell:
         if section is not None:
-            raise ConfigError(f"it has no section [{neutral(section, 80)}], nor any other")
+            raise ConfigError(f"it has no section [{excerpt(section, 80)}], nor any other")
         found = [_in_shell(text, one) for one in shell.assignments if one.name == key.encode()]
         return _Text(_that_count(text, key, found), shell, None)
-    plain = plain_text.parse(text)
+    plain = plain_grammar.parse(text)
     found = _in_section(text, key, section, plain, _in_plain(text, key, plain))
     return _Text(_that_count(text, key, found), None, plain)
 
 
 def _as_shell(text: bytes) -> ShellText | None:
     """The text as a shell reads it; None where its lines are plain ones. Raises ConfigError where it is neither."""
-    if plain_text.SECTION.search(text):
+    if plain_grammar.SECTION.search(text):
         return None
     try:
-        shell = shell_text.parse(text)
+        shell = shell_grammar.parse(text)
     except ConfigError:
         if _SPACED.search(text):
             return None
@@ -155,7 +147,7 @@ def _as_shell(text: bytes) -> ShellText | None:
     return None if spaced else shell
 
 
-def _in_shell(text: bytes, one: shell_text.ShellAssignment) -> _Found:
+def _in_shell(text: bytes, one: shell_grammar.ShellAssignment) -> _Found:
     start = text.rfind(b"\n", 0, one.start) + 1
     feed = text.find(b"\n", one.value[1])
     refused = "a command makes up its value" if one.made_up else ""
@@ -192,11 +184,11 @@ def _in_section(text: bytes, key: str, section: str | None, plain: PlainText, fo
 
 
 def _header(section: str | None) -> str:
-    return "the part before the first section" if section is None else f"[{neutral(section, 80)}]"
+    return "the part before the first section" if section is None else f"[{excerpt(section, 80)}]"
 
 
 def _named(one: _Found) -> str:
-    return f'"{neutral(one.section or "", 80)}"'
+    return f'"{excerpt(one.section or "", 80)}"'
 
 
 def _that_count(text: bytes, key: str, found: list[_Found]) -> list[_Found]:
@@ -218,12 +210,13 @@ def _check_grammar(text: bytes, key: str, parsed: _Text) -> None:
     at = parsed.shell.unknown if parsed.shell else parsed.plain.unknown if parsed.plain else None
     if at is not None:
         feed = text.find(b"\n", at)
-        line = neutral(text[at : len(text) if feed < 0 else feed].decode("utf-8", "replace").strip(), 60)
+        line = excerpt(text[at : len(text) if feed < 0 else feed].decode("utf-8", "replace").strip(), 60)
         number = line_number(text, at)
         raise ConfigError(f"line {number}: {line!r} is no KEY=value line, so {key} is not added; add it by hand first")
 
 
-def _add(text: bytes, key: str, raw: bytes, section: str | None, parsed: _Text) -> bytes:
+def _insertion(text: bytes, key: str, section: str | None, parsed: _Text) -> Insertion:
+    _check_grammar(text, key, parsed)
     at, spaced = len(text), parsed.shell is None
     if parsed.plain and parsed.plain.sections:
         if section is None:
@@ -234,11 +227,7 @@ def _add(text: bytes, key: str, raw: bytes, section: str | None, parsed: _Text) 
         spaced = not lines or text[lines[-1].value[0] - 1 : lines[-1].value[0]] in (b" ", b"\t")
     if text[:at].endswith((b"\\\n", b"\\")):
         raise ConfigError("it ends in a backslash, so nothing can be added at its end")
-    ending = b"\r\n" if b"\r\n" in text else b"\n"
-    added = key.encode() + (b" = " if spaced else b"=") + raw
-    if at and not text[:at].endswith(b"\n"):
-        return text[:at] + ending + added + text[at:]
-    return text[:at] + added + ending + text[at:]
+    return new_line(text, at, key.encode() + (b" = " if spaced else b"="))
 
 
 def _unquoted(raw: bytes) -> tuple[str, bool]:
@@ -262,16 +251,16 @@ def _unquoted(raw: bytes) -> tuple[str, bool]:
     return out.decode("utf-8", "backslashreplace"), live
 
 
-def _remove(text: bytes, key: str, found: list[_Found]) -> bytes:
-    if not found:
-        return text
-    if len(found) > 1:
-        raise ConfigError(f"{key} stands there {len(found)} times; without the last one another would count")
-    start, end = found[0].start, found[0].end
-    name = text.rfind(key.encode(), start, found[0].value[0])
-    before = text[start : found[0].value[0] if name < 0 else name]
-    if text[found[0].value[1] : end].strip() or not (name < 0 or _EXPORT.fullmatch(before) or before.strip() == b"-"):
-        raise ConfigError(f"something else is on the line of {key}; take it out by hand")
-    if end == len(text) and not text.endswith(b"\n"):
-        start = len(text[:start].removesuffix(b"\n").removesuffix(b"\r"))
-    return text[:start] + text[end:]
+def _statement(text: bytes, key: str, one: _Found, parsed: _Text) -> Statement:
+    raw = text[one.value[0] : one.value[1]]
+    shown = _unquoted(raw)[0] if parsed.shell else raw.decode("utf-8", "backslashreplace")
+    return Statement(shown, one.value, _whole(text, key, one), line_number(text, one.value[0]))
+
+
+def _whole(text: bytes, key: str, one: _Found) -> Span | None:
+    """The key's line; None if something else is on it."""
+    name = text.rfind(key.encode(), one.start, one.value[0])
+    before = text[one.start : one.value[0] if name < 0 else name]
+    if text[one.value[1] : one.end].strip() or not (name < 0 or _EXPORT.fullmatch(before) or before.strip() == b"-"):
+        return None
+    return whole_lines(text, one.start, one.end)

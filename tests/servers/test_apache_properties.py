@@ -6,8 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cockpit.tuning import directive
-from cockpit.tuning.syntax import ConfigError, lines
+from cockpit.servers.apache.editor import ApacheGrammar
+from cockpit.servers.apache.grammar import lines
+from cockpit.servers.editing import ConfigError
+
+APACHE = ApacheGrammar()
 
 ENDS = st.sampled_from([b"\n", b"\r\n", b"\n\n", b" \n", b" \\\n\n", b"\\\r\n \r\n"])
 GAPS = st.sampled_from([b" ", b"  ", b"\t", b" \\\n ", b"\\\r\n\t"])
@@ -51,19 +54,19 @@ def test_changing_there_and_back_gives_the_same_bytes(
 ) -> None:
     text = text.rstrip(b"\r\n \\") if cut else text
     try:
-        old = directive.read(text, "Timeout", section)
+        old = APACHE.read(text, "Timeout", section)
     except ConfigError:
         with pytest.raises(ConfigError):
-            directive.change(text, "Timeout", section, value)
+            APACHE.change(text, "Timeout", value, section)
         return
     try:
-        changed = directive.change(text, "Timeout", section, value)
+        changed = APACHE.change(text, "Timeout", value, section)
     except ConfigError as error:
         assert "ends in a backslash" in str(error)
         return
-    new = directive.read(changed, "Timeout", section)
+    new = APACHE.read(changed, "Timeout", section)
     assert new.raw == value
-    assert directive.change(changed, "Timeout", section, old.raw) == text
+    assert APACHE.change(changed, "Timeout", old.raw, section) == text
     if old.raw is None:
         assert new.times == 1
         return
@@ -92,22 +95,22 @@ def test_lines_cover_any_text_without_a_gap(text: bytes) -> None:
 @settings(max_examples=150, deadline=None)
 def test_any_text_is_read_or_refused(text: bytes) -> None:
     try:
-        old = directive.read(text, "Timeout")
-        changed = directive.change(text, "Timeout", None, b"30")
+        old = APACHE.read(text, "Timeout")
+        changed = APACHE.change(text, "Timeout", b"30")
     except ConfigError:
         return
-    assert directive.read(changed, "Timeout").value == "30"
+    assert APACHE.read(changed, "Timeout").value == "30"
     if old.raw is not None:
-        assert directive.change(changed, "Timeout", None, old.raw) == text
+        assert APACHE.change(changed, "Timeout", old.raw) == text
 
 
 @given(value=st.text(max_size=20))
 @settings(max_examples=150, deadline=None)
 def test_an_accepted_value_is_read_back(value: str) -> None:
     try:
-        raw = directive.spell(value)
+        raw = APACHE.spell(value)
     except ConfigError:
         return
-    text = directive.change(b"<IfModule a>\nTimeout 5\n</IfModule>\n", "Timeout", "IfModule a", raw)
-    assert directive.read(text, "Timeout", "IfModule a").raw == raw
+    text = APACHE.change(b"<IfModule a>\nTimeout 5\n</IfModule>\n", "Timeout", raw, "IfModule a")
+    assert APACHE.read(text, "Timeout", "IfModule a").raw == raw
     assert text.count(b"\n") == 3

@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from cockpit.tuning.reading import line_number
-from cockpit.tuning.syntax import ConfigError
+from cockpit.servers.editing import ConfigError, line_number
 
 _ASSIGNMENT = re.compile(rb"([A-Za-z_][A-Za-z0-9_]*)(\+?)=")
 _HERE_DOCUMENT = re.compile(rb"<<(-?)[ \t]*(?:\"([^\"\n]+)\"|'([^'\n]+)'|\\?([A-Za-z_][A-Za-z0-9_]*))")

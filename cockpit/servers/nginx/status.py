@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from cockpit.hosts.status.page_metrics import NotThePageError, PageMetrics, number
+from cockpit.servers.kind import StatusPageKind
+from cockpit.servers.status import NotThePageError, PageMetrics, number
 
 _PAGE = re.compile(
     r"\s*Active connections: (\d+)\s+server accepts handled requests(?: request_time)?\s+(\d+) (\d+) (\d+)(?: \d+)?\s+"
@@ -19,3 +20,15 @@ def parse(page: str) -> PageMetrics:
         raise NotThePageError("no stub_status on it: the location of this URL needs `stub_status;`")
     figures = {name: number(digits) for name, digits in zip(_NAMES, match.groups(), strict=True)}
     return PageMetrics({name: value for name, value in figures.items() if value is not None}, {})
+
+
+STATUS = StatusPageKind(
+    name="nginx",
+    url="(the location with `stub_status;`)",
+    parse=parse,
+    not_found="is there a location with `stub_status;`?",
+    forbidden="does the location let this host in? allow 127.0.0.1",
+    is_counter=frozenset({"accepts", "handled", "requests"}).__contains__,
+    means={"active": "Active connections", "reading": "Reading", "writing": "Writing", "waiting": "Waiting"},
+    rates={"requests": "requests", "accepts": "accepts"},
+)

@@ -11,9 +11,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cockpit.model.knobs import Knob
-from cockpit.tuning import keyvalue, texts
-from cockpit.tuning.reading import BYTE_ORDER_MARK
-from cockpit.tuning.syntax import ConfigError
+from cockpit.servers.editing import BYTE_ORDER_MARK, ConfigError
+from cockpit.servers.registry import GRAMMARS
+from cockpit.tuning import configuration
+
+keyvalue = GRAMMARS["keyvalue"]
 
 SHELL_PARTS = [
     "KEY=a\n",
@@ -223,10 +225,10 @@ KNOBS = {
 def test_a_byte_order_mark_stays_and_is_no_part_of_the_first_key(kind: str, end: str) -> None:
     plain, knob = KNOBS[kind]
     text = BYTE_ORDER_MARK + (plain + end).encode()
-    old = texts.read(knob, text)
-    assert old.value == texts.read(knob, text.removeprefix(BYTE_ORDER_MARK)).value != None  # noqa: E711
-    raw = texts.spell(knob, text, "7", old.raw)
-    changed = texts.change(knob, text, raw)
-    assert changed == BYTE_ORDER_MARK + texts.change(knob, text.removeprefix(BYTE_ORDER_MARK), raw)
-    assert texts.read(knob, changed).raw == raw and texts.change(knob, changed, old.raw) == text
-    assert texts.change(knob, text, None).startswith(BYTE_ORDER_MARK)
+    old = configuration.read(knob, text)
+    assert old.value == configuration.read(knob, text.removeprefix(BYTE_ORDER_MARK)).value != None  # noqa: E711
+    raw = configuration.spell(knob, text, "7")
+    changed = configuration.change(knob, text, raw)
+    assert changed == BYTE_ORDER_MARK + configuration.change(knob, text.removeprefix(BYTE_ORDER_MARK), raw)
+    assert configuration.read(knob, changed).raw == raw and configuration.change(knob, changed, old.raw) == text
+    assert configuration.change(knob, text, None).startswith(BYTE_ORDER_MARK)

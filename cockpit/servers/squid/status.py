@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from cockpit.hosts.status.page_metrics import NotThePageError, PageMetrics, number
+from cockpit.servers.kind import StatusPageKind
+from cockpit.servers.status import NotThePageError, PageMetrics, number
 
 _FIGURE = re.compile(r"(-?\d+(?:\.\d+)?) *(?:%|[A-Za-z/.][A-Za-z/ .]*)?$")
 # A row of a report that gives a figure for each of two spans of time.
@@ -55,3 +56,46 @@ def _counted(row: str) -> dict[str, str]:
     """The figure of a row that begins with it."""
     match = _COUNTED.match(row)
     return {match[2]: match[1]} if match else {}
+
+
+_FORBIDDEN = "does squid.conf let this host in? http_access allow localhost manager"
+_GAUGES = frozenset({"sample_time", "cd.memory", "cd.local_memory"})
+_INFO_COUNTERS = frozenset(
+    {
+        "Number of HTTP requests received",
+        "Number of ICP messages received",
+        "Number of ICP messages sent",
+        "Number of HTCP messages received",
+        "Number of HTCP messages sent",
+        "Page faults with physical i/o",
+    }
+)
+
+COUNTERS = StatusPageKind(
+    name="squid",
+    url="/squid-internal-mgr/counters",
+    parse=parse_counters,
+    not_found="the URL should end in /squid-internal-mgr/counters",
+    forbidden=_FORBIDDEN,
+    is_counter=lambda name: name not in _GAUGES,
+    rates={
+        "requests": "client_http.requests",
+        "hits": "client_http.hits",
+        "errors": "client_http.errors",
+        "kbytes_out": "client_http.kbytes_out",
+        "server_requests": "server.all.requests",
+    },
+)
+INFO = StatusPageKind(
+    name="squid-info",
+    url="/squid-internal-mgr/info",
+    parse=parse_info,
+    not_found="the URL should end in /squid-internal-mgr/info",
+    forbidden=_FORBIDDEN,
+    is_counter=_INFO_COUNTERS.__contains__,
+    means={
+        "clients": "Number of clients accessing cache",
+        "file_descriptors": "Number of file desc currently in use",
+    },
+    age="UP Time",
+)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from cockpit.tuning.reading import line_number
-from cockpit.tuning.syntax import ConfigError
+from cockpit.servers.editing import ConfigError, line_number
 
 # A comment or a long string, `--[==[`, `[==[`; a line comment; a quoted string, closed or not; a brace.
 _PART = re.compile(rb"(?:--)?\[(=*)\[|--[^\n]*|\"(?:\\.|[^\"\\\n])*\"?|'(?:\\.|[^'\\\n])*'?|[{}]", re.DOTALL)

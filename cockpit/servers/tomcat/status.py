@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
-from cockpit.hosts.status.page_metrics import NAME_CHARS, NotThePageError, PageMetrics, number
+from cockpit.servers.kind import StatusPageKind
+from cockpit.servers.status import NAME_CHARS, NotThePageError, PageMetrics, number
 
 _GROUPS = ("threadInfo", "requestInfo")
 _GREATEST = ("maxTime",)
@@ -49,3 +50,18 @@ def _tree(page: str) -> ElementTree.Element:
 def _figures(element: ElementTree.Element | None) -> dict[str, float]:
     found = {name: number(text) for name, text in element.attrib.items()} if element is not None else {}
     return {name: value for name, value in found.items() if value is not None}
+
+
+_COUNTERS = frozenset({"requestCount", "errorCount", "bytesReceived", "bytesSent", "processingTime"})
+
+STATUS = StatusPageKind(
+    name="tomcat",
+    url="/manager/status?XML=true",
+    parse=parse,
+    not_found="is the manager application there? (Debian: tomcat10-admin)",
+    forbidden="the user needs the role manager-status",
+    # The name of a connector may be before the metric's.
+    is_counter=lambda name: name.rpartition(" ")[2] in _COUNTERS,
+    means={"busy": "currentThreadsBusy", "threads": "currentThreadCount", "memory_free": "memory.free"},
+    rates={"requests": "requestCount", "errors": "errorCount", "bytes_sent": "bytesSent"},
+)

@@ -9,33 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-SPACE = b" \t\r\n\v\f"
+from cockpit.servers.editing import SPACE, ConfigError, LogicalLine, check_text
+
 # A section of this kind is only a definition: its content counts elsewhere, if it is used.
 MACRO = "macro"
-
-
-class ConfigError(Exception):
-    """A configuration text, or a value for it, that cannot be worked with; one line without the file's name."""
-
-
-class LogicalLine(NamedTuple):
-    """A logical line. `body` is what Apache sees of it; `start` and `end` (line end included) are bytes of the text.
-
-    `pieces` are (position in body, position in text), one for each physical line. `open` is: the text ends in the
-    middle of a continuation.
-    """
-
-    number: int
-    start: int
-    end: int
-    body: bytes
-    pieces: tuple[tuple[int, int], ...]
-    open: bool
-
-    def position(self, index: int) -> int:
-        """Where in the text `body[index]` stands."""
-        inside, outside = max(piece for piece in self.pieces if piece[0] <= index)
-        return outside + index - inside
 
 
 class Word(NamedTuple):
@@ -117,8 +94,7 @@ def words(body: bytes, at: int = 0) -> Iterator[Word]:
 
 def items(text: bytes) -> Iterator[Item]:
     """Every directive and section end of `text` in order. Raises ConfigError where sections do not nest."""
-    if b"\0" in text:
-        raise ConfigError("it holds a NUL byte and is no configuration text")
+    check_text(text)
     within: tuple[Block, ...] = ()
     for line in lines(text):
         name = word_at(line.body, 0)

@@ -1,0 +1,47 @@
+"""Values that Apache silently takes for others. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+# Apache reads these with atoi(): what is no number becomes 0 and passes the configuration test without a word
+# (seen with `apache2 -t`, 2.4).
+WHOLE_NUMBERS = frozenset(
+    (
+        *("startservers", "minspareservers", "maxspareservers", "maxrequestworkers", "maxclients", "serverlimit"),
+        *("threadlimit", "threadsperchild", "minsparethreads", "maxsparethreads", "threadstacksize", "maxmemfree"),
+        *("maxconnectionsperchild", "maxrequestsperchild", "maxkeepaliverequests", "gracefulshutdowntimeout"),
+        *("listenbacklog", "listencoresbucketsratio", "sendbuffersize", "receivebuffersize"),
+        *("limitrequestfields", "limitrequestfieldsize", "limitrequestline"),
+    )
+)
+# Values of settings that the file does not have.
+DEFAULTS = {
+    "MinSpareServers": 5,
+    "MaxSpareServers": 10,
+    "MinSpareThreads": 75,
+    "MaxSpareThreads": 250,
+    "ThreadsPerChild": 25,
+}
+_SERVERS = ("MinSpareServers", "MaxSpareServers")
+_THREADS = ("MinSpareThreads", "MaxSpareThreads", "ThreadsPerChild")
+
+
+def coerced_pair(name: str, value_of: Callable[[str], str | None]) -> str:
+    """A note if Apache raises the maximum of the spare servers or threads, of which `name` is one; "" if not."""
+    if name.lower() in map(str.lower, _SERVERS):
+        low, high = (number(value_of(one), one) for one in _SERVERS)
+        return _note("MaxSpareServers", high, low + 1, "MinSpareServers + 1")
+    if name.lower() in map(str.lower, _THREADS):
+        low, high, each = (number(value_of(one), one) for one in _THREADS)
+        return _note("MaxSpareThreads", high, low + each, "MinSpareThreads + ThreadsPerChild")
+    return ""
+
+
+def number(value: str | None, name: str) -> int:
+    """The value, or the default if the file has no number of at most 18 digits."""
+    return int(value) if value and value.isdecimal() and len(value) < 19 else DEFAULTS[name]
+
+
+def _note(name: str, value: int, least: int, rule: str) -> str:
+    return f"Apache takes {name} {value} for {least} without a word: it must be at least {rule}" * (value < least)

@@ -1,0 +1,187 @@
+"""Directives of an Apache configuration text: located, spelled, checked. Pure.
+
+A value, as text, is the directive's arguments as the file has them (`index.html index.php`, `"a b"`); quotes around a
+single word that needs none are left out. Of several such directives Apache lets the last one win.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from cockpit.servers.apache.coercions import WHOLE_NUMBERS, coerced_pair
+from cockpit.servers.apache.grammar import MACRO, Block, Item, items, lines, word_at, words
+from cockpit.servers.editing import (
+    SPACE,
+    ConfigError,
+    Grammar,
+    Insertion,
+    Location,
+    Statement,
+    checked,
+    deeper,
+    excerpt,
+    last_line,
+)
+
+# Sections whose content counts as that of the section around them when their condition holds.
+CONDITIONAL = frozenset({"ifmodule", "ifdefine", "ifversion", "iffile", "ifdirective", "ifsection"})
+_NUMBER = re.compile(r"-?[0-9]+|\$\{\w+\}")
+
+
+class ApacheGrammar(Grammar):
+    """Directives in `section` (as `IfModule mpm_prefork_module`; None: the top level, or the only IfModule or the like
+    that has the directive)."""
+
+    def locate(self, text: bytes, name: str, section: str | None) -> Location:
+        survey = _survey(text, name, section)
+        return Location(tuple(_statement(text, item) for item in survey.found), lambda: _insertion(text, name, survey))
+
+    def spell(self, value: str, like: bytes | None = None) -> bytes:
+        raw = checked(value)
+        if raw.endswith(b"\\"):
+            raise ConfigError("a value must not end in a backslash: it would join the next line")
+        if not all(word.closed for word in words(raw)):
+            raise ConfigError("a quote in it is not closed")
+        plain = shown(raw).encode()
+        if like is not None and shown(like).encode() == plain:
+            return like
+        old = list(words(like)) if like else []
+        if _is_plain(plain) and len(old) == 1 and old[0].quote and old[0].closed and _is_plain(old[0].content):
+            return old[0].quote + plain + old[0].quote
+        return plain
+
+    def refusal(self, name: str, value: str) -> str:
+        raw = self.spell(value)
+        if len(list(words(raw))) > 1:
+            return "is more than one word; put it in quotes if it is meant as one"
+        if name.lower() in WHOLE_NUMBERS and not _NUMBER.fullmatch(raw.decode()):
+            return "is no whole number; Apache would silently take it for another one"
+        return ""
+
+    def coerced(self, text: bytes, name: str, section: str | None) -> str:
+        return coerced_pair(name, lambda other: self._value(text, other, section))
+
+    def _value(self, text: bytes, name: str, section: str | None) -> str | None:
+        try:
+            return self.read(text, name, section).value
+        except ConfigError:
+            return None
+
+
+def shown(raw: bytes) -> str:
+    """The text of a directive's arguments; a single word in quotes that it does not need is shown without them."""
+    word = word_at(raw, 0)
+    if word and word.quote and word.closed and word.end == len(raw) and _is_plain(word.content):
+        raw = word.content
+    return raw.decode("utf-8", "backslashreplace")
+
+
+class _Survey(NamedTuple):
+    """The directives in the requested place, and the end of that place."""
+
+    found: list[Item]
+    block: Block | None
+    indent: bytes
+    close: int
+
+
+def _is_plain(content: bytes) -> bool:
+    """Whether a word needs no quotes."""
+    return bool(content) and content[0] not in b"\"'" and not any(byte in SPACE or byte == 0x5C for byte in content)
+
+
+def _statement(text: bytes, item: Item) -> Statement:
+    body = item.line.body
+    end = len(body.rstrip(SPACE))
+    first = word_at(body, item.name.end)
+    start = first.start if first else end
+    return item.line.statement(text, start, end, shown(body[start:end]))
+
+
+def _survey(text: bytes, directive: str, section: str | None) -> _Survey:
+    kind, _, rest = (section or "").partition(" ")
+    wanted = (kind.lower(), rest.strip())
+    name = directive.lower().encode()
+    blocks: list[Block] = []
+    found: list[Item] = []
+    strays: list[Item] = []
+    indent, close = b"", len(text)
+    for item in items(text):
+        inside = item.within if section is None else _below(item.within, wanted)
+        if item.closes:
+            defined = any(block.name == MACRO for block in item.within)
+            if section is not None and (item.closes.name, item.closes.argument) == wanted and not defined:
+                blocks.append(item.closes)
+                close = item.line.start
+            continue
+        if inside == ():
+            indent = item.line.body[: item.name.start]
+        if item.name.content.lower() == name:
+            (found if inside == () else strays).append(item)
+    if section is None and not found:
+        found = _in_a_condition(directive, strays)
+    _check_place(directive, section, wanted, blocks, found, strays)
+    return _Survey(found, blocks[-1] if blocks else None, indent, close)
+
+
+def _in_a_condition(directive: str, strays: list[Item]) -> list[Item]:
+    """What the top level lacks and one section that is only a condition has, as Debian's `<IfModule mpm_…>`."""
+    conditional = [item for item in strays if all(block.name in CONDITIONAL for block in item.within)]
+    if len({item.within for item in conditional}) > 1:
+        places = " and ".join(str(item.line.number) for item in conditional)
+        raise ConfigError(f"{directive} stands in several sections (lines {places}); give the knob one of them")
+    return conditional
+
+
+def _below(within: tuple[Block, ...], wanted: tuple[str, str]) -> tuple[Block, ...] | None:
+    """The sections between the innermost wanted one and the item; None outside of any, and where the wanted one is
+    only part of a macro's definition."""
+    for index in range(len(within) - 1, -1, -1):
+        if (within[index].name, within[index].argument) == wanted:
+            return None if any(block.name == MACRO for block in within[:index]) else within[index + 1 :]
+    return None
+
+
+def _check_place(
+    directive: str,
+    section: str | None,
+    wanted: tuple[str, str],
+    blocks: list[Block],
+    found: list[Item],
+    strays: list[Item],
+) -> None:
+    """Raises ConfigError when the directive could be read or written in the wrong place."""
+    if section is not None and not blocks:
+        where = f"; {directive} stands {_whereabouts(strays[-1])}" if strays else ""
+        raise ConfigError(f"it has no section <{section}>{where}")
+    if len(blocks) > 1 and wanted[0] == "virtualhost":
+        raise ConfigError(f"it has {len(blocks)} sections <{section}>; which one is meant cannot be told")
+    if found or section is None:
+        return
+    for item in strays:
+        inside = _below(item.within, wanted)
+        if inside and all(block.name in CONDITIONAL for block in inside):
+            raise ConfigError(f"{directive} stands {_whereabouts(item)}")
+
+
+def _whereabouts(item: Item) -> str:
+    """Where a directive that was looked for elsewhere stands, and what to write into the profile."""
+    if not item.within:
+        return f"at the top level, line {item.line.number}: leave the knob's section out"
+    macro = next((block for block in item.within if block.name == MACRO), None)
+    if macro is not None and macro is not item.within[-1]:
+        return f"within <{excerpt(macro.header, 120)}>, line {item.line.number}: change it there by hand"
+    header = excerpt(item.within[-1].header, 120)
+    return f'in <{header}>, line {item.line.number}: give the knob section = "{header}"'
+
+
+def _insertion(text: bytes, directive: str, survey: _Survey) -> Insertion:
+    """A line of its own, indented like its neighbours, before the section's end or at the end of the text."""
+    name = directive.encode() + b" "
+    if survey.block is None:
+        return last_line(text, next(reversed(list(lines(text))), None), survey.indent + name)
+    opening = survey.block.line
+    outer = opening.body[: len(opening.body) - len(opening.body.lstrip(SPACE))]
+    ending = b"\r\n" if text[: opening.end].endswith(b"\r\n") else b"\n"
+    return Insertion(survey.close, (survey.indent or deeper(outer)) + name, ending)

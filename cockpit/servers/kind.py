@@ -1,0 +1,121 @@
+"""A kind of server: everything that cockpit has to know about a web server, a proxy or an application server. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from cockpit.servers.editing import Grammar
+from cockpit.servers.inventory import Inventory
+from cockpit.servers.status import PageMetrics
+
+
+class StatusPageKind(NamedTuple):
+    """A page with metrics of a server, by its `name` in profiles and thresholds (`apache.busy`).
+
+    `url` is the end of its URL. `means` and `rates` are the short names of gauges and of counters per second, by which
+    thresholds and tables find the page's own. `is_counter`: whether a metric only grows while the server runs. `age` is
+    the page's metric that restarts with the server, `generation` the one that grows with each reload.
+    `not_found` and `forbidden` are hints for the answers 404 and 403. `scoreboard` are the states by their letters.
+    """
+
+    name: str
+    url: str
+    parse: Callable[[str], PageMetrics]
+    not_found: str
+    forbidden: str
+    is_counter: Callable[[str], bool]
+    means: Mapping[str, str] = {}
+    rates: Mapping[str, str] = {}
+    age: str = ""
+    generation: str = ""
+    scoreboard: Mapping[str, str] = {}
+
+
+class CandidateKnob(NamedTuple):
+    """A setting worth offering, with the fields that a knob has; `usual`: one of those that people change first."""
+
+    name: str
+    kind: str
+    file: str = ""
+    section: str | None = None
+    directive: str = ""
+    key: str = ""
+    test: str = ""
+    reload: str = ""
+    values: tuple[str, ...] = ()
+    workers: str = ""
+    log: str = ""
+    usual: bool = False
+
+
+class StatusAddress(NamedTuple):
+    """A status page that a running server most likely has."""
+
+    kind: str
+    url: str
+
+
+class RunningServer(NamedTuple):
+    """A server that runs on a host. `pattern` is what [[host]] processes would be."""
+
+    title: str
+    pattern: str
+    processes: int
+    ports: tuple[int, ...]
+    candidates: tuple[CandidateKnob, ...]
+    tail: tuple[str, ...] = ()
+    status: tuple[StatusAddress, ...] = ()
+
+
+class ServerKind(NamedTuple):
+    """A kind of server. `name` is also the kind of its knobs if it has a `grammar` of its own.
+
+    `processes` are shell patterns of its processes' names, `files` the paths that a look at a host tests for being
+    readable; `discover` finds its running servers. `error_logs` are the default places of its error log, in which
+    `failure` matches a line by which a start or reload is given up (group 1: the reason) and `correction` one about a
+    value that was not taken as it is; `chatter` matches lines of its commands and logs that say nothing of a change.
+    `reload_replaces` are parts of the names of processes that a reload replaces by new ones.
+    """
+
+    name: str
+    processes: tuple[str, ...]
+    discover: Callable[[Inventory], Iterable[RunningServer]]
+    files: tuple[str, ...] = ()
+    grammar: Grammar | None = None
+    status: tuple[StatusPageKind, ...] = ()
+    error_logs: tuple[str, ...] = ()
+    failure: str = ""
+    correction: str = ""
+    chatter: str = ""
+    reload_replaces: tuple[str, ...] = ()
+
+
+class ConfigFile(NamedTuple):
+    """A configuration file of a server, with the commands that test and reload it."""
+
+    kind: str
+    file: str
+    test: str
+    reload: str
+    workers: str = ""
+    log: str = ""
+
+    def candidates(
+        self, names: str, *, usual: bool, section: str | None = None, values: str = ""
+    ) -> Iterator[CandidateKnob]:
+        """Directives of one section, by their names, separated by commas or spaces."""
+        for name in names.split(", ") if "," in names else names.split():
+            yield CandidateKnob(
+                name=name.replace(" ", "_"),
+                kind=self.kind,
+                file=self.file,
+                section=section,
+                directive=name,
+                test=self.test,
+                reload=self.reload,
+                values=tuple(values.split()),
+                workers=self.workers,
+                log=self.log,
+                usual=usual,
+            )

@@ -1,0 +1,36 @@
+"""All kinds of servers, and what follows from them: knob kinds, status pages, what discovery looks for. Pure.
+
+A new kind is a folder beside this file and a line in KINDS.
+"""
+
+from __future__ import annotations
+
+from cockpit.servers import apache, demo, keyvalue, nginx, squid, tomcat
+from cockpit.servers.editing import Grammar
+from cockpit.servers.inventory import Inventory
+from cockpit.servers.kind import CandidateKnob, RunningServer, ServerKind, StatusPageKind
+
+KINDS: tuple[ServerKind, ...] = (
+    apache.KIND,
+    nginx.KIND,
+    squid.KIND,
+    tomcat.KIND,
+    demo.KIND,
+)
+
+# Kinds of knobs whose value is in a file, in which they are directives; and all that are in a file.
+DIRECTIVES: dict[str, Grammar] = {kind.name: kind.grammar for kind in KINDS if kind.grammar}
+GRAMMARS: dict[str, Grammar] = {**DIRECTIVES, "keyvalue": keyvalue.GRAMMAR}
+STATUS_PAGES: dict[str, StatusPageKind] = {page.name: page for kind in KINDS for page in kind.status}
+# Shell patterns of process names, and paths, that discovery asks a host about.
+PROCESSES: tuple[str, ...] = tuple(dict.fromkeys(name for kind in KINDS for name in kind.processes))
+FILES: tuple[str, ...] = tuple(dict.fromkeys(file for kind in KINDS for file in kind.files))
+ERROR_LOGS: dict[str, tuple[str, ...]] = {kind.name: kind.error_logs for kind in KINDS if kind.error_logs}
+RELOAD_REPLACES: dict[str, tuple[str, ...]] = {kind.name: kind.reload_replaces for kind in KINDS}
+# Settings of the kernel, whatever runs on it.
+SYSTEM_CANDIDATES = (CandidateKnob(name="somaxconn", kind="sysctl", key="net.core.somaxconn"),)
+
+
+def running_servers(inventory: Inventory) -> list[RunningServer]:
+    """The servers that run on the host, with the knobs worth offering."""
+    return [server for kind in KINDS for server in kind.discover(inventory)]

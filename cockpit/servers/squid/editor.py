@@ -1,0 +1,79 @@
+"""Directives of a squid configuration text: located and spelled. Pure.
+
+A directive is a line: its name, then its arguments; a word that begins with `#` begins a comment, a backslash before a
+line's end joins the next line, past blank lines and comments. A comment's own backslash joins nothing. There are no
+sections.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cockpit.servers.editing import (
+    SPACE,
+    ConfigError,
+    Grammar,
+    Location,
+    LogicalLine,
+    Statement,
+    check_text,
+    checked,
+    last_line,
+)
+
+
+class SquidGrammar(Grammar):
+    sections = False
+
+    def locate(self, text: bytes, name: str, section: str | None) -> Location:
+        check_text(text)
+        read = list(_lines(text))
+        found = [line for line in read if line.body.split(None, 1)[:1] == [name.encode()]]
+        return Location(
+            tuple(_statement(text, line, name.encode()) for line in found),
+            lambda: last_line(text, read[-1] if read else None, name.encode() + b" "),
+        )
+
+    def spell(self, value: str, like: bytes | None = None) -> bytes:
+        raw = checked(value)
+        if raw.endswith(b"\\"):
+            raise ConfigError("a value must not end in a backslash: it would join the next line")
+        if any(word.startswith(b"#") for word in raw.split()):
+            raise ConfigError("it contains a # that would begin a comment")
+        return raw
+
+
+def _statement(text: bytes, line: LogicalLine, name: bytes) -> Statement:
+    after = line.body.index(name) + len(name)
+    end = len(_uncommented(line.body).rstrip(SPACE))
+    start = len(line.body) - len(line.body[after:].lstrip(SPACE))
+    return line.statement(text, start, end, line.body[start:end].decode("utf-8", "backslashreplace"))
+
+
+def _lines(text: bytes) -> Iterator[LogicalLine]:
+    """The logical lines as squid joins them; their spans cover the text without a gap."""
+    start = number = 0
+    while start < len(text):
+        at, first, body, continued = start, number + 1, b"", True
+        pieces: list[tuple[int, int]] = []
+        while continued and at < len(text):
+            feed = text.find(b"\n", at)
+            end = len(text) if feed < 0 else feed + 1
+            here = text[at:end].removesuffix(b"\n").removesuffix(b"\r") if feed >= 0 else text[at:end]
+            idle = here.lstrip(SPACE)[:1] in (b"", b"#")
+            if not pieces or not idle:
+                pieces.append((len(body), at))
+                body += here
+                continued = feed >= 0 and not idle and here.endswith(b"\\")
+                body = body[:-1] if continued else body
+            at, number = end, number + 1
+        yield LogicalLine(first, start, at, body, tuple(pieces), continued)
+        start = at
+
+
+def _uncommented(body: bytes) -> bytes:
+    """The line without the comment at its end."""
+    for at, byte in enumerate(body):
+        if byte == 0x23 and (at == 0 or body[at - 1] in SPACE):
+            return body[:at]
+    return body
