@@ -32,7 +32,7 @@ def plan_text(profile: Profile, study: Study) -> str:
     lines += [f"  load      {plan_words(shown.plan)}", *_variants(shown)]
     lines += [f"  {name:<8}  {text}" for name, text in _rules(study)]
     if study.seed is not None:
-        lines += ["", "order:", *(_order(shown, turn) for turn in range(1, study.rounds + 1))]
+        lines += ["", "order:", *(_order(shown, turn) for turn in range(1, study.all_rounds + 1))]
     return "\n".join([*lines, "", *ahead_lines(profile, study)])
 
 
@@ -43,6 +43,7 @@ def ahead_lines(profile: Profile, study: Study, known: StudyResult | None = None
     rounds = f"{study.rounds} round{'s' if study.rounds > 1 else ''}"
     if study.rounds > FIRST_LOOK and study.compare:
         rounds = f"{FIRST_LOOK} to {rounds}"
+    rounds += f" after {study.discard_rounds} discarded" if study.discard_rounds else ""
     length = extent_words(whole_time(study, profile.knobs, profile.actions))
     done = f", of which {known.whole_rounds} are done" if known and known.whole_rounds else ""
     lines = [f"{rounds}, {len(study.variants)} variants, seed {seed}: {length}{done}"]

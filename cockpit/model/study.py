@@ -52,8 +52,8 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Study(msgspec.Struct, frozen=True, kw_only=True):
-    """A plan of at most `rounds` rounds; each holds every variant that is not resolved, set up by itself, in an order
-    drawn from `seed` (None: not chosen yet).
+    """A plan of `discard_rounds` rounds that are not counted, then at most `rounds` that are; each holds every variant
+    that is not resolved, set up by itself, in an order drawn from `seed` (None: not chosen yet).
 
     A step is a variant at a load level in a round: `discard` runs that are not counted, then `runs` that are; each run
     is all `passes`, one after the other. `levels` are connections, or arrivals/s under open load; none: as the plan
@@ -70,6 +70,7 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
     passes: tuple[Pass, ...] = (Pass(),)
     levels: tuple[float, ...] = ()
     rounds: int = 1
+    discard_rounds: int = 0
     seed: int | None = 1
     runs: int = 1
     discard: int = 0
@@ -93,6 +94,11 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
     def comparisons(self) -> int:
         """How many comparisons share the risk: pairs at each load level in each pass, without the A/A control."""
         return len(self.compare) * max(1, len(self.levels)) * len(self.passes)
+
+    @property
+    def all_rounds(self) -> int:
+        """How many rounds there are at most, with those that are not counted."""
+        return self.discard_rounds + self.rounds
 
     @property
     def knobs(self) -> tuple[str, ...]:

@@ -42,6 +42,7 @@ def to_study(file: ProfileFile, knobs: Sequence[Knob], files: NamedFiles, *, sho
         rounds=chosen["rounds"],
         seed=section.seed,
         runs=chosen["runs"],
+        discard_rounds=chosen["discard_rounds"],
         discard=chosen["discard"],
         after=section.after,
         observations=tuple(msgspec.convert(msgspec.to_builtins(one), Observation) for one in section.observe),
@@ -76,7 +77,7 @@ def _load(load: LoadSection, instead: ShortSection) -> LoadSection:
 
 def _merged(section: StudySection, instead: ShortSection) -> dict[str, Any]:
     """The keys that both forms have."""
-    names = ("levels", "rounds", "runs", "discard", "margin", "run_time", "warm_up")
+    names = ("levels", "rounds", "runs", "discard", "discard_rounds", "margin", "run_time", "warm_up")
     given = {name: getattr(instead, name) for name in names if getattr(instead, name) is not None}
     return {name: getattr(section, name) for name in names} | given
 

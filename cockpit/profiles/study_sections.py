@@ -62,6 +62,7 @@ class ShortSection(Section, frozen=True, kw_only=True):
     concurrency: Positive | None = None
     warmup: Duration | None = None
     rounds: Rounds | None = None
+    discard_rounds: Discard | None = None
     runs: Often | None = None
     discard: Discard | None = None
     levels: tuple[AboveZero, ...] | None = None
@@ -76,6 +77,7 @@ class StudySection(Section, frozen=True, kw_only=True):
     """The whole table."""
 
     rounds: Rounds = 12
+    discard_rounds: Discard = 0
     variant: tuple[VariantSection, ...] = ()
     factor: tuple[FactorSection, ...] = ()
     passes: tuple[PassSection, ...] = ()

@@ -20,6 +20,7 @@ from cockpit.report.study_doubts import grouped
 from cockpit.report.study_table import rows
 from cockpit.report.summary import errors_words, plan_words
 from cockpit.study.judging import level_words
+from cockpit.study.plan import first_test
 from cockpit.study.results import Cell, StudyResult, StudyRunResult, StudyVerdict
 from cockpit.study.words import contradiction_words, needed_words, sensitivity_words
 
@@ -74,10 +75,11 @@ def study_markdown(result: StudyResult) -> str:
 
 def rounds_lines(result: StudyResult) -> list[str]:
     """Return the basis of the verdicts: rounds, seed, the method, what it can detect."""
-    study, done = result.study, result.whole_rounds
+    study, done = result.study, result.counted_rounds
     words = (
         f"{done} of at most {study.rounds} round{'s' if study.rounds > 1 else ''} in random order, seed {study.seed}"
     )
+    words += f", after {study.discard_rounds} discarded" if study.discard_rounds else ""
     if not study.compare:
         return [words]
     if result.ended and done < study.rounds:
@@ -87,8 +89,8 @@ def rounds_lines(result: StudyResult) -> list[str]:
         lines.append(f"fewer than {FIRST_LOOK} rounds: one test; the spread between runs is shared over all cells, and")
         lines[-1] += " intervals hold in 91 to 95% of cases if those are few"
     elif done < FIRST_LOOK:
-        lines.append(f"the tests begin after round {FIRST_LOOK}; until then the spread is shared over all cells")
-    return [*lines, sensitivity_words(study, result.spread, done=done)]
+        lines.append(f"the tests begin after round {first_test(study)}; until then the spread is shared over all cells")
+    return [*lines, sensitivity_words(study, result.spread, done=result.whole_rounds)]
 
 
 def _counted(result: StudyResult) -> str:

@@ -111,9 +111,10 @@ class MachineJson(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StudyJson(msgspec.Struct, frozen=True, kw_only=True):
-    """A study; `wall` is when it began, epoch seconds. `budget`: the most rounds; `rounds`: those that were begun, of
-    which `whole_rounds` are done; `ended`: it is over, all comparisons closed or all rounds done. `seed` is that of
-    the order. `comparisons` share the risk. `unstable`: how many counted runs were not stable."""
+    """A study; `wall` is when it began, epoch seconds. `budget`: the most rounds that count, after `discard_rounds`;
+    `rounds`: all that were begun, of which `whole_rounds` are done; `ended`: it is over, all comparisons closed or all
+    rounds done. `seed` is that of the order. `comparisons` share the risk. `unstable`: how many counted runs were not
+    stable."""
 
     name: str
     form: str
@@ -122,6 +123,7 @@ class StudyJson(msgspec.Struct, frozen=True, kw_only=True):
     environment: dict[str, str]
     hosts: dict[str, MachineJson]
     seed: int | None
+    discard_rounds: int
     budget: int
     whole_rounds: int
     ended: bool
@@ -147,6 +149,7 @@ def study_json(result: StudyResult) -> str:
             for name, facts in result.hosts.items()
         },
         seed=study.seed,
+        discard_rounds=study.discard_rounds,
         budget=study.rounds,
         whole_rounds=result.whole_rounds,
         ended=result.ended,

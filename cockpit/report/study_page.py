@@ -61,7 +61,7 @@ def _header(result: StudyResult) -> str:
     question = " ".join(question_lines(result))
     lines += [f"<p class=question>{text(question)}</p>"] if question else []
     began = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(result.wall))
-    steps = f"{result.whole_rounds} of at most {result.study.rounds} rounds{'' if result.ended else ', unfinished'}"
+    steps = f"{result.counted_rounds} of at most {result.study.rounds} rounds{'' if result.ended else ', unfinished'}"
     lines.append(f"<p class=soft>{text(f'study, {result.study.form} form · {began} · {steps}')}</p>")
     lines.append(f"<p class=mono>{text(load_line(result))}</p>")
     counted = Counter(one.verdict.outcome for one in result.verdicts if not one.control)
@@ -76,9 +76,10 @@ def _setup(result: StudyResult) -> str:
     variants = [(one.name, _settings(one), one.url or "–", ", ".join(one.before) or "–") for one in study.variants]
     order = [(f"order, round {number}", words) for number, words in _order(result)]
     plan = [
-        ("rounds", f"{result.whole_rounds} of at most {study.rounds} in random order, seed {study.seed}"),
+        ("rounds", f"{result.counted_rounds} of at most {study.rounds} in random order, seed {study.seed}"),
         ("runs", f"{study.runs} after each set-up, {study.discard} discarded before"),
     ]
+    plan += [("discarded rounds", f"the first {study.discard_rounds}")] if study.discard_rounds else []
     plan += [("warm-up", f"{study.warm_up:g} s of load after each set-up")] if study.warm_up else []
     hosts = [
         (f"host {name}", f"{facts.hostname}, kernel {facts.kernel}, {facts.cpus} CPUs")

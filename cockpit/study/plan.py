@@ -94,7 +94,7 @@ def all_steps(study: Study, first: int = 1, last: int | None = None) -> tuple[St
     """Return the steps of all rounds, or of the rounds `first` to `last`, if every comparison stays open."""
     return tuple(
         step
-        for turn in range(first, (study.rounds if last is None else last) + 1)
+        for turn in range(first, (study.all_rounds if last is None else last) + 1)
         for step in steps_of(study, round_of(study, turn, planned(study)))
     )
 
@@ -149,10 +149,20 @@ def takes(
     return Extent(least, most, one.known)
 
 
+def is_counted(study: Study, step: StudyStep, turn: int) -> bool:
+    """Return whether the run of that number (from 1) in a step counts: it is neither of a discarded round nor one of
+    the discarded first runs."""
+    return step.round > study.discard_rounds and turn > study.discard
+
+
+def first_test(study: Study) -> int:
+    """Return the round after which the first test is made; the last one if nothing is compared."""
+    return study.discard_rounds + (min(study.rounds, FIRST_LOOK) if study.compare else study.rounds)
+
+
 def whole_time(study: Study, knobs: Sequence[Knob], actions: Sequence[ServerAction]) -> Extent:
     """Return how long a study takes: at least the rounds until the first test, at most all of them."""
-    first = min(study.rounds, FIRST_LOOK) if study.compare else study.rounds
-    least = takes(study, all_steps(study, last=first), knobs, actions)
+    least = takes(study, all_steps(study, last=first_test(study)), knobs, actions)
     most = takes(study, all_steps(study), knobs, actions)
     return Extent(least.least, most.most, most.known)
 

@@ -120,6 +120,11 @@ class StudyResult(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(run for cell in self.cells for run in cell.unstable)
 
     @property
+    def counted_rounds(self) -> int:
+        """How many whole rounds count."""
+        return max(0, self.whole_rounds - self.study.discard_rounds)
+
+    @property
     def whole_rounds(self) -> int:
         """How many rounds are done."""
         return sum(all(step.number in self.done for step in steps_of(self.study, turn)) for turn in self.rounds)

@@ -9,7 +9,6 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from cockpit.analysis.intervals import FIRST_LOOK
 from cockpit.model.errors import ChangeRefused, CockpitError, HostError, TargetError
 from cockpit.model.events import StudyBegun, StudyEnded, StudyObservation, StudyRound, StudyRun, StudyStepEnded
 from cockpit.model.figures import RunResult, run_result
@@ -27,6 +26,8 @@ from cockpit.study.plan import (
     Extent,
     StudyStep,
     all_steps,
+    first_test,
+    is_counted,
     reloads_left,
     round_of,
     steps_of,
@@ -96,7 +97,7 @@ class Runner:
         steps = len(turn.steps) if turn else 0
         return StudyProgress(
             round=turn.round if turn else 0,
-            rounds=self.study.rounds,
+            rounds=self.study.all_rounds,
             step=min(steps, steps - len(self._todo) + 1),
             steps=steps,
             now=self._now,
@@ -117,10 +118,10 @@ class Runner:
         run = sum(self._took) / len(self._took) if self._took else None
         if turn is None:
             return whole_time(self.study, profile.knobs, profile.actions)
-        first = max(turn.round, min(self.study.rounds, FIRST_LOOK) if self.study.compare else self.study.rounds)
+        first = max(turn.round, first_test(self.study))
         times = [
             takes(self.study, [*self._todo, *self._later(turn, last)], profile.knobs, profile.actions, run)
-            for last in (first, self.study.rounds)
+            for last in (first, self.study.all_rounds)
         ]
         return Extent(times[0].least, times[1].most, times[1].known)
 
@@ -200,7 +201,7 @@ class Runner:
         for turn in range(1, study.discard + study.runs + 1):
             for part in study.passes:
                 result = await self._run(step, part, plan, turn)
-                if turn > study.discard:
+                if is_counted(study, step, turn):
                     counted.append(result.run)
         self._source.emit(StudyStepEnded(t=self._source.now(), step=step.number, counted=tuple(counted)))
 

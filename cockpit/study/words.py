@@ -9,7 +9,7 @@ from cockpit.analysis.words import metric_words, verdict_line
 from cockpit.model.study import MOST_ROUNDS, Study
 from cockpit.model.text import neutral
 from cockpit.study.judging import detectable, headline_of, level_words
-from cockpit.study.plan import Extent
+from cockpit.study.plan import Extent, first_test
 from cockpit.study.results import Contradiction, RoundSpread, StudyResult, StudyVerdict
 from cockpit.study.runner import StudyProgress
 
@@ -24,15 +24,15 @@ def progress_words(progress: StudyProgress) -> str:
 def round_lines(result: StudyResult, left: Extent) -> list[str]:
     """Return the state of a study after a round: what is closed and how, what is open, the time left at most."""
     study, done = result.study, result.whole_rounds
-    head = f"round {done} of {study.rounds} done"
+    head = f"round {done} of {study.all_rounds} done"
     if not study.compare:
         return [head]
     if study.rounds < FIRST_LOOK:
-        return [f"{head} · one test after the last{_at_most(left) if done < study.rounds else ''}"]
-    if done < FIRST_LOOK:
-        return [f"{head} · tests begin after round {FIRST_LOOK}{_at_most(left)}"]
+        return [f"{head} · one test after the last{_at_most(left) if done < study.all_rounds else ''}"]
+    if result.counted_rounds < FIRST_LOOK:
+        return [f"{head} · tests begin after round {first_test(study)}{_at_most(left)}"]
     judged = [one for one in result.verdicts if not one.control]
-    goes_on = done < study.rounds and not all(one.closed for one in judged)
+    goes_on = done < study.all_rounds and not all(one.closed for one in judged)
     lines = [f"{head} · {sensitivity_words(study, result.spread, done=done)}{_at_most(left) if goes_on else ''}"]
     return lines + [f"  {'closed' if one.closed else 'open  '}  {verdict_line(one.verdict)}" for one in judged]
 
@@ -40,7 +40,7 @@ def round_lines(result: StudyResult, left: Extent) -> list[str]:
 def state_words(result: StudyResult) -> str:
     """Return one line: `1 of 3 closed: fast better · open: near, same · minimum detectable effect 2.3% …`."""
     study = result.study
-    if not study.compare or result.whole_rounds < FIRST_LOOK:
+    if not study.compare or result.counted_rounds < FIRST_LOOK:
         return ""
     closed = [one for one in result.verdicts if one.closed]
     words = [f"{len(closed)} of {study.comparisons} closed"]
@@ -64,7 +64,7 @@ def sensitivity_words(study: Study, spread: RoundSpread | None, source: str = "A
     the rounds so far."""
     name = metric_words(headline_of(study))
     if spread is None:
-        first = min(study.rounds, FIRST_LOOK)
+        first = first_test(study)
         why = f"until {first} rounds are done" if done < first else "as too many rounds of the A/A control were spoiled"
         why = why if study.control else "without an A/A control"
         return f"minimum detectable effect on {name}: unknown {why}"

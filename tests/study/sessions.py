@@ -27,7 +27,7 @@ from cockpit.model.state import State
 from cockpit.model.study import Observation, Study, Variant
 from cockpit.model.study_load import load_of
 from cockpit.study.collecting import collect
-from cockpit.study.plan import StudyStep, all_steps, planned, round_of, steps_of
+from cockpit.study.plan import StudyStep, all_steps, is_counted, planned, round_of, steps_of
 from cockpit.study.results import StudyResult
 from cockpit.study.rounds import next_round
 
@@ -125,12 +125,12 @@ def _round(
             number += 1
             mean = rates(step) if callable(rates) else rates[step.variant.name]
             whole = step.number != cut or run == 1
-            rate = mean * (0.5 if run <= study.discard else 1.0)
+            rate = mean * (1.0 if is_counted(study, step, run) else 0.5)
             yield from _run(study, step, run, number, t, rate, whole, busy(step), failing(step))
             t += SECONDS + 1
             if not whole:
                 return
-            if run > study.discard:
+            if is_counted(study, step, run):
                 counted.append(number)
         yield StudyStepEnded(t=t, step=step.number, counted=tuple(counted))
 

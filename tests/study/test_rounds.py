@@ -18,7 +18,7 @@ from cockpit.report.study import study_text
 from cockpit.report.study_json import study_json, study_schema
 from cockpit.study.collecting import collect
 from cockpit.study.judging import detectable
-from cockpit.study.plan import Extent, StudyStep, planned
+from cockpit.study.plan import Extent, StudyStep, planned, whole_time
 from cockpit.study.results import Contradiction, StudyResult, StudyVerdict
 from cockpit.study.rounds import next_round
 from cockpit.study.words import round_lines
@@ -65,6 +65,24 @@ def test_closed_variants_drop_out_and_the_baseline_and_the_control_stay(done: St
         names = [name for name, _ in turn.steps]
         assert "fast" not in names and {"base", CONTROL} <= set(names)
         assert ("base", "fast", None) not in turn.open
+
+
+def test_discarded_rounds_come_first_and_count_nowhere() -> None:
+    study = replace(STUDY, discard_rounds=2, rounds=5)
+    found = whole_study(study, rates())
+    assert len(found.rounds) == found.whole_rounds <= study.all_rounds == 7
+    assert found.counted_rounds == len(found.rounds) - 2
+    base = next(cell for cell in found.cells if cell.variant == "base")
+    assert [run.place.round for run in base.discarded] == [1, 2]
+    fast = by_name(found)["fast"]
+    assert (fast.verdict.outcome, fast.closed, fast.rounds) == (Outcome.BETTER, True, 4), "not before the sixth round"
+    assert max(cell.last_round for cell in found.cells if cell.variant == "fast") == 6
+    assert "of at most 5 rounds in random order, seed 1, after 2 discarded" in study_text(found)
+    assert json.loads(study_json(found))["discard_rounds"] == 2
+    assert whole_time(study, (), ()).most == 7 / 5 * whole_time(replace(study, discard_rounds=0), (), ()).most
+    early = collect([session(study, [1, 2, 3, 4, 5], rates())], "small")
+    assert early is not None and not any(one.closed for one in early.verdicts)
+    assert "tests begin after round 6" in round_lines(early, Extent(60, 600, True))[0]
 
 
 def test_a_verdict_rests_on_the_rounds_in_which_it_was_open(done: StudyResult) -> None:
