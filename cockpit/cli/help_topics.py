@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib.resources import files
+
+from cockpit.model.knobs import KNOB_KINDS
+from cockpit.servers.kind import StatusPageKind
+from cockpit.servers.registry import DIRECTIVES, STATUS_PAGES
 
 _FOLDER = files("cockpit.cli") / "topics"
 # The topic that names every key of a profile: a heading a table of it, `## [target]`, with rows `| `key` | words |`.
@@ -22,7 +26,30 @@ def topics() -> dict[str, str]:
 
 def text(topic: str) -> str:
     """Raises FileNotFoundError."""
-    return (_FOLDER / f"{topic}.md").read_text(encoding="utf-8")
+    found = (_FOLDER / f"{topic}.md").read_text(encoding="utf-8")
+    for name, words in _lists():
+        found = found.replace(name, words)
+    return found
+
+
+def _lists() -> Iterator[tuple[str, str]]:
+    """The parts of topics that list kinds of servers."""
+    yield "{status pages}", "\n".join(map(_status_row, STATUS_PAGES.values()))
+    yield "{kinds of status pages}", _any_of(STATUS_PAGES)
+    yield "{kinds of knobs}", _any_of(KNOB_KINDS)
+    yield "{kinds of directives}", ", ".join(DIRECTIVES)
+    yield "{kinds of directives, as code}", " ".join(f"`{kind}`" for kind in DIRECTIVES)
+
+
+def _status_row(page: StatusPageKind) -> str:
+    groups = [[f"`.{name}`" for name in names] for names in (page.means, page.rates) if names]
+    groups[0][0] = f"`{page.name}{groups[0][0].strip('`')}`"
+    return f"| `{page.name}` | `{page.url}` | {' · '.join(' '.join(group) for group in groups)} |"
+
+
+def _any_of(names: Iterable[str]) -> str:
+    *first, last = names
+    return f"{', '.join(first)} or {last}"
 
 
 def profile_keys() -> Iterator[tuple[str, str, str]]:

@@ -11,10 +11,11 @@ import msgspec
 from cockpit.model.text import neutral
 from cockpit.servers.registry import GRAMMARS
 
+KNOB_KINDS = (*GRAMMARS, "sysctl", "choice", "mount", "command")
 if TYPE_CHECKING:
     KnobKind = str
 else:
-    KnobKind = Literal[(*GRAMMARS, "sysctl", "choice", "mount", "command")]
+    KnobKind = Literal[KNOB_KINDS]
 # Cost of a change. written: the value is in its file, not active; live: active without a reload.
 Cost = Literal["written", "live", "graceful", "restart", "remount"]
 COSTS: tuple[str, ...] = get_args(Cost)

@@ -21,8 +21,13 @@ Span = tuple[int, int]
 
 
 class ConfigError(Exception):
-    """A configuration text, or a value for it, that cannot be worked with; one line without the file's name. It may
-    quote the text, whose characters are not neutralised yet."""
+    """A configuration text, or a value for it, that cannot be worked with; one line without the file's name. `line` is
+    the line of the text, 0 if none. It may quote the text, whose characters are not neutralised yet."""
+
+    def __init__(self, reason: str, line: int = 0) -> None:
+        super().__init__(f"line {line}: {reason}" if line else reason)
+        self.reason = reason
+        self.line = line
 
 
 class ConfigValue(NamedTuple):
@@ -101,6 +106,14 @@ class Grammar(ABC):
         start, end = found[-1].value
         return ConfigValue(found[-1].shown, text[start:end], found[-1].line, len(found))
 
+    def number(self, text: bytes, name: str, section: str | None) -> int | None:
+        """The value if it is a number of at most 18 digits; None if not, or if it cannot be read."""
+        try:
+            value = self.read(text, name, section).value
+        except ConfigError:
+            return None
+        return int(value) if value and value.isdecimal() and len(value) < 19 else None
+
     def change(self, text: bytes, name: str, raw: bytes | None, section: str | None = None) -> bytes:
         """The text with the setting's bytes replaced by `raw`, inserted if it is not set; None: without the setting."""
         plain = text.removeprefix(BYTE_ORDER_MARK)
@@ -115,7 +128,7 @@ def _set(text: bytes, name: str, location: Location, raw: bytes) -> bytes:
         return text[:at] + before + raw + after + text[at:]
     last = location.found[-1]
     if last.bare:
-        raise ConfigError(f"line {last.line}: {name} has no value; give it one by hand first")
+        raise ConfigError(f"{name} has no value; give it one by hand first", last.line)
     return text[: last.value[0]] + raw + text[last.value[1] :]
 
 

@@ -57,7 +57,7 @@ class StatusAddress(NamedTuple):
 
 
 class RunningServer(NamedTuple):
-    """A server that runs on a host. `pattern` is what [[host]] processes would be."""
+    """A server that runs on a host. `pattern` is the value for [[host]] processes."""
 
     title: str
     pattern: str
@@ -74,7 +74,7 @@ class ServerKind(NamedTuple):
     `processes` are shell patterns of its processes' names, `files` the paths that a look at a host tests for being
     readable; `discover` finds its running servers. `error_logs` are the default places of its error log, in which
     `failure` matches a line by which a start or reload is given up (group 1: the reason) and `correction` one about a
-    value that was not taken as it is; `chatter` matches lines of its commands and logs that say nothing of a change.
+    value that was not taken as it is; `chatter` matches lines of its commands and logs without news of a change.
     `reload_replaces` are parts of the names of processes that a reload replaces by new ones.
     """
 
@@ -107,7 +107,7 @@ class ConfigFile(NamedTuple):
         """Directives of one section, by their names, separated by commas or spaces."""
         for name in names.split(", ") if "," in names else names.split():
             yield CandidateKnob(
-                name=name.replace(" ", "_"),
+                name=name.replace(" ", "-"),
                 kind=self.kind,
                 file=self.file,
                 section=section,

@@ -1,22 +1,26 @@
-"""All kinds of servers, and what follows from them: knob kinds, status pages, what discovery looks for. Pure.
+"""All kinds of servers, with their kinds of knobs, status pages, process names and files. Pure.
 
-A new kind is a folder beside this file and a line in KINDS.
+A new kind is a folder beside this file, whose package has a `KIND`, and a line in FOLDERS.
 """
 
 from __future__ import annotations
 
-from cockpit.servers import apache, demo, keyvalue, nginx, squid, tomcat
+from importlib import import_module
+
+from cockpit.servers import keyvalue
 from cockpit.servers.editing import Grammar
 from cockpit.servers.inventory import Inventory
 from cockpit.servers.kind import CandidateKnob, RunningServer, ServerKind, StatusPageKind
 
-KINDS: tuple[ServerKind, ...] = (
-    apache.KIND,
-    nginx.KIND,
-    squid.KIND,
-    tomcat.KIND,
-    demo.KIND,
+# In the order in which running servers are listed and help names them.
+FOLDERS = (
+    "apache",
+    "nginx",
+    "squid",
+    "tomcat",
+    "demo",
 )
+KINDS: tuple[ServerKind, ...] = tuple(import_module(f"cockpit.servers.{folder}").KIND for folder in FOLDERS)
 
 # Kinds of knobs whose value is in a file, in which they are directives; and all that are in a file.
 DIRECTIVES: dict[str, Grammar] = {kind.name: kind.grammar for kind in KINDS if kind.grammar}
@@ -27,6 +31,10 @@ PROCESSES: tuple[str, ...] = tuple(dict.fromkeys(name for kind in KINDS for name
 FILES: tuple[str, ...] = tuple(dict.fromkeys(file for kind in KINDS for file in kind.files))
 ERROR_LOGS: dict[str, tuple[str, ...]] = {kind.name: kind.error_logs for kind in KINDS if kind.error_logs}
 RELOAD_REPLACES: dict[str, tuple[str, ...]] = {kind.name: kind.reload_replaces for kind in KINDS}
+# Regular expressions for lines of logs and commands; see ServerKind.
+FAILURE = "|".join(kind.failure for kind in KINDS if kind.failure)
+CORRECTION = "|".join(kind.correction for kind in KINDS if kind.correction)
+CHATTER = "|".join(kind.chatter for kind in KINDS if kind.chatter)
 # Settings of the kernel, whatever runs on it.
 SYSTEM_CANDIDATES = (CandidateKnob(name="somaxconn", kind="sysctl", key="net.core.somaxconn"),)
 

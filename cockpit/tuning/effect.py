@@ -10,7 +10,7 @@ from typing import NamedTuple
 from cockpit.model.errors import ChangeRefused, TargetError
 from cockpit.model.knobs import Knob
 from cockpit.model.text import neutral
-from cockpit.servers.registry import ERROR_LOGS
+from cockpit.servers.registry import CHATTER, CORRECTION, ERROR_LOGS, FAILURE
 from cockpit.tuning import files, pending, scripts
 from cockpit.tuning.remote import Remote
 
@@ -21,14 +21,16 @@ Probe = Callable[[], Awaitable[str]]
 GOOD_REPLIES = 3
 # Seconds between two looks.
 PACE = 0.2
-# A line of nginx's or Apache's error log by which a server gives up a start or a reload.
-_GAVE_UP = re.compile(r"\[(?:\w+:)?(?:emerg|alert|crit)\]\s*(?:\[[^\]]*\]\s*)*(?:\d+#\d+:\s*)?(.*)")
-# A line of a server's error log, or of a command, that tells of a value it did not take as it stands.
-_CORRECTED = re.compile(r"(AH\d{5}: .*|\[(?:warn|notice|emerg)\].*|WARNING: .*)", re.I)
+# A line of an error log by which a server gives up a start or a reload.
+_GAVE_UP = re.compile(FAILURE)
+# A line of an error log, or of a command, about a value that was not taken as it is.
+_CORRECTED = re.compile(f"({CORRECTION})", re.I)
 _TELLS = re.compile(
-    r"exceed|decreas|increas|lower|rais|not allowed during|ignor|reset|must be|changing|would|obsolete|deprecat", re.I
+    r"exceed|decreas|increas|lower|rais|not allowed during|ignor|reset|must be|changing|would|obsolete|deprecat"
+    r"|can't have more",
+    re.I,
 )
-_CHATTER = re.compile(r"AH00558|AH00112|fully qualified|protocol options redefined", re.I)
+_CHATTER = re.compile(CHATTER, re.I)
 
 
 class _Log(NamedTuple):
@@ -135,7 +137,8 @@ def corrections(text: str) -> list[str]:
 def gave_up(text: str) -> str:
     """The first line of a log by which a server gives up a start or a reload, without its time and place."""
     found = _GAVE_UP.search(text)
-    return neutral(found[1].strip(), 400) if found else ""
+    reason = next(filter(None, found.groups()), "") if found else ""
+    return neutral(reason.strip(), 400)
 
 
 def _logs_of(knobs: Sequence[Knob]) -> tuple[str, ...]:

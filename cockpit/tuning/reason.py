@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 
 from cockpit.model.text import neutral
+from cockpit.servers.registry import CHATTER
 
-# A word that a complaint holds; what only warns (Apache's AH00558 about its own name) holds none of them.
+# A word of a complaint; lines that only warn have none of them.
 _COMPLAINT = re.compile(
     r"error|invalid|fail|emerg|fatal|denied|cannot|can't|could not|not allowed|unknown|no such|not found|must", re.I
 )
-_CHATTER = re.compile(r"AH00558|fully qualified domain name|Action '.*' failed|The Apache error log may|\bwarn", re.I)
+_CHATTER = re.compile(rf"{CHATTER}|\bwarn", re.I)
 
 
 def useful_line(stderr: bytes, stdout: bytes = b"") -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncssh
 
 from cockpit.hosts.ssh_errors import reason
-from cockpit.servers.apache import coercions
 from cockpit.servers.inventory import parse_inventory
+from cockpit.servers.registry import GRAMMARS
 from cockpit.tuning.pending import outcome
 
 DIGITS = "9" * 5000
@@ -36,5 +36,4 @@ def test_an_ssh_server_that_quotes_an_error_number_is_quoted_in_bounds() -> None
 
 
 def test_a_setting_of_thousands_of_digits_is_no_number() -> None:
-    name = next(iter(coercions.DEFAULTS))
-    assert coercions.number(DIGITS, name) == coercions.DEFAULTS[name]
+    assert GRAMMARS["apache"].number(f"MinSpareServers {DIGITS}\n".encode(), "MinSpareServers", None) is None

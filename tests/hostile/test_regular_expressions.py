@@ -14,7 +14,7 @@ SOURCES = sources()
 
 def test_all_patterns_of_the_source_are_found() -> None:
     names = {use.where for path in SOURCES for use in uses(path)}
-    assert "cockpit.servers.squid.status._FIGURE" in names and len(names) > 50
+    assert "cockpit.servers.squid.status._METRIC" in names and len(names) > 50
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=[str(path.relative_to(PACKAGE)) for path in SOURCES])

@@ -81,20 +81,20 @@ ADDED = [
 REFUSED = [
     ("no such section", b"A b\n", PREFORK, "it has no section <IfModule mpm_prefork_module>"),
     ("another section", b"<IfModule prefork.c>\nMaxSpareServers 1\n</IfModule>\n", PREFORK,
-     "it has no section <IfModule mpm_prefork_module>; MaxSpareServers stands in <IfModule prefork.c>, line 2: "
+     "it has no section <IfModule mpm_prefork_module>; MaxSpareServers is in <IfModule prefork.c>, line 2: "
      'give the knob section = "IfModule prefork.c"'),
     ("the argument's case counts", b"<IfModule MPM_prefork_module>\n</IfModule>\n", PREFORK, "it has no section"),
     ("no section in the file", b"\nMaxSpareServers 1\n", PREFORK,
-     "stands at the top level, line 2: leave the knob's section out"),
+     "is at the top level, line 2: leave the knob's section out"),
     ("several sections and none in the knob",
      b"<IfModule a>\nMaxSpareServers 1\n</IfModule>\n<IfModule b>\nMaxSpareServers 1\n</IfModule>\n", None,
-     "MaxSpareServers stands in several sections (lines 2 and 5); give the knob one of them"),
+     "MaxSpareServers is in several sections (lines 2 and 5); give the knob one of them"),
     ("which virtual host", b"<VirtualHost *:80>\n</VirtualHost>\n<VirtualHost *:80>\n</VirtualHost>\n",
-     "VirtualHost *:80", "it has 2 sections <VirtualHost *:80>; which one is meant cannot be told"),
+     "VirtualHost *:80", "it has 2 sections <VirtualHost *:80>; one of them cannot be chosen"),
     ("never closed", b"A b\n<IfModule mpm_prefork_module>\nMaxSpareServers 1\n", PREFORK,
      "line 2: <IfModule mpm_prefork_module> is never closed"),
-    ("closed wrongly", b"<A b>\n</C>\n", None, "line 2: </C> closes nothing that is open there"),
-    ("closed twice", b"<A b>\n</A>\n</A>\n", None, "line 3: </A> closes nothing that is open there"),
+    ("closed wrongly", b"<A b>\n</C>\n", None, "line 2: </C> closes no open section"),
+    ("closed twice", b"<A b>\n</A>\n</A>\n", None, "line 3: </A> closes no open section"),
     ("NUL", b"MaxSpareServers 1\0\n", None, "it contains a NUL byte and is no configuration text"),
 ]  # fmt: skip
 
@@ -238,7 +238,7 @@ def test_a_macro_is_only_a_definition() -> None:
     for section in ("VirtualHost *:80", "IfModule mpm_event_module"):
         with pytest.raises(ConfigError, match="it has no section"):
             APACHE.read(MACRO, "Timeout", section)
-    with pytest.raises(ConfigError, match=r"stands within <Macro VHost \$name>, line 3: change it there by hand"):
+    with pytest.raises(ConfigError, match=r"is within <Macro VHost \$name>, line 3: change it there by hand"):
         APACHE.read(MACRO, "Timeout", "VirtualHost *:80")
     assert APACHE.read(MACRO, "MaxRequestWorkers").value is None
     assert APACHE.read(b"<Macro M>\nTimeout 4\n</Macro>\n", "Timeout", "Macro M").value == "4"

@@ -72,7 +72,7 @@ def test_nginx_changes_one_value(
     [
         (NGINX, "http { upstream x {", r"no section http \{ upstream x \{"),
         (b"server { a 1; }\nserver { a 2; }\n", "server", "has 2 sections"),
-        (b"http { a 1; }\n", None, r'stands elsewhere: give the knob section = "http \{"'),
+        (b"http { a 1; }\n", None, r"is elsewhere: give the knob section = 'http \{'"),
         (b"a 1", None, "without its ;"),
         (b"http { a 1;", None, "never closed"),
         (b"a 'x;", None, "quote is never closed"),

@@ -83,10 +83,10 @@ def in_shell(text: bytes) -> str:
         ("OTHER='x\nKEY=1\n", "line 1: a quote is never closed"),
         ("cat <<EOF\nKEY=1\n", "line 2: a here-document is never closed"),
         ("a = 'x\nKEY = 1\n'\n", "line 2: KEY: it is inside a quoted value"),
-        ("KEY = a \\\n  b\n", "line 1: KEY: its value goes on over several lines"),
-        ("KEY = 'a\nb'\nc = 1\n", "line 1: KEY: its value goes on over several lines"),
-        ("KEY = [\n  1,\n]\nc = 1\n", "line 1: KEY: its value goes on over several lines"),
-        ('KEY = """\na\n"""\n', "line 1: KEY: its value goes on over several lines"),
+        ("KEY = a \\\n  b\n", "line 1: KEY: its value takes several lines"),
+        ("KEY = 'a\nb'\nc = 1\n", "line 1: KEY: its value takes several lines"),
+        ("KEY = [\n  1,\n]\nc = 1\n", "line 1: KEY: its value takes several lines"),
+        ('KEY = """\na\n"""\n', "line 1: KEY: its value takes several lines"),
     ],
 )
 def test_values_that_one_line_does_not_set_are_refused(text: str, said: str) -> None:

@@ -67,5 +67,8 @@ KIND = ServerKind(
     grammar=ApacheGrammar(),
     status=(STATUS,),
     error_logs=(_DEBIAN_LOG, _RED_HAT_LOG),
+    failure=r"\[\w*:(?:emerg|alert|crit)\]\s*(?:\[[^\]]*\]\s*)*(.*)",
+    correction=r"AH\d{5}: .*",
+    chatter=r"AH00558|AH00112|fully qualified domain name|Action '.*' failed|The Apache error log may",
     reload_replaces=("apache", "httpd"),
 )

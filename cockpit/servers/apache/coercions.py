@@ -16,7 +16,7 @@ WHOLE_NUMBERS = frozenset(
     )
 )
 # Values of settings that the file does not have.
-DEFAULTS = {
+_DEFAULTS = {
     "MinSpareServers": 5,
     "MaxSpareServers": 10,
     "MinSpareThreads": 75,
@@ -27,20 +27,20 @@ _SERVERS = ("MinSpareServers", "MaxSpareServers")
 _THREADS = ("MinSpareThreads", "MaxSpareThreads", "ThreadsPerChild")
 
 
-def coerced_pair(name: str, value_of: Callable[[str], str | None]) -> str:
+def coerced_pair(name: str, number_of: Callable[[str], int | None]) -> str:
     """A note if Apache raises the maximum of the spare servers or threads, of which `name` is one; "" if not."""
     if name.lower() in map(str.lower, _SERVERS):
-        low, high = (number(value_of(one), one) for one in _SERVERS)
+        low, high = (_number(number_of, one) for one in _SERVERS)
         return _note("MaxSpareServers", high, low + 1, "MinSpareServers + 1")
     if name.lower() in map(str.lower, _THREADS):
-        low, high, each = (number(value_of(one), one) for one in _THREADS)
+        low, high, each = (_number(number_of, one) for one in _THREADS)
         return _note("MaxSpareThreads", high, low + each, "MinSpareThreads + ThreadsPerChild")
     return ""
 
 
-def number(value: str | None, name: str) -> int:
-    """The value, or the default if the file has no number of at most 18 digits."""
-    return int(value) if value and value.isdecimal() and len(value) < 19 else DEFAULTS[name]
+def _number(number_of: Callable[[str], int | None], name: str) -> int:
+    found = number_of(name)
+    return _DEFAULTS[name] if found is None else found
 
 
 def _note(name: str, value: int, least: int, rule: str) -> str:

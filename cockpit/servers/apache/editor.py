@@ -54,19 +54,13 @@ class ApacheGrammar(Grammar):
     def refusal(self, name: str, value: str) -> str:
         raw = self.spell(value)
         if len(list(words(raw))) > 1:
-            return "is more than one word; put it in quotes if it is meant as one"
+            return "is more than one word; put it in quotes to make it one"
         if name.lower() in WHOLE_NUMBERS and not _NUMBER.fullmatch(raw.decode()):
             return "is no whole number; Apache would silently take it for another one"
         return ""
 
     def coerced(self, text: bytes, name: str, section: str | None) -> str:
-        return coerced_pair(name, lambda other: self._value(text, other, section))
-
-    def _value(self, text: bytes, name: str, section: str | None) -> str | None:
-        try:
-            return self.read(text, name, section).value
-        except ConfigError:
-            return None
+        return coerced_pair(name, lambda other: self.number(text, other, section))
 
 
 def shown(raw: bytes) -> str:
@@ -130,12 +124,12 @@ def _in_a_condition(directive: str, strays: list[Item]) -> list[Item]:
     conditional = [item for item in strays if all(block.name in CONDITIONAL for block in item.within)]
     if len({item.within for item in conditional}) > 1:
         places = " and ".join(str(item.line.number) for item in conditional)
-        raise ConfigError(f"{directive} stands in several sections (lines {places}); give the knob one of them")
+        raise ConfigError(f"{directive} is in several sections (lines {places}); give the knob one of them")
     return conditional
 
 
 def _below(within: tuple[Block, ...], wanted: tuple[str, str]) -> tuple[Block, ...] | None:
-    """The sections between the innermost wanted one and the item; None outside of any, and where the wanted one is
+    """The sections between the innermost wanted one and the item; None outside of any, and if the wanted one is
     only part of a macro's definition."""
     for index in range(len(within) - 1, -1, -1):
         if (within[index].name, within[index].argument) == wanted:
@@ -153,20 +147,20 @@ def _check_place(
 ) -> None:
     """Raises ConfigError when the directive could be read or written in the wrong place."""
     if section is not None and not blocks:
-        where = f"; {directive} stands {_whereabouts(strays[-1])}" if strays else ""
-        raise ConfigError(f"it has no section <{section}>{where}")
+        hint = f"; {directive} is {_place(strays[-1])}" if strays else ""
+        raise ConfigError(f"it has no section <{section}>{hint}")
     if len(blocks) > 1 and wanted[0] == "virtualhost":
-        raise ConfigError(f"it has {len(blocks)} sections <{section}>; which one is meant cannot be told")
+        raise ConfigError(f"it has {len(blocks)} sections <{section}>; one of them cannot be chosen")
     if found or section is None:
         return
     for item in strays:
         inside = _below(item.within, wanted)
         if inside and all(block.name in CONDITIONAL for block in inside):
-            raise ConfigError(f"{directive} stands {_whereabouts(item)}")
+            raise ConfigError(f"{directive} is {_place(item)}")
 
 
-def _whereabouts(item: Item) -> str:
-    """Where a directive that was looked for elsewhere stands, and what to write into the profile."""
+def _place(item: Item) -> str:
+    """The place of a directive outside of the requested section, and the fix of the profile."""
     if not item.within:
         return f"at the top level, line {item.line.number}: leave the knob's section out"
     macro = next((block for block in item.within if block.name == MACRO), None)

@@ -1,6 +1,6 @@
 """How Apache reads a configuration text: logical lines, words and nested sections. Pure; bytes with their positions.
 
-It follows httpd's own reader: a backslash before a line's end joins the next line (in comments too), words may stand
+It follows httpd's own reader: a backslash before a line's end joins the next line (in comments too), words may be
 in quotes, `#` is a comment only as a line's first character, names of sections ignore case, their arguments do not.
 """
 
@@ -35,7 +35,7 @@ class Block(NamedTuple):
 
 
 class Item(NamedTuple):
-    """A directive, or a section's end (`closes`), and the sections it stands in, outermost first."""
+    """A directive, or a section's end (`closes`), and the sections around it, outermost first."""
 
     line: LogicalLine
     name: Word
@@ -93,7 +93,7 @@ def words(body: bytes, at: int = 0) -> Iterator[Word]:
 
 
 def items(text: bytes) -> Iterator[Item]:
-    """Every directive and section end of `text` in order. Raises ConfigError where sections do not nest."""
+    """Every directive and section end of `text` in order. Raises ConfigError if sections do not nest."""
     check_text(text)
     within: tuple[Block, ...] = ()
     for line in lines(text):
@@ -105,7 +105,7 @@ def items(text: bytes) -> Iterator[Item]:
         if name.content.startswith(b"</"):
             closing = name.content[2:].rstrip(b">").decode("utf-8", "replace")
             if not within or within[-1].name != closing.lower():
-                raise ConfigError(f"line {line.number}: </{closing}> closes nothing that is open there")
+                raise ConfigError(f"</{closing}> closes no open section", line.number)
             yield Item(line, name, within[:-1], closes=within[-1])
             within = within[:-1]
         elif name.content.startswith(b"<"):
@@ -113,7 +113,7 @@ def items(text: bytes) -> Iterator[Item]:
         else:
             yield Item(line, name, within)
     if within:
-        raise ConfigError(f"line {within[-1].line.number}: <{within[-1].header}> is never closed")
+        raise ConfigError(f"<{within[-1].header}> is never closed", within[-1].line.number)
 
 
 def _holds_code(block: Block) -> bool:

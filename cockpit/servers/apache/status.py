@@ -1,28 +1,11 @@
-"""Apache's `server-status?auto`: a line each of `Name: value`."""
+"""Apache's `server-status?auto`: lines of `Name: value`."""
 
 from __future__ import annotations
 
+from functools import partial
+
 from cockpit.servers.kind import StatusPageKind
-from cockpit.servers.status import NotThePageError, PageMetrics, number
-
-
-def parse(page: str) -> PageMetrics:
-    """All its figures; as text the scoreboard, the version, the MPM and whatever else is no number."""
-    values: dict[str, float] = {}
-    text: dict[str, str] = {}
-    for line in page.splitlines():
-        name, colon, rest = line.partition(": ")
-        if not colon:
-            continue
-        value = None if name == "Scoreboard" else number(rest)
-        if value is None:
-            text[name] = rest
-        else:
-            values[name] = value
-    if "BusyWorkers" not in values:
-        raise NotThePageError("no BusyWorkers on it: the URL should end in server-status?auto")
-    return PageMetrics(values, text)
-
+from cockpit.servers.status import colon_lines
 
 _COUNTERS = frozenset(
     {
@@ -34,7 +17,9 @@ _COUNTERS = frozenset(
 STATUS = StatusPageKind(
     name="apache",
     url="/server-status?auto",
-    parse=parse,
+    parse=partial(
+        colon_lines, required="BusyWorkers", hint="the URL should end in server-status?auto", text=("Scoreboard",)
+    ),
     not_found="is mod_status on? a2enmod status",
     forbidden="does mod_status let this host in? Require local",
     is_counter=_COUNTERS.__contains__,

@@ -1,6 +1,6 @@
 r"""Keys of a file of `KEY=value` lines: located and spelled. Pure.
 
-Two grammars, chosen by the whole text: what a shell would source (`export JAVA_OPTS="-Xmx512m $MORE"`, as in
+Two grammars, chosen by the whole text: shell assignments (`export JAVA_OPTS="-Xmx512m $MORE"`, as in
 /etc/default), and plain lines, with or without ini sections (`vm.swappiness = 10`, `[mysqld]`).
 
 A shell's value is shown as text, its quotes and backslashes taken away. A text that is written is never run: `$`,
@@ -74,7 +74,7 @@ def spell_for_shell(value: str, like: bytes | None = None) -> bytes:
 
 class _Found(NamedTuple):
     """The line of a key from `start` to `end` (line end included), its value's span, and its section (None: before
-    any). `refused` says why the value cannot be read or changed here."""
+    any). `refused` is the reason if the value cannot be read or changed here."""
 
     start: int
     end: int
@@ -93,7 +93,7 @@ class _Text(NamedTuple):
 
 
 def _variables(like: bytes | None) -> frozenset[str]:
-    """The variables that the old value names. Raises ConfigError where a command makes it up."""
+    """The variables that the old value names. Raises ConfigError if it is the output of a command."""
     text, live = _unquoted(like or b"")
     if not live:
         return frozenset()
@@ -133,7 +133,7 @@ def _parsed(text: bytes, key: str, section: str | None) -> _Text:
 
 
 def _as_shell(text: bytes) -> ShellText | None:
-    """The text as a shell reads it; None where its lines are plain ones. Raises ConfigError where it is neither."""
+    """The text as a shell reads it; None if its lines are plain ones. Raises ConfigError if it is neither."""
     if plain_grammar.SECTION.search(text):
         return None
     try:
@@ -163,13 +163,13 @@ def _in_plain(text: bytes, key: str, plain: PlainText) -> list[_Found]:
         if line.key.decode("utf-8", "replace") in names:
             refused = "it is inside a quoted value, or a quote is never closed" if line.quoted else ""
             if line.several:
-                refused = "its value goes on over several lines"
+                refused = "its value takes several lines"
             found.append(_Found(line.start, line.end, line.value, line.section, line.append, refused))
     return found
 
 
 def _in_section(text: bytes, key: str, section: str | None, plain: PlainText, found: list[_Found]) -> list[_Found]:
-    """The lines that are meant. Raises ConfigError: there is no such section, or several have the key."""
+    """The lines of the requested section. Raises ConfigError: there is no such section, or several have the key."""
     places = {one.section: f"{_header(one.section)} (line {line_number(text, one.value[0])})" for one in found}
     if section is None:
         if len(places) > 1:
@@ -192,27 +192,27 @@ def _named(one: _Found) -> str:
 
 
 def _that_count(text: bytes, key: str, found: list[_Found]) -> list[_Found]:
-    """The lines that give the key its value. Raises ConfigError where the last one cannot be worked with."""
+    """The lines that give the key its value. Raises ConfigError if the last one cannot be changed."""
     counting = [one for one in found if not one.refused] or found
     last = found[-1] if found and found[-1].append else counting[-1] if counting else None
     if last is None:
         return []
     line = line_number(text, last.value[0])
     if last.append:
-        raise ConfigError(f"line {line}: {key}+= adds to its value; change it by hand")
+        raise ConfigError(f"{key}+= adds to its value; change it by hand", line)
     if last.refused:
-        raise ConfigError(f"line {line}: {key}: {last.refused}; change it by hand")
+        raise ConfigError(f"{key}: {last.refused}; change it by hand", line)
     return counting
 
 
 def _check_grammar(text: bytes, key: str, parsed: _Text) -> None:
-    """Raises ConfigError where a line `KEY=value` would make no sense in the text."""
+    """Raises ConfigError if the text has lines of another grammar."""
     at = parsed.shell.unknown if parsed.shell else parsed.plain.unknown if parsed.plain else None
     if at is not None:
         feed = text.find(b"\n", at)
         line = excerpt(text[at : len(text) if feed < 0 else feed].decode("utf-8", "replace").strip(), 60)
         number = line_number(text, at)
-        raise ConfigError(f"line {number}: {line!r} is no KEY=value line, so {key} is not added; add it by hand first")
+        raise ConfigError(f"{line!r} is no KEY=value line, so {key} is not added; add it by hand first", number)
 
 
 def _insertion(text: bytes, key: str, section: str | None, parsed: _Text) -> Insertion:

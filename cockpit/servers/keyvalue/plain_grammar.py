@@ -18,7 +18,7 @@ _LINE = re.compile(rb"[ \t]*-?([^\s=#;\[<'\"][^\s=]*?)[ \t]*(\+?)=[ \t]*")
 _FLAG = re.compile(rb"[ \t]*(?:[\w.-]+\s*|[!@]\w+[ \t][^\n]*\n?)")
 
 
-# What may open a value of several lines, and what closes it.
+# Openings of a value of several lines, with their ends.
 _CLOSED_BY = {b'"""': b'"""', b"'''": b"'''", b'"': b'"', b"'": b"'", b"[": b"]", b"{": b"}", b"(": b")"}
 
 
@@ -39,7 +39,7 @@ class PlainLine(NamedTuple):
 
 
 class PlainText(NamedTuple):
-    """`sections` in their order; `ends` are where a line may be added to each (None: before the first one). `unknown`
+    """`sections` in their order; `ends` are the places for a new line in each (None: before the first one). `unknown`
     is the first line of another grammar (None: there is none)."""
 
     lines: tuple[PlainLine, ...]
@@ -108,7 +108,7 @@ def _whole(text: bytes, start: int, end: int) -> int:
 
 
 def _closing_line(text: bytes, start: int, end: int) -> int:
-    """The end of the line that closes the quote or bracket which the value opens; 0 where its own line does, or
+    """The end of the line that closes the quote or bracket of the value; 0 if its own line does, or
     none."""
     sign = next((sign for sign in _CLOSED_BY if text.startswith(sign, start, end)), None)
     if sign is None or _CLOSED_BY[sign] in text[start + len(sign) : end]:

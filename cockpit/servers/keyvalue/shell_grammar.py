@@ -26,8 +26,8 @@ _COMMANDS = frozenset(
 
 
 class ShellAssignment(NamedTuple):
-    """`NAME=value`: the value's span; `append` for `NAME+=`, `one_command` where it only counts for the command behind
-    it, `made_up` where a command or an array makes up the value."""
+    """`NAME=value`: the value's span; `append` for `NAME+=`, `one_command` if it only counts for the command behind
+    it, `made_up` if the value is an array or the output of a command."""
 
     name: bytes
     start: int
@@ -47,12 +47,12 @@ class ShellText(NamedTuple):
 
 
 def parse(text: bytes) -> ShellText:
-    """Reads the text. Raises ConfigError where a quote is never closed."""
+    """Reads the text. Raises ConfigError if a quote is never closed."""
     return _Reader(text).read()
 
 
 def word_end(text: bytes, start: int) -> int:
-    """The end of a word, quotes and all. Raises ConfigError where a quote is never closed."""
+    """The end of a word, quotes and all. Raises ConfigError if a quote is never closed."""
     at = start
     while at < len(text) and text[at] not in _ENDS_WORD:
         at = _part_end(text, at)
@@ -77,7 +77,7 @@ def _part_end(text: bytes, at: int, quoted: bool = False) -> int:
 
 def _closing(text: bytes, start: int, at: int) -> int:
     if at < 0 or at >= len(text):
-        raise ConfigError(f"line {line_number(text, start)}: a quote is never closed")
+        raise ConfigError("a quote is never closed", line_number(text, start))
     return at + 1
 
 
@@ -158,7 +158,7 @@ class _Reader:
                 line = line.lstrip(b"\t") if tabs else line
                 at = end
             if line != delimiter:
-                raise ConfigError(f"line {line_number(self._text, start)}: a here-document is never closed")
+                raise ConfigError("a here-document is never closed", line_number(self._text, start))
             self._blocks.append((start, at))
         self._waiting = []
         return at

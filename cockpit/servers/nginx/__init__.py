@@ -36,5 +36,8 @@ KIND = ServerKind(
     grammar=NginxGrammar(),
     status=(STATUS,),
     error_logs=(_LOG,),
+    failure=r"\[(?:emerg|alert|crit)\]\s*(?:\d+#\d+:\s*)?(.*)",
+    correction=r"\[(?:warn|notice|emerg)\].*",
+    chatter=r"protocol options redefined",
     reload_replaces=("nginx",),
 )

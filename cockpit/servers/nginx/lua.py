@@ -24,4 +24,4 @@ def block_end(text: bytes, start: int) -> int:
         elif part[1] is not None:
             closing = text.find(b"]" + part[1] + b"]", at)
             at = len(text) if closing < 0 else closing + len(part[1]) + 2
-    raise ConfigError(f"line {line_number(text, start)}: a block of Lua code is never closed")
+    raise ConfigError("a block of Lua code is never closed", line_number(text, start))

@@ -18,13 +18,13 @@ def parse(page: str) -> PageMetrics:
     match = _PAGE.match(page)
     if match is None:
         raise NotThePageError("no stub_status on it: the location of this URL needs `stub_status;`")
-    figures = {name: number(digits) for name, digits in zip(_NAMES, match.groups(), strict=True)}
-    return PageMetrics({name: value for name, value in figures.items() if value is not None}, {})
+    metrics = {name: number(digits) for name, digits in zip(_NAMES, match.groups(), strict=True)}
+    return PageMetrics({name: value for name, value in metrics.items() if value is not None}, {})
 
 
 STATUS = StatusPageKind(
     name="nginx",
-    url="(the location with `stub_status;`)",
+    url="the location with stub_status",
     parse=parse,
     not_found="is there a location with `stub_status;`?",
     forbidden="does the location let this host in? allow 127.0.0.1",

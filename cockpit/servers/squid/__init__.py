@@ -34,4 +34,5 @@ KIND = ServerKind(
     files=(_LOG,),
     grammar=SquidGrammar(),
     status=(COUNTERS, INFO),
+    correction=r"WARNING: .*",
 )

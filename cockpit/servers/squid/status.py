@@ -7,11 +7,11 @@ import re
 from cockpit.servers.kind import StatusPageKind
 from cockpit.servers.status import NotThePageError, PageMetrics, number
 
-_FIGURE = re.compile(r"(-?\d+(?:\.\d+)?) *(?:%|[A-Za-z/.][A-Za-z/ .]*)?$")
-# A row of a report that gives a figure for each of two spans of time.
+_METRIC = re.compile(r"(-?\d+(?:\.\d+)?) *(?:%|[A-Za-z/.][A-Za-z/ .]*)?$")
+# A row with a metric for each of two time ranges.
 _SPANS = re.compile(r"5min: (-?[\d.]+)%?, 60min: (-?[\d.]+)%?$")
 _TWO = re.compile(r"(-?\d+\.\d+)\s+(-?\d+\.\d+)$")
-# Rows that begin with the figure, under "Internal Data Structures".
+# Rows that begin with the value, under "Internal Data Structures".
 _COUNTED = re.compile(r"(\d+) ([A-Za-z].*)$")
 
 
@@ -37,23 +37,23 @@ def parse_info(page: str) -> PageMetrics:
         if line.startswith("Squid Object Cache"):
             text[name] = rest
         else:
-            figures = _named_figures(name, rest) if colon else _counted(name)
-            values |= {row: value for row, figure in figures.items() if (value := number(figure)) is not None}
+            metrics = _named_metrics(name, rest) if colon else _counted(name)
+            values |= {row: value for row, digits in metrics.items() if (value := number(digits)) is not None}
     if "Squid Object Cache" not in text:
         raise NotThePageError("no Squid Object Cache on it: the URL should end in /squid-internal-mgr/info")
     return PageMetrics(values, text)
 
 
-def _named_figures(name: str, rest: str) -> dict[str, str]:
-    """The figures of a row that begins with its name, as they are printed."""
+def _named_metrics(name: str, rest: str) -> dict[str, str]:
+    """The metrics of a row that begins with its name, as printed."""
     if match := _SPANS.match(rest) or _TWO.match(rest):
         return {f"{name} 5min": match[1], f"{name} 60min": match[2]}
-    match = _FIGURE.match(rest)
+    match = _METRIC.match(rest)
     return {name: match[1]} if match else {}
 
 
 def _counted(row: str) -> dict[str, str]:
-    """The figure of a row that begins with it."""
+    """The metric of a row that begins with its value."""
     match = _COUNTED.match(row)
     return {match[2]: match[1]} if match else {}
 

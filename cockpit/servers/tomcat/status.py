@@ -12,13 +12,13 @@ _GREATEST = ("maxTime",)
 
 
 def parse(page: str) -> PageMetrics:
-    """`memory.free`, `.total`, `.max` (bytes); of all connectors together what they count, by its own name.
+    """`memory.free`, `.total`, `.max` (bytes); of all connectors together their counters, by their own names.
 
     Where there are several connectors, also of each with its name before it.
     """
     status = _tree(page)
     values: dict[str, float] = {}
-    for name, value in _figures(status.find("jvm/memory")).items():
+    for name, value in _metrics(status.find("jvm/memory")).items():
         values[f"memory.{name}"] = value
     connectors = status.findall("connector")
     if not connectors:
@@ -26,7 +26,7 @@ def parse(page: str) -> PageMetrics:
     for connector in connectors:
         own: dict[str, float] = {}
         for group in _GROUPS:
-            own |= _figures(connector.find(group))
+            own |= _metrics(connector.find(group))
         for name, value in own.items():
             before = values.get(name, 0.0)
             values[name] = max(before, value) if name in _GREATEST else before + value
@@ -37,7 +37,7 @@ def parse(page: str) -> PageMetrics:
 
 
 def _tree(page: str) -> ElementTree.Element:
-    # The page has no declarations of its own; what has may be made to blow up when it is read.
+    # The page has no declarations of its own; a forged one with entities could exhaust the memory.
     if "<!DOCTYPE" in page or "<!ENTITY" in page:
         raise NotThePageError("no XML of Tomcat's: the URL should end in /manager/status?XML=true")
     try:
@@ -47,7 +47,7 @@ def _tree(page: str) -> ElementTree.Element:
     return status
 
 
-def _figures(element: ElementTree.Element | None) -> dict[str, float]:
+def _metrics(element: ElementTree.Element | None) -> dict[str, float]:
     found = {name: number(text) for name, text in element.attrib.items()} if element is not None else {}
     return {name: value for name, value in found.items() if value is not None}
 
