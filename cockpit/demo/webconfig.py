@@ -1,8 +1,12 @@
-"""The demo web server's configuration: a small part of Apache's language, read as Apache reads it."""
+"""The demo web server's configuration: a small part of Apache's directives, in Apache's grammar."""
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
+
+from cockpit.servers.apache.grammar import Block, Item, items, words
+from cockpit.servers.editing import ConfigError
 
 # Apache's ServerLimit: the most children there can be, whatever MaxClients says.
 SERVER_LIMIT = 256
@@ -94,66 +98,54 @@ _DIRECTIVES = {
 def load(file: Path) -> WebSettings:
     """Read `file`. Later lines win; paths in it are taken from its directory.
 
-    `MaxSpareServers` is raised to one above `MinSpareServers` where it is not, as Apache does. Raises ConfigError.
+    `MaxSpareServers` is raised to one above `MinSpareServers` where it is not, as Apache does. Raises WebConfigError.
     """
     try:
-        text = file.read_text(encoding="utf-8", errors="surrogateescape")
+        text = file.read_bytes()
     except OSError as error:
         raise WebConfigError(f"{file}: cannot be read: {error.strerror}") from None
-    values = _values(file, text.splitlines())
+    try:
+        values = dict(_values(text, file.absolute().parent))
+    except ConfigError as error:
+        raise WebConfigError(f"{file}:{error.line}: {error.reason}") from None
     if "listen" not in values:
         raise WebConfigError(f"{file}: has no Listen directive; one such as `Listen 127.0.0.1:8080` is needed")
     settings = WebSettings(**values)  # type: ignore[arg-type]  # each value went through its directive's reader
     return settings._replace(max_spare=max(settings.max_spare, settings.min_spare + 1))
 
 
-def _values(file: Path, lines: list[str]) -> dict[str, object]:
-    values: dict[str, object] = {}
-    sections: list[tuple[int, bool]] = []  # of each open section: its line, whether its content counts
-    for number, raw in enumerate(lines, 1):
-        line = raw.strip()
-        if not line or line.startswith("#"):
-            continue
-        where = f"{file}:{number}"
-        if line.startswith("</"):
-            _close(where, line, sections)
-        elif line.startswith("<"):
-            counts = _open(where, line)
-            sections.append((number, counts and all(inner for _, inner in sections)))
-        elif all(counts for _, counts in sections):
-            field, value = _directive(where, line, file.absolute().parent)
-            values[field] = value
-    if sections:
-        raise WebConfigError(f"{file}:{sections[-1][0]}: <IfModule> is never closed; </IfModule> is missing")
-    return values
+def _values(text: bytes, base: Path) -> Iterator[tuple[str, object]]:
+    """The fields that the directives outside of other modules' sections set."""
+    for item in items(text):
+        if item.closes:
+            _check_section(item.closes)
+        elif all(_counts(block) for block in item.within):
+            yield _field(item, base)
 
 
-def _open(where: str, line: str) -> bool:
-    """Whether what stands in the section that `line` opens counts."""
-    words = line[1:].rstrip("> \t").split()
-    if not line.endswith(">") or len(words) != 2 or words[0].lower() != "ifmodule":
-        raise WebConfigError(f"{where}: found {line}; the one section known here is <IfModule NAME>")
-    name = words[1].lower()
+def _check_section(block: Block) -> None:
+    if block.name != "ifmodule" or len(block.argument.split()) != 1:
+        raise ConfigError(f"found <{block.header}>; the one section known here is <IfModule NAME>", block.line.number)
+
+
+def _counts(block: Block) -> bool:
+    """Whether the directives of a section count."""
+    _check_section(block)
+    name = block.argument.lower()
     return (name.lstrip("!") in _MODULES) != name.startswith("!")
 
 
-def _close(where: str, line: str, sections: list[tuple[int, bool]]) -> None:
-    if line.lower().replace(" ", "") != "</ifmodule>" or not sections:
-        raise WebConfigError(f"{where}: found {line} with no such section open")
-    sections.pop()
-
-
-def _directive(where: str, line: str, base: Path) -> tuple[str, object]:
-    name, *rest = line.split(None, 1)
+def _field(item: Item, base: Path) -> tuple[str, object]:
+    body, line = item.line.body, item.line.number
+    name = item.name.content.decode("utf-8", "replace")
     directive = _DIRECTIVES.get(name.lower())
     if directive is None:
-        raise WebConfigError(f"{where}: unknown directive {name}, perhaps misspelled")
-    found = rest[0] if rest else ""
-    quoted = len(found) >= 2 and found[0] in "\"'" and found[-1] == found[0]
-    argument = found[1:-1] if quoted else found
-    if not argument or (not quoted and len(argument.split()) > 1):
-        raise WebConfigError(f"{where}: {name} takes one value, found {found or 'none'}")
+        raise ConfigError(f"unknown directive {name}, perhaps misspelled", line)
+    found = body[item.name.end :].strip().decode("utf-8", "replace")
+    arguments = list(words(body, item.name.end))
+    if len(arguments) != 1 or not arguments[0].closed or not arguments[0].content:
+        raise ConfigError(f"{name} takes one value, found {found or 'none'}", line)
     try:
-        return directive.field, directive.read(argument, base)
+        return directive.field, directive.read(os.fsdecode(arguments[0].content), base)
     except ValueError as error:
-        raise WebConfigError(f"{where}: {name} {error}, found {found}") from None
+        raise ConfigError(f"{name} {error}, found {found}", line) from None

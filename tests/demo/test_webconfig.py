@@ -91,7 +91,7 @@ def test_max_spare_is_kept_above_min_spare(tmp_path: Path) -> None:
         ("Listen 127.0.0.1:70000\n", 1, "the port from 0 (any free one) to 65535"),
         ("Listen 80\nDocumentRoot /no/such/place\n", 2, "takes a directory that exists"),
         ("Listen 80\n<IfModule prefork>\nMaxClients 3\n", 2, "never closed"),
-        ("Listen 80\n</IfModule>\n", 2, "no such section open"),
+        ("Listen 80\n</IfModule>\n", 2, "closes no open section"),
         ("Listen 80\n<Directory />\n</Directory>\n", 2, "the one section known here is <IfModule NAME>"),
     ],
 )
