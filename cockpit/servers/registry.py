@@ -18,6 +18,7 @@ FOLDERS = (
     "nginx",
     "squid",
     "tomcat",
+    "lighttpd",
     "demo",
 )
 KINDS: tuple[ServerKind, ...] = tuple(import_module(f"cockpit.servers.{folder}").KIND for folder in FOLDERS)

@@ -42,6 +42,7 @@ PAGES = {
     "squid": pages.SQUID_COUNTERS,
     "squid-info": pages.SQUID_INFO,
     "tomcat": pages.TOMCAT,
+    "lighttpd": pages.LIGHTTPD,
 }
 HOST = HostConfig(name="web1", status=tuple(StatusPage(kind=kind, url="http://localhost/") for kind in KINDS))
 _NUMBER = re.compile(rb"\d[\d.]*")

@@ -89,3 +89,12 @@ maxTime="35" processingTime="100" requestCount="12" errorCount="1" bytesReceived
 currentThreadsBusy="2" /><requestInfo  maxTime="40" processingTime="50" requestCount="8" errorCount="0"
 bytesReceived="0" bytesSent="1000" /></connector></status>
 """
+
+LIGHTTPD = """\
+Total Accesses: 41
+Total kBytes: 12
+Uptime: 61
+BusyServers: 2
+IdleServers: 1022
+Scoreboard: rW______________
+"""

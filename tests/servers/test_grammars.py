@@ -14,6 +14,7 @@ from cockpit.servers.editing import ConfigError
 from cockpit.servers.keyvalue.editor import spell_for_shell
 
 nginx, squid, keyvalue = (registry.GRAMMARS[kind] for kind in ("nginx", "squid", "keyvalue"))
+lighttpd = registry.GRAMMARS["lighttpd"]
 
 NGINX = b"""\
 user www-data; # worker_processes 9;
@@ -197,6 +198,11 @@ GRAMMARS: dict[str, tuple[Read, Change, list[bytes]]] = {
         lambda text: squid.read(text, "key").raw,
         lambda text, raw: squid.change(text, "key", raw),
         [b"key old", b"\n", b" ", b"key a \\\n b", b"other 1", b"# key 2\n", b"\r\n", b"\tkey 3", b" # x"],
+    ),
+    "lighttpd": (
+        lambda text: lighttpd.read(text, "key", '$HTTP["a"] == "{"').raw,
+        lambda text, raw: lighttpd.change(text, "key", raw, '$HTTP["a"] == "{"'),
+        [b'$HTTP["a"] == "{" {', b"}", b"\n", b" ", b"key = 1", b'key="a b"', b"x = (\n1)", b"# key = 2\n", b"\r\n"],
     ),
     "shell": (
         lambda text: keyvalue.read(text, "key").raw,

@@ -1,0 +1,134 @@
+"""Settings of a lighttpd configuration text: located and spelled. Pure.
+
+A setting is `key = value` until the end of its line, or of the line that closes its parentheses. A section is a path of
+conditions, outermost first: `$HTTP["host"] == "a" {`. A value, as text, is the expression in the file; quotes around a
+single word are left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from cockpit.servers import blocks
+from cockpit.servers.blocks import BlockItem, BlockPath, BlockStyle
+from cockpit.servers.editing import ConfigError, Grammar, Location, check_text, checked, excerpt, line_number
+
+_TOKEN = re.compile(
+    rb'[ \t\r\v\f]+|#[^\n]*|"(?:\\.|[^"\\])*"?|\+=|:=|=>|==|=~|!=|!~|[\n{}()=+]|[^\s#"{}()=+:!]+|.', re.DOTALL
+)
+_WORD = re.compile(rb"[A-Za-z0-9_/.:@*-]+")
+_QUOTED_WORD = re.compile(rb'"([A-Za-z0-9_/.:@*-]+)"')
+_BARE = re.compile(rb"-?[0-9]+|(?:var|env)\.[A-Za-z0-9_.]+")
+_STYLE = BlockStyle(assign=b" = ")
+_CONNECTIONS, _FILES = "server.max-connections", "server.max-fds"
+# Added to the name of a setting that is only added to, so that it is not taken for its value.
+_APPENDED = b" +="
+
+
+class LighttpdGrammar(Grammar):
+    def locate(self, text: bytes, name: str, section: str | None) -> Location:
+        path = blocks.path_of(section)
+        items = list(_items(text))
+        for item in items:
+            if item.name == name.encode() + _APPENDED and item.within == path:
+                raise ConfigError(f"{name} += adds to its value; change it by hand", line_number(text, item.begin))
+        location = blocks.locate(text, name, path, items, _STYLE)
+        return location._replace(found=tuple(one._replace(shown=_shown(one.shown)) for one in location.found))
+
+    def spell(self, value: str, like: bytes | None = None) -> bytes:
+        raw = checked(value)
+        quoted = like is not None and _QUOTED_WORD.fullmatch(like) is not None
+        if _BARE.fullmatch(raw) and not quoted:
+            return raw
+        if _WORD.fullmatch(raw):
+            return b'"' + raw + b'"'
+        depth = 0
+        for token in _tokens(raw):
+            sign = raw[token.start : token.end]
+            depth += (sign == b"(") - (sign == b")")
+            if sign in (b"{", b"}", b"=", b"+=", b":=") or sign.startswith(b"#") or depth < 0:
+                raise ConfigError('it contains = { } or a # that would begin a comment; put text in "quotes"')
+        if depth:
+            raise ConfigError("a parenthesis in it is not closed")
+        return raw
+
+    def coerced(self, text: bytes, name: str, section: str | None) -> str:
+        if section or name not in (_CONNECTIONS, _FILES):
+            return ""
+        connections, most = (self.number(text, one, section) for one in (_CONNECTIONS, _FILES))
+        if connections is None or most is None or connections <= most // 2:
+            return ""
+        return f"lighttpd takes {_CONNECTIONS} {connections} for {most // 2} without a word: at most {_FILES} / 2"
+
+
+class _Token(NamedTuple):
+    start: int
+    end: int
+
+
+def _shown(value: str) -> str:
+    word = _QUOTED_WORD.fullmatch(value.encode())
+    return word[1].decode() if word else value
+
+
+def _tokens(text: bytes) -> Iterator[_Token]:
+    """All but white space; line ends and comments too. Raises ConfigError for a quote that is never closed."""
+    at = 0
+    while token := _TOKEN.match(text, at):
+        at = token.end()
+        if token[0].startswith(b'"') and (len(token[0]) < 2 or not token[0].endswith(b'"') or _escaped_end(token[0])):
+            raise ConfigError("a quote is never closed", line_number(text, token.start()))
+        if token[0].strip(b" \t\r\v\f"):
+            yield _Token(token.start(), at)
+
+
+def _escaped_end(string: bytes) -> bool:
+    """Whether the last quote of a string is part of it, by an odd number of backslashes before it."""
+    body = string[1:-1]
+    return (len(body) - len(body.rstrip(b"\\"))) % 2 == 1
+
+
+def _items(text: bytes) -> Iterator[BlockItem]:
+    check_text(text)
+    within: BlockPath = ()
+    words: list[_Token] = []
+    depth = 0
+    for token in _tokens(text):
+        sign = text[token.start : token.end]
+        depth += (sign == b"(") - (sign == b")")
+        if sign.startswith(b"#") or (sign == b"\n" and depth > 0):
+            continue
+        if sign not in (b"\n", b"{", b"}") or depth > 0:
+            words.append(token)
+            continue
+        if sign == b"{":
+            if not words:
+                raise ConfigError("a { is in the way", line_number(text, token.start))
+            within = (*within, " ".join(text[words[0].start : token.start].decode("utf-8", "replace").split()))
+        else:
+            yield from _setting(text, words, within)
+        words = []
+        if sign == b"}":
+            if not within:
+                raise ConfigError("a } is in the way", line_number(text, token.start))
+            yield BlockItem(b"}", token.start, token, token.end, within[:-1], closes=within)
+            within = within[:-1]
+    if depth > 0:
+        raise ConfigError("a parenthesis is never closed", line_number(text, words[0].start))
+    yield from _setting(text, words, within)
+    if within:
+        raise ConfigError(f"the section {excerpt(within[-1])} {{ is never closed")
+
+
+def _setting(text: bytes, words: list[_Token], within: BlockPath) -> Iterator[BlockItem]:
+    """Nothing for lines that set nothing, as `include "file"`."""
+    if len(words) < 3:
+        return
+    name, sign = (text[word.start : word.end] for word in words[:2])
+    value = (words[2].start, words[-1].end)
+    if sign in (b"=", b":="):
+        yield BlockItem(name, words[0].start, value, value[1], within)
+    elif sign == b"+=":
+        yield BlockItem(name + _APPENDED, words[0].start, value, value[1], within)

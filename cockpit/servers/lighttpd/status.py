@@ -1,0 +1,38 @@
+"""lighttpd's `server-status?auto`: lines of `Name: value`."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from cockpit.servers.kind import StatusPageKind
+from cockpit.servers.status import colon_lines
+
+STATUS = StatusPageKind(
+    name="lighttpd",
+    url="/server-status?auto",
+    parse=partial(
+        colon_lines, required="BusyServers", hint="the URL should end in server-status?auto", text=("Scoreboard",)
+    ),
+    not_found="is mod_status on, with a status.status-url? lighty-enable-mod status",
+    forbidden="does the condition around status.status-url let this host in?",
+    is_counter=frozenset({"Total Accesses", "Total kBytes"}).__contains__,
+    means={"busy": "BusyServers", "idle": "IdleServers"},
+    rates={"requests": "Total Accesses", "kbytes": "Total kBytes"},
+    age="Uptime",
+    # In the words of mod_status.
+    scoreboard={
+        ".": "connect",
+        "q": "request start",
+        "r": "read",
+        "R": "read body",
+        "Q": "request end",
+        "h": "handle request",
+        "s": "response start",
+        "W": "write",
+        "S": "response end",
+        "k": "keep-alive",
+        "C": "close",
+        "E": "hard error",
+        "_": "idle",
+    },
+)
