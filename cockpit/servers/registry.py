@@ -19,6 +19,7 @@ FOLDERS = (
     "squid",
     "tomcat",
     "lighttpd",
+    "haproxy",
     "demo",
 )
 KINDS: tuple[ServerKind, ...] = tuple(import_module(f"cockpit.servers.{folder}").KIND for folder in FOLDERS)

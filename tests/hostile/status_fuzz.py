@@ -43,6 +43,7 @@ PAGES = {
     "squid-info": pages.SQUID_INFO,
     "tomcat": pages.TOMCAT,
     "lighttpd": pages.LIGHTTPD,
+    "haproxy": pages.HAPROXY,
 }
 HOST = HostConfig(name="web1", status=tuple(StatusPage(kind=kind, url="http://localhost/") for kind in KINDS))
 _NUMBER = re.compile(rb"\d[\d.]*")

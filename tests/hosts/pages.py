@@ -98,3 +98,12 @@ BusyServers: 2
 IdleServers: 1022
 Scoreboard: rW______________
 """
+
+HAPROXY = """\
+# pxname,svname,qcur,qmax,scur,smax,slim,stot,bin,bout,ereq,econ,eresp,wretr,status,act,rate,hrsp_5xx,req_tot,rtime,
+web,FRONTEND,,,3,9,2000,120,9600,48000,1,,,,OPEN,,4,2,150,,
+app,app1,0,1,2,5,,80,6400,32000,,0,0,1,UP,1,3,1,,12,
+app,app2,0,0,0,0,,0,0,0,,4,0,0,DOWN,1,0,0,,0,
+app,BACKEND,1,2,2,5,200,80,6400,32000,0,4,0,1,UP,1,3,1,,12,
+stats,FRONTEND,,,1,1,2000,7,700,9000,0,,,,OPEN,,1,0,7,,
+"""

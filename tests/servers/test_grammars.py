@@ -14,7 +14,7 @@ from cockpit.servers.editing import ConfigError
 from cockpit.servers.keyvalue.editor import spell_for_shell
 
 nginx, squid, keyvalue = (registry.GRAMMARS[kind] for kind in ("nginx", "squid", "keyvalue"))
-lighttpd = registry.GRAMMARS["lighttpd"]
+lighttpd, haproxy = (registry.GRAMMARS[kind] for kind in ("lighttpd", "haproxy"))
 
 NGINX = b"""\
 user www-data; # worker_processes 9;
@@ -203,6 +203,23 @@ GRAMMARS: dict[str, tuple[Read, Change, list[bytes]]] = {
         lambda text: lighttpd.read(text, "key", '$HTTP["a"] == "{"').raw,
         lambda text, raw: lighttpd.change(text, "key", raw, '$HTTP["a"] == "{"'),
         [b'$HTTP["a"] == "{" {', b"}", b"\n", b" ", b"key = 1", b'key="a b"', b"x = (\n1)", b"# key = 2\n", b"\r\n"],
+    ),
+    "haproxy": (
+        lambda text: haproxy.read(text, "key", "global").raw,
+        lambda text, raw: haproxy.change(text, "key", raw, "global"),
+        [
+            b"global\n",
+            b"defaults",
+            b"\n",
+            b" ",
+            b"key old",
+            b"key 'a b' # c",
+            b"other 1",
+            b"# key 2\n",
+            b"\r\n",
+            b".if x\n",
+            b"\n.endif\n",
+        ],
     ),
     "shell": (
         lambda text: keyvalue.read(text, "key").raw,

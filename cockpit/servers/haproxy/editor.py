@@ -1,0 +1,124 @@
+"""Keywords of a HAProxy configuration text: located and spelled. Pure.
+
+A keyword may have several words (`timeout client`); its value is the rest of its line without a comment. A section is
+its header line: `global`, `defaults`, `frontend web`. Of several such lines the last one counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from cockpit.servers import blocks
+from cockpit.servers.blocks import BlockItem, BlockPath, BlockStyle
+from cockpit.servers.editing import (
+    ConfigError,
+    Grammar,
+    Insertion,
+    Location,
+    check_text,
+    checked,
+    line_end,
+    line_number,
+)
+
+_SECTIONS = frozenset(
+    {
+        *(b"global", b"defaults", b"frontend", b"backend", b"listen", b"peers", b"resolvers", b"userlist", b"mailers"),
+        *(b"program", b"http-errors", b"ring", b"cache", b"fcgi-app", b"log-forward", b"crt-store", b"traces"),
+    }
+)
+# A word with its quotes and escaped characters, or a comment to the end of the line.
+_WORD = re.compile(rb"""#[^\n]*|(?:\\[^\n]|"(?:\\[^\n]|[^"\\\n])*"|'[^'\n]*'|[^\s\\"'#])+|["'\\]""")
+_STYLE = BlockStyle(opener="")
+# Lines between .if and .endif are in a block of this name within their section.
+_CONDITION = ".if"
+
+
+class HaproxyGrammar(Grammar):
+    names = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*(?: [A-Za-z0-9_.-]+){0,2}")
+
+    def locate(self, text: bytes, name: str, section: str | None) -> Location:
+        check_text(text)
+        items = list(_items(text, len(name.split())))
+        path = (" ".join(section.split()),) if section else _only_section(name, items)
+        for item in items:
+            if item.name == name.encode() and item.within == (*path[:1], _CONDITION):
+                raise ConfigError(f"{name} is in .if there; change it by hand", line_number(text, item.begin))
+        return blocks.locate(text, name, path, items, _STYLE) if path else Location((), _no_section)
+
+    def spell(self, value: str, like: bytes | None = None) -> bytes:
+        raw = checked(value)
+        words = list(_words(raw, 0, len(raw)))
+        if not words or words[-1].end != len(raw) or any(not word.closed for word in words):
+            raise ConfigError("a quote in it is not closed, a backslash ends it, or a # begins a comment")
+        return raw
+
+
+class _Word(NamedTuple):
+    start: int
+    end: int
+    closed: bool
+
+
+def _words(text: bytes, start: int, end: int) -> Iterator[_Word]:
+    """The words of a line, up to its comment."""
+    while found := _WORD.search(text, start, end):
+        start = found.end()
+        if found[0].startswith(b"#"):
+            return
+        yield _Word(*found.span(), found[0] not in (b'"', b"'", b"\\"))
+
+
+def _items(text: bytes, length: int) -> Iterator[BlockItem]:
+    """The lines, their first `length` words as the name; a section ends behind its last line with words."""
+    within: BlockPath = ()
+    at = close = 0
+    conditions = 0
+    while at < len(text):
+        start, at = at, line_end(text, at)
+        words = list(_words(text, start, at))
+        if not words:
+            continue
+        first = text[words[0].start : words[0].end]
+        condition = (_CONDITION,) if conditions else ()
+        if first.startswith(b"."):
+            conditions += (first == b".if") - (first == b".endif")
+        elif first in _SECTIONS:
+            if within:
+                yield _end(close, within)
+            within = (_joined(text, words).decode("utf-8", "replace"), *condition)
+        else:
+            yield _keyword(text, words, length, (*within[:1], *(condition or within[1:])))
+        close = close if conditions and first not in _SECTIONS else at
+    if conditions:
+        raise ConfigError(".if without .endif", line_number(text, len(text)))
+    if within:
+        yield _end(close, within)
+
+
+def _keyword(text: bytes, words: list[_Word], length: int, within: BlockPath) -> BlockItem:
+    head, rest = words[:length], words[length:]
+    value = (rest[0].start, rest[-1].end) if rest else (words[-1].end, words[-1].end)
+    return BlockItem(_joined(text, head), words[0].start, value, words[-1].end, within)
+
+
+def _joined(text: bytes, words: list[_Word]) -> bytes:
+    return b" ".join(text[word.start : word.end] for word in words)
+
+
+def _end(close: int, within: BlockPath) -> BlockItem:
+    return BlockItem(b"", close, (close, close), close, (), closes=within)
+
+
+def _only_section(name: str, items: list[BlockItem]) -> BlockPath:
+    places = list(dict.fromkeys(item.within for item in items if item.name == name.encode()))
+    if len(places) > 1:
+        each = " and ".join(path[0] for path in places if path)
+        raise ConfigError(f"{name} is in {each}; give the knob its section, as section = 'global'")
+    return places[0] if places else ()
+
+
+def _no_section() -> Insertion:
+    raise ConfigError("it is not set; give the knob the section to add it to, as section = 'global'")

@@ -1,0 +1,72 @@
+"""HAProxy's statistics page as CSV (`;csv`): a row for each frontend, backend and server."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+
+from cockpit.servers.kind import StatusPageKind
+from cockpit.servers.status import NAME_CHARS, NotThePageError, PageMetrics, number
+
+_HINT = "the URL should end in ;csv, as http://localhost:8404/stats;csv"
+_TOTALS = {"FRONTEND": "frontend", "BACKEND": "backend"}
+_GAUGES = ("qcur", "scur", "rate", "req_rate", "conn_rate", "act", "bck")
+_COUNTERS = (
+    *("stot", "req_tot", "conn_tot", "bin", "bout", "dreq", "dresp", "ereq", "econ", "eresp", "wretr", "wredis"),
+    *("hrsp_1xx", "hrsp_2xx", "hrsp_3xx", "hrsp_4xx", "hrsp_5xx", "hrsp_other", "cli_abrt", "srv_abrt", "lbtot"),
+)
+# Milliseconds, means over the last 1024 requests of a backend or a server.
+_TIMES = ("qtime", "ctime", "rtime", "ttime")
+
+
+def parse(page: str) -> PageMetrics:
+    """Totals of all frontends (`frontend.scur`) and backends, `servers.up` and `servers.down`; of each row its own
+    metrics behind its name (`web/app1 scur`). Names are those of the CSV's first line."""
+    if not page.startswith("# pxname,svname,"):
+        raise NotThePageError(f"no CSV of HAProxy's statistics: {_HINT}")
+    values: dict[str, float] = {"servers.up": 0.0, "servers.down": 0.0}
+    single: dict[str, float] = {}
+    try:
+        for row in csv.DictReader(page.removeprefix("# ").splitlines()):
+            _count(row, values, single)
+    except csv.Error:
+        raise NotThePageError(f"no CSV of HAProxy's statistics: {_HINT}") from None
+    return PageMetrics(values | single, {})
+
+
+def _count(row: Mapping[str, str | None], values: dict[str, float], single: dict[str, float]) -> None:
+    """Add a row to the totals and to the metrics of single rows, unless its name is overlong."""
+    kind = row["svname"] or ""
+    total = _TOTALS.get(kind)
+    if total is None:
+        values["servers.up" if (row.get("status") or "").startswith(("UP", "no check")) else "servers.down"] += 1
+    label = f"{row['pxname']}/{kind}"
+    for name in (*_GAUGES, *_COUNTERS, *_TIMES):
+        value = number(row.get(name) or "")
+        if value is None:
+            continue
+        if len(label) < NAME_CHARS:
+            single[f"{label} {name}"] = value
+        if total and name not in _TIMES:
+            values[f"{total}.{name}"] = values.get(f"{total}.{name}", 0.0) + value
+
+
+def _is_counter(name: str) -> bool:
+    return name.replace(" ", ".").rpartition(".")[2] in _COUNTERS
+
+
+STATUS = StatusPageKind(
+    name="haproxy",
+    url=";csv",
+    parse=parse,
+    not_found="is there a `stats uri` on this port? The URL is that URI and ;csv",
+    forbidden="do the http-request rules of its frontend let this host in?",
+    is_counter=_is_counter,
+    means={"sessions": "frontend.scur", "queued": "backend.qcur", "servers_up": "servers.up"},
+    rates={
+        "requests": "frontend.req_tot",
+        "bytes_out": "frontend.bout",
+        "errors": "frontend.hrsp_5xx",
+        "retries": "backend.wretr",
+    },
+)

@@ -1,0 +1,124 @@
+"""HAProxy: its keywords, its statistics, what is offered of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from cockpit.servers import registry
+from cockpit.servers.editing import ConfigError
+from cockpit.servers.inventory import parse_inventory
+from cockpit.servers.status import NotThePageError
+from tests.hosts import pages
+
+HAPROXY = registry.GRAMMARS["haproxy"]
+CONFIG = b"""\
+# maxconn 1
+global
+\tlog /dev/log\tlocal0
+\tmaxconn 2000 # of the process
+\tuser haproxy
+
+defaults
+\tmode\thttp
+        timeout connect 5000
+        timeout client  50s
+\tretries 3
+
+frontend  web
+    bind *:80
+    maxconn 500
+    http-request set-header X-A "a # b"
+    default_backend app
+
+backend app
+    .if feature(OPENSSL)
+    retries 9
+    .endif
+    server app1 127.0.0.1:8080 maxconn 30
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "section", "value"),
+    [
+        ("maxconn", "global", "2000"),
+        ("maxconn", "frontend web", "500"),
+        ("timeout client", "defaults", "50s"),
+        ("timeout connect", None, "5000"),
+        ("http-request set-header", "frontend web", 'X-A "a # b"'),
+        ("server app1", "backend app", "127.0.0.1:8080 maxconn 30"),
+        ("nbthread", "global", None),
+        ("nbthread", None, None),
+    ],
+)
+def test_keywords_are_read(name: str, section: str | None, value: str | None) -> None:
+    assert HAPROXY.read(CONFIG, name, section).value == value
+
+
+def test_one_keyword_changes_and_no_other_byte() -> None:
+    changed = HAPROXY.change(CONFIG, "timeout client", b"10s", "defaults")
+    assert changed == CONFIG.replace(b"client  50s", b"client  10s")
+    added = HAPROXY.change(CONFIG, "nbthread", b"2", "global")
+    assert added == CONFIG.replace(b"\tuser haproxy\n", b"\tuser haproxy\n\tnbthread 2\n")
+    assert HAPROXY.change(added, "nbthread", None, "global") == CONFIG
+    last = HAPROXY.change(CONFIG.rstrip(), "balance", b"leastconn", "backend app")
+    assert last.endswith(b"maxconn 30\n    balance leastconn")
+    assert HAPROXY.change(last, "balance", None, "backend app") == CONFIG.rstrip()
+
+
+@pytest.mark.parametrize(
+    ("name", "section", "reason"),
+    [
+        ("maxconn", None, "maxconn is in global and frontend web; give the knob its section"),
+        ("maxconn", "frontend other", "it has no section frontend other; maxconn is elsewhere"),
+        ("retries", "backend app", "line 21: retries is in .if"),
+    ],
+)
+def test_keywords_that_cannot_be_read(name: str, section: str | None, reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason):
+        HAPROXY.read(CONFIG, name, section)
+
+
+def test_a_missing_keyword_needs_its_section() -> None:
+    with pytest.raises(ConfigError, match="give the knob the section"):
+        HAPROXY.change(CONFIG, "nbthread", b"2")
+
+
+@pytest.mark.parametrize("value", ["", " 1", "1 # x", '"a', "'a", "a\\", "1\nuser root"])
+def test_values_that_are_refused(value: str) -> None:
+    with pytest.raises(ConfigError):
+        HAPROXY.spell(value)
+
+
+@pytest.mark.parametrize("value", ["50s", "X-A 'a # b'", '"a # b"', "a\\#b", "ssl crt /etc/x.pem"])
+def test_values_are_read_back(value: str) -> None:
+    text = HAPROXY.change(CONFIG, "timeout client", HAPROXY.spell(value), "defaults")
+    assert HAPROXY.read(text, "timeout client", "defaults").value == value
+
+
+def test_its_statistics() -> None:
+    page = registry.STATUS_PAGES["haproxy"]
+    values, _ = page.parse(pages.HAPROXY)
+    assert (values["frontend.scur"], values["frontend.req_tot"], values["backend.qcur"]) == (4, 157, 1)
+    assert (values["servers.up"], values["servers.down"]) == (1, 1)
+    assert (values["app/app1 rtime"], values["web/FRONTEND bout"]) == (12, 48000)
+    assert page.is_counter("web/FRONTEND bout") and page.is_counter("frontend.req_tot")
+    assert not page.is_counter("frontend.scur") and not page.is_counter("app/app1 rtime")
+
+
+@pytest.mark.parametrize("text", ["# pxname,svname,x\n" + "a" * 200_000, "# pxname,svname,x\n\0\n", "# pxname,svname,"])
+def test_a_malformed_row_is_no_error_of_ours(text: str) -> None:
+    try:
+        registry.STATUS_PAGES["haproxy"].parse(text)
+    except NotThePageError as error:
+        assert "the URL should end in ;csv" in str(error)
+
+
+def test_what_is_offered() -> None:
+    text = "process\t5\t1\thaproxy\t/usr/sbin/haproxy\t\nprocess\t6\t5\thaproxy\t/usr/sbin/haproxy\t\n"
+    (server,) = registry.running_servers(parse_inventory(text, registry.FILES))
+    assert (server.title, server.processes) == ("HAProxy", 2)
+    timeouts = [one for one in server.candidates if one.section == "defaults"]
+    assert timeouts[0].directive == "timeout connect" and timeouts[0].name == "timeout-connect"
+    for one in server.candidates:
+        assert HAPROXY.names.fullmatch(one.directive)
