@@ -29,10 +29,10 @@ from cockpit.profiles.plan import Wrong, checked_url
 from cockpit.profiles.profile import Profile
 from cockpit.tuning import history
 from cockpit.tuning.applied import Applied, Past, PastState, name_of
+from cockpit.tuning.change_options import Approval, Watch
 from cockpit.tuning.plan import Plan
 from cockpit.tuning.probing import probe_of
 from cockpit.tuning.remote import Following, Remote, privileged
-from cockpit.tuning.terms import Approval, Watch
 from cockpit.tuning.tuner import Tuner
 
 Assignments = list[tuple[Knob, str | None]]

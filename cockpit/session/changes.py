@@ -9,9 +9,9 @@ from cockpit.model.clock import Clock
 from cockpit.model.errors import ChangeRefused, CockpitError
 from cockpit.model.events import AnyEvent, ChangeBegun, ChangeEnded, ChangeStage, KnobRead, Outcome, Stage
 from cockpit.model.knobs import Knob, Setting
+from cockpit.tuning.change_options import Watch, whoami
 from cockpit.tuning.plan import Plan
 from cockpit.tuning.remote import Remote
-from cockpit.tuning.terms import Watch, whoami
 from cockpit.tuning.tuner import Tuner
 
 

@@ -19,10 +19,10 @@ from cockpit.session.live_load import LiveLoad, RunExtension
 from cockpit.session.loop import Latest
 from cockpit.session.rounds import Conclusion, Hold, Rounds, Subject
 from cockpit.tuning.applied import Applied, ChangeFailed, Past
+from cockpit.tuning.change_options import Approval
 from cockpit.tuning.probing import probe_of
 from cockpit.tuning.reason import useful_line
 from cockpit.tuning.remote import Following, Remote, privileged
-from cockpit.tuning.terms import Approval
 from cockpit.tuning.tuner import Tuner
 from cockpit.tuning.unfinished import described, finish, unfinished
 

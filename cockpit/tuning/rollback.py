@@ -15,20 +15,22 @@ from cockpit.model.errors import ChangeRefused, ChangeUndone, CockpitError, Host
 from cockpit.model.text import neutral
 from cockpit.tuning import files, pending
 from cockpit.tuning.applied import Applied, ChangeFailed
+from cockpit.tuning.change_options import ChangeOptions, Failure
 from cockpit.tuning.effect import serving
 from cockpit.tuning.files import Replacement
 from cockpit.tuning.plan import Plan
 from cockpit.tuning.remote import Remote
-from cockpit.tuning.terms import Failure, Terms
 
 _Result = TypeVar("_Result")
 
 
-async def undo(shell: Remote, plan: Plan, change: str, terms: Terms, error: BaseException) -> BaseException | Applied:
+async def undo(
+    shell: Remote, plan: Plan, change: str, options: ChangeOptions, error: BaseException
+) -> BaseException | Applied:
     """Has the host put everything back and says, as the exception to raise, how the change ended; an interruption or a
     bug goes on as what it was. The change itself where it had been confirmed before the connection was lost."""
     why = _reason(plan, error)
-    patience = terms.patience
+    patience = options.patience
     try:
         if isinstance(error, files.CommitRefused) and not error.replaced:
             with suppress(HostError):
@@ -41,7 +43,7 @@ async def undo(shell: Remote, plan: Plan, change: str, terms: Terms, error: Base
         replaced = error.replaced if isinstance(error, files.CommitRefused) else plan.replacements
         if lost := _not_back(plan, change, replaced, outcome):
             return ChangeFailed(f"{why}; and {lost}")
-        trouble, remark = await _settled(plan, terms, outcome)
+        trouble, remark = await _settled(plan, options, outcome)
     except HostError as gone:
         longest = math.ceil(patience.command) + patience.lease
         by_hand = f"sh {shlex.quote(f'{change}/undo')}"
@@ -64,13 +66,13 @@ async def _confirmed(shell: Remote, change: str) -> Applied:
     return msgspec.json.decode(kept.data, type=Applied)
 
 
-async def _settled(plan: Plan, terms: Terms, outcome: pending.UndoOutcome) -> tuple[str, str]:
+async def _settled(plan: Plan, options: ChangeOptions, outcome: pending.UndoOutcome) -> tuple[str, str]:
     """With everything put back: what is wrong now, and what else there is to say."""
     for word, number, said in outcome.failed:
         if word == "reload":
             return plan.redacted(f"{neutral(plan.reloads[number], 200)} fails with the original files too: {said}"), ""
     if outcome.reloaded:
-        if wrong := await serving(terms.probe, terms.patience.effect):
+        if wrong := await serving(options.probe, options.patience.effect):
             return f"the server does not answer well: {wrong}", ""
         return "", " and reloaded"
     for _, number, _said in outcome.failed:

@@ -23,28 +23,28 @@ from cockpit.model.events import Stage
 from cockpit.model.text import neutral
 from cockpit.tuning import files, live, pending
 from cockpit.tuning.applied import About, Applied, FileChange, Switch
+from cockpit.tuning.change_options import ChangeOptions, Failure, whoami
 from cockpit.tuning.effect import EffectWatch, must_serve
 from cockpit.tuning.plan import NOTHING_TO_CHANGE, Plan, value_in
 from cockpit.tuning.remote import Remote
 from cockpit.tuning.rollback import undo
-from cockpit.tuning.terms import Failure, Terms, whoami
 
 
-async def carry_out(shell: Remote, plan: Plan, terms: Terms) -> Applied:
+async def carry_out(shell: Remote, plan: Plan, options: ChangeOptions) -> Applied:
     """Puts the plan into force. Raises ChangeRefused (nothing touched), ChangeUndone (all put back), ChangeFailed
     (could not be put back whole), HostError (lost before anything was touched)."""
     if not plan.replacements and not plan.switches and not plan.undoes:
         return Applied(host=plan.host, settings=plan.settings, notes=(*plan.notes, NOTHING_TO_CHANGE))
-    await must_serve(terms.probe)
-    change = await _armed(shell, plan, terms)
-    terms.tell("armed")
+    await must_serve(options.probe)
+    change = await _armed(shell, plan, options)
+    options.report("armed")
     try:
         if plan.replacements:
-            await to_its_end(files.commit(shell, change, terms.patience.lease, plan.replacements))
-        return await _into_force(shell, plan, change, terms)
+            await to_its_end(files.commit(shell, change, options.patience.lease, plan.replacements))
+        return await _into_force(shell, plan, change, options)
     except (Exception, asyncio.CancelledError) as error:
-        terms.tell("undoing")
-        way_back = asyncio.ensure_future(undo(shell, plan, change, terms, error))
+        options.report("undoing")
+        way_back = asyncio.ensure_future(undo(shell, plan, change, options, error))
         await see_through(way_back)
         ending = way_back.result()
         if isinstance(ending, Applied):
@@ -54,11 +54,11 @@ async def carry_out(shell: Remote, plan: Plan, terms: Terms) -> Applied:
         raise ending from error
 
 
-async def _armed(shell: Remote, plan: Plan, terms: Terms) -> str:
+async def _armed(shell: Remote, plan: Plan, options: ChangeOptions) -> str:
     """Originals kept and new content sent, in a directory of the change's own, and the host waiting with its undo. On
     failure that directory goes."""
     change = await files.open_change(shell, plan.host)
-    who = terms.who or whoami()
+    who = options.who or whoami()
     about = About(
         who=who,
         when=time.time(),
@@ -74,7 +74,7 @@ async def _armed(shell: Remote, plan: Plan, terms: Terms) -> str:
             await files.stage(shell, change, replacement)
         owner = neutral(f"{who} ({plan.names})", 200).replace(": ", " ")
         told = msgspec.json.encode(about)
-        await pending.arm(shell, change, terms.patience.lease, _undo_program(change, plan, terms), owner, told)
+        await pending.arm(shell, change, options.patience.lease, _undo_program(change, plan, options), owner, told)
     except (CockpitError, asyncio.CancelledError) as error:
         with suppress(CockpitError):
             await pending.discard(shell, change)
@@ -90,42 +90,42 @@ def _on(host: str, error: CockpitError) -> str:
     return str(error) if str(error).startswith(f"{host}:") else f"{host}: {error}"
 
 
-def _undo_program(change: str, plan: Plan, terms: Terms) -> str:
+def _undo_program(change: str, plan: Plan, options: ChangeOptions) -> str:
     values = [
         (str(number), live.getter(s.knob), live.setter(s.knob, s.old), s.old, s.new)
         for number, s in enumerate(plan.switches)
     ]
-    return pending.jobs_of(change, plan.replacements, values, plan.tests, plan.reloads, terms.patience.command)
+    return pending.jobs_of(change, plan.replacements, values, plan.tests, plan.reloads, options.patience.command)
 
 
-async def _into_force(shell: Remote, plan: Plan, change: str, terms: Terms) -> Applied:
+async def _into_force(shell: Remote, plan: Plan, change: str, options: ChangeOptions) -> Applied:
     """Set, test, reload, wait, read back, confirm. Raises Failure naming the command that failed and what it says."""
-    patience = terms.patience
-    effect = EffectWatch(shell, plan.knobs, change, patience.lease, patience.effect, terms.probe)
+    patience = options.patience
+    effect = EffectWatch(shell, plan.knobs, change, patience.lease, patience.effect, options.probe)
     await effect.begin()
-    switches = tuple([await _set(shell, plan, change, n, terms) for n in range(len(plan.switches))])
-    terms.tell("written")
+    switches = tuple([await _set(shell, plan, change, n, options) for n in range(len(plan.switches))])
+    options.report("written")
     for command in plan.tests:
-        await _run(shell, change, command, terms, effect)
+        await _run(shell, change, command, options, effect)
     if plan.tests:
-        terms.tell("tested")
+        options.report("tested")
     for command in plan.reloads:
-        await _run(shell, change, command, terms, effect, mark="reloading")
+        await _run(shell, change, command, options, effect, mark="reloading")
     if plan.reloads:
-        terms.tell("reloaded")
+        options.report("reloaded")
     if why := await effect.wait():
         raise Failure(f"it did not come into force: {why}")
     notes = await _read_back(shell, plan, switches)
     await effect.listen()
     remarks = (*plan.notes, *dict.fromkeys(notes), *map(plan.redacted, effect.notes))
     applied = _applied(plan, change, switches, remarks)
-    await _approved(shell, change, terms, "not yet active" if applied.outcome == "written" else "in force")
+    await _approved(shell, change, options, "not yet active" if applied.outcome == "written" else "in force")
     await pending.confirm(shell, change, msgspec.json.encode(applied))
-    terms.tell("confirmed")
+    options.report("confirmed")
     return applied
 
 
-async def _set(shell: Remote, plan: Plan, change: str, number: int, terms: Terms) -> Switch:
+async def _set(shell: Remote, plan: Plan, change: str, number: int, options: ChangeOptions) -> Switch:
     """Gives a live value to the host; the switch with what the host made of it."""
     switch = plan.switches[number]
     name = switch.knob.name
@@ -133,7 +133,7 @@ async def _set(shell: Remote, plan: Plan, change: str, number: int, terms: Terms
         is_now = await pending.get(shell, live.getter(switch.knob))
         if is_now != switch.old:
             raise Failure(f"somebody else set it to {switch.knob.shown(is_now)} meanwhile")
-        lease, seconds = terms.patience.lease, terms.patience.command
+        lease, seconds = options.patience.lease, options.patience.command
         ran = await pending.run(
             shell, change, lease, live.setter(switch.knob, switch.new), seconds, switch.new, f"begun-{number}"
         )
@@ -147,8 +147,10 @@ async def _set(shell: Remote, plan: Plan, change: str, number: int, terms: Terms
     return switch if got == switch.new else replace(switch, got=got)
 
 
-async def _run(shell: Remote, change: str, command: str, terms: Terms, effect: EffectWatch, mark: str = "") -> None:
-    ran = await pending.run(shell, change, terms.patience.lease, command, terms.patience.command, mark=mark)
+async def _run(
+    shell: Remote, change: str, command: str, options: ChangeOptions, effect: EffectWatch, mark: str = ""
+) -> None:
+    ran = await pending.run(shell, change, options.patience.lease, command, options.patience.command, mark=mark)
     if ran.why:
         raise Failure(f"{neutral(command, 200)} says: {ran.why}")
     effect.hear(ran.said)
@@ -203,17 +205,17 @@ def _applied(plan: Plan, change: str, switches: tuple[Switch, ...], notes: tuple
     )
 
 
-async def _approved(shell: Remote, change: str, terms: Terms, reached: Stage) -> None:
+async def _approved(shell: Remote, change: str, options: ChangeOptions, reached: Stage) -> None:
     """Waits for a person where one is to confirm; the host waits as long, and no longer. Raises Failure."""
-    if terms.approval is None:
-        terms.tell(reached)
+    if options.approval is None:
+        options.report(reached)
         return
-    seconds = terms.approval.seconds
+    seconds = options.approval.seconds
     await pending.poll_workers(shell, change, math.ceil(seconds), "")
-    terms.tell(reached, seconds if terms.approval.asked else None)
+    options.report(reached, seconds if options.approval.asked else None)
     try:
         async with asyncio.timeout(seconds):
-            given = await terms.approval.given()
+            given = await options.approval.given()
     except TimeoutError:
         raise Failure(f"nobody confirmed it within {seconds:g} s") from None
     if not given:

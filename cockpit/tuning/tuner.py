@@ -16,12 +16,12 @@ from cockpit.model.errors import ChangeRefused
 from cockpit.model.knobs import Knob, ServerAction
 from cockpit.tuning import files, history, live, pending, plan
 from cockpit.tuning.applied import About, Applied, Past, PastState
+from cockpit.tuning.change_options import PATIENCE, Approval, ChangeOptions, Patience, Watch
 from cockpit.tuning.effect import Probe
 from cockpit.tuning.files import HostFile
 from cockpit.tuning.plan import Found, Plan
 from cockpit.tuning.remote import Remote
 from cockpit.tuning.scripts import HISTORY
-from cockpit.tuning.terms import PATIENCE, Approval, Patience, Terms, Watch
 from cockpit.tuning.transaction import carry_out
 
 
@@ -34,7 +34,7 @@ class Tuner:
     """
 
     def __init__(self, probe: Probe | None = None, patience: Patience = PATIENCE, who: str = "") -> None:
-        self._terms = Terms(patience=patience, probe=probe, who=who)
+        self._options = ChangeOptions(patience=patience, probe=probe, who=who)
         self._turns: dict[str, asyncio.Lock] = {}
 
     async def read(self, shell: Remote, knob: Knob) -> str | None:
@@ -93,10 +93,10 @@ class Tuner:
     async def act(self, shell: Remote, action: ServerAction, seconds: float | None = None) -> None:
         """Runs an action's command once. Raises ChangeRefused with what it says when it fails."""
         async with self._turn(action.host):
-            longest = self._terms.patience.command if seconds is None else seconds
+            longest = self._options.patience.command if seconds is None else seconds
             change = await files.open_change(shell, action.host)
             try:
-                ran = await pending.run(shell, change, self._terms.patience.lease, action.command, longest)
+                ran = await pending.run(shell, change, self._options.patience.lease, action.command, longest)
             finally:
                 await pending.discard(shell, change)
             if ran.why:
@@ -105,7 +105,7 @@ class Tuner:
     async def _carry_out(self, shell: Remote, plan: Plan, watch: Watch | None, approval: Approval | None) -> Applied:
         if watch:
             watch.begun(plan)
-        return await carry_out(shell, plan, self._terms._replace(watch=watch, approval=approval))
+        return await carry_out(shell, plan, self._options._replace(watch=watch, approval=approval))
 
     def _turn(self, host: str) -> asyncio.Lock:
         return self._turns.setdefault(host, asyncio.Lock())

@@ -25,7 +25,7 @@ from cockpit.hosts.local import LocalShell
 from cockpit.hosts.shell import SH, Completed
 from cockpit.model.errors import ChangeRefused, CockpitError, HostError
 from cockpit.tuning.applied import Past
-from cockpit.tuning.terms import Patience
+from cockpit.tuning.change_options import Patience
 from cockpit.tuning.tuner import Tuner
 from tests.tuning.conftest import ENTRIES, ORIGINAL, PREFORK, Server, server, until
 

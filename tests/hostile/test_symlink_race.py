@@ -17,7 +17,7 @@ import pytest
 
 from cockpit.model.errors import ChangeRefused, ChangeUndone
 from cockpit.tuning.applied import ChangeFailed
-from cockpit.tuning.terms import Approval
+from cockpit.tuning.change_options import Approval
 from cockpit.tuning.tuner import Tuner
 from tests.tuning.conftest import Interfering, Server, server, shell, until
 

@@ -16,7 +16,7 @@ import pytest
 from cockpit.hosts.local import LocalShell
 from cockpit.model.errors import ChangeUndone
 from cockpit.model.knobs import Knob
-from cockpit.tuning.terms import Patience
+from cockpit.tuning.change_options import Patience
 from cockpit.tuning.tuner import Tuner
 
 CONFIG = """\

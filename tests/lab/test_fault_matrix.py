@@ -24,10 +24,10 @@ from cockpit.model.hosts import HostConfig
 from cockpit.model.knobs import Knob, Option
 from cockpit.model.load import LoadPlan
 from cockpit.tuning.applied import ChangeFailed
+from cockpit.tuning.change_options import Patience
 from cockpit.tuning.effect import Probe
 from cockpit.tuning.probing import probe_of
 from cockpit.tuning.remote import Remote
-from cockpit.tuning.terms import Patience
 from cockpit.tuning.tuner import Tuner
 from tests.lab.inside import wait_until_it_answers
 from tests.lab.lab import Host

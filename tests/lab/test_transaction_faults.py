@@ -19,7 +19,7 @@ from cockpit.hosts.ssh import SshShell, connect
 from cockpit.model.errors import CockpitError, HostError
 from cockpit.model.hosts import HostConfig
 from cockpit.model.knobs import Knob, Option
-from cockpit.tuning.terms import Patience
+from cockpit.tuning.change_options import Patience
 from cockpit.tuning.tuner import Tuner
 from tests.commands import cockpit
 from tests.lab.lab import Host

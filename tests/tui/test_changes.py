@@ -14,7 +14,7 @@ from cockpit.recording.library import Kept
 from cockpit.recording.recent import ChangeSummary, Recent
 from cockpit.tui.start.choices import Choice, StartChoice, about
 from cockpit.tui.tuning.changes import change_lines, details, fate, in_force
-from cockpit.tuning.terms import whoami
+from cockpit.tuning.change_options import whoami
 from tests.tui.driving import plain
 
 

@@ -12,10 +12,10 @@ import pytest
 from cockpit.model.errors import ChangeRefused, ChangeUndone, CockpitError, HostError
 from cockpit.tuning import undo_program
 from cockpit.tuning.applied import ChangeFailed
+from cockpit.tuning.change_options import Patience
 from cockpit.tuning.remote import Following
 from cockpit.tuning.scripts import LOG_SINCE as SINCE
 from cockpit.tuning.scripts import READ as READ_FILE
-from cockpit.tuning.terms import Patience
 from cockpit.tuning.tuner import Tuner
 from tests.tuning.conftest import ENTRIES, ORIGINAL, OTHER, PREFORK, Interfering, Server, until
 

@@ -14,7 +14,7 @@ from cockpit.model.errors import ChangeRefused, ChangeUndone, CockpitError, Host
 from cockpit.model.knobs import Knob, Option, Setting
 from cockpit.tuning import live
 from cockpit.tuning.applied import Applied, ChangeFailed
-from cockpit.tuning.terms import Patience
+from cockpit.tuning.change_options import Patience
 from cockpit.tuning.tuner import Tuner
 from tests.tuning.conftest import ENTRIES, ORIGINAL, Interfering, Server, until
 

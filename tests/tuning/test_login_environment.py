@@ -17,7 +17,7 @@ from cockpit.hosts.ssh import connect
 from cockpit.model.errors import ChangeUndone
 from cockpit.model.hosts import HostConfig
 from cockpit.model.knobs import Knob, Option, ServerAction
-from cockpit.tuning.terms import Patience
+from cockpit.tuning.change_options import Patience
 from cockpit.tuning.tuner import Tuner
 from tests.hosts.sshd import Sshd
 from tests.tuning.conftest import Server, until

@@ -24,8 +24,8 @@ from cockpit.model.hosts import HostConfig
 from cockpit.model.knobs import ServerAction
 from cockpit.profiles.reader import parse_profile
 from cockpit.setup.doctor_host import examine_host
+from cockpit.tuning.change_options import Patience
 from cockpit.tuning.server_discovery import discover
-from cockpit.tuning.terms import Patience
 from cockpit.tuning.tuner import Tuner
 from tests.hosts.sshd import Sshd
 from tests.tuning.conftest import ORIGINAL, Server, until

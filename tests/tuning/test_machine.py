@@ -14,7 +14,7 @@ from cockpit.model.errors import ChangeRefused
 from cockpit.setup.doctor_changes import examine_changes
 from cockpit.tuning import scripts
 from cockpit.tuning.applied import ChangeFailed
-from cockpit.tuning.terms import Patience
+from cockpit.tuning.change_options import Patience
 from cockpit.tuning.tuner import Tuner
 from tests.tuning.conftest import ORIGINAL, Interfering, Server, until
 from tests.tuning.test_pending import half_done, tools

@@ -18,9 +18,9 @@ from cockpit.model.errors import ChangeRefused, ChangeUndone
 from cockpit.model.events import Stage
 from cockpit.model.hosts import HostConfig
 from cockpit.tuning.applied import ChangeFailed
+from cockpit.tuning.change_options import Approval, Patience, Watch
 from cockpit.tuning.plan import Plan
 from cockpit.tuning.remote import privileged
-from cockpit.tuning.terms import Approval, Patience, Watch
 from cockpit.tuning.tuner import Tuner
 from tests.tuning.conftest import ENTRIES, ORIGINAL, Interfering, Server, until
 

@@ -15,7 +15,7 @@ import pytest
 from cockpit.model.errors import ChangeRefused, ChangeUndone
 from cockpit.model.knobs import Knob, Setting
 from cockpit.tuning.applied import Applied, ChangeFailed
-from cockpit.tuning.terms import Patience
+from cockpit.tuning.change_options import Patience
 from cockpit.tuning.tuner import Tuner
 from tests.tuning.conftest import ENTRIES, ORIGINAL, OTHER, PREFORK, AsNobody, Interfering, Server
 

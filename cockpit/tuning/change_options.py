@@ -1,4 +1,4 @@
-"""The terms of a change: who asked for it, how long things may take, who confirms it, who watches it."""
+"""The options of a change: who asked for it, how long things may take, who confirms it, who watches it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Approval(NamedTuple):
     asked: bool = True
 
 
-class Terms(NamedTuple):
+class ChangeOptions(NamedTuple):
     """How a change is carried out: what is asked for good replies, who confirms it, who watches, who asked for it."""
 
     patience: Patience = PATIENCE
@@ -55,7 +55,7 @@ class Terms(NamedTuple):
     watch: Watch | None = None
     who: str = ""
 
-    def tell(self, stage: Stage, seconds: float | None = None) -> None:
+    def report(self, stage: Stage, seconds: float | None = None) -> None:
         if self.watch:
             self.watch.stage(stage, seconds)
 
