@@ -13,12 +13,10 @@ from cockpit.cli.appearance_options import look_of
 from cockpit.cli.live import Keeping, SessionEnd, say_kept, say_trouble
 from cockpit.cli.terminal import on_terminal
 from cockpit.demo.world import DemoWorld
-from cockpit.model.clock import Clock
 from cockpit.model.errors import EXIT_GOOD, EXIT_INTERRUPTED, UsageError
 from cockpit.profiles.reader import parse_profile
-from cockpit.session.live import LiveSource
 from cockpit.session.live_replay import can_look_back
-from cockpit.session.loop import Session
+from cockpit.session.live_session import LiveSession
 
 if TYPE_CHECKING:
     from cockpit.tui.terminal.appearance import Appearance
@@ -43,7 +41,7 @@ async def show_demo(keeping: Keeping, look: Appearance) -> SessionEnd:
     async with DemoWorld() as world:
         profile = parse_profile(world.profile_toml(), "demo", "demo")
         recorder = keeping.recorder(profile.name)
-        session = Session(LiveSource(profile, Clock(), ssh_config=world.ssh_config), recorder)
+        session = LiveSession(profile, recorder, ssh_config=world.ssh_config).session
         app = CockpitApp(can_look_back(session), hints=Hints(), look=look)
         await app.run_async()
     say_trouble(recorder)

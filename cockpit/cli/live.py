@@ -16,17 +16,16 @@ from typing import TYPE_CHECKING
 from cockpit.cli.progress import show_progress
 from cockpit.cli.signals import cancelled_by_signals
 from cockpit.hosts.prompts import Questions
-from cockpit.model.clock import Clock
 from cockpit.model.errors import CockpitError, RecordingError
 from cockpit.model.state import State
 from cockpit.profiles.profile import Profile
 from cockpit.recording import library
 from cockpit.recording.secrets import Secrets
 from cockpit.recording.writer import RecordingWriter, Unrecorded
-from cockpit.session.headless import run_once
-from cockpit.session.live import Listener, LiveSource
+from cockpit.session.live import Listener
 from cockpit.session.live_replay import can_look_back
-from cockpit.session.loop import Recorder, Session
+from cockpit.session.live_session import LiveSession
+from cockpit.session.loop import Recorder
 
 if TYPE_CHECKING:
     from cockpit.tui.terminal.appearance import Appearance
@@ -76,7 +75,7 @@ def headless(
     limit: float | None = None,
     quiet: bool = False,
     listen: Listener | None = None,
-    stop_when: Callable[[State], bool] | None = None,
+    stop_when: Callable[[State], bool] = lambda state: False,
     runs: int = 1,
 ) -> SessionEnd:
     """`runs` runs without a screen, one after the other. Ctrl-C, SIGTERM and SIGHUP stop them; what was measured until
@@ -96,35 +95,34 @@ async def _headless(
     limit: float | None,
     quiet: bool,
     listen: Listener | None,
-    stop_when: Callable[[State], bool] | None,
+    stop_when: Callable[[State], bool],
     runs: int,
 ) -> SessionEnd:
-    source = LiveSource(profile, Clock(), ssh_config=ssh_config, listen=listen)
-    session = Session(source, recorder)
-    taking = asyncio.create_task(session.run())
-    showing = asyncio.create_task(_nothing() if quiet else show_progress(session, profile))
+    live = LiveSession(profile, recorder, ssh_config=ssh_config, listen=listen)
     interrupted, unused = False, False
-    with cancelled_by_signals() as ignore_signals:
-        try:
-            for _ in range(runs):
-                state = await run_once(session, source, limit, stop_when)
-                if state.segments[-1].reason == "failed" or (stop_when is not None and stop_when(state)):
-                    break
-        except asyncio.CancelledError:
-            interrupted = True
-        except CockpitError:
-            unused = session.state.runs == 0
-            raise
-        finally:
-            ignore_signals()
-            showing.cancel()
-            await asyncio.gather(showing, return_exceptions=True)
-            await source.close()
-            await taking
-            if recorder and unused:
-                _remove(recorder)
+    try:
+        with cancelled_by_signals() as ignore_signals:
+            async with live:
+                showing = asyncio.create_task(_nothing() if quiet else show_progress(live.session, profile))
+                try:
+                    for _ in range(runs):
+                        state = await live.run_once(limit, stop_when)
+                        if state.segments[-1].reason == "failed" or stop_when(state):
+                            break
+                except asyncio.CancelledError:
+                    interrupted = True
+                finally:
+                    ignore_signals()
+                    showing.cancel()
+                    await asyncio.gather(showing, return_exceptions=True)
+    except CockpitError:
+        unused = live.state.runs == 0
+        raise
+    finally:
+        if recorder and unused:
+            _remove(recorder)
     say_trouble(recorder)
-    return SessionEnd(session.state, interrupted)
+    return SessionEnd(live.state, interrupted)
 
 
 def _remove(recorder: Recorder) -> None:
@@ -151,8 +149,8 @@ def on_screen(
     from cockpit.tui.hints import Hints
 
     async def show() -> SessionEnd:
-        source = LiveSource(profile, Clock(), ssh_config=ssh_config, questions=Questions(), listen=listen)
-        session = can_look_back(Session(source, recorder))
+        live = LiveSession(profile, recorder, ssh_config=ssh_config, questions=Questions(), listen=listen)
+        session = can_look_back(live.session)
         app = CockpitApp(session, autostart=autostart, hints=Hints(), look=look)
         await app.run_async()
         return SessionEnd(session.state, app.interrupted, recorder.path if recorder else "")

@@ -17,7 +17,6 @@ from cockpit.analysis.words import verdict_line
 from cockpit.cli.live import Keeping, say_trouble
 from cockpit.cli.signals import cancelled_by_signals
 from cockpit.cli.terminal import tell
-from cockpit.model.clock import Clock
 from cockpit.model.errors import EXIT_GOOD, EXIT_INTERRUPTED, UsageError
 from cockpit.model.state import State
 from cockpit.model.text import escaped, neutral
@@ -25,9 +24,8 @@ from cockpit.profiles.profile import Profile
 from cockpit.recording.secrets import Secrets
 from cockpit.report.verdicts import verdict_json, verdict_lines
 from cockpit.session.controls import Afterwards, Proven, check_rounds
-from cockpit.session.headless import hosts_ready
-from cockpit.session.live import LiveSource
-from cockpit.session.loop import EndOfSession, Recorder, Session
+from cockpit.session.live_session import LiveSession
+from cockpit.session.loop import EndOfSession, Session
 
 
 def rounds(options: Namespace, profile: Profile) -> int:
@@ -58,30 +56,29 @@ def _values(options: Namespace, profile: Profile) -> dict[str, str]:
 
 
 async def _prove(options: Namespace, profile: Profile, values: Mapping[str, str], plan: RoundsPlan) -> int:
-    recorder: Recorder | None = Keeping(options.record).recorder(profile.name)
-    source = LiveSource(profile, Clock(), ssh_config=options.ssh_config)
-    session = Session(source, recorder)
-    taking = asyncio.create_task(session.run())
-    showing = asyncio.create_task(_show_progress(session))
+    recorder = Keeping(options.record, by_itself=True).recorder(profile.name)
+    live = LiveSession(profile, recorder, ssh_config=options.ssh_config)
+    showing = asyncio.create_task(_show_progress(live.session))
     proven: Proven | None = None
     afterwards = Afterwards.CHOSEN if options.keep else Afterwards.RESTORED
-    with cancelled_by_signals() as ignore_signals:
-        try:
-            await hosts_ready(session, source)
-            proven = await source.tuning.prove(values, plan, afterwards)
-        except asyncio.CancelledError:
-            print("cockpit: interrupted; the values of before are active again", file=sys.stderr)
-        finally:
-            ignore_signals()
-            await source.close()
-            await taking
-            showing.cancel()
-            await asyncio.gather(showing, return_exceptions=True)
+    try:
+        with cancelled_by_signals() as ignore_signals:
+            async with live:
+                try:
+                    await live.hosts_read()
+                    proven = await live.tuning.prove(values, plan, afterwards)
+                except asyncio.CancelledError:
+                    print("cockpit: interrupted; the values of before are active again", file=sys.stderr)
+                finally:
+                    ignore_signals()
+    finally:
+        showing.cancel()
+        await asyncio.gather(showing, return_exceptions=True)
     say_trouble(recorder)
     if proven is None:
         return EXIT_INTERRUPTED
-    known = session.state.rounds[-1]
-    found = rounds_verdict(session.state, known)
+    known = live.state.rounds[-1]
+    found = rounds_verdict(live.state, known)
     if known.ended is not None:
         print(f"cockpit: {neutral(ended_words(known, known.ended, found), 400)}", file=sys.stderr)
     _print(options, found)

@@ -25,7 +25,6 @@ from cockpit.cli.terminal import on_terminal, tell
 from cockpit.cli.trusting import require_trust
 from cockpit.files import open_new
 from cockpit.hosts.prompts import Questions
-from cockpit.model.clock import Clock
 from cockpit.model.errors import (
     EXIT_GOOD,
     EXIT_INTERRUPTED,
@@ -33,14 +32,14 @@ from cockpit.model.errors import (
     ProfileError,
     UsageError,
 )
+from cockpit.model.load import url_without_password
 from cockpit.model.state import State
 from cockpit.model.study import Study
 from cockpit.model.study_load import located, names_of
 from cockpit.profiles.plan import Wrong
 from cockpit.profiles.profile import Profile
 from cockpit.recording.secrets import Secrets
-from cockpit.session.live import LiveSource
-from cockpit.session.loop import Session
+from cockpit.session.live_session import LiveSession
 from cockpit.study.collecting import collect
 from cockpit.study.controls import StudyControls
 from cockpit.study.history import keep_spread
@@ -154,45 +153,42 @@ async def _go(options: Namespace, profile: Profile, chosen: Study, place: Place,
     """Run what is left, with the screen on a terminal; return whether somebody interrupted it."""
     screen = not options.no_tui and not options.json and on_terminal()
     questions = Questions() if screen else None
-    source = LiveSource(profile, Clock(), ssh_config=options.ssh_config, questions=questions)
     recorder = Keeping(place.recording).recorder(profile.name)
-    session = Session(source, recorder)
+    live = LiveSession(profile, recorder, ssh_config=options.ssh_config, questions=questions)
     journal = _journal(options, profile, chosen, place.journal)
-    runner = Runner(session, source, chosen, place.folder, journal, earlier)
+    runner = Runner(live, chosen, place.folder, journal, earlier)
     try:
         if not screen:
-            return await _headless(session, source, runner)
-        source.controls = StudyControls(source.controls)
-        return await _on_screen(session, runner, look_of(options))
+            return await _headless(live, runner)
+        live.source.controls = StudyControls(live.source.controls)
+        return await _on_screen(live, runner, look_of(options))
     finally:
         say_trouble(recorder)
-        if not session.state.runs:
+        if not live.state.runs:
             place.recording.unlink(missing_ok=True)
 
 
-async def _headless(session: Session, source: LiveSource, runner: Runner) -> bool:
-    taking = asyncio.create_task(session.run())
-    showing = asyncio.create_task(show_study(session, runner))
+async def _headless(live: LiveSession, runner: Runner) -> bool:
     interrupted = False
     with cancelled_by_signals() as ignore_signals:
-        try:
-            await runner.run()
-        except asyncio.CancelledError:
-            interrupted = True
-        finally:
-            ignore_signals()
-            showing.cancel()
-            await asyncio.gather(showing, return_exceptions=True)
-            await source.close()
-            await taking
+        async with live:
+            showing = asyncio.create_task(show_study(live.session, runner))
+            try:
+                await runner.run()
+            except asyncio.CancelledError:
+                interrupted = True
+            finally:
+                ignore_signals()
+                showing.cancel()
+                await asyncio.gather(showing, return_exceptions=True)
     return interrupted
 
 
-async def _on_screen(session: Session, runner: Runner, look: Appearance) -> bool:
+async def _on_screen(live: LiveSession, runner: Runner, look: Appearance) -> bool:
     """The study's screen until it is over, or closed, which interrupts it."""
     from cockpit.tui.study.screen import StudyApp
 
-    app = StudyApp(session, runner, look)
+    app = StudyApp(live.session, runner, look)
     await app.run_async()
     if app.failure is not None:
         raise app.failure
@@ -209,6 +205,7 @@ def _journal(options: Namespace, profile: Profile, chosen: Study, journal: Journ
         seed=chosen.seed,
         finished=False,
         originals={},
+        target=url_without_password(profile.plan.url),
         hosts=tuple(host.without_secrets() for host in profile.hosts),
         knobs=tuple(knob for knob in profile.knobs if knob.name in chosen.knobs),
         actions=tuple(by_name[name] for name in chosen.after),

@@ -69,6 +69,8 @@ class HostFeed:
         self._keyring = keyring or Keyring()
         self._shell: Shell | None = None
         self._standing = asyncio.Event()
+        # Why the host is not up, if an error was the reason.
+        self.failure: CockpitError | None = None
         self._said: tuple[HostCondition, str] | None = None
         self._pace = PollInterval(config.interval)
         self._placing = HostClock()
@@ -86,14 +88,14 @@ class HostFeed:
             try:
                 await self._watch()
             except (HostKeyUnknown, HostKeyChanged, UsageError) as error:
-                self._say("refused", self._detail(error))
+                self._fail("refused", error)
                 await self._pause_after_refusal(error, KEY_RETRY)
             except AuthRefused as error:
-                self._say("refused", self._detail(error))
+                self._fail("refused", error)
                 await self._pause_after_refusal(error, LOGIN_RETRY)
             except HostError as error:
                 waits = retries() if self._was_up() else waits
-                self._say("lost", self._detail(error))
+                self._fail("lost", error)
                 await asyncio.sleep(next(waits))
             except Exception as error:
                 self._say("lost", fault(error))
@@ -119,6 +121,7 @@ class HostFeed:
             try:
                 self._shell = shell
                 self._standing.set()
+                self.failure = None
                 self._say("up", facts=probe.facts)
                 if self._asking:
                     self._asking.quiet()
@@ -149,7 +152,7 @@ class HostFeed:
         while not gone.done():
             if self._clock.now() >= due or await self._look(gone, due):
                 return
-        raise HostError(f"{self.config.name}: connection lost")
+        raise HostError("connection lost", subject=self.config.name)
 
     async def _read(self, probe: Probe) -> None:
         """One sample; none where the cockpit stood still meanwhile. Raises HostError where no answer comes."""
@@ -185,7 +188,7 @@ class HostFeed:
             if waited >= overdue:
                 self._say("slow", _slow(waited))
             if waited >= patience:
-                raise HostError(f"{self.config.name}: the connection stands, but no answer for {patience:g} s")
+                raise HostError(f"the connection stands, but no answer for {patience:g} s", subject=self.config.name)
             next_word = min(at for at in (overdue, SILENCE + LOOK, patience) if at > waited)
             if await self._look(asked, since + next_word):
                 since, stood = self._clock.now(), True
@@ -220,9 +223,9 @@ class HostFeed:
     def _was_up(self) -> bool:
         return self._said is not None and self._said[0] in ("up", "slow")
 
-    def _detail(self, error: CockpitError) -> str:
-        """The error's line without the host's name, which the event has already."""
-        return str(error).removeprefix(f"{self.config.name}: ")
+    def _fail(self, condition: HostCondition, error: CockpitError) -> None:
+        self.failure = error
+        self._say(condition, error.problem)
 
     def _say(self, condition: HostCondition, detail: str = "", facts: HostFacts | None = None) -> None:
         """Tells the condition where it is news, so that `lost` goes on counting while the host is tried again."""
@@ -264,7 +267,7 @@ async def check_host(config: HostConfig, ssh_config: Path | None = None) -> Host
             async with asyncio.timeout(max(PATIENCE, 3 * config.interval)):
                 await probe.read()
         except TimeoutError:
-            raise HostError(f"{config.name}: the probe started but does not answer") from None
+            raise HostError("the probe started but does not answer", subject=config.name) from None
         finally:
             probe.close()
         return probe.facts

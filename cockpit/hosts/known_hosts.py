@@ -122,7 +122,7 @@ def accept(key: OfferedKey) -> None:
             begun = file.seek(0, os.SEEK_END) == 0 or _ends_a_line(file.fileno())
             file.write(f"{'' if begun else chr(10)}{key.line}\n".encode())
     except OSError as error:
-        raise HostError(f"{key.where}: its key cannot be kept in {key.file}: {error.strerror}") from None
+        raise HostError(f"its key cannot be kept in {key.file}: {error.strerror}", subject=key.where) from None
 
 
 def _ends_a_line(descriptor: int) -> bool:

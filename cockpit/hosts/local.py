@@ -52,7 +52,7 @@ class _Command:
             await cls(name, *await starting).end()
             raise
         except OSError as error:
-            raise HostError(f"{name}: cannot start /bin/sh: {error}") from None
+            raise HostError(f"cannot start /bin/sh: {error}", subject=name) from None
         return cls(name, transport, protocol)
 
     async def read_stdout(self, size: int) -> bytes:
@@ -69,7 +69,7 @@ class _Command:
             self.process.stdin.write(data)
             await self.process.stdin.drain()
         except OSError:
-            raise HostError(f"{self.name}: the command has ended") from None
+            raise HostError("the command has ended", subject=self.name) from None
 
     def write_eof(self) -> None:
         assert self.process.stdin
@@ -116,17 +116,17 @@ class LocalShell:
         if self._closed.is_set():
             channel.close()
             await channel.wait_closed()
-            raise HostError(f"{self._name}: its shell was closed")
+            raise HostError("its shell was closed", subject=self._name)
         self._channels = [*(known for known in self._channels if not known.gone), channel]
         return channel
 
     async def open_stream(self, host: str, port: int) -> StreamWire:
-        what = f"{self._name}: {host}:{port}"
+        address = f"{host}:{port}"
         try:
             reader, writer = await asyncio.open_connection(host, port)
         except OSError as error:
-            raise HostError(f"{what}: not to be reached: {error.strerror or error}") from None
-        return StreamWire(what, reader, writer, (OSError,))
+            raise HostError(f"{address}: not to be reached: {error.strerror or error}", subject=self._name) from None
+        return StreamWire(self._name, address, reader, writer, (OSError,))
 
     async def wait_closed(self) -> None:
         await self._closed.wait()
@@ -140,5 +140,5 @@ class LocalShell:
 
     async def _start(self, interpreter: str) -> _Command:
         if self._closed.is_set():
-            raise HostError(f"{self._name}: its shell was closed")
+            raise HostError("its shell was closed", subject=self._name)
         return await _Command.start(self._name, f"exec {interpreter}")

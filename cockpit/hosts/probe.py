@@ -114,7 +114,7 @@ class Probe:
             if line.startswith(_AGAIN):
                 began_anew += 1
                 if began_anew > AGAIN:
-                    raise HostError(f"{self._name}: the probe cannot read{self._last_words()}")
+                    raise HostError(f"the probe cannot read{self._last_words()}", subject=self._name)
                 await self._tick()
             try:
                 frame = self._frames.take(line)
@@ -124,7 +124,7 @@ class Probe:
                 processes = self._take(frame)
                 if frame.number == self._number:
                     return frame, processes
-        raise HostError(f"{self._name}: the probe ended{self._last_words()}")
+        raise HostError(f"the probe ended{self._last_words()}", subject=self._name)
 
     async def _tick(self) -> None:
         """Asks for a frame, for all of it where the one before never came."""
@@ -149,10 +149,10 @@ class Probe:
                     wall, unsure = parse.wall_clock(line[len(_CLOCK) :].decode("ascii", "replace"))
                     return _Clock(error=trip / 2 + unsure, offset=wall - (sent + trip / 2))
                 return None
-        raise HostError(f"{self._name}: the probe ended{self._last_words()}")
+        raise HostError(f"the probe ended{self._last_words()}", subject=self._name)
 
     def _nonsense(self, error: Exception) -> HostError:
-        return HostError(f"{self._name}: invalid reading: {neutral(str(error), 200)}")
+        return HostError(f"invalid reading: {neutral(str(error), 200)}", subject=self._name)
 
     def _last_words(self) -> str:
         said = self._channel.stderr.decode("utf-8", "replace").strip()
@@ -180,7 +180,9 @@ async def _read_facts(name: str, channel: Channel) -> HostFacts:
     while line := await channel.readline():
         noise += len(line)
         if noise > NOISE_LIMIT:
-            raise HostError(f"{name}: its login shell printed more than {NOISE_LIMIT // 1024} KiB; have it print less")
+            raise HostError(
+                f"its login shell printed more than {NOISE_LIMIT // 1024} KiB; have it print less", subject=name
+            )
         text = line.decode("utf-8", "replace").strip()
         if not line.startswith(MARK):
             last = text or last
@@ -190,17 +192,17 @@ async def _read_facts(name: str, channel: Channel) -> HostFacts:
                 found[key] = value
             case ["foreign", *system]:
                 named = neutral(" ".join(system), 80) or "unknown system"
-                raise HostError(f"{name}: no /proc there ({named}); hosts must run Linux")
+                raise HostError(f"no /proc there ({named}); hosts must run Linux", subject=name)
             case ["ready"]:
                 return _facts(name, found)
     said = last or channel.stderr.decode("utf-8", "replace").strip()
-    raise HostError(f"{name}: its shell ended before the probe began{': ' + neutral(said, 200) if said else ''}")
+    raise HostError(f"its shell ended before the probe began{': ' + neutral(said, 200) if said else ''}", subject=name)
 
 
 def _facts(name: str, found: dict[str, str]) -> HostFacts:
     try:
         return parse.facts(found)
     except KeyError as error:
-        raise HostError(f"{name}: the probe did not print the host's {error.args[0]}") from None
+        raise HostError(f"the probe did not print the host's {error.args[0]}", subject=name) from None
     except ValueError as error:
-        raise HostError(f"{name}: invalid facts: {neutral(str(error), 200)}") from None
+        raise HostError(f"invalid facts: {neutral(str(error), 200)}", subject=name) from None

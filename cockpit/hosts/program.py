@@ -132,7 +132,7 @@ async def run(name: str, pipes: Pipes, program: str, input: bytes) -> tuple[byte
     try:
         output, errors = await read_output(stdout.read, stderr.read)
     except OutputTooLong as error:
-        raise HostError(f"{name}: a command {error}; it was stopped") from None
+        raise HostError(f"a command {error}; it was stopped", subject=name) from None
     finally:
         feeding.cancel()
         await asyncio.wait([feeding])
@@ -172,14 +172,14 @@ async def start(name: str, pipes: Pipes, program: str) -> ProgramChannel:
         channel.close()
         await channel.wait_closed()
         if isinstance(error, TimeoutError):
-            raise HostError(f"{name}: its login shell did not start `{SH}` within {START_TIMEOUT:g} s") from None
+            raise HostError(f"its login shell did not start `{SH}` within {START_TIMEOUT:g} s", subject=name) from None
         raise
     return channel
 
 
 def took_too_long(name: str, seconds: float) -> HostError:
     """The error for a program that was stopped. It does not show the program, which may hold a secret."""
-    return HostError(f"{name}: a command took longer than {seconds:g} s; it was stopped")
+    return HostError(f"a command took longer than {seconds:g} s; it was stopped", subject=name)
 
 
 def _framed(program: str) -> tuple[bytes, bytes]:
@@ -192,4 +192,4 @@ def _framed(program: str) -> tuple[bytes, bytes]:
 def _not_started(name: str, noise: bytes, errors: bytes) -> HostError:
     lines = (errors.strip() or noise.strip()).decode("utf-8", "replace").splitlines()
     last = f": {neutral(lines[-1].strip(), 200)}" if lines else ""
-    return HostError(f"{name}: its login shell ended before `{SH}` began{last}")
+    return HostError(f"its login shell ended before `{SH}` began{last}", subject=name)

@@ -53,7 +53,7 @@ class _Pipes:
 
     async def write(self, data: bytes) -> None:
         if self.process.is_closing():
-            raise HostError(f"{self._name}: the command has ended")
+            raise HostError("the command has ended", subject=self._name)
         await _talk(self._name, self._send(data))
 
     def write_eof(self) -> None:
@@ -96,23 +96,25 @@ class SshShell:
             if pipes:
                 pipes.close()
         if pipes.process.returncode is None:
-            raise HostError(f"{self._name}: connection lost while a command ran")
+            raise HostError("connection lost while a command ran", subject=self._name)
         return Completed(pipes.process.returncode, stdout, stderr)
 
     async def open(self, program: str) -> ProgramChannel:
         return await program_in_sh.start(self._name, await self._start(SH), program)
 
     async def open_stream(self, host: str, port: int) -> StreamWire:
-        what = f"{self._name}: {host}:{port}"
+        address = f"{host}:{port}"
         try:
             reader, writer = await self._connection.open_connection(host, port)
         except asyncssh.ChannelOpenError as error:
             if error.code == asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED:
-                raise HostError(f"{what}: its sshd forbids this; let it: AllowTcpForwarding local") from None
-            raise HostError(f"{what}: not to be reached from there: {neutral(error.reason, 200)}") from None
+                forbidden = f"{address}: its sshd forbids this; let it: AllowTcpForwarding local"
+                raise HostError(forbidden, subject=self._name) from None
+            why = f"{address}: not to be reached from there: {neutral(error.reason, 200)}"
+            raise HostError(why, subject=self._name) from None
         except (asyncssh.Error, OSError) as error:
-            raise HostError(f"{self._name}: connection lost: {reason(error)}") from None
-        return StreamWire(what, reader, writer, (asyncssh.Error, OSError))
+            raise HostError(f"connection lost: {reason(error)}", subject=self._name) from None
+        return StreamWire(self._name, address, reader, writer, (asyncssh.Error, OSError))
 
     async def wait_closed(self) -> None:
         await self._connection.wait_closed()
@@ -134,10 +136,10 @@ class SshShell:
                 return _Pipes(self._name, process)
             except (asyncssh.Error, OSError) as error:
                 if not isinstance(error, asyncssh.ChannelOpenError) or self._connection.is_closed():
-                    raise HostError(f"{self._name}: connection lost: {reason(error)}") from None
+                    raise HostError(f"connection lost: {reason(error)}", subject=self._name) from None
                 if error.code != asyncssh.OPEN_REQUEST_SESSION_FAILED or monotonic() > deadline:
                     why = f"its sshd opens no further channel ({reason(error)}): fewer tails, or raise its MaxSessions"
-                    raise HostError(f"{self._name}: {why}") from None
+                    raise HostError(why, subject=self._name) from None
                 await asyncio.sleep(_RETRY_PAUSE)
 
 
@@ -171,7 +173,7 @@ class _Way:
     async def open(self, name: str, destination: Destination, trail: tuple[Destination, ...] = ()) -> None:
         """`trail` are the destinations that this one is a jump host for."""
         if destination in trail:
-            raise UsageError(f"{name}: ProxyJump goes round in a circle")
+            raise UsageError("ProxyJump goes round in a circle", subject=name)
         settings = await asyncio.to_thread(read_settings, destination, self._ssh_config)
         if not self.opened:
             for jump in settings.jumps:
@@ -185,7 +187,7 @@ async def _talk(name: str, talking: Awaitable[_Result]) -> _Result:
     try:
         return await talking
     except (asyncssh.Error, OSError) as error:
-        raise HostError(f"{name}: connection lost: {reason(error)}") from None
+        raise HostError(f"connection lost: {reason(error)}", subject=name) from None
 
 
 async def _close(connections: Sequence[asyncssh.SSHClientConnection]) -> None:

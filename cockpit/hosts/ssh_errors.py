@@ -118,14 +118,14 @@ async def explain(attempt: Attempt, error: Exception) -> CockpitError:
     if was_denied(error):
         return await _auth_error(attempt)
     if isinstance(error, TimeoutError):
-        silence = f"{name}: {settings.where} does not answer within {attempt.witness.seconds:.3g} s"
-        return HostError(f"{silence}; is it up, and does a firewall let ssh through?")
+        silence = f"{settings.where} does not answer within {attempt.witness.seconds:.3g} s"
+        return HostError(f"{silence}; is it up, and does a firewall let ssh through?", subject=name)
     if isinstance(error, socket.gaierror | UnicodeError):
         why = neutral((isinstance(error, OSError) and error.strerror) or "no host has such a name")
-        return HostError(f"{name}: the name {settings.host} is not known ({why}); check `ssh` or ssh_config")
+        return HostError(f"the name {settings.host} is not known ({why}); check `ssh` or ssh_config", subject=name)
     if isinstance(error, asyncssh.KeyImportError) or not isinstance(error, asyncssh.Error | OSError):
-        return UsageError(f"{name}: ssh_config or a key file does not read: {neutral(str(error), 200)}")
-    return HostError(f"{name}: {settings.where}: {reason(error)}")
+        return UsageError(f"ssh_config or a key file does not read: {neutral(str(error), 200)}", subject=name)
+    return HostError(f"{settings.where}: {reason(error)}", subject=name)
 
 
 def was_denied(error: Exception) -> bool:
@@ -152,26 +152,29 @@ def _key_error(
     looked = ", ".join(str(file) for file in known.files if file.is_file()) or "any known_hosts file"
     if witness.authority:
         return HostKeyUnknown(
-            f"{name}: {settings.where} shows a certificate signed by {_named(witness.authority)}, which is no"
-            f" @cert-authority for it in {looked}"
+            f"{settings.where} shows a certificate signed by {_named(witness.authority)}, which is no"
+            f" @cert-authority for it in {looked}",
+            subject=name,
         )
     shown = witness.shown
     if shown is None:
         # A key that is revoked, or a certificate that is out of date or for another host.
-        return HostKeyChanged(f"{name}: the key of {settings.where} is refused: {reason(error)}")
+        return HostKeyChanged(f"the key of {settings.where} is refused: {reason(error)}", subject=name)
     if known.expected:
         wanted = ", ".join(f"{_named(entry.key)} ({entry.file} line {entry.line})" for entry in known.expected)
         files = list(dict.fromkeys(entry.file for entry in known.expected))
         remedy = "; ".join(f"ssh-keygen -R {shlex.quote(known.lookup)} -f {shlex.quote(str(file))}" for file in files)
         return HostKeyChanged(
-            f"{name}: the key of {settings.where} has CHANGED: it shows {_named(shown)}, known is {wanted}; somebody"
-            f" may be in between. Refused. If you know why it changed, forget the old key: {remedy}"
+            f"the key of {settings.where} has CHANGED: it shows {_named(shown)}, known is {wanted}; somebody"
+            f" may be in between. Refused. If you know why it changed, forget the old key: {remedy}",
+            subject=name,
         )
     if settings.options.value("knownhostscommand"):
         looked += " (KnownHostsCommand is not run by cockpit)"
     return HostKeyUnknown(
-        f"{name}: the key of {settings.where}, {_named(shown)}, is not in {looked}; compare the fingerprint with the"
-        f" server's and accept it with: {_accept(settings)}"
+        f"the key of {settings.where}, {_named(shown)}, is not in {looked}; compare the fingerprint with the"
+        f" server's and accept it with: {_accept(settings)}",
+        subject=name,
     )
 
 
@@ -195,18 +198,21 @@ async def _auth_error(attempt: Attempt) -> AuthRefused:
     settings, keys = attempt.settings, attempt.keys
     wanted = [str(key.path) for key in keys.locked if key.wanted] or [str(path) for path in keys.blind]
     tried = [*map(str, keys.plain), *(str(key.path) for key in keys.locked if not key.wanted)]
-    says = f"{attempt.name}: {settings.where} does not let {settings.user} in"
+    name = attempt.name
+    says = f"{settings.where} does not let {settings.user} in"
     wrong = f" ({attempt.wrong} wrong ones were given)" if attempt.wrong else ""
     if wanted:
         files = ", ".join(wanted)
-        return Unanswered(f"{says} without the passphrase of {files}{wrong}: give it on the screen, or ssh-add the key")
+        way_out = "give it on the screen, or ssh-add the key"
+        return Unanswered(f"{says} without the passphrase of {files}{wrong}: {way_out}", subject=name)
     says += f"; tried {', '.join([*tried, await _agent_keys(settings)])}"
     if keys.broken:
         says += f"; does not read as a key: {', '.join(map(str, keys.broken))}"
     if attempt.witness.wants_password:
         way_out = "give it on the screen, or put a public key there: ssh-copy-id"
-        return Unanswered(f"{says}. It takes a password too{wrong}: {way_out}")
-    return AuthRefused(f"{says}. Put the public key into {settings.user}'s authorized_keys there, or load another key")
+        return Unanswered(f"{says}. It takes a password too{wrong}: {way_out}", subject=name)
+    way_out = f"Put the public key into {settings.user}'s authorized_keys there, or load another key"
+    return AuthRefused(f"{says}. {way_out}", subject=name)
 
 
 async def _agent_keys(settings: SshSettings) -> str:

@@ -105,7 +105,7 @@ class HostTail:
             await self._show(channel)
             return self._ending(channel.stderr)
         except HostError as error:
-            return str(error).removeprefix(f"{self._feed.config.name}: ")
+            return error.problem
         except Exception as error:
             return fault(error)
         finally:

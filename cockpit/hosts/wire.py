@@ -12,16 +12,18 @@ if TYPE_CHECKING:
 
 
 class StreamWire:
-    """Reads and writes a pair of streams; `failures` are what they raise, `what` is what errors call it."""
+    """Reads and writes a pair of streams to `address`, from the host `name`; `failures` are what they raise."""
 
     def __init__(
         self,
-        what: str,
+        name: str,
+        address: str,
         reader: asyncio.StreamReader | asyncssh.SSHReader[bytes],
         writer: asyncio.StreamWriter | asyncssh.SSHWriter[bytes],
         failures: tuple[type[Exception], ...],
     ) -> None:
-        self._what = what
+        self._name = name
+        self._address = address
         self._reader = reader
         self._writer = writer
         self._failures = failures
@@ -30,14 +32,14 @@ class StreamWire:
         try:
             return await self._reader.read(size)
         except self._failures as error:
-            raise HostError(f"{self._what}: {error}") from None
+            raise HostError(f"{self._address}: {error}", subject=self._name) from None
 
     async def write(self, data: bytes) -> None:
         try:
             self._writer.write(data)
             await self._writer.drain()
         except self._failures as error:
-            raise HostError(f"{self._what}: {error}") from None
+            raise HostError(f"{self._address}: {error}", subject=self._name) from None
 
     def close(self) -> None:
         self._writer.close()

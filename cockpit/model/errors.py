@@ -18,9 +18,26 @@ CockpitError
 
 
 class CockpitError(Exception):
-    """One line that names the thing and the way out; `exit_code` is what the process ends with."""
+    """One line: `subject: problem`, or the problem alone. `exit_code` is the exit code of the process."""
 
     exit_code = 1
+
+    def __init__(self, problem: str = "", subject: str = "") -> None:
+        super().__init__(problem, subject)
+
+    @property
+    def subject(self) -> str:
+        """The host, file or knob that the problem is about; "" if the problem names it."""
+        return str(self.args[1])
+
+    @property
+    def problem(self) -> str:
+        """The line without its subject, for a place that names it already."""
+        return str(self.args[0])
+
+    def __str__(self) -> str:
+        problem, subject = self.args
+        return f"{subject}: {problem}" if subject else str(problem)
 
 
 class UsageError(CockpitError):

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from typing import NamedTuple
 
 from cockpit.hosts.fault import fault
 from cockpit.model.clock import Clock
-from cockpit.model.errors import ChangeRefused, CockpitError
+from cockpit.model.errors import ChangeRefused, ChangeUndone, CockpitError
 from cockpit.model.events import AnyEvent, ChangeBegun, ChangeEnded, ChangeStage, KnobRead, Outcome, Stage
 from cockpit.model.knobs import Knob, Setting
-from cockpit.tuning.change_options import Watch, whoami
+from cockpit.profiles.profile import Profile
+from cockpit.tuning.applied import Applied, ChangeFailed, Past
 from cockpit.tuning.plan import Plan
 from cockpit.tuning.remote import Remote
+from cockpit.tuning.change_options import Approval, Watch, whoami
 from cockpit.tuning.tuner import Tuner
 
 
@@ -85,16 +89,10 @@ class ChangeReport(Watch):
         )
 
 
-def letters(number: int) -> str:
-    """Return the name of a change by its number: 0 is A, 25 is Z, 26 is AA."""
-    text = ""
-    number += 1
-    while number:
-        number, rest = divmod(number - 1, 26)
-        text = chr(ord("A") + rest) + text
-    return text
-
-
+# The end of a change that was made only to be measured.
+PLANNED = "undone as planned"
+# Holds a change while it is active; returns when it is to be undone.
+Hold = Callable[[], Awaitable[None]]
 # Knobs of one host with their new values; None: not set.
 Assignments = list[tuple[Knob, str | None]]
 
@@ -179,3 +177,143 @@ class KnobValues:
 
     def _unread(self, knob: Knob, detail: str) -> None:
         self._emit(KnobRead(t=self._clock.now(), knob=knob.name, host=knob.host, value=None, detail=detail))
+
+
+class ActiveChange(NamedTuple):
+    """A change of this session that can be undone."""
+
+    letter: str
+    host: str
+    applied: Applied
+
+
+class Changes:
+    """Makes changes on the hosts of a session and reports them. Each kept one has a letter; one at a time."""
+
+    def __init__(
+        self,
+        profile: Profile,
+        remotes: Mapping[str, Remote],
+        tuner: Tuner,
+        clock: Clock,
+        emit: Callable[[AnyEvent], None],
+    ) -> None:
+        self.knobs = KnobValues(profile.knobs, remotes, tuner, clock, emit)
+        # The newest last.
+        self.active: list[ActiveChange] = []
+        self._remotes = remotes
+        self._tuner = tuner
+        self._clock = clock
+        self._emit = emit
+        self._made = 0
+        self._set_ups = 0
+
+    async def preview(self, host: str, assignments: Assignments) -> Plan:
+        """Return what a change would do, with nothing touched. Raises ChangeRefused, HostError."""
+        return await self._tuner.prepare(self._remotes[host], host, assignments)
+
+    async def apply(
+        self,
+        host: str,
+        assignments: Assignments,
+        approval: Approval | None = None,
+        on_active: Callable[[str], None] | None = None,
+    ) -> tuple[ChangeReport, Applied]:
+        """Make a change under the next letter, to be kept; `on_active` is called with it once the change is active."""
+        settings = await self.knobs.settings(assignments)
+        report = ChangeReport(self._clock, self._emit, self._letter, host, settings, on_active=on_active)
+        applied = await self._carry_out(
+            report, self._tuner.apply(self._remotes[host], host, assignments, report, approval)
+        )
+        if applied.change:
+            self.active.append(ActiveChange(report.letter, host, applied))
+        return report, applied
+
+    async def make_and_undo(self, host: str, assignments: Assignments, rounds: int, longest: float, hold: Hold) -> None:
+        """Make a change that is never confirmed: the host undoes it after `longest` seconds if nobody else does."""
+        settings = await self.knobs.settings(assignments)
+        report = ChangeReport(
+            self._clock, self._emit, self._set_up_name, host, settings, rounds=rounds, planned=PLANNED
+        )
+
+        async def given() -> bool:
+            await hold()
+            return False
+
+        approval = Approval(longest, given, asked=False)
+        try:
+            await self._carry_out(report, self._tuner.apply(self._remotes[host], host, assignments, report, approval))
+        except ChangeUndone:
+            if not report.active:
+                raise
+
+    async def undo(self, change: ActiveChange) -> Applied:
+        """Undo a change of this session."""
+        applied = await self._undo(change.host, change.applied, change.letter)
+        self.active.remove(change)
+        return applied
+
+    async def undo_past(self, host: str, past: Past) -> Applied:
+        """Undo a change of the host's history."""
+        kept = await self._tuner.kept(self._remotes[host], host, past)
+        return await self._undo(host, kept, past.name)
+
+    def undoable(self, letter: str) -> ActiveChange:
+        """Return an active change by its letter; without one the newest. Raises ChangeRefused, also if a later change
+        has to be undone first."""
+        if not self.active:
+            raise ChangeRefused(
+                "nothing to undo: no change of this session is active; earlier ones: cockpit tune … undo"
+            )
+        known = [change.letter for change in self.active]
+        if letter and letter not in known:
+            raise ChangeRefused(f"{letter} is not active; changes that can be undone: {', '.join(known)}")
+        place = known.index(letter) if letter else len(known) - 1
+        change = self.active[place]
+        knobs = {setting.knob for setting in change.applied.settings}
+        for later in reversed(self.active[place + 1 :]):
+            others = {setting.knob for setting in later.applied.settings if later.host == change.host}
+            if both := knobs & others:
+                raise ChangeRefused(
+                    f"{later.letter} changed {', '.join(sorted(both))} since: undo {later.letter} first"
+                )
+        return change
+
+    async def _undo(self, host: str, applied: Applied, name: str) -> Applied:
+        settings = tuple(Setting(knob=s.knob, old=s.new, new=s.old) for s in applied.settings)
+        report = ChangeReport(self._clock, self._emit, self._letter, host, settings, undoes=name)
+        return await self._carry_out(report, self._tuner.undo(self._remotes[host], applied, report))
+
+    def _letter(self) -> str:
+        self._made += 1
+        return letters(self._made - 1)
+
+    def _set_up_name(self) -> str:
+        self._set_ups += 1
+        return f"r{self._set_ups}"
+
+    async def _carry_out(self, report: ChangeReport, change: Awaitable[Applied]) -> Applied:
+        try:
+            applied = await change
+        except ChangeFailed as error:
+            report.end("failed", str(error))
+            raise
+        except CockpitError as error:
+            report.end("restored", str(error))
+            raise
+        except asyncio.CancelledError:
+            report.end("restored", "interrupted")
+            raise
+        self.knobs.take(applied.settings)
+        report.end(applied.outcome, "; ".join(applied.notes))
+        return applied
+
+
+def letters(number: int) -> str:
+    """Return the name of a change by its number: 0 is A, 25 is Z, 26 is AA."""
+    text = ""
+    number += 1
+    while number:
+        number, rest = divmod(number - 1, 26)
+        text = chr(ord("A") + rest) + text
+    return text

@@ -13,6 +13,7 @@ from cockpit.analysis.rounds import FEWEST, MOST, SHORTEST, WINDOW, RoundsPlan
 from cockpit.hosts.prompts import Question
 from cockpit.model.errors import UsageError
 from cockpit.model.events import RoundsOutcome, Side
+from cockpit.model.knobs import Setting
 from cockpit.model.units import parse_duration
 
 
@@ -34,12 +35,15 @@ class Action:
 
 @dataclass(frozen=True)
 class Preview:
-    """What a change would do on a host: its diff, as `diff -U0` prints it, what it costs (see Cost), and remarks."""
+    """Effects of a change on a host: its diff, as `diff -U0` prints it, its cost (see Cost), notes, the settings that
+    differ, and the knobs whose value would be written without becoming active."""
 
     host: str
     diff: str
     cost: str
     notes: tuple[str, ...] = ()
+    settings: tuple[Setting, ...] = ()
+    inactive: tuple[str, ...] = ()
 
 
 class Afterwards(Enum):
@@ -105,8 +109,8 @@ class Tuning(Protocol):
     async def preview(self, values: Mapping[str, str]) -> tuple[Preview, ...]:
         """What `apply` would do, one a host, with nothing touched. Raises ChangeRefused, HostError."""
 
-    async def apply(self, values: Mapping[str, str], confirm_within: float | None = None) -> None:
-        """Applies values (knob name -> value), one change per host. Raises ChangeUndone, ChangeRefused, HostError.
+    async def apply(self, values: Mapping[str, str], confirm_within: float | None = None) -> object:
+        """Apply values (knob name -> value), one change per host. Raises ChangeUndone, ChangeRefused, HostError.
 
         With `confirm_within` (s) it is undone unless `confirm` is called within that time of its coming into force.
         """

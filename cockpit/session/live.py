@@ -17,6 +17,7 @@ from cockpit.hosts.panes import pane_feeds
 from cockpit.hosts.prompts import Question, Questions
 from cockpit.load.generator import boot_id, watch_machine
 from cockpit.model.clock import Clock
+from cockpit.model.errors import UsageError
 from cockpit.model.events import AnyEvent, HostChanged, Note, SessionEnded, SessionStarted, Tick
 from cockpit.model.fold_load import load_words
 from cockpit.model.load import url_without_password
@@ -27,6 +28,7 @@ from cockpit.session.gathering import Gathering, rounded
 from cockpit.session.live_load import LiveLoad
 from cockpit.session.live_tuning import LiveTuning
 from cockpit.session.loop import EventBatch, Latest
+from cockpit.tuning.probing import probe_of
 from cockpit.tuning.unfinished import described
 
 Listener = Callable[[Sequence[AnyEvent]], None]
@@ -37,6 +39,7 @@ class LiveSource:
 
     `questions` is what hosts may ask a person through; None: nobody is there, what would be asked is refused.
     `listen` is given ticks with all their histograms, which the session keeps more sparely (see gathering).
+    `check_target`: changes ask the target for a good response before and after.
     """
 
     def __init__(
@@ -47,6 +50,7 @@ class LiveSource:
         ssh_config: Path | None = None,
         questions: Questions | None = None,
         listen: Listener | None = None,
+        check_target: bool = True,
     ) -> None:
         self.profile = profile
         self._clock = clock
@@ -60,13 +64,14 @@ class LiveSource:
         self._tasks: set[asyncio.Task[None]] = set()
         self.questions = questions
         keyring = Keyring()
-        self._feeds = {
+        self.feeds = {
             config.name: HostFeed(config, clock, self.emit, ssh_config=ssh_config, asker=questions, keyring=keyring)
             for config in profile.hosts
         }
         self.load = LiveLoad(profile.plan, clock, self.emit)
         self._latest = Latest()
-        self.tuning = LiveTuning(profile, self._feeds, clock, self.emit, self.load, self._latest, self._spawn)
+        probe = probe_of(profile.plan) if check_target else None
+        self.tuning = LiveTuning(profile, self.feeds, clock, self.emit, self.load, self._latest, self._spawn, probe)
         self.controls: Controls = LiveControls(self)
 
     def emit(self, event: AnyEvent) -> None:
@@ -82,7 +87,7 @@ class LiveSource:
     async def batches(self) -> AsyncIterator[EventBatch]:
         self.emit(_session_started(self.profile, self._clock))
         self._spawn(watch_machine(self._clock, self.emit, lambda: self.load.pids))
-        for feed in self._feeds.values():
+        for feed in self.feeds.values():
             self._spawn(feed.run())
             for pane in pane_feeds(feed, self._clock, self.emit):
                 self._spawn(pane)
@@ -110,7 +115,7 @@ class LiveSource:
             return
         self.tuning.stop_rounds()
         await self.load.stop()
-        await self.tuning.settled()
+        await self.tuning.close()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -165,7 +170,7 @@ class LiveControls:
         if not self.tuning.unfinished:
             return ()
         question = f"{described(*self.tuning.unfinished[0])}: undo or finish"
-        return (Action("unfinished", ("U",), "unfinished change", self.tuning.settle, prompt=question),)
+        return (Action("unfinished", ("U",), "unfinished change", self._settle, prompt=question),)
 
     @property
     def question(self) -> Question | None:
@@ -216,6 +221,17 @@ class LiveControls:
 
     async def _keep(self, _: str) -> None:
         self.tuning.confirm()
+
+    async def _settle(self, answer: str) -> None:
+        """Undo or finish the first interrupted change."""
+        host, past = self.tuning.unfinished[0]
+        match answer.strip().lower():
+            case "undo" | "u":
+                await self.tuning.undo_unfinished(host, past)
+            case "finish" | "f":
+                await self.tuning.finish_unfinished(host, past)
+            case _:
+                raise UsageError(f"{past.name}: type undo or finish")
 
     async def _answer(self, _: str) -> None:
         if self._source.questions:

@@ -21,6 +21,7 @@ from cockpit.model.clock import Clock
 from cockpit.model.errors import ChangeRefused, CockpitError
 from cockpit.model.events import AnyEvent, RoundsBegun, RoundsEnded, RoundsOutcome, RoundWindow, RoundWindowEnded, Side
 from cockpit.model.knobs import Setting
+from cockpit.session.changes import Hold
 from cockpit.session.live_load import LiveLoad, RunExtension
 from cockpit.session.loop import Latest
 
@@ -30,8 +31,6 @@ _SET_UP = 180.0
 _SPARE = 30.0
 # Seconds after the end of a window until its last metrics have arrived.
 _ARRIVED = 2.0
-# Holds a change while it is active; returns when it is to be undone.
-Hold = Callable[[], Awaitable[None]]
 MakeAndUndo = Callable[[float, Hold], Awaitable[None]]
 
 

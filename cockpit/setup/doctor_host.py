@@ -172,7 +172,7 @@ async def _status(name: str, shell: Shell, page: StatusPage) -> Finding:
     except HostError as error:
         return note(
             name,
-            f"status page {page.url}: {str(error).removeprefix(f'{name}: ')}",
+            f"status page {page.url}: {error.problem}",
             "its figures will be missing; everything else goes on",
         )
     return good(name, f"status page {page.url}: {len(said.values)} figures")

@@ -39,9 +39,9 @@ def wrong(about: str, text: str, todo: str = "", exit_code: int = EXIT_USAGE) ->
 
 
 def failed(about: str, error: CockpitError, todo: str = "") -> Finding:
-    """What was raised, without the name that stands before it anyway."""
+    """An error as a finding, without its subject if that is `about`."""
     code = error.exit_code if error.exit_code in (2, 3) else EXIT_USAGE
-    return wrong(about, str(error).removeprefix(f"{about}: "), todo, code)
+    return wrong(about, error.problem if error.subject == about else str(error), todo, code)
 
 
 def summed(findings: Sequence[Finding]) -> str:

@@ -146,11 +146,11 @@ async def survey(
     try:
         shell = await open_shell(config, ssh_config, asker, keyring)
     except CockpitError as error:
-        return Surveyed(config, None, str(error).removeprefix(f"{config.name}: "))
+        return Surveyed(config, None, error.problem)
     try:
         return Surveyed(config, await discover(shell, config.name, port_of(url), leads_to(url, config, ssh_config)))
     except CockpitError as error:
-        return Surveyed(config, None, str(error).removeprefix(f"{config.name}: "))
+        return Surveyed(config, None, error.problem)
     finally:
         await shell.close()
 

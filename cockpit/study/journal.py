@@ -33,14 +33,15 @@ class Journal(msgspec.Struct, frozen=True, kw_only=True):
     """`fingerprint` tells which study, `seed` the order of its rounds (None: none was drawn).
 
     `originals` are the knobs' values before the first change (None: not set); `touched`: a change may be active, so
-    that they have to be put back, and then the `actions` be done. `finished`: the study is over. `hosts`, `knobs` and
-    `ssh_config` are needed to put things back.
+    that they have to be put back, and then the `actions` be done. `finished`: the study is over. `target`, `hosts`,
+    `knobs` and `ssh_config` are needed for the session that puts things back.
     """
 
     version: int = _VERSION
     name: str
     fingerprint: str
     seed: int | None = None
+    target: str = ""
     hosts: tuple[HostConfig, ...] = ()
     knobs: tuple[Knob, ...] = ()
     actions: tuple[ServerAction, ...] = ()

@@ -1,76 +1,75 @@
-"""Putting the knobs of a study back where its session is gone: by its keeper, and before it goes on."""
+"""Restores the knobs of a study whose session is gone: by its keeper, and before it goes on. The changes are recorded
+in the study's folder."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 from msgspec.structs import replace
 
-from cockpit.hosts.shell import Shell
-from cockpit.hosts.transport import open_shell
 from cockpit.model.errors import ChangeRefused
-from cockpit.model.hosts import HostConfig
+from cockpit.model.load import LoadPlan
+from cockpit.profiles.profile import Profile
+from cockpit.recording.writer import RecordingWriter
+from cockpit.session.live_session import LiveSession
+from cockpit.session.live_tuning import LiveTuning
 from cockpit.study.journal import Journal, write_journal
 from cockpit.tuning.applied import PastState
-from cockpit.tuning.remote import Remote, privileged
-from cockpit.tuning.tuner import Tuner
 
-# A change that was cut short undoes itself on the host within its lease and what its commands take (s).
+# Seconds: a change that was cut short is rolled back by its host within its lease and the time of its commands.
 OWN_UNDO = 180.0
 _PACE = 0.5
 _UNDER_WAY = (PastState.UNDER_WAY, PastState.ROLLING_BACK)
 
 
 async def put_back(folder: Path, journal: Journal) -> Journal:
-    """Gives every knob the value it had before the study, does the actions for its end, and says so in the journal.
+    """Give every knob the value it had before the study, do the actions for its end, and write that into the journal.
 
-    Raises HostError, ChangeRefused, ChangeUndone; the journal then still says that it has to be done.
+    Raises HostError, ChangeRefused, ChangeUndone; the journal is then as it was.
     """
     if not journal.touched:
         return journal
-    configs = {config.name: config for config in journal.hosts}
-    wanted = {knob.host for knob in journal.knobs} | {action.host for action in journal.actions}
-    async with _ways({name: configs[name] for name in sorted(wanted)}, journal.ssh_config) as ways:
-        tuner = Tuner()
-        for host, remote in ways.items():
-            await _own_undo(tuner, remote, host)
-            knobs = [(knob, journal.originals[knob.name]) for knob in journal.knobs if knob.host == host]
-            if knobs:
-                await tuner.apply(remote, host, knobs)
+    names = {knob.host for knob in journal.knobs} | {action.host for action in journal.actions}
+    profile = Profile(
+        name=journal.name,
+        plan=LoadPlan(url=journal.target),
+        hosts=tuple(host for host in journal.hosts if host.name in names),
+        knobs=journal.knobs,
+        actions=journal.actions,
+    )
+    ssh_config = Path(journal.ssh_config) if journal.ssh_config else None
+    recorder = RecordingWriter(_recording(folder))
+    async with LiveSession(profile, recorder, ssh_config=ssh_config, check_target=False) as live:
+        await live.hosts_up(names)
+        for host in sorted(names):
+            await _own_undo(live.tuning, host)
+        await live.tuning.apply({knob.name: journal.originals[knob.name] for knob in journal.knobs})
         for action in journal.actions:
-            for _ in range(action.times):
-                await tuner.act(ways[action.host], action)
+            await live.tuning.act(action.name)
     done = replace(journal, touched=False)
     write_journal(folder, done)
     return done
 
 
-async def _own_undo(tuner: Tuner, remote: Remote, host: str) -> None:
-    """Waits until no change is under way on the host, and has it undo one that was left half done."""
+def _recording(folder: Path) -> Path:
+    """A new file beside the study's own recordings, which are numbered."""
+    number = 1
+    while (path := folder / f"restored-{number}.cockpit").exists():
+        number += 1
+    return path
+
+
+async def _own_undo(tuning: LiveTuning, host: str) -> None:
+    """Wait until no change is under way on the host, and have it undo an interrupted one."""
     deadline = asyncio.get_running_loop().time() + OWN_UNDO
     while True:
-        past = await tuner.history(remote, host)
+        past = await tuning.history(host)
         if not any(one.state in _UNDER_WAY for one in past):
             break
         if asyncio.get_running_loop().time() > deadline:
-            raise ChangeRefused(f"{host}: a change there did not come to its end within {OWN_UNDO:.0f} s")
+            raise ChangeRefused(f"a change there did not end within {OWN_UNDO:.0f} s", subject=host)
         await asyncio.sleep(_PACE)
     for one in past:
         if one.state == PastState.HALF_DONE:
-            await tuner.give_up(remote, host, one)
-
-
-@asynccontextmanager
-async def _ways(configs: Mapping[str, HostConfig], ssh_config: str) -> AsyncIterator[dict[str, Remote]]:
-    """Connections to these hosts. Raises HostError."""
-    shells: dict[str, Shell] = {}
-    try:
-        for name, config in configs.items():
-            shells[name] = await open_shell(config, Path(ssh_config) if ssh_config else None)
-        yield {name: privileged(configs[name], shell) for name, shell in shells.items()}
-    finally:
-        for shell in shells.values():
-            await shell.close()
+            await tuning.undo_unfinished(host, one)

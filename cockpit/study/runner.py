@@ -16,9 +16,7 @@ from cockpit.model.load import LoadPlan
 from cockpit.model.state import State
 from cockpit.model.study import Observation, Pass, Study
 from cockpit.model.study_load import load_of, warm_up_of
-from cockpit.session.headless import hosts_ready, run_once
-from cockpit.session.live import LiveSource
-from cockpit.session.loop import Session
+from cockpit.session.live_session import LiveSession
 from cockpit.study.collecting import collect
 from cockpit.study.journal import Journal, write_journal
 from cockpit.study.keeper import StudyGuard
@@ -69,8 +67,7 @@ class Runner:
 
     def __init__(
         self,
-        session: Session,
-        source: LiveSource,
+        live: LiveSession,
         study: Study,
         folder: Path,
         journal: Journal,
@@ -78,8 +75,9 @@ class Runner:
     ) -> None:
         self.study = study
         self.journal = journal
-        self._session = session
-        self._source = source
+        self._live = live
+        self._session = live.session
+        self._source = live.source
         self._folder = folder
         self._earlier = earlier
         self._result = collect(earlier, journal.name)
@@ -135,7 +133,7 @@ class Runner:
 
         Raises TargetError, HostError, ChangeRefused, ChangeUndone; each step that was done until then stays done.
         """
-        await hosts_ready(self._session, self._source)
+        await self._live.hosts_read()
         self._write(self.journal)
         self._source.emit(
             StudyBegun(
@@ -246,7 +244,7 @@ class Runner:
             )
         )
         await self._observe(number, after=False)
-        state = await run_once(self._session, self._source)
+        state = await self._live.run_once()
         await self._observe(number, after=True)
         result = run_result(state, number)
         if result is None or result.reason != "completed":
@@ -285,7 +283,7 @@ class Runner:
             await asyncio.wait_for(self._session.until(up), BACK_WITHIN)
         except TimeoutError:
             away = next(host for host in self._session.state.hosts.values() if host.condition not in ("up", "slow"))
-            raise HostError(f"{away.config.name}: {away.detail or f'is away for {BACK_WITHIN:.0f} s'}") from None
+            raise HostError(away.detail or f"is away for {BACK_WITHIN:.0f} s", subject=away.config.name) from None
 
     async def _serving(self, plan: LoadPlan) -> None:
         """Returns once the target gives good replies in a row. Raises TargetError when it does not."""

@@ -44,8 +44,9 @@ class AsRoot:
             tried = await self._remote.run(f"{_SUDO} {SH}")
             if tried.exit_status != 0:
                 raise ChangeRefused(
-                    f"{self._host}: sudo does not let this user in without a password "
-                    f"({useful_line(tried.stderr, tried.stdout)}); allow it there (NOPASSWD), or log in as root"
+                    "sudo does not let this user in without a password "
+                    f"({useful_line(tried.stderr, tried.stdout)}); allow it there (NOPASSWD), or log in as root",
+                    subject=self._host,
                 )
             self._tried = True
         return await self._remote.run(program, input=input, timeout=timeout, interpreter=f"{_SUDO} {interpreter}")

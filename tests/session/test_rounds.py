@@ -67,7 +67,7 @@ async def test_each_round_has_both_settings_each_after_its_own_set_up(live: Live
     await until(session, lambda state: state.knobs["Level"].value == "7")
     assert not source.tuning.awaited and source.tuning.proving and "rounds" in source.controls.condition
     assert locks(tmp_path), "the host rolls back by itself"
-    with pytest.raises(ChangeRefused, match="rounds are running: r stops them"):
+    with pytest.raises(ChangeRefused, match="rounds are running; stop them first"):
         await source.tuning.undo()
     proven = await proving
     assert (proven.number, proven.outcome, proven.active, proven.letter) == (1, "budget", "before", "")

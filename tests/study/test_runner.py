@@ -10,6 +10,8 @@ import signal
 import pytest
 
 from cockpit.cli.study_folder import RESULTS, sessions_of
+from cockpit.model.fold import fold_all
+from cockpit.recording.reader import Recording
 from tests.study.conftest import DEADLINE, Studied, ended, kill, until
 
 # Long enough to be killed in, short enough to be done again.
@@ -128,3 +130,6 @@ async def test_killed_with_its_keeper_its_settings_come_back_at_the_next_start(s
     assert code == 0, err
     assert "putting back the settings that a killed study left" in err
     assert studied.as_it_was() and studied.journal().originals == {"MinSpareServers": "5"}
+    with Recording(studied.folder / "restored-1.cockpit") as recording:
+        (change,) = fold_all(recording.events()).changes
+    assert [(setting.knob, setting.new) for setting in change.settings] == [("MinSpareServers", "5")]

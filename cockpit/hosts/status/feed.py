@@ -45,7 +45,7 @@ class PageFeed:
             try:
                 said = await read_page(shell, self._page, self._tls)
             except HostError as error:
-                self._say(began, PageMetrics({}, {}), str(error).removeprefix(f"{self._feed.config.name}: "))
+                self._say(began, PageMetrics({}, {}), error.problem)
             except Exception as error:
                 self._say(began, PageMetrics({}, {}), fault(error))
             else:

@@ -1,0 +1,114 @@
+"""A live session of a profile with its recorder: the same for a run, a change, a study and the screen."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Self
+
+from cockpit.hosts.prompts import Questions
+from cockpit.model.clock import Clock
+from cockpit.model.errors import HostError
+from cockpit.model.state import State
+from cockpit.profiles.profile import Profile
+from cockpit.session.live import Listener, LiveSource
+from cockpit.session.loop import Recorder, Session
+
+# Seconds that a host may take until its first reading, and until its last one after a run.
+HOST_READY = 20.0
+LAST_READING = 3.0
+
+
+class LiveSession:
+    """`source` makes the events, `session` records and folds them. As a context manager it runs until the block is
+    left; then the run is stopped, changes that wait to be confirmed are undone, and the recording is completed.
+
+    A screen runs `session` itself. See LiveSource for the options.
+    """
+
+    def __init__(
+        self,
+        profile: Profile,
+        recorder: Recorder | None = None,
+        *,
+        ssh_config: Path | None = None,
+        questions: Questions | None = None,
+        listen: Listener | None = None,
+        check_target: bool = True,
+    ) -> None:
+        self.profile = profile
+        self.source = LiveSource(
+            profile, Clock(), ssh_config=ssh_config, questions=questions, listen=listen, check_target=check_target
+        )
+        self.session = Session(self.source, recorder)
+        self.load = self.source.load
+        self.tuning = self.source.tuning
+
+    @property
+    def state(self) -> State:
+        return self.session.state
+
+    async def __aenter__(self) -> Self:
+        self._running = asyncio.create_task(self.session.run())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.source.close()
+        await self._running
+
+    async def run_once(
+        self, limit: float | None = None, stop_when: Callable[[State], bool] = lambda state: False
+    ) -> State:
+        """Run the plan once: at most `limit` seconds, and until `stop_when`. Raises HostError, TargetError."""
+        await self.hosts_read()
+        await self.load.over()
+        await self.load.start()
+        run = self.load.runs
+        over = self.session.until(lambda state: (state.runs >= run and state.running is None) or stop_when(state))
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(over, limit)
+        if self.state.running is not None or self.state.runs < run:
+            await self.load.stop()
+        await self._hosts_read_after_run()
+        return self.state
+
+    async def hosts_up(self, names: Iterable[str]) -> None:
+        """Wait until these hosts can be used. Raises HostError, UsageError for one that cannot be reached."""
+        await self._hosts(names, lambda state, name: state.hosts[name].condition in ("up", "slow"))
+
+    async def hosts_read(self) -> None:
+        """Wait until every host has been read. Raises HostError, UsageError for one that cannot be reached."""
+        names = [config.name for config in self.profile.hosts]
+        await self._hosts(names, lambda state, name: bool(state.hosts[name].points))
+
+    async def _hosts(self, names: Iterable[str], ready: Callable[[State, str], bool]) -> None:
+        names = tuple(names)
+
+        def known(state: State) -> bool:
+            return all(name in state.hosts and (ready(state, name) or self._failed(name)) for name in names)
+
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self.session.until(known), HOST_READY)
+        for name in names:
+            if name in self.state.hosts and ready(self.state, name):
+                continue
+            failure = self.source.feeds[name].failure
+            raise failure or HostError(f"no reading within {HOST_READY:.0f} s", subject=name)
+
+    def _failed(self, name: str) -> bool:
+        return self.state.hosts[name].condition in ("lost", "refused")
+
+    async def _hosts_read_after_run(self) -> None:
+        """Wait for one more reading of each host, so that its averages cover the whole run."""
+        segment = self.state.segment
+        if segment is None or segment.end is None:
+            return
+        end = segment.end
+
+        def covered(state: State) -> bool:
+            return all(host.condition != "up" or (host.seen or 0.0) >= end for host in state.hosts.values())
+
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self.session.until(covered), LAST_READING)
