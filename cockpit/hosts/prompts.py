@@ -81,7 +81,7 @@ class AskingForHost:
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """A question that stands open. With `key` it is whether to trust that host key; else it asks for `text`, a secret.
+    """An open question: with `key` whether to trust that host key, else for `text`, a secret.
 
     `answer` closes it: a secret, True for a key, or None, which is no.
     """
@@ -92,13 +92,13 @@ class Question:
     given: asyncio.Future[str | bool | None]
 
     def answer(self, value: str | bool | None) -> None:
-        """The first answer counts; one that comes after the host has let go of the question is dropped."""
+        """Answer it. The first answer counts; one after the host has dropped the question is ignored."""
         if not self.given.done():
             self.given.set_result(value)
 
 
 class Questions:
-    """Puts the hosts' questions to the person: an Asker."""
+    """Queues the questions of the hosts for the person, one at a time: an Asker."""
 
     def __init__(self) -> None:
         self._open: list[Question] = []
@@ -106,16 +106,16 @@ class Questions:
 
     @property
     def first(self) -> Question | None:
-        """The one to put next."""
+        """The question to ask next."""
         return next((question for question in self._open if not question.given.done()), None)
 
     @property
     def awaited(self) -> bool:
-        """Whether a host would ask, but waits until the person wants to be asked."""
+        """Whether a host has a question, but waits until the person wants to be asked."""
         return bool(self._waiting)
 
     def invite(self) -> None:
-        """Lets all hosts ask that wait to."""
+        """Let all waiting hosts ask."""
         for event in self._waiting:
             event.set()
 

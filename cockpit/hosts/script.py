@@ -1,217 +1,45 @@
-"""The probe's shell script: it asks for readings of /proc, by awk where it can.
-
-POSIX sh, as dash, bash and busybox ash have it; the awk program is in `reader`. A tick is `NUMBER WHAT [BYTES]`:
-WHAT is `all` or `changes`, BYTES is where to cut lines. `clock` in its place asks for the wall clock.
-"""
+"""The probe's program: the shell script `probe.sh` with its settings and the awk program `probe.awk` before it."""
 
 from __future__ import annotations
 
-import re
 import shlex
-from collections.abc import Mapping
 from functools import lru_cache
+from importlib.resources import files
 
 from cockpit.hosts.pattern import is_pattern, regular
-from cockpit.hosts.reader import FIRST, READER, ROUND, SLOW_ROUND
 
-# So many numbers of processes are tried one by one; where more were given in two ticks, all are listed.
+# Ticks within which a changed command line (setproctitle) or name is seen; with an awk that knows no NUL it takes a
+# fork, so it is done seldom. So is the reading of each process's part of shared pages.
+ROUND, SLOW_ROUND = 10, 30
+# New processes per tick whose part of shared pages is read.
+MOST_SHARES = 10
+# So many process numbers are tried one by one; if more were given within two ticks, /proc is listed.
 FEW = 64
 # The kernel keeps no more of a process's name.
 COMM_BYTES = 15
 # Where lines are cut.
 LINE_BYTES = 8192
 
-# The probe's own processes are read as /proc/./PID, told so apart from the processes that are watched.
-SCRIPT = r"""
-LC_ALL=C; export LC_ALL; unset GREP_OPTIONS
-PATH=$PATH:/usr/bin:/bin
-pattern=@PATTERN@ regex=@REGEX@ reader=@READER@
-watch=@WATCH@
-system='/proc/uptime /proc/stat /proc/loadavg /proc/meminfo /proc/diskstats /proc/net/dev'
-if ! [ -r /proc/stat ]; then
-  printf '\n#cockpit foreign %s\n' "$(uname -s)"
-  exit 0
-fi
-
-one=$(printf '\001')
-# Whether a command hands on lines that hold NULs, as command lines do; not every busybox's do.
-passes() {
-  case $("$@" | tr '\000' '\001') in
-    *"$one"-s*) echo y ;;
-  esac
-}
-greps=$(passes grep -aHs '' /proc/$$/cmdline)
-cuts=$(grep -aHs '' /proc/$$/cmdline | passes cut -b 1-4096)
-
-# How awk answers at once, whether it knows NULs, and whether it can do the reading at all. mawk waits until a block of
-# its input is full: where that is small, each message fills whole blocks. Told to be interactive it would not wait,
-# but read every file through stdio, for twice the system calls.
-interactive= block= nuls= awks=
-if command -v awk >/dev/null; then
-  case $(awk -W version 2>&1 </dev/null) in
-    mawk*)
-      left=$(printf '\n%65535s' '' | { awk 'NR == 1 { exit }'; wc -c; })
-      block=$((65536 - left))
-      case $block in
-        1024 | 2048 | 4096 | 8192) ;;
-        *) interactive='-W interactive' block= ;;
-      esac ;;
-  esac
-  words='BEGIN { getline line < ARGV[1]; if (gsub(/\000/, " ", line) && line ~ / -s /) print "y" }'
-  nuls=$(awk $interactive "$words" /proc/$$/cmdline)
-  zeros=$(grep -aHsz '' /proc/$$/cmdline 2>/dev/null | tr '\n\000' ' \n' | grep -c ':-s')
-  export pattern regex nuls
-  if [ "$nuls" ] || [ "$zeros" = 1 ]; then
-    IFS= read -r me < /proc/$$/comm
-    case $(cd /proc; printf '%s\n' list 0 all 1 "$$" end | pattern=$me awk $interactive "$reader" 2>/dev/null) in
-      *"/$$/cmdline:"*'#cockpit end 0'*) awks=y ;;
-    esac
-  fi
-fi
-
-tell_clock() {
-  printf '#cockpit clock %s\n' "$(date +%s.%N)"
-}
-
-# Hands awk each tick. Listing /proc is dear: in most ticks it is told only the numbers given since the tick before the
-# last (one that was just being made then is tried twice). The last one given is in loadavg, which counts only where it
-# speaks of the namespace that /proc shows.
-beat() {
-  cd /proc
-  IFS=' ' read -r me rest < /proc/self/stat
-  last=$me
-  see_last
-  counts= listed=
-  few "$me" "$last" @FEW@ && counts=y
-  while read -r number what bytes; do
-    if [ "$number" = clock ]; then tell_clock >&3
-    elif [ "$watch" ]; then ask_processes
-    else ask list "$number" "$what" "$me" end
-    fi
-  done
-}
-
-ask_processes() {
-  see_last
-  if [ "$what$counts$listed" = changesyy ] && [ $((number % @ROUND@)) != 0 ] && few "$since" "$last" @FEW@; then
-    given=
-    while [ "$since" -lt "$last" ]; do given="$given $((since += 1))"; done
-    ask more "$number" "$what" "$me" $given end
-  else
-    ask list "$number" "$what" "$me" [0-9]* end
-    listed=y
-  fi
-}
-
-see_last() {
-  since=$before before=$last last=0
-  IFS=' ' read -r rest rest rest rest last < loadavg
-}
-
-# Whether it is so few numbers from one to the other, that began not anew between them.
-few() {
-  [ "$1" -le "$2" ] && [ $(($2 - $1)) -le "$3" ]
-}
-
-# A word a line, each of 8 bytes so that none lies across two blocks, and blanks until the last block is full.
-ask() {
-  printf '%7s\n' "$@"
-  [ "$block" ] && printf "%$((block - $# * 8 % block - 1))s\n" ''
-}
-
-# mawk fails where a process ends between the opening of a file of it and the reading; then it begins anew.
-take() {
-  until awk $interactive "$reader" 3>&-; do
-    printf '\n#cockpit again\n'
-  done
-}
-
-lines() {
-  grep -avHsE -m 2000 '^(intr|softirq) [0-9 ]*$' "$@"
-}
-
-frame() {
-  disks= layered= files= titles=
-  for f in /sys/block/*; do
-    [ -e "$f" ] || continue
-    if [ -e "$f/device" ]; then disks="$disks ${f##*/}"; else layered="$layered ${f##*/}"; fi
-  done
-  if [ "$watch" ]; then
-    for f in /proc/[0-9]*/comm; do
-      IFS= read -r c < "$f" || continue
-      case $c in
-        "$pattern" | $pattern)
-          f=${f%comm}
-          files="$files ${f}stat ${f}statm"
-          titles="$titles ${f}cmdline" ;;
-      esac
-    done 2>/dev/null
-  fi
-  printf '\n#cockpit begin %s\n#cockpit disks%s\n#cockpit layered%s\n' "$1" "$disks" "$layered"
-  read -r c 2>/dev/null < /proc/1/comm || echo '#cockpit hidden'
-  if [ "$2" ] && [ "$cuts" ]; then
-    lines $system $files $titles /proc/./$$/stat | cut -b "1-$2"
-  elif [ -z "$2" ] && [ "$greps" ]; then
-    lines $system $files $titles /proc/./$$/stat
-  else
-    lines $system $files /proc/./$$/stat
-    for f in $titles; do
-      printf '%s:' "$f"
-      head -c "${2:-@BYTES@}" "$f" 2>/dev/null | tr '\n' ' '
-      echo
-    done
-  fi
-  printf '#cockpit end %s\n' "$1"
-}
-
-main() {
-  printf '\n#cockpit facts\n'
-  printf '#cockpit fact hostname %s\n' "$(uname -n)"
-  printf '#cockpit fact kernel %s\n' "$(uname -r)"
-  printf '#cockpit fact cpus %s\n' "$(grep -c '^cpu[0-9]' /proc/stat)"
-  printf '#cockpit fact hz %s\n' "$(getconf CLK_TCK 2>/dev/null || echo 100)"
-  printf '#cockpit fact page %s\n' "$(getconf PAGESIZE 2>/dev/null || echo 4096)"
-  printf '#cockpit fact boot %s\n' "$(cat /proc/sys/kernel/random/boot_id 2>/dev/null)"
-  printf '#cockpit fact way %s\n' "${awks:+awk}"
-  printf '#cockpit ready\n'
-  if [ "$awks" ]; then
-    cd /proc
-    { beat | take; } 3>&1
-    exit 0
-  fi
-  while read -r number what bytes; do
-    if [ "$number" = clock ]; then tell_clock; else frame "$number" "$bytes"; fi
-  done
-  exit 0
-}
-main
-"""
-
 
 @lru_cache(maxsize=16)
 def script(processes: str | None) -> str:
-    """The probe for processes of that name or pattern. The pattern is user text: it stands in it quoted, never run."""
+    """Return the probe for processes of that name or pattern. The pattern is user text: it is quoted, never run."""
     pattern = processes or ""
     if not is_pattern(pattern):
         pattern = pattern.encode()[:COMM_BYTES].decode("utf-8", "ignore")
-    values = {
-        "WATCH": "y" if processes else "",
-        "PATTERN": shlex.quote(pattern),
-        "REGEX": shlex.quote(regular(pattern) if is_pattern(pattern) else ""),
-        "READER": shlex.quote(_filled(READER, _NUMBERS)),
+    settings = {
+        "watch": "y" if processes else "",
+        "pattern": pattern,
+        "regex": regular(pattern) if is_pattern(pattern) else "",
+        "line_bytes": str(LINE_BYTES),
+        "round": str(ROUND),
+        "slow_round": str(SLOW_ROUND),
+        "most_shares": str(MOST_SHARES),
+        "few_numbers": str(FEW),
+        "reader": _text("probe.awk"),
     }
-    return _filled(SCRIPT, values | _NUMBERS)
+    return "\n".join([*(f"{name}={shlex.quote(value)}" for name, value in settings.items()), _text("probe.sh")])
 
 
-_NUMBERS = {
-    "BYTES": str(LINE_BYTES),
-    "ROUND": str(ROUND),
-    "SLOW_ROUND": str(SLOW_ROUND),
-    "FEW": str(FEW),
-    "FIRST": str(FIRST),
-}
-
-
-def _filled(text: str, values: Mapping[str, str]) -> str:
-    """The text with `@NAME@` replaced, all at once: what is put in is not looked at again."""
-    return re.sub("@([A-Z_]+)@", lambda name: values[name[1]], text)
+def _text(name: str) -> str:
+    return (files("cockpit.hosts") / name).read_text(encoding="utf-8")

@@ -8,9 +8,8 @@ from cockpit.model.errors import ChangeRefused
 from cockpit.setup.finding import Finding, good, note, wrong
 from cockpit.tuning import files
 from cockpit.tuning.applied import PastState
-from cockpit.tuning.detaching import DETACH
 from cockpit.tuning.remote import Remote
-from cockpit.tuning.scripts import HEAD
+from cockpit.tuning.scripts import DETACH, HEAD
 from cockpit.tuning.tuner import Tuner
 
 _FACTS = 3
@@ -18,7 +17,7 @@ _FACTS = 3
 
 async def examine_changes(remote: Remote, name: str) -> AsyncIterator[Finding]:
     """Whether the guard survives a logout, backups reach the disk, and no change is unfinished."""
-    done = await files.run(remote, f"{HEAD}{DETACH}\noutlives")
+    done = await files.run(remote, f"{HEAD}{DETACH}outlives")
     facts = done.stdout.decode("ascii", "replace").split()
     if len(facts) != _FACTS:
         yield note(name, f"the guard of a change cannot be examined: {files.why(done)}")

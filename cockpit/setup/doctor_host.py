@@ -246,8 +246,7 @@ async def _value(remote: Remote, knob: Knob, real: dict[str, str]) -> Finding:
         if knob.live:
             value = await Tuner().read(remote, knob)
     except CockpitError as error:
-        reason = str(error).removeprefix(f"{knob.name}: ").removeprefix(f"{knob.host}:").strip()
-        return wrong(knob.host, f"{knob.name}: {reason}", "mend file, section or command of this knob")
+        return wrong(knob.host, f"{knob.name}: {error.problem}", "mend file, section or command of this knob")
     shown = "not set there" if value is None else "(secret)" if knob.secret else f"= {neutral(value, 60)}"
     if knob.written_only:
         shown += f"; a change is only written: {knob.activation}"

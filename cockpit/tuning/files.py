@@ -91,13 +91,13 @@ async def read_if_present(shell: Remote, host: str, file: str) -> HostFile:
 
 async def _read(shell: Remote, host: str, file: str) -> Completed:
     if not file.startswith("/") or neutral(file) != file:
-        raise ChangeRefused(f"{host}:{neutral(file, 200)}: a knob's file is named by its whole path, from / on")
+        raise ChangeRefused(f"{neutral(file, 200)}: a knob's file is named by its whole path, from / on", subject=host)
     return await run(shell, scripts.READ, file, str(MOST_BYTES))
 
 
 def _host_file(host: str, file: str, done: Completed) -> HostFile:
     if done.exit_status != 0:
-        raise ChangeRefused(f"{host}:{file}: {why(done)}")
+        raise ChangeRefused(f"{file}: {why(done)}", subject=host)
     path, _, data = done.stdout.partition(b"\0")
     return HostFile(host, file, _real(host, file, path), data, sha256(data))
 
@@ -106,7 +106,8 @@ def _real(host: str, file: str, path: bytes) -> str:
     """The path behind links. Raises ChangeRefused where it cannot be shown as text."""
     real = path.decode("utf-8", "surrogateescape")
     if neutral(real) != real:
-        raise ChangeRefused(f"{host}:{file}: it leads to a file whose name holds control characters or is no UTF-8")
+        odd = "it leads to a file whose name holds control characters or is no UTF-8"
+        raise ChangeRefused(f"{file}: {odd}", subject=host)
     return real
 
 
@@ -115,7 +116,7 @@ async def open_change(shell: Remote, host: str) -> str:
     done = await run(shell, scripts.OPEN)
     path = done.stdout.decode("utf-8", "surrogateescape").rstrip("\n")
     if done.exit_status != 0 or not CHANGE_DIRECTORY.fullmatch(path):
-        raise ChangeRefused(f"{host}: no backup can be kept there, so nothing was changed: {why(done)}")
+        raise ChangeRefused(f"no backup can be kept there, so nothing was changed: {why(done)}", subject=host)
     return path
 
 
@@ -126,7 +127,7 @@ async def stage(shell: Remote, change: str, replacement: Replacement) -> None:
     texts = (str(number), file.real, file.digest, digest, name, file.file)
     done = await run(shell, scripts.STAGE, change, *texts, input=data)
     if done.exit_status != 0:
-        raise ChangeRefused(_refusal(file, done))
+        raise ChangeRefused(_refusal(file, done), subject=file.host)
 
 
 async def commit(shell: Remote, change: str, lease: int, replacements: Sequence[Replacement]) -> None:
@@ -149,7 +150,7 @@ async def commit(shell: Remote, change: str, lease: int, replacements: Sequence[
 
 
 def way_back(change: str, replacements: Sequence[Replacement]) -> list[tuple[str, ...]]:
-    """The jobs of an undo program that give every file its original bytes again (see scripts.REPLACE)."""
+    """The jobs of an undo program that give every file its original bytes again (see sh/replace.sh)."""
     return [
         (str(r.number), r.before.real, r.before.real, r.digest, backup(change, r), r.before.digest)
         for r in replacements
@@ -193,7 +194,7 @@ async def run(shell: Remote, script: str, *arguments: str, input: bytes = b"", s
 
 def _refusal(file: HostFile, done: Completed) -> str:
     foreign = done.exit_status == scripts.FOREIGN
-    return f"{file.host}:{file.file}: {'somebody else changed it meanwhile' if foreign else why(done)}"
+    return f"{file.file}: {'somebody else changed it meanwhile' if foreign else why(done)}"
 
 
 def why(done: Completed) -> str:

@@ -93,7 +93,7 @@ async def get(shell: Remote, command: str, keep: str = "") -> str:
 
 async def poll_workers(shell: Remote, change: str, lease: int, workers: str) -> frozenset[str]:
     """The workers of a server as PID:START, by a pattern of their name; begins the lease anew. Raises ChangeRefused."""
-    done = await files.run(shell, scripts.LOOK, change, str(lease), workers)
+    done = await files.run(shell, scripts.WORKERS, change, str(lease), workers)
     if done.exit_status != 0:
         raise ChangeRefused(files.why(done))
     return frozenset(done.stdout.decode("ascii", "replace").split())

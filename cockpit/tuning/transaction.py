@@ -86,8 +86,8 @@ async def _armed(shell: Remote, plan: Plan, options: ChangeOptions) -> str:
 
 
 def _on(host: str, error: CockpitError) -> str:
-    """What is wrong on the host, with its name, once."""
-    return str(error) if str(error).startswith(f"{host}:") else f"{host}: {error}"
+    """The error with the host's name."""
+    return str(error) if error.subject else f"{host}: {error}"
 
 
 def _undo_program(change: str, plan: Plan, options: ChangeOptions) -> str:

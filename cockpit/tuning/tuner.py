@@ -72,7 +72,7 @@ class Tuner:
         """The changes that were made on the host by this user, the newest first."""
         done = await files.run(shell, HISTORY)
         if done.exit_status != 0:
-            raise ChangeRefused(f"{host}: {files.why(done)}")
+            raise ChangeRefused(files.why(done), subject=host)
         past = [_past(*row.split("\t", 2)) for row in done.stdout.decode("utf-8", "replace").splitlines()]
         return history.ordered(one for one in past if one)
 
@@ -82,13 +82,13 @@ class Tuner:
         try:
             return replace(msgspec.json.decode(kept.data, type=Applied), host=host)
         except msgspec.MsgspecError as error:
-            raise ChangeRefused(f"{host}:{kept.file}: cannot be read: {error}") from None
+            raise ChangeRefused(f"{kept.file}: cannot be read: {error}", subject=host) from None
 
     async def give_up(self, shell: Remote, host: str, past: Past) -> None:
         """Has the host undo a change that is under way, or was left half done. Raises ChangeRefused."""
         outcome = await pending.fire(shell, past.change, 600, "given up")
         if outcome.ended:
-            raise ChangeRefused(f"{host}: the change was {outcome.ended} before")
+            raise ChangeRefused(f"the change was {outcome.ended} before", subject=host)
 
     async def act(self, shell: Remote, action: ServerAction, seconds: float | None = None) -> None:
         """Runs an action's command once. Raises ChangeRefused with what it says when it fails."""
@@ -121,10 +121,11 @@ async def _value(shell: Remote, knob: Knob) -> str:
     try:
         value = await pending.get(shell, live.getter(knob))
     except ChangeRefused as error:
-        raise ChangeRefused(f"{knob.name}: {knob.host}: {error}") from None
+        raise ChangeRefused(str(error), subject=f"{knob.name}: {knob.host}") from None
     if knob.kind == "choice" and value not in knob.choices:
         raise ChangeRefused(
-            f"{knob.name}: {knob.host}: it is {knob.shown(value)!r}, which is none of {', '.join(knob.choices)}"
+            f"it is {knob.shown(value)!r}, which is none of {', '.join(knob.choices)}",
+            subject=f"{knob.name}: {knob.host}",
         )
     return value
 

@@ -227,7 +227,7 @@ async def test_a_read_only_filesystem_is_refused(fresh_web1: Host, shell: SshShe
     with mounted(fresh_web1, "--bind /etc/apache2/mods-available", "/etc/apache2/mods-available"):
         fresh_web1.run("mount -o remount,bind,ro /etc/apache2/mods-available")
         with pytest.raises(
-            ChangeRefused, match=rf"MaxSpareServers: web1:{ENABLED}: .*read-only.*; nothing was changed"
+            ChangeRefused, match=rf"MaxSpareServers: web1: {ENABLED}: .*read-only.*; nothing was changed"
         ):
             await Tuner().apply(shell, "web1", [(SPARE, "30")])
     assert state_of(fresh_web1) == before

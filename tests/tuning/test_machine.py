@@ -67,7 +67,7 @@ async def test_old_changes_are_pruned(server: Server, shell: Interfering, monkey
         (kept[number] / "outcome").write_text("end\n")
     (kept[0] / "settled").unlink()
     monkeypatch.setattr(
-        scripts, "OPEN", scripts.OPEN.replace("prune 100 ", "prune 7 ").replace("prune 200 ", "prune 4 ")
+        scripts, "OPEN", scripts.OPEN.replace("most_kept=100 most_applied=200", "most_kept=7 most_applied=4")
     )
     await Tuner().apply(shell, "web1", [(server.knob(), "30")])
     # Both changes may be of the same second: the order of their names is random then.

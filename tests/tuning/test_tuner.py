@@ -215,7 +215,7 @@ async def test_what_comes_into_force_late_is_waited_for(server: Server, shell: I
 async def test_a_value_that_does_not_fit_is_refused(server: Server, shell: Interfering, value: str) -> None:
     with pytest.raises(ChangeRefused) as refused:
         await Tuner().apply(shell, "web1", [(server.knob(), value)])
-    assert str(refused.value).startswith(f"MaxSpareServers: web1:{server.prefork}: ")
+    assert str(refused.value).startswith(f"MaxSpareServers: web1: {server.prefork}: ")
     assert "\n" not in str(refused.value) and "\x1b" not in str(refused.value)
     assert server.bytes() == ORIGINAL and server.changes() == [] and server.reloads == 0
 
@@ -306,7 +306,7 @@ def _no_directive(server: Server) -> Knob:
         (_directory, r"web1:.*/etc: it is not a regular file"),
         (_fifo, r"web1:.*/pipe\.conf: it is not a regular file"),
         (_large, r"web1:.*/other\.conf: it is larger than 8388608 bytes"),
-        (_relative, r"web1:etc/mpm\.conf: a knob's file is named by its whole path, from / on"),
+        (_relative, r"web1: etc/mpm\.conf: a knob's file is named by its whole path, from / on"),
         (_hard_link, r"KeepAlive: web1:.*/other\.conf: it has a second hard link, which would be cut off; nothing was"),
         (_no_section, r"MaxSpareServers: web1:.*/mpm\.conf: it has no section <IfModule worker\.c>; MaxSpareServers"),
         (_other_host, r"MaxSpareServers is a knob of web2, not of web1"),

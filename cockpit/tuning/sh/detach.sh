@@ -1,21 +1,13 @@
-"""Sh functions that start and end programs which outlive the connection: the guard and the undo of a change.
-
-Where logind ends a login's processes with it (KillUserProcesses=yes), only a unit of its own lives on. Root gets one of
-the system's; another user gets one of his own manager, which outlives the login only if he lingers. Else `setsid`.
-"""
-
-from cockpit.tuning.identity import PHASE
-
+# Starts and ends programs that outlive the connection: the guard and the undo of a change. If logind ends the processes of
+# a login with it (KillUserProcesses=yes), only a unit of its own lives on. Root gets one of the system's; another user
+# gets one of his own manager, which outlives the login only if he lingers. Else `setsid`.
 # outlives: prints, a line each, whether a guard runs in a `unit` or in the `login`, whether logind kills the processes
-# of a login (yes, no, unknown; root's it spares unless told otherwise), and whether sync(1) writes single `files`.
+# of a login (yes, no, unknown; root's are spared by default), and whether sync(1) writes single `files`.
 # managed PROGRAM ARGUMENT...: starts it as a transient unit; false if it cannot. systemd would expand `$` and `%`.
 # The unit has none of the login's environment: `environment` in the change's directory keeps it, out of any argv.
-DETACH = (
-    PHASE
-    + """
 pause() { sleep 0.05 2>/dev/null || sleep 1; }
 managed() {
-    case $* in *[\\$%]*) return 1 ;; esac
+    case $* in *[\$%]*) return 1 ;; esac
     command -v systemd-run >/dev/null || return 1
     user=
     if [ "$(id -u)" = 0 ]; then
@@ -26,7 +18,7 @@ managed() {
         user=--user
     fi
     export -p >"$change/environment" || return 1
-    XDG_RUNTIME_DIR=${XDG_RUNTIME_DIR:-/run/user/$(id -u)} timeout -k 1 10 systemd-run $user --quiet --collect \\
+    XDG_RUNTIME_DIR=${XDG_RUNTIME_DIR:-/run/user/$(id -u)} timeout -k 1 10 systemd-run $user --quiet --collect \
         --property=KillMode=process --property=StandardOutput=null --property=StandardError=null /bin/sh "$@" && return
     rm -f -- "$change/environment"
     return 1
@@ -42,7 +34,7 @@ outlives() {
         'b false') kills=no ;;
     esac
     case $(sync --help 2>&1) in *FILE*) flushes=files ;; esac
-    printf '%s\\n' "$guard" "$kills" "$flushes"
+    printf '%s\n' "$guard" "$kills" "$flushes"
 }
 spawn() {
     if setsid -f true 2>/dev/null; then setsid -f sh "$@"
@@ -58,5 +50,3 @@ dismiss() {
     recorded "$change/pid" || return 0
     kill -- "-$process" || kill "$process"
 } 2>/dev/null
-"""
-)

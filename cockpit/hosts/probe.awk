@@ -1,23 +1,14 @@
-"""The reading of /proc that the probe hands to awk, where a host has one that can: mawk, gawk or busybox's."""
-
-from __future__ import annotations
-
-# Frames within which a command line that changed (setproctitle) and a name that changed are seen; with an awk that
-# knows no NUL it takes a fork, so it is done seldom. So is the reading of what each process has of shared pages.
-ROUND, SLOW_ROUND = 10, 30
-# Of so many new processes a tick at most it is read what they have of shared pages.
-FIRST = 10
-
-# One process for as long as the probe lives: no fork, no exec for a tick. A process's line is sent when it differs
-# from the one sent before; `there` lists those that are still there. What the kernel says of memory in statm is read
-# only where stat has changed, or in turn: memory changes hardly without that. Of a process whose stat stays as it is,
-# schedstat is asked in place of it, for half the cost: as long as that says it did not run, nothing of it has changed
-# but what others do to it (a parent that dies, pages taken away), and that is seen in turn. It speaks of the first
-# thread alone, so it is asked only of processes that have no other.
-READER = r"""
+# The reading of /proc, for mawk, gawk or busybox awk: one process for as long as the probe lives, no fork and no exec
+# for a tick. From the environment: pattern regex nuls line_bytes round slow_round most_shares.
+# A process's line is sent when it differs from the one sent before; `there` lists those that are still there. Memory
+# (statm) is read only if stat has changed, or in turn: it hardly changes without that. Of a process whose stat stays as
+# it is, schedstat is read instead, for half the cost: as long as that shows no run, only others change something about
+# it (a parent that exits, pages taken away), and that is seen in turn. It covers the first thread alone, so it is read
+# only for processes that have no other.
 BEGIN {
   pattern = ENVIRON["pattern"]; regex = ENVIRON["regex"]; nuls = ENVIRON["nuls"]
-  bytes = @BYTES@; every = @ROUND@; seldom = @SLOW_ROUND@
+  bytes = ENVIRON["line_bytes"] + 0; every = ENVIRON["round"] + 0; seldom = ENVIRON["slow_round"] + 0
+  most = ENVIRON["most_shares"] + 0
   ran_at["self"] = "self/schedstat"
   timed = run_time("self") != "none"
 }
@@ -179,7 +170,7 @@ function meet(pid, i) {
 
 function say_process(pid, i,   path, line, got, turn, slow, first, ran, named) {
   slow = (tick + pid) % seldom == 0
-  first = !(pid in parted) && tick - met[pid] > 1 && parts < @FIRST@
+  first = !(pid in parted) && tick - met[pid] > 1 && parts < most
   rest[i] = ""
   if (pid in still) {
     ran = run_time(pid)
@@ -308,10 +299,9 @@ function forget_the_gone(   pid) {
 # A word a line: `list NUMBER WHAT OWN`, the processes there are, `end`; or `more …`, what may be new ones, `end`.
 /[0-9]/ { if (busy != "" && (whole || born($0 + 0))) enlist($0 + 0); next }
 /list|more/ {
-  whole = /list/
+  whole = ($0 ~ /list/)
   getline number; getline what; getline own
   begin(number + 0, bare(what), bare(own))
   next
 }
 /end/ { if (busy != "") finish() }
-"""

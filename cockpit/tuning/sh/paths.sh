@@ -1,15 +1,11 @@
-"""Sh functions that refuse a path which another user could lead elsewhere.
-
-Whoever can write a directory can put a link in the place of a file there, and have root read, overwrite or give away
-another file. So each directory on the way to a file, links included, must belong to root or to the acting user, and
-nobody else may write it. A sticky bit (/tmp) is enough on the way, but not for the directory of the file itself.
-"""
-
-# judge DIRECTORY UID:GID:0MODE [last]: sets $flaw to what is wrong with it, "" if nothing is.
+# Refuses a path that another user could lead elsewhere. Whoever can write a directory can put a link in the place of a
+# file there, and have root read, overwrite or give away another file. So each directory on the way to a file, links
+# included, must belong to root or to the acting user, and nobody else may write it. A sticky bit (/tmp) is enough on the
+# way, but not for the directory of the file itself.
+# judge DIRECTORY UID:GID:0MODE [last]: sets $flaw to the problem, "" if there is none.
 # walk PATH [last]: judges all directories on the way, with `last` also the file's own as such; sets $place to the
-# directory of the file behind its links, $entry to that file. secure FILE REAL: refuses; exit 5 if FILE no longer leads
-# to REAL.
-PATH_SAFETY = """
+# directory of the file behind its links, $entry to that file.
+# secure FILE REAL: refuses; exit 5 if FILE no longer leads to REAL.
 me=$(id -u)
 judge() {
     uid=${2%%:*} mode=${2##*:} gid=${2#*:}
@@ -72,4 +68,3 @@ secure() {
     [ "$flaw" ] || [ "$entry" = "$2" ] || exit 5
     [ -z "$flaw" ] || refuse "$flaw"
 }
-"""

@@ -1,31 +1,13 @@
-"""Sh functions that replace, create or remove a file of a configuration, whole and on the disk.
-
-The new file is made in a directory of its own beside the old one, which nobody else can enter and which no wildcard for
-configuration files matches. Commands name it from inside, as `new`, so the random name is in no argv.
-"""
-
-from cockpit.tuning.path_safety import PATH_SAFETY
-
-# Writes files, and directories with their entries, to the disk. Old versions of sync(1) know no files.
-FLUSH = """
-flush() {
-    sync -- "$@" 2>/dev/null && return
-    case $(sync --help 2>&1) in *FILE*) [ -d "$1" ] || refuse "$1 could not be written to the disk" ;; esac
-    sync
-}
-"""
-
+# Replaces, creates or removes a file of a configuration, whole and on the disk. The new file is made in a directory of its
+# own beside the old one, which nobody else can enter and which no wildcard for configuration files matches. Commands name
+# it from inside, as `new`, so the random name is in no argv.
 # prepare NUMBER FILE REAL WAS SOURCE BECOMES: copies REAL with its owner, mode and attributes, and the bytes of SOURCE.
-# swap: the copy takes REAL's place if REAL still is WAS. clean: the copy's directory goes.
+# swap: the copy takes REAL's place if REAL still is WAS. clean: the copy's directory is removed.
 # WAS absent: REAL is created, mode 0644; BECOMES absent: REAL is removed.
-REPLACE = (
-    PATH_SAFETY
-    + FLUSH
-    + """
 attributes() {
     ls -ld -- "$1" | cut -d ' ' -f 1
     stat -c %C -- "$1"
-    getfattr --absolute-names -d -m - -e hex -- "$1" | grep -v -e '^#' -e '^security\\.ima=' -e '^security\\.evm='
+    getfattr --absolute-names -d -m - -e hex -- "$1" | grep -v -e '^#' -e '^security\.ima=' -e '^security\.evm='
 } 2>/dev/null
 copy() {
     cp --preserve=all -- "$1" new 2>/dev/null || {
@@ -57,7 +39,7 @@ prepare() {
     [ "$was" != absent ] || chmod 644 new || exit 4
     holds new "$becomes" || refuse 'it could not be written whole; is the disk full?'
     flush new .
-    eval "box_$at=\\$box"
+    eval "box_$at=\$box"
     cd /
 }
 swap() {
@@ -65,14 +47,14 @@ swap() {
     [ ! -L "$change/$barrier" ] || refuse 'the change was given up'
     secure "$file" "$real"
     matches "$real" "$was" || exit 5
-    eval "box=\\$box_$at"
+    eval "box=\$box_$at"
     if [ "$becomes" = absent ]; then rm -f -- "$real" || exit 4
     elif [ "$was" = absent ]; then cd -- "$box" && ln -- new "$real" 2>/dev/null || exit 5
     else cd -- "$box" && mv -f -- new "$real" || exit 4
     fi
     cd /
     flush "${real%/*}"
-    printf 'did %s\\n' "$at"
+    printf 'did %s\n' "$at"
 }
 clean() {
     for box in "$(boxes "$3")"*; do
@@ -82,5 +64,3 @@ clean() {
         rmdir -- "$(boxes "$3")"* 2>/dev/null
 }
 trap 'exit 1' HUP INT TERM PIPE
-"""
-)

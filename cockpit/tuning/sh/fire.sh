@@ -1,0 +1,16 @@
+# $1 change directory, $2 most seconds; stdin: why. Has the host undo the change, and prints the outcome; `confirmed` if
+# it had been confirmed before.
+change=$1
+[ -d "$change" ] || refuse 'nothing is kept of it there'
+here "$change"
+[ -s "$change/why" ] || cat >"$change/why"
+uptime
+until=$((now + $2))
+{ [ -e "$change/environment" ] && managed "$change/guard" "$change" now; } || spawn "$change/undo"
+while :; do
+    case $(readlink "$change/settled") in confirmed | dropped) readlink "$change/settled"; exit ;; esac
+    if [ -e "$change/outcome" ]; then cat -- "$change/outcome"; exit; fi
+    uptime
+    [ "$now" -lt "$until" ] || refuse "it is still at work; see $change/log"
+    pause
+done

@@ -1,0 +1,24 @@
+# $most_kept, $most_applied. Makes a directory for one change and prints it. Removes old changes first, oldest first:
+# those that were rolled back while there are more than $most_kept in all, then others that are over while there are more
+# than $most_applied. One that is not over stays.
+prune() {
+    most=$1 over=$2
+    set -- "$changes"/*-*/
+    surplus=$(($# - most))
+    for old; do
+        [ "$surplus" -gt 0 ] || return 0
+        old=${old%/}
+        phase "$old"
+        case " $over " in *" $phase "*) rm -rf -- "$old"; surplus=$((surplus - 1)) ;; esac
+    done
+}
+chmod 700 -- "$base" && usable "$base/changes" && usable "$changes" || refuse "no place for a backup in $base"
+prune "$most_kept" 'undone dropped unarmed'
+prune "$most_applied" 'confirmed undone dropped unarmed'
+change=$(mktemp -d -- "$changes/$(date -u +%Y%m%dT%H%M%SZ)-XXXXXX") || exit 4
+boot
+printf '%s %s %s\n' "$machine" "$boot" "$(uname -n)" >"$change/machine" 2>/dev/null || {
+    rm -rf -- "$change"
+    refuse 'No space left on device, or it cannot be written'
+}
+printf '%s\n' "$change"

@@ -1,0 +1,32 @@
+# recorded FILE: whether the process whose identity is in the file runs; sets $process to its PID.
+# phase CHANGE: sets $phase to confirmed, dropped, undone, undoing, guarded, arming, unarmed (nothing was touched), or
+# abandoned: it was armed, and nothing works on it any more. An undo that was killed hands over to the next by a link
+# `after-IDENTITY`, which only one process can make; $by is the last in this chain.
+recorded() {
+    recorded=
+    { read -r recorded <"$1"; } 2>/dev/null
+    process=${recorded%%:*}
+    alive "$recorded"
+}
+undoer() {
+    by=$(readlink "$1/settled")
+    while next=$(readlink "$1/after-${by#undo-}"); do by=$next; done
+    alive "${by#undo-}"
+}
+phase() {
+    if [ -L "$1/settled" ]; then
+        phase=$(readlink "$1/settled")
+        case $phase in
+            undo-*)
+                if [ -e "$1/outcome" ]; then phase=undone
+                elif undoer "$1"; then phase=undoing
+                else phase=abandoned
+                fi
+                ;;
+        esac
+    elif recorded "$1/pid"; then phase=guarded
+    elif [ -e "$1/armed" ]; then phase=abandoned
+    elif recorded "$1/arming"; then phase=arming
+    else phase=unarmed
+    fi
+}

@@ -1,0 +1,16 @@
+# $1 change directory, $2 most seconds, $3 lease while it runs, $4 lease after it, $5 the user's command, $6 a mark to
+# leave before it is run; stdin: a line, the command's "$1". $busy and $give are the programs of that name. Output goes
+# through files: a server that it starts and that keeps its standard output open does not keep the caller waiting.
+change=$1
+[ ! -L "$change/settled" ] || refuse 'the change was given up'
+renew "$3" || exit 125
+[ -z "$6" ] || { : >"$change/$6" && flush "$change"; } || exit 125
+out=$change/out.$$ err=$change/err.$$
+as_login sh -c "$busy" sh "$change" "$2" "$give" "$5" >"$out" 2>"$err"
+status=$?
+rm -f -- "$change/busy"
+renew "$4" || status=125
+head -c 65536 -- "$out"
+head -c 65536 -- "$err" >&2
+rm -f -- "$out" "$err"
+exit "$status"
