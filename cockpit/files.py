@@ -17,23 +17,39 @@ def open_new(path: Path, flags: int = 0) -> int:
 
 
 @contextmanager
-def replacing(path: Path, mode: int | None = None) -> Iterator[IO[bytes]]:
-    """A file to write to, which takes the path's place when all is written and on the disk. A link stays a link.
+def atomic_write(path: Path, mode: int | None = None) -> Iterator[IO[bytes]]:
+    """Yield a file that replaces `path` once it is complete and on the disk; a symbolic link there is replaced too.
 
-    It gets `mode`, else that of the file that makes way, else what the umask leaves. Raises OSError.
+    It gets `mode`, else that of the replaced file, else the umask's. Raises OSError.
     """
-    target = path.resolve()
-    handle, beside = tempfile.mkstemp(prefix=f".{target.name[:50]}.", dir=target.parent)
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:50]}.", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        Path(beside).chmod(_mode(target) if mode is None else mode)
-        Path(beside).replace(target)
+        Path(temporary).chmod(_mode(path) if mode is None else mode)
+        Path(temporary).replace(path)
     except BaseException:
-        Path(beside).unlink(missing_ok=True)
+        Path(temporary).unlink(missing_ok=True)
         raise
+    _sync(path.parent)
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Write a file that only the user can read, atomically, in a folder that is made if needed. Raises OSError."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with atomic_write(path, 0o600) as file:
+        file.write(content)
+
+
+def _sync(folder: Path) -> None:
+    """Write the folder's entries to the disk."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _mode(path: Path) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from cockpit.analysis.doubt import BOUND, STARVED
 from cockpit.analysis.outcome import Cause, Effect, Objection, Period
-from cockpit.analysis.windows import Window
+from cockpit.analysis.windows import Flaw, Window
 from cockpit.model.text import neutral
 
 Windows = Sequence[Window]
@@ -46,7 +46,7 @@ def lost_hosts(before: Windows, after: Windows) -> dict[str, Objection]:
     for windows, side in ((before, Period.BEFORE), (after, Period.AFTER)):
         for window in windows:
             for name in window.hosts:
-                seconds = window.doubtful.get(f"lost:{name}", 0)
+                seconds = window.unread.get(name, 0)
                 if seconds > BOUND * len(window.seconds):
                     found.setdefault(name, Objection(cause=Cause.HOST_LOST, side=side, seconds=seconds, host=name))
     return found
@@ -65,18 +65,13 @@ def failing(effects: Sequence[Effect]) -> Objection | None:
 
 def warnings(windows: Windows) -> tuple[str, ...]:
     """Return what stays in the metrics and should be known."""
-    total: dict[str, int] = {}
+    queued = sum(window.flawed.get(Flaw.QUEUED, 0) for window in windows)
+    unread: dict[str, int] = {}
     for window in windows:
-        for kind, seconds in window.doubtful.items():
-            total[kind] = total.get(kind, 0) + seconds
-    found = []
-    if total.get("held back"):
-        found.append(f"arrivals were queued in {total['held back']} s")
-    found += [
-        f"{neutral(kind.partition(':')[2])} was not read for {seconds} s"
-        for kind, seconds in total.items()
-        if kind.startswith("lost:")
-    ]
+        for host, seconds in window.unread.items():
+            unread[host] = unread.get(host, 0) + seconds
+    found = [f"arrivals were queued in {queued} s"] if queued else []
+    found += [f"{neutral(host)} was not read for {seconds} s" for host, seconds in unread.items()]
     waits = [window.cpu_wait for window in windows]
     if max(waits) > STARVED:
         shares = "% and ".join(f"{100 * wait:.0f}" for wait in waits)

@@ -27,16 +27,16 @@ _MOST_RUNS = 100
 
 
 class Ratio(msgspec.Struct, frozen=True, kw_only=True):
-    """A metric as a multiple of the baseline's, `low` to `high` with a confidence of LEVEL. `runs` are those of the
-    baseline and of the check. `spread` is the deviation between runs (0.03 is 3%) that the interval rests on, `assumed`
-    if no run showed it; None: the metric was 0 in some run, so that no share describes it."""
+    """A metric as a multiple of the baseline's, with its 95% interval `low` to `high`. `runs` are those of the baseline
+    and of the check. `spread` is the deviation between runs (0.03 is 3%) that the interval rests on, `assumed` if no
+    run showed it; None: the metric was 0 in some run, so that no share describes it."""
 
     value: float
     low: float
     high: float
     runs: tuple[int, int]
     spread: float | None
-    assumed: bool = False
+    assumed: bool
 
 
 def assumed_spread(name: str) -> float:
@@ -68,7 +68,7 @@ def ratio_of(name: str, base: Sequence[float], found: Sequence[float]) -> Ratio 
     # Counts that can be 0 are compared as they are; of one run each, without an interval.
     error = _deviation(before, after) / abs(float(before.mean())) if freedom else 0.0
     reach = _quantile(freedom) * error * math.sqrt(value**2 / len(before) + 1 / len(after))
-    return Ratio(value=value, low=value - reach, high=value + reach, runs=runs, spread=None)
+    return Ratio(value=value, low=value - reach, high=value + reach, runs=runs, spread=None, assumed=False)
 
 
 def runs_to_settle(ratio: Ratio, share: float) -> int | None:

@@ -11,6 +11,7 @@ import itertools
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
 from statistics import median
 from types import MappingProxyType
 
@@ -33,12 +34,23 @@ _LEAST_GROWN = 10.0
 READ_WITHIN = 5.5
 
 
+class Flaw(Enum):
+    """Why a second is left out; QUEUED: arrivals were queued in it, it counts nevertheless."""
+
+    CHANGING = "changing"
+    GUARD = "guard"
+    EDGE = "edge"
+    PARTIAL = "partial"
+    SATURATED = "saturated"
+    QUEUED = "queued"
+
+
 class Window(msgspec.Struct, frozen=True, kw_only=True):
     """The stretch from `start` to `end` (session seconds) under one load.
 
-    `seconds` are those that count, oldest first, `guarded` those after a beginning or a change; `doubtful` counts
-    seconds by what speaks against them: partial, saturated and changing ones are left out, held-back ones and those of
-    a lost host (`lost:web1`) are not. `hosts` are readings by host name, `cpus` how many each has. `rows` of the runs
+    `seconds` are those that count, oldest first, `guarded` those after a beginning or a change; `flawed` counts others
+    by their flaw, and queued ones that count. `unread` are seconds without a reading by host. `hosts` are readings by
+    host name, `cpus` how many each has. `rows` of the runs
     table lie in it; `going_on`: it still grows. `bound` are the saturated seconds since the first that counts. `boots`
     name the machine that each host runs on, `generator_boot` the generator's. `unloaded` is the share of its CPUs that
     other programs took on a host while no load ran, just before or after, under the same settings.
@@ -49,7 +61,8 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
     plan: LoadPlan
     seconds: tuple[LoadSecond, ...] = ()
     guarded: int = 0
-    doubtful: Mapping[str, int] = MappingProxyType({})
+    flawed: Mapping[Flaw, int] = MappingProxyType({})
+    unread: Mapping[str, int] = MappingProxyType({})
     hosts: Mapping[str, tuple[HostPoint, ...]] = MappingProxyType({})
     cpus: Mapping[str, int] = MappingProxyType({})
     rows: tuple[Segment, ...] = ()
@@ -64,7 +77,7 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
         """Share of the time in which the generator was saturated; 0 while a growing window is too short to tell."""
         if self.going_on and self.end - self.start < _LEAST_GROWN:
             return 0.0
-        saturated = self.doubtful.get("saturated", 0)
+        saturated = self.flawed.get(Flaw.SATURATED, 0)
         shares = [saturated / (saturated + len(self.seconds))] if saturated else []
         return max(
             [*shares, *(min(1.0, row.saturated / row.seconds) for row in self.rows if row.seconds > 0)], default=0.0
@@ -76,7 +89,7 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
             self,
             seconds=tuple(sorted((*self.seconds, *self.bound), key=_second_of)),
             bound=(),
-            doubtful={kind: seconds for kind, seconds in self.doubtful.items() if kind != "saturated"},
+            flawed={flaw: seconds for flaw, seconds in self.flawed.items() if flaw is not Flaw.SATURATED},
             rows=tuple(msgspec.structs.replace(row, saturated=0.0) for row in self.rows),
         )
 
@@ -91,11 +104,11 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
         """What was left out, in words; empty where it is nothing."""
         said = [f"first {self.guarded} s"] if self.guarded else []
         dropped = {
-            "partial": "not covered whole",
-            "saturated": "generator saturated",
-            "changing": "during a change or an action",
+            Flaw.PARTIAL: "not covered whole",
+            Flaw.SATURATED: "generator saturated",
+            Flaw.CHANGING: "during a change or an action",
         }
-        said += [f"{self.doubtful[kind]} s {words}" for kind, words in dropped.items() if self.doubtful.get(kind)]
+        said += [f"{self.flawed[flaw]} s {words}" for flaw, words in dropped.items() if self.flawed.get(flaw)]
         return ", ".join(said)
 
 
@@ -107,32 +120,33 @@ def row_window(state: State, row: Segment) -> Window:
 
 def window_between(state: State, start: float, end: float, plan: LoadPlan) -> Window:
     """The window from `start` to `end`; what is done to a server within it is cut out with its guard."""
-    doubtful: dict[str, int] = {}
+    flawed: dict[Flaw, int] = {}
     inside = state.seconds[bisect_left(state.seconds, math.ceil(start), key=_second_of) :]
     changing = [(begun, over) for begun, over in _at_work(state) if start < begun < end]
     kept, bound, guarded = [], [], 0
     for second in itertools.takewhile(lambda second: second.second < end, inside):
-        kind = _against(second, start, end, changing)
-        if kind == "guard":
-            guarded += 1
-        elif kind and kind != "edge":
-            doubtful[kind] = doubtful.get(kind, 0) + 1
-            bound += [second] if kind == "saturated" else []
-        elif not kind:
+        flaw = _flaw(second, start, end, changing)
+        if flaw is None:
             kept.append(second)
-    held = sum(second.held_back > 0 for second in kept)
+        elif flaw is Flaw.GUARD:
+            guarded += 1
+        elif flaw is not Flaw.EDGE:
+            flawed[flaw] = flawed.get(flaw, 0) + 1
+            bound += [second] if flaw is Flaw.SATURATED else []
+    if queued := sum(second.held_back > 0 for second in kept):
+        flawed[Flaw.QUEUED] = queued
     # Where nothing else counts, all of them are since the first.
     bound = [second for second in bound if not kept or second.second >= kept[0].second]
     first = (kept or bound)[0].second if kept or bound else end
     hosts = {name: _readings(host.points, min(first, start + GUARD), end) for name, host in state.hosts.items()}
-    lost = {f"lost:{name}": missing for name, points in hosts.items() if (missing := unread(points, kept))}
     return Window(
         start=start,
         end=end,
         plan=plan,
         seconds=tuple(kept),
         guarded=guarded,
-        doubtful={**doubtful, **({"held back": held} if held else {}), **lost},
+        flawed=flawed,
+        unread={name: missing for name, points in hosts.items() if (missing := unread(points, kept))},
         hosts=hosts,
         cpus={name: host.facts.cpus for name, host in state.hosts.items() if host.facts},
         bound=tuple(bound),
@@ -182,7 +196,7 @@ def counted_range(state: State, row: Segment) -> range:
     begun = bisect_left(state.seconds, math.ceil(row.start), key=_second_of)
     newest = math.floor(row.last + 1 - WHOLE)
     for second in itertools.islice(state.seconds, begun, None):
-        if _against(second, row.start, row.last, changing) in ("", "saturated"):
+        if _flaw(second, row.start, row.last, changing) in (None, Flaw.SATURATED):
             return range(second.second, newest)
     return range(0)
 
@@ -202,18 +216,18 @@ def _second_of(second: LoadSecond) -> int:
     return second.second
 
 
-def _against(second: LoadSecond, start: float, end: float, changing: list[tuple[float, float]]) -> str:
-    """Why a second is left out; empty where it counts."""
+def _flaw(second: LoadSecond, start: float, end: float, changing: list[tuple[float, float]]) -> Flaw | None:
+    """Return why a second is left out; None: it counts."""
     if any(begun < second.second + 1 and second.second < over + GUARD for begun, over in changing):
-        return "changing"
+        return Flaw.CHANGING
     if second.second < math.ceil(start) + GUARD:
-        return "guard"
+        return Flaw.GUARD
     # Its last second is cut by the window's end itself: that is no lack.
     if second.second + 1 > end + (1 - WHOLE):
-        return "edge"
+        return Flaw.EDGE
     if second.end - second.start < WHOLE:
-        return "partial"
-    return "saturated" if second.saturated else ""
+        return Flaw.PARTIAL
+    return Flaw.SATURATED if second.saturated else None
 
 
 def _readings(points: Sequence[HostPoint], start: float, end: float) -> tuple[HostPoint, ...]:

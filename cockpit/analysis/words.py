@@ -191,6 +191,11 @@ def brief(verdict: Verdict) -> tuple[str, Role]:
 
 
 def method_lines(verdict: Verdict) -> list[str]:
+    """Return how the verdict was found, a line each, then its warnings."""
+    return [*basis_lines(verdict), *(f"! {warning}" for warning in verdict.warnings)]
+
+
+def basis_lines(verdict: Verdict) -> list[str]:
     """Return how the verdict was found, a line each."""
     lines = []
     if verdict.effects:
@@ -203,7 +208,7 @@ def method_lines(verdict: Verdict) -> list[str]:
             f"simultaneous 95% intervals ({100 * verdict.effects[0].level:.1f}% for {verdict.effects[0].name}); "
             "equivalent: the interval is within the margin; less than 1% is no difference"
         )
-    return lines + [f"! {warning}" for warning in verdict.warnings]
+    return lines
 
 
 _METHOD = {

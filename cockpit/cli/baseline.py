@@ -16,15 +16,13 @@ from cockpit.analysis.thresholds import is_time
 from cockpit.cli.opening import recording_at
 from cockpit.cli.terminal import tell
 from cockpit.model.errors import EXIT_GOOD, UsageError
-from cockpit.model.figures import RunResult
+from cockpit.model.figures import PERCENTILES, RunResult
 from cockpit.model.load import LoadPlan
 from cockpit.model.text import escaped, milliseconds, neutral, si
 from cockpit.report import baselines
 from cockpit.report.check_result import baseline_json
 from cockpit.report.selectors import parse_source, runs_of
 from cockpit.report.summary import plan_words
-
-_PERCENTILES = ("p50", "p90", "p99", "p99.9", "max")
 
 
 def baseline(options: Namespace) -> int:
@@ -106,7 +104,7 @@ def _show(base: Baseline, as_data: bool) -> None:
         return
     lines = [f"{base.name}  {_counted(base)}", f"  {plan_words(base.plan)}"]
     lines += [f"  {_when(run)}  from {neutral(run.source)}" for run in base.runs]
-    names = dict.fromkeys((*base.runs[0].figures, *_PERCENTILES))
+    names = dict.fromkeys((*base.runs[0].figures, *PERCENTILES))
     names |= dict.fromkeys(f"{host}.{name}" for host, figures in base.runs[0].hosts.items() for name in figures)
     width = max(len(name) for name in names)
     tell("\n".join((*lines, "", *(f"  {neutral(name):<{width}}  {_values(base, name)}" for name in names))))

@@ -102,8 +102,7 @@ def chosen_profile(options: Namespace) -> Profile:
 
 def flagged(error: Wrong, flags: Mapping[str, str]) -> UsageError:
     """The error with the flag in place of the profile's key."""
-    key, _, problem = str(error).partition(": ")
-    return UsageError(f"{flags.get(key, key)}: {problem}")
+    return UsageError(error.problem, subject=flags.get(error.key, error.key))
 
 
 def thresholds_of(profile: Profile, more: list[str]) -> tuple[Threshold, ...]:

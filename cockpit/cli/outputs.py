@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from cockpit.cli.terminal import tell_all
-from cockpit.files import replacing
+from cockpit.files import atomic_write
 from cockpit.model.errors import UsageError
 
 
@@ -21,7 +21,7 @@ def put(pieces: Iterable[str], path: Path | None) -> None:
             with path.open("w", encoding="utf-8") as file:
                 file.writelines(pieces)
         else:
-            with replacing(path) as whole:
+            with atomic_write(path.resolve()) as whole:
                 whole.writelines(piece.encode() for piece in pieces)
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror}") from None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import secrets
 import socket
 import sys
@@ -23,7 +22,7 @@ from cockpit.cli.study_folder import PAGE, RESULTS, Place, locked, open_place, r
 from cockpit.cli.study_progress import ahead_lines, plan_text, show_study
 from cockpit.cli.terminal import on_terminal, tell
 from cockpit.cli.trusting import require_trust
-from cockpit.files import open_new
+from cockpit.files import write_private
 from cockpit.hosts.prompts import Questions
 from cockpit.model.errors import (
     EXIT_GOOD,
@@ -216,8 +215,6 @@ def _journal(options: Namespace, profile: Profile, chosen: Study, journal: Journ
 def _replace(path: Path, text: str) -> None:
     """Write a file of the study's folder. A link that somebody put in its place is not followed."""
     try:
-        path.unlink(missing_ok=True)
-        with os.fdopen(open_new(path, os.O_EXCL), "w", encoding="utf-8", newline="") as file:
-            file.write(text)
+        write_private(path, text.encode())
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror}") from None

@@ -15,8 +15,7 @@ from cockpit.model.state import State
 from cockpit.model.study import Study
 from cockpit.model.text import neutral
 from cockpit.study.collecting import collect
-from cockpit.study.journal import FILE, FolderLock, Journal, read_journal
-from cockpit.study.keeper import NAME
+from cockpit.study.journal import FILE, FolderLock, Journal, LockRole, read_journal
 from cockpit.study.results import StudyResult
 
 # Where studies lie when nobody says where.
@@ -33,6 +32,7 @@ RESULTS = {
 }
 # How long a keeper that puts settings back is waited for (s).
 KEEPER_WITHIN = 300.0
+_HOLDERS = {LockRole.STUDY: "a study", LockRole.KEEPER: "the keeper that puts its settings back"}
 
 
 class Place(NamedTuple):
@@ -124,13 +124,14 @@ def locked(folder: Path) -> FolderLock:
     """The folder's lock, once a keeper that has it is done. Raises UsageError while another study has it."""
     lock = FolderLock(folder)
     deadline = time.monotonic() + KEEPER_WITHIN
-    told = False
-    while holder := lock.take("a study"):
-        if not holder.startswith(NAME) or time.monotonic() > deadline:
-            raise UsageError(f"{folder}: is in use by {holder}")
-        if not told:
-            print(f"cockpit: {folder}: waiting for {holder}", file=sys.stderr)
-            told = True
+    waiting = False
+    while holder := lock.take(LockRole.STUDY):
+        words = f"{_HOLDERS[holder.role]}, process {holder.pid}" if holder.role else "another process"
+        if holder.role is not LockRole.KEEPER or time.monotonic() > deadline:
+            raise UsageError(f"{folder}: is in use by {words}")
+        if not waiting:
+            print(f"cockpit: {folder}: waiting for {words}", file=sys.stderr)
+            waiting = True
         time.sleep(0.2)
     return lock
 

@@ -31,6 +31,8 @@ __all__ = [
     "runs_result",
 ]
 LATENCIES = ("service", "response", "connect", "first_byte")
+# Latencies that tables show.
+PERCENTILES = ("p50", "p90", "p99", "p99.9", "max")
 _PERCENTILE = re.compile(r"p(\d{1,2}(?:[._]\d{1,3})?|100)")
 
 

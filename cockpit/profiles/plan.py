@@ -26,10 +26,12 @@ _RANGE = re.compile(r"\{\d+\.\.\d+\}")
 
 
 class Wrong(ValueError):
-    """A value that has the right type and is impossible all the same: `key` and what is wrong with it."""
+    """A value of the right type that is invalid: its `key` and the `problem`."""
 
     def __init__(self, key: str, problem: str) -> None:
         super().__init__(f"{key}: {problem}")
+        self.key = key
+        self.problem = problem
 
 
 def make_plan(

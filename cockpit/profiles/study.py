@@ -120,7 +120,7 @@ def _variant(one: VariantSection, file: ProfileFile, files: NamedFiles) -> Varia
     try:
         paths = paths_of(one.urls, target.order, target.seed, files) if one.urls else None
     except Wrong as error:
-        raise Wrong(f"{key}.urls", str(error).partition(": ")[2]) from None
+        raise Wrong(f"{key}.urls", error.problem) from None
     if one.mix and paths:
         raise Wrong(f"{key}.mix", "found beside urls; allowed: one of the two")
     for name in one.mix:
@@ -154,7 +154,7 @@ def _url(key: str, url: str) -> str:
     try:
         return checked_url(url)
     except Wrong as error:
-        raise Wrong(key, str(error).partition(": ")[2]) from None
+        raise Wrong(key, error.problem) from None
 
 
 def _pairs(study: Study) -> tuple[tuple[str, str], ...]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from cockpit.files import replacing
+from cockpit.files import atomic_write
 from cockpit.model.errors import UsageError
 from cockpit.model.hosts import HostConfig
 from cockpit.model.knobs import Knob
@@ -54,7 +54,7 @@ def write_profile(path: Path, text: str, *, replace: bool = False) -> None:
         raise UsageError(f"{path.parent}: cannot be made: {error.strerror}") from None
     try:
         if replace:
-            with replacing(path) as file:
+            with atomic_write(path.resolve()) as file:
                 file.write(text.encode())
         else:
             _write_new(path, text)

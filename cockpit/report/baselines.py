@@ -10,7 +10,7 @@ import msgspec
 import platformdirs
 
 from cockpit.analysis.baseline import FORMAT, Baseline
-from cockpit.files import read_bounded, replacing
+from cockpit.files import read_bounded, write_private
 from cockpit.model.errors import UsageError
 from cockpit.model.histogram import Histogram
 
@@ -28,9 +28,7 @@ def save(baseline: Baseline) -> Path:
     """Keeps it under its name, in the place of an older one. Raises UsageError."""
     path = _path(baseline.name)
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with replacing(path, 0o600) as file:
-            file.write(_encoder.encode(baseline) + b"\n")
+        write_private(path, _encoder.encode(baseline) + b"\n")
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
     return path

@@ -52,19 +52,6 @@ class Generator(msgspec.Struct, frozen=True, kw_only=True):
     cpu_wait: float
 
 
-class RatioJson(msgspec.Struct, frozen=True, kw_only=True):
-    """A metric as a multiple of the baseline's, with its 95% interval `low` to `high`. `runs` are those of the baseline
-    and of the check, `spread` the deviation between runs (0.03 is 3%; null: counts that can be 0); `assumed`: no run
-    showed it, since there is one on each side."""
-
-    value: float
-    low: float
-    high: float
-    runs: tuple[int, int]
-    spread: float | None
-    assumed: bool
-
-
 class ThresholdOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """`found` is null without data; the threshold failed then. `limit` is the value that it was compared with. `ratio`
     is that to the baseline, if the threshold names one; a threshold is inconclusive when the interval includes the
@@ -75,7 +62,7 @@ class ThresholdOutcome(msgspec.Struct, frozen=True, kw_only=True):
     holds: bool
     status: Status
     limit: float | None
-    ratio: RatioJson | None
+    ratio: Ratio | None
     needed: int | None
 
 
@@ -223,7 +210,7 @@ def run_json(
                 holds=outcome.holds,
                 status=outcome.status,
                 limit=outcome.limit,
-                ratio=_ratio_json(outcome.ratio) if outcome.ratio else None,
+                ratio=outcome.ratio,
                 needed=outcome.needed,
             )
             for outcome in outcomes
@@ -231,10 +218,6 @@ def run_json(
         doubts=list(doubts(result)),
         ended=result.reason,
     )
-
-
-def _ratio_json(ratio: Ratio) -> RatioJson:
-    return RatioJson(**{name: getattr(ratio, name) for name in ratio.__struct_fields__})
 
 
 def as_json(value: RunJson) -> str:

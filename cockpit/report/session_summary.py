@@ -17,15 +17,13 @@ from cockpit.analysis.row_verdicts import RowVerdicts, verdicts
 from cockpit.analysis.thresholds import ThresholdResult, hold, parse_threshold
 from cockpit.analysis.words import brief
 from cockpit.model.errors import UsageError
-from cockpit.model.figures import RunResult, run_result
+from cockpit.model.figures import PERCENTILES, RunResult, latency_figure, run_result
 from cockpit.model.fold_load import load_words
 from cockpit.model.state import Change, Segment, State
 from cockpit.model.text import clock, milliseconds, si
 from cockpit.report.summary import errors_words, plan_words
 
-PERCENTS = (50.0, 90.0, 99.0, 99.9, 100.0)
-_FIGURES = ("s", "req/s", "p50", "p90", "p99", "p99.9", "max", "failed")
-ROW_TITLES = ("#", "row", "load", *_FIGURES, "against the first", "doubts")
+ROW_TITLES = ("#", "row", "load", "s", "req/s", *PERCENTILES, "failed", "against the first", "doubts")
 
 # More rows of a run than this are named by the first and the last.
 _FEW_ROWS = 4
@@ -70,7 +68,8 @@ def row_cells(found: SessionSummary) -> Iterator[RowCells]:
         if row.number != found.rows[0].number and not row.round:
             against, role = brief(judged.verdict(found.state, row, found.rows[0]))
         counts = row.counts
-        times = [milliseconds(counts.latency.percentile(p)) if counts.latency.count else "–" for p in PERCENTS]
+        latencies = [latency_figure(counts.latency, name) for name in PERCENTILES]
+        times = ["–" if latency is None else milliseconds(latency) for latency in latencies]
         cells = (str(row.number), row.label, load_words(row.plan), f"{row.seconds:.1f}", si(row.rate, 4), *times)
         said = tuple(words for _, words in row_doubts(row))
         yield RowCells((*cells, si(counts.failed)), against or "–", role, said)

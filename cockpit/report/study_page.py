@@ -17,7 +17,7 @@ from cockpit.analysis.words import (
     method_lines,
     metric_words,
     objection_words,
-    verdict_words,
+    too_few_words,
 )
 from cockpit.model.study import Variant
 from cockpit.report.charts import text
@@ -136,7 +136,7 @@ def _shown(verdict: Verdict) -> str:
     if verdict.objection is not None:
         return objection_words(verdict.objection)
     if not verdict.effects:
-        return verdict_words(verdict).partition(": ")[2]
+        return too_few_words(verdict)
     deciding = next((one for one in verdict.effects if one.outcome is verdict.outcome), verdict.effects[0])
     return f"{metric_words(deciding.name)} {conclusion_words(deciding)}"
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from cockpit.analysis.outcome import Cause, Design, Effect, Objection, Outcome, Verdict
+from cockpit.analysis.outcome import Cause, Design, Effect, Objection, OtherLoad, Outcome, Verdict
 from cockpit.analysis.words import method_lines, objection_words, verdict_line
 from cockpit.model.figures import RunResult
 from cockpit.model.text import neutral
@@ -31,15 +31,6 @@ class EffectJson(msgspec.Struct, frozen=True, kw_only=True):
     level: float
     margin: float
     detectable: float | None
-
-
-class OtherLoadJson(msgspec.Struct, frozen=True, kw_only=True):
-    """CPU that programs other than the server, the load generator and the probe took on a machine, as shares of all its
-    CPUs, on both sides. `host` "" is the generator's own machine."""
-
-    host: str
-    before: float
-    after: float
 
 
 class VerdictJson(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,7 +57,7 @@ class VerdictJson(msgspec.Struct, frozen=True, kw_only=True):
     growing: bool
     needs: float | None
     at_least: bool
-    other_loads: list[OtherLoadJson]
+    other_loads: tuple[OtherLoad, ...]
     effects: list[EffectJson]
 
 
@@ -88,7 +79,7 @@ def verdict_json(verdict: Verdict) -> VerdictJson:
         growing=verdict.growing,
         needs=None if verdict.needs is None or math.isinf(verdict.needs) else verdict.needs,
         at_least=verdict.at_least,
-        other_loads=[OtherLoadJson(host=one.host, before=one.before, after=one.after) for one in verdict.other_loads],
+        other_loads=verdict.other_loads,
         effects=[_effect_json(one) for one in verdict.effects],
     )
 

@@ -28,9 +28,9 @@ def collect(states: Sequence[State], name: str) -> StudyResult | None:
     study = last.study.study
     fingerprint = last.study.fingerprint
     own = [state for state in states if state.study and state.started and state.study.fingerprint == fingerprint]
-    told = [state.study for state in own if state.study]
-    rounds = {turn.round: turn for one in reversed(told) for turn in one.rounds}
-    done = frozenset(ended.step for one in told for ended in one.done)
+    studies = [state.study for state in own if state.study]
+    rounds = {turn.round: turn for one in reversed(studies) for turn in one.rounds}
+    done = frozenset(ended.step for one in studies for ended in one.done)
     runs = [run for number, state in enumerate(own, 1) for run in _runs(number, state)]
     begun = tuple(rounds[number] for number in sorted(rounds))
     cells = tuple(_cells(study, runs, begun, done))
@@ -41,7 +41,7 @@ def collect(states: Sequence[State], name: str) -> StudyResult | None:
         study=study,
         rounds=begun,
         done=done,
-        ended=any(one.ended for one in told),
+        ended=any(one.ended for one in studies),
         wall=first.wall if first else 0.0,
         environment=last.started.environment,
         hosts={name: host.facts for state in own for name, host in state.hosts.items() if host.facts},
@@ -54,12 +54,12 @@ def collect(states: Sequence[State], name: str) -> StudyResult | None:
 def _runs(session: int, state: State) -> list[StudyRunResult]:
     """The runs of a session that were completed. Of a step that was cut short none counts, nor does a warm-up (turn
     0)."""
-    told = state.study
-    if told is None:
+    study = state.study
+    if study is None:
         return []
-    counted = {run for one in told.done for run in one.counted}
+    counted = {run for one in study.done for run in one.counted}
     found = []
-    for place in told.runs:
+    for place in study.runs:
         result = run_result(state, place.run)
         if result is None or result.reason != "completed" or place.turn == 0:
             continue
@@ -73,7 +73,7 @@ def _runs(session: int, state: State) -> list[StudyRunResult]:
                 result=result,
                 window=window,
                 unstable=window_unsteady(window) if long_enough(window) else "",
-                observations=tuple(one for one in told.observations if one.run == place.run),
+                observations=tuple(one for one in study.observations if one.run == place.run),
                 cpu={name: _cpu(host.points, row) for name, host in state.hosts.items()},
             )
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cockpit.hosts.prompts import Question
-from cockpit.session.controls import Action, Controls
+from cockpit.session.controls import Action, Controls, Mode, SessionStatus
 
 _ALLOWED = frozenset({"mark", "answer"})
 
@@ -11,7 +11,7 @@ _ALLOWED = frozenset({"mark", "answer"})
 class StudyControls:
     """The Controls of a live session without what would spoil a study."""
 
-    mode = "STUDY"
+    mode = Mode.STUDY
     tuning = None
 
     def __init__(self, live: Controls) -> None:
@@ -30,8 +30,8 @@ class StudyControls:
         return self._live.question
 
     @property
-    def condition(self) -> str:
-        return self._live.condition
+    def status(self) -> SessionStatus:
+        return self._live.status
 
     @property
     def position(self) -> float | None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 import platformdirs
 
-from cockpit.files import read_bounded
+from cockpit.files import read_bounded, write_private
 from cockpit.study.results import RoundSpread
 
 FILE = "study-spread.json"
@@ -32,14 +33,8 @@ def keep_spread(name: str, form: str, spread: RoundSpread) -> None:
     """Add the spread of a study that is over. A state directory that cannot be written is not the study's fault."""
     known = _read()
     known[_key(name, form)] = [*known.get(_key(name, form), []), spread][-_KEPT:]
-    path = _path()
-    beside = path.with_suffix(".part")
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        beside.write_bytes(msgspec.json.encode(known))
-        beside.replace(path)
-    except OSError:
-        return
+    with suppress(OSError):
+        write_private(_path(), msgspec.json.encode(known))
 
 
 def _path() -> Path:

@@ -12,12 +12,14 @@ import hmac
 import os
 import secrets
 import tempfile
+from enum import StrEnum
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 import platformdirs
 
-from cockpit.files import open_new, read_bounded
+from cockpit.files import read_bounded, write_private
 from cockpit.model.errors import UsageError
 from cockpit.model.hosts import HostConfig
 from cockpit.model.knobs import Knob, ServerAction
@@ -108,33 +110,37 @@ def _key() -> bytes:
 
 def write_journal(folder: Path, journal: Journal) -> None:
     """Puts the journal in the place of the one before, on the disk when this returns. Raises UsageError."""
-    path, beside = folder / FILE, folder / f"{FILE}.part"
+    path = folder / FILE
     sealed = _Sealed(journal, _seal(journal))
     try:
-        descriptor = open_new(beside, os.O_TRUNC)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(msgspec.json.format(msgspec.json.encode(sealed), indent=2) + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-        directory = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
+        write_private(path, msgspec.json.format(msgspec.json.encode(sealed), indent=2) + b"\n")
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
 
 
+class LockRole(StrEnum):
+    """Kinds of processes that lock a study's folder."""
+
+    STUDY = "study"
+    KEEPER = "keeper"
+
+
+class LockHolder(NamedTuple):
+    """The process that has a folder; `role` is None and `pid` 0 if its entry cannot be read."""
+
+    role: LockRole | None
+    pid: int
+
+
 class FolderLock:
-    """A study's folder belongs to one process at a time; the kernel lets go of it when that ends, however it ends."""
+    """A study's folder belongs to one process at a time; the kernel releases it when that ends, however it ends."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / LOCK
         self._descriptor = -1
 
-    def take(self, who: str) -> str:
-        """ "" once the folder is ours, else who has it. Raises UsageError where it cannot be locked at all."""
+    def take(self, role: LockRole) -> LockHolder | None:
+        """Lock the folder; return its holder if another process has it. Raises UsageError if it cannot be locked."""
         try:
             descriptor = os.open(self._path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600)
         except OSError as error:
@@ -142,18 +148,25 @@ class FolderLock:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            holder = os.read(descriptor, 200).decode("utf-8", "replace")
+            holder = _holder(os.read(descriptor, 200).decode("utf-8", "replace"))
             os.close(descriptor)
             if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
                 raise UsageError(f"{self._path}: cannot be locked: {error.strerror}") from None
-            return holder or "another process"
+            return holder
         os.ftruncate(descriptor, 0)
-        os.write(descriptor, f"{who}, process {os.getpid()}".encode())
+        os.write(descriptor, f"{role} {os.getpid()}".encode())
         self._descriptor = descriptor
-        return ""
+        return None
 
     def release(self) -> None:
         """Lets go of the folder, if it is ours."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+
+
+def _holder(entry: str) -> LockHolder:
+    role, _, pid = entry.partition(" ")
+    if role not in tuple(LockRole) or not pid.isdecimal() or len(pid) > 10:
+        return LockHolder(None, 0)
+    return LockHolder(LockRole(role), int(pid))

@@ -18,12 +18,11 @@ from pathlib import Path
 from cockpit.files import open_new
 from cockpit.model.errors import CockpitError
 from cockpit.model.text import neutral
-from cockpit.study.journal import FolderLock, read_journal
+from cockpit.study.journal import FolderLock, LockRole, read_journal
 from cockpit.study.restore import put_back
 
 DONE = b"done\n"
 READY = b"ready\n"
-NAME = "the keeper that puts its settings back"
 # Seconds: for how long hosts that are out of reach are tried again, and between two attempts.
 TRIES_FOR = 600.0
 PAUSE = 5.0
@@ -42,8 +41,8 @@ class StudyGuard:
         process = _started(folder)
         assert process.stdout is not None
         with process.stdout:
-            said = await asyncio.to_thread(process.stdout.readline)
-        if said != READY:
+            line = await asyncio.to_thread(process.stdout.readline)
+        if line != READY:
             raise CockpitError(f"the keeper of {folder} ended as soon as it was started, with {process.wait()}")
         return cls(process)
 
@@ -85,7 +84,7 @@ def main() -> int:
         return 0
     lock = FolderLock(folder)
     deadline = time.monotonic() + TRIES_FOR
-    while lock.take(NAME):
+    while lock.take(LockRole.KEEPER):
         if time.monotonic() > deadline:
             return 0  # another process goes on with the study: it sees to the settings
         time.sleep(0.1)

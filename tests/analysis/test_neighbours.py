@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from cockpit.analysis.neighbours import spoiled_rounds
 from cockpit.analysis.outcome import Cause, Outcome, Verdict
 from cockpit.analysis.verdict import judge_rounds, judge_runs, judge_switch
-from cockpit.analysis.windows import Window, window_between
+from cockpit.analysis.windows import Flaw, Window, window_between
 from cockpit.analysis.words import brief, method_lines, verdict_words
 from cockpit.model.fold import fold_all
 from cockpit.model.host_state import HostPoint
@@ -167,7 +167,7 @@ def test_other_load_comes_before_a_saturated_generator_which_it_causes() -> None
     after = window(2, other=50.0)
     for saturated in (15, 60):
         kept, bound = after.seconds[saturated:], after.seconds[:saturated]
-        spoiled = replace(after, seconds=kept, bound=bound, doubtful={"saturated": saturated})
+        spoiled = replace(after, seconds=kept, bound=bound, flawed={Flaw.SATURATED: saturated})
         assert is_other_load(judged(window(1, other=1.0), spoiled))
 
 

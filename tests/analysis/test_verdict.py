@@ -10,7 +10,7 @@ import pytest
 
 from cockpit.analysis.outcome import Cause, Design, Effect, Objection, Outcome, Period, Verdict
 from cockpit.analysis.verdict import Planned, judge_rounds, judge_runs, judge_single_runs, judge_switch
-from cockpit.analysis.windows import Window
+from cockpit.analysis.windows import Flaw, Window
 from cockpit.analysis.words import (
     brief,
     change_words,
@@ -47,7 +47,7 @@ def runs(count: int, seed: int, **truth: float) -> list[list[Window]]:
 def saturated(of: Window) -> Window:
     """The window with every fourth second saturated."""
     bound, kept = of.seconds[::4], [second for at, second in enumerate(of.seconds) if at % 4]
-    return msgspec.structs.replace(of, seconds=tuple(kept), bound=bound, doubtful={"saturated": len(bound)})
+    return msgspec.structs.replace(of, seconds=tuple(kept), bound=bound, flawed={Flaw.SATURATED: len(bound)})
 
 
 def test_a_switch_that_helps_is_better() -> None:
@@ -215,7 +215,7 @@ def test_a_generator_saturated_elsewhere_makes_it_invalid(before: Window, after:
 def test_metrics_of_a_lost_host_are_invalid(read: bool) -> None:
     after = window(2, rate=1400)
     points = after.hosts["web1"] if read else ()
-    lost = msgspec.structs.replace(after, doubtful={"lost:web1": 20}, hosts={"web1": points})
+    lost = msgspec.structs.replace(after, unread={"web1": 20}, hosts={"web1": points})
     verdict = judge_switch(BEFORE, lost)
     assert verdict.outcome is BETTER, "the load was counted"
     assert verdict.warnings == ("web1 was not read for 20 s",)

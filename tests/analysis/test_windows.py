@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cockpit.analysis.blocks import LatencyBlocks, block_sample, run_values
-from cockpit.analysis.windows import Window, row_window, window_between
+from cockpit.analysis.windows import Flaw, Window, row_window, window_between
 from cockpit.model.fold import fold_all
 from cockpit.model.histogram import Histogram
 from cockpit.model.host_state import HostState
@@ -46,7 +46,7 @@ def test_what_is_partial_or_saturated_is_left_out_and_counted() -> None:
     odd = (*seconds(0, 20), *seconds(20, 23, saturated=True), *seconds(23, 24, end=23.4), *seconds(24, 40, held_back=3))
     found = window_between(State(t=40.0, seconds=odd), 0.0, 40.0, PLAN)
     assert counted(found) == [*range(3, 20), *range(24, 40)]
-    assert found.doubtful == {"saturated": 3, "partial": 1, "held back": 16}
+    assert found.flawed == {Flaw.SATURATED: 3, Flaw.PARTIAL: 1, Flaw.QUEUED: 16}
     assert found.left_out == "first 3 s, 1 s not covered whole, 3 s generator saturated"
 
 
@@ -55,7 +55,7 @@ def test_a_change_within_is_cut_out() -> None:
     change = Change(letter="A", host="web1", settings=(), begun=20.5, ended=23.2, outcome="restored")
     found = window_between(State(t=40.0, seconds=seconds(0, 40), changes=(change,)), 0.0, 40.0, PLAN)
     assert counted(found) == [*range(3, 20), *range(27, 40)]
-    assert found.doubtful == {"changing": 7}
+    assert found.flawed == {Flaw.CHANGING: 7}
 
 
 def test_what_else_is_done_to_a_server_is_cut_out() -> None:
@@ -83,7 +83,7 @@ def test_a_lost_host_is_told() -> None:
     points = tuple(point for point in found.hosts["web1"] if not 20 < point.t < 40)
     host = HostState(config=HostConfig(name="web1"), points=points)
     state = State(t=60.0, seconds=found.seconds, hosts={"web1": host})
-    lost = window_between(state, 0.0, 60.0, PLAN).doubtful["lost:web1"]
+    lost = window_between(state, 0.0, 60.0, PLAN).unread["web1"]
     # Read at 20 and at 40: what lies more than 5.5 s from both.
     assert lost == 8
 

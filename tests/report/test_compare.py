@@ -128,7 +128,7 @@ def test_sides_that_are_none(file: Path) -> None:
         open_side(f"{file}@26s..20s")
     with pytest.raises(UsageError, match="a setting was changed between its runs"):
         open_side(str(file))
-    with pytest.raises(UsageError, match="'soon' is no instant"):
+    with pytest.raises(UsageError, match="'soon' is no time"):
         open_side(f"{file}@soon..20s")
 
 

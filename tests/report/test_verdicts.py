@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from cockpit.analysis.effects import more_is_better
 from cockpit.analysis.outcome import DIFFERENT, Outcome, Verdict
 from cockpit.analysis.verdict import judge_rounds, judge_runs, judge_single_runs, judge_switch
-from cockpit.analysis.windows import Window
+from cockpit.analysis.windows import Flaw, Window
 from cockpit.analysis.words import amount_words, brief, metric_words, verdict_line, verdict_words
 from cockpit.model.state import Segment
 from cockpit.report.verdicts import verdict_json
@@ -34,9 +34,9 @@ def spoil(of: Window, how: str) -> Window:
             return replace(of, rows=(replace(row, partial="worker 1 lost"),))
         case "saturated":
             kept = tuple(second for at, second in enumerate(of.seconds) if at % 4)
-            return replace(of, seconds=kept, bound=of.seconds[::4], doubtful={"saturated": len(of.seconds[::4])})
+            return replace(of, seconds=kept, bound=of.seconds[::4], flawed={Flaw.SATURATED: len(of.seconds[::4])})
         case "lost":
-            return replace(of, doubtful={"lost:web1": len(of.seconds)})
+            return replace(of, unread={"web1": len(of.seconds)})
         case "other load":
             points = tuple(replace(point, other=60.0) for point in of.hosts["web1"])
             return replace(of, hosts={"web1": points})

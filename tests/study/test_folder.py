@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from cockpit.cli.study_folder import RESULTS, STUDIES, Place, open_place, sessions_of
 from cockpit.model.errors import UsageError
 from cockpit.recording.writer import RecordingWriter
-from cockpit.study.journal import FolderLock, Journal, read_journal, write_journal
+from cockpit.study.journal import FolderLock, Journal, LockRole, read_journal, write_journal
 from tests.study.sessions import STUDY
 
 OTHER = replace(STUDY, rounds=9)
@@ -91,7 +91,7 @@ def test_a_folder_belongs_to_one() -> None:
     folder = Path("out")
     folder.mkdir()
     lock = FolderLock(folder)
-    assert lock.take("a study") == ""
+    assert lock.take(LockRole.STUDY) is None
     with pytest.raises(UsageError, match="is in use by a study, process "):
         opened(output=folder)
     lock.release()

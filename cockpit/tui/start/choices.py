@@ -263,8 +263,7 @@ def _about_recording(one: Recent) -> Iterator[tuple[str, str]]:
         return
     yield f"{neutral(kept.name)}   {neutral(kept.target)}", ""
     for change in one.changes[-_OF_CHANGES:]:
-        words = neutral(change.label).removeprefix(f"{change.letter} ")
-        yield f"{change.letter}  {words}  {neutral(change.outcome or 'under way')}", "dim"
+        yield f"{neutral(change.label)}  {neutral(change.outcome or 'under way')}", "dim"
     ended = "" if kept.ended else "it is being written, or was cut short   ·   "
     yield f"{ended}Enter replays it   ·   cockpit report {neutral(kept.name)}", "dim"
 

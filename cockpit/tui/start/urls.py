@@ -12,4 +12,4 @@ def url_of(text: str) -> str:
     try:
         return checked_url(typed if "://" in typed else f"http://{typed}")
     except Wrong as error:
-        raise UsageError(str(error).removeprefix("target.url: ")) from None
+        raise UsageError(error.problem) from None

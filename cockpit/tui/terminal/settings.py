@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import msgspec
 import platformdirs
 
-from cockpit.files import read_bounded
+from cockpit.files import read_bounded, write_private
 from cockpit.model.errors import UsageError
 
 _MOST = 1 << 20  # bytes
@@ -41,10 +40,7 @@ def remember(values: Mapping[str, Any]) -> None:
         known = recall()
     except UsageError:
         known = {}
-    beside = file.with_name(f"{file.name}.{os.getpid()}")
     try:
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        beside.write_bytes(msgspec.json.encode({**known, **values}))
-        beside.replace(file)
+        write_private(file, msgspec.json.encode({**known, **values}))
     except OSError as error:
         raise UsageError(f"{file}: cannot be written ({error.strerror}); it holds for this session only") from None
