@@ -13,9 +13,9 @@ from cockpit.model.events import AnyEvent, ChangeBegun, ChangeEnded, ChangeStage
 from cockpit.model.knobs import Knob, Setting
 from cockpit.profiles.profile import Profile
 from cockpit.tuning.applied import Applied, ChangeFailed, Past
+from cockpit.tuning.change_options import Approval, Watch, whoami
 from cockpit.tuning.plan import Plan
 from cockpit.tuning.remote import Remote
-from cockpit.tuning.change_options import Approval, Watch, whoami
 from cockpit.tuning.tuner import Tuner
 
 

@@ -1,5 +1,5 @@
-"""What a person can do in a session. A live source and a replay each offer their own `Controls`; the screen binds
-whatever it is given and never asks which of the two it is."""
+"""Controls of a session: actions, status and tuning. A live source and a replay each have their own; the screen binds
+keys to the actions that there are."""
 
 from __future__ import annotations
 
@@ -14,23 +14,70 @@ from cockpit.hosts.prompts import Question
 from cockpit.model.errors import UsageError
 from cockpit.model.events import RoundsOutcome, Side
 from cockpit.model.knobs import Setting
+from cockpit.model.load import LoadPlan
 from cockpit.model.units import parse_duration
 
 
 @dataclass(frozen=True)
 class Action:
-    """One thing to do: `keys` as Textual names them, `label` for the footer, `run` with the prompt's answer.
+    """One thing to do: `name` for a key to be bound to, `label` for the footer, `run` with the prompt's answer.
 
     `prompt` is the question to ask first; without one, `run` gets an empty text. `footer` is whether it is worth a
-    place in the footer; help lists all. Raises CockpitError, one line, when it cannot be done.
+    place in the footer; help lists all. Raises CockpitError if it cannot be done.
     """
 
     name: str
-    keys: tuple[str, ...]
     label: str
     run: Callable[[str], Awaitable[None]]
     prompt: str = ""
     footer: bool = True
+
+
+class Mode(Enum):
+    """Kind of a session; LOOKING_BACK: the past of a live one is shown."""
+
+    LIVE = "live"
+    STUDY = "study"
+    REPLAY = "replay"
+    LOOKING_BACK = "looking back"
+
+
+class LoadPhase(Enum):
+    """STARTING: the target is asked before a run; ROUNDS: two settings are compared under the load."""
+
+    IDLE = "idle"
+    STARTING = "starting"
+    RUNNING = "running"
+    ROUNDS = "rounds"
+
+
+class PlaybackPhase(Enum):
+    """FOLLOWING: at the end of a recording that is still written."""
+
+    PLAYING = "playing"
+    FOLLOWING = "following"
+    PAUSED = "paused"
+    END = "end"
+
+
+@dataclass(frozen=True)
+class LoadStatus:
+    """Status of a live session."""
+
+    plan: LoadPlan
+    phase: LoadPhase
+
+
+@dataclass(frozen=True)
+class PlaybackStatus:
+    """Status of a replay; `damaged`: parts of the recording are left out."""
+
+    phase: PlaybackPhase
+    speed: float = 1.0
+    damaged: bool = False
+
+
+SessionStatus = LoadStatus | PlaybackStatus
 
 
 @dataclass(frozen=True)
@@ -104,76 +151,76 @@ class Tuning(Protocol):
         """Whether rounds run."""
 
     async def refresh(self) -> None:
-        """Reads every knob's value anew."""
+        """Read the value of every knob again."""
 
     async def preview(self, values: Mapping[str, str]) -> tuple[Preview, ...]:
-        """What `apply` would do, one a host, with nothing touched. Raises ChangeRefused, HostError."""
+        """Return the effects of `apply`, one per host, without a change. Raises ChangeRefused, HostError."""
 
     async def apply(self, values: Mapping[str, str], confirm_within: float | None = None) -> object:
         """Apply values (knob name -> value), one change per host. Raises ChangeUndone, ChangeRefused, HostError.
 
-        With `confirm_within` (s) it is undone unless `confirm` is called within that time of its coming into force.
+        With `confirm_within` (s) a change is rolled back unless `confirm` is called within that time after it became
+        active.
         """
 
     def confirm(self) -> None:
-        """Keeps the change that waits for it. Raises ChangeRefused where none does."""
+        """Keep the change that waits to be confirmed. Raises ChangeRefused if none does."""
 
     async def undo(self, letter: str = "") -> None:
-        """Takes back a change of this session by its letter; without one the last in force, or the one that waits to
-        be confirmed. Raises ChangeRefused, also where a later change has to go first.
+        """Undo a change of this session by its letter; without one the newest active one, or the one that waits to be
+        confirmed. Raises ChangeRefused, also if a later change has to be undone first.
         """
 
     def await_baseline(self, seconds: float) -> None:
-        """Let the run in flight go on for at least so many seconds, for a change that is going to be applied."""
+        """Extend the run by at least these seconds, for a change that is about to be applied."""
 
     def release(self) -> None:
-        """Nothing is awaited any more: the end of the plan takes effect."""
+        """End the extension: the run ends as planned."""
 
     async def prove(
         self, values: Mapping[str, str], plan: RoundsPlan, afterwards: Afterwards = Afterwards.CHOSEN
     ) -> Proven:
         """Measure the active values and these in rounds; without any, the last active change.
 
-        The run in flight goes on, or one begins. Whatever interrupts it, the values that were active at the start are
-        active again. Raises ChangeUndone, ChangeRefused, HostError, TargetError.
+        The current run goes on, or a new one starts. Whatever interrupts it, the values of the start are active again.
+        Raises ChangeUndone, ChangeRefused, HostError, TargetError.
         """
 
     def stop_rounds(self) -> None:
         """End the rounds; the values that were active at their start are active again."""
 
     async def act(self, name: str) -> None:
-        """Runs an action of the profile. Raises ChangeRefused, HostError."""
+        """Run an action of the profile. Raises ChangeRefused, HostError."""
 
 
 class Controls(Protocol):
-    """What the session offers. `mode` is LIVE or REPLAY, in words."""
+    """Controls of a session."""
 
     @property
-    def mode(self) -> str: ...
+    def mode(self) -> Mode: ...
 
     @property
-    def condition(self) -> str:
-        """A word or two beside the mode, as in `PAUSED` or `×4`; may be empty."""
+    def status(self) -> SessionStatus: ...
 
     @property
     def extent(self) -> tuple[float, float] | None:
-        """First and last instant (s) that can be looked at, for a position bar; None where it still grows."""
+        """First and last time (s) that can be shown, for a position bar; None if it still grows."""
 
     @property
     def position(self) -> float | None:
-        """The instant looked at (s), which the state's own time may lag; None where it is that."""
+        """The time shown (s), which the state's own time may lag; None: they are equal."""
 
     @property
     def lost(self) -> tuple[str, ...]:
-        """What of a recording was found damaged so far and is left out, each thing in words of one line."""
+        """Parts of a recording that are damaged and left out, a line each."""
 
     @property
     def actions(self) -> tuple[Action, ...]: ...
 
     @property
     def tuning(self) -> Tuning | None:
-        """None where values can only be looked at."""
+        """None: values are read-only."""
 
     @property
     def question(self) -> Question | None:
-        """What a host asks of the person and waits for; None while there is nothing to answer."""
+        """The question of a host that waits for an answer; None: there is none."""

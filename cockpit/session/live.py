@@ -19,11 +19,10 @@ from cockpit.load.generator import boot_id, watch_machine
 from cockpit.model.clock import Clock
 from cockpit.model.errors import UsageError
 from cockpit.model.events import AnyEvent, HostChanged, Note, SessionEnded, SessionStarted, Tick
-from cockpit.model.fold_load import load_words
 from cockpit.model.load import url_without_password
 from cockpit.profiles.profile import Profile
 from cockpit.recording.secrets import Secrets
-from cockpit.session.controls import Action, Controls
+from cockpit.session.controls import Action, Controls, LoadPhase, LoadStatus, Mode
 from cockpit.session.gathering import Gathering, rounded
 from cockpit.session.live_load import LiveLoad
 from cockpit.session.live_tuning import LiveTuning
@@ -35,9 +34,9 @@ Listener = Callable[[Sequence[AnyEvent]], None]
 
 
 class LiveSource:
-    """Events of a session as they happen. Hosts are watched from `batches()` on; load starts when somebody asks.
+    """Events of a session as they happen. Hosts are watched from `batches()` on; load starts on request.
 
-    `questions` is what hosts may ask a person through; None: nobody is there, what would be asked is refused.
+    `questions` puts the questions of hosts to a person; None: nobody is there, so they are refused.
     `listen` is given ticks with all their histograms, which the session keeps more sparely (see gathering).
     `check_target`: changes ask the target for a good response before and after.
     """
@@ -75,7 +74,7 @@ class LiveSource:
         self.controls: Controls = LiveControls(self)
 
     def emit(self, event: AnyEvent) -> None:
-        """Takes an event in; called from the event loop's thread only."""
+        """Take an event; called from the event loop's thread only."""
         event = self._secrets.without(event if isinstance(event, Tick) else rounded(event))
         if self._listen:
             self._listen((event,))
@@ -106,11 +105,11 @@ class LiveSource:
         return self._clock.now()
 
     def mark(self, text: str) -> None:
-        """Leaves a note on the timeline."""
+        """Add a note to the timeline."""
         self.emit(Note(t=self._clock.now(), text=text.strip() or "mark"))
 
     async def close(self) -> None:
-        """Stops the run, waits for its last figures, lets the hosts go."""
+        """Stop the run, wait for its last metrics, and disconnect from the hosts."""
         if self._closed:
             return
         self.tuning.stop_rounds()
@@ -131,7 +130,7 @@ class LiveSource:
         return task
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        """A task that failed by a fault of ours ends the session with it, rather than leave a pane frozen."""
+        """End the session with an internal error of a task, rather than leave a pane frozen."""
         self._tasks.discard(task)
         if not task.cancelled() and (failure := task.exception()) is not None:
             self._failure = failure
@@ -141,26 +140,26 @@ class LiveSource:
 class LiveControls:
     """The Controls of a live session."""
 
-    mode = "LIVE"
+    mode = Mode.LIVE
 
     def __init__(self, source: LiveSource) -> None:
         self._source = source
         self.tuning = source.tuning
         of_load = "Load: requests a second, as 2000/s" if source.load.plan.open else "Load: connections, as 40"
         self._always = (
-            Action("toggle", ("space",), "start/stop", self._toggle),
-            Action("more", ("plus",), "more load", self._more),
-            Action("less", ("minus",), "less load", self._less, footer=False),
-            Action("load", ("equals_sign",), "set load", self._load, prompt=of_load),
-            Action("mark", ("m",), "mark", self._mark, prompt="Note for the timeline"),
-            Action("undo", ("u",), "undo change", self._undo, footer=False),
+            Action("toggle", "start/stop", self._toggle),
+            Action("more", "more load", self._more),
+            Action("less", "less load", self._less, footer=False),
+            Action("load", "set load", self._load, prompt=of_load),
+            Action("mark", "mark", self._mark, prompt="Note for the timeline"),
+            Action("undo", "undo change", self._undo, footer=False),
         )
-        self._answering = Action("answer", ("k",), "answer hosts", self._answer)
-        self._keeping = Action("keep", ("y",), "keep change", self._keep)
+        self._answering = Action("answer", "answer hosts", self._answer)
+        self._keeping = Action("keep", "keep change", self._keep)
 
     @property
     def actions(self) -> tuple[Action, ...]:
-        """With one to answer as long as a host waits to ask, one to keep a change that waits for it."""
+        """The actions that are possible now; some only while a host or a change waits."""
         questions = self._source.questions
         answering = (self._answering,) if questions and questions.awaited else ()
         keeping = (self._keeping,) if self.tuning.awaited else ()
@@ -170,7 +169,7 @@ class LiveControls:
         if not self.tuning.unfinished:
             return ()
         question = f"{described(*self.tuning.unfinished[0])}: undo or finish"
-        return (Action("unfinished", ("U",), "unfinished change", self._settle, prompt=question),)
+        return (Action("unfinished", "unfinished change", self._settle, prompt=question),)
 
     @property
     def question(self) -> Question | None:
@@ -178,12 +177,15 @@ class LiveControls:
         return questions.first if questions else None
 
     @property
-    def condition(self) -> str:
+    def status(self) -> LoadStatus:
         load = self._source.load
-        words = load_words(load.plan)
         if self.tuning.proving:
-            return f"{words} · rounds"
-        return words if load.running else f"{'asking the target' if load.starting else 'idle'} {words}"
+            phase = LoadPhase.ROUNDS
+        elif load.running:
+            phase = LoadPhase.RUNNING
+        else:
+            phase = LoadPhase.STARTING if load.starting else LoadPhase.IDLE
+        return LoadStatus(load.plan, phase)
 
     @property
     def position(self) -> float | None:

@@ -44,12 +44,12 @@ class LiveLoad:
 
     @property
     def starting(self) -> bool:
-        """Whether the target is being asked, before a run."""
+        """Whether the target is being checked before a run."""
         return self._asking is not None
 
     async def start(self, plan: LoadPlan | None = None) -> None:
-        """Begins a run, of `plan` or of the session's own, once the target has answered; does nothing while one is
-        under way, or when it is stopped meanwhile. Raises TargetError.
+        """Start a run of `plan`, or of the session's own, once the target has answered; do nothing if one is running,
+        or if it is stopped meanwhile. Raises TargetError.
         """
         plan = plan or self.plan
         if self._run is not None or self._asking is not None:
@@ -69,7 +69,7 @@ class LiveLoad:
             self._waiting = asyncio.get_running_loop().create_task(self._wait(self._run))
 
     async def stop(self) -> None:
-        """Ends the run, or its beginning, and waits for its last tick."""
+        """Stop the run, or its start, and wait for its last tick."""
         if self._asking is not None:
             self._asking.cancel()
         async with self._beginning:
@@ -78,17 +78,17 @@ class LiveLoad:
                 await self._waiting
 
     async def over(self) -> None:
-        """Until no run is under way and another can begin. Being cancelled here does not stop it."""
+        """Wait until no run is active and another can start. Cancelling this does not stop the run."""
         if self._run is not None:
             await asyncio.wait([self._waiting])
 
     def extend(self, until: float, awaited: Awaited, change: str = "") -> None:
-        """Let the run in flight, if there is one, end no sooner than `until` (session time); see LoadRun.extend."""
+        """Let the run, if there is one, end no sooner than `until` (session time); see LoadRun.extend."""
         if self._run is not None:
             self._run.extend(until, awaited, change)
 
     def change(self, more: bool) -> None:
-        """A tenth more or less load, at least one connection: at once, or for the next run where none is under way."""
+        """Change the load by a tenth, at least one connection: at once, or for the next run if none is active."""
         if self.plan.rate is not None:
             self._set(rate=float(f"{self.plan.rate * (1.1 if more else 1 / 1.1):.3g}"))
         else:
@@ -96,7 +96,7 @@ class LiveLoad:
             self._set(concurrency=max(1, self.plan.concurrency + (step if more else -step)))
 
     def set(self, text: str) -> None:
-        """Exactly `40` connections or `2000/s` arrivals. Raises UsageError."""
+        """Set `40` connections or `2000/s` arrivals. Raises UsageError."""
         try:
             if self.plan.rate is not None:
                 self._set(rate=parse_rate(text))
@@ -109,7 +109,7 @@ class LiveLoad:
         if not (concurrency or rate):
             raise UsageError("load must be more than 0; press space to stop")
         if self.plan.stages and self._run is None:
-            raise UsageError("the next run climbs its ladder; its load can be altered once it runs")
+            raise UsageError("the next run has load steps; its load can be changed once it runs")
         plan = replace(self.plan, concurrency=concurrency or self.plan.concurrency, rate=rate or self.plan.rate)
         try:
             check_plan(plan)
@@ -130,7 +130,10 @@ Spawn = Callable[[Coroutine[None, None, None]], asyncio.Task[None]]
 
 
 class RunExtension:
-    """One change at a time: a later one, or an undo, takes the place of the one before."""
+    """Extends the run until the verdict on a change is in, or until the cap of its plan.
+
+    One change at a time: a later one, or an undo, replaces the one before.
+    """
 
     def __init__(self, load: LiveLoad, clock: Clock, latest: Latest, spawn: Spawn) -> None:
         self._load = load
@@ -142,7 +145,7 @@ class RunExtension:
         self._watching: asyncio.Task[None] | None = None
 
     def hold(self, awaited: Awaited, seconds: float, change: str = "") -> None:
-        """Let the run in flight go on for at least so many seconds; nothing is judged meanwhile."""
+        """Extend the run by at least these seconds, without a judgement meanwhile."""
         self._cancel()
         self._extend(awaited, seconds, change)
 

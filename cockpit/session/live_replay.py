@@ -1,4 +1,4 @@
-"""Looking back in a live session: a replay of its own recording, while load, recording and state go on."""
+"""The past of a live session: a replay of its own recording, while load, recording and state go on."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from cockpit.model.events import Note
 from cockpit.model.fold import fold_all
 from cockpit.model.state import State
 from cockpit.recording.reader import Recording
-from cockpit.session.controls import Action, Controls, Tuning
+from cockpit.session.controls import Action, Controls, Mode, SessionStatus, Tuning
 from cockpit.session.loop import Session
 from cockpit.session.replay import JUMP, ReplaySource
 
-# What of a replay's actions begins to look back.
+# Actions of a replay that switch to the past.
 _BEGIN = (
-    ("back", "left", "look back 1 s"),
-    ("back_10", "comma", "look back 10 s"),
-    ("back_tenth", "pageup", "look back 10 %"),
-    ("previous", "left_square_bracket", "look back to a marker"),
-    ("home", "home", "look at the beginning"),
-    ("jump", "colon", "look back to", JUMP),
+    ("back", "look back 1 s"),
+    ("back_10", "look back 10 s"),
+    ("back_tenth", "look back 10 %"),
+    ("previous", "look back to a marker"),
+    ("home", "look at the beginning"),
+    ("jump", "look back to", JUMP),
 )
 
 
 def can_look_back(session: Session) -> Session:
-    """The session, whose past can be looked at while it is recorded."""
+    """Return the session, whose past can be shown while it is recorded."""
     session.looking = LiveReplay(session)
     return session
 
 
 class LiveReplay:
-    """The controls of a live session, and of a replay of it while somebody looks at its past."""
+    """Controls of a live session, and of a replay of it while its past is shown."""
 
     def __init__(self, session: Session) -> None:
         self._recorder = session.recorder
@@ -41,15 +41,15 @@ class LiveReplay:
         self._past: _Past | None = None
         self._notes: tuple[Note, ...] = ()
         self._present = State(), State()
-        self._beginnings = tuple(self._beginning(*told) for told in _BEGIN)
+        self._beginnings = tuple(self._beginning(*action) for action in _BEGIN)
 
     @property
     def past(self) -> State | None:
-        """The state looked at; None is the present one."""
+        """The past state that is shown; None: the present one is."""
         return self._past.session.state if self._past else None
 
     def present(self, state: State) -> State:
-        """With the notes that were made of the past: they are in the file, beside the events."""
+        """Add the notes that were made in the past: they are in the file, not among the events."""
         if not self._notes:
             return state
         if self._present[0] is not state:
@@ -58,18 +58,16 @@ class LiveReplay:
 
     @property
     def revision(self) -> int:
-        """Grows with what is shown of the past."""
+        """Grows with each change of the past state."""
         return self._past.session.revision if self._past else 0
 
     @property
-    def mode(self) -> str:
-        return "LOOKING BACK" if self._past else self._live.mode
+    def mode(self) -> Mode:
+        return Mode.LOOKING_BACK if self._past else self._live.mode
 
     @property
-    def condition(self) -> str:
-        if self._past is None:
-            return self._live.condition
-        return f"{self._past.controls.condition} · End: back to live"
+    def status(self) -> SessionStatus:
+        return self._past.controls.status if self._past else self._live.status
 
     @property
     def position(self) -> float | None:
@@ -96,24 +94,24 @@ class LiveReplay:
         if self._past is None:
             return (*self._live.actions, *self._beginnings)
         others = (action for action in self._past.controls.actions if action.name != "end")
-        return (Action("end", ("end",), "back to live", self._leave), *others)
+        return (Action("end", "back to live", self._leave), *others)
 
     async def close(self) -> None:
-        """Lets go of the recording."""
+        """Return to the present and close the recording."""
         past, self._past = self._past, None
         if past is not None:
             self._notes, self._present = past.notes, (State(), State())
             await past.close()
 
-    def _beginning(self, name: str, key: str, label: str, prompt: str = "") -> Action:
+    def _beginning(self, name: str, label: str, prompt: str = "") -> Action:
         async def run(answer: str) -> None:
             await self._begin(name, answer)
 
-        return Action(name, (key,), label, run, prompt, footer=False)
+        return Action(name, label, run, prompt, footer=False)
 
     async def _begin(self, name: str, answer: str) -> None:
         if self._recorder is None or not self._recorder.path:
-            raise UsageError("nothing is recorded, so there is no past to look at: start it without --no-record")
+            raise UsageError("nothing is recorded, so there is no past to show: start without --no-record")
         past = _Past(Recording(Path(self._recorder.path)))
         try:
             await past.do(name, answer)
@@ -127,7 +125,7 @@ class LiveReplay:
 
 
 class _Past:
-    """A paused replay of what has been recorded so far, which goes on growing."""
+    """A paused replay of a recording that is still written."""
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
@@ -138,7 +136,7 @@ class _Past:
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """Those that stand in the file beside the events."""
+        """Notes that are in the file, not among the events."""
         return tuple(self._recording.notes)
 
     async def do(self, name: str, answer: str) -> None:

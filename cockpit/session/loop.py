@@ -15,10 +15,10 @@ from cockpit.session.controls import Controls
 
 @dataclass(frozen=True)
 class EventBatch:
-    """Events to fold in order, onto `base` where the source jumped, onto the present state where it is None.
+    """Events to fold in order, onto `base` if the source jumped, onto the present state if it is None.
 
-    `reached` is told how many of them are folded and the state then, after each. `pending` is what the source still
-    holds back and would give if it had to end now: it is kept for the case that the process is killed.
+    `reached` is called after each with the number of folded events and the state. `pending` are events that the source
+    has not released yet: they are kept in case the process is killed.
     """
 
     events: Sequence[AnyEvent]
@@ -34,16 +34,16 @@ class EventSource(Protocol):
     def controls(self) -> Controls: ...
 
     def batches(self) -> AsyncIterator[EventBatch]:
-        """Batches as they come; ends when the session does."""
+        """Yield batches as they come, until the session ends."""
 
     async def close(self) -> None:
-        """Ends what the source began (a run, its connections); `batches` then gives the last ones and ends."""
+        """End the run and the connections; `batches` then yields the last events and ends."""
 
 
 class Recorder(Protocol):
-    """Keeps events. Never raises once open and never waits for the disk: what went wrong is in `trouble`.
+    """Keeps events. It never raises once open and never waits for the disk: an error is in `trouble`.
 
-    `gaps` are the time ranges, in words, of which events were dropped because the disk was too slow.
+    `gaps` are the time ranges, in words, whose events were dropped because the disk was too slow.
     """
 
     @property
@@ -58,37 +58,37 @@ class Recorder(Protocol):
     def record(self, events: Sequence[AnyEvent]) -> None: ...
 
     def settle(self, state: State, pending: Sequence[AnyEvent] = ()) -> None:
-        """The state after all events so far, and what would follow if nothing came any more."""
+        """Keep the state after all events so far, and the events that would follow if the session ended now."""
 
     def close(self) -> None: ...
 
 
 class PastControls(Controls, Protocol):
-    """Controls of a session whose past can be looked at."""
+    """Controls of a session whose past can be shown."""
 
     @property
     def past(self) -> State | None:
-        """The state looked at; None is the present one."""
+        """The past state that is shown; None: the present one is."""
 
     @property
     def revision(self) -> int:
-        """Grows with what is shown of the past."""
+        """Grows with each change of the past state."""
 
     def present(self, state: State) -> State:
-        """The present state with the notes that were made while somebody looked back."""
+        """The present state with the notes that were made in the past."""
 
     async def close(self) -> None:
-        """Ends looking back."""
+        """Return to the present."""
 
 
 class EndOfSession(Exception):
-    """The source ended while somebody still waited for something to happen."""
+    """The source ended while a state was still waited for."""
 
 
 class Session:
-    """Holds the newest state. Readers look at `state` when they like; `revision` grows with every batch.
+    """Holds the newest state. Readers poll `state`; `revision` grows with every batch.
 
-    `listen` is for a reader that needs the events themselves: it is given every one.
+    `listen` is called with all events.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class Session:
 
     @property
     def shown(self) -> State:
-        """The state to be looked at: the present one, or one of the past while somebody looks back."""
+        """The state to show: the present one, or a past one."""
         if self.looking is None:
             return self.state
         past = self.looking.past
@@ -120,12 +120,12 @@ class Session:
 
     @property
     def shown_revision(self) -> tuple[int, int]:
-        """Another one for everything else that is shown."""
+        """Differs whenever the shown state does."""
         past = self.looking is not None and self.looking.past is not None
         return (self.revision, 0) if not past or self.looking is None else (0, self.looking.revision)
 
     async def run(self) -> None:
-        """Until the source ends. When cancelled it closes the source, takes in its last events, then ends."""
+        """Run until the source ends. If cancelled, close the source and take its last events first."""
         taking = asyncio.create_task(self._take_all())
         try:
             await asyncio.shield(taking)
@@ -143,7 +143,7 @@ class Session:
                 await asyncio.to_thread(self.recorder.close)
 
     async def until(self, holds: Callable[[State], bool]) -> State:
-        """Waits for a state of which `holds` is true, and returns it. Raises EndOfSession when none can come."""
+        """Wait for a state for which `holds` is true, and return it. Raises EndOfSession if none can come."""
         while not holds(self.state):
             if self._over:
                 raise EndOfSession

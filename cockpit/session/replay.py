@@ -13,21 +13,21 @@ from cockpit.model.errors import UsageError
 from cockpit.model.state import State
 from cockpit.model.units import parse_duration
 from cockpit.recording.reader import BEGINNING, Anchor, Known, Recording
-from cockpit.session.controls import Action, Tuning
+from cockpit.session.controls import Action, Mode, PlaybackPhase, PlaybackStatus, Tuning
 from cockpit.session.loop import EventBatch
 
 SPEEDS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 FRAME = 0.05
 # Seconds between two reads of what another process has written.
 REFRESH_EVERY = 0.25
-# Where the recording keeps no state, one is kept here every so many events, and so many at the most.
+# Events between states that are kept here if the recording has none near, and the most of them.
 CHECKPOINT_EVERY = 500
 CHECKPOINTS = 128
 LANDMARKS = ("run_started", "change_ended", "action_begun", "note", "load_adjusted", "worker_lost")
 
 
 class ReplaySource:
-    """Plays `recording` from `start` (s) on; pauses at the end and stays. One that is still written is followed."""
+    """Plays `recording` from `start` (s) on, and pauses at the end. One that is still written is followed."""
 
     def __init__(self, recording: Recording, start: float = 0.0, playing: bool = True) -> None:
         self.recording = recording
@@ -77,12 +77,12 @@ class ReplaySource:
         self._woken.set()
 
     def seek(self, t: float) -> None:
-        """Puts the cursor at `t`, kept within the recording."""
+        """Move the cursor to `t`, within the recording."""
         self._position = max(0.0, min(t, self.end))
         self._woken.set()
 
     def seek_landmark(self, direction: int) -> None:
-        """To the next (+1) or previous (-1) run, change or note; to the end or beginning when there is none."""
+        """Move to the next (+1) or previous (-1) run, change or note; to the end or beginning if there is none."""
         landmarks = self.recording.times_of(LANDMARKS)
         if direction > 0:
             at = bisect_right(landmarks, self._position + 1e-6)
@@ -92,7 +92,7 @@ class ReplaySource:
             self.seek(landmarks[at] if at >= 0 else 0.0)
 
     def toggle(self) -> None:
-        """Pause or resume; from the end it begins anew."""
+        """Pause or resume; at the end, start over."""
         if not self.playing and self.at_end and not self.growing:
             self._position = 0.0
         self.playing = not self.playing
@@ -104,9 +104,9 @@ class ReplaySource:
         self._woken.set()
 
     def annotate(self, text: str) -> None:
-        """Adds a note to the recording at the cursor. Raises RecordingError where it cannot be written."""
+        """Add a note to the recording at the cursor. Raises RecordingError if it cannot be written."""
         self.recording.annotate(self._position, text.strip() or "mark")
-        # The state at the cursor is made anew, with the note in it.
+        # The state at the cursor is folded again, with the note.
         self._kept = [anchor for anchor in self._kept if anchor.instant < self._position]
         self._reached = BEGINNING
         self._woken.set()
@@ -119,14 +119,14 @@ class ReplaySource:
         self._woken.clear()
 
     def _refresh(self, now: float) -> None:
-        """Takes in what another process has written meanwhile."""
+        """Read what another process has written meanwhile."""
         if self.growing and now - self._refreshed >= REFRESH_EVERY:
             self._refreshed = now
             self.recording.refresh()
             self.growing = not self.recording.ended
 
     def _advance(self) -> EventBatch:
-        """The events between where the reader stands and the cursor, from a kept state where that is nearer."""
+        """Return the events between the reader and the cursor, from a kept state if that is nearer."""
         here = self._position
         anchor = self._nearest(here)
         jumped = self._reached.number == 0 or here < self._reached.instant or anchor.number > self._reached.number
@@ -140,9 +140,9 @@ class ReplaySource:
         )
 
     def _nearest(self, t: float) -> Anchor:
-        """The latest state that is kept for an instant not after `t`."""
+        """Return the latest state that is kept for a time not after `t`."""
         forwards = self._reached.number > 0 and self._reached.instant <= t
-        # What lies a little ahead is come by sooner by going there.
+        # A short way ahead is faster than a kept state.
         if forwards and t - self._reached.instant < 10:
             return BEGINNING
         kept = self.recording.anchor(t)
@@ -151,7 +151,7 @@ class ReplaySource:
         return own if own.number > kept.number else kept
 
     def _keep(self, known: Known, state: State) -> None:
-        """Keeps a state where there is none near."""
+        """Keep a state if there is none near."""
         place = bisect_right(self._kept, known.number, key=lambda anchor: anchor.number)
         before = self._kept[place - 1].number if place else 0
         if known.number - before < CHECKPOINT_EVERY or self.recording.kept_near(known.number, CHECKPOINT_EVERY):
@@ -167,7 +167,7 @@ JUMP = "Jump to (-30s, +2m, 14:05, 00:01:30)"
 class Playback:
     """The Controls of a replay."""
 
-    mode = "REPLAY"
+    mode = Mode.REPLAY
     tuning: Tuning | None = None
     question: Question | None = None
 
@@ -176,12 +176,13 @@ class Playback:
         self.actions = self._make_actions()
 
     @property
-    def condition(self) -> str:
+    def status(self) -> PlaybackStatus:
         source = self._source
-        damaged = " DAMAGED" if source.recording.damage else ""
         if source.playing:
-            return ("FOLLOWING" if source.growing and source.at_end else f"×{source.speed:g}") + damaged
-        return ("END" if source.at_end else "PAUSED") + damaged
+            phase = PlaybackPhase.FOLLOWING if source.growing and source.at_end else PlaybackPhase.PLAYING
+        else:
+            phase = PlaybackPhase.END if source.at_end else PlaybackPhase.PAUSED
+        return PlaybackStatus(phase, source.speed, bool(source.recording.damage))
 
     @property
     def position(self) -> float | None:
@@ -217,27 +218,26 @@ class Playback:
             source.annotate(answer)
 
         return (
-            Action("toggle", ("space",), "pause/resume", do(source.toggle)),
-            Action("back", ("left",), "step back 1 s", by(-1), footer=False),
-            Action("forward", ("right",), "step 1 s", by(1)),
-            Action("back_10", ("comma",), "back 10 s", by(-10), footer=False),
-            Action("forward_10", ("full_stop",), "forward 10 s", by(10), footer=False),
-            Action("back_tenth", ("pageup",), "back 10 %", share(-0.1), footer=False),
-            Action("forward_tenth", ("pagedown",), "forward 10 %", share(0.1), footer=False),
-            Action("home", ("home",), "to the beginning", do(lambda: source.seek(0.0)), footer=False),
-            Action("end", ("end",), "to the end", do(lambda: source.seek(source.end)), footer=False),
+            Action("toggle", "pause/resume", do(source.toggle)),
+            Action("back", "step back 1 s", by(-1), footer=False),
+            Action("forward", "step 1 s", by(1)),
+            Action("back_10", "back 10 s", by(-10), footer=False),
+            Action("forward_10", "forward 10 s", by(10), footer=False),
+            Action("back_tenth", "back 10 %", share(-0.1), footer=False),
+            Action("forward_tenth", "forward 10 %", share(0.1), footer=False),
+            Action("home", "to the beginning", do(lambda: source.seek(0.0)), footer=False),
+            Action("end", "to the end", do(lambda: source.seek(source.end)), footer=False),
             Action(
                 "previous",
-                ("left_square_bracket",),
                 "previous marker",
                 do(lambda: source.seek_landmark(-1)),
                 footer=False,
             ),
-            Action("next", ("right_square_bracket",), "next marker", do(lambda: source.seek_landmark(1))),
-            Action("faster", ("plus",), "faster", do(lambda: source.change_speed(1))),
-            Action("slower", ("minus",), "slower", do(lambda: source.change_speed(-1)), footer=False),
-            Action("jump", ("colon",), "jump", jump, prompt=JUMP),
-            Action("mark", ("m",), "note", mark, prompt="Note for this instant", footer=False),
+            Action("next", "next marker", do(lambda: source.seek_landmark(1))),
+            Action("faster", "faster", do(lambda: source.change_speed(1))),
+            Action("slower", "slower", do(lambda: source.change_speed(-1)), footer=False),
+            Action("jump", "jump", jump, prompt=JUMP),
+            Action("mark", "note", mark, prompt="Note for this instant", footer=False),
         )
 
 
@@ -259,7 +259,7 @@ def parse_jump(text: str, position: float, wall: float) -> float:
             return position + (seconds_away if text[0] == "+" else -seconds_away)
         return parse_duration(text)
     except ValueError:
-        raise UsageError(f"{text!r} is no instant; write -30s, +2m, 00:01:30 or a time of day as 14:05") from None
+        raise UsageError(f"{text!r} is no time; write -30s, +2m, 00:01:30 or a time of day as 14:05") from None
 
 
 def parse_instant(text: str, end: float, wall: float, begin: float = 0.0) -> float:

@@ -134,7 +134,7 @@ class Rounds:
 
     def _begin(self, subject: Subject, plan: RoundsPlan) -> None:
         first = plan.first
-        told = announcement(self._latest.state, first, plan.seconds)
+        announced = announcement(self._latest.state, first, plan.seconds)
         self.number += 1
         self._begun = True
         self._emit(
@@ -146,11 +146,11 @@ class Rounds:
                 settings=subject.settings,
                 first=first,
                 seconds=plan.seconds,
-                longest=told.seconds,
+                longest=announced.seconds,
                 active=subject.active,
                 change=subject.change,
                 seed=plan.seed,
-                detectable=told.detectable,
+                detectable=announced.detectable,
             )
         )
 

@@ -8,11 +8,11 @@ from functools import partial
 
 from cockpit.model.text import clock, neutral
 from cockpit.session.controls import Action
+from cockpit.tui.action_keys import action_key_name
 from cockpit.tui.charts.markers import words_of
 from cockpit.tui.draw_context import LATENCY_VIEWS, Detail, DrawContext, View, details_of
 from cockpit.tui.keys import name_of
 from cockpit.tui.palette import Command
-from cockpit.tui.terminal.words import key_name
 
 
 def main_commands(
@@ -23,9 +23,8 @@ def main_commands(
 ) -> Iterator[Command]:
     """`begin` carries an action out, asking first where it has a question; `answer` with the answer given."""
     for action in scene.actions:
-        keys = "  ".join(key_name(key) for key in action.keys)
         asks = f"   asks: {action.prompt}" if action.prompt else ""
-        yield Command(action.label, f"{keys}{asks}", partial(begin, action))
+        yield Command(action.label, f"{action_key_name(action)}{asks}", partial(begin, action))
     for view in LATENCY_VIEWS:
         yield Command(f"view latency as {view}", "v goes through them", _looking(look, scene, latency=view))
     yield from _hosts(scene, look)

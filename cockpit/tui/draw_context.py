@@ -12,7 +12,7 @@ from cockpit.analysis.row_verdicts import RowVerdicts, row_before
 from cockpit.analysis.stretches import Stretches, TimeRange
 from cockpit.model.host_state import HostState, TailPane
 from cockpit.model.state import LoadSecond, Segment, State
-from cockpit.session.controls import Action
+from cockpit.session.controls import Action, Mode, SessionStatus
 from cockpit.tui.charts.window import AXIS, ChartWindow, window_for
 
 LatencyView = Literal["histogram", "heat map", "percentiles"]
@@ -72,7 +72,7 @@ class View:
 
 @dataclass(frozen=True)
 class DrawContext:
-    """`mode` and `condition` are the session's words for itself; `trouble` says why nothing is recorded,
+    """`mode` and `status` are those of the session; `trouble` says why nothing is recorded,
     `gaps` which time ranges were not.
 
     `position` is the instant of a replay where that is not the state's own time; `lost` says what of a recording is
@@ -82,8 +82,8 @@ class DrawContext:
 
     state: State
     view: View = field(default_factory=View)
-    mode: str = ""
-    condition: str = ""
+    mode: Mode | None = None
+    status: SessionStatus | None = None
     position: float | None = None
     extent: tuple[float, float] | None = None
     actions: tuple[Action, ...] = ()

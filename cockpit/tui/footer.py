@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from cockpit.session.controls import Action
+from cockpit.tui.action_keys import action_key, action_key_name
 from cockpit.tui.charts.cursor import ALONG
 from cockpit.tui.draw_context import PROCESSES, DrawContext
 from cockpit.tui.terminal.lines import Lines
 from cockpit.tui.terminal.styled_line import Line, ends, length, packed
-from cockpit.tui.terminal.words import key_name
 
 # Key, label, and how many hosts it takes to be of use.
 _SCREEN: tuple[tuple[str, str, int], ...] = (
@@ -59,7 +59,7 @@ class Footer(Lines):
     def draw(self, scene: DrawContext, width: int, height: int) -> list[Line]:
         always = packed([_key(*entry) for entry in _ALWAYS], width)
         taken = () if scene.view.cursor is None else ALONG
-        offered = [_action(action) for action in scene.actions if action.footer and action.keys[0] not in taken]
+        offered = [_action(action) for action in scene.actions if action.footer and action_key(action) not in taken]
         room = width - length(always) - 2
         own = [_key(key, label) for key, label, hosts in _own(scene) if len(scene.hosts) >= hosts]
         # Where the arrows went is what the person wants to know first.
@@ -93,7 +93,7 @@ def _own(scene: DrawContext) -> tuple[tuple[str, str, int], ...]:
 
 
 def _action(action: Action) -> Line:
-    return _key(key_name(action.keys[0]), action.label)
+    return _key(action_key_name(action), action.label)
 
 
 def _key(key: str, label: str) -> Line:

@@ -18,10 +18,11 @@ from cockpit.analysis.awaited import baseline_wait
 from cockpit.analysis.outcome import Outcome
 from cockpit.analysis.rounds import progress
 from cockpit.analysis.rounds_words import progress_words
-from cockpit.files import read_bounded
+from cockpit.files import read_bounded, write_private
 from cockpit.model.knobs import not_yet_active
 from cockpit.model.state import Segment
 from cockpit.model.text import neutral
+from cockpit.session.controls import Mode
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.tuning.changes import inactive_knobs
 
@@ -122,7 +123,7 @@ class Hints:
 
     def next(self, scene: DrawContext) -> str:
         """The hint that fits now; empty where there is none."""
-        if _HIDDEN in self._done or scene.mode != "LIVE":
+        if _HIDDEN in self._done or scene.mode is not Mode.LIVE:
             return ""
         return next((hint.text(scene) for hint in _HINTS if hint.name not in self._done and hint.fits(scene)), "")
 
@@ -138,8 +139,7 @@ class Hints:
     def _keep(self, name: str) -> None:
         self._done.add(name)
         with contextlib.suppress(OSError):
-            self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._file.write_text(json.dumps(sorted(self._done)), encoding="utf-8")
+            write_private(self._file, json.dumps(sorted(self._done)).encode())
 
     def _read(self) -> set[str]:
         try:

@@ -17,6 +17,7 @@ from cockpit.model.errors import CockpitError
 from cockpit.session.controls import Action
 from cockpit.session.loop import Session
 from cockpit.tui import navigation
+from cockpit.tui.action_keys import action_key
 from cockpit.tui.charts.latency import Latency
 from cockpit.tui.charts.position import Position
 from cockpit.tui.charts.throughput import Throughput
@@ -183,7 +184,7 @@ class MainScreen(OverHosts):
             state=self.session.shown,
             view=self.view,
             mode=controls.mode,
-            condition=controls.condition,
+            status=controls.status,
             position=controls.position,
             extent=controls.extent,
             actions=controls.actions,
@@ -208,7 +209,7 @@ class MainScreen(OverHosts):
         attend(self.app, self, self.session)
         scene = self.scene()
         recorded = (scene.trouble, scene.gaps, scene.lost)
-        words = (scene.mode, scene.condition, scene.position, scene.extent, recorded, scene.lite)
+        words = (scene.mode, scene.status, scene.position, scene.extent, recorded, scene.lite)
         now = (self.session.shown_revision, self.view, words, self.size)
         if now == self._drawn and not anew:
             return
@@ -398,4 +399,4 @@ def _set_height(lines: Lines, height: int) -> None:
 
 
 def _pressed(event: Key, action: Action) -> bool:
-    return event.key in action.keys or (event.character is not None and event.character in action.keys)
+    return action_key(action) in (event.key, event.character)

@@ -6,13 +6,13 @@ from textwrap import wrap
 
 from cockpit.analysis.doubt import row_doubts
 from cockpit.model.text import milliseconds, neutral, si
+from cockpit.tui.action_keys import how_to_begin
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.hosts.panes import host_line
 from cockpit.tui.runs.strip import strip
 from cockpit.tui.runs.strip_lines import strip_words
 from cockpit.tui.terminal.lines import Lines
 from cockpit.tui.terminal.styled_line import EMPTY, Line, clip, length
-from cockpit.tui.terminal.words import how_to_begin
 from cockpit.tui.topline import generator, mode, recording
 
 # From so many lines on there is one for the verdict.

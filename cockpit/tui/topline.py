@@ -5,6 +5,7 @@ from __future__ import annotations
 from cockpit.model.state import LoadSecond
 from cockpit.model.text import clock, milliseconds, neutral
 from cockpit.tui.draw_context import DrawContext
+from cockpit.tui.status_words import status_words
 from cockpit.tui.terminal.lines import Lines
 from cockpit.tui.terminal.styled_line import Line, clip, ends, length
 
@@ -44,7 +45,7 @@ def _name(scene: DrawContext, room: int) -> Line:
 
 def mode(scene: DrawContext) -> Line:
     """The mode's word, then the session's clock."""
-    words = " ".join(word for word in (scene.mode, scene.condition) if word)
+    words = status_words(scene.mode, scene.status)
     lite: Line = (("lite  ", "dim"),) if scene.lite else ()
     return ((f"{words}  ", "strong"), (f"{clock(scene.now)}  ", "text"), *lite)
 

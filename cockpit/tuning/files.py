@@ -61,8 +61,8 @@ class PutBack(NamedTuple):
 class CommitRefused(ChangeRefused):
     """Not all files could be replaced; `replaced` are those that were before the fault showed, most often none."""
 
-    def __init__(self, message: str, replaced: Sequence[Replacement]) -> None:
-        super().__init__(message)
+    def __init__(self, problem: str, host: str, replaced: Sequence[Replacement]) -> None:
+        super().__init__(problem, host)
         self.replaced = replaced
 
 
@@ -146,7 +146,7 @@ async def commit(shell: Remote, change: str, lease: int, replacements: Sequence[
     at = next((number for word, number in said if word == "at"), "")
     culprit = next((r for r in replacements if str(r.number) == at), replacements[0])
     replaced = [r for r in replacements if ["did", str(r.number)] in said]
-    raise CommitRefused(_refusal(culprit.before, done), replaced)
+    raise CommitRefused(_refusal(culprit.before, done), culprit.before.host, replaced)
 
 
 def way_back(change: str, replacements: Sequence[Replacement]) -> list[tuple[str, ...]]:

@@ -16,6 +16,7 @@ from cockpit.model.state import State
 from cockpit.profiles.profile import Profile
 from cockpit.recording.reader import Recording
 from cockpit.recording.writer import RecordingWriter
+from cockpit.session.controls import LoadPhase
 from cockpit.session.live import LiveSource
 from cockpit.session.loop import Session
 from tests.servers import http_server
@@ -55,7 +56,7 @@ async def test_load_follows_while_it_runs(live: Session, tmp_path: Path) -> None
     assert state.segments[-1].altered
     await do(live, "less")
     await until(live, lambda state: state.seconds[-1].connections == 6)
-    assert live.controls.condition == "c=6"
+    assert live.controls.status.plan.concurrency == 6 and live.controls.status.phase is LoadPhase.RUNNING
     await do(live, "mark", "looked")
     await do(live, "toggle")
     state = await until(live, lambda state: state.running is None)
@@ -75,7 +76,7 @@ async def test_load_that_makes_no_sense_is_refused(live: Session) -> None:
     with pytest.raises(UsageError, match="more than 0"):
         await do(live, "load", "0")
     await do(live, "load", "5")
-    assert live.controls.condition == "idle c=5"
+    assert live.controls.status.plan.concurrency == 5 and live.controls.status.phase is LoadPhase.IDLE
 
 
 async def test_a_target_that_is_away_starts_nothing() -> None:

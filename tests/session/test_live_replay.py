@@ -18,6 +18,7 @@ from cockpit.model.load import LoadPlan
 from cockpit.profiles.profile import Profile
 from cockpit.recording.reader import Recording
 from cockpit.recording.writer import RecordingWriter
+from cockpit.session.controls import Mode, PlaybackStatus
 from cockpit.session.live import LiveSource
 from cockpit.session.live_replay import can_look_back
 from cockpit.session.loop import Session
@@ -66,7 +67,7 @@ async def test_the_past_is_shown_and_the_present_goes_on(live: Session, tmp_path
     await do(live, "toggle")
     await holds(live, lambda: len(live.state.seconds) >= 3)
     await do(live, "home")
-    assert live.controls.mode == "LOOKING BACK" and "End: back to live" in live.controls.condition
+    assert live.controls.mode is Mode.LOOKING_BACK and isinstance(live.controls.status, PlaybackStatus)
     assert (live.controls.position, live.controls.tuning) == (0.0, None)
     assert live.shown.running is None and live.shown.t == 0.0 and live.state.running == 1
     seconds, shown = len(live.state.seconds), live.shown
@@ -79,7 +80,7 @@ async def test_the_past_is_shown_and_the_present_goes_on(live: Session, tmp_path
     await do(live, "mark", "said later")
     await holds(live, lambda: [marker.text for marker in live.shown.markers] == ["before", "said later"])
     await do(live, "end")
-    assert live.controls.mode == "LIVE" and live.state.running == 1
+    assert live.controls.mode is Mode.LIVE and live.state.running == 1
     assert [marker.text for marker in live.state.markers] == ["before"]
     assert [marker.text for marker in live.shown.markers] == ["before", "said later"]
     assert live.shown is live.shown and live.shown.seconds is live.state.seconds
@@ -101,7 +102,7 @@ async def test_without_a_recording_there_is_no_past(url: str) -> None:
     session = session_of(url, None)
     with pytest.raises(UsageError, match="nothing is recorded"):
         await do(session, "back")
-    assert session.controls.mode == "LIVE"
+    assert session.controls.mode is Mode.LIVE
 
 
 async def test_the_screen_says_that_one_looks_at_the_past(url: str, tmp_path: Path) -> None:
@@ -142,7 +143,7 @@ async def test_the_tuning_panel_shows_what_was_in_force_then(
         await until(pilot, lambda: isinstance(app.screen, TuningScreen) and shown_value(app) == "7")
         assert app.screen.query_one(Vertical).border_title == "tuning"
         await pilot.press("escape", "colon", *f"{before + 1e-6:.6f}s", "enter")
-        await until(pilot, lambda: session.controls.mode == "LOOKING BACK" and not session.shown.changes)
+        await until(pilot, lambda: session.controls.mode is Mode.LOOKING_BACK and not session.shown.changes)
         await pilot.press("t")
         await until(pilot, lambda: isinstance(app.screen, TuningScreen) and shown_value(app) == "5")
         assert "as it was at 00:00:0" in str(app.screen.query_one(Vertical).border_title)

@@ -70,7 +70,7 @@ async def test_a_change_that_waits_for_a_person(live: Live, tmp_path: Path, kept
         source.tuning.confirm()
     applying = asyncio.ensure_future(source.tuning.apply({"Level": "7"}, confirm_within=600))
     await until(session, lambda state: bool(state.changes) and state.changes[0].confirm_by is not None)
-    (keep,) = (action for action in source.controls.actions if action.keys == ("y",))
+    (keep,) = (action for action in source.controls.actions if action.name == "keep")
     if kept:
         await keep.run("")
         await applying

@@ -16,7 +16,8 @@ from cockpit.model.errors import ChangeRefused, ChangeUndone, HostError, TargetE
 from cockpit.model.load import Stage
 from cockpit.model.state import State
 from cockpit.session import rounds as session_rounds
-from cockpit.session.controls import Afterwards, Proven
+from cockpit.session.changes import Changes
+from cockpit.session.controls import Afterwards, LoadPhase, Proven
 from tests.servers import http_server
 from tests.session.sessions import BEFORE, Live, live_session, locks, until
 
@@ -65,7 +66,7 @@ async def test_each_round_has_both_settings_each_after_its_own_set_up(live: Live
     session, source = live
     proving = asyncio.ensure_future(source.tuning.prove({"Level": "7"}, SHORT, Afterwards.RESTORED))
     await until(session, lambda state: state.knobs["Level"].value == "7")
-    assert not source.tuning.awaited and source.tuning.proving and "rounds" in source.controls.condition
+    assert not source.tuning.awaited and source.tuning.proving and source.controls.status.phase is LoadPhase.ROUNDS
     assert locks(tmp_path), "the host rolls back by itself"
     with pytest.raises(ChangeRefused, match="rounds are running; stop them first"):
         await source.tuning.undo()
@@ -203,7 +204,7 @@ async def test_a_host_that_is_lost_ends_rounds(live: Live, tmp_path: Path, monke
     async def lost(*_: object) -> None:
         raise HostError("web1: connection lost")
 
-    monkeypatch.setattr(source.tuning, "_make_and_undo", lost)
+    monkeypatch.setattr(Changes, "make_and_undo", lost)
     with pytest.raises(HostError, match="connection lost"):
         await source.tuning.prove({"Level": "7"}, SHORT)
     last = (await ended(live)).rounds[0].ended

@@ -11,6 +11,7 @@ from textual.pilot import Pilot
 from textual.widget import Widget
 
 from cockpit.model import events as ev
+from cockpit.session.controls import Mode
 from cockpit.tui.app import CockpitApp
 from cockpit.tui.draw_context import DrawContext, View
 from cockpit.tui.main_screen import MainScreen
@@ -104,4 +105,4 @@ def plain(lines: Sequence[Line]) -> list[str]:
 
 def scene_of(events: Sequence[ev.AnyEvent], **view: object) -> DrawContext:
     """What a widget is given after those events."""
-    return DrawContext(state=state_after(events), view=View(**view), mode="LIVE")  # type: ignore[arg-type]
+    return DrawContext(state=state_after(events), view=View(**view), mode=Mode.LIVE)  # type: ignore[arg-type]

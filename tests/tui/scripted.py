@@ -13,7 +13,7 @@ from cockpit.model.errors import ChangeRefused, ChangeUndone, CockpitError, Usag
 from cockpit.model.fold import fold_all
 from cockpit.model.knobs import Setting
 from cockpit.model.state import State
-from cockpit.session.controls import Action, Afterwards, Preview, Proven, Tuning
+from cockpit.session.controls import Action, Afterwards, Mode, Preview, Proven, SessionStatus, Tuning
 from cockpit.session.loop import EventBatch, Session
 from cockpit.tui.app import CockpitApp
 
@@ -131,8 +131,8 @@ class ScriptedControls:
     """Every kind of action: with and without a prompt, with and without a place in the footer, one that fails."""
 
     def __init__(self, source: ScriptedSource) -> None:
-        self.mode = "LIVE"
-        self.condition = ""
+        self.mode = Mode.LIVE
+        self.status: SessionStatus | None = None
         self.extent: tuple[float, float] | None = None
         self.position: float | None = None
         self.lost: tuple[str, ...] = ()
@@ -140,11 +140,12 @@ class ScriptedControls:
         self.tuning: Tuning | None = ScriptedTuning(source)
         self.done: list[tuple[str, str]] = []
         self.actions = (
-            Action("toggle", ("space",), "start/stop", self._doing("toggle")),
-            Action("mark", ("m",), "mark", self._doing("mark"), prompt="What happened?"),
-            Action("more", ("plus", "equals_sign"), "load", self._doing("more")),
-            Action("back", ("left",), "back 1 s", self._doing("back"), footer=False),
-            Action("fail", ("x",), "fail", self._fail, footer=False),
+            Action("toggle", "start/stop", self._doing("toggle")),
+            Action("mark", "mark", self._doing("mark"), prompt="What happened?"),
+            Action("more", "load", self._doing("more")),
+            Action("load", "set load", self._doing("load"), footer=False),
+            Action("back", "back 1 s", self._doing("back"), footer=False),
+            Action("less", "fail", self._fail, footer=False),
         )
 
     def _doing(self, name: str):  # type: ignore[no-untyped-def]

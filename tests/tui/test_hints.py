@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cockpit.model import events as ev
+from cockpit.session.controls import Mode
 from cockpit.tui.hint import HintLine
 from cockpit.tui.hints import Hints, of_change, to_tune
 from cockpit.tui.main_screen import MainScreen
@@ -78,7 +79,7 @@ def test_nobody_busy_with_a_change_is_told_of_the_hosts_details(tmp_path: Path) 
     hints = Hints(tmp_path / "hints.json")
     for name in ("load", "tune", "compare"):
         hints.done(name)
-    busy, before = (replace(scene_of(Scenario().events(t)), mode="LIVE") for t in (54.0, 34.0))
+    busy, before = (replace(scene_of(Scenario().events(t)), mode=Mode.LIVE) for t in (54.0, 34.0))
     assert "d goes through" in hints.next(before)
     assert "d goes through" not in hints.next(busy)
 

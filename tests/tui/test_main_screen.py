@@ -132,7 +132,7 @@ async def test_t_opens_the_tuning_panel() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "name"), [("space", "toggle"), ("plus", "more"), ("equals_sign", "more"), ("left", "back")]
+    ("key", "name"), [("space", "toggle"), ("plus", "more"), ("equals_sign", "load"), ("left", "back")]
 )
 async def test_the_sessions_own_keys_run_its_actions(key: str, name: str) -> None:
     async with driven(EVENTS) as (pilot, source):
@@ -148,14 +148,14 @@ async def test_an_action_with_a_question_gets_the_answer() -> None:
         await until(pilot, lambda: source.controls.done == [("mark", "swap?")])
         await press(pilot, "m")
         await until(pilot, lambda: isinstance(pilot.app.screen, PromptScreen))
-        await press(pilot, "x", "escape")
+        await press(pilot, "minus", "escape")
         await until(pilot, lambda: isinstance(pilot.app.screen, MainScreen))
         assert source.controls.done == [("mark", "swap?")]
 
 
 async def test_an_action_that_cannot_be_done_says_why_in_one_harmless_line() -> None:
     async with driven(EVENTS) as (pilot, _):
-        await press(pilot, "x")
+        await press(pilot, "minus")
         said = "no [load] in ·[31mthis profile: add one"
         await until(pilot, lambda: any(note.message == said for note in pilot.app._notifications))
 

@@ -186,7 +186,7 @@ async def test_pages_belong_to_the_session_until_the_arrows_are_in_a_detail() ->
     async with driven(EVENTS) as (pilot, source):
         controls = source.controls
         back = next(action for action in controls.actions if action.name == "back")
-        controls.actions = (*controls.actions, type(back)("tenth", ("pageup",), "back 10 %", back.run, footer=False))
+        controls.actions = (*controls.actions, type(back)("back_tenth", "back 10 %", back.run, footer=False))
         await press(pilot, "pageup")
         await until(pilot, lambda: controls.done == [("back", "")])
         await press(pilot, "enter", "G")

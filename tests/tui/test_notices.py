@@ -30,7 +30,7 @@ async def test_a_notice_stands_below_the_top_line_and_leaves_verdicts_and_keys_a
     app, source = scripted_app(EVENTS)
     async with app.run_test(size=size, notifications=True) as pilot:
         await settled(pilot, source, len(EVENTS))
-        await press(pilot, "x")
+        await press(pilot, "minus")
         await until(pilot, lambda: any(toast.region.area for toast in pilot.app.screen.query(Toast)))
         (toast,) = pilot.app.screen.query(Toast)
         assert toast.region.y == 1
@@ -41,7 +41,7 @@ async def test_a_notice_stands_below_the_top_line_and_leaves_verdicts_and_keys_a
 
 async def test_of_one_matter_there_is_one_notice_and_a_short_one() -> None:
     async with driven() as (pilot, _):
-        await press(pilot, "x", "x", "x", "b", "c")
+        await press(pilot, "minus", "minus", "minus", "b", "c")
         await until(pilot, lambda: len(told(pilot)) == 1)
         assert "no row to compare yet" in told(pilot)[0], "what c says came after what b said, and x after itself"
         assert all(notice.timeout <= NOTICE <= 4 for notice in pilot.app._notifications)
@@ -50,7 +50,7 @@ async def test_of_one_matter_there_is_one_notice_and_a_short_one() -> None:
 async def test_the_next_key_that_is_done_takes_a_notice_away() -> None:
     async with driven(EVENTS) as (pilot, source):
         for key in ("v", "space", "e"):
-            await press(pilot, "x")
+            await press(pilot, "minus")
             await until(pilot, lambda: len(told(pilot)) == 1)
             await press(pilot, key)
             await until(pilot, lambda: told(pilot) == [])
@@ -59,7 +59,7 @@ async def test_the_next_key_that_is_done_takes_a_notice_away() -> None:
 
 async def test_a_key_that_fails_leaves_what_was_said_before() -> None:
     async with driven(EVENTS) as (pilot, _):
-        await press(pilot, "x")
+        await press(pilot, "minus")
         await until(pilot, lambda: len(told(pilot)) == 1)
         await press(pilot, "x", "f9")
         assert len(told(pilot)) == 1

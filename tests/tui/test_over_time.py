@@ -115,7 +115,7 @@ async def test_a_click_puts_the_cursor_there() -> None:
         assert cursor(pilot) == 14
         await pilot.click(Latency, offset=(2, 4))
         await at_rest(pilot)
-        assert cursor(pilot) == 14, "the axis is no instant"
+        assert cursor(pilot) == 14, "the axis is no time"
         await press(pilot, "v", "escape")
         await pilot.click(Latency, offset=(AXIS + 1 + 7, 4))
         await at_rest(pilot)

@@ -44,7 +44,7 @@ def offers(*, recordings: bool = True, broken: bool = True) -> StartChoices:
         target="http://web1/hello.html",
         ended=True,
     )
-    change = ChangeSummary(letter="A", label="MaxSpareServers 10 → 40", outcome="applied")
+    change = ChangeSummary(letter="A", label="A MaxSpareServers 10 → 40", outcome="applied")
     newest = Recent(kept=kept, rate=13_934.0, p99_ms=4.2, changes=(change,))
     cut = Recent(kept=Kept(name="before", path="/state/two.cockpit", size=1, began=WALL - 86_400, session="x"))
     odd = Recent(kept=Kept(name="junk", path="/state/junk.cockpit", size=1, problem="does not read: not a database"))
@@ -139,7 +139,7 @@ async def test_arrows_choose_and_enter_opens_a_profile() -> None:
 async def test_enter_opens_a_recording_and_what_came_of_it_is_told() -> None:
     async with started(offers(), at=Choice("recording", "/state/one.cockpit")) as (pilot, app):
         told = text(pilot, "#about")
-        assert "A  MaxSpareServers 10 → 40  applied" in told
+        assert "A MaxSpareServers 10 → 40  applied" in told
         assert "cockpit report spare-servers-20261121-140500" in told
         await pilot.press("enter")
         assert await ended(pilot, app) == Choice("recording", "/state/one.cockpit")

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from cockpit.model import events as ev
+from cockpit.session.controls import Mode, PlaybackPhase, PlaybackStatus
 from cockpit.tui.charts.throughput import Throughput
 from cockpit.tui.hosts.host_pane import host_pane
 from cockpit.tui.runs.state_line import state_line
@@ -40,7 +41,13 @@ async def test_between_runs_the_screen_tells_how_the_last_one_ended_and_what_com
 
 
 def test_the_end_of_a_recording_says_where_to_go_from_there() -> None:
-    scene = replace(scene_of(Scenario().events(99)), mode="REPLAY", condition="END", extent=(0.0, 99.0), position=99.0)
+    scene = replace(
+        scene_of(Scenario().events(99)),
+        mode=Mode.REPLAY,
+        status=PlaybackStatus(PlaybackPhase.END),
+        extent=(0.0, 99.0),
+        position=99.0,
+    )
     text = "".join(text for text, _ in state_line(scene, 100))
     assert text == "the recording ends here   Home its beginning   [ ] markers   ← → a step   q leave"
 

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from cockpit.model import events as ev
 from cockpit.model.hosts import ProcessCounters
+from cockpit.session.controls import Mode, PlaybackPhase, PlaybackStatus
 from cockpit.tui.charts.latency import Latency
 from cockpit.tui.charts.throughput import Throughput
 from cockpit.tui.draw_context import DrawContext
@@ -173,7 +174,9 @@ def test_a_process_without_a_command_line_stands_in_brackets() -> None:
 
 def test_the_top_line_says_mode_clock_recording_and_generator() -> None:
     scene = scene_of(Scenario().events(61.5))
-    scene = DrawContext(state=scene.state, mode="REPLAY", condition="PAUSED", recording="s.cockpit")
+    scene = DrawContext(
+        state=scene.state, mode=Mode.REPLAY, status=PlaybackStatus(PlaybackPhase.PAUSED), recording="s.cockpit"
+    )
     text = drawn(TopLine(), scene, 118, 1)
     assert "REPLAY PAUSED" in text
     assert "00:01:01" in text
@@ -184,7 +187,7 @@ def test_the_top_line_says_mode_clock_recording_and_generator() -> None:
 
 def test_a_recording_in_trouble_is_loud_even_where_little_else_fits() -> None:
     scene = DrawContext(
-        state=scene_of(Scenario().events(61.5)).state, mode="LIVE", recording="s.cockpit", trouble="disk full"
+        state=scene_of(Scenario().events(61.5)).state, mode=Mode.LIVE, recording="s.cockpit", trouble="disk full"
     )
     assert "NOT RECORDING: disk full" in drawn(TopLine(), scene, 118, 1)
     assert "NOT RECORDING: disk full" in drawn(TopLine(), scene, 40, 1)

@@ -215,7 +215,7 @@ async def test_what_comes_into_force_late_is_waited_for(server: Server, shell: I
 async def test_a_value_that_does_not_fit_is_refused(server: Server, shell: Interfering, value: str) -> None:
     with pytest.raises(ChangeRefused) as refused:
         await Tuner().apply(shell, "web1", [(server.knob(), value)])
-    assert str(refused.value).startswith(f"MaxSpareServers: web1: {server.prefork}: ")
+    assert str(refused.value).startswith(f"MaxSpareServers: web1:{server.prefork}: ")
     assert "\n" not in str(refused.value) and "\x1b" not in str(refused.value)
     assert server.bytes() == ORIGINAL and server.changes() == [] and server.reloads == 0
 

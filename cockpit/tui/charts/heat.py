@@ -114,14 +114,13 @@ def _legend(width: int) -> Line:
 
 
 def _title(scene: DrawContext, window: ChartWindow, cells: Sequence[TimeRange | None], width: int) -> Line:
-    title: Line = (("latency", "strong"), (f" {kind_of(scene.state, window)} over time, ms", "dim"))
+    title: Line = (("latency", "strong"), (f" {kind_of(scene.state, window)} over time", "dim"))
     cursor = scene.cursor(window)
     if cursor is None:
         signs = ((_P50, "p50  "), (_P99, "p99  "), (_BOTH, "both"))
         legend = tuple(piece for glyph, words in signs for piece in ((f"{glyph} ", "strong"), (words, "dim")))
-        return rule(title, legend, width)
+        return rule((*title, (", ms", "dim")), legend, width)
     found = cells[window.cell(cursor)]
-    title = (title[0], (title[1][0].removesuffix(", ms"), "dim"))
     figures = latency_words(found) if found else (("no replies", "dim"),)
     return rule(title, ((f"{clock(cursor)}  ", "strong"), *figures), width)
 

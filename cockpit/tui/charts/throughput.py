@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from cockpit.analysis.stretches import TimeRange
 from cockpit.model.state import Segment
 from cockpit.model.text import si
+from cockpit.tui.action_keys import how_to_begin
 from cockpit.tui.charts import braille
 from cockpit.tui.charts.chart import Chart
 from cockpit.tui.charts.cursor import crossed, load_under, named, times
@@ -26,7 +27,6 @@ from cockpit.tui.charts.window import AXIS, ChartWindow
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.runs.state_line import state_line
 from cockpit.tui.terminal.styled_line import EMPTY, Line, centred, length, packed, right, rule
-from cockpit.tui.terminal.words import how_to_begin
 
 # On the time axis, under seconds that are not to be trusted, and under those with errors.
 _SATURATED = "▒"

@@ -13,9 +13,9 @@ from textual.content import Content
 from textual.screen import ModalScreen
 
 from cockpit.session.controls import Action
+from cockpit.tui.action_keys import action_key_name
 from cockpit.tui.dialogs.long_text import LongText
 from cockpit.tui.terminal.styled_line import Line, fit
-from cockpit.tui.terminal.words import key_name
 
 # Keys, then what they do; a heading begins with a dash.
 Entry = tuple[str, str]
@@ -197,7 +197,7 @@ class HelpScreen(ModalScreen[None]):
 def help_entries(actions: Sequence[Action], focus: Sequence[Entry] = (), title: str = "") -> list[Entry]:
     """The keys of what is in focus, which `title` names, all keys of session and screen, then how to read figures."""
     first = [(f"— {title}", ""), *focus, ("", ""), ("— everywhere", "")] if focus else []
-    entries = first + [(" ".join(key_name(key) for key in action.keys), action.label) for action in actions]
+    entries = first + [(action_key_name(action), action.label) for action in actions]
     return [*entries, *_SCREEN_KEYS, ("", ""), ("— figures", ""), *READING]
 
 

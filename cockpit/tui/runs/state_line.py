@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from cockpit.model.state import Segment
 from cockpit.model.text import neutral, si
+from cockpit.session.controls import PlaybackPhase, PlaybackStatus
+from cockpit.tui.action_keys import action_key_name
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.terminal.styled_line import EMPTY, Line, length, packed
-from cockpit.tui.terminal.words import key_name
 
 _ENDED = {"completed": "is over", "stopped": "was stopped"}
 
@@ -19,7 +20,7 @@ def state_line(scene: DrawContext, width: int) -> Line:
         return _first(_SATURATED, width, "warn")
     if scene.view.cursor is not None:
         return EMPTY
-    if scene.condition.startswith("END"):
+    if isinstance(scene.status, PlaybackStatus) and scene.status.phase is PlaybackPhase.END:
         return _with_keys(("the recording ends here", "strong"), _AT_END, width)
     row = scene.row
     if scene.state.running is not None or row is None or row.end is None or scene.view.row is not None:
@@ -42,7 +43,7 @@ def _over(row: Segment, scene: DrawContext, width: int) -> Line:
     failures = sum(counts.failed for counts in rows)
     failed = f", {si(failures)} failed" if failures else ""
     how = _ENDED.get(row.reason, f"ended: {neutral(row.detail or row.reason)}")
-    begin = next((key_name(action.keys[0]) for action in scene.actions if action.name == "toggle"), "")
+    begin = next((action_key_name(action) for action in scene.actions if action.name == "toggle"), "")
     keys = [(begin, "again")] if begin and scene.extent is None else []
     keys += [("t", "tune")] if scene.state.knobs and scene.extent is None else []
     keys += [("c", "compare")] if len(scene.state.segments) > 1 else []

@@ -31,8 +31,8 @@ MARKS = {
     Outcome.INVALID: "!",
 }
 ROLES = {
-    Outcome.BETTER: "chart",
-    Outcome.WORSE: "warn",
+    Outcome.BETTER: "better_value",
+    Outcome.WORSE: "worse_value",
     Outcome.EQUIVALENT: "",
     Outcome.INCONCLUSIVE: "dim",
     Outcome.INVALID: "dim",

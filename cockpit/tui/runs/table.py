@@ -37,7 +37,7 @@ _TOGETHER = 3
 
 # How a verdict is marked, beside its words: up is better, whatever way the figure went.
 _POINTS: dict[Role, str] = {"good": "▲ ", "bad": "▼ ", "": ""}
-_COLOURS: dict[Role, str] = {"good": "chart", "bad": "warn", "": "dim"}
+_COLOURS: dict[Role, str] = {"good": "better_value", "bad": "worse_value", "": "dim"}
 
 
 class RunColumn(NamedTuple):

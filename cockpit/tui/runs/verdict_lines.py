@@ -13,9 +13,9 @@ from cockpit.analysis.outcome import Effect, Verdict
 from cockpit.analysis.rounds_words import title_words
 from cockpit.analysis.steady import GUARD
 from cockpit.analysis.words import (
+    basis_lines,
     change_words,
     detectable_words,
-    method_lines,
     metric_words,
     objection_words,
     value_words,
@@ -82,8 +82,10 @@ def judged(verdict: Verdict, width: int) -> list[Line]:
         for one, row in zip(verdict.effects, rows, strict=True):
             lines += _effect(row, wide, ROLES[one.outcome], width)
     lines.append(EMPTY)
-    for line in method_lines(verdict):
-        lines += _wrapped(line, width, "warn" if line.startswith("!") else "dim")
+    for line in basis_lines(verdict):
+        lines += _wrapped(line, width, "dim")
+    for warning in verdict.warnings:
+        lines += _wrapped(f"! {warning}", width, "warn")
     return lines
 
 

@@ -14,6 +14,8 @@ _STYLES = {
     "chart": "$cockpit-chart",
     "warn": "$cockpit-warn",
     "rule": "$cockpit-rule",
+    "better_value": "$cockpit-better",
+    "worse_value": "$cockpit-worse",
     "before": "$cockpit-chart",
     "after": "$cockpit-mark",
     "both": "$cockpit-chart on $cockpit-mark",

@@ -87,7 +87,8 @@ def theme(name: str, colours: Colours = "truecolor") -> Theme:
 
 def _own(of: dict[str, str]) -> dict[str, str]:
     """What the widgets' own styles refer to, beside Textual's variables."""
-    return {f"cockpit-{use}": of[use] for use in (*_USES[:8], "band")}
+    variables = {f"cockpit-{use}": of[use] for use in (*_USES[:8], "band")}
+    return {**variables, "cockpit-better": of["chart"], "cockpit-worse": of["warn"]}
 
 
 # What stands for them until a theme is chosen.

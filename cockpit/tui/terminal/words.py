@@ -1,10 +1,6 @@
-"""Words that several panes use: keys as they stand on a keyboard, what to press first."""
+"""Names of keys."""
 
 from __future__ import annotations
-
-from cockpit.model.text import neutral
-from cockpit.tui.draw_context import DrawContext
-from cockpit.tui.terminal.styled_line import Piece
 
 _KEYS = {
     "plus": "+",
@@ -36,14 +32,3 @@ def key_name(key: str) -> str:
     if key.startswith("ctrl+"):
         return "^" + key.removeprefix("ctrl+").upper()
     return _KEYS.get(key, key)
-
-
-def how_to_begin(scene: DrawContext) -> list[Piece]:
-    """What to press first, from what the session offers."""
-    first = [action for action in scene.actions if action.footer][:1]
-    lines: list[Piece] = [("", "")] if first else []
-    lines += [(f"press {key_name(action.keys[0])}: {action.label}", "key") for action in first]
-    question = " ".join(scene.state.started.question.split()) if scene.state.started else ""
-    if question:
-        lines += [("", ""), (f"“{neutral(question)}”", "dim")]
-    return lines
