@@ -1,4 +1,4 @@
-"""Looks at a host for servers and their settings: one program that reads, then the files of what may be offered."""
+"""Discovery of the servers on a host and of their settings: one program that reads, then the files of candidates."""
 
 from __future__ import annotations
 
