@@ -22,10 +22,9 @@ from cockpit.profiles.profile import Profile
 from cockpit.recording import library
 from cockpit.recording.secrets import Secrets
 from cockpit.recording.writer import RecordingWriter, Unrecorded
-from cockpit.session.live import Listener
 from cockpit.session.live_replay import can_look_back
 from cockpit.session.live_session import LiveSession
-from cockpit.session.loop import Recorder
+from cockpit.session.loop import Listener, Recorder
 
 if TYPE_CHECKING:
     from cockpit.tui.terminal.appearance import Appearance

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from cockpit.load.request_metrics import RequestMetrics, add_counts, histogram
 from cockpit.load.run_queue import RunQueue
 from cockpit.model.events import Tick
-from cockpit.model.histogram import EMPTY, Histogram
+from cockpit.model.histogram import COARSER, EMPTY, Histogram
 
 
 class Tally:
@@ -108,7 +108,7 @@ class Tally:
             first_byte=Histogram.merged(lane.first_byte for lane in lanes),
             service=Histogram.merged(lane.service for lane in lanes),
             response=Histogram.merged(lane.response for lane in lanes),
-            lag=self._lag,
+            lag=self._lag.coarse(COARSER),
         )
         self._sent, self._cpu = sent, cpu
         self.abandoned = self.held_back = self.unsent = self.dropped = self.reconnects = self.unclosed = 0

@@ -14,7 +14,6 @@ from cockpit.model.histogram import EMPTY, Histogram
 from cockpit.model.hosts import HostConfig, HostFacts, HostReading
 from cockpit.model.knobs import Knob, ServerAction, Setting
 from cockpit.model.load import LoadPlan
-from cockpit.model.series import Deferred
 from cockpit.model.study import Study
 
 
@@ -88,9 +87,7 @@ class Tick(Event, frozen=True, tag="tick"):
     `unexpected` replies were whole and not what was expected, by kind; `varied` ones had another length than the first
     of their kind, which is no failure. `body_bytes` leaves out heads and framing. `tls` is handshakes.
     `stage` is the rung of a ladder; a tick lies in one. `warmup` ticks are shown and not counted.
-    In a session, histograms stand in the last tick of a second (`latency` and lag; the others every ten), by buckets of
-    1.6 %; `refine`, by name, or `groups/NAME/service`, is what makes them the full ones when it is added, in a tick now
-    and then and in the last of a row. `late` of the `due` lags of a tick were too long to trust it.
+    `lag` has buckets of 6%.
     """
 
     run: int
@@ -120,9 +117,6 @@ class Tick(Event, frozen=True, tag="tick"):
     unclosed: int = 0
     redirect: str = ""
     cpu_wait: float = 0.0
-    due: int = 0
-    late: int = 0
-    refine: dict[str, Histogram] = {}
     connect: Histogram = EMPTY
     tls: Histogram = EMPTY
     first_byte: Histogram = EMPTY
@@ -481,8 +475,6 @@ AnyEvent = (
 def _to_wire(value: Any) -> Any:
     if isinstance(value, Histogram):
         return value.to_wire()
-    if isinstance(value, Deferred):
-        return tuple(value)
     raise NotImplementedError(f"no wire form for {type(value)}")
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
+import msgspec
 from msgspec.structs import replace
 
 from cockpit.model import events as ev
-from cockpit.model.histogram import EMPTY, Histogram
+from cockpit.model.histogram import EMPTY
 from cockpit.model.host_state import HostWindow
 from cockpit.model.host_window import begun
 from cockpit.model.load import LoadPlan
@@ -26,6 +26,7 @@ SATURATED_LAG = 0.010
 _FILLING = 3
 # Shares of a second are told to a hundredth of a per cent.
 _SHARE_DIGITS = 4
+T = TypeVar("T", bound=msgspec.Struct)
 
 
 def run_started(state: State, event: ev.RunStarted) -> State:
@@ -138,17 +139,16 @@ def cut(state: State, t: float) -> State:
     return replace(state, segments=(*state.segments[:-1], replace(current, end=t), following))
 
 
+def bottlenecks(tick: ev.Tick) -> tuple[bool, bool]:
+    """Whether the worker's CPU, and its lag, set the pace in this tick."""
+    span = tick.t - tick.start
+    busy = span > 0 and (tick.cpu + tick.cpu_wait) / span >= SATURATED_CPU
+    return busy, span > 0 and tick.lag.percentile(99) >= SATURATED_LAG
+
+
 def saturated(tick: ev.Tick) -> bool:
     """Whether the generator, not the server, set the pace in this tick."""
-    span = tick.t - tick.start
-    return span > 0 and ((tick.cpu + tick.cpu_wait) / span >= SATURATED_CPU or _late(tick))
-
-
-def _late(tick: ev.Tick) -> bool:
-    """Whether the 99th percentile of the tick's lags is too long: counted where its histogram comes once a second."""
-    if not tick.due:
-        return tick.lag.percentile(99) >= SATURATED_LAG
-    return tick.late > tick.due - max(1, math.ceil(tick.due * 0.99 - 1e-9))
+    return any(bottlenecks(tick))
 
 
 def _open_windows(state: State) -> dict[str, HostWindow]:
@@ -210,12 +210,12 @@ def _from_400(statuses: dict[int, int]) -> int:
     return sum(count for status, count in statuses.items() if status >= 400)
 
 
-def add(left: Counts, right: Counts) -> Counts:
-    """Both added up, field by field."""
-    return replace(left, **_sums(left, right))
+def add(left: T, right: T) -> T:
+    """Both added up, field by field; of two texts the first."""
+    return replace(left, **sums(left, right))
 
 
-def _sums(left: Any, right: Any) -> dict[str, Any]:
+def sums(left: Any, right: Any) -> dict[str, Any]:
     """The fields to which `right` adds anything."""
     more = {name: value for name in left.__struct_fields__ if (value := getattr(right, name))}
     return {name: _sum(getattr(left, name), value) for name, value in more.items()}
@@ -229,7 +229,7 @@ def _sum(left: Any, right: Any) -> Any:
             key: _sum(left[key], right[key]) if key in left and key in right else (left | right)[key]
             for key in {**left, **right}
         }
-    return replace(left, **_sums(left, right)) if isinstance(left, ev.Group) else left + right
+    return add(left, right) if isinstance(left, ev.Group) else left + right
 
 
 def _climb(state: State, tick: ev.Tick) -> State:
@@ -262,38 +262,29 @@ def _rung(where: ev.Tick | Segment) -> tuple[bool, int]:
     return not where.warmup, where.stage
 
 
-def _count_into_segment(state: State, tick: ev.Tick, counts: Counts) -> State:
-    """A tick belongs to the row in which it began, so that a change splits no tick."""
+def segment_of(state: State, tick: ev.Tick) -> int | None:
+    """Place of the segment in which a tick began, so that a change splits no tick; None: its run is unknown."""
     rows = [
         at for at, segment in enumerate(state.segments) if segment.run == tick.run and _rung(segment) == _rung(tick)
     ]
-    if not rows:
+    return next((at for at in reversed(rows) if state.segments[at].start <= tick.start), rows[0]) if rows else None
+
+
+def _count_into_segment(state: State, tick: ev.Tick, counts: Counts) -> State:
+    at = segment_of(state, tick)
+    if at is None:
         return state
-    at = next((at for at in reversed(rows) if state.segments[at].start <= tick.start), rows[0])
     segment = state.segments[at]
     lost = tick.t - tick.start if saturated(tick) else 0.0
     counted = replace(
         segment,
-        counts=_refined(add(segment.counts, counts), tick.refine),
+        counts=add(segment.counts, counts),
         last=max(segment.last, tick.t),
         saturated=segment.saturated + lost / segment.plan.workers,
         worker_cpu=_more(segment.worker_cpu, tick.worker, tick.cpu),
         worker_wait=_more(segment.worker_wait, tick.worker, tick.cpu_wait),
     )
     return replace(state, segments=(*state.segments[:at], counted, *state.segments[at + 1 :]))
-
-
-def _refined(counts: Counts, refine: Mapping[str, Histogram]) -> Counts:
-    """The counts with their histograms made full."""
-    if not refine:
-        return counts
-    own = {name: getattr(counts, name) + more for name, more in refine.items() if "/" not in name}
-    groups = dict(counts.groups)
-    for name in refine.keys() - own.keys():
-        _, group, field = name.split("/")
-        known = groups.get(group, ev.Group())
-        groups[group] = replace(known, **{field: getattr(known, field) + refine[name]})
-    return replace(counts, groups=groups, **own)
 
 
 def _more(table: Mapping[int, float], worker: int, seconds: float) -> dict[int, float]:
@@ -312,14 +303,7 @@ def _count_into_second(state: State, tick: ev.Tick, counts: Counts) -> State:
         filled = replace(filled, other=state.generator.other, idle=state.generator.idle)
     after = open_seconds[second] = filled
     filling = tuple(open_seconds[key] for key in sorted(open_seconds))[-_FILLING:]
-    known = _second_before(state.seconds, second) if before else None
-    told = load_second(after, known if before and before.counts.latency is after.counts.latency else None)
-    return replace(state, filling=filling, seconds=put_second(state.seconds, told))
-
-
-def _second_before(seconds: Sequence[LoadSecond], number: int) -> LoadSecond | None:
-    """The figures of a second as they were so far; it is one of the last."""
-    return next((second for second in seconds[-_FILLING:] if second.second == number), None)
+    return replace(state, filling=filling, seconds=put_second(state.seconds, load_second(after)))
 
 
 def _fill(filling: Filling | None, second: int, tick: ev.Tick, counts: Counts) -> Filling:
@@ -343,16 +327,17 @@ def _fill(filling: Filling | None, second: int, tick: ev.Tick, counts: Counts) -
 
 def _of_a_second(counts: Counts) -> Counts:
     """What the figures of a second are made of."""
-    service = EMPTY if counts.response.filled else counts.service
-    return replace(counts, connect=EMPTY, tls=EMPTY, first_byte=EMPTY, service=service, groups={}, statuses={})
+    unused: dict[str, Any] = dict.fromkeys(("connect", "tls", "first_byte", "service", "response"), EMPTY)
+    unused[counts.latency_name] = counts.latency.coarse()
+    return replace(counts, groups={}, statuses={}, **unused)
 
 
-def load_second(filling: Filling, known: LoadSecond | None = None) -> LoadSecond:
-    """The figures of a second, as far as its ticks have come; of latency as in `known` where it is given."""
+def load_second(filling: Filling) -> LoadSecond:
+    """The figures of a second, as far as its ticks have come."""
     counts = filling.counts
     return LoadSecond(
         second=filling.second,
-        latency=known.latency if known else counts.latency.coarse(),
+        latency=counts.latency,
         start=filling.start,
         end=filling.end,
         completed=counts.completed,

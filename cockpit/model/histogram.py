@@ -17,10 +17,12 @@ Ints = npt.NDArray[np.int64]
 # 2048 sub-buckets give three digits; every further power of two reuses its upper half.
 _HALF_BITS = 10
 _LARGEST = (1 << 53) - 1
-# Buckets that one of `Histogram.coarse` holds.
+# Buckets that one of `Histogram.coarse` holds: at most 1.6 % wide, and 6 %.
 COARSE = 16
-# From so many buckets on, what is added to a histogram waits until somebody looks.
-LARGE = 1024
+COARSER = 64
+# From so many buckets on, what is added to a histogram waits until somebody looks, in so many parts.
+_LARGE = 1024
+_PARTS = 16
 
 
 def indices_of(values: Ints) -> Ints:
@@ -56,15 +58,16 @@ class Histogram:
     """Immutable counts of values in nanoseconds. `+` and `Histogram.merged` add them without loss.
 
     `indices` ascending, `counts` beside it, both int64; `total_ns`, `min_ns`, `max_ns` are exact.
-    Something small added to something large is put into its buckets when somebody looks; `parts` are the two.
+    Something small added to something large is put into its buckets when somebody looks.
     """
 
-    __slots__ = ("_counts", "_indices", "count", "max_ns", "min_ns", "parts", "total_ns")
+    __slots__ = ("_counts", "_indices", "_parts", "count", "max_ns", "min_ns", "total_ns")
 
     def __init__(self, indices: Ints, counts: Ints, total_ns: int, min_ns: int, max_ns: int) -> None:
         self._indices = indices
         self._counts = counts
-        self.parts: tuple[Histogram, Histogram] | None = None
+        # The large one, then small ones.
+        self._parts: tuple[Histogram, ...] = ()
         self.count = int(counts.sum())
         self.total_ns = total_ns
         self.min_ns = min_ns
@@ -83,8 +86,8 @@ class Histogram:
         return self._counts
 
     def _settle(self) -> None:
-        if self.parts is not None and not len(self._indices):
-            whole = _merged(self.parts)
+        if self._parts and not len(self._indices):
+            whole = _merged(self._parts)
             self._indices, self._counts = whole._indices, whole._counts
 
     @classmethod
@@ -104,18 +107,10 @@ class Histogram:
             return EMPTY
         return filled[0] if len(filled) == 1 else _merged(filled)
 
-    @classmethod
-    def joined(cls, large: Histogram, small: Histogram) -> Histogram:
-        """Their sum, to be put into buckets when somebody looks."""
-        both = cls(_NONE, _NONE, large.total_ns + small.total_ns, *_span((large, small)))
-        both.count = large.count + small.count
-        both.parts = (large, small)
-        return both
-
     @property
     def filled(self) -> bool:
         """Whether it has any bucket."""
-        return self.parts is not None or bool(len(self._indices))
+        return bool(self._parts) or bool(len(self._indices))
 
     def __bool__(self) -> bool:
         return self.filled
@@ -125,17 +120,21 @@ class Histogram:
             return self
         if not self.filled:
             return other
-        large, small = self.parts or (self, EMPTY)
-        if len(large._indices) >= LARGE and other.parts is None and len(other._indices) * 4 <= len(large._indices):
-            more = Histogram.merged((small, other))
-            if len(more._indices) * 2 <= len(large._indices):
-                return Histogram.joined(large, more)
+        large, *small = self._parts or (self,)
+        if len(large._indices) >= _LARGE and not other._parts and len(other._indices) * 4 <= len(large._indices):
+            small.append(other)
+            if len(small) == _PARTS:
+                small = [_merged(small)]
+            if len(small[0]._indices) * 2 <= len(large._indices):
+                return self._joined(other, (large, *small))
         return _merged((self, other))
 
-    def minus(self, other: Histogram) -> Histogram:
-        """What makes `other` this one when it is added to it; some of its counts may be negative."""
-        negative = Histogram(other.indices, -other.counts, -other.total_ns, self.min_ns, self.max_ns)
-        return Histogram.merged((self, negative))
+    def _joined(self, other: Histogram, parts: tuple[Histogram, ...]) -> Histogram:
+        """Their sum, of which `parts` are put into buckets when somebody looks."""
+        both = Histogram(_NONE, _NONE, self.total_ns + other.total_ns, *_span((self, other)))
+        both.count = self.count + other.count
+        both._parts = parts
+        return both
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Histogram):

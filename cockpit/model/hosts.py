@@ -138,7 +138,7 @@ class NetCounters(msgspec.Struct, frozen=True, array_like=True):
     tx_dropped: int
 
 
-class ProcessCounters(msgspec.Struct, frozen=True, array_like=True):
+class ProcessCounters(msgspec.Struct, frozen=True):
     """One process of /proc/PID/stat, statm and cmdline. Times in clock ticks, memory in bytes.
 
     (`pid`, `start`) names a process for good; `start` is in clock ticks after boot.

@@ -7,6 +7,7 @@ of a host, and so they grow a group at a time.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from math import isfinite
 from operator import add
 from typing import Any, NamedTuple
 
@@ -74,14 +75,14 @@ class Sums:
 
     @classmethod
     def from_wire(cls, wire: Any) -> Sums:
-        """The inverse of `wire`; recordings of earlier versions have (amount, weight) by name. Raises ValueError."""
-        if isinstance(wire, dict):
-            return cls({(name,): _Group((float(amount),), float(weight)) for name, (amount, weight) in wire.items()})
+        """The inverse of `wire`. Raises ValueError."""
         groups = {
             tuple(map(str, names)): _Group(tuple(map(float, told)), float(weight)) for names, told, weight in wire
         }
         if any(len(names) != len(group.amounts) for names, group in groups.items()):
             raise ValueError("sums that do not add up")
+        if not all(isfinite(number) for group in groups.values() for number in (*group.amounts, group.weight)):
+            raise ValueError("a sum is infinite or none")
         return cls(groups)
 
     def _with(self, more: Iterable[tuple[Names, _Group]]) -> Sums:

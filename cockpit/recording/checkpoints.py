@@ -1,13 +1,12 @@
-"""A state as a recording keeps it: without what can be read from its pages, and with what does not change kept once.
+"""A state as a recording keeps it: without its series, which are in the pages, and with what rarely changes kept once.
 
-The series are in the pages, the last samples among their events. What stays the same object from one state to the next
-(a row that is over, the changes, the large part of a histogram) is a part of its own, stored once and referred to.
+What stays the same object from one state to the next (a segment that is over, the changes, the lines of a tail) is a
+part of its own, stored once and referred to.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -16,12 +15,12 @@ from msgspec.structs import replace
 from cockpit.model.events import HostSample, SessionStarted
 from cockpit.model.fold_hosts import restored_rows
 from cockpit.model.fold_load import load_second
-from cockpit.model.histogram import EMPTY, LARGE, Histogram
 from cockpit.model.host_state import HostState, TailPane
 from cockpit.model.load import LoadPlan
 from cockpit.model.state import (
     ActionRun,
     Change,
+    Counts,
     Extension,
     Filling,
     GeneratorMachine,
@@ -31,35 +30,26 @@ from cockpit.model.state import (
     Segment,
     State,
 )
-from cockpit.model.sums import Sums
-from cockpit.recording.byte_streams import Budget, ByteReader, ByteWriter
-from cockpit.recording.packing import packed, reading, unpacked
-from cockpit.recording.plain_columns import HistogramColumn
-from cockpit.recording.validity import checked
+from cockpit.recording.compaction import Totals
+from cockpit.recording.packing import packed, unpacked
 
-# A histogram's large part changes now and then only.
 Store = Callable[[bytes], int]
 Fetch = Callable[[int], bytes]
 
 
-class Sampled(msgspec.Struct, frozen=True, array_like=True):
-    """The numbers of a host's last sample and of the one before it; `recent`: there was no gap between the two."""
-
-    last: int | None = None
-    before: int | None = None
-    recent: bool = False
-
-
 class KeptHost(msgspec.Struct, frozen=True):
-    """A host without its samples and series; `tails` are parts."""
+    """A host without its series and the rows of its last sample, which that one and the sample `before` it make; a gap
+    was between the two unless `recent`. `tails` are parts."""
 
     state: HostState
-    sampled: Sampled
+    before: HostSample | None
+    recent: bool
     tails: tuple[int, ...]
 
 
 class KeptState(msgspec.Struct, frozen=True):
-    """A state; numbers stand for parts. The seconds that may still be told anew are made of what is `filling`."""
+    """A state; numbers stand for parts. The seconds that may still change are made of what is `filling`. A segment
+    that is not over has no histograms: they are in the totals of the pages."""
 
     t: float
     ended: bool
@@ -91,6 +81,11 @@ _PARTS: dict[str, Any] = {
 }
 
 
+def open_segment(state: State) -> int | None:
+    """Place of the segment that is not over; None: all are."""
+    return len(state.segments) - 1 if state.segment is not None and state.segment.end is None else None
+
+
 def final_seconds(state: State) -> int:
     """How many of the state's seconds no tick can alter any more."""
     if not state.filling:
@@ -110,125 +105,90 @@ class CheckpointWriter:
     def undo(self) -> None:
         self._known = self._before
 
-    def pack(self, state: State, sampled: Mapping[str, Sampled], store: Store) -> bytes:
-        """The state as a blob."""
+    def pack(self, state: State, before: Mapping[str, HostSample], store: Store) -> bytes:
+        """The state as a blob; `before` are the samples before the last, by host."""
         self._before = dict(self._known)
         used: dict[int, tuple[object, int]] = {}
 
         def part(value: object) -> int:
             found = self._known.get(id(value)) or used.get(id(value))
-            number = found[1] if found else store(_packed(value, large_of))
+            number = found[1] if found else store(packed(value))
             used[id(value)] = (value, number)
             return number
 
-        def large_of(histogram: Histogram) -> tuple[int, Histogram] | None:
-            large, small = histogram.parts or (histogram, EMPTY)
-            return (part(large), small) if len(large.indices) >= LARGE else None
-
+        going_on = open_segment(state)
         kept = KeptState(
             t=state.t,
             ended=state.ended,
             running=state.running,
             runs=state.runs,
-            segments=tuple(segment if segment is state.segment else part(segment) for segment in state.segments),
-            hosts={name: _kept_host(host, sampled.get(name, Sampled()), part) for name, host in state.hosts.items()},
+            segments=tuple(
+                _without_totals(segment) if at == going_on else part(segment)
+                for at, segment in enumerate(state.segments)
+            ),
+            hosts={name: _kept_host(host, before.get(name), part) for name, host in state.hosts.items()},
             filling=state.filling,
             generator=state.generator,
             **{name: part(getattr(state, name)) for name in _PARTS},
         )
-        blob = _packed(kept, large_of)
         # What no state refers to any more will not come again.
         self._known = used
-        return blob
+        return packed(kept)
 
 
-def _kept_host(host: HostState, sampled: Sampled, part: Callable[[object], int]) -> KeptHost:
-    bare = replace(host, sample=None, points=(), processes=(), cores=(), disks=(), nets=(), tails=())
-    return KeptHost(bare, sampled, tuple(part(tail) for tail in host.tails))
+def _without_totals(segment: Segment) -> Segment:
+    empty = Totals.of(Counts())
+    return replace(segment, counts=with_totals(segment.counts, empty))
 
 
-def _packed(value: object, large_of: Callable[[Histogram], tuple[int, Histogram] | None]) -> bytes:
-    """A value as JSON, in which numbers stand for its histograms, and these as columns behind it. Of a histogram with a
-    large part, that is a part of its own."""
-    histograms: list[Histogram] = []
+def with_totals(counts: Counts, totals: Totals) -> Counts:
+    """Counts with these histograms and named requests."""
+    return replace(counts, **{name: getattr(totals, name) for name in totals.__struct_fields__})
 
-    def hook(odd: Any) -> Any:
-        if isinstance(odd, MappingProxyType):
-            return dict(odd)
-        if isinstance(odd, Sums):
-            return odd.wire()
-        if not isinstance(odd, Histogram):
-            raise NotImplementedError(f"no wire form for {type(odd)}")
-        found = None if value is odd else large_of(odd)
-        histograms.append(found[1] if found else odd)
-        return [len(histograms) - 1, found[0] if found else 0]
 
-    told = msgspec.json.encode(value, enc_hook=hook)
-    sink = ByteWriter()
-    sink.head.append(len(histograms))
-    HistogramColumn().write(histograms, sink)
-    return packed(len(told).to_bytes(4, "little") + told + sink.raw())
+def _kept_host(host: HostState, before: HostSample | None, part: Callable[[object], int]) -> KeptHost:
+    bare = replace(host, points=(), processes=(), cores=(), disks=(), nets=(), tails=())
+    recent = bool(host.cores or host.disks or host.nets)
+    return KeptHost(bare, before, recent, tuple(part(tail) for tail in host.tails))
 
 
 class Restorer:
-    """Makes states of what a Keeper packed. Parts are kept at hand, so that states share them."""
+    """Makes states of what a CheckpointWriter packed. Parts are kept at hand, so that states share them."""
 
     def __init__(self, fetch: Fetch) -> None:
         self._fetch = fetch
         self._parts: dict[tuple[int, str], Any] = {}
 
-    def restore(self, blob: bytes, sample: Callable[[int], HostSample | None]) -> State:
-        """The state but for its series. `sample` gives one by its number. Raises Damaged."""
-        with reading("a state"):
-            return self._restored(blob, sample)
-
-    def _restored(self, blob: bytes, sample: Callable[[int], HostSample | None]) -> State:
-        kept: KeptState = self._unpacked(blob, KeptState)
-        segments = tuple(self._part(one, Segment) if isinstance(one, int) else one for one in kept.segments)
+    def restore(self, blob: object, totals: Callable[[int], Totals]) -> State:
+        """The state but for its series. `totals` gives those of the segment at a place. Raises Damaged."""
+        kept: KeptState = unpacked(blob, KeptState, "a state")
+        segments = [self._part(one, Segment) if isinstance(one, int) else one for one in kept.segments]
+        if segments and isinstance(kept.segments[-1], Segment):
+            last = segments[-1]
+            segments[-1] = replace(last, counts=with_totals(last.counts, totals(len(segments) - 1)))
         return State(
             t=kept.t,
             ended=kept.ended,
             running=kept.running,
             runs=kept.runs,
-            segments=segments,
-            hosts={name: self._host(host, sample) for name, host in kept.hosts.items()},
+            segments=tuple(segments),
+            hosts={name: self._host(host) for name, host in kept.hosts.items()},
             filling=kept.filling,
             generator=kept.generator,
             seconds=tuple(load_second(filling) for filling in kept.filling),
             **{name: self._part(getattr(kept, name), kind) for name, kind in _PARTS.items()},
         )
 
-    def _host(self, kept: KeptHost, sample: Callable[[int], HostSample | None]) -> HostState:
+    def _host(self, kept: KeptHost) -> HostState:
         tails = tuple(self._part(number, TailPane) for number in kept.tails)
-        last, before = kept.sampled.last, kept.sampled.before
-        host = replace(kept.state, tails=tails, sample=None if last is None else sample(last))
-        return restored_rows(host, None if before is None else sample(before), recent=kept.sampled.recent)
+        # Decoded sequences are lists.
+        host = replace(kept.state, tails=tails, points=(), processes=())
+        return restored_rows(host, kept.before, recent=kept.recent)
 
     def _part(self, number: int, kind: Any) -> Any:
         key = (number, str(kind))
         if key not in self._parts:
             if len(self._parts) > 4096:
                 self._parts.clear()
-            self._parts[key] = self._unpacked(self._fetch(number), kind)
+            self._parts[key] = unpacked(self._fetch(number), kind, "a part of a state")
         return self._parts[key]
-
-    def _unpacked(self, blob: bytes, kind: Any) -> Any:
-        histograms: list[Histogram] = []
-
-        def hook(wanted: type, wire: Any) -> Any:
-            if wanted is Sums:
-                return Sums.from_wire(wire)
-            if wanted is not Histogram:
-                raise NotImplementedError(f"no wire form for {wanted}")
-            place, large = wire
-            if not large:
-                return histograms[place]
-            base = self._part(large, Histogram)
-            return Histogram.joined(base, histograms[place]) if histograms[place].filled else base
-
-        raw = unpacked(blob)
-        size = int.from_bytes(raw[:4], "little")
-        with reading("a state"):
-            spring = ByteReader(raw[4 + size :], Budget(len(blob)))
-            histograms += HistogramColumn().read(spring.count(), spring)
-            return checked(msgspec.json.decode(raw[4 : 4 + size], type=kind, dec_hook=hook))

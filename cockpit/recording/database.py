@@ -7,7 +7,6 @@ functions that a schema names. A statement has a deadline, a value a largest len
 from __future__ import annotations
 
 import os
-import re
 import sqlite3
 import time
 from contextlib import closing
@@ -32,8 +31,6 @@ _LIMITS = {
     sqlite3.SQLITE_LIMIT_ATTACHED: 0,
     sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH: 1,
 }
-# The first format had one.
-_INDEX = re.compile(r"CREATE INDEX events_t ON events \(t\)")
 
 
 class Database(sqlite3.Connection):
@@ -111,20 +108,16 @@ def _connected(path: Path, how: str, timeout: float) -> Database:
     return database
 
 
-def version_of(database: sqlite3.Connection) -> int:
-    """The format's version. Raises sqlite3.Error."""
-    return int(database.execute("PRAGMA user_version").fetchone()[0])
-
-
 def check(path: Path, database: sqlite3.Connection) -> None:
     """Raises RecordingError for a file that is not ours, is newer, or holds anything but our tables."""
     try:
         if database.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
             raise RecordingError(f"{path}: is not a cockpit recording")
-        version = version_of(database)
-        if version > VERSION:
-            raise RecordingError(f"{path}: was written by a newer cockpit (format {version}; this one reads {VERSION})")
-        problem = _foreign(database, version)
+        version = int(database.execute("PRAGMA user_version").fetchone()[0])
+        if version != VERSION:
+            age = "a newer" if version > VERSION else "an older"
+            raise RecordingError(f"{path}: was written by {age} cockpit (format {version}; this one reads {VERSION})")
+        problem = _foreign(database)
     except UnicodeError:
         # SQLite names what it found, which need not be text.
         problem = "its tables are damaged"
@@ -134,19 +127,18 @@ def check(path: Path, database: sqlite3.Connection) -> None:
         raise RecordingError(f"{path}: does not read as a recording: {problem}")
 
 
-def _foreign(database: sqlite3.Connection, version: int) -> str:
+def _foreign(database: sqlite3.Connection) -> str:
     """What is in the schema that no cockpit writes, or is missing there; "" if nothing is."""
     columns = _columns()
     found = set()
     for kind, name, root, sql in database.execute("SELECT type, name, rootpage, sql FROM sqlite_master LIMIT 50"):
-        if kind == "index" and (sql is None or _INDEX.fullmatch(sql)):
+        if kind == "index" and sql is None:
             continue
         # A virtual table has no root page.
         if kind != "table" or name not in columns or not root:
             return f"holds a {words(kind)} {words(name)!r} that no cockpit writes"
         found.add(name)
-    missing = {"events"} - found if version < VERSION else set(columns) - found
-    if missing:
+    if missing := set(columns) - found:
         return f"has no table {min(missing)!r}"
     for name in sorted(found):
         told = [(row[1], row[6]) for row in database.execute(f"PRAGMA table_xinfo({name})")]

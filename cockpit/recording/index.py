@@ -7,7 +7,7 @@ from typing import NamedTuple
 import msgspec
 
 from cockpit.recording.database import words
-from cockpit.recording.page_builder import Grown
+from cockpit.recording.pages import Grown
 from cockpit.recording.rows import Rows
 from cockpit.recording.validity import LONGEST
 
@@ -44,9 +44,8 @@ class EventRange(NamedTuple):
 class Index:
     """The stretches of a recording in order; `grown` says what came with each of the pages among them."""
 
-    def __init__(self, rows: Rows, paged: bool) -> None:
+    def __init__(self, rows: Rows) -> None:
         self._rows = rows
-        self._paged = paged
         # Seconds, and points by host, so far; each with how many a second can have.
         self._counted: dict[tuple[str, int], int] = {}
         self.pages: list[EventRange] = []
@@ -55,8 +54,7 @@ class Index:
 
     def refresh(self) -> None:
         """Takes in what was written since."""
-        if self._paged:
-            self._read_pages()
+        self._read_pages()
         self.stretches = sorted([*self.pages, *self._read_loose()])
 
     def _read_pages(self) -> None:

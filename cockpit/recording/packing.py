@@ -1,4 +1,4 @@
-"""Compressed bytes with a checksum. What is unpacked may come from anybody, so its size is bounded."""
+"""Values as compressed msgpack with a checksum. Packed bytes may come from anybody: size and content are checked."""
 
 from __future__ import annotations
 
@@ -6,15 +6,23 @@ import lzma
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
+from types import MappingProxyType
+from typing import Any
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
-# What is packed is small numbers side by side, of which no byte tells of its place in a word.
-_FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 6, "dict_size": 1 << 20, "lc": 0, "lp": 0, "pb": 0}]
+from cockpit.model.histogram import EMPTY, Histogram
+from cockpit.model.sums import Sums
+from cockpit.recording.validity import checked
+
+_FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 6, "dict_size": 1 << 20}]
 _CHECK = 4
-# Bytes that a blob may unpack to: a page of 50 large hosts has some 10 MiB.
-LARGEST = 64 << 20
+# Bytes that a blob may unpack to; a page of 200 processes has 2 MiB, which is 60 times its packed size.
+LARGEST = 48 << 20
+_BASE, _RATIO = 8 << 20, 500
 # Errors by which bytes that no cockpit wrote show up somewhere in reading them.
 UNREADABLE = (
     ArithmeticError,
@@ -44,32 +52,84 @@ def reading(subject: str) -> Iterator[None]:
         raise Damaged(f"{subject} does not read: {said or type(error).__name__}") from None
 
 
-def packed(raw: bytes) -> bytes:
+def packed(value: object) -> bytes:
+    """A value as msgpack, compressed. Raises OverflowError or TypeError for one that has no such form."""
+    return compressed(_encoder.encode(value))
+
+
+def unpacked(blob: object, kind: Any, subject: str) -> Any:
+    """The inverse of `packed`. Raises Damaged."""
+    with reading(subject):
+        return checked(_decoder(kind).decode(decompressed(blob)))
+
+
+@cache
+def _decoder(kind: Any) -> msgspec.msgpack.Decoder[Any]:
+    return msgspec.msgpack.Decoder(kind, dec_hook=_from_wire)
+
+
+def compressed(raw: bytes) -> bytes:
+    """Bytes behind their checksum."""
     return zlib.crc32(raw).to_bytes(_CHECK, "little") + lzma.compress(raw, lzma.FORMAT_RAW, filters=_FILTERS)
 
 
-def unpacked(blob: object) -> bytes:
-    """The inverse of `packed`. Raises Damaged, also for what a damaged file has in the place of bytes."""
+def decompressed(blob: object) -> bytes:
+    """The inverse of `compressed`. Raises Damaged, also for what a damaged file has in the place of bytes."""
     if not isinstance(blob, bytes):
         raise Damaged("no bytes")
+    largest = min(LARGEST, _BASE + _RATIO * len(blob))
     try:
         unpacker = lzma.LZMADecompressor(lzma.FORMAT_RAW, filters=_FILTERS)
-        raw = unpacker.decompress(blob[_CHECK:], LARGEST)
+        raw = unpacker.decompress(blob[_CHECK:], largest)
     except (lzma.LZMAError, EOFError) as error:
         raise Damaged(str(error) or "cut short") from None
     except MemoryError:
         raise Damaged("out of memory") from None
     if not unpacker.eof:
-        raise Damaged(f"unpacks to more than {LARGEST >> 20} MiB" if len(raw) >= LARGEST else "cut short")
+        raise Damaged(f"unpacks to more than {largest >> 20} MiB" if len(raw) >= largest else "cut short")
     if zlib.crc32(raw).to_bytes(_CHECK, "little") != blob[:_CHECK]:
-        raise Damaged("the check does not hold")
+        raise Damaged("wrong checksum")
     return raw
 
 
 def inflated(body: bytes, largest: int) -> bytes:
-    """What zlib compressed. Raises zlib.error, also if it is more than `largest` bytes."""
+    """Decompress zlib data. Raises zlib.error, also if it is more than `largest` bytes."""
     unpacker = zlib.decompressobj()
     raw = unpacker.decompress(body, largest)
     if not unpacker.eof:
         raise zlib.error("unpacks to too much" if len(raw) >= largest else "cut short")
     return raw
+
+
+def _to_wire(value: Any) -> Any:
+    if isinstance(value, Histogram):
+        gaps = np.diff(value.indices, prepend=0)
+        return [value.total_ns, value.min_ns, value.max_ns, _to_bytes(gaps), _to_bytes(value.counts)]
+    if isinstance(value, Sums):
+        return value.wire()
+    if isinstance(value, MappingProxyType):
+        return dict(value)
+    raise TypeError(f"no wire form for {type(value)}")
+
+
+def _from_wire(kind: type, wire: Any) -> Any:
+    if kind is Sums:
+        return Sums.from_wire(wire)
+    if kind is not Histogram:
+        raise TypeError(f"no wire form for {kind}")
+    total, least, most, gaps, counts = wire
+    indices = np.cumsum(_from_bytes(gaps))
+    return Histogram(indices, _from_bytes(counts), total, least, most) if len(indices) else EMPTY
+
+
+def _to_bytes(values: npt.NDArray[np.int64]) -> bytes:
+    """The width of the numbers in bytes, then the numbers, none of them negative, in that width."""
+    width = np.min_scalar_type(int(values.max(initial=0))).itemsize
+    return bytes([width]) + values.astype(f"<u{width}").tobytes()
+
+
+def _from_bytes(raw: bytes) -> npt.NDArray[np.int64]:
+    return np.frombuffer(raw, dtype=f"<u{raw[0]}", offset=1).astype(np.int64)
+
+
+_encoder = msgspec.msgpack.Encoder(enc_hook=_to_wire)

@@ -1,39 +1,26 @@
-"""Binds events that are written into pages, each with the state after it, in the recorder's thread."""
+"""Makes pages of events that are written, each with the state after it, in the recorder's thread."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import msgspec
 
 from cockpit.model.events import AnyEvent, HostSample
-from cockpit.model.histogram import Histogram
-from cockpit.model.host_state import HostPoint, HostState
-from cockpit.model.state import LoadSecond, State
-from cockpit.recording.byte_streams import ByteWriter
-from cockpit.recording.checkpoints import CheckpointWriter, Sampled, final_seconds
-from cockpit.recording.columns import column_for
-from cockpit.recording.pages import OFTEN, Numbered, pack
-from cockpit.recording.schema import tell_tables
+from cockpit.model.fold_load import add
+from cockpit.model.state import State
+from cockpit.recording.checkpoints import CheckpointWriter, final_seconds, open_segment
+from cockpit.recording.compaction import Numbered, Totals
+from cockpit.recording.packing import packed
+from cockpit.recording.pages import FREQUENT, FREQUENT_KINDS, Grown, PageSeries, PageTotals, pack_events
+from cockpit.recording.schema import write_tables
 from cockpit.recording.write_queue import weight
-
-OFTEN_KINDS = tuple(sorted(str(one.__struct_config__.tag) for one in OFTEN))
 
 # So many units of memory (see `weight`) wait for their page at most.
 _MOST = 200_000
-
-
-class Grown(msgspec.Struct, frozen=True):
-    """How many items of each series came with a page."""
-
-    seconds: int = 0
-    points: dict[str, int] = {}
-
-
-def latencies(seconds: Sequence[LoadSecond]) -> dict[int, Histogram]:
-    """Those of a page's seconds, which its ticks need not have once more."""
-    return {second.second: second.latency for second in seconds}
+# Every so many pages have the whole totals of the segment that is not over.
+_WHOLE_EVERY = 8
 
 
 class PageBuilder:
@@ -45,23 +32,25 @@ class PageBuilder:
         self._weight = 0
         self._first = 1
         self._known = (0.0, 0.0)
-        self._samples: dict[str, list[tuple[int, HostSample]]] = {}
-        self._keeper = CheckpointWriter()
+        self._samples: dict[str, list[HostSample]] = {}
+        self._checkpoints = CheckpointWriter()
         self._kept = Grown()
         self._parts = 0
+        # The open segment's place and totals at the last page, and the pages since they were kept whole.
+        self._counted: tuple[int | None, Totals, int] = (None, Totals(), 0)
 
     def take(self, number: int, event: AnyEvent) -> None:
-        """An event that is a row now."""
+        """Hold an event that is a row now."""
         latest = max(self._known[1], event.t)
         self._known = (self._known[0], latest)
-        if type(event) in OFTEN:
+        if isinstance(event, FREQUENT):
             self._events.append((number, event))
             self._weight += weight(event)
             if self._weight > _MOST:
-                # The disk has refused pages for long; these events stay what they are.
+                # The disk has refused pages for long; these events stay rows.
                 self.skip(number)
         if isinstance(event, HostSample):
-            self._samples[event.host] = [*self._samples.get(event.host, [])[-2:], (number, event)]
+            self._samples[event.host] = [*self._samples.get(event.host, [])[-2:], event]
 
     def skip(self, last: int) -> None:
         """Leave the events up to `last` as rows."""
@@ -72,9 +61,8 @@ class PageBuilder:
     def bind(self, last: int, state: State) -> None:
         """Pack all events up to `last`, and the state after them, as a page.
 
-        Raises sqlite3.Error, and OverflowError for numbers that do not fit; nothing has changed then.
+        Raises sqlite3.Error, and OverflowError or ValueError for numbers that do not fit; nothing has changed then.
         """
-        page = [one for one in self._events if one[0] <= last]
         begin, end = self._known
         final = final_seconds(state)
         points = {name: len(host.points) for name, host in state.hosts.items()}
@@ -88,42 +76,54 @@ class PageBuilder:
             return parts[-1][0]
 
         try:
-            body = self._keeper.pack(state, self._sampled(state), store)
-            told = pack(page, latencies(self._seconds(state, grown)))
-            row = (self._first, last, begin, end, msgspec.json.encode(grown).decode(), told, self._series(state, grown))
+            body = self._checkpoints.pack(state, self._samples_before(state), store)
+            events, segments = pack_events([one for one in self._events if one[0] <= last], state)
+            counted, whole = self._count(state, segments)
+            described = msgspec.json.encode(grown).decode()
+            totals = packed(PageTotals(segments, whole))
+            row = (self._first, last, begin, end, described, events, totals, self._series(state, grown), body)
             with self._database:
                 self._database.executemany("INSERT INTO parts VALUES (?, ?)", parts)
-                self._database.execute("INSERT INTO pages VALUES (?,?,?,?,?,?,?,?)", (*row, body))
-                marks = ",".join("?" * len(OFTEN_KINDS))
+                self._database.execute("INSERT INTO pages VALUES (?,?,?,?,?,?,?,?,?)", row)
+                marks = ",".join("?" * len(FREQUENT_KINDS))
                 self._database.execute(
                     f"DELETE FROM events WHERE seq BETWEEN ? AND ? AND kind IN ({marks})",
-                    (self._first, last, *OFTEN_KINDS),
+                    (self._first, last, *FREQUENT_KINDS),
                 )
-                tell_tables(self._database, state, (self._kept.seconds, len(state.seconds)))
+                write_tables(self._database, state, (self._kept.seconds, len(state.seconds)))
         except Exception:
-            self._keeper.undo()
+            self._checkpoints.undo()
             raise
         self.skip(last)
         self._parts += len(parts)
-        self._kept = Grown(final, points)
+        self._kept, self._counted = Grown(final, points), counted
+
+    def _count(
+        self, state: State, segments: Mapping[int, Totals]
+    ) -> tuple[tuple[int | None, Totals, int], Totals | None]:
+        """The open segment as of now, and its totals if they are to be kept whole: in its first page, in every eighth
+        one, and if those of the pages do not add up to them."""
+        at = open_segment(state)
+        if at is None:
+            return (None, Totals(), 0), None
+        now = Totals.of(state.segments[at].counts)
+        known, before, pages = self._counted
+        sum_of_pages = add(before, segments.get(at, Totals()))
+        if known == at and pages < _WHOLE_EVERY and sum_of_pages == now:
+            return (at, now, pages + 1), None
+        return (at, now, 1), now
 
     def _series(self, state: State, grown: Grown) -> bytes:
-        sink = ByteWriter()
-        column_for(LoadSecond).write(self._seconds(state, grown), sink)
-        for name in grown.points:
-            column_for(HostPoint).write(state.hosts[name].points[self._kept.points.get(name, 0) :], sink)
-        return sink.blob()
+        seconds = state.seconds[self._kept.seconds : self._kept.seconds + grown.seconds]
+        points = {name: state.hosts[name].points[self._kept.points.get(name, 0) :] for name in grown.points}
+        return packed(PageSeries(tuple(seconds), {name: tuple(some) for name, some in points.items()}))
 
-    def _seconds(self, state: State, grown: Grown) -> Sequence[LoadSecond]:
-        return state.seconds[self._kept.seconds : self._kept.seconds + grown.seconds]
-
-    def _sampled(self, state: State) -> Mapping[str, Sampled]:
-        return {name: self._sampled_of(host) for name, host in state.hosts.items()}
-
-    def _sampled_of(self, host: HostState) -> Sampled:
-        known = self._samples.get(host.config.name, [])
-        place = next((at for at, (_, sample) in enumerate(known) if sample is host.sample), None)
-        if place is None:
-            return Sampled()
-        before = known[place - 1][0] if place else None
-        return Sampled(known[place][0], before, bool(host.cores or host.disks or host.nets))
+    def _samples_before(self, state: State) -> Mapping[str, HostSample]:
+        """The sample before the last one, by host."""
+        found = {}
+        for name, host in state.hosts.items():
+            known = self._samples.get(name, [])
+            place = next((at for at, sample in enumerate(known) if sample is host.sample), 0)
+            if place:
+                found[name] = known[place - 1]
+        return found

@@ -1,106 +1,73 @@
-"""Pages: stretches of a recording that are over, packed.
+"""Pages: ranges of a recording that are over, packed.
 
-A page holds the events of some seconds that come often (ticks, samples, status pages, lines of tails) as columns, the
-state after its last event, and what the series of the state have grown by. The other events stay rows of their own,
-for sqlite3 to be asked about.
+A page holds the frequent events of some seconds (ticks, samples, status pages, lines of tails), the state after its
+last event, and the items that the series of the state have grown by. The other events stay rows of their own, for
+sqlite3 queries.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Sequence
 
-import numpy as np
-from msgspec.structs import replace
+import msgspec
 
-from cockpit.model import events as ev
-from cockpit.model.histogram import EMPTY, Histogram
-from cockpit.recording.byte_streams import Budget, ByteReader, ByteWriter, read_ints, write_ints
-from cockpit.recording.columns import column_for
-from cockpit.recording.packing import packed, reading, unpacked
+from cockpit.model.events import GeneratorSample, HostSample, StatusRead, TailText, Tick
+from cockpit.model.host_state import HostPoint
+from cockpit.model.state import LoadSecond, State
+from cockpit.recording.compaction import Numbered, SegmentTicks, Totals, compacted, expanded
+from cockpit.recording.packing import Damaged, packed, reading, unpacked
 
-# Kinds of which there are many, each with what tells one source of them from another.
-OFTEN: Mapping[type[Any], Callable[[Any], tuple[str, int]]] = {
-    ev.Tick: lambda tick: ("", tick.worker),
-    ev.HostSample: lambda sample: (sample.host, 0),
-    ev.GeneratorSample: lambda sample: ("", 0),
-    ev.StatusRead: lambda read: (read.host, read.page),
-    ev.TailText: lambda text: (text.host, text.tail),
-}
-_KINDS: Mapping[str, Any] = {kind.__struct_config__.tag: kind for kind in OFTEN}
-
-Numbered = tuple[int, ev.AnyEvent]
+OtherEvent = HostSample | GeneratorSample | StatusRead | TailText
+FREQUENT = (Tick, HostSample, GeneratorSample, StatusRead, TailText)
+FREQUENT_KINDS = tuple(sorted(str(one.__struct_config__.tag) for one in FREQUENT))
 
 
-class _Borrowed(NamedTuple):
-    """A tick's latencies that are those of its second, which the series have anyway."""
+class PageEvents(msgspec.Struct, frozen=True, array_like=True):
+    """The frequent events of a page with their numbers; ticks by segment."""
 
-    number: int
-    second: int
-    field: str
-
-
-def _without_borrowed(
-    events: Iterable[Numbered], latencies: Mapping[int, Histogram]
-) -> tuple[list[Numbered], list[_Borrowed]]:
-    kept: list[Numbered] = []
-    borrowed = []
-    for number, event in events:
-        if isinstance(event, ev.Tick):
-            field = "response" if event.response.filled else "service"
-            second = int((event.start + event.t) / 2)
-            if second in latencies and getattr(event, field).filled and getattr(event, field) == latencies[second]:
-                borrowed.append(_Borrowed(number, second, field))
-                event = replace(event, **{field: EMPTY})
-        kept.append((number, event))
-    return kept, borrowed
+    numbers: tuple[int, ...]
+    events: tuple[OtherEvent, ...]
+    ticks: tuple[SegmentTicks, ...]
 
 
-def pack(events: Iterable[Numbered], latencies: Mapping[int, Histogram]) -> bytes:
-    """Events that come often, with their numbers, as one blob. `latencies`, by second, are kept elsewhere."""
-    events, borrowed = _without_borrowed(events, latencies)
-    streams: dict[tuple[str, str, int], list[Numbered]] = {}
-    for number, event in events:
-        name = str(type(event).__struct_config__.tag)
-        streams.setdefault((name, *OFTEN[type(event)](event)), []).append((number, event))
-    packs = []
-    for (name, _, _), told in streams.items():
-        sink = ByteWriter()
-        write_ints(np.array([number for number, _ in told], dtype=np.int64), sink)
-        column_for(_KINDS[name]).write([event for _, event in told], sink)
-        packs.append(sink.raw())
-    contents = ByteWriter()
-    contents.head.append(
-        [(name, len(told), len(raw)) for ((name, _, _), told), raw in zip(streams.items(), packs, strict=True)]
+class PageTotals(msgspec.Struct, frozen=True, array_like=True):
+    """The histograms of a page by segment; `whole`, in some pages, are those of the last segment from its start on."""
+
+    segments: dict[int, Totals]
+    whole: Totals | None = None
+
+
+class PageSeries(msgspec.Struct, frozen=True, array_like=True):
+    """The seconds and, by host, points that came with a page."""
+
+    seconds: tuple[LoadSecond, ...]
+    points: dict[str, tuple[HostPoint, ...]]
+
+
+class Grown(msgspec.Struct, frozen=True):
+    """How many items of each series came with a page."""
+
+    seconds: int = 0
+    points: dict[str, int] = {}
+
+
+def pack_events(events: Sequence[Numbered], state: State) -> tuple[bytes, dict[int, Totals]]:
+    """Pack the frequent events of a page after which the state is `state`; return also their totals by segment."""
+    ticks = compacted([(number, event) for number, event in events if isinstance(event, Tick)], state)
+    others = [(number, event) for number, event in events if isinstance(event, OtherEvent)]
+    page = PageEvents(
+        tuple(number for number, _ in others), tuple(event for _, event in others), tuple(kept for kept, _ in ticks)
     )
-    contents.head.append(borrowed)
-    head = contents.raw()
-    return packed(len(head).to_bytes(4, "little") + head + b"".join(packs))
+    return packed(page), {kept.segment: totals for kept, totals in ticks}
 
 
-def unpack(blob: bytes, latencies: Callable[[], Mapping[int, Histogram]], only: str = "") -> list[Numbered]:
-    """The inverse of `pack`, in the order of their numbers; `only` those of one kind. Raises Damaged."""
-    raw = memoryview(unpacked(blob))
-    budget = Budget(len(blob))
+def unpack_events(blob: object, totals: PageTotals, first: int, last: int) -> list[Numbered]:
+    """The events of a page with numbers `first` to `last`, in their order. Raises Damaged."""
+    page: PageEvents = unpacked(blob, PageEvents, "a page")
     with reading("a page"):
-        at = 4 + int.from_bytes(raw[:4], "little")
-        contents = ByteReader(raw[4:at], budget)
-        streams, borrowed = contents.next(), contents.next()
-        found: list[Numbered] = []
-        for name, count, size in streams:
-            if only in ("", name):
-                spring = ByteReader(raw[at : at + size], budget)
-                numbers = read_ints(count, spring).tolist()
-                found += zip(numbers, column_for(_KINDS[name]).read(count, spring), strict=True)
-            at += size
-        if borrowed and not only:
-            back = {number: {_field(field): latencies()[second]} for number, second, field in borrowed}
-            found = [(number, replace(event, **back[number]) if number in back else event) for number, event in found]
+        found: list[Numbered] = list(zip(page.numbers, page.events, strict=True))
+        for kept in page.ticks:
+            found += expanded(kept, totals.segments[kept.segment])
+    if any(not first <= number <= last for number, _ in found):
+        raise Damaged("a page has events of another one")
     return sorted(found, key=lambda one: one[0])
-
-
-def _field(name: str) -> str:
-    """The field of a tick that is borrowed. Raises ValueError for any other."""
-    if name not in ("response", "service"):
-        raise ValueError(f"{name!r} is never borrowed")
-    return name

@@ -14,16 +14,15 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from cockpit.model.errors import RecordingError
-from cockpit.model.events import AnyEvent, HostSample, Note, SessionStarted
+from cockpit.model.events import AnyEvent, Note, SessionStarted
 from cockpit.model.fold import fold, fold_all
 from cockpit.model.state import State, StudyState
 from cockpit.recording.checkpoints import Restorer
-from cockpit.recording.database import check, has_journal, in_use, opened, version_of, words
+from cockpit.recording.database import check, has_journal, opened, words
 from cockpit.recording.index import EventRange, Index
 from cockpit.recording.packing import Damaged
-from cockpit.recording.page_builder import OFTEN_KINDS, latencies
-from cockpit.recording.page_series import PageSeries, keep
-from cockpit.recording.pages import OFTEN, unpack
+from cockpit.recording.page_reader import PageReader, at_hand
+from cockpit.recording.pages import FREQUENT_KINDS
 from cockpit.recording.rows import Rows
 from cockpit.recording.schema import from_body
 from cockpit.recording.validity import is_valid
@@ -71,21 +70,15 @@ class Recording:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._at_hand: OrderedDict[EventRange, list[Known]] = OrderedDict()
-        self._sampled: OrderedDict[EventRange, dict[int, Any]] = OrderedDict()
         # Places of pages whose state does not read.
         self._stateless: set[int] = set()
-        self._cut = False
-        self._pending: tuple[EventRange, list[Known]] | None = None
         self.notes: list[Note] = []
         self._restorer = Restorer(self._part)
-        alone = not in_use(path)
         database = opened(path)
         self._rows = Rows(database)
         try:
-            paged = version_of(database) > 1
-            self._index = Index(self._rows, paged)
-            self._series = PageSeries(self._rows, self._index)
-            self._cut = alone and paged and not self.ended
+            self._index = Index(self._rows)
+            self._pages = PageReader(self._rows, self._index)
             self.refresh()
             if not self._index.stretches:
                 raise RecordingError(
@@ -124,6 +117,11 @@ class Recording:
         return self._index.stretches[-1].end
 
     @property
+    def packed(self) -> int:
+        """Number of the last event that is in a page; later ones are not compacted yet."""
+        return self._index.pages[-1].last if self._index.pages else 0
+
+    @property
     def started(self) -> SessionStarted:
         first = next(iter(self.events()), None)
         if not isinstance(first, SessionStarted):
@@ -142,8 +140,6 @@ class Recording:
         before = self._index.stretches[-1] if self._index.stretches else None
         with self._rows.one_view():
             self._index.refresh()
-        if self._cut and self._index.stretches:
-            self._read_pending(self._index.stretches[-1])
         self.notes = self._read_notes()
         return before != (self._index.stretches[-1] if self._index.stretches else None)
 
@@ -170,11 +166,9 @@ class Recording:
 
     def seldom(self, number: int) -> list[AnyEvent]:
         """Events after that number but for those that come often: ticks, samples, status pages, lines of tails."""
-        marks = ",".join("?" * len(OFTEN_KINDS))
+        marks = ",".join("?" * len(FREQUENT_KINDS))
         question = f"SELECT seq, body FROM events WHERE seq > ? AND kind NOT IN ({marks}) ORDER BY seq"
-        found = [event for _, event in self._decoded(question, (number, *OFTEN_KINDS))]
-        pending = self._pending[1] if self._pending else []
-        return [*found, *(one.event for one in pending if one.number > number and type(one.event) not in OFTEN)]
+        return [event for _, event in self._decoded(question, (number, *FREQUENT_KINDS))]
 
     def anchor(self, t: float) -> Anchor:
         """The latest state that is kept of an instant not after `t`, notes included."""
@@ -232,24 +226,20 @@ class Recording:
             yield from (known for known in self._read(stretch) if known.number > number)
 
     def _read(self, stretch: EventRange) -> list[Known]:
-        if self._pending is not None and stretch == self._pending[0]:
-            return self._pending[1]
-        if stretch in self._at_hand:
-            self._at_hand.move_to_end(stretch)
-            return self._at_hand[stretch]
+        return at_hand(self._at_hand, stretch, lambda: self._known(stretch), _AT_HAND)
+
+    def _known(self, stretch: EventRange) -> list[Known]:
         numbered = self._read_rows(stretch)
         if stretch.page:
             try:
-                [(blob,)] = self._rows.ask("SELECT events FROM pages WHERE first = ?", (stretch.first,))
-                often = unpack(blob, lambda: latencies(self._series.at(self._index.pages.index(stretch))[0]))
-                numbered = sorted([*numbered, *often], key=lambda one: one[0])
-            except ValueError as error:
+                frequent = self._pages.events(self._index.pages.index(stretch))
+                numbered = sorted([*numbered, *frequent], key=lambda one: one[0])
+            except Damaged as error:
                 self._rows.lose_often(stretch.begin, stretch.end, error)
         found, latest = [], stretch.begin
         for number, event in numbered:
             latest = max(latest, event.t)
             found.append(Known(number, event, latest))
-        keep(self._at_hand, stretch, found, _AT_HAND)
         return found
 
     def _read_rows(self, stretch: EventRange) -> list[tuple[int, AnyEvent]]:
@@ -265,25 +255,6 @@ class Recording:
                 self._rows.lose(f"event {number} is damaged and left out: {error}")
         return found
 
-    def _read_pending(self, before: EventRange) -> None:
-        """What was held back when the session was cut short, behind all that came."""
-        found: list[Known] = []
-        latest = before.end
-        for after, body in self._rows.ask("SELECT after, body FROM pending"):
-            # Of what was written before the last rows were, they have the rest.
-            if after != before.last:
-                continue
-            try:
-                event = from_body(body)
-            except Damaged:
-                self._rows.lose("the last second is damaged and left out")
-                continue
-            latest = max(latest, event.t)
-            found.append(Known(before.last + len(found) + 1, event, latest))
-        if found:
-            self._pending = (EventRange(before.last + 1, found[-1].number, before.end, latest, False), found)
-            self._index.stretches.append(self._pending[0])
-
     def _read_notes(self) -> list[Note]:
         if not self._rows.ask("SELECT 1 FROM sqlite_master WHERE name = 'notes'"):
             return []
@@ -291,14 +262,12 @@ class Recording:
         notes = [Note(t=t, text=text) for t, text in told if isinstance(t, float | int) and isinstance(text, str)]
         return [note for note in notes if is_valid(note)]
 
-    def _state(self, place: int) -> State | None:
-        """The state after a page, its series fetched when somebody looks. Raises Damaged."""
-        rows = self._rows.ask("SELECT state FROM pages WHERE first = ?", (self._index.pages[place].first,))
-        if not rows or rows[0][0] is None:
-            return None
-        state = self._restorer.restore(rows[0][0], self._sample)
-        hosts = {name: replace(host, points=self._series.points(name, place)) for name, host in state.hosts.items()}
-        seconds = self._series.seconds(place, tuple(state.seconds))
+    def _state(self, place: int) -> State:
+        """The state after a page, its series read when somebody looks. Raises Damaged."""
+        blob = self._pages.column(place, "state")
+        state = self._restorer.restore(blob, lambda segment: self._pages.totals(place, segment))
+        hosts = {name: replace(host, points=self._pages.points(name, place)) for name, host in state.hosts.items()}
+        seconds = self._pages.seconds(place, tuple(state.seconds))
         return replace(state, hosts=hosts, seconds=seconds, study=self._study(self._index.pages[place].last))
 
     def _study(self, last: int) -> StudyState | None:
@@ -306,23 +275,6 @@ class Recording:
         marks = ",".join("?" * len(_STUDY))
         question = f"SELECT seq, body FROM events WHERE seq <= ? AND kind IN ({marks}) ORDER BY seq"
         return fold_all(event for _, event in self._decoded(question, (last, *_STUDY))).study
-
-    def _sample(self, number: int) -> HostSample | None:
-        place = bisect_right(self._index.stretches, number - 1, key=lambda stretch: stretch.last)
-        found = self._samples(self._index.stretches[place]).get(number)
-        if found is None:
-            raise Damaged(f"event {number} is missing")
-        return found
-
-    def _samples(self, stretch: EventRange) -> dict[int, HostSample]:
-        """The samples of a stretch by their numbers. Raises Damaged."""
-        if stretch in self._at_hand or not stretch.page:
-            return {one.number: one.event for one in self._read(stretch) if isinstance(one.event, HostSample)}
-        if stretch not in self._sampled:
-            [(blob,)] = self._rows.ask("SELECT events FROM pages WHERE first = ?", (stretch.first,))
-            samples = dict(unpack(blob, dict, "host_sample"))
-            keep(self._sampled, stretch, samples, _AT_HAND)
-        return self._sampled[stretch]
 
     def _part(self, number: int) -> bytes:
         rows = self._rows.ask("SELECT body FROM parts WHERE id = ?", (number,))

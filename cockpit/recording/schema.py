@@ -11,10 +11,9 @@ from cockpit.model.state import State
 from cockpit.recording.packing import inflated, reading
 from cockpit.recording.validity import checked
 
-# "ckpt" in the SQLite header tells our files from other databases; user_version is the schema's. Version 1 had events
-# alone, each a row.
+# "ckpt" in the SQLite header tells our files from other databases; user_version is the schema's.
 APPLICATION_ID = 0x636B7074
-VERSION = 2
+VERSION = 3
 
 # Bodies from this size on are kept as zlib blobs, smaller ones as plain text that sqlite3 can show.
 COMPRESS_FROM = 512
@@ -28,7 +27,7 @@ PRAGMA user_version = {VERSION};
 CREATE TABLE events (
     seq  INTEGER PRIMARY KEY,   -- order of arrival
     t    REAL NOT NULL,         -- session seconds
-    kind TEXT NOT NULL,         -- run_started, change_ended, …; tick, host_sample … until they are packed into a page
+    kind TEXT NOT NULL,         -- run_started, change_ended, …; tick, host_sample, … until they are packed into a page
     body NOT NULL               -- JSON text, or zlib-compressed JSON as a blob
 );
 CREATE TABLE pages (
@@ -36,12 +35,12 @@ CREATE TABLE pages (
     last   INTEGER NOT NULL,    -- to this one
     begin  REAL NOT NULL,       -- the instants by which all before it
     end    REAL NOT NULL,       -- and all of it were known
-    grown  TEXT NOT NULL,       -- JSON: how many seconds and points came with it
-    events BLOB NOT NULL,       -- those that come often
-    series BLOB NOT NULL,
-    state  BLOB                 -- after its last event
+    grown  TEXT NOT NULL,       -- JSON: numbers of seconds and points that came with it
+    events BLOB NOT NULL,       -- the frequent ones; this and all other blobs: a CRC-32, then msgpack in raw LZMA
+    totals BLOB NOT NULL,       -- histograms of its ticks, by segment
+    series BLOB NOT NULL,       -- its seconds and points
+    state  BLOB NOT NULL        -- after its last event
 );
-CREATE TABLE pending (after INTEGER NOT NULL, body NOT NULL);  -- what would have come last, for one cut short
 CREATE TABLE parts (id INTEGER PRIMARY KEY, body BLOB NOT NULL);
 CREATE TABLE notes (t REAL NOT NULL, text TEXT NOT NULL, wall REAL NOT NULL);  -- made afterwards
 CREATE TABLE runs (                                                            -- a row each of the runs table
@@ -63,10 +62,7 @@ Row = tuple[int, float, str, str | bytes]
 
 def to_row(number: int, event: AnyEvent) -> Row:
     """Raises ValueError, TypeError or msgspec.MsgspecError for an event that could not be read again."""
-    body = encode(event)
-    if b"null" in body:
-        # NaN and infinity are written as null.
-        decode(body)
+    body = encode(checked(event))
     small: str | bytes = zlib.compress(body, 6) if len(body) >= COMPRESS_FROM else body.decode()
     return number, event.t, kind(event), small
 
@@ -81,14 +77,13 @@ def from_body(body: object) -> AnyEvent:
 
 def last_instant(database: sqlite3.Connection) -> float:
     """The latest instant of a recording, session seconds; 0 without events. Raises sqlite3.Error."""
-    found = database.execute("SELECT max(t) FROM events").fetchone()[0] or 0.0
-    if database.execute("PRAGMA user_version").fetchone()[0] > 1:
-        found = max(found, database.execute("SELECT max(end) FROM pages").fetchone()[0] or 0.0)
-    return float(found)
+    columns = (("t", "events"), ("end", "pages"))
+    found = [database.execute(f"SELECT max({column}) FROM {table}").fetchone()[0] for column, table in columns]
+    return max(0.0, *(float(one) for one in found if one is not None))
 
 
-def tell_tables(database: sqlite3.Connection, state: State, seconds: tuple[int, int]) -> None:
-    """Brings the tables that people ask up to a state; `seconds` from one place to another. Raises sqlite3.Error."""
+def write_tables(database: sqlite3.Connection, state: State, seconds: tuple[int, int]) -> None:
+    """Bring the tables for sqlite3 up to a state; `seconds` from one place to another. Raises sqlite3.Error."""
     database.executemany("INSERT OR REPLACE INTO runs VALUES (?,?,?,?,?,?,?,?,?,?,?,?)", _runs(state))
     database.executemany(
         "INSERT OR REPLACE INTO changes VALUES (?,?,?,?,?,?)",

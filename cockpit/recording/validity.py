@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
@@ -16,6 +15,8 @@ from cockpit.model.hosts import HostReading, ProcessCounters
 # No session lasts so long (s).
 LONGEST = 1e8
 _INT = 1 << 63
+# No histogram counts so many values.
+_MOST = 1 << 60
 # Fields by which something is numbered or counted out: from 0 to less than this.
 BOUNDS: Mapping[str, float] = {
     "t": LONGEST,
@@ -39,8 +40,6 @@ BOUNDS: Mapping[str, float] = {
     "times": 1_000_000,
     "wall": 1e11,
 }
-# Their fields of these names are what a host's kernel says, in its own units.
-UNBOUNDED: tuple[type, ...] = (HostReading, ProcessCounters)
 _T = TypeVar("_T")
 
 
@@ -58,29 +57,47 @@ def is_valid(event: AnyEvent) -> bool:
     return True
 
 
-def check_field(name: str, least: float, most: float) -> None:
-    """Raises ValueError for values of a field that lie outside its bounds."""
+def check_field(name: str, value: float) -> None:
+    """Raises ValueError for a value of a field that lies outside its bounds."""
     bound = BOUNDS.get(name)
-    if bound is not None and not (least >= 0 and most < bound):
+    if bound is not None and not 0 <= value < bound:
         raise ValueError(f"{name} is out of range")
 
 
 def check_histogram(histogram: Histogram) -> None:
     """Raises ValueError for buckets that no histogram has, or that are not in order."""
-    indices = histogram.indices
+    indices, counts = histogram.indices, histogram.counts
+    if len(indices) != len(counts):
+        raise ValueError("a histogram has not one count per bucket")
     if len(indices) and (indices[0] < 0 or indices[-1] > HIGHEST_INDEX or (np.diff(indices) <= 0).any()):
         raise ValueError("a histogram has buckets out of range")
+    if (counts < 1).any() or counts.sum(dtype=np.float64) >= _MOST or not 0 <= histogram.count < _MOST:
+        raise ValueError("a histogram has counts out of range")
+    for value in (histogram.total_ns, histogram.min_ns, histogram.max_ns):
+        _check_number(value)
+
+
+def _check_number(value: float) -> None:
+    # An integer may have too many digits for a float.
+    if not -_INT <= value < _INT:
+        raise ValueError("a number is no number of 64 bits")
 
 
 def _check(value: Any, name: str) -> None:
     if isinstance(value, bool | str | bytes) or value is None:
         return
     if isinstance(value, int | float):
-        if not math.isfinite(value) or not -_INT <= value < _INT:
-            raise ValueError(f"{name} is no number of 64 bits")
-        check_field(name, value, value)
+        _check_number(value)
+        check_field(name, value)
+    elif isinstance(value, ProcessCounters):
+        # Thousands of them are in a page.
+        one = value
+        numbers = (one.pid, one.ppid, one.start, one.utime, one.stime, one.threads, one.vsz, one.rss, one.shared)
+        if not (min(numbers) >= -_INT and max(numbers) < _INT):
+            raise ValueError("a number of a process has more than 64 bits")
     elif isinstance(value, msgspec.Struct):
-        bounded = not isinstance(value, UNBOUNDED)
+        # Fields of these names in a reading are what a host's kernel says, in its own units.
+        bounded = not isinstance(value, HostReading)
         for field in value.__struct_fields__:
             _check(getattr(value, field), field if bounded else "")
     elif isinstance(value, dict):

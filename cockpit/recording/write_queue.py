@@ -13,7 +13,8 @@ from typing import NamedTuple
 from cockpit.model.events import AnyEvent, HostSample, Note, StatusRead, TailText, Tick
 from cockpit.model.state import State
 from cockpit.model.text import clock
-from cockpit.recording.pages import OFTEN, Numbered
+from cockpit.recording.compaction import Numbered
+from cockpit.recording.pages import FREQUENT
 
 # Units of about 500 bytes (see `weight`); frequent events are dropped from here on, until half of it is free.
 LIMIT = 200_000
@@ -58,7 +59,7 @@ class WriteQueue:
         self._limit = limit
         self._reserve = reserve
         # Each is written by one thread only.
-        self._given = 0
+        self.given = 0
         self._released = 0
         self._dropping = False
         self.gaps: tuple[Gap, ...] = ()
@@ -66,7 +67,7 @@ class WriteQueue:
     @property
     def weight(self) -> int:
         """Units in memory."""
-        return self._given - self._released
+        return self.given - self._released
 
     def offer(self, events: Sequence[Numbered]) -> None:
         """Queue events; drop those for which there is no room."""
@@ -74,14 +75,14 @@ class WriteQueue:
         total = 0
         for number, event in events:
             size = weight(event)
-            if self._has_room(type(event) in OFTEN, total + size):
-                if self._dropping and type(event) in OFTEN:
+            if self._has_room(isinstance(event, FREQUENT), total + size):
+                if self._dropping and isinstance(event, FREQUENT):
                     kept.append(self._end_gap())
                 kept.append((number, event))
                 total += size
             else:
                 self._drop(number, event)
-        self._given += total
+        self.given += total
         if kept:
             self._queue.put(WriteBatch(kept, total))
 

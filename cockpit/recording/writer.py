@@ -26,9 +26,9 @@ from cockpit.recording.write_queue import Page, WriteBatch, WriteQueue
 
 # A crash loses at most what came in since the last commit.
 COMMIT_EVERY = 0.3
-# A page is bound when it has so many seconds or so many events.
+# A page is made of so many seconds, or of events with so many units of memory (see `weight`).
 PAGE_SECONDS = 25.0
-PAGE_EVENTS = 5000
+PAGE_WEIGHT = 40_000
 # A disk that takes so long (s) for a commit does not answer; at the end so long is waited for it.
 STALLED = 5.0
 PATIENCE = 60.0
@@ -41,10 +41,8 @@ class RecordingWriter:
         self._path = path
         self._numbered = 0
         self._settled: Page | None = None
-        self._page_from = (0, 0.0)
-        self._pending: tuple[int, Sequence[AnyEvent]] = (0, ())
-        self._held_back: Sequence[AnyEvent] = ()
-        self._written = 0
+        # The last page's last event and instant, and the units of memory offered by then.
+        self._page_from = (0, 0.0, 0)
         self._backlog = WriteQueue()
         self._rows: list[Row] = []
         # Units of the backlog that the rows stand for.
@@ -78,14 +76,12 @@ class RecordingWriter:
         self._numbered += len(events)
         self._backlog.offer(list(enumerate(events, first)))
 
-    def settle(self, state: State, pending: Sequence[AnyEvent] = ()) -> None:
+    def settle(self, state: State) -> None:
         self._settled = Page(self._numbered, state)
-        # One assignment: the recorder's thread takes whichever is the newest.
-        self._pending = (self._numbered, pending)
-        number, instant = self._page_from
-        due = state.t - instant >= PAGE_SECONDS or self._numbered - number >= PAGE_EVENTS
+        _, instant, units = self._page_from
+        due = state.t - instant >= PAGE_SECONDS or self._backlog.given - units >= PAGE_WEIGHT
         if due and self._backlog.offer_page(self._settled):
-            self._page_from = (self._numbered, state.t)
+            self._page_from = (self._numbered, state.t, self._backlog.given)
 
     def close(self) -> None:
         """Writes what is left and makes it one file again, without a -wal beside it."""
@@ -150,24 +146,17 @@ class RecordingWriter:
 
     def _commit(self) -> None:
         """Write the rows; those that the disk refuses stay."""
-        after, pending = self._pending
-        written = self._rows[-1][0] if self._rows else self._written
-        held_back = pending if after == written else ()
-        if not self._rows and held_back is self._held_back:
+        if not self._rows:
             return
         try:
             with self._database:
                 self._database.executemany("INSERT INTO events (seq, t, kind, body) VALUES (?, ?, ?, ?)", self._rows)
-                self._database.execute("DELETE FROM pending")
-                told = [(after, to_row(0, event)[-1]) for event in held_back]
-                self._database.executemany("INSERT INTO pending VALUES (?, ?)", told)
         except sqlite3.Error as error:
             self._standing.waiting = len(self._rows)
             self._standing.problem = str(error)
             return
         self._standing.held = max([self._standing.held, *(row[1] for row in self._rows)])
         self._standing.problem = "" if self._standing.there else GONE
-        self._written, self._held_back = written, held_back
         self._clear()
 
     def _bind(self, page: Page) -> None:
@@ -207,7 +196,7 @@ class Unrecorded:
     def record(self, events: Sequence[AnyEvent]) -> None:
         """Keeps nothing."""
 
-    def settle(self, state: State, pending: Sequence[AnyEvent] = ()) -> None:
+    def settle(self, state: State) -> None:
         """Keeps nothing."""
 
     def close(self) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import os
 import platform
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -18,26 +18,23 @@ from cockpit.hosts.prompts import Question, Questions
 from cockpit.load.generator import boot_id, watch_machine
 from cockpit.model.clock import Clock
 from cockpit.model.errors import UsageError
-from cockpit.model.events import AnyEvent, HostChanged, Note, SessionEnded, SessionStarted, Tick
+from cockpit.model.events import AnyEvent, HostChanged, Note, SessionEnded, SessionStarted
 from cockpit.model.load import url_without_password
 from cockpit.profiles.profile import Profile
 from cockpit.recording.secrets import Secrets
 from cockpit.session.controls import Action, Controls, LoadPhase, LoadStatus, Mode
-from cockpit.session.gathering import Gathering, rounded
 from cockpit.session.live_load import LiveLoad
 from cockpit.session.live_tuning import LiveTuning
 from cockpit.session.loop import EventBatch, Latest
+from cockpit.session.rounding import rounded
 from cockpit.tuning.probing import probe_of
 from cockpit.tuning.unfinished import described
-
-Listener = Callable[[Sequence[AnyEvent]], None]
 
 
 class LiveSource:
     """Events of a session as they happen. Hosts are watched from `batches()` on; load starts on request.
 
     `questions` puts the questions of hosts to a person; None: nobody is there, so they are refused.
-    `listen` is given ticks with all their histograms, which the session keeps more sparely (see gathering).
     `check_target`: changes ask the target for a good response before and after.
     """
 
@@ -48,14 +45,11 @@ class LiveSource:
         *,
         ssh_config: Path | None = None,
         questions: Questions | None = None,
-        listen: Listener | None = None,
         check_target: bool = True,
     ) -> None:
         self.profile = profile
         self._clock = clock
-        self._listen = listen
         self._secrets = Secrets(profile)
-        self._gathering = Gathering()
         self._events: deque[AnyEvent] = deque()
         self._woken = asyncio.Event()
         self._closed = False
@@ -75,10 +69,8 @@ class LiveSource:
 
     def emit(self, event: AnyEvent) -> None:
         """Take an event; called from the event loop's thread only."""
-        event = self._secrets.without(event if isinstance(event, Tick) else rounded(event))
-        if self._listen:
-            self._listen((event,))
-        self._events.extend(self._gathering.take(event))
+        event = self._secrets.without(rounded(event))
+        self._events.append(event)
         self._woken.set()
         if isinstance(event, HostChanged) and event.condition == "up" and event.facts is not None:
             self._spawn(self.tuning.read_host(event.host))
@@ -98,7 +90,7 @@ class LiveSource:
             events = tuple(self._events)
             self._events.clear()
             if events:
-                yield EventBatch(events, reached=self._latest.take, pending=self._gathering.pending())
+                yield EventBatch(events, reached=self._latest.take)
 
     def now(self) -> float:
         """Session time."""
@@ -118,7 +110,6 @@ class LiveSource:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._events.extend(self._gathering.rest())
         self.emit(SessionEnded(t=self._clock.now()))
         self._closed = True
         self._woken.set()

@@ -13,8 +13,8 @@ from cockpit.model.clock import Clock
 from cockpit.model.errors import HostError
 from cockpit.model.state import State
 from cockpit.profiles.profile import Profile
-from cockpit.session.live import Listener, LiveSource
-from cockpit.session.loop import Recorder, Session
+from cockpit.session.live import LiveSource
+from cockpit.session.loop import Listener, Recorder, Session
 
 # Seconds that a host may take until its first reading, and until its last one after a run.
 HOST_READY = 20.0
@@ -40,9 +40,9 @@ class LiveSession:
     ) -> None:
         self.profile = profile
         self.source = LiveSource(
-            profile, Clock(), ssh_config=ssh_config, questions=questions, listen=listen, check_target=check_target
+            profile, Clock(), ssh_config=ssh_config, questions=questions, check_target=check_target
         )
-        self.session = Session(self.source, recorder)
+        self.session = Session(self.source, recorder, listen)
         self.load = self.source.load
         self.tuning = self.source.tuning
 

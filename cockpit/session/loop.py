@@ -17,14 +17,15 @@ from cockpit.session.controls import Controls
 class EventBatch:
     """Events to fold in order, onto `base` if the source jumped, onto the present state if it is None.
 
-    `reached` is called after each with the number of folded events and the state. `pending` are events that the source
-    has not released yet: they are kept in case the process is killed.
+    `reached` is called after each with the number of folded events and the state.
     """
 
     events: Sequence[AnyEvent]
     base: State | None = None
     reached: Callable[[int, State], None] | None = None
-    pending: Sequence[AnyEvent] = ()
+
+
+Listener = Callable[[Sequence[AnyEvent]], None]
 
 
 class EventSource(Protocol):
@@ -57,8 +58,8 @@ class Recorder(Protocol):
 
     def record(self, events: Sequence[AnyEvent]) -> None: ...
 
-    def settle(self, state: State, pending: Sequence[AnyEvent] = ()) -> None:
-        """Keep the state after all events so far, and the events that would follow if the session ended now."""
+    def settle(self, state: State) -> None:
+        """Keep the state after all events so far."""
 
     def close(self) -> None: ...
 
@@ -95,7 +96,7 @@ class Session:
         self,
         source: EventSource,
         recorder: Recorder | None = None,
-        listen: Callable[[Sequence[AnyEvent]], None] | None = None,
+        listen: Listener | None = None,
     ) -> None:
         self.source = source
         self.recorder = recorder
@@ -171,7 +172,7 @@ class Session:
             if batch.reached:
                 batch.reached(folded, state)
         if self.recorder:
-            self.recorder.settle(state, batch.pending)
+            self.recorder.settle(state)
         self.state = state
         self.revision += 1
 

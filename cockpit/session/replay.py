@@ -122,7 +122,13 @@ class ReplaySource:
         """Read what another process has written meanwhile."""
         if self.growing and now - self._refreshed >= REFRESH_EVERY:
             self._refreshed = now
+            before = self.recording.packed
             self.recording.refresh()
+            # States between the ends of a new page do not fit its compacted ticks.
+            within = range(before + 1, self.recording.packed)
+            self._kept = [anchor for anchor in self._kept if anchor.number not in within]
+            if self._reached.number in within:
+                self._reached = BEGINNING
             self.growing = not self.recording.ended
 
     def _advance(self) -> EventBatch:

@@ -27,7 +27,6 @@ from cockpit.model.load import LoadPlan
 from cockpit.model.state import State
 from cockpit.profiles.profile import Profile
 from cockpit.recording.writer import RecordingWriter
-from cockpit.session.gathering import Gathering
 from cockpit.session.live import LiveSource
 from cockpit.session.loop import Session
 
@@ -88,8 +87,8 @@ async def _recorded(url: str, seconds: float) -> list[AnyEvent]:
     plan = LoadPlan(url=url, rate=RATE, duration=seconds, keepalive=False, max_in_flight=CONNECTIONS * 10)
     host = HostConfig(name="web1", processes="apache2")
     told: list[AnyEvent] = []
-    source = LiveSource(Profile(name="crowded", plan=plan, hosts=(host,)), Clock(), listen=told.extend)
-    session = Session(source)
+    source = LiveSource(Profile(name="crowded", plan=plan, hosts=(host,)), Clock())
+    session = Session(source, listen=told.extend)
     running = asyncio.create_task(session.run())
 
     def crowded(state) -> bool:  # type: ignore[no-untyped-def]
@@ -119,14 +118,12 @@ def session(minute: Sequence[AnyEvent], seconds: float) -> Iterator[AnyEvent]:
     span = ticks[-1].t - ticks[0].start
     samples = [event for event in minute if isinstance(event, HostSample) and event.t >= started]
     often = sorted([*ticks, *samples], key=lambda event: event.t)
-    gathering = Gathering()
     yield from (event for event in minute if event.t <= started and not isinstance(event, Tick))
     for turn in range(int(seconds / span) + 1):
         for event in often:
             if event.t - started + turn * span > seconds:
-                yield from gathering.rest()
                 return
-            yield from gathering.take(later(event, turn, round(turn * span, 6), samples))
+            yield later(event, turn, round(turn * span, 6), samples)
 
 
 def later(event: Tick | HostSample, turn: int, seconds: float, samples: Sequence[HostSample]) -> Tick | HostSample:

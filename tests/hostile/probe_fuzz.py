@@ -33,7 +33,7 @@ from cockpit.recording.reader import Recording
 from cockpit.recording.writer import RecordingWriter
 from cockpit.report.run_json import run_json
 from cockpit.report.summary import summary
-from cockpit.session.gathering import rounded
+from cockpit.session.rounding import rounded
 from tests.hostile.measuring import peak_mib
 from tests.hostile.streams import FACTS, frame, mutated, pieces
 

@@ -11,14 +11,17 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-from cockpit.recording.packing import packed, unpacked
+import msgspec
+
+from cockpit.recording.packing import compressed, decompressed
 
 NUMBERS = (-1, 0, 1, 2, 255, 1 << 31, (1 << 31) - 1, 1 << 40, 1 << 62, (1 << 63) - 1, -(1 << 63), 1e300, -0.5, 10**30)
 TEXTS = ("", "\0", "x" * 100_000, "\U0001f600", "[" * 50_000, "same", "text", "raw", "few", "service", "-1")
-TABLES = ("events", "pages", "parts", "pending", "notes", "runs", "changes", "markers", "seconds")
+TABLES = ("events", "pages", "parts", "notes", "runs", "changes", "markers", "seconds")
 # Table, column and key of what is packed.
 BLOBS = (
     ("pages", "events", "first"),
+    ("pages", "totals", "first"),
     ("pages", "series", "first"),
     ("pages", "state", "first"),
     ("parts", "body", "id"),
@@ -32,16 +35,16 @@ def alter(path: Path, draw: Draw) -> None:
         draw.choice(ALTERATIONS)(path, draw)
 
 
-def _any_json(value: object, draw: Draw, depth: int = 0) -> object:
+def _any_value(value: object, draw: Draw, depth: int = 0) -> object:
     """The value with one part of it replaced by something else."""
     if isinstance(value, list) and value and draw.random() < 0.9:
         at = draw.randrange(len(value))
-        found = [*value[:at], _any_json(value[at], draw, depth + 1), *value[at + 1 :]]
+        found = [*value[:at], _any_value(value[at], draw, depth + 1), *value[at + 1 :]]
         return found if draw.random() < 0.9 else found * draw.choice((2, 100))
     if isinstance(value, dict) and value and draw.random() < 0.9:
-        key = draw.choice(sorted(value))
+        key = draw.choice(sorted(value, key=str))
         new = key if draw.random() < 0.9 else str(draw.choice((*NUMBERS, *TEXTS)))
-        return {**{k: v for k, v in value.items() if k != key}, new: _any_json(value[key], draw, depth + 1)}
+        return {**{k: v for k, v in value.items() if k != key}, new: _any_value(value[key], draw, depth + 1)}
     return draw.choice((*NUMBERS, *TEXTS, None, True, [], {}, [[]], [value], [[1], [2]]))
 
 
@@ -100,7 +103,7 @@ def alter_event(path: Path, draw: Draw) -> None:
         told = json.loads(zlib.decompress(body) if isinstance(body, bytes) else body)  # type: ignore[arg-type]
     except (ValueError, zlib.error, TypeError):
         return
-    text = json.dumps(_any_json(told, draw))
+    text = json.dumps(_any_value(told, draw))
     _sql(path, "UPDATE events SET body = ? WHERE seq = ?", draw.choice((text, zlib.compress(text.encode()))), number)
 
 
@@ -124,78 +127,65 @@ def replace_body(path: Path, draw: Draw) -> None:
     )
 
 
-def alter_head(path: Path, draw: Draw) -> None:
-    """A part of the facts that stand before the columns of a blob, its checksum right."""
-    table, column, key = draw.choice(
-        (
-            ("pages", "events", "first"),
-            ("pages", "series", "first"),
-            ("pages", "state", "first"),
-            ("parts", "body", "id"),
-        )
-    )
+def alter_packed(path: Path, draw: Draw) -> None:
+    """A part of a packed value, its checksum right."""
+    _repack(path, draw, lambda raw: _as_msgpack(_any_value(msgspec.msgpack.decode(raw), draw)))
+
+
+def alter_packed_bytes(path: Path, draw: Draw) -> None:
+    """Bytes of a packed value, its checksum right."""
+
+    def altered(raw: bytes) -> bytes:
+        found = bytearray(raw)
+        for _ in range(draw.choice((1, 5, 50))):
+            found[draw.randrange(len(found))] = draw.choice((0, 1, 127, 128, 255, draw.randrange(256)))
+        return bytes(found)
+
+    _repack(path, draw, altered)
+
+
+def _repack(path: Path, draw: Draw, alter_raw: Callable[[bytes], bytes]) -> None:
+    table, column, key = draw.choice(BLOBS)
     rows = _rows(path, f"SELECT {key}, {column} FROM {table}")
     if not rows:
         return
     number, blob = draw.choice(rows)
     try:
-        raw = unpacked(blob)
-    except ValueError:
+        raw = alter_raw(decompressed(blob))
+    except (ValueError, msgspec.MsgspecError):
         return
-    place = 0
-    if column == "events" and draw.random() < 0.8:
-        # Behind the contents come the columns of each stream.
-        place = 4 + int.from_bytes(raw[:4], "little")
-    elif column == "events":
-        place = 4
-    size = int.from_bytes(raw[place : place + 4], "little")
-    try:
-        told = json.loads(raw[place + 4 : place + 4 + size])
-    except ValueError:
-        return
-    head = json.dumps(_any_json(told, draw)).encode()
-    altered = raw[:place] + len(head).to_bytes(4, "little") + head + raw[place + 4 + size :]
-    _sql(path, f"UPDATE {table} SET {column} = ? WHERE {key} = ?", packed(altered), number)
+    _sql(path, f"UPDATE {table} SET {column} = ? WHERE {key} = ?", compressed(raw), number)
 
 
-def alter_columns(path: Path, draw: Draw) -> None:
-    """Bytes of the columns, their checksum right."""
-    table, column, key = draw.choice(
-        (("pages", "events", "first"), ("pages", "series", "first"), ("parts", "body", "id"))
-    )
-    rows = _rows(path, f"SELECT {key}, {column} FROM {table}")
-    if not rows:
-        return
-    number, blob = draw.choice(rows)
+def _as_msgpack(value: object) -> bytes:
+    """Raises ValueError for a number that msgpack has no form for."""
     try:
-        raw = bytearray(unpacked(blob))
-    except ValueError:
-        return
-    for _ in range(draw.choice((1, 5, 50))):
-        raw[draw.randrange(len(raw))] = draw.choice((0, 1, 127, 128, 255, draw.randrange(256)))
-    _sql(path, f"UPDATE {table} SET {column} = ? WHERE {key} = ?", packed(bytes(raw)), number)
+        return msgspec.msgpack.encode(value)
+    except OverflowError as error:
+        raise ValueError(str(error)) from None
 
 
 def bomb(path: Path, draw: Draw) -> None:
     """Blobs that unpack to gigabytes, or whose few bytes stand for values without end."""
-    head = json.dumps(
-        draw.choice((["same", 5], [[], "same", 1], [[["tick", 1 << 40, 100]], []], 7, [1 << 40]))
-    ).encode()
+    length = draw.choice((100, 1 << 20, (1 << 32) - 1)).to_bytes(4, "big")
     blobs = (
         zlib.crc32(b"").to_bytes(4, "little") + zeros(80 << 20),
         _packed_zeros(),
-        packed(len(head).to_bytes(4, "little") + head),
-        packed((8 + len(head)).to_bytes(4, "little") + len(head).to_bytes(4, "little") + head),
-        packed(b"\xff" * 100),
+        # Arrays and maps without end, empty strings, deep nesting.
+        compressed(b"\xdd" + length),
+        compressed(b"\xdf" + length),
+        compressed(b"\x93" + b"\xdd" + (7 << 20).to_bytes(4, "big") + b"\xa0" * (7 << 20)),
+        compressed(b"\x91" * (1 << 20)),
+        compressed(b"\xff" * 100),
         b"",
     )
-    table, column = draw.choice((("pages", "events"), ("pages", "series"), ("pages", "state"), ("parts", "body")))
+    table, column, _ = draw.choice(BLOBS)
     _sql(path, f"UPDATE {table} SET {column} = ?", draw.choice(blobs))
 
 
 @cache
 def _packed_zeros() -> bytes:
-    return packed(b"\0" * (40 << 20))
+    return compressed(b"\0" * (40 << 20))
 
 
 @cache
@@ -271,11 +261,11 @@ ALTERATIONS: tuple[Callable[[Path, Draw], None], ...] = (
     alter_event,
     alter_event,
     replace_body,
-    alter_head,
-    alter_head,
-    alter_head,
-    alter_columns,
-    alter_columns,
+    alter_packed,
+    alter_packed,
+    alter_packed,
+    alter_packed_bytes,
+    alter_packed_bytes,
     bomb,
     alter_grown,
     alter_cells,

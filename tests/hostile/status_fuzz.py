@@ -27,7 +27,7 @@ from cockpit.recording.reader import Recording
 from cockpit.recording.writer import RecordingWriter
 from cockpit.report.summary import summary
 from cockpit.servers.status import MOST_VALUES, NAME_CHARS, TEXT_CHARS, PageMetrics
-from cockpit.session.gathering import rounded
+from cockpit.session.rounding import rounded
 from tests.hostile.measuring import peak_mib
 from tests.hostile.probe_fuzz import RUN, STEP
 from tests.hostile.streams import NUMBERS

@@ -19,7 +19,7 @@ import pytest
 
 from cockpit.model.errors import RecordingError, UsageError
 from cockpit.recording import library, recent
-from cockpit.recording.packing import packed
+from cockpit.recording.packing import compressed
 from cockpit.recording.reader import Recording
 from cockpit.report import baselines
 from cockpit.study.journal import FILE, FolderLock, Journal, LockRole, read_journal, write_journal
@@ -112,13 +112,12 @@ def bomb_of_zlib(path: Path) -> None:
 
 def bomb_of_lzma(path: Path) -> None:
     blob = zlib.crc32(b"").to_bytes(4, "little") + made.zeros(80 << 20)
-    all_of_it = f"events = x'{blob.hex()}', series = x'{blob.hex()}', state = x'{blob.hex()}'"
+    all_of_it = ", ".join(f"{column} = x'{blob.hex()}'" for column in ("events", "totals", "series", "state"))
     changed(path, f"UPDATE pages SET {all_of_it} WHERE first = (SELECT max(first) FROM pages)")
 
 
 def values_without_end(path: Path) -> None:
-    head = json.dumps(["same", 5]).encode()
-    blob = packed(len(head).to_bytes(4, "little") + head).hex()
+    blob = compressed(b"\x92\xdd" + (7 << 20).to_bytes(4, "big") + b"\xa0" * (7 << 20)).hex()
     changed(
         path, f"UPDATE pages SET series = x'{blob}', events = x'{blob}'", "UPDATE pages SET grown = '{\"seconds\":70}'"
     )

@@ -24,9 +24,9 @@ from cockpit.recording.reader import Recording
 from cockpit.recording.writer import RecordingWriter
 from cockpit.servers.registry import STATUS_PAGES
 from cockpit.servers.status import MOST_VALUES, NAME_CHARS
-from cockpit.session.gathering import rounded
 from cockpit.session.live import LiveSource
 from cockpit.session.loop import Session
+from cockpit.session.rounding import rounded
 from tests.hostile.measuring import MOST_MIB, measured
 from tests.hostile.status_fuzz import KINDS, PAGES, mutated
 from tests.hosts.test_status import reply, serving

@@ -45,14 +45,6 @@ def test_what_is_kept_reads_back() -> None:
     assert Sums.from_wire(msgspec.json.decode(msgspec.json.encode(sums.wire()))) == sums
 
 
-def test_sums_of_an_earlier_version_read_and_grow() -> None:
-    sums = Sums.from_wire({"cpu.user": [20.0, 2.0], "cpu.idle": [180.0, 2.0]})
-    assert sums.plus([MeanGroup(CPU, (10.0, 90.0), 1.0)]).by_name() == {
-        "cpu.user": Weighted(30.0, 3.0),
-        "cpu.idle": Weighted(270.0, 3.0),
-    }
-
-
 @pytest.mark.parametrize("wire", [7, [["cpu.user"]], [[["cpu.user"], [1.0, 2.0], 3.0]], {"cpu.user": 4}])
 def test_nonsense_is_refused(wire: object) -> None:
     with pytest.raises((ValueError, TypeError)):

@@ -26,18 +26,15 @@ from cockpit.model.fold import fold
 from cockpit.model.histogram import Histogram
 from cockpit.model.load import LoadPlan
 from cockpit.model.state import State
-from cockpit.session.gathering import Gathering
 from cockpit.recording import writer
 writer.PAGE_SECONDS = 2.0
-recorder, gathering = writer.RecordingWriter(Path(sys.argv[1])), Gathering()
+recorder = writer.RecordingWriter(Path(sys.argv[1]))
 state, begin, sent = State(), time.monotonic(), 0
 def take(event):
     global state
-    events = gathering.take(event)
-    recorder.record(events)
-    for one in events:
-        state = fold(state, one)
-    recorder.settle(state, gathering.pending())
+    recorder.record([event])
+    state = fold(state, event)
+    recorder.settle(state)
 take(SessionStarted(t=0.0, wall=0.0, version="0", name="killed"))
 take(RunStarted(t=0.0, run=1, plan=LoadPlan(url="http://web1/")))
 for number in range(100):

@@ -14,7 +14,7 @@ from cockpit.model.hosts import HostConfig, StatusPage
 from cockpit.model.knobs import Knob
 from cockpit.model.load import LoadPlan
 from cockpit.profiles.profile import Profile
-from cockpit.recording.packing import unpacked
+from cockpit.recording.packing import decompressed
 from cockpit.recording.reader import Recording
 from cockpit.recording.writer import RecordingWriter
 from cockpit.session.live import LiveSource
@@ -59,7 +59,7 @@ def everything_in(path: Path) -> bytes:
         for row in database.execute(f"SELECT * FROM {table}"):
             for value in row:
                 if isinstance(value, bytes):
-                    found += [value, zlib.decompress(value) if table == "events" else unpacked(value)]
+                    found += [value, zlib.decompress(value) if table == "events" else decompressed(value)]
                 else:
                     found.append(str(value).encode())
     database.close()

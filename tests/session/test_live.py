@@ -10,12 +10,12 @@ import pytest
 
 from cockpit.model.clock import Clock
 from cockpit.model.errors import TargetError, UsageError
-from cockpit.model.fold import fold_all
 from cockpit.model.load import LoadPlan
 from cockpit.model.state import State
 from cockpit.profiles.profile import Profile
 from cockpit.recording.reader import Recording
 from cockpit.recording.writer import RecordingWriter
+from cockpit.report.selectors import last_state
 from cockpit.session.controls import LoadPhase
 from cockpit.session.live import LiveSource
 from cockpit.session.loop import Session
@@ -67,7 +67,7 @@ async def test_load_follows_while_it_runs(live: Session, tmp_path: Path) -> None
     assert live.recorder is not None
     await asyncio.to_thread(live.recorder.close)
     with Recording(tmp_path / "s.cockpit") as recording:
-        assert fold_all(recording.events()) == final
+        assert last_state(recording) == final
 
 
 async def test_load_that_makes_no_sense_is_refused(live: Session) -> None:

@@ -11,6 +11,7 @@ import pytest
 from cockpit.model.errors import RecordingError, UsageError
 from cockpit.model.fold import fold_all
 from cockpit.model.state import State
+from cockpit.recording import writer as writing
 from cockpit.recording.reader import Recording
 from cockpit.recording.writer import RecordingWriter
 from cockpit.session.controls import PlaybackPhase
@@ -125,6 +126,36 @@ async def test_one_that_is_written_is_followed(tmp_path: Path) -> None:
         await running
     with Recording(path) as recording:
         assert len(list(recording.events())) == len(EVENTS) + 1
+
+
+async def test_following_goes_on_when_the_events_read_are_packed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader in the middle of a new page goes on from a state that fits its compacted ticks."""
+    monkeypatch.setattr(writing, "PAGE_SECONDS", 5.0)
+    path = tmp_path / "s.cockpit"
+    writer = RecordingWriter(path)
+    writer.record(EVENTS[:150])
+    await asyncio.to_thread(written, path, 150)
+    with Recording(path) as recording:
+        source = ReplaySource(recording, recording.end)
+        session = Session(source)
+        running = asyncio.create_task(session.run())
+        known = fold_all(EVENTS[:150])
+        await asyncio.wait_for(session.until(lambda state: state.t >= known.t), 60)
+        writer.record(EVENTS[150:170])
+        writer.settle(fold_all(EVENTS[:170]))
+        writer.record(EVENTS[170:])
+        await asyncio.to_thread(writer.close)
+        assert writer.trouble == ""
+        for _ in SPEEDS:
+            source.change_speed(+1)
+        state = await asyncio.wait_for(session.until(lambda state: state.ended), 60)
+        await source.close()
+        await running
+    expected = fold_all(EVENTS)
+    assert [one.counts.service for one in state.segments] == [one.counts.service for one in expected.segments]
+    assert [one.counts.completed for one in state.segments] == [one.counts.completed for one in expected.segments]
 
 
 def written(path: Path, count: int) -> None:

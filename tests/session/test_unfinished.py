@@ -43,10 +43,9 @@ async def test_on_the_screen(
     plan = LoadPlan(url=f"{url}/")
     profile = Profile(name="x", plan=plan, hosts=(HostConfig(name="web1"),), knobs=knobs)
     notes: list[str] = []
-    source = LiveSource(
-        profile, Clock(), listen=lambda events: notes.extend(each.text for each in events if isinstance(each, Note))
-    )
-    running = asyncio.create_task(Session(source).run())
+    source = LiveSource(profile, Clock())
+    session = Session(source, listen=lambda events: notes.extend(one.text for one in events if isinstance(one, Note)))
+    running = asyncio.create_task(session.run())
     await until(lambda: source.tuning.unfinished)
     name = change.name.rpartition("-")[2]
     assert any(f"change {name} of " in note and "was left half done" in note for note in notes)

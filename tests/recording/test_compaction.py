@@ -1,13 +1,13 @@
-"""What a session keeps of ticks folds to the same as the ticks: every count at any time, every histogram at a row's
-end, each second's latencies by their buckets.
-"""
+"""Compacted ticks fold to the same as the ticks: every count, every histogram of a segment, each second's latencies by
+their buckets."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import pytest
 from msgspec.structs import replace
 
 from cockpit.model import events as ev
@@ -15,10 +15,11 @@ from cockpit.model.fold import fold_all
 from cockpit.model.histogram import Histogram
 from cockpit.model.knobs import Knob, Setting
 from cockpit.model.load import LoadPlan
-from cockpit.model.state import Counts, Segment, State
+from cockpit.model.state import Counts, Segment
+from cockpit.recording.compaction import _spread, compacted, expanded
 from cockpit.recording.reader import Recording
 from cockpit.recording.writer import RecordingWriter
-from cockpit.session.gathering import Gathering
+from cockpit.report.selectors import last_state
 
 WORKERS = 2
 KNOB = Knob(name="K", host="web1", file="/f", directive="K", test="true", reload="true")
@@ -73,9 +74,14 @@ def tick(drawn: random.Random, worker: int, start: float, t: float, *, response:
     )
 
 
-def gathered(events: Iterator[ev.AnyEvent]) -> list[ev.AnyEvent]:
-    gathering = Gathering()
-    return [*(out for event in events for out in gathering.take(event)), *gathering.rest()]
+def kept(events: Iterable[ev.AnyEvent]) -> list[ev.AnyEvent]:
+    """The events with their ticks compacted and expanded again, as one page."""
+    numbered = list(enumerate(events))
+    ticks = [(number, event) for number, event in numbered if isinstance(event, ev.Tick)]
+    others: list[tuple[int, ev.AnyEvent]] = [one for one in numbered if not isinstance(one[1], ev.Tick)]
+    found = compacted(ticks, fold_all(event for _, event in numbered))
+    back = [one for segment, totals in found for one in expanded(segment, totals)]
+    return [event for _, event in sorted([*others, *back], key=lambda one: one[0])]
 
 
 def counted(row: Segment) -> Segment:
@@ -85,34 +91,41 @@ def counted(row: Segment) -> Segment:
     return replace(row, counts=counts, worker_cpu={}, worker_wait={}, saturated=0.0, start=0.0, end=None)
 
 
-def both(seed: int, seconds: float, *, response: bool) -> tuple[State, State, list[ev.AnyEvent]]:
-    kept = gathered(raw(seed, seconds, response=response))
-    return fold_all(raw(seed, seconds, response=response)), fold_all(kept), kept
-
-
-def test_rows_and_seconds_are_the_same() -> None:
-    for seed, response in enumerate((False, True)):
-        live, kept, events = both(seed, 20.0, response=response)
-        assert [row.label for row in live.segments] == [row.label for row in kept.segments] and len(live.segments) == 3
-        assert [counted(row) for row in live.segments] == [counted(row) for row in kept.segments]
-        assert [second.latency for second in live.seconds] == [second.latency for second in kept.seconds]
-        for name in ("second", "completed", "failed", "errors", "pause"):
-            assert [getattr(one, name) for one in live.seconds] == [getattr(one, name) for one in kept.seconds]
-        ticks = [event for event in events if isinstance(event, ev.Tick)]
-        assert len(ticks) <= WORKERS * (2 * 20 + 6)
-
-
-def test_what_was_late_is_counted_before_its_histogram_comes() -> None:
-    live, kept, events = both(9, 10.0, response=False)
+@pytest.mark.parametrize("response", [False, True])
+def test_segments_and_seconds_are_the_same(response: bool) -> None:
+    events = list(raw(1, 20.0, response=response))
+    compact = kept(events)
+    live, replayed = fold_all(events), fold_all(compact)
+    assert len(live.segments) == 3
+    assert [segment.label for segment in live.segments] == [segment.label for segment in replayed.segments]
+    assert [counted(segment) for segment in live.segments] == [counted(segment) for segment in replayed.segments]
+    for name in ("second", "completed", "failed", "errors", "pause", "latency", "saturated", "lag_p99"):
+        assert [getattr(one, name) for one in live.seconds] == [getattr(one, name) for one in replayed.seconds], name
     assert any(second.saturated for second in live.seconds)
-    ticks = [event for event in events if isinstance(event, ev.Tick)]
-    assert sum(one.due for one in ticks) == sum(row.counts.lag.count for row in live.segments)
-    assert sum(one.late for one in ticks) > 0
-    assert all(second.saturated for second in kept.seconds[1:-1])
+
+
+def test_a_worker_has_a_tick_per_second_and_segment() -> None:
+    calm = [
+        replace(event, lag=Histogram.of([])) if isinstance(event, ev.Tick) else event
+        for event in raw(2, 20.0, response=True)
+    ]
+    ticks = [event for event in kept(calm) if isinstance(event, ev.Tick)]
+    assert len(ticks) <= WORKERS * (20 + 2 * 3)
+
+
+def test_a_spread_histogram_keeps_totals_and_buckets() -> None:
+    drawn = random.Random(3)
+    parts = [histogram(drawn, count) for count in (1000, 0, 7, 300)]
+    total = Histogram.merged(parts)
+    spread = _spread(total, [part.coarse() for part in parts])
+    assert Histogram.merged(spread) == total
+    assert [one.coarse() for one in spread] == [part.coarse() for part in parts]
+    with pytest.raises(ValueError, match="do not add up"):
+        _spread(total, [part.coarse() for part in parts[1:]])
 
 
 def test_every_counter_of_a_tick_is_recorded_and_folded(tmp_path: Path) -> None:
-    """Also those that are added later: each number and table of a tick is in the counts of its row."""
+    """Also those that are added later: each number and table of a tick is in the counts of its segment."""
     names = [name for name in Counts.__struct_fields__ if name in ev.Tick.__struct_fields__]
     counters = [name for name in names if isinstance(getattr(Counts(), name), int)]
     assert {"dropped", "retries", "reconnects", "unclosed"} < set(counters)
@@ -121,11 +134,15 @@ def test_every_counter_of_a_tick_is_recorded_and_folded(tmp_path: Path) -> None:
         for at in (0.0, 0.1, 0.2, 1.0, 2.0)
     ]
     started = ev.RunStarted(t=0.0, run=1, plan=LoadPlan(url="http://web1/", requests=5))
-    events = gathered(iter([started, *ticks, ev.RunEnded(t=3.0, run=1, reason="stopped")]))
-    writer = RecordingWriter(tmp_path / "a.cockpit")
+    events = [started, *ticks, ev.RunEnded(t=3.0, run=1, reason="stopped")]
+    writer, state = RecordingWriter(tmp_path / "a.cockpit"), fold_all(events)
     writer.record(events)
+    writer.settle(state)
     writer.close()
     with Recording(tmp_path / "a.cockpit") as recording:
-        counts = fold_all(recording.events()).segments[0].counts
+        assert last_state(recording) == state
+        found = list(recording.events())
+        assert sum(isinstance(event, ev.Tick) for event in found) == 4
+        counts = fold_all(found).segments[0].counts
     assert {name: getattr(counts, name) for name in counters} == dict.fromkeys(counters, 5)
     assert counts.redirect == "/a"

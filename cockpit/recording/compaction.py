@@ -1,0 +1,148 @@
+"""Ticks of a page, compacted: one per worker and second, the histograms of a segment once.
+
+Each tick keeps its latencies in coarse buckets. `expanded` spreads the segment's histogram over them again, so that
+sums over the page are exact, and those over a second exact to 1.6%.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import reduce
+from itertools import groupby, pairwise
+from typing import Any
+
+import msgspec
+import numpy as np
+from msgspec.structs import replace
+
+from cockpit.model.events import AnyEvent, Group, Tick
+from cockpit.model.fold_load import add, bottlenecks, segment_of, sums
+from cockpit.model.histogram import EMPTY, Histogram
+from cockpit.model.state import Counts, State
+
+Numbered = tuple[int, AnyEvent]
+NumberedTick = tuple[int, Tick]
+
+
+class Totals(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The histograms of a segment, and its named requests, over some time."""
+
+    connect: Histogram = EMPTY
+    tls: Histogram = EMPTY
+    first_byte: Histogram = EMPTY
+    service: Histogram = EMPTY
+    response: Histogram = EMPTY
+    lag: Histogram = EMPTY
+    groups: dict[str, Group] = {}
+
+    @classmethod
+    def of(cls, counts: Counts) -> Totals:
+        return cls(**{name: getattr(counts, name) for name in cls.__struct_fields__})
+
+    @property
+    def latency(self) -> str:
+        """The field that seconds are judged by."""
+        return "response" if self.response.filled else "service"
+
+
+_HISTOGRAMS = tuple(name for name in Totals.__struct_fields__ if name != "groups")
+_NOTHING: dict[str, Any] = dict.fromkeys(_HISTOGRAMS, EMPTY)
+
+
+class SegmentTicks(msgspec.Struct, frozen=True, array_like=True):
+    """Compacted ticks of the segment at a place in the state (-1: of none), with their numbers."""
+
+    segment: int
+    numbers: tuple[int, ...]
+    ticks: tuple[Tick, ...]
+
+
+def compacted(ticks: Iterable[NumberedTick], state: State) -> list[tuple[SegmentTicks, Totals]]:
+    """Compact the ticks of a page after which the state is `state`, by segment."""
+    segments: dict[int, list[NumberedTick]] = {}
+    for number, tick in ticks:
+        at = segment_of(state, tick)
+        segments.setdefault(-1 if at is None else at, []).append((number, tick))
+    return [_compacted(at, found) for at, found in segments.items()]
+
+
+def _compacted(segment: int, ticks: list[NumberedTick]) -> tuple[SegmentTicks, Totals]:
+    totals = _totals([tick for _, tick in ticks])
+    # The first tick may begin the segment, with the samples of that instant.
+    pieces = [ticks[:1], *_pieces(ticks[1:])]
+    joined = sorted((piece[-1][0], _joined([tick for _, tick in piece], totals.latency)) for piece in pieces)
+    return SegmentTicks(segment, tuple(number for number, _ in joined), tuple(tick for _, tick in joined)), totals
+
+
+def _pieces(ticks: list[NumberedTick]) -> list[list[NumberedTick]]:
+    """Ticks of one worker and second in a row, as long as the generator is, or is not, the bottleneck."""
+
+    def piece(one: NumberedTick) -> tuple[int, int, tuple[bool, bool]]:
+        tick = one[1]
+        return tick.worker, int((tick.start + tick.t) / 2), bottlenecks(tick)
+
+    by_worker = sorted(ticks, key=lambda one: (one[1].worker, one[0]))
+    return [list(some) for _, some in groupby(by_worker, piece)]
+
+
+def _joined(ticks: Sequence[Tick], latency: str) -> Tick:
+    """Ticks of one worker as one, of their histograms only lag, and the latency in coarse buckets."""
+    kept = {name: Histogram.merged(getattr(tick, name) for tick in ticks) for name in (latency, "lag")}
+    kept[latency] = kept[latency].coarse()
+    return replace(reduce(_add, map(_bare, ticks)), **kept)
+
+
+def _bare(tick: Tick) -> Tick:
+    groups = {name: replace(group, service=EMPTY, response=EMPTY) for name, group in tick.groups.items()}
+    return replace(tick, groups=groups, **_NOTHING)
+
+
+def _add(first: Tick, then: Tick) -> Tick:
+    """Two ticks of a worker, one after the other, as one."""
+    last = {name: getattr(then, name) for name in ("t", "run", "worker", "stage", "warmup", "connections")}
+    return replace(first, **{**sums(first, then), **last, "start": first.start, "pause": max(first.pause, then.pause)})
+
+
+def _totals(ticks: Sequence[Tick]) -> Totals:
+    groups = reduce(add, (Totals(groups=tick.groups) for tick in ticks)).groups
+    return Totals(
+        groups=groups, **{name: Histogram.merged(getattr(tick, name) for tick in ticks) for name in _HISTOGRAMS}
+    )
+
+
+def expanded(kept: SegmentTicks, totals: Totals) -> list[NumberedTick]:
+    """The inverse of `compacted`, of one segment. Raises ValueError for ticks and totals that do not match."""
+    latency = totals.latency
+    spread = _spread(getattr(totals, latency), [getattr(tick, latency) for tick in kept.ticks])
+    *ticks, last = [replace(tick, **{latency: one}) for tick, one in zip(kept.ticks, spread, strict=True)]
+    # Histograms that no second shows are in the last tick.
+    rest: dict[str, Any] = {name: getattr(totals, name) for name in _HISTOGRAMS if name not in (latency, "lag")}
+    groups = {
+        name: replace(last.groups.get(name, Group()), service=group.service, response=group.response)
+        for name, group in totals.groups.items()
+    }
+    return list(zip(kept.numbers, [*ticks, replace(last, groups=groups, **rest)], strict=True))
+
+
+def _spread(total: Histogram, coarse: Sequence[Histogram]) -> list[Histogram]:
+    """Histograms of which each has the counts of a coarse one, and all together those of `total`."""
+    if not total.filled:
+        return [EMPTY] * len(coarse)
+    owners = np.repeat(np.arange(len(coarse)), [len(one.indices) for one in coarse])
+    buckets, counts = (np.concatenate([getattr(one, name) for one in coarse]) for name in ("indices", "counts"))
+    order = np.lexsort((owners, buckets))
+    # Both are cut where either has a bucket's end; each piece then belongs to one histogram and one bucket.
+    ends, fine_ends = np.cumsum(counts[order]), np.cumsum(total.counts)
+    if not len(ends) or ends[-1] != fine_ends[-1]:
+        raise ValueError("latencies that do not add up")
+    cuts = np.union1d(ends, fine_ends)
+    owner = owners[order][np.searchsorted(ends, cuts)]
+    indices = total.indices[np.searchsorted(fine_ends, cuts)]
+    sizes = np.diff(cuts, prepend=0)
+    by_owner = np.argsort(owner, kind="stable")
+    bounds = np.searchsorted(owner[by_owner], np.arange(len(coarse) + 1)).tolist()
+    parts = [by_owner[first:last] for first, last in pairwise(bounds)]
+    return [
+        Histogram(indices[part], sizes[part], one.total_ns, one.min_ns, one.max_ns) if len(part) else EMPTY
+        for one, part in zip(coarse, parts, strict=True)
+    ]

@@ -1,0 +1,138 @@
+"""The pages of a recording: their events, totals and series, each read when somebody looks."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+from cockpit.model.fold_load import add
+from cockpit.model.host_state import HostPoint, MemoryUse
+from cockpit.model.series import Series
+from cockpit.model.state import LoadSecond
+from cockpit.recording.compaction import Numbered, Totals
+from cockpit.recording.index import EventRange, Index
+from cockpit.recording.packing import Damaged, unpacked
+from cockpit.recording.pages import Grown, PageSeries, PageTotals, unpack_events
+from cockpit.recording.rows import Rows
+
+# Pages whose series and totals are kept at hand.
+_AT_HAND = 256
+# Pages of which one has the whole totals of the segment that is not over, with room for damage.
+_WHOLE_WITHIN = 32
+
+_T = TypeVar("_T")
+
+
+class PageReader:
+    """Reads pages by their place in the index."""
+
+    def __init__(self, rows: Rows, index: Index) -> None:
+        self._rows = rows
+        self._index = index
+        self._series: OrderedDict[int, PageSeries] = OrderedDict()
+        self._totals: OrderedDict[int, PageTotals] = OrderedDict()
+
+    def column(self, place: int, name: str) -> object:
+        """A blob of a page. Raises Damaged."""
+        rows = self._rows.ask(f"SELECT {name} FROM pages WHERE first = ?", (self._index.pages[place].first,))
+        if not rows:
+            raise Damaged("a page is missing")
+        return rows[0][0]
+
+    def events(self, place: int) -> list[Numbered]:
+        """The frequent events of a page. Raises Damaged."""
+        page = self._index.pages[place]
+        return unpack_events(self.column(place, "events"), self._totals_of(place), page.first, page.last)
+
+    def totals(self, last: int, segment: int) -> Totals:
+        """The histograms of a segment that is not over at the end of a page. Raises Damaged."""
+        found = Totals()
+        for place in range(last, max(-1, last - _WHOLE_WITHIN), -1):
+            totals = self._totals_of(place)
+            if totals.whole is not None:
+                return add(totals.whole, found)
+            found = add(totals.segments.get(segment, Totals()), found)
+        raise Damaged("totals of a segment are missing")
+
+    def _totals_of(self, place: int) -> PageTotals:
+        def read() -> PageTotals:
+            found: PageTotals = unpacked(self.column(place, "totals"), PageTotals, "totals of a page")
+            return found
+
+        return at_hand(self._totals, place, read)
+
+    def points(self, host: str, last: int) -> Series[HostPoint]:
+        """The points of a host up to a page, that one included."""
+        chunks = [
+            LazyChunk(self, at, grown.points[host], host) for at, grown in self._upto(last) if host in grown.points
+        ]
+        return Series(tuple(chunks), ())
+
+    def seconds(self, last: int, filling: tuple[LoadSecond, ...]) -> Series[LoadSecond]:
+        """The seconds up to a page, that one included, and after them those that may still change."""
+        chunks = [LazyChunk(self, at, grown.seconds) for at, grown in self._upto(last) if grown.seconds]
+        return Series(tuple(chunks), filling)
+
+    def _upto(self, last: int) -> Iterator[tuple[int, Grown]]:
+        return iter(enumerate(self._index.grown[: last + 1]))
+
+    def series(self, place: int) -> PageSeries:
+        """The seconds and points of a page; if they are damaged, as many of which nothing is known."""
+        return at_hand(self._series, place, lambda: self._read_series(place))
+
+    def _read_series(self, place: int) -> PageSeries:
+        page, grown = self._index.pages[place], self._index.grown[place]
+        try:
+            found: PageSeries = unpacked(self.column(place, "series"), PageSeries, "a series")
+            counts = {name: len(points) for name, points in found.points.items()}
+            if (len(found.seconds), counts) != (grown.seconds, grown.points):
+                raise Damaged("a series has another length")
+        except Damaged as error:
+            self._rows.lose_often(page.begin, page.end, error)
+            return _unknown(page, grown)
+        return found
+
+
+class LazyChunk:
+    """A chunk of a series that is read from its page when somebody looks: of `host`'s points, or of the seconds."""
+
+    __slots__ = ("_count", "_host", "_pages", "_place")
+
+    def __init__(self, pages: PageReader, place: int, count: int, host: str | None = None) -> None:
+        self._pages = pages
+        self._place = place
+        self._count = count
+        self._host = host
+
+    def __len__(self) -> int:
+        return self._count
+
+    def items(self) -> tuple[Any, ...]:
+        series = self._pages.series(self._place)
+        return series.seconds if self._host is None else series.points[self._host]
+
+
+def _unknown(page: EventRange, grown: Grown) -> PageSeries:
+    """Seconds and points of a page of which nothing is known but how many there were."""
+    none = MemoryUse(0, 0, 0, 0, 0, 0)
+    seconds = tuple(
+        LoadSecond(second=int(page.begin) + at, start=page.begin + at, end=page.begin + at)
+        for at in range(grown.seconds)
+    )
+    points = {
+        name: tuple(HostPoint(t=page.begin, memory=none, load=(0.0, 0.0, 0.0)) for _ in range(count))
+        for name, count in grown.points.items()
+    }
+    return PageSeries(seconds, points)
+
+
+def at_hand(known: OrderedDict[Any, _T], key: Any, read: Callable[[], _T], most: int = _AT_HAND) -> _T:
+    """What was read under a key, read now if it was not; the newest are kept."""
+    if key in known:
+        known.move_to_end(key)
+        return known[key]
+    known[key] = read()
+    if len(known) > most:
+        known.popitem(last=False)
+    return known[key]
