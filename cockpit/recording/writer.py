@@ -68,6 +68,11 @@ class RecordingWriter:
         return standing.words
 
     @property
+    def backlog(self) -> int:
+        """Units of memory (see `weight`) that wait for the disk."""
+        return self._backlog.weight
+
+    @property
     def gaps(self) -> tuple[str, ...]:
         return tuple(gap.words for gap in self._backlog.gaps)
 

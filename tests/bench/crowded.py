@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
@@ -26,6 +27,7 @@ from cockpit.model.hosts import HostConfig
 from cockpit.model.load import LoadPlan
 from cockpit.model.state import State
 from cockpit.profiles.profile import Profile
+from cockpit.recording.write_queue import LIMIT
 from cockpit.recording.writer import RecordingWriter
 from cockpit.session.live import LiveSource
 from cockpit.session.loop import Session
@@ -184,7 +186,9 @@ def recorded(path: Path, events: Iterable[AnyEvent]) -> State:
         for event in some:
             state = fold(state, event)
         writer.settle(state)
+        while writer.backlog > LIMIT // 2:
+            time.sleep(0.01)
     writer.close()
-    if writer.trouble:
-        raise RuntimeError(writer.trouble)
+    if writer.trouble or writer.gaps:
+        raise RuntimeError(writer.trouble or writer.gaps[0])
     return state
