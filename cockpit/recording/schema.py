@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from cockpit.model.events import AnyEvent, decode, encode, kind
 from cockpit.model.state import State
 from cockpit.recording.packing import inflated, reading
-from cockpit.recording.validity import checked
+from cockpit.recording.validity import checked_event
 
 # "ckpt" in the SQLite header tells our files from other databases; user_version is the schema's.
 APPLICATION_ID = 0x636B7074
@@ -62,7 +62,7 @@ Row = tuple[int, float, str, str | bytes]
 
 def to_row(number: int, event: AnyEvent) -> Row:
     """Raises ValueError, TypeError or msgspec.MsgspecError for an event that could not be read again."""
-    body = encode(checked(event))
+    body = encode(checked_event(event))
     small: str | bytes = zlib.compress(body, 6) if len(body) >= COMPRESS_FROM else body.decode()
     return number, event.t, kind(event), small
 
@@ -72,7 +72,7 @@ def from_body(body: object) -> AnyEvent:
     with reading("an event"):
         if not isinstance(body, str | bytes):
             raise TypeError("no text")
-        return checked(decode(body if isinstance(body, str) else inflated(body, LARGEST_EVENT)))
+        return checked_event(decode(body if isinstance(body, str) else inflated(body, LARGEST_EVENT)))
 
 
 def last_instant(database: sqlite3.Connection) -> float:

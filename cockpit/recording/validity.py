@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 import msgspec
 import numpy as np
 
-from cockpit.model.events import AnyEvent
+from cockpit.model.events import AnyEvent, HostSample
 from cockpit.model.histogram import HIGHEST_INDEX, Histogram
-from cockpit.model.hosts import HostReading, ProcessCounters
+from cockpit.model.hosts import HostReading
 
 # No session lasts so long (s).
 LONGEST = 1e8
@@ -47,6 +47,19 @@ def checked(value: _T) -> _T:
     """The event, or part of a state. Raises ValueError for one that cannot have happened."""
     _check(value, "")
     return value
+
+
+def checked_event(event: AnyEvent) -> AnyEvent:
+    """The event, as JSON has it: with integers of any length. Raises ValueError for one that cannot have happened."""
+    if isinstance(event, HostSample):
+        reading = event.reading
+        for field in set(reading.__struct_fields__) - {"processes"}:
+            _check(getattr(reading, field), "")
+        for one in reading.processes:
+            numbers = (one.pid, one.ppid, one.start, one.utime, one.stime, one.threads, one.vsz, one.rss, one.shared)
+            if min(numbers) < -_INT or max(numbers) >= _INT:
+                raise ValueError("a number of a process has more than 64 bits")
+    return checked(event)
 
 
 def is_valid(event: AnyEvent) -> bool:
@@ -89,17 +102,13 @@ def _check(value: Any, name: str) -> None:
     if isinstance(value, int | float):
         _check_number(value)
         check_field(name, value)
-    elif isinstance(value, ProcessCounters):
-        # Thousands of them are in a page.
-        one = value
-        numbers = (one.pid, one.ppid, one.start, one.utime, one.stime, one.threads, one.vsz, one.rss, one.shared)
-        if not (min(numbers) >= -_INT and max(numbers) < _INT):
-            raise ValueError("a number of a process has more than 64 bits")
+    elif isinstance(value, HostReading):
+        # Its integers are counters of a kernel, thousands in a page; msgpack has none of more than 64 bits.
+        for number in (value.uptime, value.wall, value.probe_cpu, *value.load):
+            _check_number(number)
     elif isinstance(value, msgspec.Struct):
-        # Fields of these names in a reading are what a host's kernel says, in its own units.
-        bounded = not isinstance(value, HostReading)
         for field in value.__struct_fields__:
-            _check(getattr(value, field), field if bounded else "")
+            _check(getattr(value, field), field)
     elif isinstance(value, dict):
         for key, one in value.items():
             _check(key, "")
