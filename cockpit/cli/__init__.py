@@ -6,7 +6,8 @@ import gc
 import sys
 from collections.abc import Sequence
 
-from cockpit.cli.arguments import joined, make_parser
+from cockpit.cli.arguments import make_parser
+from cockpit.cli.parser import joined
 from cockpit.cli.signals import ended_by_signals
 from cockpit.cli.terminal import drop_output, open_closed_streams
 from cockpit.model.errors import EXIT_INTERRUPTED, EXIT_USAGE, CockpitError

@@ -1,4 +1,4 @@
-"""How the screen is to look: what the options say, else what is remembered, and what the terminal and its line can."""
+"""The screen's appearance: from flags, else from settings, and from what the terminal and its line support."""
 
 from __future__ import annotations
 
@@ -26,53 +26,42 @@ THEMES = ("dark", "light", "contrast")
 # Terminals that are known to have no braille, whatever the locale says.
 _WITHOUT_BRAILLE = ("linux", "vt100", "vt102", "vt220", "dumb", "ansi", "cons25")
 
-# From so long a round trip (s) on the line is slow; so long is waited for an answer.
+# Round trip (s) from which the line counts as slow, and the longest wait (s) for an answer.
 SLOW = 0.15
 _PATIENCE = 1.0
-# Asks for the position of the cursor; any terminal tells.
+# Request for the cursor position; every terminal answers.
 _ASK = b"\x1b[6n"
 _ANSWER = re.compile(rb"\x1b\[\d+;\d+R")
 
 
-def add_look(parser: ArgumentParser, *, hangup: bool = True) -> None:
-    """What every command with a screen takes."""
-    group = parser.add_argument_group("the screen")
-    add = group.add_argument
-    add("--theme", choices=THEMES, help="colours (default: the one chosen last; T on the screen goes on to the next)")
-    add(
-        "--ascii",
-        action="store_true",
-        default=None,
-        help="draw with ASCII alone (by itself where the terminal has no more)",
-    )
-    add("--no-ascii", dest="ascii", action="store_false", help="draw with braille, blocks and lines all the same")
-    add(
-        "--lite",
-        action="store_true",
-        default=None,
-        help="a frame every two seconds (by itself on a slow line)",
-    )
-    add("--no-lite", dest="lite", action="store_false", help="all frames, however slow the line is")
+def add_appearance(parser: ArgumentParser, *, hangup: bool = True) -> None:
+    """Add the flags of every command with a screen."""
+    add = parser.add_argument_group("screen").add_argument
+    add("--theme", choices=THEMES, help="colours (default: the last choice)")
+    add("--ascii", action="store_true", default=None, help="draw with ASCII only (default: if the terminal needs it)")
+    add("--no-ascii", dest="ascii", action="store_false", help="draw with braille, blocks and lines")
+    add("--lite", action="store_true", default=None, help="one frame every 2 s (default: on a slow line)")
+    add("--no-lite", dest="lite", action="store_false", help="all frames, also on a slow line")
     add("--no-mouse", action="store_true", help="leave the mouse to the terminal")
     if hangup:
         add(
             "--on-hangup",
             choices=("stop", "continue"),
             default="stop",
-            help="when the terminal goes away: stop in order (default), or go on to the run's end",
+            help="if the terminal closes: stop (default), or continue to the end of the run",
         )
 
 
-def look_of(options: Namespace) -> Appearance:
-    """The screen's look. Asks the terminal how long its line takes where that may matter."""
+def appearance_of(options: Namespace) -> Appearance:
+    """Return the appearance of the screen. Measure the line's round trip if it is an SSH connection."""
     from cockpit.tui.terminal.appearance import Appearance
 
     theme, notices = _theme(options.theme)
-    lite, why = options.lite, "asked for"
+    lite, why = options.lite, "requested"
     if lite is None:
         trip = round_trip() if "SSH_CONNECTION" in os.environ else None
         lite = trip is not None and trip >= SLOW
-        why = f"the line to this terminal takes {1000 * (trip or 0):.0f} ms there and back"
+        why = f"the round trip to this terminal takes {1000 * (trip or 0):.0f} ms"
     return Appearance(
         theme=theme,
         colours=colours(os.environ),
@@ -87,28 +76,28 @@ def look_of(options: Namespace) -> Appearance:
     )
 
 
-def _theme(asked: str | None) -> tuple[str, tuple[str, ...]]:
-    """The theme's name, and what is wrong with what is remembered of it."""
+def _theme(requested: str | None) -> tuple[str, tuple[str, ...]]:
+    """Return the theme's name, and warnings about an invalid setting."""
     from cockpit.tui.terminal import settings
 
-    if asked:
-        return asked, ()
+    if requested:
+        return requested, ()
     try:
-        remembered = settings.recall().get("theme", THEMES[0])
+        stored = settings.recall().get("theme", THEMES[0])
     except UsageError as error:
         return THEMES[0], (str(error),)
-    if remembered not in THEMES:
-        return THEMES[0], (f"{settings.place()}: theme {remembered!r}: must be {', '.join(THEMES)}; defaults are used",)
-    return remembered, ()
+    if stored not in THEMES:
+        return THEMES[0], (f"{settings.place()}: unknown theme {stored!r} ({', '.join(THEMES)}); defaults are used",)
+    return stored, ()
 
 
 def needs_ascii(environment: Mapping[str, str], encoding: str) -> bool:
-    """Whether the terminal can be expected to show no braille or block."""
+    """Return whether the terminal probably shows no braille and blocks."""
     return environment.get("TERM", "") in _WITHOUT_BRAILLE or encoding.lower().replace("-", "") not in ("utf8", "utf")
 
 
 def colours(environment: Mapping[str, str]) -> Colours:
-    """How many colours the screen's own console will find, by the same rules."""
+    """Return the number of colours, by the rules of the screen's own console."""
     from rich.console import Console
     from textual.constants import COLOR_SYSTEM
 
@@ -117,16 +106,16 @@ def colours(environment: Mapping[str, str]) -> Colours:
 
 
 def round_trip(patience: float = _PATIENCE) -> float | None:
-    """Seconds the terminal takes to answer; `patience` where it has not by then, None where it cannot be asked."""
+    """Return the seconds until the terminal answers, `patience` at most; None if it cannot be asked."""
     try:
         with _raw(sys.stdin.fileno()) as keys:
             begun = time.monotonic()
             os.write(sys.stderr.fileno(), _ASK)
-            heard = b""
+            received = b""
             while (left := begun + patience - time.monotonic()) > 0:
                 if select.select([keys], [], [], left)[0]:
-                    heard += os.read(keys, 1024)
-                    if _ANSWER.search(heard):
+                    received += os.read(keys, 1024)
+                    if _ANSWER.search(received):
                         return time.monotonic() - begun
             return patience
     except (OSError, termios.error, ValueError):
@@ -135,7 +124,7 @@ def round_trip(patience: float = _PATIENCE) -> float | None:
 
 @contextlib.contextmanager
 def _raw(terminal: int) -> Iterator[int]:
-    """Keys as they come, unseen, with the terminal as before afterwards."""
+    """Read keys unbuffered and without echo; restore the terminal afterwards."""
     before = termios.tcgetattr(terminal)
     tty.setcbreak(terminal)
     try:

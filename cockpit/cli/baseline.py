@@ -26,13 +26,11 @@ from cockpit.report.summary import plan_words
 
 
 def baseline(options: Namespace) -> int:
-    """set or add NAME RECORDING[#RUN] … · show NAME · list · delete NAME."""
+    """Run a subcommand. Raises UsageError."""
     if options.action == "list":
         _list(options.json)
-    elif options.name is None:
-        raise UsageError(f"baseline {options.action}: name the baseline")
     elif options.action in ("set", "add"):
-        runs, plan = _runs_in(options.action, options.name, options.recording, options.runs)
+        runs, plan = _runs_in(options.recording, options.runs)
         (keep if options.action == "set" else add)(options.name, runs, plan)
     elif options.action == "show":
         _show(baselines.load(options.name), options.json)
@@ -63,10 +61,8 @@ def runs_to_keep(source: str, wall: float, results: Sequence[RunResult]) -> list
     return [baseline_run(source, wall, result) for result in results]
 
 
-def _runs_in(action: str, name: str, recordings: Sequence[str], last: int) -> tuple[list[BaselineRun], LoadPlan]:
+def _runs_in(recordings: Sequence[str], last: int) -> tuple[list[BaselineRun], LoadPlan]:
     """Return the last runs of each recording, or the run that is named, and their load. Raises UsageError."""
-    if not recordings:
-        raise UsageError(f"baseline {action} {name}: name the recordings it is made from: FILE, or FILE#2 for a run")
     runs: list[BaselineRun] = []
     plan: LoadPlan | None = None
     for text in recordings:

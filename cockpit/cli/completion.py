@@ -8,6 +8,7 @@ from argparse import Namespace
 from collections.abc import Iterator
 
 from cockpit.cli.help_topics import topics
+from cockpit.cli.parser import CommandParser
 from cockpit.cli.terminal import tell
 from cockpit.model.errors import EXIT_GOOD
 from cockpit.profiles.catalogue import own_folder, shipped_folder
@@ -66,7 +67,8 @@ _TAKES = {
     "export file": "recordings",
     "compare before": "recordings",
     "compare after": "recordings",
-    "baseline recording": "recordings",
+    "baseline set recording": "recordings",
+    "baseline add recording": "recordings",
     "recordings rename name": "library",
     "recordings delete names": "library",
 }
@@ -79,6 +81,9 @@ def completion(options: Namespace) -> int:
     from cockpit.cli.arguments import make_parser
 
     parser = make_parser()
+    for command in _parsers(parser):
+        # A shell shows the summary of a command, not its page.
+        command.description = None
     for path, action in _arguments(parser):
         name = f"{path} {action.dest}".strip()
         if name in _TAKES:
@@ -97,6 +102,12 @@ def _helpers(shell: str) -> str:
     folders = (own_folder(), shipped_folder())
     profiles = " ".join(shlex.quote(str(folder)) for folder in folders if folder)
     return _HELPERS[shell].replace("PROFILES", profiles).replace("LIBRARY", shlex.quote(str(library.folder())))
+
+
+def _parsers(parser: CommandParser) -> Iterator[CommandParser]:
+    yield parser
+    for command in parser.commands.values():
+        yield from _parsers(command)
 
 
 def _arguments(parser: argparse.ArgumentParser, path: str = "") -> Iterator[tuple[str, argparse.Action]]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from cockpit.analysis.row_verdicts import verdicts
 from cockpit.analysis.words import verdict_line
-from cockpit.cli.appearance_options import look_of
+from cockpit.cli.appearance_options import appearance_of
 from cockpit.cli.live import Keeping, SessionEnd, say_kept, say_trouble
 from cockpit.cli.terminal import on_terminal
 from cockpit.demo.world import DemoWorld
@@ -26,7 +26,7 @@ def demo(options: Namespace) -> int:
     """Opens the screen on a prefork web server reached through an SSH host, both on loopback."""
     if not on_terminal():
         raise UsageError("demo: stdin and stdout must be a terminal; redirect stderr only (2>file)")
-    outcome = asyncio.run(show_demo(Keeping.of(options), look_of(options)))
+    outcome = asyncio.run(show_demo(Keeping.of(options), appearance_of(options)))
     if found := verdicts(outcome.state):
         print(verdict_line(found[-1]), file=sys.stderr)
     say_kept(outcome.recording)

@@ -7,7 +7,7 @@ import gc
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
-from cockpit.cli.appearance_options import look_of
+from cockpit.cli.appearance_options import appearance_of
 from cockpit.cli.opening import recording_at
 from cockpit.cli.terminal import on_terminal
 from cockpit.model.errors import EXIT_GOOD, EXIT_INTERRUPTED, UsageError
@@ -27,7 +27,7 @@ def replay(options: Namespace) -> int:
             raise UsageError(f"replay needs a terminal; for text use: cockpit report {options.file}")
         # What the index of a long recording holds stays: to look through it for garbage would delay seeks.
         gc.freeze()
-        interrupted = asyncio.run(_show(recording, start, not options.paused, look_of(options)))
+        interrupted = asyncio.run(_show(recording, start, not options.paused, appearance_of(options)))
     return EXIT_INTERRUPTED if interrupted else EXIT_GOOD
 
 

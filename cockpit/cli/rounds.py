@@ -31,9 +31,6 @@ from cockpit.session.loop import EndOfSession, Session
 def rounds(options: Namespace, profile: Profile) -> int:
     """Exit 0 with a verdict, whatever it is; 5: the change was refused or rolled back; 130: interrupted, the values of
     before are active."""
-    for name in ("dry_run", "confirm_within", "no_probe"):
-        if getattr(options, name):
-            raise UsageError(f"tune rounds: --{name.replace('_', '-')} has no meaning here")
     check_rounds(options.rounds, options.seconds)
     values = _values(options, profile)
     order = Order.MIRRORED if options.mirrored else Order.RANDOM

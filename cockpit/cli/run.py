@@ -7,7 +7,7 @@ from argparse import Namespace
 from pathlib import Path
 
 from cockpit.analysis.row_verdicts import verdicts
-from cockpit.cli.appearance_options import look_of
+from cockpit.cli.appearance_options import appearance_of
 from cockpit.cli.live import Keeping, SessionEnd, headless, hlog_into, on_screen, say_kept
 from cockpit.cli.load_options import chosen_profile
 from cockpit.cli.terminal import on_terminal, tell
@@ -37,7 +37,7 @@ def run(options: Namespace) -> int:
         if options.no_tui or options.json or not on_terminal():
             outcome = headless(profile, options.ssh_config, keeping, listen=listen)
         else:
-            look = look_of(options)
+            look = appearance_of(options)
             with Secrets(profile).out_of_errors():
                 asyncio.run(_look_first(profile, options.ssh_config))
             outcome = on_screen(profile, options.ssh_config, keeping, autostart="toggle", listen=listen, look=look)

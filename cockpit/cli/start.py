@@ -7,7 +7,7 @@ import sys
 from argparse import Namespace
 from pathlib import Path
 
-from cockpit.cli.appearance_options import look_of
+from cockpit.cli.appearance_options import appearance_of
 from cockpit.cli.arguments import make_parser
 from cockpit.cli.live import Keeping, SessionEnd, on_screen
 from cockpit.cli.load_options import named_profile, thresholds_of
@@ -33,7 +33,7 @@ def start(options: Namespace) -> int:
 
     told, bad, at = "", False, None
     while True:
-        look = look_of(options)
+        look = appearance_of(options)
         app = StartApp(_offers, told=told, bad=bad, at=at, ssh_config=options.ssh_config, look=look)
         choice = app.run()
         if app.interrupted:
@@ -69,7 +69,7 @@ def _open(choice: Choice, options: Namespace) -> str:
     if not is_trusted(profile):
         raise UsageError(f"{profile.name}: was edited since you accepted it; open it again to see what it uses now")
     thresholds_of(profile, [])
-    outcome = on_screen(profile, options.ssh_config, Keeping(by_itself=True), look=look_of(options))
+    outcome = on_screen(profile, options.ssh_config, Keeping(by_itself=True), look=appearance_of(options))
     return _left(profile, outcome)
 
 
@@ -77,7 +77,7 @@ def _demo(options: Namespace) -> str:
     """What there is to say of it stands on the start screen, not below it."""
     from cockpit.cli.demo import show_demo
 
-    if asyncio.run(show_demo(Keeping(by_itself=True), look_of(options))).interrupted:
+    if asyncio.run(show_demo(Keeping(by_itself=True), appearance_of(options))).interrupted:
         raise KeyboardInterrupt
     return ""
 

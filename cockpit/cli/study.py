@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from cockpit.cli.appearance_options import look_of
+from cockpit.cli.appearance_options import appearance_of
 from cockpit.cli.live import Keeping, say_trouble
 from cockpit.cli.load_options import named_profile
 from cockpit.cli.report import study_as
@@ -160,7 +160,7 @@ async def _go(options: Namespace, profile: Profile, chosen: Study, place: Place,
         if not screen:
             return await _headless(live, runner)
         live.source.controls = StudyControls(live.source.controls)
-        return await _on_screen(live, runner, look_of(options))
+        return await _on_screen(live, runner, appearance_of(options))
     finally:
         say_trouble(recorder)
         if not live.state.runs:

@@ -30,7 +30,7 @@ def plain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def chosen(*options: str) -> Appearance:
-    return appearance_options.look_of(make_parser().parse_args(["run", "http://127.0.0.1/", *options]))
+    return appearance_options.appearance_of(make_parser().parse_args(["run", "http://127.0.0.1/", *options]))
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_a_slow_line_makes_the_screen_lite_unless_told_otherwise(monkeypatch: py
     monkeypatch.setattr(appearance_options, "round_trip", lambda: 0.4)
     assert chosen().lite is False, "nobody came over a line"
     monkeypatch.setenv("SSH_CONNECTION", "192.0.2.1 50000 192.0.2.2 22")
-    assert (chosen().lite, chosen().why) == (True, "the line to this terminal takes 400 ms there and back")
+    assert (chosen().lite, chosen().why) == (True, "the round trip to this terminal takes 400 ms")
     assert chosen("--no-lite").lite is False
     monkeypatch.setattr(appearance_options, "round_trip", lambda: 0.02)
     assert chosen().lite is False

@@ -304,9 +304,6 @@ def test_a_baseline_is_set_shown_listed_and_deleted(file: str, capsys: pytest.Ca
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("show",), "baseline show: name the baseline"),
-        (("set", "x"), "name the recordings it is made from"),
-        (("add", "x"), "name the recordings it is made from"),
         (("set", "x", "FILE", "--runs", "3"), "3 runs wanted; its runs: 1 to 2"),
         (("set", "../x", "FILE"), "is no name for a baseline"),
         (("delete", "none"), "none: no such baseline"),

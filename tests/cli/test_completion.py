@@ -33,6 +33,7 @@ CASES = [
     ("cockpit replay night-2", {"night-2"}),
     ("cockpit report --format h", {"html"}),
     ("cockpit completion f", {"fish"}),
+    ("cockpit tune spare-servers hist", {"history"}),
 ]
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]")
 BASH = """

@@ -10,12 +10,12 @@ from cockpit.cli.arguments import make_parser
 
 # Each command line in pieces that belong together.
 LINES = [
-    ("tune", ("P",), ("set",), ("--dry-run",), ("K=V",), ("--json",), ("L=-1",)),
+    ("tune P set", ("--dry-run",), ("K=V",), ("--json",), ("L=-1",)),
     ("run", ("http://h/",), ("-c", "5"), ("-n", "10"), ("-H", "A: 1")),
     ("check", ("P",), ("--threshold", "p99 < 1s"), ("-z", "5s")),
     ("study", ("P",), ("--short",), ("-o", "out")),
     ("compare", ("a",), ("--json",), ("b",)),
-    ("baseline", ("set",), ("x",), ("--json",), ("y",)),
+    ("baseline set", ("x",), ("--runs", "2"), ("y",)),
     ("doctor", ("P",), ("--json",), ("--no-exec",)),
     ("replay", ("f.cockpit",), ("--at", "5s"), ("--paused",)),
     ("export", ("f.cockpit",), ("--format", "csv"), ("-o", "x")),
@@ -31,7 +31,7 @@ def test_flags_and_names_in_any_order(line: tuple[str | tuple[str, ...], ...]) -
     for order in permutations(pieces):
         if [piece for piece in order if piece in names] != names:
             continue
-        words = [str(command), *(word for piece in order for word in piece)]
+        words = [*str(command).split(), *(word for piece in order for word in piece)]
         options = vars(make_parser().parse_args(words))
         options.pop("command")
         seen.add(str(sorted(options.items())))

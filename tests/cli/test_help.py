@@ -7,6 +7,7 @@ import os
 import pty
 import re
 import shlex
+import sqlite3
 import subprocess
 import sys
 import tomllib
@@ -19,12 +20,16 @@ import pytest
 
 from cockpit.analysis.thresholds import is_time, known_figures, parse_threshold
 from cockpit.cli import main
-from cockpit.cli.arguments import joined, make_parser
+from cockpit.cli.arguments import make_parser
 from cockpit.cli.help_topics import profile_keys, text, topics
+from cockpit.cli.pages import BASELINE, GROUPS, RECORDINGS, TUNE
+from cockpit.cli.parser import CommandParser, joined
 from cockpit.cli.schema import profile_schema
 from cockpit.demo.world import DemoWorld
 from cockpit.model import errors
 from cockpit.profiles.sections import ProfileFile
+from tests.recording.test_pages import settled
+from tests.session.events import small_session
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = sorted((ROOT / "profiles").glob("*.toml"))
@@ -82,6 +87,20 @@ def test_on_a_terminal_it_is_laid_out() -> None:
     assert max(map(len, shown.splitlines())) <= 80
 
 
+def test_the_queries_of_recording_format_return_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = text("recording-format")
+    settled(tmp_path / "s.cockpit", list(small_session()), monkeypatch)
+    database = sqlite3.connect(tmp_path / "s.cockpit")
+    queries = re.findall(r'^    sqlite3 s\.cockpit "(.*)"$', topic, re.MULTILINE)
+    assert len(queries) == 5
+    for query in queries:
+        assert database.execute(query.replace("BETWEEN 60 AND 90", "BETWEEN 5 AND 9")).fetchall(), query
+    tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    database.close()
+    for name in tables:
+        assert re.search(rf"^\|.*`{name}", topic, re.MULTILINE), name
+
+
 def leaves(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Every (section, key) of the schema."""
     for name, section in schema["$defs"].items():
@@ -121,13 +140,40 @@ def test_every_exit_code_is_named() -> None:
     assert codes <= named
 
 
-def test_every_command_that_help_shows_parses() -> None:
-    """Each line of an example that is a command, as a shell would split it."""
-    for topic in topics():
-        for line in text(topic).splitlines():
-            if line.startswith("    cockpit "):
-                words = shlex.split(line, comments=True)[1:]
-                make_parser().parse_args(joined(words))
+def test_every_command_in_topics_and_help_pages_parses() -> None:
+    """Each example line that is a command, as a shell would split it."""
+    pages = [parser.format_help() for parser in parsers(make_parser())]
+    lines = [line for page in (*map(text, topics()), *pages) for line in page.splitlines()]
+    examples = [line for line in lines if re.match(r" {2,4}cockpit [a-z]", line) and "COMMAND" not in line]
+    assert len(examples) > 60
+    for line in examples:
+        words = [word for word in shlex.split(line, comments=True)[1:] if not word.startswith(">")]
+        make_parser().parse_args(joined(words))
+
+
+def test_help_lists_every_command_in_a_group(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["help", "help"]) == 0
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    shown = capsys.readouterr().out
+    for group in ("Measure", "Tune", "Analyze", "Set up"):
+        assert f"\n{group}:\n" in shown
+    assert set(re.findall(r"^  ([a-z]+)  ", shown, re.MULTILINE)) | {"start"} == set(make_parser().commands)
+
+
+def test_every_help_page_has_a_sentence_and_exit_codes() -> None:
+    for parser in parsers(make_parser()):
+        if parser.prog != "cockpit":
+            page = parser.format_help()
+            assert re.search(r"^[A-Z][^\n]+(\n[^\n]+)*\.$", page, re.MULTILINE), parser.prog
+            assert "exit codes: 0 good" in page
+            assert max(map(len, page.splitlines())) <= 80, parser.prog
+
+
+def test_summaries_are_imperative_and_short() -> None:
+    for pages in (*GROUPS.values(), TUNE, BASELINE, RECORDINGS):
+        for page in pages.values():
+            assert len(page.summary) <= 50 and page.summary[0].islower()
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
@@ -164,6 +210,13 @@ def test_every_flag_that_help_names_is_one() -> None:
     for topic in topics():
         named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text(topic)))
         assert named <= known, topic
+
+
+def parsers(parser: CommandParser) -> Iterator[CommandParser]:
+    """The parser and those of all its commands."""
+    yield parser
+    for command in parser.commands.values():
+        yield from parsers(command)
 
 
 def flags(parser: argparse.ArgumentParser) -> Iterator[str]:

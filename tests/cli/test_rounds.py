@@ -58,10 +58,10 @@ def profile(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((), "tune rounds: name what: Level"),
+        ((), "the following arguments are required: NAME=VALUE"),
         (("Level",), "tune rounds: 'Level': write NAME=VALUE"),
         (("Other=1",), "unknown knob 'Other'; the profile has: Level"),
-        (("Level=7", "--dry-run"), "tune rounds: --dry-run has no meaning here"),
+        (("Level=7", "--dry-run"), "unrecognized arguments: --dry-run"),
         (("Level=7", "--rounds", "3"), "3 rounds: must be 4 to 50"),
         (("Level=7", "--seconds", "5s"), "5 s: a window must have 15 s or more"),
     ],

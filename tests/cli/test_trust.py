@@ -91,8 +91,8 @@ def place(tmp_path: Path, url: str) -> Place:
         ("run", "./evil.toml", "--json"),
         ("check", "./evil.toml"),
         ("doctor", "./evil.toml"),
-        ("tune", "./evil.toml", "get", "level"),
-        ("tune", "./evil.toml", "do", "act"),
+        ("tune", "./evil.toml", "show", "level"),
+        ("tune", "./evil.toml", "action", "act"),
         ("tune", "./evil.toml", "rounds", "level=2"),
         ("study", "./evil.toml", "-o", "out"),
     ],
@@ -131,23 +131,23 @@ def test_a_local_file_needs_a_path(place: Place, url: str) -> None:
 def test_once_accepted_it_runs_until_it_or_a_file_that_it_names_is_edited(place: Place, url: str) -> None:
     profile = place.write(place.folder / "evil.toml", url, '[[request]]\nname = "a"\nbody_file = "body"\n')
     (place.folder / "body").write_text("one")
-    refused = place.cockpit("tune", "./evil.toml", "get", "level")
+    refused = place.cockpit("tune", "./evil.toml", "show", "level")
     accepting = refused.stderr.partition("accept them: ")[2].strip()
     assert refused.returncode == 2 and place.ran == set()
 
     assert place.cockpit(*shlex.split(accepting)[1:]).returncode == 0
     assert place.ran == set()
-    assert place.cockpit("tune", "./evil.toml", "get", "level").stdout == "1\n"
+    assert place.cockpit("tune", "./evil.toml", "show", "level").stdout == "1\n"
     assert place.ran == {"ran-get"}
 
     (place.folder / "body").write_text("two")
-    assert place.cockpit("tune", "./evil.toml", "get", "level").returncode == 2
+    assert place.cockpit("tune", "./evil.toml", "show", "level").returncode == 2
     (place.folder / "body").write_text("one")
-    assert place.cockpit("tune", "./evil.toml", "get", "level").returncode == 0
+    assert place.cockpit("tune", "./evil.toml", "show", "level").returncode == 0
     profile.write_text(profile.read_text() + "\n")
-    assert place.cockpit("tune", "./evil.toml", "get", "level").returncode == 2
-    assert place.cockpit("tune", "--trust", "./evil.toml", "get", "level").returncode == 0
-    assert place.cockpit("tune", "./evil.toml", "get", "level").returncode == 0
+    assert place.cockpit("tune", "./evil.toml", "show", "level").returncode == 2
+    assert place.cockpit("tune", "--trust", "./evil.toml", "show", "level").returncode == 0
+    assert place.cockpit("tune", "./evil.toml", "show", "level").returncode == 0
     kept = list((place.folder / "state/cockpit/trusted").iterdir())
     assert len(kept) == 2
     assert {path.stat().st_mode & 0o777 for path in kept} == {0o600}
@@ -155,11 +155,11 @@ def test_once_accepted_it_runs_until_it_or_a_file_that_it_names_is_edited(place:
 
 
 def test_hashes_in_a_folder_that_others_can_write_count_for_nothing(place: Place) -> None:
-    assert place.cockpit("tune", "--trust", "./evil.toml", "get", "level").returncode == 0
+    assert place.cockpit("tune", "--trust", "./evil.toml", "show", "level").returncode == 0
     (place.folder / "state/cockpit/trusted").chmod(0o777)
-    done = place.cockpit("tune", "./evil.toml", "get", "level")
+    done = place.cockpit("tune", "./evil.toml", "show", "level")
     assert done.returncode == 2 and "is not trusted yet" in done.stderr
-    done = place.cockpit("tune", "--trust", "./evil.toml", "get", "level")
+    done = place.cockpit("tune", "--trust", "./evil.toml", "show", "level")
     assert done.returncode == 2 and "others can write there" in done.stderr
 
 
@@ -248,7 +248,7 @@ def test_a_terminal_is_asked_once_with_everything_in_sight(
     more = f'[[action]]\nname = "b"\nhost = "here"\ncommand = """{hidden}\n\n\n\n\n\n\nlast"""\n'
     head, study, tail = PROFILE.partition("[study]")
     place.profile.write_text((head + more + study + tail).format(url=url, folder=place.folder))
-    command = [*COCKPIT, "tune", str(place.profile), "get", "level"]
+    command = [*COCKPIT, "tune", str(place.profile), "show", "level"]
     with on_terminal(command, environment=place.environment) as asked:
         shown = asked.until(b"[y/N] ")
         assert b"true [5000 blanks] ; true \xc2\xb7[2J # hidden" in shown

@@ -183,9 +183,9 @@ async def test_the_command_line(fresh_web1: Host, tmp_path: Path) -> None:
         done = await asyncio.to_thread(cockpit, *tuning(fresh_web1, tmp_path, *words))
         return done.returncode, done.stdout, done.stderr
 
-    code, out, _ = await run("list")
+    code, out, _ = await run("show")
     assert code == 0 and out.splitlines()[1].split()[:6] == ["MaxSpareServers", "10", "web1", "graceful", "1", "to"]
-    assert (await run("get", "MaxSpareServers"))[:2] == (0, "10\n")
+    assert (await run("show", "MaxSpareServers"))[:2] == (0, "10\n")
     code, out, _ = await run("set", "MaxSpareServers=30", "--dry-run")
     assert code == 0 and "+\tMaxSpareServers         30" in out.splitlines() and "cost: graceful" in out
     assert (await run("set", "MaxSpareServers=900"))[0] == 5
@@ -193,8 +193,8 @@ async def test_the_command_line(fresh_web1: Host, tmp_path: Path) -> None:
     assert fresh_web1.run(f"cat {CONF}").stdout == original
     code, out, err = await run("set", "MaxSpareServers=30", "--json")
     assert code == 0 and '"outcome": "applied"' in out and "in force\nconfirmed\n" in err
-    assert (await run("get", "MaxSpareServers"))[:2] == (0, "30\n")
-    row = json.loads((await run("list", "--json"))[1])[0]
+    assert (await run("show", "MaxSpareServers"))[:2] == (0, "30\n")
+    row = json.loads((await run("show", "--json"))[1])[0]
     assert {name: row[name] for name in ("name", "value", "allowed", "cost", "problem")} == {
         "name": "MaxSpareServers", "value": "30", "allowed": "1 to 500", "cost": "graceful", "problem": ""
     }  # fmt: skip
@@ -210,10 +210,10 @@ async def test_the_command_line(fresh_web1: Host, tmp_path: Path) -> None:
     newest = json.loads((await run("history", "--json"))[1])[0]
     assert (newest["host"], newest["state"], newest["undoes"]) == ("web1", "applied", None)
     assert newest["settings"] == [{"knob": "MaxSpareServers", "old": "10", "new": "30"}]
-    assert (await run("do", "restart"))[:2] == (0, "web1: restart done 3 times\n")
+    assert (await run("action", "restart"))[:2] == (0, "web1: restart done 3 times\n")
     assert fresh_web1.run("wc -l </tmp/restarts").stdout == "3\n"
-    assert (await run("do", "other"))[0] == 2
-    assert (await run("actions"))[1].startswith("restart  web1  3 x  echo restart")
+    assert (await run("action", "other"))[0] == 2
+    assert (await run("action"))[1].startswith("restart  web1  3 x  echo restart")
 
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT])

@@ -1,0 +1,124 @@
+"""Flags of `run`, `check` and `ab`. They mean what ab, wrk, hey and oha users expect wherever those agree."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from cockpit.cli.values import cpus, positive, rate, seconds, seed, statuses, wait, workers
+
+SSH_CONFIG = "read FILE instead of ~/.ssh/config, as ssh -F does"
+
+
+def add_load(parser: argparse.ArgumentParser, *, target: str, about: str, record: str) -> None:
+    """Add the flags that `run` and `check` share. A flag that is not given leaves the profile's value."""
+    parser.add_argument("target", metavar=target, help=about)
+    _add_amount(parser.add_argument_group("load (a flag replaces the profile's value)"))
+    _add_request(parser.add_argument_group("request"))
+    _add_connection(parser.add_argument_group("connection"))
+    _add_tls(parser.add_argument_group("TLS"))
+    add = parser.add_argument_group("profile and output").add_argument
+    add("--trust", action="store_true", help="accept the profile's commands, hosts and files without asking")
+    add("--ssh-config", type=Path, metavar="FILE", help=SSH_CONFIG)
+    add("--record", type=Path, metavar="FILE", help=record)
+    add("--hlog", type=Path, metavar="FILE", help="write an HdrHistogram log, one interval per second")
+    add("--json", action="store_true", help="print the result as JSON, show no screen")
+
+
+def add_trust(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--trust", action="store_true", help="accept the profile's commands, hosts and files without asking"
+    )
+
+
+def _add_amount(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
+    add(
+        "-c",
+        "--concurrency",
+        type=positive,
+        metavar="N",
+        help="connections, one request in flight on each (default 1); with -q the maximum in flight",
+    )
+    add("-n", "--requests", type=positive, metavar="N", help="requests, exact, e.g. 200, 10k, 1m")
+    add(
+        "-z",
+        "--duration",
+        type=seconds,
+        metavar="T",
+        help="duration, e.g. 10s, 3m, 1h (default 10s); with -n the run ends with whichever comes first",
+    )
+    add("-q", "--rate", type=rate, metavar="R", help="open load: requests/s over all connections, e.g. 500, 2k")
+    add("--poisson", action="store_true", help="open load: random (Poisson) arrivals, not evenly spaced ones")
+    add(
+        "--max-in-flight",
+        type=positive,
+        metavar="N",
+        help="open load: queue arrivals above N in flight (default 8192)",
+    )
+    add("--ladder", metavar="LIST:T", help="load levels, each for T, e.g. 1,2,4:30s or 500/s,1k/s:30s")
+    add("--warmup", type=seconds, metavar="T", help="load before the measurement, not counted (default 0)")
+    add(
+        "--extend",
+        type=wait,
+        metavar="T",
+        help="after a change, extend the run until its verdict, by T at most; 0: never (default 3m)",
+    )
+    add("--timeout", type=seconds, metavar="T", help="timeout of a request, connect to last byte (default 30s)")
+    add("--disable-keepalive", action="store_true", help="open a new connection for each request")
+    add("-w", "--workers", type=workers, metavar="N|auto", help="load processes; auto: one per CPU (default 1)")
+    add("--cpus", metavar="LIST", type=cpus, help="pin load processes to these CPUs, e.g. 1 or 1,2")
+
+
+def _add_request(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
+    add("--target", dest="url", metavar="URL", help="load this URL instead of the profile's")
+    add("-H", "--header", action="append", default=[], metavar="'K: V'", help="request header; may be repeated")
+    add("-m", "--method", metavar="M", help="request method (default GET, with a body POST)")
+    add("-d", "--data", metavar="TEXT", help="request body")
+    add("-D", "--data-file", type=Path, metavar="FILE", help="request body from a file")
+    add("-T", "--content-type", metavar="TYPE", help="Content-Type of the body")
+    add("-a", "--auth", metavar="USER:PASSWORD", help="basic authentication")
+    add("--urls", metavar="PATTERN|FILE", help="many paths: /img/{00001..15000}.jpg, or a file with one path per line")
+    add("--order", choices=("sequence", "shuffle", "once"), default="sequence", help="of --urls (default sequence)")
+    add("--seed", type=seed, default=1, metavar="N", help="of a shuffle and of random arrivals (default 1)")
+    add("--expect-status", type=statuses, metavar="LIST", help="good statuses, e.g. 200 or 200,204 (default below 400)")
+    add("--expect-body", metavar="TEXT", help="count a response without this text as failed")
+
+
+def _add_connection(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
+    add("--connect-to", metavar="HOST:PORT", help="connect to HOST:PORT instead of the URL's host")
+    add("--unix-socket", metavar="PATH", help="connect to this Unix socket")
+    add("--local-address", action="append", default=[], metavar="IP", help="source address; may be repeated")
+
+
+def _add_tls(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
+    add("--insecure", action="store_true", help="do not verify the server's certificate")
+    add("--cacert", type=Path, metavar="FILE", help="trust this CA instead of the system's")
+    add("--cert", type=Path, metavar="FILE", help="client certificate (PEM)")
+    add("--key", type=Path, metavar="FILE", help="private key of --cert (default: in the certificate's file)")
+    add("--sni", metavar="NAME", help="server name to send (default: the URL's host)")
+
+
+def add_ab(parser: argparse.ArgumentParser) -> None:
+    """Add ab's flags by ab's names."""
+    add = parser.add_argument
+    add("url", metavar="http[s]://host[:port]/path")
+    add("-n", dest="requests", type=positive, metavar="N", help="requests (default 1)")
+    add("-c", dest="concurrency", type=positive, default=1, metavar="N", help="concurrent requests (default 1)")
+    add("-t", dest="timelimit", type=seconds, metavar="SECONDS", help="time limit; without -n also 50000 requests")
+    add("-s", dest="timeout", type=seconds, default=30.0, metavar="SECONDS", help="timeout per response (default 30)")
+    add("-k", dest="keepalive", action="store_true", help="keep connections alive")
+    add("-m", dest="method", metavar="METHOD", help="request method (default GET)")
+    add("-H", dest="header", action="append", default=[], metavar="'K: V'", help="request header; may be repeated")
+    add("-C", dest="cookie", action="append", default=[], metavar="K=V", help="cookie; may be repeated")
+    add("-A", dest="auth", metavar="USER:PASSWORD", help="basic authentication")
+    add("-p", dest="post", type=Path, metavar="FILE", help="POST this file")
+    add("-T", dest="content_type", default="text/plain", metavar="TYPE", help="type of the body (default text/plain)")
+    add("-l", dest="any_length", action="store_true", help="accept responses of any length (always on)")
+    add("-q", dest="quiet", action="store_true", help="show no progress on stderr")
+    add("-r", dest="resist", action="store_true", help="continue after socket errors (always on)")
+    add("-e", dest="csv", type=Path, metavar="FILE", help="write percentiles as CSV")
+    add("-g", dest="gnuplot", type=Path, metavar="FILE", help="write one line per request as TSV")

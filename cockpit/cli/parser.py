@@ -1,0 +1,85 @@
+"""A parser for the command line: flags and names in any order, errors in one line, help pages with examples."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Any, NoReturn
+
+from cockpit.model.errors import EXIT_USAGE
+from cockpit.model.text import neutral
+
+# Flags whose value may begin with a sign, and the start of such a value.
+_TIME_FLAGS = ("--at", "--until")
+_NEGATIVE = re.compile(r"-\d")
+# Columns from the left edge to the help of a flag.
+_HELP_COLUMN = 28
+
+
+class HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Keep the line breaks of examples and exit codes."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=_HELP_COLUMN)
+
+
+class CommandParser(argparse.ArgumentParser):
+    """Parse a command line; `commands` are its commands by name. Flags are written in full; an error is one line."""
+
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        super().__init__(*args, **{"allow_abbrev": False, "formatter_class": HelpFormatter, **settings})
+        self.has_commands = False
+        self.commands: dict[str, CommandParser] = {}
+        self._parsing = False
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse flags and names in any order. An error about an unknown flag names the command's help."""
+        options, unknown = self.parse_known_args(args, namespace)
+        if unknown:
+            self._refuse(f"unrecognized arguments: {' '.join(unknown)}", f"{self.prog} {options.subcommand}")
+        return options
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse flags first, then names: argparse by itself reads a list of names only up to the first flag.
+
+        This does not work for commands with subcommands, nor after `--`, which makes everything a name.
+        """
+        if self._parsing or self.has_commands or "--" in args:
+            return super().parse_known_args(args, namespace)
+        self._parsing = True
+        try:
+            return self.parse_known_intermixed_args(args, namespace)
+        finally:
+            self._parsing = False
+
+    def add_subparsers(self, **settings: Any) -> Any:
+        self.has_commands = True
+        added = super().add_subparsers(**settings)
+        self.commands = added.choices
+        return added
+
+    def error(self, message: str) -> NoReturn:
+        self._refuse(message, self.prog)
+
+    def _refuse(self, message: str, prog: str) -> NoReturn:
+        self.exit(EXIT_USAGE, f"cockpit: {neutral(message)}; see {prog} --help\n")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Suggest the nearest choice for an unknown one."""
+        near = get_close_matches(str(value), [str(choice) for choice in action.choices or ()], 1, 0.5)
+        if near and near[0] != value:
+            raise argparse.ArgumentError(action, f"invalid choice: {value!r}; did you mean {near[0]}?")
+        super()._check_value(action, value)
+
+
+def joined(arguments: Iterable[str]) -> list[str]:
+    """Return the command line with `--at -30s` as `--at=-30s`: argparse would take the value for a flag."""
+    found: list[str] = []
+    for text in arguments:
+        if _NEGATIVE.match(text) and found and found[-1] in _TIME_FLAGS and "--" not in found:
+            found[-1] += f"={text}"
+        else:
+            found.append(text)
+    return found
