@@ -1,4 +1,4 @@
-"""What the README shows is there: its links, its commands."""
+"""The README and the other pages: their links exist, their commands parse."""
 
 from __future__ import annotations
 
@@ -6,19 +6,32 @@ import re
 import shlex
 from pathlib import Path
 
+import pytest
+
 from cockpit.cli.arguments import make_parser
 from cockpit.cli.help_topics import topics
 from cockpit.cli.parser import joined
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
+PAGES = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "tests/README.md", "screenshots/README.md", "profiles/README.md")
 
 
-def test_its_links_and_pictures_are_there() -> None:
-    links = [link for link in re.findall(r"\]\(([^)]+)\)", README) if "://" not in link]
-    assert len(links) > 15
-    assert [link for link in links if not (ROOT / link).exists()] == []
-    assert {Path(link).stem for link in links if "/topics/" in link} == set(topics())
+@pytest.mark.parametrize("page", PAGES)
+def test_links_and_pictures_exist(page: str) -> None:
+    text = (ROOT / page).read_text()
+    links = [link for link in re.findall(r"\]\(([^)#]+)[^)]*\)", text) if "://" not in link]
+    assert [link for link in links if not ((ROOT / page).parent / link).exists()] == []
+
+
+def test_every_topic_is_linked() -> None:
+    assert set(re.findall(r"/topics/([a-z-]+)\.md", README)) == set(topics())
+
+
+def test_every_picture_is_in_the_gallery() -> None:
+    gallery = (ROOT / "screenshots" / "README.md").read_text()
+    names = {path.stem for path in (ROOT / "screenshots").iterdir() if path.suffix in (".svg", ".png")}
+    assert {name for name in names if f"({name}." not in gallery} == set()
 
 
 def test_its_commands_parse() -> None:
