@@ -23,7 +23,7 @@ _FIRST = 2.0
 def check_abort(threshold: Threshold) -> Threshold:
     """The threshold, where it can end a run. Raises UsageError."""
     if threshold.name in _GROWING:
-        raise UsageError(f"{threshold.text!r}: {threshold.name} is known at the end of a run; it cannot end it early")
+        raise UsageError(f"{threshold.text!r}: {threshold.name} is known only at the end of a run; use --threshold")
     return threshold
 
 

@@ -1,4 +1,4 @@
-"""What a reader must know before believing figures. The same sentences in text, JSON and on the screen."""
+"""Warnings about a run or segment: reasons not to trust its metrics, in the same words everywhere."""
 
 from __future__ import annotations
 
@@ -85,28 +85,30 @@ def run_warnings(result: RunResult) -> tuple[RunWarning, ...]:
     found = [*_refused(result), *_redirected(result), *_saturated(result)]
     found += [*_crowded(result), *_starved(result), *_not_whole(result), *_held(result), *_unclosed(result)]
     if result.altered:
-        found.append(RunWarning("", "the load was altered while the run went on: compare its rows, not the whole"))
+        found.append(RunWarning("", "the load was altered during the run: compare its segments, not the whole run"))
     errors = sum(result.counts.errors.values())
     if errors:
-        words = f"{errors} of {result.counts.sent} requests got no whole reply: rate and latency tell of the others"
+        words = (
+            f"{errors} of {result.counts.sent} requests got no complete response: rate and latency are of the others"
+        )
         found.append(RunWarning("", words, Spoils.TIMED))
     if result.counts.completed < ENOUGH_FOR_P99:
-        words = f"few samples (replies: {result.counts.completed}): percentiles above p90 are uncertain"
+        words = f"few samples ({result.counts.completed} responses): percentiles above p90 are uncertain"
         found.append(RunWarning("", words, Spoils.TAIL))
     if result.counts.abandoned > UNFINISHED * result.counts.sent:
-        words = f"{result.counts.abandoned} requests were in flight at the end and count nowhere"
+        words = f"{result.counts.abandoned} requests were in flight at the end and are not counted"
         found.append(RunWarning("", words, Spoils.TIMED))
     return (*found, *(RunWarning("", neutral(warning)) for warning in result.warnings))
 
 
 def row_doubts(row: Segment) -> list[tuple[str, str]]:
-    """What speaks against a row's figures, the gravest first: a short word and the reason in full."""
+    """Return the warnings of a segment, the most serious first."""
     found = [*_refused(row), *_redirected(row), *_saturated(row)]
     found += [*_crowded(row), *_starved(row), *_not_whole(row), *_held(row), *_unclosed(row)]
     if row.altered:
-        found.append(RunWarning("load±", "the load was altered while it was counted"))
+        found.append(RunWarning("load±", "the load was altered during this segment"))
     if row.end is not None and row.seconds < SHORT and not row.warmup:
-        found.append(RunWarning("short", f"short: {row.seconds:.1f} s, says little below {SHORT:.0f} s"))
+        found.append(RunWarning("short", f"short: {row.seconds:.1f} s; metrics are unreliable below {SHORT:.0f} s"))
     return [(one.brief, one.words) for one in found]
 
 
@@ -116,7 +118,7 @@ def _crowded(of: RunResult | Segment) -> list[RunWarning]:
     return [
         RunWarning(
             "others",
-            f"other programs took {share:.0f} % of the CPU of {neutral(name)}; if they serve the load, watch them",
+            f"other programs took {share:.0f}% of the CPU of {neutral(name)}; if they serve the load, watch them",
         )
         for name, share in shares.items()
         if share > 100 * BOUND
@@ -124,14 +126,14 @@ def _crowded(of: RunResult | Segment) -> list[RunWarning]:
 
 
 def _refused(of: RunResult | Segment) -> list[RunWarning]:
-    """Where every reply is a status from 400 on and none of them was expected, the figures are of something else."""
+    """Warn if every response has a status of 400 or above that was not expected."""
     counts = of.counts
     statuses = sorted(status for status, count in counts.statuses.items() if count)
     unwanted = counts.refused + sum(counts.unexpected.values())
     if not statuses or statuses[0] < 400 or unwanted < counts.completed:
         return []
-    many = f"all {counts.completed} replies were" if counts.completed > 1 else "the one reply was"
-    asked = "is the path right?" if set(statuses) <= {404, 410} else "is this what was to be measured?"
+    many = f"all {counts.completed} responses were" if counts.completed > 1 else "the only response was"
+    asked = "is the path right?" if set(statuses) <= {404, 410} else "is this the right request?"
     return [RunWarning(f"{statuses[0]}!", f"{many} {', '.join(map(str, statuses))}: {asked}")]
 
 
@@ -166,7 +168,7 @@ def _unclosed(of: RunResult | Segment) -> list[RunWarning]:
     if unclosed <= UNFINISHED * of.counts.completed:
         return []
     words = f"the server announced Connection: close {unclosed} times and kept the connection open; cockpit closed it"
-    return [RunWarning("unclosed", f"{words}, so that local ports rest here in TIME_WAIT")]
+    return [RunWarning("unclosed", f"{words}, so local ports stay in TIME_WAIT here")]
 
 
 def _not_whole(of: RunResult | Segment) -> list[RunWarning]:
@@ -174,9 +176,9 @@ def _not_whole(of: RunResult | Segment) -> list[RunWarning]:
     if of.reason == "failed":
         found.append(RunWarning("failed", f"the run failed: {neutral(of.detail)}"))
     if of.partial:
-        found.append(RunWarning("part", f"figures are partial: {neutral(of.partial)}"))
+        found.append(RunWarning("part", f"metrics are incomplete: {neutral(of.partial)}"))
     if of.reason == "stopped":
-        found.append(RunWarning("stop", "the run was stopped before its plan was carried out"))
+        found.append(RunWarning("stop", "the run was stopped before its planned end"))
     return found
 
 
@@ -184,14 +186,14 @@ def _saturated(of: RunResult | Segment) -> list[RunWarning]:
     if not generator_bound(of.seconds, of.saturated):
         return []
     share = min(100.0, 100 * of.saturated / of.seconds)
-    words = f"generator saturated for {share:.0f} % of the time: the server may be faster than these figures"
+    words = f"generator saturated for {share:.0f}% of the time: the server may be faster than measured"
     return [RunWarning("gen!", words, Spoils.TIMED)]
 
 
 def _starved(of: RunResult | Segment) -> list[RunWarning]:
     if of.cpu_wait <= STARVED:
         return []
-    share = f"{100 * of.cpu_wait:.0f} %"
+    share = f"{100 * of.cpu_wait:.0f}%"
     words = f"the generator waited {share} of the time for a CPU: latencies include that wait"
     return [RunWarning("cpu!", words, Spoils.LATENCY)]
 
@@ -200,11 +202,11 @@ def _held(of: RunResult | Segment) -> list[RunWarning]:
     counts, reached = of.counts, f"the cap of {of.plan.max_in_flight} in flight was reached"
     found = []
     if counts.dropped:
-        words = f"{counts.dropped} arrivals were dropped: too many were waiting; lower the rate"
+        words = f"{counts.dropped} arrivals were dropped: the queue was full; lower the rate"
         found.append(RunWarning("dropped", f"{words} or raise --max-in-flight", Spoils.RATE))
     if counts.unsent:
         found.append(RunWarning("unsent", f"{counts.unsent} due requests were never sent: {reached}", Spoils.RATE))
     if counts.held_back:
-        words = f"{counts.held_back} arrivals had to wait for room: {reached}; response time includes the wait"
+        words = f"{counts.held_back} arrivals were queued: {reached}; response time includes the wait"
         found.append(RunWarning("held", f"{words}, service time does not", Spoils.LATENCY))
     return found

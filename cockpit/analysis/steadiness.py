@@ -39,7 +39,7 @@ def window_unsteady(window: Window) -> str:
     seconds = window.seconds
     if not long_enough(window):
         left_out = f" ({window.left_out} left out)" if window.left_out else ""
-        return f"too short to tell: {len(seconds)} s counted{left_out}, needs {_PARTS * _SHORTEST} s"
+        return f"too short: {len(seconds)} s counted{left_out}, needs {_PARTS * _SHORTEST} s"
     length = max(_SHORTEST, min(_LONGEST, len(seconds) // _PARTS))
     parts = [seconds[at : at + length] for at in range(len(seconds) % length, len(seconds), length)]
     rates = [_rate(part) for part in parts]
@@ -47,7 +47,7 @@ def window_unsteady(window: Window) -> str:
         last = ", ".join(si(rate) for rate in rates[-_PARTS:])
         return f"rate was {last} req/s in its last {_PARTS} parts of {length} s"
     moved = trend(np.array([second.p99 for second in seconds])) if window.plan.open else 0.0
-    return f"p99 {'rose' if moved > 0 else 'fell'} by {100 * abs(moved):.0f} %" if moved else ""
+    return f"p99 {'rose' if moved > 0 else 'fell'} by {100 * abs(moved):.0f}%" if moved else ""
 
 
 def _chance(window: Window, parts: Sequence[Sequence[LoadSecond]]) -> float:

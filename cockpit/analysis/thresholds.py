@@ -82,7 +82,7 @@ def parse_threshold(text: str) -> Threshold:
         )
     name, sign, value = match.groups()
     if not _known(name):
-        raise UsageError(f"{text!r}: unknown figure {name!r}; allowed: {', '.join(known_figures())}")
+        raise UsageError(f"{text!r}: unknown metric {name!r}; choose one of: {', '.join(known_figures())}")
     share = _OF_BASELINE.fullmatch(value)
     if share and sign in ("==", "!="):
         raise UsageError(f"{text!r}: runs vary, so a share of a baseline is never hit; use <, <=, > or >=")

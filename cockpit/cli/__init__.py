@@ -1,4 +1,4 @@
-"""The commands; the only place that puts the parts together. stdout is data, stderr progress and errors."""
+"""The commands, and the only package that combines the others. stdout is data, stderr progress and errors."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from cockpit.cli.terminal import drop_output, open_closed_streams
 from cockpit.model.errors import EXIT_INTERRUPTED, EXIT_USAGE, CockpitError
 from cockpit.model.text import neutral
 
-# A message is one line and whole, however long the paths and host texts in it.
+# Length limit of an error line: paths and host texts in it may be long.
 _LONGEST = 1 << 20
 
-# So many new objects until some are looked through for garbage. What importing makes stays: to look through it every
-# 700 objects, as Python does by itself, takes a tenth of the time until the first picture.
+# New objects between garbage collections. Imported modules stay alive: with Python's default of 700, collections
+# take a tenth of the time until the first frame.
 GARBAGE = 20_000
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command and returns its exit code. What a user can cause is one line on stderr."""
+    """Run one command and return its exit code. Errors that a user can cause are one line on stderr."""
     gc.set_threshold(GARBAGE)
     open_closed_streams()
     given = sys.argv[1:] if arguments is None else arguments
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output has gone; nothing is left to say, and nowhere to say it.
+        # The reader of stdout is gone.
         drop_output()
         return EXIT_INTERRUPTED
     return code

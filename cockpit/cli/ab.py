@@ -28,7 +28,7 @@ _FLAGS = FLAGS | {"load.auth": "-A", "load.body_file": "-p"}
 
 
 def ab(options: Namespace) -> int:
-    """Runs it; the report on stdout, what ab would not have said on stderr."""
+    """Run the load; ab's report on stdout, cockpit's warnings on stderr."""
     plan = _plan(options)
     document = asyncio.run(_ask(plan))
     ticks: list[Tick] = []
@@ -46,7 +46,7 @@ def ab(options: Namespace) -> int:
     tell(report(result, document))
     _write_files(options, outcome, result, ticks)
     if options.timelimit and not outcome.interrupted:
-        # Its end by the limit is what was asked for.
+        # The end by the time limit is as requested.
         result = replace(result, reason="completed")
     _say_more(result, options)
     return EXIT_INTERRUPTED if outcome.interrupted else EXIT_GOOD
@@ -76,9 +76,9 @@ def _plan(options: Namespace) -> LoadPlan:
 
 
 async def _ask(plan: LoadPlan) -> Document:
-    """The Server header and the length of one reply, which ab reads off its first.
+    """Return the Server header and the length of one response; ab takes them from its first.
 
-    Where asking could change something (POST and its like) nobody asks: no Server, and a length of 0.
+    For methods with side effects (POST) nothing is requested: "" and 0.
     Raises UsageError, TargetError.
     """
     await preflight(plan)
@@ -114,6 +114,8 @@ def _write_files(options: Namespace, outcome: SessionEnd, result: RunResult, tic
 def _say_more(result: RunResult, options: Namespace) -> None:
     if result.counts.varied and not options.any_length:
         varied = result.counts.varied
-        print(f"cockpit: {varied} replies had another length than the first; ab calls that failed", file=sys.stderr)
+        print(
+            f"cockpit: {varied} responses had another length than the first; ab counts them as failed", file=sys.stderr
+        )
     for doubt in doubts(result):
         print(f"cockpit: {doubt}", file=sys.stderr)

@@ -57,7 +57,7 @@ def add(name: str, runs: Sequence[BaselineRun], plan: LoadPlan) -> None:
 
 
 def runs_to_keep(source: str, wall: float, results: Sequence[RunResult]) -> list[BaselineRun]:
-    """Return what a baseline keeps of the runs of one session that began at `wall` (epoch s)."""
+    """Return runs of a session that began at `wall` (epoch s), as a baseline keeps them."""
     return [baseline_run(source, wall, result) for result in results]
 
 

@@ -122,7 +122,7 @@ def _recorded(options: Namespace) -> CheckResult:
     """The last run of a recording, or the run or stretch that was named."""
     given = given_load_flags(options)
     if given:
-        raise UsageError(f"{', '.join(given)}: what was recorded is checked as it is")
+        raise UsageError(f"{', '.join(given)}: load flags do not apply to a recording")
     source = parse_source(options.target)
     with recording_at(source.path) as recording:
         return _checked(options, runs_of(recording, source, options.target, options.runs or 1))
@@ -154,12 +154,14 @@ def _baseline(options: Namespace, named: str, plan: LoadPlan) -> Baseline | None
     unlike = differences(base.plan, plan)
     if unlike and not options.anyway:
         said = ", ".join(unlike)
-        raise UsageError(f"baseline {name}: was made under a different load: {said}; --anyway holds against it still")
+        raise UsageError(
+            f"baseline {name}: was made under a different load: {said}; compare all the same with --anyway"
+        )
     return base
 
 
 def _with_defaults(own: tuple[Threshold, ...], base: Baseline | None, plan: LoadPlan) -> tuple[Threshold, ...]:
-    """Something is always held, and against a baseline that was named. Raises UsageError where one is missing."""
+    """Add the default thresholds. Raises UsageError if a threshold needs a baseline and none is named."""
     of_baseline = next((one for one in own if one.of_baseline), None)
     if of_baseline and base is None:
         raise UsageError(

@@ -13,7 +13,7 @@ from cockpit.report.selectors import parse_source, side_of
 
 
 def compare(options: Namespace) -> int:
-    """Exit 0 whatever the verdict is; 2 where the two loads differ and nobody said that this is meant."""
+    """Exit 0 whatever the verdict; 2 if the loads differ without --anyway."""
     before, after = parse_source(options.before), parse_source(options.after)
     with recording_at(before.path) as first, recording_at(after.path) as second:
         found = put_beside(side_of(first, before, options.before), side_of(second, after, options.after))

@@ -1,4 +1,4 @@
-"""`cockpit completion`: what a shell must know to complete commands, flags, profiles, recordings and topics."""
+"""`cockpit completion`: scripts that complete commands, flags, profiles, recordings and topics."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ _TAKES = {
 
 
 def completion(options: Namespace) -> int:
-    """The script for one shell."""
+    """Print the script for one shell."""
     import shtab
 
     from cockpit.cli.arguments import make_parser
@@ -98,7 +98,7 @@ def completion(options: Namespace) -> int:
 
 
 def _helpers(shell: str) -> str:
-    """The functions of a shell, with the folders of this machine and this user in them."""
+    """Return the helper functions of a shell, with the folders of this machine and user."""
     folders = (own_folder(), shipped_folder())
     profiles = " ".join(shlex.quote(str(folder)) for folder in folders if folder)
     return _HELPERS[shell].replace("PROFILES", profiles).replace("LIBRARY", shlex.quote(str(library.folder())))
@@ -111,7 +111,7 @@ def _parsers(parser: CommandParser) -> Iterator[CommandParser]:
 
 
 def _arguments(parser: argparse.ArgumentParser, path: str = "") -> Iterator[tuple[str, argparse.Action]]:
-    """Every argument with the command that it belongs to, as in `recordings rename`."""
+    """Yield every argument with its command, e.g. `recordings rename`."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for name, command in action.choices.items():

@@ -1,4 +1,4 @@
-"""`cockpit demo`: everything embedded, nothing installed, nothing left."""
+"""`cockpit demo`: an embedded web server and SSH host."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def demo(options: Namespace) -> int:
-    """Opens the screen on a prefork web server reached through an SSH host, both on loopback."""
+    """Open the screen on a prefork web server behind an SSH host, both on loopback."""
     if not on_terminal():
         raise UsageError("demo: stdin and stdout must be a terminal; redirect stderr only (2>file)")
     outcome = asyncio.run(show_demo(Keeping.of(options), appearance_of(options)))
@@ -34,7 +34,7 @@ def demo(options: Namespace) -> int:
 
 
 async def show_demo(keeping: Keeping, look: Appearance) -> SessionEnd:
-    """Until the screen is closed. The recording begins once the world is there."""
+    """Show the screen until it is closed. The recording starts when the servers are up."""
     from cockpit.tui.app import CockpitApp
     from cockpit.tui.hints import Hints
 

@@ -1,4 +1,4 @@
-"""`cockpit doctor`: whether a profile can be used as it stands, a line a finding, with what to do."""
+"""`cockpit doctor`: check that a profile can be used; one line per finding, with its fix."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def doctor(options: Namespace) -> int:
 
 
 async def _findings(options: Namespace, show: Callable[[Finding], None]) -> tuple[list[Finding], tuple[Use, ...]]:
-    """The findings, and what the profile uses if none of its commands may run."""
+    """Print the findings; with --no-exec list what the profile uses."""
     found: list[Finding] = []
     try:
         profile = _profile(options.profile)
@@ -71,7 +71,7 @@ def _scope(options: Namespace, profile: Profile) -> Scope:
 
 
 def _accepting(given: str) -> str:
-    return f"read what it uses, then accept it: {accepting(given)}"
+    return f"read the list, then accept it: {accepting(given)}"
 
 
 def _way_out(error: CockpitError) -> str:

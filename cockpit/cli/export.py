@@ -89,7 +89,7 @@ async def _picture(recording: Recording, options: Namespace, form: str) -> str:
 
 def _check_within(recording: Recording, flag: str, at: float) -> None:
     if not 0 <= at <= recording.end:
-        raise UsageError(f"{flag}: lies outside the recording, which is {recording.end:.0f} s long")
+        raise UsageError(f"{flag}: outside the recording, which is {recording.end:.0f} s long")
 
 
 def _size(text: str) -> tuple[int, int]:

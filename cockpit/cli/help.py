@@ -48,7 +48,7 @@ def _lay_out(markdown: str) -> None:
     from rich.markdown import Markdown
     from rich.theme import Theme
 
-    # Rich's own colours are made for a dark terminal; weight tells as much on every one.
+    # Rich's colours suit dark terminals only; weight is readable on all.
     plain = {
         "markdown.code": "bold",
         "markdown.h2": "bold underline",

@@ -1,4 +1,4 @@
-"""The texts of `cockpit help`: Markdown files beside this one, each with a title `# NAME: what it tells`."""
+"""The topics of `cockpit help`: Markdown files in `topics`, each with a title `# NAME: SUMMARY`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cockpit.servers.kind import StatusPageKind
 from cockpit.servers.registry import DIRECTIVES, STATUS_PAGES
 
 _FOLDER = files("cockpit.cli") / "topics"
-# The topic that names every key of a profile: a heading a table of it, `## [target]`, with rows `| `key` | words |`.
+# The topic with every key of a profile: a heading `## [target]` per table, rows `| `key` | meaning |`.
 _KEYS = "profile"
 _HEADING = re.compile(r"## \[{1,2}([a-z_.]+)\]{1,2}")
 _TOP = "## At the top"
@@ -19,7 +19,7 @@ _ROW = re.compile(r"\| (`[^|]*`) \| (.*) \|")
 
 
 def topics() -> dict[str, str]:
-    """What each topic tells, by its name."""
+    """Return the summary of each topic by name."""
     names = sorted(file.name.removesuffix(".md") for file in _FOLDER.iterdir() if file.name.endswith(".md"))
     return {name: text(name).partition("\n")[0].partition(": ")[2] for name in names}
 
@@ -53,7 +53,7 @@ def _any_of(names: Iterable[str]) -> str:
 
 
 def profile_keys() -> Iterator[tuple[str, str, str]]:
-    """(table, key, what it says) of every key that the help names; the table of those at the top is empty, of others as
+    """Yield (table, key, meaning) of every key in the topic `profile`; the table of top-level keys is "", of others as
     in `study.arm`."""
     table: str | None = None
     for line in text(_KEYS).splitlines():

@@ -1,4 +1,4 @@
-"""`cockpit new`: a profile out of a URL and the names of hosts; what runs on them is found out."""
+"""`cockpit new`: write a profile from a URL and host names, with the servers and settings found there."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cockpit.setup.profile_draft import HERE, Surveyed, draft_of, hosts_named, p
 
 
 def new(options: Namespace) -> int:
-    """Writes the profile and prints its path; what was found goes to stderr. Raises UsageError: it exists already."""
+    """Write the profile and print its path; findings are on stderr. Raises UsageError if the file exists."""
     try:
         url = checked_url(options.url)
     except Wrong as error:

@@ -1,4 +1,4 @@
-"""Recordings opened for a command, which says on stderr what of them turned out to be lost."""
+"""Open recordings for a command; lost ranges are listed on stderr."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`cockpit recordings`: what is kept of sessions for which nobody named a file."""
+"""`cockpit recordings`: list, rename, delete and prune the recordings of the library."""
 
 from __future__ import annotations
 
@@ -64,16 +64,16 @@ def _delete(options: Namespace) -> None:
 
 
 def _prune(options: Namespace) -> None:
-    """What does not read is none of those: nobody knows how old it is."""
+    """Delete the oldest recordings; unreadable files stay, because their age is unknown."""
     if options.keep is None and options.older is None:
-        raise UsageError("prune: say which: --keep N, --older T, or both")
+        raise UsageError("prune: choose recordings with --keep N, --older T, or both")
     kept = [one for one in library.all_kept() if not one.problem]
     chosen = kept if options.keep is None else kept[options.keep :]
     if options.older is not None:
         chosen = [one for one in chosen if one.began < time.time() - options.older]
     for one in chosen:
         if in_use(library.in_library(one.name)):
-            print(f"cockpit: {one.name}: is being written or looked at; kept", file=sys.stderr)
+            print(f"cockpit: {one.name}: is in use; kept", file=sys.stderr)
         elif options.dry_run:
             tell(f"would delete {one.name}: {mebibytes(one.size)}")
         else:

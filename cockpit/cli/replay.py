@@ -25,7 +25,7 @@ def replay(options: Namespace) -> int:
         start = parse_instant(options.at, recording.end, recording.started.wall)
         if not on_terminal():
             raise UsageError(f"replay needs a terminal; for text use: cockpit report {options.file}")
-        # What the index of a long recording holds stays: to look through it for garbage would delay seeks.
+        # Keep the index of a long recording out of garbage collection, which would delay seeks.
         gc.freeze()
         interrupted = asyncio.run(_show(recording, start, not options.paused, appearance_of(options)))
     return EXIT_INTERRUPTED if interrupted else EXIT_GOOD

@@ -29,8 +29,7 @@ from cockpit.session.loop import EndOfSession, Session
 
 
 def rounds(options: Namespace, profile: Profile) -> int:
-    """Exit 0 with a verdict, whatever it is; 5: the change was refused or rolled back; 130: interrupted, the values of
-    before are active."""
+    """Exit 0 with any verdict; 5: the change was refused or rolled back; 130: interrupted, the old values are active."""
     check_rounds(options.rounds, options.seconds)
     values = _values(options, profile)
     order = Order.MIRRORED if options.mirrored else Order.RANDOM
@@ -65,7 +64,7 @@ async def _prove(options: Namespace, profile: Profile, values: Mapping[str, str]
                     await live.hosts_read()
                     proven = await live.tuning.prove(values, plan, afterwards)
                 except asyncio.CancelledError:
-                    print("cockpit: interrupted; the values of before are active again", file=sys.stderr)
+                    print("cockpit: interrupted; the old values are active again", file=sys.stderr)
                 finally:
                     ignore_signals()
     finally:

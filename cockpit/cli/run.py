@@ -30,7 +30,7 @@ from cockpit.report.summary import summary
 
 
 def run(options: Namespace) -> int:
-    """The screen where stdout is a terminal; else, or when asked, one run and its summary."""
+    """Show the screen if stdout is a terminal; otherwise, or with --no-tui, do one run and print its summary."""
     profile = chosen_profile(options)
     keeping = Keeping.of(options)
     with hlog_into(options.hlog) as listen:
@@ -47,10 +47,10 @@ def run(options: Namespace) -> int:
 
 
 async def _look_first(profile: Profile, ssh_config: Path | None) -> None:
-    """What would only fail on the screen is said before it opens. Raises TargetError, HostError.
+    """Check target and hosts before the screen opens. Raises TargetError, HostError.
 
-    A host that is merely away is no reason: the screen shows it as lost and takes it in when it comes back. Nor is one
-    that only wants an answer: the screen asks for it.
+    An unreachable host is no error: the screen shows it as lost until it is back. Nor is a host that asks a question:
+    the screen shows the prompt.
     """
     await preflight(profile.plan)
     found = await asyncio.gather(*(check_host(config, ssh_config) for config in profile.hosts), return_exceptions=True)

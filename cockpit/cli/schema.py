@@ -1,4 +1,4 @@
-"""`cockpit schema`: JSON Schema of what is read and written."""
+"""`cockpit schema`: JSON Schema of --json outputs and of profiles."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cockpit.report.study_json import study_schema
 
 
 def profile_schema() -> dict[str, Any]:
-    """What a profile may say, each key with the words that help has for it."""
+    """Return the schema of profiles, with descriptions from the topic `profile`."""
     found = msgspec.json.schema(ProfileFile)
     sections = found["$defs"]
     for table, key, words in profile_keys():
@@ -35,7 +35,7 @@ def _of(reference: str) -> str:
 
 
 def _refers(told: Any) -> str:
-    """The section that a key holds: itself, in a list, or as one of several forms."""
+    """Return the reference of a key's section: plain, in a list, or one of several types."""
     while "$ref" not in told:
         told = told.get("items") or next(one for one in told["anyOf"] if one.get("type") != "null")
     return str(told["$ref"])
@@ -51,7 +51,7 @@ _SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
 
 
 def schema(options: Namespace) -> int:
-    """`run`, `check`, `compare`, `study`: what their --json prints. `profile`: what a profile may say, for editors."""
+    """Print the schema of --json (`run`, `check`, `compare`, `study`); `profile`: for editors."""
     found = _SCHEMAS[options.of]()
     tell(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
     return EXIT_GOOD

@@ -60,7 +60,7 @@ def cancelled_by_signals() -> Iterator[Callable[[], None]]:
 def _handled(act: Callable[[], object]) -> Iterator[None]:
     """Call `act` at each ending signal that is not ignored; `nohup` ignores SIGHUP.
 
-    After a SIGHUP the next ones are ignored: what is left to do is to print the result.
+    After a SIGHUP later ones are ignored, so that the result is still printed.
     """
     hung_up = False
 

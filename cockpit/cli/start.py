@@ -1,4 +1,4 @@
-"""`cockpit` alone: the start screen, and what is opened from there; each time it is left, the start screen again."""
+"""`cockpit` without a command: the start screen, and again after each screen opened from it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _RECENT = 30
 
 
 def start(options: Namespace) -> int:
-    """Until the person leaves the start screen, or interrupts anything. Without a terminal: help, and exit code 2."""
+    """Show the start screen until it is left or interrupted. Without a terminal: help, exit 2."""
     if not on_terminal():
         make_parser().print_help(sys.stderr)
         return EXIT_USAGE
@@ -48,16 +48,16 @@ def start(options: Namespace) -> int:
         except KeyboardInterrupt:
             return EXIT_INTERRUPTED
         if choice.kind == "demo" and not bad and (newest := recent(1)):
-            told, at = "the demo is over; Enter replays what it left", Choice("recording", newest[0].kept.path)
+            told, at = "The demo has ended. Enter: replay it", Choice("recording", newest[0].kept.path)
 
 
 def _offers() -> StartChoices:
-    """What there is to open."""
+    """Return the profiles and recordings to offer."""
     return StartChoices(listed(), recent(_RECENT))
 
 
 def _open(choice: Choice, options: Namespace) -> str:
-    """Opens what was chosen until it is left, and says what became of it.
+    """Open the choice until it is left; return a line about its end.
 
     Raises CockpitError, and KeyboardInterrupt when somebody interrupted it.
     """
@@ -74,7 +74,7 @@ def _open(choice: Choice, options: Namespace) -> str:
 
 
 def _demo(options: Namespace) -> str:
-    """What there is to say of it stands on the start screen, not below it."""
+    """Run the demo; messages appear on the start screen, not below it."""
     from cockpit.cli.demo import show_demo
 
     if asyncio.run(show_demo(Keeping(by_itself=True), appearance_of(options))).interrupted:
@@ -83,7 +83,7 @@ def _demo(options: Namespace) -> str:
 
 
 def _command(chosen: Namespace, *arguments: str) -> str:
-    """Does what the command line would with all its defaults, on a screen that looks as was chosen."""
+    """Run a command with its defaults and the chosen appearance."""
     options = make_parser().parse_args(arguments)
     for name in ("theme", "ascii", "lite", "no_mouse", "on_hangup"):
         setattr(options, name, getattr(chosen, name))
@@ -97,4 +97,4 @@ def _left(profile: Profile, outcome: SessionEnd) -> str:
         raise KeyboardInterrupt
     runs = outcome.state.runs
     what = "no run" if not runs else f"{runs} run{'s' if runs > 1 else ''}"
-    return f"{profile.name}: left with {what}; the first of the recordings keeps it"
+    return f"{profile.name}: ended with {what}; it is the first recording"

@@ -11,17 +11,17 @@ from cockpit.model.errors import UsageError
 
 
 def on_terminal() -> bool:
-    """Whether the screen can be shown: keys come from stdin, stdout is no result's file. stderr may be a file."""
+    """Return whether the screen can be shown: stdin and stdout are terminals. stderr may be a file."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def tell(text: str) -> None:
-    """Writes a result to stdout at once. Raises UsageError when it cannot be written, BrokenPipeError."""
+    """Write a result to stdout at once. Raises UsageError if it cannot be written, BrokenPipeError."""
     tell_all((text, "\n"))
 
 
 def tell_all(pieces: Iterable[str]) -> None:
-    """Writes a result to stdout, piece by piece as they are made. Raises as `tell`, and what the pieces raise."""
+    """Write a result to stdout piece by piece. Raises as `tell`, and as the iterable does."""
     try:
         sys.stdout.writelines(pieces)
         sys.stdout.flush()
@@ -34,7 +34,7 @@ def tell_all(pieces: Iterable[str]) -> None:
 
 
 def drop_output() -> None:
-    """Lets what stdout still holds, and what comes after, go nowhere."""
+    """Discard buffered and later output on stdout."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -42,7 +42,7 @@ def open_closed_streams() -> None:
     """A standard stream that was closed (`>&-`) becomes the null device, before another file takes its number."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
-            # As long as the process lives, for it and for those that it starts.
+            # Open for the life of the process and of its children.
             stream = Path(os.devnull).open("w" if number else "r", encoding="utf-8")  # noqa: SIM115
             os.set_inheritable(stream.fileno(), True)
             setattr(sys, name, stream)

@@ -42,10 +42,10 @@ def _ask(profile: Profile, given: str) -> None:
 
 
 def listing_command(given: str) -> str:
-    """The command that lists what a profile uses and runs none of it."""
+    """Return the command that lists what a profile uses, and runs none of it."""
     return shlex.join(("cockpit", "doctor", "--no-exec", given))
 
 
 def accepting(given: str) -> str:
-    """The command that trusts a profile and runs none of its commands."""
+    """Return the command that trusts a profile and runs none of its commands."""
     return shlex.join(("cockpit", "doctor", "--no-exec", "--trust", given))

@@ -1,4 +1,4 @@
-"""Asks at a terminal what to do with a change that was left half done."""
+"""Prompts for changes that were interrupted: undo, finish or leave."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from cockpit.tuning.unfinished import described, finish, unfinished
 
 
 async def settle(tuner: Tuner, to: Callable[[str], Remote], hosts: Iterable[str], knobs: Sequence[Knob]) -> None:
-    """For each unfinished change of the hosts: undo it, finish it, or leave it, as the user answers. Without a
-    terminal it is only named. Raises CockpitError."""
+    """Undo, finish or leave each interrupted change of the hosts, as the user answers. Without a
+    terminal only print it. Raises CockpitError."""
     for host in hosts:
         for past in await unfinished(tuner, to(host), host):
             text = neutral(described(host, past))
@@ -35,7 +35,7 @@ async def settle(tuner: Tuner, to: Callable[[str], Remote], hosts: Iterable[str]
 
 
 async def typed_line() -> str:
-    """The next line of stdin, in lower case. It is read in a thread that nobody has to wait for."""
+    """Return the next line of stdin in lower case. A daemon thread reads it, so that exit need not wait."""
     loop = asyncio.get_running_loop()
     typed: asyncio.Future[str] = loop.create_future()
 

@@ -1,4 +1,4 @@
-"""What flags take, read from their text; argparse says what is wrong with it."""
+"""Parsers for flag values; argparse prints their errors."""
 
 from __future__ import annotations
 

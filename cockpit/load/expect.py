@@ -33,7 +33,7 @@ class Expectation:
             raise UsageError(f"expect sha256 {expect.sha256!r}: not a SHA-256 digest, which has 64 hexadecimal digits")
         wrong = [status for status in self._statuses if not 200 <= status <= 999]
         if wrong:
-            raise UsageError(f"expect status {wrong[0]}: not the status of a whole reply, as 200 or 404 are")
+            raise UsageError(f"expect status {wrong[0]}: not a final status such as 200 or 404")
         self.needs_body = self._contains is not None or self._pattern is not None or bool(self._digest)
 
     def allows(self, status: int) -> bool:

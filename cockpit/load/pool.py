@@ -199,7 +199,7 @@ class LoadRun:
     def _check_adjustment(self, concurrency: int | None, rate: float | None) -> None:
         asked, other, name = (rate, concurrency, "rate") if self.plan.open else (concurrency, rate, "concurrency")
         if asked is None or other is not None:
-            raise UsageError(f"this run goes by its {name}: only that can be altered while it runs")
+            raise UsageError(f"this run has a fixed {name}: only that can be altered")
         if not 0 < asked < math.inf:
             raise UsageError(f"{name} is {asked}; it must be more than 0")
         if concurrency is None:

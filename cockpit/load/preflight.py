@@ -116,7 +116,7 @@ async def _connect(
             reasons.append(f"{address[0]}: {reason}")
     host, port = destination(plan)
     where = f"socket {plan.unix}" if plan.unix else f"{host} port {port}"
-    raise TargetError(f"{where} is out of reach: {'; '.join(reasons)}")
+    raise TargetError(f"{where} is unreachable: {'; '.join(reasons)}")
 
 
 def _opener(plan: LoadPlan) -> Callable[[tuple[Any, ...]], Awaitable[_Streams]]:
@@ -180,8 +180,8 @@ async def _first_answer(
                 response.feed(data)
             return response.head.status, heads.location
     except TimeoutError:
-        raise TargetError(f"{shown}: no answer within {patience:g} s, though it took a connection") from None
+        raise TargetError(f"{shown}: connected, but no answer within {patience:g} s") from None
     except Malformed:
-        raise TargetError(f"{shown}: what answers there does not speak HTTP/1.1") from None
+        raise TargetError(f"{shown}: the server does not speak HTTP/1.1") from None
     except OSError as error:
-        raise TargetError(f"{shown}: broke the connection off: {error.strerror or error}") from None
+        raise TargetError(f"{shown}: aborted the connection: {error.strerror or error}") from None

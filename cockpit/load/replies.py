@@ -169,7 +169,7 @@ class Heads:
             raise Malformed("no HTTP/1.x status line")
         status = parser.get_status_code()
         if status == _SWITCHING_PROTOCOLS:
-            raise Malformed("switches protocols unasked")
+            raise Malformed("an unexpected protocol switch")
         keeps = self._keeps(fields, minor=raw[raw.find(b"HTTP/1.") + 7 :][:1])
         length = self._length(fields, status)
         head = Head(status, len(raw), length, keeps, keeps and self._keepalive and length != UNTIL_CLOSE)

@@ -95,7 +95,7 @@ def check_plan(plan: LoadPlan) -> None:
     if plan.workers > least and not plan.stages:
         raise Wrong("load.workers", f"found {plan.workers}; allowed: at most the concurrency, {least}")
     if len({rung.rate is None for rung in plan.stages}) > 1:
-        raise Wrong("load.stages", "found rungs with concurrency and rungs with rate; allowed: all of one kind")
+        raise Wrong("load.stages", "found load levels with concurrency and with rate; allowed: all of one kind")
     if not _TOKEN.fullmatch(plan.method):
         raise Wrong("load.method", f"found {plan.method!r}; allowed: one word, as GET or POST")
     names = [request.name for request in plan.mix]
@@ -219,7 +219,9 @@ def _expect(key: str, expect: ExpectSection | None) -> Expect | None:
 
 def _stage(rung: LoadLevel) -> Stage:
     if (rung.concurrency is None) == (rung.rate is None):
-        raise Wrong("load.stages", "found a rung without exactly one of concurrency and rate; allowed: one of the two")
+        raise Wrong(
+            "load.stages", "found a load level without exactly one of concurrency and rate; allowed: one of the two"
+        )
     seconds = seconds_of("load.stages.duration", rung.duration) or 0.0
     return Stage(duration=seconds, concurrency=rung.concurrency, rate=rung.rate)
 

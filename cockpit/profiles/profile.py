@@ -94,7 +94,7 @@ def _check_actions(knobs: Sequence[Knob], file: ProfileFile) -> None:
             allowed = f"an [[action]] of its host ({', '.join(known) or 'none is defined'})"
             raise Wrong(f"knob {knob.name}.action", f"found {knob.action!r}; allowed: {allowed}")
         if knob.action and not knob.written_only:
-            raise Wrong(f"knob {knob.name}.action", "found in a knob with a reload or a live value; allowed: without")
+            raise Wrong(f"knob {knob.name}.action", "found in a knob with a reload or a live value; leave it out")
 
 
 def _check_panes(host: Host) -> None:

@@ -44,7 +44,7 @@ def load(name: str) -> Baseline:
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
     except (msgspec.MsgspecError, ArithmeticError, ValueError, TypeError, RecursionError, MemoryError) as error:
-        raise UsageError(f"{path}: does not read as a baseline: {error}") from None
+        raise UsageError(f"{path}: invalid baseline: {error}") from None
     if found.format > FORMAT:
         raise UsageError(f"{path}: was written by a newer cockpit (format {found.format}; this one reads {FORMAT})")
     return found
@@ -74,7 +74,7 @@ def delete(name: str) -> None:
 
 def _path(name: str) -> Path:
     if not _NAME.fullmatch(name):
-        raise UsageError(f"{name!r}: is no name for a baseline; write letters, digits, '.', '_' and '-'")
+        raise UsageError(f"{name!r}: invalid baseline name; use letters, digits, '.', '_' and '-'")
     return folder() / f"{name}{_ENDING}"
 
 

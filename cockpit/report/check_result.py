@@ -56,12 +56,12 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def words(self) -> str:
-        """What it came to, short."""
+        """Return the result in short."""
         return {
             EXIT_INTERRUPTED: "interrupted",
             EXIT_BUG: f"the run failed: {neutral(self.result.detail)}",
             EXIT_THRESHOLD: f"{len(self.failed)} of {len(self.held)} thresholds failed",
-            EXIT_UNSTEADY: "not steady"
+            EXIT_UNSTEADY: "unstable"
             if self.unsteady
             else f"{len(self.inconclusive)} of {len(self.held)} thresholds inconclusive",
             EXIT_GOOD: "good",
@@ -188,7 +188,7 @@ def _properties(check: CheckResult) -> list[tuple[str, str]]:
     counts = check.result.counts
     told = [("result", check.words), ("rate", f"{check.result.rate:.1f}"), ("failed", str(counts.failed))]
     told += [(f"p{percent}_ms", milliseconds(counts.latency.percentile(percent))) for percent in (50, 99)]
-    return told + [(f"doubt {number}", neutral(doubt)) for number, doubt in enumerate(doubts(check.result), 1)]
+    return told + [(f"warning {number}", neutral(doubt)) for number, doubt in enumerate(doubts(check.result), 1)]
 
 
 def _headline(result: RunResult) -> tuple[str, str]:

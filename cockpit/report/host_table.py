@@ -93,8 +93,8 @@ def _processes(window: HostWindow, found: Mapping[str, float]) -> list[str]:
     lines = [
         f"    {'processes':<{_NAME}}{found.get('processes.mean', 0):.1f} on average, {found['processes.count']:.0f} at "
         f"the end, at most {found['processes.defunct']:.0f} defunct",
-        f"    {'':<{_NAME}}{found['processes.births']:.0f} born ({found['processes.births_per_s']:.1f}/s), "
-        f"{found['processes.deaths']:.0f} died; at most {found['processes.unseen']:.0f} more came and went unseen "
+        f"    {'':<{_NAME}}{found['processes.births']:.0f} spawned ({found['processes.births_per_s']:.1f}/s), "
+        f"{found['processes.deaths']:.0f} exited; at most {found['processes.unseen']:.0f} more between samples "
         "(forks of the whole host)",
     ]
     if "processes.rss" in found:

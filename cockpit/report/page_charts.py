@@ -44,7 +44,9 @@ def timeline(state: State) -> str:
     signs = [Sign(one.t, one.sign, one.text, _kind(one.kind)) for one in state.markers]
     charts = [_rate(state, x, bands, signs), _latency(state, x, bands, signs), _generator(state, x, bands)]
     name = state.segments[-1].counts.latency_name
-    heat = heat_map(state.seconds, x, f"{name} time (ms) of the replies over time; the stronger the colour the more")
+    heat = heat_map(
+        state.seconds, x, f"{name} time (ms) of the responses over time; a stronger colour means more of them"
+    )
     return "".join(draw(chart) for chart in (*charts[:2], *([heat] if heat else []), charts[2]))
 
 
@@ -57,7 +59,7 @@ def drawn_rows(state: State) -> list[Segment]:
 def distributions(rows: Sequence[Segment]) -> str:
     """Latency of the rows over each other: by how many replies took so long, and by percentile."""
     if not rows:
-        return "<p class=soft>No reply was read.</p>\n"
+        return "<p class=soft>No responses.</p>\n"
     latencies = [(f"row {row.number}", row.counts.latency, colour) for colour, row in enumerate(rows)]
     return f'<div class="charts">{_spread(latencies)}{percentiles("latency (ms) by percentile", latencies)}</div>\n'
 
@@ -73,7 +75,7 @@ def _spread(latencies: Sequence[tuple[str, Histogram, int]]) -> str:
         points: list[Point] = [(edge / 1e9, share) for edge, share in zip(edges, (*shares, 0.0), strict=True)]
         series.append(ChartSeries(name, points, colour, fill=len(latencies) == 1, steps=True))
     y = from_zero(highest, lambda value: f"{value:g} %")
-    return draw(SvgChart("share of the replies by latency (ms)", x, y, series, tall=True))
+    return draw(SvgChart("share of responses by latency (ms)", x, y, series, tall=True))
 
 
 def percentiles(title: str, latencies: Sequence[tuple[str, Histogram, int]]) -> str:

@@ -16,7 +16,7 @@ from cockpit.report.page_style import STYLE
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 # Columns of text, aligned left; the others hold numbers.
 _WORDS = (
-    *("row", "load", "change", "host", "outcome", "doubts", "threshold", "found", "text", "figure", "verdict"),
+    *("row", "load", "change", "host", "outcome", "warnings", "threshold", "found", "text", "figure", "verdict"),
     *("comparison", "variant", "pass", "settings", "target", "actions"),
 )
 
@@ -50,7 +50,7 @@ def pairs(names: Iterable[tuple[str, str]]) -> str:
     """Return names with their values; a name of `doubt` marks its value as a warning."""
     lines = []
     for name, value in names:
-        role = " class=warn" if name == "doubt" else ""
+        role = " class=warn" if name == "warning" else ""
         lines.append(f"<dt>{text(name)}</dt><dd{role}>{text(value)}</dd>")
     return f"<dl>{''.join(lines)}</dl>\n"
 

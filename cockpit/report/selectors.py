@@ -124,7 +124,7 @@ def _stretch(recording: Recording, stretch: tuple[str, str], text: str) -> Side:
     start = parse_jump(begin, 0.0, wall) if begin else 0.0
     end = parse_jump(over, start, wall) if over else math.inf
     if not start < end:
-        raise UsageError(f"{text}: its end does not come after its beginning")
+        raise UsageError(f"{text}: its end is not after its beginning")
     state = _cut_out(recording, start, end)
     # A cut where a rung ends leaves a row in which nothing was counted.
     counted = [row for row in state.segments if row.last > row.start]

@@ -23,7 +23,7 @@ from cockpit.model.state import Change, Segment, State
 from cockpit.model.text import clock, milliseconds, si
 from cockpit.report.summary import errors_words, plan_words
 
-ROW_TITLES = ("#", "row", "load", "s", "req/s", *PERCENTILES, "failed", "against the first", "doubts")
+ROW_TITLES = ("#", "row", "load", "s", "req/s", *PERCENTILES, "failed", "vs the first", "warnings")
 
 # More rows of a run than this are named by the first and the last.
 _FEW_ROWS = 4
@@ -121,7 +121,7 @@ def run_words(result: RunResult) -> list[tuple[str, str]]:
     said = [
         ("plan", plan_words(result.plan)),
         ("addresses", ", ".join(result.addresses) or "–"),
-        ("replies", f"{counts.completed} of {counts.sent} sent in {result.seconds:.3f} s, {counts.failed} failed"),
+        ("responses", f"{counts.completed} of {counts.sent} sent in {result.seconds:.3f} s, {counts.failed} failed"),
         ("statuses", ", ".join(f"{status} × {count}" for status, count in sorted(counts.statuses.items())) or "none"),
         ("errors", errors_words(counts.errors)),
         ("reconnects", connection_words(counts) or "none"),
@@ -133,7 +133,7 @@ def run_words(result: RunResult) -> list[tuple[str, str]]:
         ),
         ("ended", ended),
     ]
-    return said + [("doubt", doubt) for doubt in doubts(result)]
+    return said + [("warning", doubt) for doubt in doubts(result)]
 
 
 def change_cells(change: Change) -> tuple[str, ...]:
@@ -151,7 +151,7 @@ def change_cells(change: Change) -> tuple[str, ...]:
     )
 
 
-CHANGE_TITLES = ("at", "change", "host", "outcome", "cost", "asked for by")
+CHANGE_TITLES = ("at", "change", "host", "outcome", "cost", "requested by")
 
 
 def marker_words(state: State) -> Iterator[tuple[str, str, str]]:

@@ -181,7 +181,7 @@ def cell_name(result: StudyResult, cell: Cell) -> str:
 
 
 def error_lines(result: StudyResult) -> list[str]:
-    """What failed, by kind, and how many replies had another length than the first, which is no failure."""
+    """What failed, by kind, and how many responses had another length than the first, no failure."""
     lines = []
     for cell in result.cells:
         if cell.total is None:
@@ -191,7 +191,7 @@ def error_lines(result: StudyResult) -> list[str]:
         found = {**counts.errors, **{f"other {kind}": many for kind, many in counts.unexpected.items()}, **refused}
         said = [errors_words(found)] if found else []
         said += (
-            [f"{counts.varied} of {counts.completed} replies of another length, no failure"] if counts.varied else []
+            [f"{counts.varied} of {counts.completed} responses of another length, no failure"] if counts.varied else []
         )
         said += [connection_words(counts)] if counts.reconnects else []
         if said:

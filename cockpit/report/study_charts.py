@@ -70,7 +70,7 @@ def distributions(result: StudyResult) -> Chart:
     least = min(cell.total.counts.latency.percentile(1) for cell in cells if cell.total)
     lines += [f"{_name(cell):{_NAME}} {_overlay(cell, least, most)}" for cell in cells]
     lines.append(f"{'':{_NAME}} {milliseconds(least)} ms{'logarithmic':^44}{milliseconds(most)} ms")
-    return "latency in ms, and how replies spread over it", lines
+    return "latency (ms), distribution of responses", lines
 
 
 def _overlay(cell: Cell, least: float, most: float, room: int = 60) -> str:
@@ -94,7 +94,7 @@ def rate_over_time(result: StudyResult) -> Chart:
         rates = [sum(one.completed for one in five) / sum(one.end - one.start for one in five) for five in fives]
         if len(rates) >= 2:
             lines.append(f"{_name(cell):{_NAME}}" + "".join(f"{si(rate, 4):>7}" for rate in rates[:_MOST_RATES]))
-    return "replies a second in each 5 s of the last run", lines
+    return "responses/s in each 5 s of the last run", lines
 
 
 def cpu_over_time(result: StudyResult, host: str, width: int) -> Chart:

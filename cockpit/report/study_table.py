@@ -68,9 +68,9 @@ def _head(name: str) -> str:
     if _in_ms(name):
         return f"{name} ms"
     host, _, rest = name.partition(".")
-    words = {"processes.births_per_s": "born/s", "processes.deaths_per_s": "died/s", "processes.births": "born"}
+    words = {"processes.births_per_s": "spawned/s", "processes.deaths_per_s": "exited/s", "processes.births": "spawned"}
     words |= {"processes.mean": "processes", "processes.defunct": "most defunct"}
-    words |= {f"processes.{spent}": f"own %{spent}" for spent in ("cpu", "user", "system")}
+    words |= {f"processes.{spent}": f"process %{spent}" for spent in ("cpu", "user", "system")}
     if rest.startswith("cpu."):
         return f"{host} %{rest[4:]}"
     if name == "generator.cpu":

@@ -49,11 +49,11 @@ def plan_words(plan: LoadPlan) -> str:
 
 def _amount(plan: LoadPlan) -> str:
     if plan.stages:
-        rungs = ", ".join(f"{stage.concurrency or f'{stage.rate:g}/s'}" for stage in plan.stages)
-        return f"rungs {rungs} of {plan.stages[0].duration:g} s"
+        levels = ", ".join(f"{stage.concurrency or f'{stage.rate:g}/s'}" for stage in plan.stages)
+        return f"load levels {levels} of {plan.stages[0].duration:g} s"
     ends = [f"n={plan.requests}"] if plan.requests is not None else []
     ends += [f"{plan.duration:g} s"] if plan.duration is not None else []
-    return f"{load_words(plan)} {' or '.join(ends) or 'until all were taken'}"
+    return f"{load_words(plan)} {' or '.join(ends) or 'until the list ends'}"
 
 
 def errors_words(errors: Mapping[str, int]) -> str:
@@ -107,7 +107,7 @@ def _settling_words(outcome: ThresholdResult) -> str:
     if outcome.ratio.assumed:
         return "; more runs on either side show the spread"
     if outcome.needed is None:
-        return "; nearer to the limit than 100 runs per side can tell"
+        return "; too near to the limit even for 100 runs per side"
     return f"; about {outcome.needed} runs per side settle it"
 
 
@@ -133,7 +133,7 @@ def _totals(result: RunResult) -> list[str]:
     if words := connection_words(counts):
         lines.append(f"  reconnects {words}")
     if counts.varied:
-        lines.append(f"  varied     {counts.varied} replies had another length than the first, which is no failure")
+        lines.append(f"  varied     {counts.varied} responses had another length than the first, no failure")
     if result.plan.open:
         lines.append(f"  held back  {_held_back(result)}")
     lines.append(

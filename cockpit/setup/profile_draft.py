@@ -205,7 +205,7 @@ def _apart(knobs: Sequence[Knob]) -> Iterator[Knob]:
 
 def _notes(one: Surveyed) -> tuple[str, ...]:
     if one.found is None:
-        return (f"{one.config.name} could not be looked at: {one.problem}",)
+        return (f"{one.config.name} could not be inspected: {one.problem}",)
     said = [f"found there: {one.words}"]
     if one.found.user not in ("root", ""):
         said.append(f"where {one.found.user} may not write its configuration: log in as root, or sudo = true")

@@ -70,7 +70,7 @@ def read_journal(folder: Path) -> Journal | None:
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
     except (msgspec.MsgspecError, RecursionError, MemoryError, ValueError) as error:
-        raise UsageError(f"{path}: is no study's journal: {error}") from None
+        raise UsageError(f"{path}: invalid journal: {error}") from None
     if found.journal.version != _VERSION:
         raise UsageError(f"{path}: was written by another cockpit (journal {found.journal.version})")
     if found.journal.touched and not hmac.compare_digest(found.seal.encode(), _seal(found.journal).encode()):

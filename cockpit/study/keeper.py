@@ -43,7 +43,7 @@ class StudyGuard:
         with process.stdout:
             line = await asyncio.to_thread(process.stdout.readline)
         if line != READY:
-            raise CockpitError(f"the keeper of {folder} ended as soon as it was started, with {process.wait()}")
+            raise CockpitError(f"the keeper of {folder} ended at its start, with {process.wait()}")
         return cls(process)
 
     async def dismiss(self) -> None:

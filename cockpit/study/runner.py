@@ -249,7 +249,7 @@ class Runner:
         result = run_result(state, number)
         if result is None or result.reason != "completed":
             detail = result.detail if result else "it did not begin"
-            raise TargetError(f"{self._now}: the run did not come to its end: {detail or 'somebody stopped it'}")
+            raise TargetError(f"{self._now}: the run did not complete: {detail or 'it was stopped'}")
         if part.name != WARM_UP:
             self._took.append(self._source.now() - begun)
         return result

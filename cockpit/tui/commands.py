@@ -26,7 +26,7 @@ def main_commands(
         asks = f"   asks: {action.prompt}" if action.prompt else ""
         yield Command(action.label, f"{action_key_name(action)}{asks}", partial(begin, action))
     for view in LATENCY_VIEWS:
-        yield Command(f"view latency as {view}", "v goes through them", _looking(look, scene, latency=view))
+        yield Command(f"view latency as {view}", "v: next view", _looking(look, scene, latency=view))
     yield from _hosts(scene, look)
     jump = next((action for action in scene.actions if action.name == "jump"), None)
     if jump is not None:
@@ -39,13 +39,13 @@ def _hosts(scene: DrawContext, look: Callable[[View], None]) -> Iterator[Command
     for place, host in enumerate(scene.hosts):
         name = neutral(host.config.name)
         if len(scene.hosts) > 1:
-            yield Command(f"look at {name}", "tab goes through the hosts", _looking(look, scene, host=place))
+            yield Command(f"show {name}", "tab: next host", _looking(look, scene, host=place))
         for detail in details_of(host):
             details = {**scene.view.details, host.config.name: detail}
             what = f"{name}: {_title(host.config.tail, detail)}"
             yield Command(
                 what,
-                "d goes through what stands below its figures",
+                "d: next list below the host",
                 _looking(look, scene, host=place, details=details, averages=False),
             )
 

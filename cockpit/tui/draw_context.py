@@ -16,12 +16,12 @@ from cockpit.session.controls import Action, Mode, SessionStatus
 from cockpit.tui.charts.window import AXIS, ChartWindow, window_for
 
 LatencyView = Literal["histogram", "heat map", "percentiles"]
-ProcessOrder = Literal["pid", "cpu", "rss", "own", "age", "start", "command"]
+ProcessOrder = Literal["pid", "cpu", "rss", "unshared", "age", "start", "command"]
 # How much of the screen the hosts have: their column, all of it for the one looked at, all of it for all of them.
 HostRoom = Literal["column", "alone", "all"]
 
 LATENCY_VIEWS: tuple[LatencyView, ...] = ("histogram", "heat map", "percentiles")
-PROCESS_ORDERS: tuple[ProcessOrder, ...] = ("pid", "cpu", "rss", "own", "age", "start", "command")
+PROCESS_ORDERS: tuple[ProcessOrder, ...] = ("pid", "cpu", "rss", "unshared", "age", "start", "command")
 
 
 class Detail(NamedTuple):

@@ -15,11 +15,11 @@ _SCREEN: tuple[tuple[str, str, int], ...] = (
     ("c", "compare", 0),
     ("r", "rounds", 0),
     ("v", "view", 0),
-    ("e", "examine", 0),
+    ("e", "cursor", 0),
     ("tab", "host", 2),
     ("d", "detail", 1),
-    ("Enter", "into it", 1),
-    ("p", "larger", 1),
+    ("Enter", "focus", 1),
+    ("p", "full", 1),
     ("w", "averages", 1),
     ("b", "baseline", 0),
     ("i o", "zoom", 0),
@@ -41,11 +41,11 @@ _INSIDE: tuple[tuple[str, str, int], ...] = (
     ("Esc", "back", 1),
     ("d", "detail", 1),
     ("f", "freeze", 1),
-    ("p", "larger", 1),
+    ("p", "full", 1),
     ("tab", "host", 2),
     ("w", "averages", 1),
 )
-_OF_PROCESSES: tuple[tuple[str, str, int], ...] = (("/", "filter", 1), ("s", "sort", 1), ("S", "turn", 1))
+_OF_PROCESSES: tuple[tuple[str, str, int], ...] = (("/", "filter", 1), ("s", "sort", 1), ("S", "reverse", 1))
 # What has room first, besides the first key: until there is a change, and then.
 _FIRST, _WITH_A_CHANGE = ("c", "t", "d"), ("c", "t", "r", "d")
 _ALWAYS: tuple[tuple[str, str], ...] = (("?", "help"), ("q", "quit"))

@@ -1,4 +1,4 @@
-"""The keys of any screen in words, from its bindings, and the help that tells them. What is in focus comes first."""
+"""Descriptions of keys: per screen, from its bindings, and per focused pane."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cockpit.tui.terminal.words import key_name
 
 
 class Focus(NamedTuple):
-    """What the keys act on now, and which of them: (keys, words)."""
+    """The focused pane and its keys: (keys, description)."""
 
     title: str
     keys: tuple[tuple[str, str], ...]
@@ -24,59 +24,59 @@ class Focus(NamedTuple):
 
 @runtime_checkable
 class Helping(Protocol):
-    """A screen that knows more of its keys than their names."""
+    """A screen with a help page of its own."""
 
     def help_screen(self) -> Screen[None]: ...
 
 
 _OVER_TIME = (
-    ("← → PgUp PgDn", "move the cursor; what is under it is named beside the titles of both charts"),
+    ("← → PgUp PgDn", "move the cursor; the titles of both charts show the values there"),
     ("Home  End", "to the first cell, to the newest"),
-    ("[  ]", "to the marker or the beginning of a row before, after; its words stand beside its letter"),
-    ("Enter", "all of the screen as it was then"),
+    ("[  ]", "to the previous, next marker or start of a segment"),
+    ("Enter", "the whole screen at that instant"),
     ("i  o", "zoom in, out"),
-    ("l", "all markers with their words"),
-    ("Esc", "out of the charts: the arrows choose rows of the runs table again"),
+    ("l", "list all markers"),
+    ("Esc", "leave the charts: the arrows select segments of the runs table again"),
 )
 _SCROLL = ("↑ ↓ PgUp PgDn", "scroll")
 _FAR = ("g  G", "to the first line, to the last")
-_OUT = ("Esc", "out of it: the arrows choose rows of the runs table again")
+_OUT = ("Esc", "leave: the arrows select segments of the runs table again")
 _NEXT = (
     "d  D",
-    "what stands here instead: processes, cores, disks, interfaces, status pages, tails",
+    "next, previous list: processes, cores, disks, interfaces, status pages, tails",
 )
-_HOST = ("tab", "the next host")
+_HOST = ("tab", "next host")
 _ROWS = (
-    ("↑ ↓", "choose a row: the latency above is that row's; Esc follows the newest again"),
-    ("c", "the verdict on the row, with every figure and how sure it is; beside it the row it is held against"),
-    ("b", "make it the baseline that rows are compared with"),
-    ("w", "every host's averages over the row"),
-    ("Enter", "into the processes (or whatever stands below the host's figures)"),
+    ("↑ ↓", "select a segment: the latency above is of that segment; Esc follows the newest again"),
+    ("c", "compare it: verdict, every metric with its interval, beside its baseline"),
+    ("b", "make it the baseline"),
+    ("w", "averages of every host over the segment"),
+    ("Enter", "focus the processes (or another list below the host)"),
 )
 _PROCESSES = (
-    ("↑ ↓ PgUp PgDn", "choose a process; Esc lets go"),
+    ("↑ ↓ PgUp PgDn", "select a process; Esc deselects"),
     _FAR,
-    ("s  S", "sort by the next column; the other way round"),
-    ("/", "only those with a text in their PID or command"),
-    ("f", "freeze: sort and read what was so at this instant, while the load goes on"),
+    ("s  S", "sort by the next column; reverse the order"),
+    ("/", "show only those with a text in PID or command"),
+    ("f", "freeze: sort and read this instant while the load continues"),
     _NEXT,
     _HOST,
-    ("p", "the host alone on the whole screen, then all hosts, then as before"),
+    ("p", "one host on the whole screen, then all hosts, then back"),
     _OUT,
 )
 _TAIL = (
-    ("↑ PgUp g", "look back; the tail stands still meanwhile, and says how many lines came since"),
+    ("↑ PgUp g", "scroll back; the tail stands still and counts new lines"),
     ("↓ PgDn G", "towards the newest line"),
     _NEXT,
     _HOST,
-    ("Esc", "to the newest line, then out of it"),
+    ("Esc", "to the newest line, then leave"),
 )
-_OTHER = (_SCROLL, _FAR, ("f", "freeze: read what was so at this instant, while the load goes on"), _NEXT, _HOST, _OUT)
+_OTHER = (_SCROLL, _FAR, ("f", "freeze: read this instant while the load continues"), _NEXT, _HOST, _OUT)
 _NAMES = {"nets": "interfaces", "page": "status page"}
 
 
 def focus_of(scene: DrawContext) -> Focus:
-    """What the arrows act on: the charts over time, the detail of the host looked at, or the runs table."""
+    """Return the focus of the arrows: the charts, the list of the selected host, or the runs table."""
     if scene.view.cursor is not None:
         return Focus("the charts over time", _OVER_TIME)
     host = scene.host
@@ -88,12 +88,12 @@ def focus_of(scene: DrawContext) -> Focus:
 
 
 def name_of(detail: Detail) -> str:
-    """What a detail is called."""
+    """Return the name of a list."""
     return _NAMES.get(detail.kind, detail.kind)
 
 
 def bindings_of(screen: Screen[Any]) -> Iterator[Binding]:
-    """The screen's own bindings that say what they do, in the order in which they were written."""
+    """Yield the screen's bindings that have a description, in source order."""
     for kind in type(screen).__mro__:
         for binding in kind.__dict__.get("BINDINGS", ()):
             if isinstance(binding, Binding) and binding.description and kind.__module__.startswith("cockpit."):
@@ -101,17 +101,17 @@ def bindings_of(screen: Screen[Any]) -> Iterator[Binding]:
 
 
 def keys_of(screen: Screen[Any]) -> tuple[tuple[str, str], ...]:
-    """Each of them as (keys, words)."""
+    """Return the bindings as (keys, description)."""
     return tuple((names_of(binding), binding.description) for binding in bindings_of(screen))
 
 
 def names_of(binding: Binding) -> str:
-    """A binding's keys as they stand on a keyboard."""
+    """Return a binding's keys by their names on a keyboard."""
     return "  ".join(key_name(key.strip()) for key in binding.key.split(","))
 
 
 def show_help(app: App[Any]) -> None:
-    """The help of the screen on top: its own where it has one, else its keys; away with it where it is there."""
+    """Show the help of the top screen: its own page, or its keys; close it if it is open."""
     screen = app.screen
     if isinstance(screen, HelpScreen):
         screen.dismiss()
@@ -122,6 +122,6 @@ def show_help(app: App[Any]) -> None:
 
 
 def main_help(scene: DrawContext) -> HelpScreen:
-    """The help of the main screen: what the arrows act on comes first."""
+    """Return the help of the main screen, the focused pane first."""
     focus = focus_of(scene)
     return HelpScreen(help_entries(scene.actions, focus.keys, focus.title), f"in focus: {focus.title}")

@@ -262,7 +262,7 @@ class MainScreen(OverHosts):
         """Compares with the row looked at from now on."""
         row = self.scene().row
         if row is None:
-            self.say("no row to compare with yet: space starts a run, and it becomes one")
+            self.say("No segment to compare with yet. space: start a run")
             return
         self._look(replace(self.view, baseline=row.number))
 
@@ -270,7 +270,7 @@ class MainScreen(OverHosts):
         """The verdict on the row looked at and all its figures beside those of the row it is compared with."""
         self.found_out("compare")
         if self.scene().row is None:
-            self.say("no row to compare yet: space starts a run; a change under load (t) opens the next one")
+            self.say("No segment to compare yet. space: start a run; a change under load (t) starts the next segment")
             return
         self.app.push_screen(CompareScreen(self.scene, self._look))
 
@@ -278,7 +278,7 @@ class MainScreen(OverHosts):
         """Measure the last change in rounds; while rounds run, stop them."""
         tuning = self.session.controls.tuning
         if tuning is None:
-            self.say("rounds need a live session: here values can only be looked at")
+            self.say("rounds need a live session; this one is read-only")
             return
 
         def say(words: str, bad: bool) -> None:

@@ -106,7 +106,7 @@ def _told(app: App[Any], screen: Screen[Any], action: str) -> str:
 
 def _everywhere(app: App[Any]) -> Iterator[Command]:
     for name in theme.NAMES:
-        words = f"T   colours of the screen{', in force' if name == app.theme else ''}; it is remembered"
+        words = f"T   colours of the screen{', active' if name == app.theme else ''}; remembered"
         yield Command(f"theme: {name}", words, partial(app.action_theme, name))  # type: ignore[attr-defined]
-    yield Command("help", "?  F1   the keys of what is in focus, and how to read the figures", app.action_help)  # type: ignore[attr-defined]
-    yield Command("quit", "^Q   end: load stops, the recording is closed", app.action_leave)  # type: ignore[attr-defined]
+    yield Command("help", "?  F1   keys of the focused pane, definitions of metrics", app.action_help)  # type: ignore[attr-defined]
+    yield Command("quit", "^Q   the load stops, the recording is closed", app.action_leave)  # type: ignore[attr-defined]

@@ -48,7 +48,7 @@ def _row(scene: DrawContext, width: int, height: int) -> list[Line]:
         (
             ("rate     ", "dim"),
             (now, "strong"),
-            (" now, row ", "dim"),
+            (" now, segment ", "dim"),
             (si(row.rate), "strong"),
             (" req/s", "dim"),
         ),
@@ -62,7 +62,7 @@ def _row(scene: DrawContext, width: int, height: int) -> list[Line]:
             (" ms", "dim"),
         ),
         (("errors   ", "dim"), (si(row.counts.failed), "warn" if row.counts.failed else "strong")),
-        (("row      ", "dim"), (f"{row.number} {neutral(row.label)}", "")),
+        (("segment  ", "dim"), (f"{row.number} {neutral(row.label)}", "")),
     ]
     verdict = strip(scene)
     if verdict is not None and height >= _VERDICT:
@@ -74,4 +74,4 @@ def _row(scene: DrawContext, width: int, height: int) -> list[Line]:
     words = wrap(said[0][1], max(10, width - 9))
     if len(lines) + len(words) + len(scene.hosts) + 2 > height:
         words = [said[0][1]]
-    return [*lines, *(((("" if at else "doubt").ljust(9), "dim"), (part, "warn")) for at, part in enumerate(words))]
+    return [*lines, *(((("" if at else "warning").ljust(9), "dim"), (part, "warn")) for at, part in enumerate(words))]

@@ -1,4 +1,4 @@
-"""What a figure under the mouse is, and where it comes from: the same words as in the help. Pure."""
+"""Tooltips: the definition of the metric or pane under the mouse, as in the help. Pure."""
 
 from __future__ import annotations
 
@@ -10,46 +10,45 @@ from rich.cells import cell_len
 from cockpit.tui.dialogs.help import READING
 from cockpit.tui.terminal.styled_line import Line
 
-# Panes, by the name of their widget.
+# Panes by widget name.
 _PANES = {
-    "TopLine": "What is loaded, in which mode, session time, whether it is recorded; gen: CPU of the load processes "
-    "and how late they come to what is due. Above 95 %, or 10 ms late, the generator and not the server sets the pace.",
-    "Throughput": "Whole replies a second, as the load processes count them. ? explains the signs on the chart.",
-    "Latency": "Latency of the row that is looked at: every reply in it, at three digits. v: other views, "
-    "over time among them.",
-    "Runs": "A row a run, and a new one at each change under load. ↑ ↓ choose one, c tells its verdict in full.",
+    "TopLine": "Target, mode, session time, recording; gen: CPU of the load processes and their delay behind schedule. "
+    "From 95% or 10 ms on, the generator and not the server limits the rate.",
+    "Throughput": "Complete responses/s, as the load processes count them. ? explains the signs on the chart.",
+    "Latency": "Latency of the selected segment: every response in it, at three digits. v: other views, also over time.",
+    "Runs": "One segment per run, and a new one at each change under load. ↑ ↓ select one, c shows its verdict in full.",
     "VerdictStrip": "Did it help? ▲ better, ▼ worse, ≈ equivalent, ? inconclusive, ! invalid; ▲? ▼? likely, while the "
-    "load goes on. Right of the zero line is better, ┊ are the margins of equivalence. c: why, and all metrics.",
-    "HostPanes": "The servers, as the probe reads /proc over SSH: once a second, nothing installed. tab: the next one.",
-    "HostLines": "The servers, a line each, as the probe reads /proc over SSH. p shows one on the whole screen.",
-    "TinyScreen": "The newest figures of load and servers; a larger terminal shows their charts.",
-    "Position": "Where in the recording the screen is. : jumps, [ and ] go from mark to mark.",
-    "Footer": "Keys. ^P finds everything there is to do by name.",
+    "load runs. Right of the zero line is better, ┊ are the margins of equivalence. c: why, and all metrics.",
+    "HostPanes": "The servers, as the probe reads /proc over SSH: once per second, nothing installed. tab: next host.",
+    "HostLines": "The servers, one line each, as the probe reads /proc over SSH. p shows one on the whole screen.",
+    "TinyScreen": "The latest metrics of load and servers; a larger terminal shows charts.",
+    "Position": "Position in the recording. : goes to a time, [ and ] go to the previous and next marker.",
+    "Footer": "Keys. ^P searches all commands.",
 }
 _MORE = {
-    "p50": "Half of the replies took no longer than this (ms).",
-    "p90": "90 % of the replies took no longer than this (ms).",
-    "p99": "99 % of the replies took no longer than this (ms): the tail that one user in a hundred sees.",
-    "p99.9": "99.9 % of the replies took no longer than this (ms).",
-    "max": "The slowest reply (ms).",
-    "err": "Requests that failed: no whole reply (refused, reset, timed out), or another than was expected.",
-    "req/s": "Whole replies a second, over the row.",
-    "lag": "How late the load processes send what is due (99th percentile).",
+    "p50": "Median: half of the responses took at most this long (ms).",
+    "p90": "90% of the responses took at most this long (ms).",
+    "p99": "99% of the responses took at most this long (ms): the tail that one user in a hundred sees.",
+    "p99.9": "99.9% of the responses took at most this long (ms).",
+    "max": "The slowest response (ms).",
+    "err": "Failed requests: no complete response (refused, reset, timed out), or an unexpected one.",
+    "req/s": "Complete responses/s, over the segment.",
+    "lag": "Delay of the load processes behind schedule (99th percentile).",
     "gen": "CPU of each load process, per cent of a core.",
-    "connect": "From the beginning of a connection until it stands (with TLS: its handshake too).",
-    "response": "From the instant a request was due to its last byte: what a user would have waited, queues included.",
+    "connect": "Time to establish a connection (with TLS: including the handshake).",
+    "response": "From the intended send time to the last byte: the wait of a user, queues included.",
     "load": "Tasks that run or wait for a disk, averaged over 1, 5 and 15 minutes.",
-    "procs": "Processes whose name matches `processes` of the host. + and -: born and died a second; Z: defunct.",
-    "Z": "Defunct: ended, but their parent has not fetched their end yet.",
+    "procs": "Processes whose name matches `processes` of the host. + and -: spawned and exited per second; Z: defunct.",
+    "Z": "Defunct: exited, but not yet reaped by the parent.",
     "STAT": "As ps prints it: R running, S sleeping, D waiting for a disk, Z defunct; N low priority.",
     "VSZ": "Address space of the process; most of it need not be in memory.",
-    "RSS": "Memory of the process that is in RAM, what it shares with others included.",
+    "RSS": "Memory of the process in RAM, shared pages included.",
 }
 _WORD = re.compile(r"\S+")
 
 
 def _glossary() -> dict[str, str]:
-    """Every name of the help's list, each word of it by itself."""
+    """Return the definitions of the help by name, each word of a name separately."""
     found: dict[str, str] = {}
     for name, words in READING:
         for word in re.split(r"[\s,]+", name):
@@ -62,7 +61,7 @@ _GLOSSARY = _glossary()
 
 
 def tip(pane: str, lines: Sequence[Line], x: int, y: int) -> str | None:
-    """What to say of cell (`x`, `y`) of a pane that shows `lines`: of the figure there, else of the pane."""
+    """Return the definition of the metric at cell (`x`, `y`) of `lines`, else of the pane."""
     if 0 <= y < len(lines):
         text = "".join(piece for piece, _ in lines[y])
         word = word_at(text, x)
@@ -72,7 +71,7 @@ def tip(pane: str, lines: Sequence[Line], x: int, y: int) -> str | None:
 
 
 def word_at(text: str, x: int) -> str:
-    """The word that covers cell `x` of a line, without what encloses it; "" between words."""
+    """Return the word at cell `x` of a line, without brackets; "" between words."""
     for found in _WORD.finditer(text):
         start = cell_len(text[: found.start()])
         if start <= x < start + cell_len(found[0]):

@@ -14,7 +14,14 @@ from cockpit.cli.parser import joined
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
-PAGES = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "tests/README.md", "screenshots/README.md", "profiles/README.md")
+PAGES = (
+    "README.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "tests/README.md",
+    "screenshots/README.md",
+    "profiles/README.md",
+)
 
 
 @pytest.mark.parametrize("page", PAGES)

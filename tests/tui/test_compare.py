@@ -16,7 +16,7 @@ from tests.tui.test_verdicts import changed_under_load
 def told(app: object) -> str:
     screen = app.screen  # type: ignore[attr-defined]
     assert isinstance(screen, CompareScreen)
-    return text_of(screen.query_one("#told"))
+    return text_of(screen.query_one("#text"))
 
 
 async def test_c_tells_the_verdict_then_puts_both_rows_beside_each_other() -> None:

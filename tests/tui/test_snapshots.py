@@ -80,7 +80,7 @@ def test_verdict(snap_compare: Compare, size: tuple[int, int]) -> None:
     async def pressed(pilot: Pilot[object]) -> None:
         await settled(pilot, source, len(events))
         await press(pilot, "c")
-        await until(pilot, lambda: "better" in text_of(pilot.app.screen.query_one("#told")))
+        await until(pilot, lambda: "better" in text_of(pilot.app.screen.query_one("#text")))
         await at_rest(pilot)
 
     assert snap_compare(app, terminal_size=size, run_before=pressed)

@@ -150,7 +150,7 @@ async def test_what_does_not_read_is_not_opened(what: Choice) -> None:
     async with started(offers(), at=what) as (pilot, app):
         assert first(pilot).looked_at.choice == what
         await pilot.press("enter")
-        await until(pilot, lambda: "does not read" in text(pilot, "#said"))
+        await until(pilot, lambda: "does not read" in text(pilot, "#message"))
         assert app.is_running
 
 
@@ -174,7 +174,7 @@ async def test_u_asks_for_a_url_and_one_that_is_none_is_told_back() -> None:
         await pilot.press("u")
         await until(pilot, lambda: isinstance(app.screen, PromptScreen))
         await pilot.press(*"ftp://x", "enter")
-        await until(pilot, lambda: "allowed: http://host[:port]/path; u asks again" in text(pilot, "#said"))
+        await until(pilot, lambda: "allowed: http://host[:port]/path; u asks again" in text(pilot, "#message"))
         await pilot.press("u")
         await until(pilot, lambda: isinstance(app.screen, PromptScreen))
         await pilot.press(*"web1:8080", "enter")
@@ -197,8 +197,8 @@ async def test_leaving_opens_nothing(key: str, interrupted: bool) -> None:
 
 async def test_what_became_of_the_session_before_is_told() -> None:
     async with started(offers(), told="no host \x1b[31mof that name", bad=True) as (pilot, _):
-        assert text(pilot, "#said").strip() == "no host ·[31mof that name"
-        assert first(pilot).query_one("#said", Static).has_class("-bad")
+        assert text(pilot, "#message").strip() == "no host ·[31mof that name"
+        assert first(pilot).query_one("#message", Static).has_class("-bad")
 
 
 @pytest.mark.parametrize("size", [(200, 50), (80, 24), (60, 15), (40, 12), (20, 5)])
@@ -218,7 +218,7 @@ async def test_c_examines_the_profile_looked_at(tmp_path: Path) -> None:
     async with started(StartChoices([mine]), at=Choice("profile", str(mine.path))) as (pilot, app):
         await pilot.press("c")
         await until(pilot, lambda: isinstance(app.screen, DoctorScreen) and app.screen.over)
-        told = str(app.screen.query_one("#told", Static).render())
+        told = str(app.screen.query_one("#text", Static).render())
         assert "mine reads: " in told
         assert "no such host" in told and "→ is the server up" in told
         # On a busy machine there is a note about that.
@@ -228,4 +228,4 @@ async def test_c_examines_the_profile_looked_at(tmp_path: Path) -> None:
 async def test_c_elsewhere_says_what_to_do() -> None:
     async with started(offers(), at=Choice("profile", "broken.toml")) as (pilot, _):
         await pilot.press("c")
-        await until(pilot, lambda: "go to a profile that reads first" in text(pilot, "#said"))
+        await until(pilot, lambda: "go to a profile that reads first" in text(pilot, "#message"))

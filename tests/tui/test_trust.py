@@ -50,7 +50,7 @@ async def test_an_untrusted_profile_opens_only_after_y(hostile: Path) -> None:
         await press(pilot, "end")
         assert app.screen.query_one("VerticalScroll").scroll_offset.y > 0
         await press(pilot, "n")
-        assert "hostile: not trusted; nothing was run" in text(pilot, "#said")
+        assert "hostile: not trusted; nothing was run" in text(pilot, "#message")
         assert not is_trusted(read_profile(hostile))
         await press(pilot, "enter")
         await pilot.press("y")

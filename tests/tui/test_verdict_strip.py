@@ -402,7 +402,7 @@ async def test_reasons_and_what_was_left_out_are_only_behind_c() -> None:
         assert "discarded" not in await drawn(pilot)
         await press(pilot, "c")
         await until(pilot, lambda: pilot.app.screen is not screen)
-        await until(pilot, lambda: "discarded after" in text_of(pilot.app.screen.query_one("#told")))
+        await until(pilot, lambda: "discarded after" in text_of(pilot.app.screen.query_one("#text")))
 
 
 @pytest.mark.parametrize("t", [EARLY, TENTATIVE, OVER])

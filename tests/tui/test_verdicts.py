@@ -113,14 +113,14 @@ async def test_c_opens_the_verdict_of_the_row_looked_at() -> None:
     async with driven(changed_under_load(), size=(80, 24)) as (pilot, source):
         await press(pilot, "c")
         await until(pilot, lambda: isinstance(pilot.app.screen, CompareScreen))
-        await until(pilot, lambda: "better" in text_of(pilot.app.screen.query_one("#told")))
-        assert "2  A MaxSpareServers 10 → 30" in text_of(pilot.app.screen.query_one("#told"))
+        await until(pilot, lambda: "better" in text_of(pilot.app.screen.query_one("#text")))
+        assert "2  A MaxSpareServers 10 → 30" in text_of(pilot.app.screen.query_one("#text"))
         source.push(ev.Note(t=121.0, text="more"))
         await press(pilot, "down", "pagedown", "c")
         await until(pilot, lambda: isinstance(pilot.app.screen, MainScreen))
         await press(pilot, "up", "b", "down", "c")
         await until(pilot, lambda: isinstance(pilot.app.screen, CompareScreen))
-        await until(pilot, lambda: "the chosen baseline" in text_of(pilot.app.screen.query_one("#told")))
+        await until(pilot, lambda: "the chosen baseline" in text_of(pilot.app.screen.query_one("#text")))
         await press(pilot, "escape")
 
 

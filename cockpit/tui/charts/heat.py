@@ -35,7 +35,7 @@ def heat_map(scene: DrawContext, window: ChartWindow, width: int, height: int) -
     title = _title(scene, window, cells, width)
     rows = height - 2
     if rows < 1 or not any(cells):
-        return [title, *centred([("no replies in this time", "dim")], width, height - 1)][:height]
+        return [title, *centred([("no responses in this time range", "dim")], width, height - 1)][:height]
     edges = edges_of(cells, rows)
     signs = letters(placed(all_markers(scene.state), window), window).ljust(window.cells)
     cursor = scene.cursor(window)
@@ -109,7 +109,7 @@ def _legend(width: int) -> Line:
     line: list[tuple[str, str]] = [(" " * AXIS, ""), ("└", "rule")]
     for (_, glyph, role), words in zip(reversed(_SHADES), ("some", "2 %", "10 %", "30 %"), strict=True):
         line += [(glyph, role), (f" {words}  ", "dim")]
-    line.append(("of a cell's replies ", "dim"))
+    line.append(("of a cell's responses ", "dim"))
     return clip((*line, ("─" * (width - length(tuple(line))), "rule")), width)
 
 
@@ -121,7 +121,7 @@ def _title(scene: DrawContext, window: ChartWindow, cells: Sequence[TimeRange | 
         legend = tuple(piece for glyph, words in signs for piece in ((f"{glyph} ", "strong"), (words, "dim")))
         return rule((*title, (", ms", "dim")), legend, width)
     found = cells[window.cell(cursor)]
-    figures = latency_words(found) if found else (("no replies", "dim"),)
+    figures = latency_words(found) if found else (("no responses", "dim"),)
     return rule(title, ((f"{clock(cursor)}  ", "strong"), *figures), width)
 
 

@@ -28,7 +28,7 @@ class Latency(Chart):
             return heat_map(scene, self.window, width, height)
         row = scene.row
         if row is None or not row.counts.latency.count:
-            waiting = "no replies in this row yet" if row else "latencies of the replies will stand here"
+            waiting = "no responses in this segment yet" if row else "No responses yet"
             empty = centred([(waiting, "dim")], width, height - 1)
             return [rule((("latency", "strong"),), (), width), *empty]
         title: Line = (("latency", "strong"), (f" {row.counts.latency_name}, row {row.number}", "dim"))

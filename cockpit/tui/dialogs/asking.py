@@ -86,7 +86,7 @@ class AskingScreen(ModalScreen[None]):
             f"  {neutral(key.kind)}",
             f"  {neutral(key.fingerprint)}",
             "",
-            "Compare it with what the server itself says:",
+            "Compare it with the output of this command on the server:",
             "  ssh-keygen -lf /etc/ssh/ssh_host_*_key.pub",
             f"If it is right, this line goes to {neutral(str(key.file))}:",
             f"  {neutral(key.line)}",

@@ -29,7 +29,7 @@ class PickScreen(ListScreen[str]):
     def compose(self) -> ComposeResult:
         with Vertical() as panel:
             panel.border_title = Content(neutral(self.heading))
-            found = [Content(f"{neutral(value)}{'  in force' if value == self.at else ''}") for value in self.values]
+            found = [Content(f"{neutral(value)}{'  active' if value == self.at else ''}") for value in self.values]
             yield OptionList(*found, compact=True)
             yield Static(Content("Enter: pick it   Esc: leave it"), classes="hint")
 

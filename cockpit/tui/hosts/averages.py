@@ -31,11 +31,11 @@ _NAMES = {
     "aqu_sz": "aqu-sz",
     "util": "%util",
     "buff_cache": "buff/cache",
-    "births_per_s": "births/s",
-    "deaths_per_s": "deaths/s",
-    "unshared": "own",
+    "births_per_s": "spawned/s",
+    "deaths_per_s": "exited/s",
+    "unshared": "rss−shr",
     "rss_each": "rss each",
-    "unshared_each": "own each",
+    "unshared_each": "rss−shr each",
     "errors": "err/s",
     "drops": "drop/s",
 }
@@ -45,11 +45,11 @@ _BYTES = ("processes.rss", "processes.unshared", "processes.pss", "processes.rss
 def averages_rows(host: HostState, row: Segment | None, width: int) -> tuple[Line, Sequence[Line]]:
     """Head: which row. Rows: the figures, a group on as many lines as it takes, its parts below it."""
     if row is None:
-        return (("averages of a run", "strong"),), [(("there is no run yet", "dim"),)]
+        return (("averages of a run", "strong"),), [(("No runs yet. Press space to start.", "dim"),)]
     window = row.hosts.get(host.config.name)
-    head: Line = ((f"averages of row {row.number}", "strong"), (f"  {neutral(row.label)}", "dim"))
+    head: Line = ((f"averages of segment {row.number}", "strong"), (f"  {neutral(row.label)}", "dim"))
     if window is None or window.seconds <= 0:
-        return head, [(("the host was not read twice during this row", "dim"),)]
+        return head, [(("fewer than two samples of this host in the segment", "dim"),)]
     figures = host_figures(window, row.seconds)
     rows = _wrapped("over", _span(window.seconds, figures.get("coverage")), width)
     for group, parts in sorted(_grouped(figures).items(), key=lambda entry: _place(entry[0])):

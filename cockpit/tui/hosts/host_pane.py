@@ -67,13 +67,13 @@ def host_pane(host: HostState, scene: DrawContext, width: int, height: int) -> P
 def _to_come(host: HostState, scene: DrawContext, width: int) -> list[Line]:
     """What to expect of a host of which there are no figures yet, and what to look at where that takes long."""
     if host.condition == "up":
-        return [(("first figures to come", "dim"),)]
+        return [(("waiting for data", "dim"),)]
     waited = max(0.0, scene.hosts_now - host.since)
     if waited < _LONG:
-        said, role = "figures come with its first sample; the load can be started meanwhile", "dim"
+        said, role = "waiting for its first sample; you can start the load already", "dim"
     else:
-        where = "its SSH port reached from here" if host.config.ssh is not None else "its probe started"
-        said, role = f"no answer for {seconds_or_minutes(waited)}: is it up, and can {where}? It is asked on.", "warn"
+        where = "is its SSH port reachable from here" if host.config.ssh is not None else "can its probe start"
+        said, role = f"no answer for {seconds_or_minutes(waited)}: is it up, and {where}? cockpit keeps trying.", "warn"
     return [EMPTY, *(((part, role),) for part in wrap(said, max(12, width)))]
 
 
@@ -192,7 +192,7 @@ def _cpu(point: HostPoint, width: int) -> list[tuple[str, str]]:
     """As sar -u; in a narrow pane with the short names of vmstat and top."""
     cpu = point.cpu
     if cpu is None:
-        return [("", "to come")]
+        return [("", "waiting for data")]
     if width < _ROOMY:
         shares = (("us ", cpu.user + cpu.nice), ("  sy ", cpu.system), ("  io ", cpu.iowait), ("  st ", cpu.steal))
         return [*((name, right(f"{share:.0f}", 2)) for name, share in shares), ("  id ", right(f"{cpu.idle:.0f}", 2))]
@@ -219,7 +219,7 @@ def _io(point: HostPoint, role: str, width: int) -> list[tuple[int, Line]]:
     """As sar -b: on one line where that holds the largest figures, else on two. Each with its rank."""
     io = point.io
     if io is None:
-        return [(3, pairs([("", "to come")], role, "io"))]
+        return [(3, pairs([("", "waiting for data")], role, "io"))]
     transfers = pairs([("tps ", si(io.tps)), ("  rtps ", si(io.rtps)), ("  wtps ", si(io.wtps))], role, "io")
     blocks = pairs([("bread/s ", si(io.bread)), ("  bwrtn/s ", si(io.bwrtn))], role)
     if width >= _ROOMY:
@@ -231,7 +231,7 @@ def net_line(point: HostPoint, role: str, width: int) -> Line:
     """As sar -n DEV, all interfaces but the loopback together; errors and drops where there are any."""
     net = point.net
     if net is None:
-        return pairs([("", "to come")], role, "net")
+        return pairs([("", "waiting for data")], role, "net")
     parts: list[Line] = [pairs([(f"{name} ", si(getattr(net, at)))], role) for name, at in _NET]
     if width < _ROOMY:
         parts = parts[:2]
@@ -284,7 +284,7 @@ def processes_line(host: HostState, point: HostPoint, role: str, width: int) -> 
         ((churn(point), role),),
         ((f"Z {point.defunct}", "warn" if point.defunct else "dim"),),
         pairs([("rss ", size(point.rss))], role),
-        pairs([("own ", size(point.unshared))], role),
+        pairs([("rss−shr ", size(point.unshared))], role),
     ]
     if point.pss is not None:
         parts.append(pairs([("pss ", size(point.pss))], role))

@@ -111,7 +111,7 @@ def host_line(host: HostState, scene: DrawContext, width: int) -> Line:
         badge = f" {word} " if role == "alarm" else word
         return clip((*name, (" ", ""), (badge, role), (f" {rest}", "")), width)
     if host.point is None:
-        return clip((*name, ("  up, first figures to come", "dim")), width)
+        return clip((*name, ("  up, waiting for data", "dim")), width)
     return packed([name, *(part for part in _parts(host, scene) if length(part))], width)
 
 

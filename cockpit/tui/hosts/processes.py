@@ -110,10 +110,10 @@ def filterable(row: ProcessRow) -> str:
 def told_in_full(row: ProcessRow, host: HostState, width: int) -> list[Line]:
     """One process below a thin rule: what has no column, then its command as far as it goes."""
     process = row.process
-    own = max(0, process.rss - process.shared)
+    unshared = max(0, process.rss - process.shared)
     facts = [
         *(f"PID {process.pid}", f"parent {process.ppid}", f"threads {process.threads}"),
-        *(f"rss {size(process.rss)} (own {size(own)})", f"age {age(row.age)}"),
+        *(f"rss {size(process.rss)} (rss−shr {size(unshared)})", f"age {age(row.age)}"),
     ]
     command = wrap(shown_command(process), max(12, width), max_lines=_COMMAND, placeholder=" …")
     command += [""] * (_COMMAND - len(command))
@@ -212,7 +212,7 @@ def _time(row: ProcessRow, host: HostState) -> str:
     return f"{seconds // 60}:{seconds % 60:02d}"
 
 
-def _own(row: ProcessRow) -> int:
+def _unshared(row: ProcessRow) -> int:
     return max(0, row.process.rss - row.process.shared)
 
 
@@ -221,7 +221,7 @@ _COLUMNS = (
     ProcessColumn("%MEM", 5, 84, None, _memory),
     ProcessColumn("VSZ", 5, 56, None, lambda row, host: size(row.process.vsz)),
     ProcessColumn("RSS", 5, 0, "rss", lambda row, host: size(row.process.rss)),
-    ProcessColumn("OWN", 5, 72, "own", lambda row, host: size(_own(row))),
+    ProcessColumn("RSS−SHR", 7, 72, "unshared", lambda row, host: size(_unshared(row))),
     ProcessColumn("START", 5, 0, "start", _start),
     ProcessColumn("TIME", 6, 84, None, _time),
     ProcessColumn("AGE", 5, 72, "age", lambda row, host: age(row.age)),
@@ -232,7 +232,7 @@ _ORDERS: dict[ProcessOrder, tuple[Callable[[ProcessRow], float | str], bool]] = 
     "pid": (lambda row: row.process.pid, False),
     "cpu": (lambda row: row.cpu, True),
     "rss": (lambda row: row.process.rss, True),
-    "own": (_own, True),
+    "unshared": (_unshared, True),
     "age": (lambda row: row.age, True),
     "start": (lambda row: row.started, False),
     "command": (lambda row: shown_command(row.process), False),

@@ -113,4 +113,4 @@ def _head(title: str, columns: Sequence[MetricColumn], name: int) -> Line:
 
 
 def _to_come() -> Line:
-    return (("to come", "dim"),)
+    return (("waiting for data", "dim"),)

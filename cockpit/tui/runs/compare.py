@@ -62,7 +62,7 @@ class CompareScreen(ModalScreen[None]):
         with VerticalScroll() as room:
             room.border_title = "compare"
             room.border_subtitle = "↑ ↓ scroll   ← → other row   b baseline   Esc close"
-            yield Static(id="told")
+            yield Static(id="text")
 
     def on_mount(self) -> None:
         self.set_interval(_REFRESH, self.frame)

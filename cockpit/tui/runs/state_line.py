@@ -21,7 +21,7 @@ def state_line(scene: DrawContext, width: int) -> Line:
     if scene.view.cursor is not None:
         return EMPTY
     if isinstance(scene.status, PlaybackStatus) and scene.status.phase is PlaybackPhase.END:
-        return _with_keys(("the recording ends here", "strong"), _AT_END, width)
+        return _with_keys(("end of the recording", "strong"), _AT_END, width)
     row = scene.row
     if scene.state.running is not None or row is None or row.end is None or scene.view.row is not None:
         return EMPTY
@@ -29,12 +29,12 @@ def state_line(scene: DrawContext, width: int) -> Line:
 
 
 _SATURATED = (
-    "the generator is at its limit: it sets the pace, not the server. Less load (-), or more of it: -w, --cpus",
-    "the generator sets the pace, not the server: less load (-), or -w, --cpus",
-    "the generator sets the pace, not the server: less load (-)",
-    "the generator is at its limit: less load (-)",
+    "the generator is saturated: it limits the rate, not the server. Less load (-), or more processes (-w, --cpus)",
+    "the generator limits the rate, not the server: less load (-), or -w, --cpus",
+    "the generator limits the rate, not the server: less load (-)",
+    "the generator is saturated: less load (-)",
 )
-_AT_END = (("Home", "its beginning"), ("[ ]", "markers"), ("← →", "a step"), ("q", "leave"))
+_AT_END = (("Home", "start"), ("[ ]", "markers"), ("← →", "step"), ("q", "quit"))
 
 
 def _over(row: Segment, scene: DrawContext, width: int) -> Line:
@@ -47,7 +47,7 @@ def _over(row: Segment, scene: DrawContext, width: int) -> Line:
     keys = [(begin, "again")] if begin and scene.extent is None else []
     keys += [("t", "tune")] if scene.state.knobs and scene.extent is None else []
     keys += [("c", "compare")] if len(scene.state.segments) > 1 else []
-    said = f"run {row.run} {how}: {si(sum(counts.completed for counts in rows))} replies{failed}"
+    said = f"run {row.run} {how}: {si(sum(counts.completed for counts in rows))} responses{failed}"
     return _with_keys((said, "strong"), tuple(keys), width)
 
 

@@ -57,7 +57,7 @@ class Runs(Lines):
         columns = columns_for(scene, width)
         title = rule((("runs", "strong"),), _legend(scene, columns), width)
         if not segments:
-            return [title, *centred([("every run and every change becomes a row here", "dim")], width, height - 1)]
+            return [title, *centred([("No runs yet. Press space to start.", "dim")], width, height - 1)]
         label = width - _NUMBER - sum(column.width for column in columns) - _DOUBT
         head: list[Piece] = [(right("#", _NUMBER - 2) + "  " + fit("change", label), "dim")]
         head += [(right(column.title, column.width), "dim") for column in columns]
@@ -217,7 +217,7 @@ def _columns(scene: DrawContext) -> list[RunColumn]:
         RunColumn("err", 5, 0, _errors),
     ]
     if any(host.config.processes is not None for host in scene.hosts):
-        found.append(RunColumn("born/s", 7, 2, _births))
+        found.append(RunColumn("spawn/s", 8, 2, _births))
     for title, rank, most, figure in _HOST_COLUMNS if hosts else ():
         wide = max(len(title) + 1, (most + 1) * len(hosts))
         found.append(RunColumn(title, wide, rank, _of_hosts([host.config.name for host in hosts], figure)))

@@ -51,12 +51,12 @@ def verdict_lines(scene: DrawContext, row: Segment, width: int) -> list[Line]:
         return [*lines, EMPTY, *_wrapped(why, width, "dim")]
     chosen = scene.view.baseline == base.number
     known = "the chosen baseline" if chosen else "just before it, same run" if base.run == row.run else "the baseline"
-    lines += _wrapped(f"against row {base.number}, {known}: {neutral(base.label)}", width, "dim")
+    lines += _wrapped(f"vs segment {base.number}, {known}: {neutral(base.label)}", width, "dim")
     lines += [EMPTY, *judged(verdict, width)]
     for _, reason in row_doubts(row):
         lines += _wrapped(f"row {row.number}: {reason}", width, "warn")
     for note in server_notes(row, scene.state):
-        lines += _wrapped(f"the server says of {note}", width, "warn")
+        lines += _wrapped(f"server on {note}", width, "warn")
     return [*lines, *_rounds_lines(scene, row, width), EMPTY, *_wrapped(RULE, width, "dim")]
 
 

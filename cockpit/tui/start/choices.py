@@ -74,22 +74,22 @@ BEGIN = (
 _BEGINNINGS = {
     "demo": (
         "try it on the demo",
-        "a small web server and an SSH host, embedded: nothing is installed, nothing is left",
+        "an embedded web server and SSH host: nothing is installed, nothing remains",
     ),
     "url": ("load a URL", "requests/s and latency of any web server; no profile needed"),
-    "new": ("write a profile", "your URL, your hosts, their settings: a few questions, the rest is found out"),
+    "new": ("write a profile", "your URL and hosts; cockpit finds their servers and settings"),
 }
 _ABOUT = {
     "demo": (
-        "A prefork web server that is tuned too tightly, watched over SSH. Press space for load, t to tune, and see "
-        "what a change does.",
-        "Enter opens it   ·   cockpit demo",
+        "A prefork web server with too tight limits, watched over SSH. space: start the load, t: change a setting and "
+        "see its effect.",
+        "Enter: open it   ·   cockpit demo",
     ),
-    "url": ("Asks for a URL and opens the cockpit on it.", "Enter asks   ·   cockpit run http://…"),
+    "url": ("Asks for a URL and opens the main screen.", "Enter: type a URL   ·   cockpit run http://…"),
     "new": (
-        "Asks for a URL, the hosts to watch (out of your ssh_config) and the load; looks on the hosts which servers "
-        "run there, and offers their settings. Nothing is changed anywhere.",
-        "Enter begins",
+        "Asks for a URL, the hosts to watch (from your ssh_config) and the load; inspects the hosts for servers and "
+        "offers their settings. Nothing is changed.",
+        "Enter: start",
     ),
 }
 _ORIGINS = {"here": "of this folder", "yours": "your own", "shipped": "comes with cockpit"}
@@ -101,12 +101,12 @@ def sections(profiles: Sequence[Listed], recordings: Sequence[Recent], text: str
     of_recordings = [
         StartChoice(Choice("recording", one.kept.path), recent=one, words=_recording_words(one)) for one in recordings
     ]
-    nothing = "nothing like that" if text else ""
+    nothing = "no match" if text else ""
     found = (
         ChoiceGroup("begin", _with(text, BEGIN)),
-        ChoiceGroup("profiles", _with(text, of_profiles), nothing or "none yet: n writes one"),
+        ChoiceGroup("profiles", _with(text, of_profiles), nothing or "No profiles yet. n: write one"),
         ChoiceGroup(
-            "recent recordings", _with(text, of_recordings), nothing or "none yet: every session leaves one here"
+            "recent recordings", _with(text, of_recordings), nothing or "No recordings yet. Every session is recorded here."
         ),
     )
     return tuple(section for section in found if section.offers or section.heading != "begin")
@@ -243,7 +243,7 @@ def _about_profile(one: Listed, width: int) -> Iterator[tuple[str, str]]:
     profile = one.profile
     if profile is None:
         yield f"{neutral(str(one.path))}: {neutral(one.problem)}", "warn"
-        yield "mend the file; cockpit schema profile tells an editor what may stand in it", "dim"
+        yield "fix the file; editors complete and check it with: cockpit schema profile", "dim"
         return
     if one.question:
         yield neutral(one.question), ""
@@ -253,7 +253,7 @@ def _about_profile(one: Listed, width: int) -> Iterator[tuple[str, str]]:
     yield load + (f" · knobs {neutral(knobs)}" if knobs else ""), "dim"
     more = f"   ·   {_ORIGINS[one.origin]}: {_short(one.path)}" if width >= _BROAD else ""
     study = f"   ·   cockpit study {neutral(one.name)} --short" if profile.study else ""
-    yield f"Enter opens it, load begins with space   ·   c examines it{study}{more}", "dim"
+    yield f"Enter: open it (space starts the load)   ·   c: doctor{study}{more}", "dim"
 
 
 def _about_recording(one: Recent) -> Iterator[tuple[str, str]]:
@@ -264,8 +264,8 @@ def _about_recording(one: Recent) -> Iterator[tuple[str, str]]:
     yield f"{neutral(kept.name)}   {neutral(kept.target)}", ""
     for change in one.changes[-_OF_CHANGES:]:
         yield f"{neutral(change.label)}  {neutral(change.outcome or 'under way')}", "dim"
-    ended = "" if kept.ended else "it is being written, or was cut short   ·   "
-    yield f"{ended}Enter replays it   ·   cockpit report {neutral(kept.name)}", "dim"
+    ended = "" if kept.ended else "in progress, or cut short   ·   "
+    yield f"{ended}Enter: replay it   ·   cockpit report {neutral(kept.name)}", "dim"
 
 
 def _short(path: Path) -> str:

@@ -52,9 +52,9 @@ class DoctorScreen(ModalScreen[None]):
 
     def compose(self) -> ComposeResult:
         with VerticalScroll() as room:
-            room.border_title = Content(f"can {neutral(self.profile.name)} be used as it stands?")
+            room.border_title = Content(f"doctor: {neutral(self.profile.name)}")
             room.border_subtitle = "↑ ↓ scroll   Esc close"
-            yield Static(id="told")
+            yield Static(id="text")
 
     def on_mount(self) -> None:
         self._tell()
@@ -85,8 +85,8 @@ class DoctorScreen(ModalScreen[None]):
             if finding.todo:
                 todo = _wrapped(f"→ {neutral(finding.todo, 400)}", indent, room)
                 pieces += [" " * indent, (todo, "$cockpit-chart"), "\n"]
-        pieces.append((summed(self.findings) if self.over else "looking …", "bold"))
-        self.query_one("#told", Static).update(Content.assemble(*pieces))
+        pieces.append((summed(self.findings) if self.over else "loading …", "bold"))
+        self.query_one("#text", Static).update(Content.assemble(*pieces))
 
 
 def _wrapped(text: str, indent: int, room: int) -> str:

@@ -49,8 +49,8 @@ _STYLE = """
     #keepalive { width: 1fr; height: 1; }
     #top { height: 1; background: $panel; padding: 0 1; color: $cockpit-strong; text-style: bold; }
     #body { height: 1fr; padding: 0 2; }
-    #said { height: auto; max-height: 3; padding: 0 2; text-style: bold; }
-    #said.-bad { color: $cockpit-warn; }
+    #message { height: auto; max-height: 3; padding: 0 2; text-style: bold; }
+    #message.-bad { color: $cockpit-warn; }
     #keys { height: 1; background: $panel; padding: 0 1; color: $cockpit-dim; }
 """
 
@@ -78,7 +78,7 @@ class _Page(Screen[str | None]):
     ]
 
     def tell(self, words: str, bad: bool = False) -> None:
-        said = self.query_one("#said", Static)
+        said = self.query_one("#message", Static)
         said.update(Content(neutral(words, 400)))
         said.set_class(bad, "-bad")
 
@@ -103,7 +103,7 @@ def _field(value: str, name: str, hint: str = "", classes: str = "") -> Input:
 class NewProfileScreen(_Page):
     """The first page. Ends with the path of the profile that was written, or None."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "go", "look at the hosts")]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "go", "inspect the hosts")]
     DEFAULT_CSS = f"NewProfileScreen {{ background: $background; {_STYLE} #hosts {{ height: auto; max-height: 12; }} }}"
 
     def __init__(self, ssh_config: Path | None = None, url: str = "") -> None:
@@ -117,7 +117,7 @@ class NewProfileScreen(_Page):
 
     def compose(self) -> ComposeResult:
         known = [HERE, *aliases(self.ssh_config)]
-        yield Static("write a profile   1 of 2: what to load, what to watch", id="top")
+        yield Static("write a profile   1 of 2: target and hosts", id="top")
         with VerticalScroll(id="body", can_focus=False):
             yield Static("load", classes="head")
             yield _row("URL", _field(self._url, "url", "http://web1/hello.html"))
@@ -128,16 +128,16 @@ class NewProfileScreen(_Page):
                 yield _field("30s", "duration", classes="short")
                 yield Static("", classes="label")
                 yield Checklist([ChecklistItem("keep connections alive", "yes", True)], id="keepalive")
-            yield Static("servers to watch and tune: space picks", classes="head")
+            yield Static("servers to watch and tune (space: select)", classes="head")
             yield Checklist([ChecklistItem(neutral(name), name) for name in known], id="hosts")
             yield _row("and others", _field("", "others", "root@web9, 10.0.0.7:2222"))
             yield Static(
-                "Their processes, ports and configuration are looked at over SSH, to offer what can be tuned. "
-                "Nothing is changed there. Without a host there is load alone.",
+                "Their processes, ports and configuration are read over SSH, to find settings. "
+                "Nothing is changed there. Without a host the profile has only load.",
                 classes="quiet",
             )
-        yield Static(id="said")
-        yield Static("Enter look at the hosts   Tab ↑ ↓ next field   space pick   Esc back   F1 help", id="keys")
+        yield Static(id="message")
+        yield Static("Enter inspect the hosts   Tab ↑ ↓ next field   space select   Esc back   F1 help", id="keys")
 
     def on_mount(self) -> None:
         self.query_one("#url", Input).focus()
@@ -157,7 +157,7 @@ class NewProfileScreen(_Page):
             return
         self._looking = True
         names = ", ".join(wanted.hosts)
-        self.tell(f"looking at {names} …" if names else "")
+        self.tell(f"inspecting {names} …" if names else "")
         self._background.run(self, self._look(wanted))
 
     async def on_unmount(self) -> None:
@@ -224,25 +224,25 @@ class FoundScreen(_Page):
 
     def compose(self) -> ComposeResult:
         knobs = self._offers()
-        yield Static("write a profile   2 of 2: what was found", id="top")
+        yield Static("write a profile   2 of 2: servers and settings", id="top")
         with Vertical(id="body"):
             yield Static(Content.assemble(*self._found()), id="found")
-            yield Static("settings to tune from the cockpit: space picks", classes="head")
+            yield Static("settings to tune (space: select)", classes="head")
             if knobs:
                 yield Checklist(knobs, id="knobs")
             else:
                 yield Static(
-                    "none that could be read; a [[knob]] block in the file adds one by hand",
+                    "no readable settings; add a [[knob]] block to the file by hand",
                     classes="quiet",
                     markup=False,
                 )
             yield Static("profile", classes="head")
-            yield _row("question", _field("", "question", "what do you want to find out?"))
+            yield _row("question", _field("", "question", "the question to answer"))
             yield _row("file", _field(str(place_for(self.wanted.url, self.surveyed)), "file"))
             with VerticalScroll(id="preview", can_focus=False):
                 yield Static(id="text", markup=False)
-        yield Static(id="said")
-        yield Static("Enter write it and open it   Tab next field   space pick   Esc back   F1 help", id="keys")
+        yield Static(id="message")
+        yield Static("Enter write and open   Tab next field   space select   Esc back   F1 help", id="keys")
 
     def on_mount(self) -> None:
         self.query(Checklist).focus() if self.query(Checklist) else self.query_one("#question", Input).focus()
@@ -253,7 +253,7 @@ class FoundScreen(_Page):
 
     def _found(self) -> list[str | tuple[str, str]]:
         if not self.surveyed:
-            return [("no host: the profile has load alone", "$cockpit-dim")]
+            return [("no host: the profile has only load", "$cockpit-dim")]
         wide = max(len(one.config.name) for one in self.surveyed)
         pieces: list[str | tuple[str, str]] = []
         for one in self.surveyed:
@@ -307,7 +307,7 @@ class FoundScreen(_Page):
         """Writes the file; where there is one, only when asked twice."""
         path = Path(self.query_one("#file", Input).value.strip()).expanduser()
         if path.name in ("", ".") or path.is_dir():
-            self.tell("file: name one, as profiles/mine.toml", bad=True)
+            self.tell("file: type a name, e.g. profiles/mine.toml", bad=True)
             return
         path = path if path.suffix == ".toml" else path.with_name(f"{path.name}.toml")
         try:
@@ -316,7 +316,7 @@ class FoundScreen(_Page):
         except CockpitError as error:
             again = path.exists() and self._replace != path
             self._replace = path if again else None
-            self.tell(f"{error}; Enter again replaces it, another name keeps it" if again else str(error), bad=True)
+            self.tell(f"{error}. Enter again: replace it" if again else str(error), bad=True)
             return
         accept_written(text)
         self.dismiss(str(path))

@@ -54,7 +54,7 @@ _STYLES = {
 }
 _KEYS = (
     *(("Enter", "open"), ("/", "filter"), ("n", "new profile"), ("u", "load a URL"), ("d", "demo")),
-    *(("c", "examine"), ("^P", "all there is")),
+    *(("c", "doctor"), ("^P", "commands")),
 )
 _ALWAYS = (("?", "help"), ("q", "quit"))
 # From so many lines on there is room between the sections.
@@ -76,7 +76,7 @@ class StartScreen(Screen[None]):
         Binding("n", "begin('new')", "write a profile"),
         Binding("u", "begin('url')", "load a URL"),
         Binding("d", "begin('demo')", "try it on the demo"),
-        Binding("c", "examine", "examine a profile"),
+        Binding("c", "doctor", "doctor: check a profile"),
         Binding("escape", "all", "show all again"),
         Binding("question_mark", "app.help", "help"),
         Binding("q", "app.leave", "quit"),
@@ -96,9 +96,9 @@ class StartScreen(Screen[None]):
     StartScreen #about { height: 6; padding: 0 2; border-top: solid $cockpit-rule; color: $cockpit-text; }
     StartScreen.-low #about { height: 5; }
     StartScreen.-tiny #about { height: 3; }
-    StartScreen #said { height: auto; max-height: 2; padding: 0 2; color: $cockpit-strong; text-style: bold; }
-    StartScreen #said.-bad { color: $cockpit-warn; }
-    StartScreen #said.-none { display: none; }
+    StartScreen #message { height: auto; max-height: 2; padding: 0 2; color: $cockpit-strong; text-style: bold; }
+    StartScreen #message.-bad { color: $cockpit-warn; }
+    StartScreen #message.-none { display: none; }
     StartScreen #keys { height: 1; background: $panel; padding: 0 1; text-wrap: nowrap; }
     """
 
@@ -128,7 +128,7 @@ class StartScreen(Screen[None]):
         yield Static(id="top")
         yield OptionList(id="offers", compact=True)
         yield Static(id="about")
-        yield Static(id="said", classes="-none")
+        yield Static(id="message", classes="-none")
         yield Static(id="keys")
 
     async def on_mount(self) -> None:
@@ -174,7 +174,7 @@ class StartScreen(Screen[None]):
 
     def tell(self, words: str, bad: bool = False) -> None:
         """One line above the keys, until another is said."""
-        said = self.query_one("#said", Static)
+        said = self.query_one("#message", Static)
         said.update(Content(neutral(words)))
         said.set_class(not words, "-none")
         said.set_class(bad, "-bad")
@@ -209,7 +209,7 @@ class StartScreen(Screen[None]):
         lines.append((heading(section, width), None))
         lines += [((("  ", "key"), *row(offer, columns, width - 2, self._now())), offer) for offer in section.offers]
         if not section.offers:
-            looking = "looking …" if self._offers is None else section.empty
+            looking = "loading …" if self._offers is None else section.empty
             lines.append(((("  ", ""), (looking, "dim")), None))
         self._rows += [line for line, _ in lines]
         self._shown += [offer for _, offer in lines]
@@ -261,7 +261,7 @@ class StartScreen(Screen[None]):
         if offer is None:
             return
         if not offer.opens:
-            self.tell("this one does not read; the reason stands above", bad=True)
+            self.tell("invalid profile; the reason is shown above", bad=True)
         else:
             self._open(offer)
 
@@ -287,7 +287,7 @@ class StartScreen(Screen[None]):
         try:
             self.app.exit(Choice("url", url_of(answer)))
         except UsageError as error:
-            self.tell(f"{error}; u asks again", bad=True)
+            self.tell(f"{error}; u: try again", bad=True)
 
     def commands(self) -> Iterator[Command]:
         """What the palette offers beside the bindings: everything that can be opened, by name."""
@@ -298,9 +298,9 @@ class StartScreen(Screen[None]):
 
     def help_screen(self) -> HelpScreen:
         """What `?` opens."""
-        opens = "open it: a profile's cockpit, without load at first; a recording is replayed"
+        opens = "open it: a profile without load at first; a recording is replayed"
         first = (("Enter", opens), ("↑ ↓", "choose"))
-        last = (("^P", "everything there is to do, by name: type a few letters"), ("T", "another theme"))
+        last = (("^P", "search all commands"), ("T", "next theme"))
         return HelpScreen((*first, *keys_of(self), *last))
 
     def _open(self, offer: StartChoice) -> None:
@@ -324,11 +324,11 @@ class StartScreen(Screen[None]):
 
         self.app.push_screen(FilterScreen("only with", before, typed), answered)
 
-    def action_examine(self) -> None:
+    def action_doctor(self) -> None:
         """Whether the profile looked at can be used: target, hosts, knobs, limits; nothing is changed"""
         offer = self.looked_at
         if offer is None or offer.listed is None or offer.listed.profile is None:
-            self.tell("go to a profile that reads first: c looks whether its target and hosts are there")
+            self.tell("select a valid profile first; c checks its target and hosts")
         else:
             from cockpit.tui.start.doctor import DoctorScreen
 

@@ -55,7 +55,7 @@ class CockpitBase(App[Returned]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+q", "leave", "quit", priority=True, show=False),
         Binding("ctrl+c", "leave(True)", "quit", priority=True, show=False),
-        Binding("ctrl+l", "redraw", "draw anew", priority=True, show=False),
+        Binding("ctrl+l", "redraw", "redraw", priority=True, show=False),
         Binding("f1", "help", "help", priority=True, show=False),
         Binding("question_mark", "help", "help", show=False),
         Binding("T", "next_theme", "theme", show=False),

@@ -20,7 +20,7 @@ def offer(state: State) -> str:
         return ""
     return (
         f"baseline {baseline_seconds(state)} of {BASELINE} s: Enter waits {math.ceil(left)} s, then applies; Enter "
-        "again applies at once, but then the change gets no verdict: only rounds (r) can tell"
+        "again applies at once, without a verdict (rounds, r, still give one)"
     )
 
 

@@ -33,7 +33,7 @@ def hint(state: KnobState) -> str:
     if state.detail:
         return neutral(state.detail)
     if knob.choices:
-        return f"space: pick of {len(knob.choices)}"
+        return f"space: choose from {len(knob.choices)}"
     return neutral(knob.allowed)
 
 
@@ -91,21 +91,21 @@ def action_line(action: ServerAction) -> str:
 def fate(change: Change, state: State) -> str:
     """What became of a change, or how far it has come."""
     if not change.outcome:
-        stage = next(reversed(tuple(change.stages)), "asked for")
+        stage = next(reversed(tuple(change.stages)), "requested")
         if change.confirm_by is not None:
-            return f"{stage}, undone in {max(0.0, change.confirm_by - state.t):.0f} s unless kept"
+            return f"{stage}, rolled back in {max(0.0, change.confirm_by - state.t):.0f} s unless kept"
         return f"{stage}, under way for {max(0.0, state.t - change.begun):.0f} s"
     if change.outcome == "restored":
-        return f"undone: {neutral(change.detail)}"
+        return f"rolled back: {neutral(change.detail)}"
     if change.outcome == "failed":
-        return f"FAILED, look at the host: {neutral(change.detail)}"
+        return f"FAILED, check the host: {neutral(change.detail)}"
     undoes = (each for each in state.changes if each.undoes == change.letter)
     back = next((each for each in undoes if each.outcome in ("applied", "written")), None)
     if back is not None:
-        return f"taken back by {back.letter}"
-    parts = [f"in force since {clock(change.in_force or change.begun)}"] if change.outcome == "applied" else []
+        return f"undone by {back.letter}"
+    parts = [f"active since {clock(change.in_force or change.begun)}"] if change.outcome == "applied" else []
     parts += [waits] if (waits := not_yet_active(inactive_knobs(change, state))) else []
-    parts += [f"the server says: {neutral(change.detail)}"] if change.detail else []
+    parts += [f"server: {neutral(change.detail)}"] if change.detail else []
     return "; ".join(parts)
 
 
@@ -117,9 +117,9 @@ def inactive_knobs(change: Change, state: State) -> list[Knob]:
 def ending_words(state: State) -> str:
     """What the end of a session waits for."""
     under_way = [f"change {change.letter} ({fate(change, state)})" for change in state.changes if not change.outcome]
-    load = ["the load, which is being stopped"] if state.running is not None else []
+    load = ["the end of the load"] if state.running is not None else []
     waits = " and ".join((*load, *under_way))
-    return f"ending: waits for {waits}" if waits else "ending: the last figures are being taken in"
+    return f"ending: waits for {waits}" if waits else "ending: reading the last samples"
 
 
 def history_line(change: Change, state: State) -> str:
@@ -137,7 +137,7 @@ def change_lines(change: Change, state: State) -> list[Line]:
     lines: list[Line] = [((neutral(change.label), "strong"),), ((fate(change, state), ""),)]
     who = f", by {who_words(change.who)}" if change.who else ""
     cost = f", cost: {neutral(change.cost)}" if change.cost else ""
-    lines.append(((f"asked for at {clock(change.begun)} on {neutral(change.host)}{who}{cost}", "dim"),))
+    lines.append(((f"requested at {clock(change.begun)} on {neutral(change.host)}{who}{cost}", "dim"),))
     stages = [f"{name} +{at - change.begun:.1f} s" for name, at in change.stages.items()]
     if change.outcome in ("restored", "failed") and change.ended is not None:
         stages.append(f"{change.outcome} +{change.ended - change.begun:.1f} s")

@@ -16,8 +16,8 @@ from cockpit.tui.dialogs.prompt import PromptScreen
 from cockpit.tui.terminal.base_app import CockpitBase
 from cockpit.tui.tuning.changes import plan_words
 
-STOP = "Rounds are running. Enter stops them: the values of the start are active again."
-NOTHING = "no change to prove: t, type a value, Enter, Enter; then r measures old and new in turn"
+STOP = "Rounds are running. Enter: stop them and restore the values of the start."
+NOTHING = "no change to measure. t: type a value, Enter, Enter; then r: rounds"
 
 
 def last_change(state: State) -> Change | None:
@@ -50,7 +50,7 @@ def ask(
     plan = RoundsPlan(seed=random.SystemRandom().randrange(1, 10_000))
     told = announcement(state, plan.first, plan.seconds)
     question = (
-        f"Measure old and new values in turn: {title}\n{offer_words(plan, told)}.\n"
+        f"Measure old and new values in rounds: {title}\n{offer_words(plan, told)}.\n"
         "Enter: start; or type rounds x seconds, e.g. 8 x 20s"
     )
 

@@ -99,7 +99,7 @@ class TuningScreen(ModalScreen[None]):
             with Horizontal(classes="quiet") as head:
                 head.styles.height = 1
                 yield Static("knob", classes="name")
-                yield Static("in force", classes="value")
+                yield Static("active", classes="value")
                 yield Static("cost", classes="cost")
                 if editable:
                     yield Static("new value", classes="entry")
@@ -107,14 +107,14 @@ class TuningScreen(ModalScreen[None]):
                 for knob in knobs:
                     yield KnobRow(knob, editable)
                 if not knobs:
-                    none = "This profile names no knobs. [[knob]] adds one; cockpit new finds what a host offers."
+                    none = "No knobs in this profile. Add a [[knob]] block; cockpit new finds the knobs of a host."
                     yield Static(Content(none), classes="quiet")
             yield Static(id="details")
             with VerticalScroll(id="diff", can_focus=False):
                 yield Static(id="plan")
             yield self._deeds
-            back = "; Enter takes one back" if editable else ""
-            yield Static(f"changes, the newest first{back}", classes="heading")
+            back = "; Enter undoes one" if editable else ""
+            yield Static(f"changes, newest first{back}", classes="heading")
             yield History(id="history", compact=True)
             shown = "" if actions else " -none"
             yield Static(f"actions{'; Enter runs one' if editable else ''}", classes=f"heading{shown}")
@@ -170,7 +170,7 @@ class TuningScreen(ModalScreen[None]):
             change = self.query_one(History).change(self.session.shown, event.option_index)
             if change is None:
                 return
-            name, words = change.letter, f"take back {neutral(change.label)}"
+            name, words = change.letter, f"undo {neutral(change.label)}"
         asked = (event.option_list.id or "", name)
         if self._asked != asked:
             self._asked = asked
@@ -180,7 +180,7 @@ class TuningScreen(ModalScreen[None]):
         if asked[0] == "actions":
             self._start(f"running {neutral(name)} …", tuning.act(name), f"{neutral(name)} done")
         else:
-            self._start(f"taking {name} back …", tuning.undo(name), f"{name} taken back")
+            self._start(f"undoing {name} …", tuning.undo(name), f"{name} undone")
 
     def action_move(self, step: int) -> None:
         """Up and down between the knobs, round the ends."""
@@ -208,9 +208,9 @@ class TuningScreen(ModalScreen[None]):
         if tuning is None or self._deeds.waits():
             return
         if not values:
-            self._deeds.tell("type a new value for one or several knobs first")
+            self._deeds.tell("type new values first")
         elif self._previewed is None or self._previewed[0] != values:
-            self._start("asking what it would write …", self._preview(tuning, values, "Enter again applies it"))
+            self._start("preparing the diff …", self._preview(tuning, values, "Enter again: apply"))
         elif self._waiting is None and offer(self.session.state):
             self._waiting = BaselineWait(tuning, values, self.session.state)
             self._deeds.tell(self._waiting.words(self.session.state))
@@ -230,7 +230,7 @@ class TuningScreen(ModalScreen[None]):
         if waiting.is_lost(state):
             self._stop_waiting()
             self._deeds.tell(
-                "the load ended before the baseline was complete: Enter applies without a verdict", bad=True
+                "the load ended before the baseline was complete. Enter: apply without a verdict", bad=True
             )
         elif self._typed() != waiting.values:
             self._stop_waiting()
@@ -262,14 +262,14 @@ class TuningScreen(ModalScreen[None]):
         made = state.changes[known:]
         notes = [change.detail for change in made if change.detail]
         waits = not_yet_active(knob for change in made for knob in inactive_knobs(change, state))
-        ended = [f"{waits}: {plan}", *notes] if waits else [f"in force: {plan}", *notes, self._next_step(state)]
+        ended = [f"{waits}: {plan}", *notes] if waits else [f"active: {plan}", *notes, self._next_step(state)]
         self._deeds.report("; ".join(ended))
 
     def _next_step(self, state: State) -> str:
         """What one does to see whether it helped."""
         if state.running is None:
-            return "Esc, then space: a run shows what it does"
-        return "Esc: its row grows in the runs table, c tells the verdict"
+            return "Esc, then space: start a run to see its effect"
+        return "Esc: see its segment in the runs table, c: its verdict"
 
     async def _until(self, holds: Callable[[State], bool]) -> State:
         """What the session has come to: what was done arrives there a little later."""
@@ -283,7 +283,7 @@ class TuningScreen(ModalScreen[None]):
         self._previewed = (dict(values), previews)
         if self.is_attached:
             self._tell_plan()
-            guarded = f", undone after {CONFIRM_WITHIN:.0f} s unless kept" if self._guarded else ""
+            guarded = f", rolled back after {CONFIRM_WITHIN:.0f} s unless kept" if self._guarded else ""
             self._deeds.tell(
                 f"{offer(self.session.state) or next_step}{guarded}"
                 if any(each.diff for each in previews)
@@ -293,8 +293,8 @@ class TuningScreen(ModalScreen[None]):
     def action_guard(self) -> None:
         """Whether changes wait to be kept by hand."""
         self._guarded = not self._guarded
-        said = f"undoes itself after {CONFIRM_WITHIN:.0f} s unless ^Y keeps it" if self._guarded else "stays"
-        self._deeds.tell(f"what is applied from now on {said}")
+        effect = f"are rolled back after {CONFIRM_WITHIN:.0f} s unless ^Y keeps them" if self._guarded else "stay"
+        self._deeds.tell(f"changes from now on {effect}")
 
     def action_keep(self) -> None:
         """Keeps the change that waits for it."""
@@ -312,7 +312,7 @@ class TuningScreen(ModalScreen[None]):
         if self._awaited() is not None:
             self.app.run_worker(self._let_go(tuning))
         elif not self._deeds.waits():
-            self._start("taking the last change back …", tuning.undo(), "undone: the previous values are set")
+            self._start("undoing the last change …", tuning.undo(), "undone: the previous values are set")
 
     async def _let_go(self, tuning: Tuning) -> None:
         """Beside what is being done: that is the very change, which waits to be kept."""
@@ -355,11 +355,11 @@ class TuningScreen(ModalScreen[None]):
             return
         tuning, awaited = self._tuning, self._awaited()
         if awaited is not None:
-            self._deeds.tell(f"{awaited.letter} is {fate(awaited, self.session.shown)}: ^Y keeps it, ^Z takes it back")
+            self._deeds.tell(f"{awaited.letter} is {fate(awaited, self.session.shown)}. ^Y: keep, ^Z: undo")
         elif tuning is not None and self._waiting is not None:
             self._count_down(tuning, self._waiting)
         elif (where := progress(self.session.state, self.session.state.t)) is not None:
-            self._deeds.tell(f"{progress_words(where)}; ^F stops them")
+            self._deeds.tell(f"{progress_words(where)}. ^F: stop")
         seen = (self.session.shown_revision, self.size)
         if seen == self._seen:
             return

@@ -5,10 +5,7 @@ KEYS = (
     "[@click=screen.undo]^Z undo last[/]  [@click=screen.rounds]^F rounds[/]  [@click=screen.reread]^R read[/]  "
     "[@click=screen.section(1)]Tab history, actions[/]  [@click=screen.close]Esc close[/]"
 )
-READ_ONLY = (
-    "values can only be looked at here   [@click=screen.section(1)]Tab history[/]   "
-    "[@click=screen.dismiss(None)]Esc close[/]"
-)
+READ_ONLY = "read-only   [@click=screen.section(1)]Tab history[/]   [@click=screen.dismiss(None)]Esc close[/]"
 STYLE = """
 TuningScreen { align: center middle; background: transparent; }
 TuningScreen > Vertical {
