@@ -1,1 +1,1 @@
-"""Frozen types and pure functions: what happened (events) and what it means (state, fold). No I/O."""
+"""Frozen types and pure functions: events, and the state that they add up to (fold). No I/O."""

@@ -1,19 +1,19 @@
-"""What a user can cause, as exceptions that carry an exit code. Each message is one line.
+"""Errors that a user can cause, as exceptions with an exit code. Each message is one line.
 
 CockpitError
-├── UsageError (2)            a flag, an expression or a value that makes no sense
-│   ├── ProfileError          a profile that does not read
-│   │   └── NoProfile         one that is not there
+├── UsageError (2)            an invalid flag, expression or value
+│   ├── ProfileError          an invalid profile
+│   │   └── NoProfile         an unknown profile
 │   └── RecordingError        a recording that cannot be written or read
-├── OutOfReach (3)            target or host cannot be talked to
+├── OutOfReach (3)            target or host unreachable
 │   ├── TargetError           the load's target
 │   └── HostError             a watched server
 │       ├── HostKeyUnknown    its key is in no known_hosts file
 │       ├── HostKeyChanged    its key differs from the known one
 │       └── AuthRefused       it refused every key offered
-│           └── Unanswered    it may let somebody in who gives a passphrase or password
-├── ChangeUndone (5)          a change that was put back; the reason is in the message
-└── ChangeRefused (5)         a change that was not begun
+│           └── Unanswered    it may accept a passphrase or password
+├── ChangeUndone (5)          a change that was rolled back, with the reason
+└── ChangeRefused (5)         a change that was not started
 """
 
 

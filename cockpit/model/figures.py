@@ -1,4 +1,4 @@
-"""A run as one result, and its figures by the names that thresholds, tables and JSON use."""
+"""A run as one result, and its metrics by the names that thresholds, tables and JSON use."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ _PERCENTILE = re.compile(r"p(\d{1,2}(?:[._]\d{1,3})?|100)")
 
 
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):
-    """All rows of one run together, its warm-up left out. `saturated` is seconds in which the generator was the
-    bottleneck, `warmup` seconds that are not in the figures."""
+    """All segments of one run, without its warm-up. `saturated` is seconds in which the generator was the
+    bottleneck, `warmup` seconds that are not counted."""
 
     run: int
     plan: LoadPlan
@@ -161,9 +161,9 @@ def latency(counts: Counts, name: str) -> Histogram:
 
 
 def figure(result: RunResult, name: str) -> float | None:
-    """One figure by name: `rate`, `p99.9`, `connect.p50`, `web1.cpu.idle`. None when there is no data for it.
+    """Return a metric by name: `rate`, `p99.9`, `connect.p50`, `web1.cpu.idle`. None without data.
 
-    Latencies in seconds, rates per second, CPU per cent, memory bytes. Raises KeyError for a name nobody knows.
+    Latencies in seconds, rates per second, CPU per cent, memory bytes. Raises KeyError for an unknown name.
     """
     head, _, rest = name.partition(".")
     if name in _PLAIN:
@@ -179,18 +179,18 @@ def figure(result: RunResult, name: str) -> float | None:
 
 
 def is_figure(name: str) -> bool:
-    """Whether `figure` knows the name, whatever hosts there are."""
+    """Return whether `figure` has the name, for any host."""
     head, _, rest = name.partition(".")
     return name in _PLAIN or is_latency(name) or (head in LATENCIES and is_latency(rest)) or is_host_figure(rest)
 
 
 def is_latency(name: str) -> bool:
-    """Whether the name is one of a latency's figures: p50, p99.9, mean, max, min."""
+    """Return whether the name is a latency statistic: p50, p99.9, mean, max, min."""
     return name in ("mean", "max", "min") or _PERCENTILE.fullmatch(name) is not None
 
 
 def latency_figure(histogram: Histogram, name: str) -> float | None:
-    """One of a latency's figures, seconds; None where nothing was measured. Raises KeyError for another name."""
+    """Return a latency statistic in seconds; None without data. Raises KeyError for an unknown name."""
     if not histogram.count:
         return None
     match = _PERCENTILE.fullmatch(name)

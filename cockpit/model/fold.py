@@ -1,4 +1,4 @@
-"""fold(state, event) -> state: the one place where events become rates, percentiles, windows and rows. Pure."""
+"""fold(state, event) -> state: the only code that turns events into rates, percentiles, windows and segments. Pure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from cockpit.model.state import ActionRun, Change, KnobState, Marker, State
 
 
 def fold(state: State, event: ev.AnyEvent) -> State:
-    """The state after `event`. Its time never goes back, even where an event arrives late."""
+    """Return the state after `event`. Its time never decreases, even if an event arrives late."""
     after = _FOLDS[type(event)](state, event)
     return replace(after, t=max(state.t, event.t))
 
@@ -134,7 +134,7 @@ def _with_change(state: State, at: int, change: Change) -> State:
 
 
 def _came_into_force(state: State, change: Change, settings: tuple[Setting, ...], t: float) -> State:
-    """The values that count from `t` on; a run under way goes on in a row of its own."""
+    """Set the values that count from `t` on; a running run continues in a new segment."""
     values = {
         setting.knob: replace(state.knobs[setting.knob], value=setting.new, known=True, detail="", active=True)
         for setting in settings

@@ -1,4 +1,4 @@
-"""The part of fold that takes in what the feeds of the hosts tell: conditions and readings."""
+"""The part of fold for host feeds: conditions and samples."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def host_sample(state: State, event: ev.HostSample) -> State:
     before = host.sample
     same_boot = before is not None and _continues(before, event)
     step = step_between(before.reading, event.reading, host.facts) if before and same_boot else None
-    # What is drawn at this instant must not be the mean over a time in which the host was lost.
+    # Do not draw the mean over a time in which the host was lost.
     recent = None if host.gap else step
     claimed = claimed_cpu(host, event, step)
     claims = claims_at(state, claimed, event)
@@ -66,7 +66,7 @@ def host_sample(state: State, event: ev.HostSample) -> State:
 
 
 def with_rows(host: HostState, before: HostReading | None, step: ReadingStep | None) -> HostState:
-    """The host with the rows of its processes and devices: what its sample and the reading before it make together."""
+    """Return the host with its process and device rows, from its sample and the one before."""
     sample, facts = host.sample, host.facts
     if sample is None or facts is None:
         return host
@@ -93,7 +93,7 @@ def restored_rows(host: HostState, before: ev.HostSample | None, *, recent: bool
 def _continues(before: ev.HostSample, now: ev.HostSample) -> bool:
     """Whether the two samples are of one boot, so that their counters can be subtracted."""
     old, new = before.reading, now.reading
-    # A host that was started anew since then has not been up for as long as has passed.
+    # A host that rebooted since then has a shorter uptime than that.
     started_since = new.uptime < now.t - before.t - _UPTIME_SLACK
     return new.uptime > old.uptime and new.forks >= old.forks and not started_since
 
@@ -125,7 +125,7 @@ def _point(step: ReadingStep | None, now: ev.HostSample) -> HostPoint:
 
 
 def process_rows(old: HostReading | None, new: HostReading, facts: HostFacts) -> tuple[ProcessRow, ...]:
-    """Rows in pid order; %CPU over the interval, or since the process began where it is younger than that."""
+    """Return rows in pid order; %CPU over the interval, or since the process started if that is shorter."""
     before = {identity(process): process for process in old.processes} if old else {}
     boot = new.wall - new.uptime
     rows = []
@@ -152,7 +152,7 @@ def process_rows(old: HostReading | None, new: HostReading, facts: HostFacts) ->
 def _widen_window(
     state: State, host: HostState, event: ev.HostSample, step: ReadingStep | None, point: HostPoint
 ) -> State:
-    """Counts the sample into the last row: while it goes on, and once more after its end, so that it is covered."""
+    """Add the sample to the last segment, and once after its end, so that the end is covered."""
     segment = state.segment
     if segment is None:
         return state

@@ -1,13 +1,13 @@
-"""The part of fold that finds the CPU time of neighbours: programs that are neither the server, nor the load generator,
-nor the probe, but share their machine.
+"""The part of fold for other load: CPU time of programs that are neither the server, nor the load generator, nor the
+probe, but share their machine.
 
-It is the time that the machine was not idle, less the CPU time of all that is known there: the watched processes of
-each host on that machine, their probes, and cockpit with its workers. Readings of these are taken at different
-instants, so each is carried on to the instant of the sample at its last rate; the next sample corrects it.
+It is the machine's busy time less the CPU time of all known programs: the watched processes of each host on that
+machine, their probes, and cockpit with its workers. These are sampled at different instants, so each is extrapolated
+to the instant of the sample at its last rate; the next sample corrects it.
 
-Idle time is measured by the clock, while most kernels count user and system time at clock ticks: a load that keeps step
-with the ticks makes that twice or half of what it is. Time in interrupts is left out. Packets of the load itself cause
-most of it, and no process owns it.
+Idle time is measured by the clock, but most kernels count user and system time at clock ticks: a load in phase with
+the ticks makes that twice or half of its value. Interrupt time is left out. Packets of the load cause most of it, and
+no process owns it.
 """
 
 from __future__ import annotations
@@ -82,10 +82,10 @@ def claims_at(state: State, host: HostState, event: HostSample) -> dict[str, flo
 def other_cpu(
     host: HostState, event: HostSample, step: ReadingStep | None, claims: Mapping[str, float]
 ) -> float | None:
-    """Per cent of the host's CPUs that its neighbours took since its last sample.
+    """Return the share of the host's CPUs that other programs took since its last sample, per cent.
 
-    None: no process is watched, or was ever seen, so that the server itself is among the others; or nothing can be said
-    of the time since.
+    None: no process is watched or was ever seen, so the server itself would be included; or the time since is
+    unknown.
     """
     if step is None or step.cpu is None or host.sample is None or host.facts is None or not _watched(host, event):
         return None
@@ -112,7 +112,7 @@ def _watched(host: HostState, event: HostSample) -> bool:
 
 
 def _share(part: float, whole: float) -> float:
-    """Per cent. Below 0 or above 100 where it corrects the last one, so that their mean is right."""
+    """Return per cent. May be below 0 or above 100 if it corrects the last value, so that their mean is right."""
     return round(100 * part / whole, _DIGITS)
 
 

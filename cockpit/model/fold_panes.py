@@ -1,4 +1,4 @@
-"""The part of fold that keeps what tails print and what status pages say."""
+"""The part of fold for tails and status pages."""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ def _with_page(state: State, event: ev.StatusRead, page: StatusPane) -> State:
 
 
 def _widen_window(state: State, event: ev.StatusRead, before: StatusPane) -> State:
-    """Counts the time since the reading before into the last row, where it began in it and the host is in it."""
+    """Add the time since the last reading to the last segment, if it started in it and the host is in it."""
     segment = state.segment
     window = segment.hosts.get(event.host) if segment else None
     if segment is None or window is None or before.t is None or before.t < segment.start:
         return state
     if segment.end is not None and before.t >= segment.end:
         return state
-    # Of several pages of one kind the first gives the host's figures.
+    # The first of several pages of one kind gives the host's metrics.
     first = next(at for at, pane in enumerate(state.hosts[event.host].pages) if pane.page.kind == before.page.kind)
     if event.page != first:
         return state

@@ -53,7 +53,7 @@ def rounds_ended(state: State, event: ev.RoundsEnded) -> State:
 
 
 def _row(state: State, rounds: RoundsState, t: float, label: str, number: int) -> State:
-    """The state whose run goes on in a row of its own from `t` on."""
+    """Return the state with the run continued in a new segment from `t` on."""
     if state.running != rounds.begun.run or state.segment is None:
         return state
     following = cut(state, t)

@@ -178,7 +178,7 @@ class Histogram:
 
     @property
     def deviation(self) -> float:
-        """Standard deviation of the values as far as their buckets tell, seconds; 0 when empty."""
+        """Return the standard deviation of the values, by their buckets, in seconds; 0 if empty."""
         if not self.count:
             return 0.0
         middles = self._middles() / 1e9

@@ -1,4 +1,4 @@
-"""A host's figures over a run, by the names that thresholds, tables and JSON use."""
+"""Metrics of a host over a run, by the names that thresholds, tables and JSON use."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ PROCESS_FIGURES = (
     *(name for name in _MEANS if name.startswith("processes.")),
     *(f"processes.{name}" for name in _COUNTS),
 )
-# All names but those of single disks and interfaces, which are `disk.sda.util`, `net.eth0.rxkb`.
+# All names except those of single disks and interfaces, which are `disk.sda.util`, `net.eth0.rxkb`.
 HOST_FIGURES = (
     *_MEANS,
     *(name for part in _IO_PARTS for name in _names(part, IoRates)),
@@ -65,20 +65,20 @@ _SINGLE = re.compile(rf"disk\..+\.(?:{_either(_names('', DiskRates))})|net\..+\.
 
 
 def is_host_figure(name: str) -> bool:
-    """Whether a host can have a figure of that name; of a disk or an interface any name may be asked for."""
+    """Return whether a host can have a metric of that name; any disk and interface name is accepted."""
     return name in HOST_FIGURES or _SINGLE.fullmatch(name) is not None
 
 
 def host_figures(window: HostWindow, seconds: float = 0.0) -> dict[str, float]:
-    """A host's means over a window, and its memory and processes; what has no data is left out.
+    """Return a host's means over a window, and its memory and processes; metrics without data are left out.
 
     `cpu.other` is the share that other programs took, neither the watched ones nor cockpit's. `memory.X` is at the end,
     `memory.start.X` at the start, `memory.mean.X` the mean; bytes. `io.start` and `io.end` are the first and the last
-    5 s, or halves where that is less. `processes.count` is at the end, `births`, `deaths` and `unseen` over the window,
-    `defunct` the most seen at once, `mean`, `rss`, `unshared` and `pss` means, `rss_each` and `unshared_each` a process
-    of those, `user`, `system` and both as `cpu` per cent of one core. `coverage` is how much of the window, or of
-    `seconds` where that is longer, the host was read at its pace; per cent.
-    All `processes.` are left out if /proc hides processes: a count of the visible ones would pass for the truth.
+    5 s, or halves if the window is shorter. `processes.count` is at the end, `births`, `deaths`, `unseen` over the window,
+    `defunct` the maximum, `mean`, `rss`, `unshared` and `pss` means, `rss_each` and `unshared_each` per process,
+    `user`, `system` and their sum `cpu` per cent of one core. `coverage` is the share of the window, or of
+    `seconds` if that is longer, in which the host was sampled at its interval; per cent.
+    All `processes.` are left out if /proc hides processes: a count of the visible ones would mislead.
     """
     mean = means(window)
     figures = {name: mean[name] for name in (*_MEANS, *mean) if name in mean}
@@ -122,7 +122,7 @@ def _processes(window: HostWindow) -> dict[str, float]:
 
 
 def _each(figures: dict[str, float]) -> dict[str, float]:
-    """CPU of the watched processes, and what one of them has of the memory that they have together."""
+    """Return the CPU of the watched processes, and the memory of all and of one of them."""
     found = {}
     if "processes.user" in figures:
         found["processes.cpu"] = figures["processes.user"] + figures["processes.system"]

@@ -1,6 +1,6 @@
-"""What two readings of a host make together: shares and rates as sar, free and vmstat name them.
+"""Shares and rates from two samples of a host, by the names of sar, free and vmstat.
 
-A counter that fell, wrapped or jumped beyond what hardware can do says nothing: its rate is None or left out.
+A counter that fell, wrapped or jumped beyond what hardware can do gives no rate: None, or left out.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LOOPBACK = "lo"
 MOST_REQUESTS, MOST_BYTES = 1e9, 1e12
 SECTOR = 512
 
-# Counters of a cpu line that only grow; those of waiting and idle time may fall a little, which is no time.
+# Counters of a cpu line that only grow; waiting and idle time may fall a little, which is ignored.
 _GROWING = ("user", "nice", "system", "irq", "softirq")
 _WAITING = ("idle", "iowait", "steal")
 _growing = attrgetter(*_GROWING)
@@ -39,9 +39,9 @@ _Named = TypeVar("_Named", DiskCounters, NetCounters)
 
 
 class ReadingStep(NamedTuple):
-    """The time between two readings of one boot. `seconds` are the host's own, `ticks` those its CPU lines tell of.
+    """The time between two samples of one boot. `seconds` are by the host's clock, `ticks` by its CPU lines.
 
-    `disks` are with the requests that each has done. Births and deaths are of the watched processes, `forks` of all.
+    `disks` are with the requests of each. Births and deaths are of the watched processes, `forks` of all.
     `spent` is CPU time (s) of the watched processes, user and system.
     """
 
@@ -85,8 +85,8 @@ def step_between(old: HostReading, new: HostReading, facts: HostFacts) -> Readin
 
 
 class _Lives(NamedTuple):
-    """Processes of two readings, told apart by pid and start time: those of the later one, each with what it was in the
-    earlier one, and those that the later one lacks."""
+    """Match the processes of two samples by pid and start time: those of the later one with their earlier state, and
+    those that are gone."""
 
     there: list[tuple[ProcessCounters | None, ProcessCounters]]
     gone: Iterable[ProcessCounters]
@@ -99,9 +99,9 @@ def _lives(old: Sequence[ProcessCounters], new: Sequence[ProcessCounters]) -> _L
 
 
 def cpu_spent(lives: _Lives, hz: int) -> tuple[float, float]:
-    """CPU time (s) of the watched processes between two readings, user and system.
+    """Return the CPU time (s) of the watched processes between two samples, user and system.
 
-    What a process used between the last reading that has it and its end is not known, and not in it.
+    CPU that a process used between its last sample and its exit is unknown and not included.
     """
     user = system = 0
     for before, process in lives.there:
@@ -213,7 +213,7 @@ def net_rates(old: NetCounters, new: NetCounters, seconds: float) -> NetRates | 
 
 
 def total_net(nets: Sequence[NetRates]) -> NetRates | None:
-    """All interfaces together but the loopback; None where there is none."""
+    """Return all interfaces except the loopback, added up; None if there is none."""
     counted = [net for net in nets if net.name != LOOPBACK]
     if not counted:
         return None
@@ -233,7 +233,7 @@ def _per_second(
 def _disk_steps(
     old: Sequence[DiskCounters], new: Sequence[DiskCounters], seconds: float
 ) -> tuple[tuple[tuple[DiskRates, int], ...], bool]:
-    """Those that were there both times and make sense, and whether none is lacking for it."""
+    """Return the devices that are valid in both samples, and whether any is missing."""
     before = _by_name(old)
     steps = [disk_rates(before[disk.name], disk, seconds) for disk in new if disk.name in before]
     whole = None not in steps and not before.keys() - {disk.name for disk in new}
@@ -268,13 +268,13 @@ def memory_use(reading: HostReading) -> MemoryUse:
 
 
 def churn(lives: _Lives) -> tuple[int, int]:
-    """(births, deaths) between two readings.
+    """Return (births, deaths) between two samples.
 
-    One that became defunct has died, although its row is still there.
+    A process that became defunct has exited, although its row remains.
     """
     births, deaths = 0, sum(not process.stat.startswith("Z") for process in lives.gone)
     for before, process in lives.there:
-        # A newcomer that is defunct already was born and has died.
+        # A new process that is defunct already was spawned and has exited.
         births += before is None
         deaths += process.stat.startswith("Z") and not (before is not None and before.stat.startswith("Z"))
     return births, deaths

@@ -30,7 +30,7 @@ _RESTARTS = re.compile(r"\b(restart|start|stop|shutdown)\b")
 
 
 class Option(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One way of a choice: `set` switches to it; `when` succeeds while it is chosen (where the knob has no `get`)."""
+    """An option of a choice: `set` switches to it; `when` succeeds while it is active (if the knob has no `get`)."""
 
     name: str
     set: str
@@ -38,18 +38,18 @@ class Option(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Knob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A setting of a host. Which fields it has depends on its kind:
+    """A setting of a host. Its fields depend on its kind:
 
     a kind of server (apache, nginx, …): `directive` in `file`, in `section` (`IfModule mpm_prefork_module`;
     `http { server {`); None is the top level. keyvalue: `key` in `file`, in the ini `section` if it has several.
     sysctl: `key`, and its line in `file` if there is one. choice: `option`s and one `get`, or a `when` each. mount: the
     atime option of the mount point `mount`. command: `get` prints the value, `set` takes it as "$1".
 
-    `test` checks the whole configuration, `reload` puts it into force: shell commands for the host.
-    `values` are all it may be set to; `min` and `max` a range of numbers, which `unit` may follow.
-    `workers` are the processes of which a reload makes new ones; `log` is the server's error log; `cost` as in Cost.
-    `action` is the profile's action that makes a value active which a change only writes (keyvalue without `reload`).
-    `secret`: its value is told to nobody, neither on the screen nor in a recording.
+    `test` checks the whole configuration, `reload` activates it: shell commands for the host.
+    `values` are the allowed values; `min` and `max` a range of numbers, with an optional `unit`.
+    `workers` are the processes that a reload replaces; `log` is the server's error log; `cost` as in Cost.
+    `action` is the profile's action that activates a value that is only written (keyvalue without `reload`).
+    `secret`: its value is never shown or recorded.
     """
 
     name: str
@@ -103,7 +103,7 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """All values it can be given, where they can be listed."""
+        """Return all allowed values, if they can be listed."""
         if self.kind == "choice":
             return tuple(option.name for option in self.option)
         if self.kind == "mount":
@@ -112,7 +112,7 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def allowed(self) -> str:
-        """What it may be set to, in words; "" where anything that fits may stand there."""
+        """Return the allowed values in words; "" if any value that fits is allowed."""
         unit = self.unit and f" {self.unit.strip()}"
         if self.choices:
             return ", ".join(self.choices)
@@ -124,7 +124,7 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def price(self) -> str:
-        """What a change of it costs: what the profile says, else by its kind and its reload command."""
+        """Return the cost of a change: by the profile, else by its kind and its reload command."""
         if self.cost:
             return self.cost
         if self.kind == "mount":
@@ -137,7 +137,7 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def place(self) -> str:
-        """Where its value stands, as in `/etc/default/tomcat10: JAVA_OPTS`."""
+        """Return the place of its value, e.g. `/etc/default/tomcat10: JAVA_OPTS`."""
         what = self.directive or self.key or self.mount or self.get
         return f"{self.file}: {what}" if self.file else what
 
@@ -146,7 +146,7 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return SECRET if self.secret else neutral(value, limit)
 
     def refuses(self, value: str) -> str:
-        """Why the profile does not allow a value; "" where it does."""
+        """Return why the profile does not allow a value; "" if it does."""
         if self.choices:
             choices = "its values" if self.secret else ", ".join(self.choices)
             return "" if value in self.choices else f"is none of {choices}"
@@ -162,7 +162,7 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def costliest(knobs: tuple[Knob, ...]) -> str:
-    """What a change of all of them costs: the dearest of their costs."""
+    """Return the cost of a change of all of them: the highest of their costs."""
     return max((knob.price for knob in knobs), key=COSTS.index, default="live")
 
 

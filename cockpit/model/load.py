@@ -1,4 +1,4 @@
-"""What to send, and the names under which failures are counted."""
+"""The load to send, and the names under which failures are counted."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ OPEN_HEADERS = frozenset(
     )
 )
 REDACTED = "(not recorded)"
-# Seconds after a change under load for which a run goes on past its end, unless the plan says otherwise.
+# Seconds after a change under load by which a run is extended at most, unless the plan has another value.
 EXTEND = 180.0
 
 
 class Expect(msgspec.Struct, frozen=True, kw_only=True):
-    """What a whole reply must be. A reply that is not is `unexpected`, counted once under the first kind that is off:
-    status, length, contains, too_large, matches, digest. What is left out is not looked at, but for `statuses`: left
-    out, any below 400 will do. `matches` needs the whole body, which must not be larger than 256 KiB (too_large)."""
+    """The expected response. Another one is `unexpected`, counted once under the first kind that differs:
+    status, length, contains, too_large, matches, digest. Fields left out are not checked, except `statuses`: left
+    out, any below 400 is good. `matches` needs the whole body, of at most 256 KiB (too_large)."""
 
     statuses: tuple[int, ...] = ()
     contains: str | None = None
@@ -49,8 +49,8 @@ class Expect(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """One of several requests of a plan. `url` is absolute; `name` is the group that its figures are kept under;
-    `binary` stands in for a `body` that is no text."""
+    """One of several requests of a plan. `url` is absolute; `name` is the group of its metrics;
+    `binary` replaces a `body` that is not text."""
 
     name: str
     url: str
@@ -68,10 +68,10 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PathList(msgspec.Struct, frozen=True, kw_only=True):
-    """Many paths in place of the plan URL's one: `pattern` (`/img/{00001..15000}.jpg`) or `listed`.
+    """Many paths instead of the plan URL's one: `pattern` (`/img/{00001..15000}.jpg`) or `listed`.
 
-    `order`: sequence and shuffle go round for ever; once takes each at most once over all workers, shuffled by `seed`
-    where that is not 0, and the run is over when none is left. Worker w of W takes every W-th from the w-th on.
+    `order`: sequence and shuffle repeat for ever; once takes each at most once over all workers, shuffled by `seed`
+    if that is not 0, and the run ends when none is left. Worker w of W takes every W-th from the w-th on.
     """
 
     pattern: str = ""
@@ -81,7 +81,7 @@ class PathList(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Stage(msgspec.Struct, frozen=True, kw_only=True):
-    """A rung of a ladder: `concurrency` (closed) or `rate` (open) for `duration` seconds."""
+    """A load level: `concurrency` (closed) or `rate` (open) for `duration` seconds."""
 
     duration: float
     concurrency: int | None = None
@@ -89,8 +89,8 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tls(msgspec.Struct, frozen=True, kw_only=True):
-    """How an https target is met: verified by the system's authorities, or by the file `ca`; `cert` and `key` are
-    files of the client's own; `sni` is the name asked for where it is not the URL's."""
+    """TLS of an https target: verified by the system's CAs, or by the file `ca`; `cert` and `key` are
+    files of the client; `sni` is the server name to send if it is not the URL's."""
 
     verify: bool = True
     ca: str = ""
@@ -100,19 +100,19 @@ class Tls(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What to send.
+    """The load to send.
 
-    Closed (`rate` None): `concurrency` places, each with one request in flight. Open: `rate` arrivals a second on an
-    absolute schedule, even or Poisson by `seed`, whatever the server does; at most `max_in_flight` are under way, and
-    what finds no room is held back until there is, counted, and sent in order. It ends after exactly `requests`
-    requests or `duration` seconds, whichever comes first if both are set, or with the last of `stages`. What is still
-    held back then is never sent, and counted. The first `warmup` seconds are sent and not counted.
+    Closed (`rate` None): `concurrency` connections, each with one request in flight. Open: `rate` arrivals/s on an
+    absolute schedule, even or Poisson by `seed`, whatever the server does; at most `max_in_flight` are in flight, and
+    further arrivals are queued, counted, and sent in order. It ends after exactly `requests`
+    requests or `duration` seconds, whichever comes first if both are set, or with the last of `stages`. Arrivals still
+    queued then are never sent, and counted. The first `warmup` seconds are sent and not counted.
     `timeout` (s) is for a whole request from its send, connect included. `workers` processes share it exactly;
-    worker i is pinned to `cpus[i % len(cpus)]` where cpus is not empty.
-    `extend` is for how long (s) after a change under load a run goes on past its end for the verdict, 0: it does not.
-    `binary` stands in for a `body` that is no text.
+    worker i is pinned to `cpus[i % len(cpus)]` if cpus is not empty.
+    `extend` (s) is the maximum extension of a run after a change under load, for the verdict; 0: none.
+    `binary` replaces a `body` that is not text.
     `mix` in rotation by weight replaces url, method, headers, body and `expect`; `paths` replaces the URL's path.
-    `connect_to` (host:port), `unix` (a socket's path) say where to connect instead; `local_addresses` from where.
+    `connect_to` (host:port) and `unix` (a socket's path) replace the address; `local_addresses` are source addresses.
     """
 
     url: str
@@ -155,7 +155,7 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def extendable(self) -> bool:
-        """Whether more can be sent than the plan says: load levels change the load, and paths may be used only once."""
+        """Return whether more can be sent than planned: load levels change the load, paths may be used only once."""
         return not self.stages and not (self.paths is not None and self.paths.order == "once")
 
     def without_secrets(self) -> LoadPlan:
@@ -192,7 +192,7 @@ def _digest(request: Request | LoadPlan) -> str | None:
 
 
 def is_redirect(status: int) -> bool:
-    """Whether a browser would go on to another URL."""
+    """Return whether a browser would follow it to another URL."""
     return 300 <= status < 400 and status != 304
 
 

@@ -1,9 +1,9 @@
-"""Restarts of servers, told by their parent process or by their status page, as markers. Pure.
+"""Restarts of servers as markers, detected by their parent process or their status page. Pure.
 
-A parent is a watched process with watched children whose own parent is not watched. One that comes in the place of one
-that is gone is a restart. Workers that are all replaced under the same parent are not told as one: those that began
-together reach the end of their requests together. A status page with generations tells that. A restart that comes with
-a change made from here has that change's marker and no other.
+A parent is a watched process with watched children whose own parent is not watched. A new parent instead of one
+that is gone is a restart. Workers that are all replaced under the same parent are not: workers that started
+together also reach the end of their requests together. A status page with generations shows that. A restart that
+belongs to a change made from here has that change's marker and no other.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def mark_reload(state: State, event: ev.StatusRead, before: StatusPane) -> State
 
 
 def _changed_between(state: State, host: str, since: float, until: float) -> bool:
-    """Whether one of our own changes was under way on the host then: its marker tells of the restart."""
+    """Return whether one of our own changes was in progress on the host then: its marker covers the restart."""
     return any(
         change.host == host and change.begun <= until and (change.ended is None or change.ended >= since - SETTLED)
         for change in state.changes

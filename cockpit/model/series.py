@@ -1,5 +1,5 @@
-"""A sequence that only grows at its end, shared between the states that hold it: one more costs the same however long
-it is. Parts of it may be fetched when somebody looks at them."""
+"""A sequence that grows only at its end, shared between the states that hold it: an append costs the same at any
+length. Parts of it may be fetched on first access."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar, overload
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
-# So many items make a chunk; the last few, which may be told anew, are not in one.
+# Items per chunk; the last few, which may still change, are not in a chunk.
 CHUNK = 64
 LOOSE = 8
 
@@ -73,7 +73,7 @@ class Series(Sequence[T]):
     __slots__ = ("_chunks", "_ends", "_rest")
 
     def __init__(self, chunks: tuple[Chunk[T], ...], rest: tuple[T, ...], ends: tuple[int, ...] | None = None) -> None:
-        """`ends` is how many items there are up to the end of each chunk, where that is known."""
+        """`ends` is the number of items up to the end of each chunk, if known."""
         self._chunks = chunks
         self._rest = rest
         if ends is None:
@@ -141,7 +141,7 @@ class Series(Sequence[T]):
         return f"Series({len(self)} items)"
 
     def replaced(self, place: int, items: tuple[T, ...]) -> Series[T]:
-        """With `items` in place of all from `place` on."""
+        """Return the series with `items` instead of all from `place` on."""
         if place < self._chunked:
             return series((*self[:place], *items))
         rest = (*self._rest[: place - self._chunked], *items)
@@ -159,5 +159,5 @@ def series(items: Sequence[T]) -> Series[T]:
 
 
 def replaced(items: Sequence[T], place: int, more: tuple[T, ...]) -> Sequence[T]:
-    """`items` with `more` in place of all from `place` on."""
+    """Return `items` with `more` instead of all from `place` on."""
     return (items if isinstance(items, Series) else series(items)).replaced(place, more)

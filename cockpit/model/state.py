@@ -1,6 +1,6 @@
-"""What the events so far add up to. Frozen: a fold makes a new state, so any state can be kept and shown later.
+"""The state that the events so far add up to. Frozen: a fold makes a new state, so any state can be kept and shown.
 
-Screen, check, replay and report read this and nothing else. Times are session seconds, latencies seconds,
+Screen, check, replay and report read only this. Times are session seconds, latencies seconds,
 rates per second, memory bytes unless a name says otherwise.
 """
 
@@ -37,7 +37,7 @@ LATENCY_EDGES = tuple(round(1000 * 10 ** (step / 8)) for step in range(8 * 8 + 1
 class Counts(msgspec.Struct, frozen=True, kw_only=True):
     """Ticks added up: the same fields, merged over workers and time.
 
-    `refused` are replies of 400 and above where the plan does not say what it expects. `redirect` is the first one.
+    `refused` are responses of 400 and above if the plan expects nothing else. `redirect` is the first one.
     """
 
     sent: int = 0
@@ -69,7 +69,7 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def failed(self) -> int:
-        """Requests that got no whole reply, and replies that were not what was expected."""
+        """Return the failed requests: without a complete response, or with an unexpected one."""
         return sum(self.errors.values()) + sum(self.unexpected.values()) + self.refused
 
     @property
@@ -179,14 +179,14 @@ class GeneratorMachine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Segment(msgspec.Struct, frozen=True, kw_only=True):
-    """A stretch of one run with the settings unchanged: a row of the runs table.
+    """A part of one run with unchanged settings: a line of the runs table.
 
-    `label` is `base`, which tells the settings, and the rung of a ladder where there is one.
+    `label` is `base`, the settings, and the load level if there is one.
     `changes` are the letters of the changes made since the row before (`changes_until` says how many the session
-    had by then); `end` is None while it goes on. `saturated` seconds of it the generator was the bottleneck.
+    had by then); `end` is None while it runs. `saturated` is the seconds in which the generator was the bottleneck.
     `round` is the round that it belongs to with the set-up of the next window, 0: none.
-    `partial` says why its figures are not whole. `warmup` is not counted into the run's result; `stage` is its rung;
-    `altered`: somebody changed the load while it went on. `warnings` and the target's `addresses` were
+    `partial` is the reason why its metrics are incomplete. `warmup` is not counted into the run's result; `stage` is its
+    load level; `altered`: somebody changed the load meanwhile. `warnings` and the target's `addresses` were
     known before the run; `worker_cpu` is CPU seconds by worker, `worker_wait` those it waited for a CPU.
     """
 
@@ -243,17 +243,17 @@ class KnobState(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def options(self) -> tuple[str, ...]:
-        """All values it can be given, where they can be listed."""
+        """Return all allowed values, if they can be listed."""
         return self.knob.choices
 
     @property
     def range(self) -> str:
-        """What it may be set to, in words; "" where anything that fits may stand there."""
+        """Return the allowed values in words; "" if any value that fits is allowed."""
         return self.knob.allowed
 
     @property
     def cost(self) -> str:
-        """What a change of it costs: live, graceful, restart or remount."""
+        """Return the cost of a change: live, graceful, restart or remount."""
         return self.knob.price
 
 
@@ -288,7 +288,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def label(self) -> str:
-        """What was changed, as in `A MaxSpareServers 10 → 30`."""
+        """Return the changed settings, e.g. `A MaxSpareServers 10 → 30`."""
         what = ", ".join(f"{s.knob} {s.old or 'unset'} → {s.new or 'unset'}" for s in self.settings)
         return f"{self.letter} {'undo ' + self.undoes + ': ' if self.undoes else ''}{what}"
 
@@ -303,7 +303,7 @@ class Marker(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ActionRun(msgspec.Struct, frozen=True, kw_only=True):
-    """An action from its request on. `done` of `times` runs ended well; `ended` is None while it goes on."""
+    """An action from its request on. `done` of `times` runs succeeded; `ended` is None while it runs."""
 
     number: int
     action: str
@@ -316,9 +316,9 @@ class ActionRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StudyState(msgspec.Struct, frozen=True, kw_only=True):
-    """A study as far as it has come in this session: its rounds, runs, observations, and the steps that are done.
+    """The progress of a study in this session: its rounds, runs, observations, and the completed steps.
 
-    `steps` are those of the whole study at most, `before` of them were done in earlier sessions. `ended`: the study is
+    `steps` is the maximum of the whole study, `before` of them were done in earlier sessions. `ended`: the study is
     over.
     """
 
@@ -334,7 +334,7 @@ class StudyState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Extension(msgspec.Struct, frozen=True, kw_only=True):
-    """Run `run` goes on past the end of its plan, from `since` until `until` (s) at most: see RunExtended."""
+    """Run `run` is extended beyond its plan, from `since` until `until` (s) at most: see RunExtended."""
 
     run: int
     since: float

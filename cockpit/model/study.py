@@ -11,16 +11,16 @@ from cockpit.model.load import REDACTED, LoadPlan, PathList, url_without_passwor
 
 # The name of the variant that repeats the first one.
 CONTROL = "A/A control"
-# The levels of the tests are calibrated up to so many rounds.
+# The levels of the tests are calibrated up to this many rounds.
 MOST_ROUNDS = 50
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True):
-    """One of the settings that a study compares. `set` gives knobs values; every other knob of the study keeps the
+    """A variant that a study compares. `set` gives knobs values; every other knob of the study keeps the
     value it had before the study. `before` are actions after the values are active.
 
-    `url`, `concurrency`, `rate`, `keepalive`, `paths` and `mix` (names of requests of the plan) replace what the plan
-    says. `control`: the variant repeats the first one, and what differs between the two is chance.
+    `url`, `concurrency`, `rate`, `keepalive`, `paths` and `mix` (names of requests of the plan) replace those of the
+    plan. `control`: the variant repeats the first one, and differences between the two are chance.
     """
 
     name: str
@@ -107,7 +107,7 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def fingerprint(self) -> str:
-        """The same for studies of which one can go on where the other stopped; the seed is the journal's."""
+        """A hash that is equal if one study can continue the other; the seed is the journal's."""
         told = msgspec.json.encode(replace(self.without_secrets(), addresses=(), seed=0))
         return hashlib.sha256(told).hexdigest()[:16]
 

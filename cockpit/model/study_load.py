@@ -13,7 +13,7 @@ from cockpit.model.study import Study, Variant
 
 
 def load_of(study: Study, variant: Variant, level: float | None) -> LoadPlan:
-    """Return the load of a variant at a load level (None: as the plan and the variant say)."""
+    """Return the load of a variant at a load level (None: that of the plan and the variant)."""
     plan = at_target(study.plan, variant.url) if variant.url else study.plan
     given: dict[str, Any] = {
         name: value
@@ -28,7 +28,7 @@ def load_of(study: Study, variant: Variant, level: float | None) -> LoadPlan:
 
 
 def warm_up_of(study: Study, variant: Variant) -> LoadPlan:
-    """Return the load that follows a set-up: the variant's highest level, for as long as the study says."""
+    """Return the load that follows a set-up: the variant's highest level, for the study's warm-up."""
     plan = load_of(study, variant, max(study.levels, default=None))
     return replace(plan, requests=None, warmup=0.0, duration=study.warm_up)
 

@@ -1,7 +1,7 @@
-"""Weighted sums by name: what means over a stretch of time are made of. Pure.
+"""Weighted sums by name, for means over a time range. Pure.
 
-Names that are always told together, and are means over the same, are a group: hundreds of sums grow with every sample
-of a host, and so they grow a group at a time.
+Names that always occur together, with one weight, are a group: hundreds of sums grow with every sample
+of a host, so they are stored per group.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ Names = tuple[str, ...]
 
 
 class Weighted(NamedTuple):
-    """A sum of figures, each times what it is a mean over, and the sum of that: seconds, clock ticks or requests."""
+    """A sum of values times weights, and the sum of the weights: seconds, clock ticks or requests."""
 
     amount: float
     weight: float
 
 
 class MeanGroup(NamedTuple):
-    """The figures of a group, and what they are means over."""
+    """The sums of a group, and their common weight."""
 
     names: Names
     values: tuple[float, ...]
@@ -35,7 +35,7 @@ class _Group(NamedTuple):
 
 
 class Sums:
-    """Sums, frozen. A name may be in several groups, where what it was told with has changed."""
+    """Sums, frozen. A name may be in several groups, if its group changed."""
 
     __slots__ = ("_groups",)
 
@@ -51,7 +51,7 @@ class Sums:
         return f"Sums({self.by_name()})"
 
     def plus(self, told: Iterable[MeanGroup]) -> Sums:
-        """These sums and what is told, each figure times its weight."""
+        """Return these sums with new values added, each times its weight."""
         return self._with(
             (names, _Group(tuple([v * weight for v in values]), weight)) for names, values, weight in told
         )
@@ -61,7 +61,7 @@ class Sums:
         return self._with(other._groups.items())
 
     def by_name(self) -> dict[str, Weighted]:
-        """The sum of each name, in the order in which they were first told."""
+        """Return the sum of each name, in order of first occurrence."""
         total: dict[str, Weighted] = {}
         for names, (amounts, weight) in self._groups.items():
             for name, amount in zip(names, amounts, strict=True):
@@ -70,7 +70,7 @@ class Sums:
         return total
 
     def wire(self) -> list[Any]:
-        """What a recording keeps."""
+        """Return the data for a recording."""
         return [[names, amounts, weight] for names, (amounts, weight) in self._groups.items()]
 
     @classmethod

@@ -1,11 +1,11 @@
-"""Text that came from a server, made harmless, and figures made short. Used by whatever shows text."""
+"""Neutralise text from servers, and shorten numbers, for everything that shows text."""
 
 from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterator
 
-# Direction overrides and isolates: they can make a line read as what it is not.
+# Direction overrides and isolates: they can make a line read differently.
 _BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _HIDDEN = {"Cc", "Cf", "Cn", "Cs", "Co", "Zl", "Zp"}
 # Letters that show as nothing, or as a space.
@@ -18,10 +18,10 @@ _SELECTORS = range(0xFE00, 0xFE10), range(0xE0100, 0xE01F0), range(0x180B, 0x181
 
 
 def neutral(text: str, limit: int = 4096) -> str:
-    """`text` on one line without escape sequences, control, direction or hidden characters, cut at `limit` characters.
+    """Return `text` on one line without escape sequences, control, direction or hidden characters, at most `limit` long.
 
-    A tab becomes a space; whatever else is no text that can be seen becomes `·`, so that its presence can be. Marks
-    that are drawn over a character stay where it is at most two of them, as languages need.
+    A tab becomes a space; any other invisible character becomes `·`, so that it can be seen. At most two combining
+    marks per character stay, as languages need.
     """
     cut = text[:limit]
     if cut.isascii() and cut.isprintable():
@@ -31,7 +31,7 @@ def neutral(text: str, limit: int = 4096) -> str:
 
 
 def escaped(json: str) -> str:
-    """JSON that says the same, with what `neutral` would not show written as `\\uXXXX`: a terminal may print it."""
+    """Return equivalent JSON with characters that `neutral` would hide written as `\\uXXXX`: a terminal may print it."""
     if json.isascii() and "\x7f" not in json:
         return json
     shown = zip(json, _visible(json), strict=True)
@@ -44,7 +44,7 @@ def _code(char: str) -> str:
 
 
 def _visible(text: str) -> Iterator[str]:
-    # A mark at the beginning would be drawn over what stands before the text.
+    # A mark at the beginning would be drawn over the character before the text.
     marks = _MARKS_IN_A_ROW
     for char in text:
         category = unicodedata.category(char)

@@ -12,7 +12,7 @@ _FACTORS = {"": 1, "k": 1_000, "m": 1_000_000}
 
 
 def parse_duration(text: str) -> float:
-    """Seconds; a bare number is seconds. Raises ValueError with what is allowed."""
+    """Return seconds; a bare number is seconds. Raises ValueError with the allowed forms."""
     match = _DURATION.fullmatch(text.strip())
     if not match:
         raise ValueError(f"{text!r} is not a duration; write it as 10s, 500ms, 3m or 1h")
@@ -20,7 +20,7 @@ def parse_duration(text: str) -> float:
 
 
 def parse_count(text: str) -> int:
-    """A whole number; k is a thousand, m a million. Raises ValueError with what is allowed."""
+    """Return a whole number; k is a thousand, m a million. Raises ValueError with the allowed forms."""
     match = _COUNT.fullmatch(text.strip())
     value = float(match[1]) * _FACTORS[match[2].lower()] if match else 0.5
     if not value.is_integer():
@@ -29,7 +29,7 @@ def parse_count(text: str) -> int:
 
 
 def parse_rate(text: str) -> float:
-    """A number a second; k and m as in counts. Raises ValueError with what is allowed."""
+    """Return a number per second; k and m as in counts. Raises ValueError with the allowed forms."""
     match = _COUNT.fullmatch(text.strip().removesuffix("/s"))
     if not match:
         raise ValueError(f"{text!r} is not a rate; write it as 500, 2.5 or 2k")
