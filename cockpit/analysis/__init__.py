@@ -1,1 +1,1 @@
-"""What figures mean: thresholds now; windows, steady state and verdicts later. Pure."""
+"""Thresholds, windows, stationarity, effects and verdicts. Pure."""

@@ -31,7 +31,7 @@ _PLAIN = (
 
 
 class BaselineRun(msgspec.Struct, frozen=True, kw_only=True):
-    """One run of a baseline. `wall` is when its session began (epoch s), `source` names where it comes from. `figures`
+    """One run of a baseline. `wall` is the start of its session (epoch s), `source` names its origin. `figures`
     are plain metrics by the names that thresholds use, `histograms` by LATENCIES, `hosts` metrics by host name."""
 
     source: str
@@ -78,7 +78,7 @@ def mean_of(values: Sequence[float]) -> float:
 
 
 def baseline_run(source: str, wall: float, result: RunResult) -> BaselineRun:
-    """Return what a baseline keeps of a run: no secret, no address."""
+    """Return a run as a baseline keeps it: no secret, no address."""
     figures = {plain: found for plain in _PLAIN if (found := figure(result, plain)) is not None}
     return BaselineRun(
         source=source,

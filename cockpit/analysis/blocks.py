@@ -108,7 +108,7 @@ def block_count(window: Window) -> int:
 
 
 def window_values(windows: Sequence[Window]) -> dict[str, Floats]:
-    """Return one value per window and metric: what its counted seconds show together."""
+    """Return one value per window and metric, over all its counted seconds."""
     found = [block_sample(window).overall for window in windows]
     names = sorted({name for values in found for name in values})
     return {name: np.array([values.get(name, np.nan) for values in found]) for name in names}
@@ -155,7 +155,7 @@ def _places(seconds: tuple[LoadSecond, ...], length: int) -> list[list[int]]:
 
 
 def _table(window: Window) -> dict[str, Floats]:
-    """Values by the second; those that begin with + are counts to be added up, the others readings."""
+    """Values per second; names that begin with + are counts to be added up, the others samples."""
     seconds = window.seconds
     table = {
         "+completed": np.array([float(second.completed) for second in seconds]),
@@ -170,7 +170,7 @@ def _table(window: Window) -> dict[str, Floats]:
 
 
 def _readings(points: tuple[HostPoint, ...], seconds: tuple[LoadSecond, ...]) -> dict[str, Floats]:
-    """Readings by the second in which most of their interval lies; nan where there is none."""
+    """Assign each sample to the second with most of its interval; nan for seconds without one."""
     place = {second.second: at for at, second in enumerate(seconds)}
     busy, used, births = (np.full(len(seconds), np.nan) for _ in range(3))
     for point in points:
@@ -209,7 +209,7 @@ def _rates(counts: Mapping[str, Floats]) -> dict[str, Floats]:
 
 
 def _with_cost(figures: dict[str, Floats], cpus: Mapping[str, int]) -> dict[str, Floats]:
-    """The figures with each host's CPU seconds a reply."""
+    """Return the metrics with each host's CPU seconds per response."""
     for name, cores in cpus.items():
         busy = figures.get(f"{name}.cpu.busy")
         if busy is not None:
@@ -224,7 +224,7 @@ def _sums(values: Floats, places: Iterable[Sequence[int]]) -> Floats:
 
 
 def _means(values: Floats, places: Iterable[Sequence[int]]) -> Floats:
-    """Means of what was read; nan where less than half of a block was."""
+    """Return means of samples; nan if they cover less than half of a block."""
     means = []
     for group in places:
         read = values[list(group)]

@@ -1,4 +1,4 @@
-"""Thresholds that are looked at while a run goes on, to end it as soon as one is broken."""
+"""Thresholds that are checked during a run, to end it as soon as one fails."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from cockpit.model.errors import UsageError
 from cockpit.model.figures import run_result
 from cockpit.model.state import State
 
-# Failures count from the first on; of anything else the first seconds say little.
+# Failures count at once; other metrics are unreliable in the first seconds.
 _AT_ONCE = ("failed", "errors")
-# What only grows while a run goes on: that it is too little can be told at the end alone.
+# Metrics that only grow during a run: a lower bound can be checked only at the end.
 _GROWING = ("completed", "sent", "bytes", "duration")
 # Session seconds between two looks.
 _EVERY = 0.2
@@ -21,14 +21,14 @@ _FIRST = 2.0
 
 
 def check_abort(threshold: Threshold) -> Threshold:
-    """The threshold, where it can end a run. Raises UsageError."""
+    """Return the threshold if it can end a run. Raises UsageError."""
     if threshold.name in _GROWING:
         raise UsageError(f"{threshold.text!r}: {threshold.name} is known only at the end of a run; use --threshold")
     return threshold
 
 
 class Breaker:
-    """Called with each state; says whether a threshold is broken, from then on always. `broken` is that one."""
+    """Called with each state; returns whether a threshold failed, from then on always. `broken` is that one."""
 
     def __init__(self, thresholds: Sequence[Threshold], baseline: Baseline | None = None) -> None:
         self.broken: ThresholdResult | None = None

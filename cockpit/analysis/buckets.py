@@ -19,9 +19,9 @@ _SERIES: tuple[tuple[float, ...], ...] = (
 
 
 def edges_for(histogram: Histogram, most: int) -> tuple[int, ...]:
-    """Edges (ns) of at most `most` buckets that hold every value; empty for an empty histogram.
+    """Return edges (ns) of at most `most` buckets that hold every value; empty for an empty histogram.
 
-    Of the series of steps, the finest that fits. Where even decades do not fit, the last bucket is wider.
+    Takes the finest series of steps that fits. If even decades do not fit, the last bucket is wider.
     """
     if not histogram.count:
         return ()
@@ -43,7 +43,7 @@ def edges_between(low: int, high: int, most: int) -> tuple[int, ...]:
 
 
 def edges_filling(low: int, high: int, number: int) -> tuple[int, ...]:
-    """As `edges_between`, but `number` buckets: those that are over go on upwards, as finely."""
+    """Like `edges_between`, but exactly `number` buckets: surplus buckets continue upwards at the same width."""
     edges = edges_between(low, high, number)
     steps = next((steps for steps in _SERIES if edges == _covering(steps, max(1, low), max(1, high))), None)
     if steps is None:

@@ -1,4 +1,4 @@
-"""Two sides beside each other: figures, what differs in load, settings and surroundings, and the verdict."""
+"""Two sides compared: metrics, differences in load, settings and environment, and the verdict."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cockpit.model.pages import PAGE_FIGURES
 
 PERCENTILES = ("p50", "p75", "p90", "p95", "p99", "p99.9", "max", "mean")
 _LOAD = ("rate", "completed", "failed", "errors", "bytes", "duration", "generator.cpu", "generator.lag_p99")
-# Of a host, those that are asked for first; JSON has all.
+# Host metrics that come first in text; JSON has all.
 HOST_FIGURES_BESIDE = (
     *(f"cpu.{name}" for name in ("user", "system", "iowait", "steal", "idle")),
     *("io.tps", "io.bread", "io.bwrtn", "net.rxkb", "net.txkb", "net.errors"),
@@ -30,7 +30,7 @@ HOST_FIGURES_BESIDE = (
 
 
 class Beside(msgspec.Struct, frozen=True):
-    """A figure of both sides, as thresholds name it; None: no data."""
+    """A metric of both sides, named as in thresholds; None: no data."""
 
     name: str
     before: float | None
@@ -38,7 +38,7 @@ class Beside(msgspec.Struct, frozen=True):
 
     @property
     def change(self) -> float | None:
-        """By which share it differs (0.1: a tenth more); None where that cannot be said."""
+        """Return the relative difference (0.1: a tenth more); None if undefined."""
         if self.before is None or self.after is None or self.before <= 0:
             return None
         return self.after / self.before - 1
@@ -53,7 +53,7 @@ class Different(msgspec.Struct, frozen=True):
 
 
 class Distribution(msgspec.Struct, frozen=True):
-    """Shares (0 to 1) of both latencies by buckets between `edges` (ns); the shares of a side without replies are 0."""
+    """Shares (0 to 1) of both latencies by buckets between `edges` (ns); those of a side without responses are 0."""
 
     edges: tuple[int, ...]
     before: tuple[float, ...]
@@ -61,7 +61,7 @@ class Distribution(msgspec.Struct, frozen=True):
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """`load`, `settings` and `surroundings` are what differs. `figures` begin with those of the load, then `errors` by
+    """`load`, `settings` and `surroundings` are differences. `figures` start with those of the load, then `errors` by
     kind, then those of each host by name. `verdicts` is one, or one for each pair of rows under the same load."""
 
     before: Side
@@ -76,7 +76,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def compare(before: Side, after: Side) -> Comparison:
-    """Both sides as they are; whether their loads may be compared is for the caller to say, by `load`."""
+    """Compare both sides as they are; the caller decides, by `load`, whether they are comparable."""
     load = differences(before.result.plan, after.result.plan)
     names = (*_LOAD, *PERCENTILES, "connect.p50", "connect.p99", "first_byte.p50", "first_byte.p99")
     hosts = dict.fromkeys((*before.result.hosts, *after.result.hosts))
@@ -94,7 +94,7 @@ def compare(before: Side, after: Side) -> Comparison:
 
 
 def all_host_figures(side: Side) -> dict[str, dict[str, float]]:
-    """Every figure of every host of a side."""
+    """Return every metric of every host of a side."""
     windows = side.result.hosts.items()
     return {name: host_figures(window, side.result.seconds) for name, window in windows if window.seconds > 0}
 
@@ -171,7 +171,7 @@ def _surroundings(before: Side, after: Side) -> tuple[Different, ...]:
 
 
 def _said(side: Side) -> dict[str, str]:
-    """What it was measured with and on."""
+    """Return versions and machines of the measurement."""
     started, plan = side.state.started, side.result.plan
     said = {"cockpit": started.version, **started.environment} if started else {}
     said |= {"target": ", ".join(_addresses(side)) or "unknown", "load processes": str(plan.workers)}
@@ -182,13 +182,13 @@ def _said(side: Side) -> dict[str, str]:
 
 
 def _addresses(side: Side) -> dict[str, None]:
-    """What the target was resolved to: told at the beginning of a run, for all rows of it."""
+    """Return the addresses of the target: resolved at the start of a run, the same for all its segments."""
     runs = {row.run for row in side.rows}
     return dict.fromkeys(one for row in side.state.segments if row.run in runs for one in row.addresses)
 
 
 def _errors(before: Side, after: Side) -> tuple[Beside, ...]:
-    """Errors, unexpected replies and statuses from 400 on, by kind."""
+    """Return errors, unexpected responses and statuses from 400 on, by kind."""
     one, two = _failures(before), _failures(after)
     return tuple(Beside(kind, one.get(kind, 0), two.get(kind, 0)) for kind in sorted({*one, *two}))
 

@@ -38,12 +38,12 @@ def tables(comparison: Comparison) -> Iterator[tuple[str, list[Row]]]:
 
 
 def row_of(one: Beside) -> Row:
-    """The figure's name, both values in their unit, and by how much they differ."""
+    """The metric's name, both values with their unit, and their difference."""
     return Row(neutral(one.name), value_words(one.name, one.before), value_words(one.name, one.after), change_of(one))
 
 
 def different(comparison: Comparison) -> Iterator[tuple[str, list[Row]]]:
-    """(title, rows) of what is not the same on both sides."""
+    """Return (title, rows) of all differences between the sides."""
     if comparison.settings:
         yield (
             "settings",
@@ -55,7 +55,7 @@ def different(comparison: Comparison) -> Iterator[tuple[str, list[Row]]]:
 
 
 def value_words(name: str, value: float | None) -> str:
-    """The value without its unit where the name tells it, bytes and per cent with theirs."""
+    """Return the value without a unit if the name implies it; bytes and per cent with theirs."""
     if value is None:
         return "–"
     if name == "duration":
@@ -70,7 +70,7 @@ def value_words(name: str, value: float | None) -> str:
 
 
 def change_of(one: Beside) -> str:
-    """The plain difference: points of what is per cent, else a share. It claims nothing."""
+    """Return the plain difference, without a test: points for per cent, else a share."""
     if one.before is None or one.after is None:
         return ""
     if one.before == one.after:
@@ -85,10 +85,10 @@ def change_of(one: Beside) -> str:
 
 
 def overlaid(comparison: Comparison, most: int, width: int) -> list[tuple[str, str, str]]:
-    """Both latency distributions over each other, a line a bucket: (range, bars, shares).
+    """Draw both latency distributions over each other, one line per bucket: (range, bars, shares).
 
-    A cell is `█` where both reach it, `▀` the side before alone, `▄` the side after alone; `width` cells hold the
-    largest share of either. Empty where nothing was measured.
+    A cell is `█` if both reach it, `▀` only the side before, `▄` only the side after; `width` cells hold the
+    largest share of either. Empty without data.
     """
     one, two = (side.result.counts.latency for side in (comparison.before, comparison.after))
     found = distribution(one, two, most)

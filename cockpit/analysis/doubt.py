@@ -12,13 +12,13 @@ from cockpit.model.load import is_redirect, redirect_target
 from cockpit.model.state import Counts, Segment
 from cockpit.model.text import neutral
 
-# Fewer replies than this and a p99 is made of less than ten of them.
+# With fewer responses a p99 is made of fewer than ten of them.
 ENOUGH_FOR_P99 = 1000
 
-# More than this share of what was sent left unfinished is worth a word.
+# Share of requests left unfinished from which a warning is due.
 UNFINISHED = 0.01
 
-# A row shorter than this (s) says little: servers are still spawning and a second's noise is as large as the effect.
+# A shorter segment (s) is unreliable: servers are still spawning and a second's noise is as large as the effect.
 SHORT = 5.0
 
 # A share of its time, or seconds of it, in which the generator set the pace, from which a row is not to be trusted.
@@ -26,7 +26,7 @@ BOUND = 0.1
 
 # Waiting for a CPU for more than this share of the time is worth a word. On a quiet machine the kernel's own threads
 # make it wait up to 1.5 %, some microseconds at a time. Beyond that it is others, milliseconds at a time, and more than
-# three replies in a hundred find it waiting: p99 tells of them as much as of the server.
+# three responses in a hundred find it waiting: p99 then measures both generator and server.
 STARVED = 0.03
 
 
@@ -76,7 +76,7 @@ _LOW = ("p50", "mean", "min")
 
 
 def doubts(result: RunResult) -> tuple[str, ...]:
-    """Return the warnings of a run in words, the most serious first, then those from before its start."""
+    """Return the warnings of a run, the most serious first, then those from before its start."""
     return tuple(one.words for one in run_warnings(result))
 
 

@@ -1,4 +1,4 @@
-"""The effect on each metric: which are compared, at which level, and what an interval means."""
+"""The effect on each metric: which are compared, at which level, and the outcome of an interval."""
 
 from __future__ import annotations
 

@@ -104,10 +104,10 @@ def nominal_level(rounds: int, alpha: float = ALPHA) -> float:
 
 
 def sequential(differences: Floats, budget: int, alpha: float = ALPHA) -> Interval:
-    """Return the interval after some rounds of a study of at most `budget`, looked at after each from the 4th.
+    """Return the interval after some rounds of a study of at most `budget`, tested after each from the 4th.
 
-    `differences` has one value per round, in order of time. The interval is the intersection of those at all looks, so
-    that a call once made is never lost. Infinite before the first look.
+    `differences` has one value per round, in order of time. The interval is the intersection of those at all tests, so
+    that a conclusion is never lost. Infinite before the first test.
     """
     number = len(differences)
     estimate = float(differences.mean())
@@ -123,7 +123,7 @@ def sequential(differences: Floats, budget: int, alpha: float = ALPHA) -> Interv
 
 
 def anytime(differences: Floats, alpha: float = ALPHA) -> Interval:
-    """Return an interval that holds at each look at once, however many rounds follow."""
+    """Return an interval that holds at all tests together, however many rounds follow."""
     number, estimate = len(differences), float(differences.mean())
     half = anytime_reach(number, alpha) * float(differences.std(ddof=1)) if number > 1 else math.inf
     return Interval.around(estimate, half)

@@ -1,10 +1,10 @@
-"""Other load: the CPU that programs beside the server took, and when it spoils a comparison.
+"""Other load: the CPU that other programs took, and when it spoils a comparison.
 
-It spoils one in two cases. It differs between the sides: then a change of the server and of its neighbours cannot be
-told apart. Or it takes CPU that the server would have used: at least a tenth of the machine's, and more than was idle.
+It spoils a comparison in two cases. It differs between the sides: then the effects of the server and of other programs
+cannot be separated. Or it takes CPU that the server would have used: a tenth of all or more, and more than was idle.
 
 Programs that work for the server (a database, an application server) and are not watched count as others, too. Their
-load follows the rate, is there only while load runs, or differs alike in each round: none of that spoils a comparison.
+load follows the rate, exists only while load runs, or differs alike in each round: none of that spoils a comparison.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ GENERATOR = ""
 
 
 class MeasuredOtherLoad(NamedTuple):
-    """Other load on one machine on both sides, with what is needed to judge it. Shares of all CPUs; `idle` is the least
-    of both sides, `noise` the standard error of the difference as the quieter side shows it, `rate` the ratio of the
+    """Other load on one machine on both sides, with the data to judge it. Shares of all CPUs; `idle` is the minimum
+    of both sides, `noise` the standard error of the difference by the quieter side, `rate` the ratio of the
     rates. `unloaded` is the other load of each side when no load ran; None: unknown."""
 
     load: OtherLoad
@@ -86,7 +86,7 @@ def taken(found: Sequence[MeasuredOtherLoad]) -> Objection | None:
 
 
 def spoiled_rounds(rounds: Sequence[tuple[Windows, Windows]]) -> list[Objection | None]:
-    """Return what other load has against each round: it took the server's CPU, or its difference is not the usual."""
+    """Return the objection of other load per round: it took the server's CPU, or its difference is unusual."""
     measured = [other_loads(before, after) for before, after in rounds]
     differences: dict[str, list[float]] = {}
     for one in (one for found in measured for one in found):
@@ -112,7 +112,7 @@ def differs(measured: MeasuredOtherLoad) -> bool:
 
 
 def takes(measured: MeasuredOtherLoad) -> bool:
-    """Return whether other load took CPU that the server would have used, on the side where it was more."""
+    """Return whether other load took CPU that the server would have used, on the side with more of it."""
     most = max(measured.load.before, measured.load.after)
     known = [share for share in measured.unloaded if share is not None]
     caused = bool(known) and max(known) < TAKES

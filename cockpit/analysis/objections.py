@@ -1,4 +1,4 @@
-"""What speaks against a comparison: objections make it invalid, warnings stand beside it."""
+"""Objections make a comparison invalid; warnings are shown beside it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def lost_hosts(before: Windows, after: Windows) -> dict[str, Objection]:
 
 
 def failing(effects: Sequence[Effect]) -> Objection | None:
-    """Return an objection when so many more requests failed on one side that rate and latency describe others."""
+    """Return an objection if so many more requests failed on one side that rate and latency are of other requests."""
     errors = next((one for one in effects if one.name == "errors"), None)
     if errors is None or errors.before is None or errors.after is None:
         return None

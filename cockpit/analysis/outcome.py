@@ -1,4 +1,4 @@
-"""What a comparison concludes: outcomes, effects and verdicts as values. Words are made of them in `words`."""
+"""Conclusions of a comparison: outcomes, effects and verdicts as values. `words` renders them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Period(StrEnum):
 
 
 class Design(StrEnum):
-    """How the values were obtained, and so what their interval allows for."""
+    """The experimental design, which determines what the interval allows for."""
 
     SWITCH = "one switch under load"
     ROUNDS = "rounds"
@@ -59,8 +59,8 @@ class OtherLoad(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Objection(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a comparison, or one metric of it, is invalid. `share` is a part of the time, `seconds` are lost ones; `host`
-    and `detail` name what is meant, as it came from outside. `other`: the other load that is the cause."""
+    """Why a comparison, or one metric of it, is invalid. `share` is a share of the time, `seconds` are lost ones; `host`
+    and `detail` are names as they came from outside. `other`: the other load that is the cause."""
 
     cause: Cause
     side: Period | None = None
@@ -77,7 +77,7 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True):
 
     `margin` is the largest change that counts as equivalent, `detectable` the smallest that this comparison would find
     with a probability of 80%. None: unknown; one end alone is None when the interval has no such end, because the
-    generator was saturated (`Verdict.at_least`). `likely` is what an inconclusive effect leans to while it grows.
+    generator was saturated (`Verdict.at_least`). `likely` is the outcome that an inconclusive effect leans to."""
     """
 
     name: str

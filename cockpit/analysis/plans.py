@@ -8,7 +8,7 @@ from cockpit.model.fold_load import load_words
 from cockpit.model.load import LoadPlan
 from cockpit.model.text import neutral
 
-# What decides what the server has to do. How long it lasts, how it is counted and by how many workers does not.
+# The parts of a plan that determine the server's work. Its duration, its counting and its workers do not.
 _COMPARED = {
     "url": "URL",
     "method": "method",
@@ -36,10 +36,10 @@ _CUT = 60
 
 
 def differences(one: LoadPlan, other: LoadPlan) -> tuple[str, ...]:
-    """What differs, a few words each, as in `concurrency 20 → 40`; empty where the load is the same.
+    """Return the differences, a few words each, e.g. `concurrency 20 → 40`; empty if the load is the same.
 
-    What plays no part is not looked at: the concurrency of open load, the URL where requests are named. A row of a
-    ladder is compared by its own rung. Secrets are not in the words.
+    Irrelevant parts are ignored: the concurrency of open load, the URL if requests are named. A segment of a load
+    level is compared by that level. Secrets are not in the words.
     """
     left, right = one.without_secrets(), other.without_secrets()
     skipped = _no_part(left, right)
@@ -66,7 +66,7 @@ def _no_part(one: LoadPlan, other: LoadPlan) -> set[str]:
 
 
 def _whole_ladder(plan: LoadPlan) -> bool:
-    """Whether it is all rungs together; the plan of a row is one rung and lasts as long as that."""
+    """Return whether it has all load levels; the plan of a segment has one and lasts as long."""
     return bool(plan.stages) and plan.duration is None
 
 

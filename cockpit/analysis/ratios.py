@@ -90,6 +90,6 @@ def _deviation(before: Floats, after: Floats) -> float:
 
 
 def _quantile(freedom: int) -> float:
-    """Return the quantile of the interval: Student's t, the normal distribution's where the spread is assumed."""
+    """Return the quantile of the interval: Student's t, or the normal distribution's if the spread is assumed."""
     upper = 0.5 + LEVEL / 2
     return student_quantile(upper, freedom) if freedom else NormalDist().inv_cdf(upper)

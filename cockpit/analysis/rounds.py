@@ -1,4 +1,4 @@
-"""Rounds of one change: their windows, their verdict as it grows, how long they take, what they can find. Pure."""
+"""Rounds of one change: their windows, their growing verdict, their duration, their minimum detectable effect. Pure."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from cockpit.model.events import Side
 from cockpit.model.knobs import Setting
 from cockpit.model.state import RoundsState, RoundWindowState, Segment, State
 
-# Rounds and counted seconds per window unless the user says otherwise; the fewest and the most there can be.
+# Default rounds, and counted seconds per window; minimum and maximum.
 ROUNDS, WINDOW = 12, 15.0
 FEWEST, MOST, SHORTEST = FIRST_LOOK, 50, 15.0
-# Seconds of a window beyond those that count: its guard, and its ends, which no second covers whole.
+# Seconds of a window that are not counted: its guard, and its ends, which no second covers whole.
 UNCOUNTED = GUARD + 1.0
 # Seconds that a set-up is expected to take when no change of the session shows it.
 _SET_UP = 5.0
@@ -38,7 +38,7 @@ _BETWEEN_SET_UPS = 0.01
 
 
 class Basis(Enum):
-    """What the expected spread between rounds is taken from."""
+    """The source of the expected spread between rounds."""
 
     ROUNDS = "earlier rounds of this session"
     LOAD = "the noise of this load"
@@ -53,7 +53,7 @@ class Order(Enum):
 
 
 class RoundsPlan(NamedTuple):
-    """At most so many `rounds`, windows with `seconds` that count, and the order of sides, drawn with `seed`."""
+    """At most `rounds` rounds, windows with `seconds` counted, and the order of sides, drawn with `seed`."""
 
     rounds: int = ROUNDS
     seconds: float = WINDOW
@@ -67,7 +67,7 @@ class RoundsPlan(NamedTuple):
 
 
 class Announcement(NamedTuple):
-    """What rounds will take at most (s), and the smallest change (share) that they find with a probability of 80%."""
+    """The maximum duration of rounds (s), and the smallest change (share) that they find with a probability of 80%."""
 
     seconds: float
     detectable: float
@@ -75,8 +75,8 @@ class Announcement(NamedTuple):
 
 
 class RoundsProgress(NamedTuple):
-    """Where rounds are: `round` of `budget`, the `side` that is measured or set up. `window_left` (s) is None during a
-    set-up; `left` is how many seconds all of it takes at most. `complete` counts rounds."""
+    """Progress of rounds: `round` of `budget`, the `side` that is measured or set up. `window_left` (s) is None during a
+    set-up; `left` is the maximum of seconds still needed. `complete` counts rounds."""
 
     round: int
     budget: int
@@ -100,14 +100,14 @@ def rounds_verdict(state: State, rounds: RoundsState) -> Verdict | None:
     label = " ".join(filter(None, (begun.change, label_of(begun.settings))))
     found = judge_rounds(pairs, label, rounds.budget)
     if len(pairs) < FIRST_LOOK and found.outcome is not Outcome.INVALID:
-        # Whoever looks at each round and may stop would find a difference too often.
+        # Testing after each round with the option to stop would find differences too often.
         effects = tuple(_impression(one) for one in found.effects) if rounds.ended is None else ()
         found = replace(found, outcome=Outcome.INCONCLUSIVE, effects=effects, objection=None)
     return replace(found, growing=rounds.ended is None and rounds.budget > len(pairs))
 
 
 def _impression(effect: Effect) -> Effect:
-    """The effect before the first test: what it is likely to be, without an interval."""
+    """Return the likely effect before the first test, without an interval."""
     if effect.outcome is Outcome.INVALID:
         return effect
     likely = effect.outcome if effect.outcome in DIFFERENT else None
@@ -120,7 +120,7 @@ def is_concluded(verdict: Verdict) -> bool:
 
 
 def progress(state: State, now: float) -> RoundsProgress | None:
-    """Return where the rounds that run are at session time `now`; None without any."""
+    """Return the progress of the running rounds at session time `now`; None without any."""
     rounds = state.proving
     if rounds is None:
         return None
@@ -136,7 +136,7 @@ def progress(state: State, now: float) -> RoundsProgress | None:
 
 
 def announcement(state: State, first: Sequence[Side], seconds: float) -> Announcement:
-    """Return what rounds with windows of `seconds` in this order take, and find, after what was measured so far."""
+    """Return the duration and minimum detectable effect of rounds with windows of `seconds`, from the session so far."""
     sides = sequence(tuple(first))
     # A side that follows itself, and the one that is active at first, is left and entered again.
     repeated = 1 + sum(one == two for one, two in itertools.pairwise(sides))

@@ -1,4 +1,4 @@
-"""Rounds in words: what they will take and find, where they are, and how they ended."""
+"""Rounds in words: announcement, progress, end."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def find_words(detectable: float | None) -> str:
 
 
 def offer_words(plan: RoundsPlan, told: Announcement) -> str:
-    """Return what rounds will take and find, before they start."""
+    """Return the duration and the minimum detectable effect of rounds, before they start."""
     return (
         f"{plan.rounds} rounds of 2 × {plan.seconds:g} s: at most {time_words(told.seconds)}, less once the verdict is "
         f"in; {find_words(told.detectable)} by {told.basis.value}"

@@ -1,6 +1,6 @@
-"""Rows of a session put side by side: those under the same settings and the same load are one arm.
+"""Verdicts on the segments of a session: segments with the same settings and load are one variant.
 
-The first arm under a load is what was before; every other one gets a verdict against it.
+The first variant under a load is the baseline; every other one gets a verdict against it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Settings = tuple[tuple[str, str | None], ...]
 
 
 class Arm(NamedTuple):
-    """Rows under the same settings and load, in order of time. `label` is that of the first, without its rung."""
+    """Segments with the same settings and load, in order of time. `label` is that of the first, without its load level."""
 
     settings: Settings
     rows: tuple[Segment, ...]
@@ -43,7 +43,7 @@ def row_verdict(state: State, row: Segment, base: Segment, load_may_differ: bool
 
 
 def row_before(state: State, row: Segment) -> Segment | None:
-    """What a change made under load is compared with: the row before it in the same run. None where there is none."""
+    """Return the baseline of a change under load: the segment before it in the same run. None if there is none."""
     if not row.changes or row.number < 2:
         return None
     before = state.segments[row.number - 2]
@@ -97,8 +97,8 @@ def _stamp(state: State, row: Segment) -> tuple[object, ...]:
 
 
 def verdicts(state: State) -> tuple[Verdict, ...]:
-    """A verdict for every arm of settings against what was before, under each load, then those of rounds. A change that
-    rounds measured has only theirs."""
+    """Return a verdict for every variant against the baseline, under each load, then those of rounds. A change that
+    was measured by rounds has only theirs."""
     found = [(rounds, rounds_verdict(state, rounds)) for rounds in state.rounds]
     judged = [(rounds, verdict) for rounds, verdict in found if verdict is not None]
     measured = {rounds.begun.change for rounds, _ in judged if rounds.begun.change}
@@ -111,7 +111,7 @@ def verdicts(state: State) -> tuple[Verdict, ...]:
 
 
 def settings_at(state: State, t: float) -> Settings:
-    """Knobs and values that differ at instant `t` from what they were when the session began."""
+    """Return knobs and values at instant `t` that differ from those at the start of the session."""
     begun: dict[str, str | None] = {}
     values: dict[str, str | None] = {}
     for at, change, back in sorted(change_steps(state.changes), key=lambda step: step[0]):
@@ -123,7 +123,7 @@ def settings_at(state: State, t: float) -> Settings:
 
 
 def change_steps(changes: Sequence[Change]) -> list[tuple[float, Change, bool]]:
-    """(instant, change, taken back) for whatever came into force or was put back."""
+    """Yield (instant, change, undone) for every change that became active or was rolled back."""
     steps = []
     for change in changes:
         if change.in_force is None:
@@ -159,7 +159,7 @@ def _arm_verdict(state: State, first: Arm, other: Arm) -> Verdict:
     if len(first.rows) > 1 and len(other.rows) > 1:
         before, after = ([[windows[row.number]] for row in arm.rows] for arm in (first, other))
         return judge_runs(before, after, other.label)
-    # The one before lies as near to it as can be, so that least has drifted.
+    # The segment before it is nearest in time, so it drifted least.
     longest = max(other.rows, key=lambda row: len(windows[row.number].seconds))
     usable = [row for row in first.rows if _long(windows[row.number])] or list(first.rows)
     nearest = min(usable, key=lambda row: abs(row.start - longest.start))

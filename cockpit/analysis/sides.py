@@ -1,4 +1,4 @@
-"""What is put side by side: rows of the runs table as one side, with all that was so while they were counted."""
+"""One side of a comparison: segments of the runs table with their conditions."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from cockpit.model.state import Segment, State
 
 
 class Side(msgspec.Struct, frozen=True, kw_only=True):
-    """`name` is how it was asked for. `result` is all `rows` together, `windows` one for each row. `knobs` are values
-    in force when the first row began; None: not set there. `state` is the session they are of."""
+    """`name` is as requested. `result` is all `rows` together, `windows` one for each segment. `knobs` are values
+    active at the start of the first segment; None: not set there. `state` is the session they are of."""
 
     name: str
     state: State
@@ -61,13 +61,13 @@ def knobs_at(state: State, t: float) -> dict[str, str | None]:
 
 
 def _plan_of(state: State, rows: Sequence[Segment]) -> LoadPlan:
-    """The load of one rung where all rows are of one, and as it was altered; else that of the whole run."""
+    """Return the load of the load level if all segments have the same one, as altered; else that of the whole run."""
     first = rows[0].plan
     return first if all(not differences(first, row.plan) for row in rows) else state.plans[rows[0].run]
 
 
 def _check_alike(state: State, rows: Sequence[Segment], name: str) -> None:
-    """Runs are taken together as repeats only where nothing differs. Rows of one run (rungs, a change) may differ."""
+    """Runs are pooled as repeats only if nothing differs. Segments of one run (load levels, a change) may differ."""
     first = rows[0]
     for row in rows:
         if row.run == first.run:

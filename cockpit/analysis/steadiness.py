@@ -1,4 +1,4 @@
-"""Whether a run came to rest, so that its figures stand for more than the moments they were taken in."""
+"""Whether a run is stable, so that its metrics hold for more than the time of their measurement."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cockpit.analysis.windows import Window, row_window
 from cockpit.model.state import LoadSecond, Segment, State
 from cockpit.model.text import si
 
-# A window is looked at in parts of at most LONGEST seconds each, at least in three of SHORTEST.
+# A window is checked in parts of at most LONGEST seconds each, at least three of SHORTEST.
 _SHORTEST, _LONGEST = 2, 10
 _PARTS = 3
 # Standard errors by which the count of random arrivals differs from its mean by chance.
@@ -20,7 +20,7 @@ _ERRORS = 4.0
 
 
 def unsteady(state: State, rows: Sequence[Segment]) -> str:
-    """Why rows are not steady, the first reason found; empty where all are. Warm-ups are no part of it."""
+    """Return why segments are unstable, the first reason found; empty if all are stable. Warm-ups are ignored."""
     for row in rows:
         why = window_unsteady(row_window(state, row)) if not row.warmup else ""
         if why:
@@ -29,7 +29,7 @@ def unsteady(state: State, rows: Sequence[Segment]) -> str:
 
 
 def long_enough(window: Window) -> bool:
-    """Return whether a window has enough seconds to tell whether it is steady."""
+    """Return whether a window has enough seconds to judge its stability."""
     return len(window.seconds) >= _PARTS * _SHORTEST
 
 

@@ -12,7 +12,7 @@ from cockpit.analysis.student import Floats
 
 # Seconds after the start of a run or a change that are never counted: the same for both sides, whatever they show.
 GUARD = 3
-# A trend counts when it is this unlikely by chance and moves a figure by this share over the window.
+# A trend counts if it is this unlikely by chance and moves a metric by this share over the window.
 TREND_P = 0.002
 TREND_SHARE = 0.05
 # Share of their median within which stable rates lie.
@@ -21,7 +21,7 @@ _NORMAL = NormalDist()
 
 
 def trend(values: Floats) -> float:
-    """By which share of its median a figure rose (fell: below 0) from the first value to the last; 0: no trend."""
+    """Return the relative trend of a metric from the first value to the last (fell: below 0); 0: no trend."""
     middle = float(np.median(values)) if len(values) else 0.0
     if len(values) < 5 or middle == 0:
         return 0.0

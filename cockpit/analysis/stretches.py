@@ -20,10 +20,10 @@ _KEPT = 4096
 
 @dataclass(frozen=True)
 class TimeRange:
-    """`seconds` of load were seen over `covered` s: what they add up to.
+    """Load added up: `seconds` of load over `covered` s.
 
-    `least` and `most` are the rates of single seconds, replies a second; one that ticks cover by less than half counts
-    only where there is no other. `failed` are requests, `failing` and `saturated` seconds: those with failures, and
+    `least` and `most` are responses/s of single seconds; a second that ticks cover by less than half counts
+    only if there is no other. `failed` are requests, `failing` and `saturated` seconds: those with failures, and
     those in which the generator was the bottleneck.
     """
 
@@ -76,7 +76,7 @@ def of_seconds(seconds: Sequence[LoadSecond]) -> TimeRange | None:
 
 
 def joined(stretches: Iterable[TimeRange | None]) -> TimeRange | None:
-    """Several as one; None where there was no load in any."""
+    """Add several up; None if there was no load in any."""
     parts = [part for part in stretches if part is not None]
     if len(parts) < 2:
         return parts[0] if parts else None
@@ -94,10 +94,10 @@ def joined(stretches: Iterable[TimeRange | None]) -> TimeRange | None:
 
 
 class Stretches:
-    """Stretches of one session, kept: one that is over is added up once.
+    """Cached time ranges of one session: a range that is over is added up once.
 
-    For a screen that draws the same ones again and again; going back in the session it finds the same ones. `most`
-    seconds are added up between two calls of `again`: what is left for the next time is None, and `behind` says so.
+    For a screen that draws the same ranges repeatedly, also after a seek. At most `most`
+    seconds are added up between two calls of `again`: later ranges are None until the next, and `behind` is set.
     """
 
     def __init__(self, most: float = inf, kept: int = _KEPT) -> None:
@@ -111,7 +111,7 @@ class Stretches:
         self._left, self.behind = self._most, False
 
     def of(self, seconds: Sequence[LoadSecond], start: int, length: int, until: int) -> TimeRange | None:
-        """What was from session second `start` on for `length` s, before second `until`; None: there was no load."""
+        """Return the load from session second `start` on for `length` s, before second `until`; None: no load."""
         key = (start, length)
         if start >= until:
             return None
@@ -140,6 +140,6 @@ class Stretches:
 
 
 def between(seconds: Sequence[LoadSecond], start: int, end: int) -> Sequence[LoadSecond]:
-    """Those from `start` on and before `end`."""
+    """Return the seconds from `start` on and before `end`."""
     low, high = (bisect_left(seconds, at, key=lambda second: second.second) for at in (start, end))
     return seconds[low:high]

@@ -1,8 +1,8 @@
-"""One change under running load: what can be said while the time after it grows.
+"""One change under running load: conclusions while the time after it grows.
 
-The seconds before and after one switch are no repetitions, and a drift looks like an effect. So an effect is called
-only when it exceeds a bound that holds at each look at once (a normal mixture), for the mean before the switch and for
-the straight line through it alike, at three looks in a row. The variance is that of long batches, not of seconds.
+The seconds before and after one switch are no replications, and a drift looks like an effect. So an effect is called
+only when it exceeds a bound that holds at all tests together (a normal mixture), for the mean before the switch and for
+the straight line through it alike, at three tests in a row. The variance is that of long batches, not of seconds.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class Variance(NamedTuple):
 
 
 def effect(before: Floats, after: Floats, alpha: float = ALPHA) -> Interval:
-    """Return the effect of a switch with an interval that holds at each look: both arrays have one value per block.
+    """Return the effect of a switch with an anytime-valid interval: both arrays have one value per block.
 
-    The interval covers the differences to the mean before and to its straight line; an end is infinite when a side is
-    too short. It excludes 0 only when those of the last LOOKS looks did.
+    The interval covers the differences to the mean before and to its straight line; an end is infinite if a side is
+    too short. It excludes 0 only if those of the last LOOKS tests did.
     """
     slope = _slope(before) if len(before) >= LEAST else 0.0
     now, *earlier = (_look(before, slope, after[: len(after) - back], alpha) for back in range(LOOKS))
@@ -72,7 +72,7 @@ def _look(before: Floats, slope: float, after: Floats, alpha: float) -> Interval
 
 
 def bound(variance: Variance, before: int, after: int, alpha: float = ALPHA) -> float:
-    """Return the half width for so many blocks on each side."""
+    """Return the half width for this many blocks on each side."""
     if not variance.value:
         return 0.0
     error = variance.value * (1 / before + 1 / after)

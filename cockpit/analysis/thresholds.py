@@ -38,7 +38,7 @@ _SHARES = ("failed.share", "generator.cpu", "coverage", "processes.cpu", "proces
 class Threshold(msgspec.Struct, frozen=True):
     """`name` compared by `operator` with `value` (seconds for times). `text` is what the user wrote.
 
-    `of_baseline`: `value` is a share (0.95) of what the figure was in the baseline.
+    `of_baseline`: `value` is a share (0.95) of the baseline's metric.
     """
 
     text: str
@@ -57,8 +57,8 @@ class Status(StrEnum):
 
 
 class ThresholdResult(msgspec.Struct, frozen=True):
-    """A threshold checked against a result. `found` None: no data, so that it failed. `limit` is what `found` was
-    compared with; None: the baseline has no such metric, so that it failed, too. `ratio` is that to the baseline;
+    """A threshold checked against a result. `found` None: no data, so it failed. `limit` is the value that `found` was
+    compared with; None: the baseline has no such metric, so it failed, too. `ratio` is that to the baseline;
     `needed` runs per side would settle an inconclusive one, None: too many, or unknown."""
 
     threshold: Threshold
@@ -74,7 +74,7 @@ class ThresholdResult(msgspec.Struct, frozen=True):
 
 
 def parse_threshold(text: str) -> Threshold:
-    """Raises UsageError, which says what is allowed."""
+    """Parse a threshold. Raises UsageError with the allowed forms."""
     match = _EXPRESSION.fullmatch(text)
     if not match:
         raise UsageError(
@@ -104,8 +104,8 @@ def hold(
     baseline: Baseline | None = None,
     runs: Sequence[RunResult] = (),
 ) -> tuple[ThresholdResult, ...]:
-    """Return the outcome of each threshold. `result` is that of all `runs` together; none given: it is one run. A
-    metric of a host that the run does not know has no data."""
+    """Return the outcome of each threshold. `result` is that of all `runs` together; none given: it is one run.
+    Metrics of an unknown host have no data."""
     return tuple(
         _against_baseline(one, runs or (result,), baseline) if one.of_baseline else _plainly(one, result)
         for one in thresholds
@@ -135,7 +135,7 @@ def _against_baseline(threshold: Threshold, runs: Sequence[RunResult], baseline:
 
 
 def is_time(name: str) -> bool:
-    """Whether the figure is in seconds."""
+    """Return whether the metric is in seconds."""
     head, _, rest = name.partition(".")
     return name in _TIMES or is_latency(name) or (head in LATENCIES and is_latency(rest))
 

@@ -1,7 +1,7 @@
 """Verdicts: on one switch under load, on rounds, on several runs per setting, and on one run each.
 
 The headline is the rate under closed load, p99 under open load, where the plan fixes the rate. The unit of replication
-is whatever was set up by itself: a round or a run. Seconds within one stand for nothing but themselves.
+is everything with a set-up of its own: a round or a run. Seconds within one are no replications.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from cockpit.analysis.student import Floats
 from cockpit.analysis.windows import Window
 
 Windows = Sequence[Window]
-# What was measured after one set-up: the windows of its runs, which count as one value.
+# Measurements after one set-up: the windows of its runs, which count as one value.
 Visit = Sequence[Window]
 Visits = Sequence[Visit]
 _NORMAL = NormalDist()
-# What the generator itself takes part in.
+# Metrics that the generator influences.
 _TIMED = ("rate", "p50", "p99")
 _Values = Mapping[str, Floats]
 _Judge = Callable[[Visits, Visits], Verdict]
-# What other load has against a comparison.
+# Objections of other load to a comparison.
 _Spoil = Callable[[Sequence[MeasuredOtherLoad]], Objection | None]
 
 
@@ -78,7 +78,7 @@ def judge_rounds(
 def judge_runs(
     before: Visits, after: Visits, label: str = "", others: Sequence[Visits] = (), planned: Planned = ALONE
 ) -> Verdict:
-    """Judge several visits per setting. `others` are those of further settings, whose spread is borrowed."""
+    """Judge several visits per setting. `others` are those of further settings, whose variance is pooled."""
     return _judged(before, after, label, False, lambda one, two: _runs(one, two, others, planned))
 
 
@@ -129,7 +129,7 @@ def _judged(
 
 
 def _objected(verdict: Verdict, against: Objection | None, lost: Mapping[str, Objection]) -> Verdict:
-    """The verdict with the outcome of its effects, less what an objection takes away."""
+    """Return the verdict with the outcome of its effects, as far as the objection allows."""
     if against is not None:
         return refused(verdict, against)
     if not verdict.effects:
@@ -360,10 +360,10 @@ def _with_saturated(visits: Visits, counted: bool) -> Visits:
 
 
 def _at_least(limited: Verdict, whole: Verdict, faster: Period, side: Period) -> Verdict:
-    """The verdict on everything that was counted, when the side that the generator limited is the faster one even so.
+    """Return the verdict on all counted data, if the side that the generator limited is still the faster one.
 
-    Its rate is the least and its latencies are the most that the server is capable of. Timed metrics that say the
-    opposite may be the generator's doing.
+    Its rate is a lower and its latencies are an upper bound of the server's. Timed metrics that differ the
+    other way may be an effect of the generator.
     """
     headline = whole.headline
     if whole.outcome is Outcome.INVALID or faster is not side:

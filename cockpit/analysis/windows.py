@@ -1,8 +1,8 @@
-"""Time ranges of a session made comparable: their seconds without a fixed discard and without what spoils them.
+"""Comparable time ranges of a session: their seconds without a fixed discard and without spoiled ones.
 
-What is left out, by rule: seconds that no load covers whole, GUARD seconds after the beginning of a row or a change,
-a change or an action while it is carried out, and seconds in which the generator was the bottleneck. What is doubtful
-and stays in is counted.
+Left out, by rule: seconds that the load does not cover whole, GUARD seconds after the start of a segment or a change,
+changes and actions in progress, and seconds in which the generator was the bottleneck. Doubtful seconds
+that stay are counted.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from cockpit.model.state import LoadSecond, Segment, State
 
 # A second is whole when ticks cover this much of it: they are placed by their middle, so that its ends are blurred.
 WHOLE = 0.75
-# Readings that a time without load needs, and its longest part (s) next to a run that is looked at.
+# Samples that a time without load needs, and its longest part (s) next to a compared run.
 _UNLOADED_READINGS, _UNLOADED_LONGEST = 3, 30.0
 # Seconds of the longest tick.
 _TICK = 1.0
 # Seconds of a growing window before a share of it is of use: one saturated second may be the first of two.
 _LEAST_GROWN = 10.0
-# A host counts as read in a second when a reading lies this near (s) to its middle.
+# A host counts as sampled in a second if a sample is this near (s) to its middle.
 READ_WITHIN = 5.5
 
 
@@ -46,7 +46,7 @@ class Flaw(Enum):
 
 
 class Window(msgspec.Struct, frozen=True, kw_only=True):
-    """The stretch from `start` to `end` (session seconds) under one load.
+    """The time range from `start` to `end` (session seconds) under one load.
 
     `seconds` are those that count, oldest first, `guarded` those after a beginning or a change; `flawed` counts others
     by their flaw, and queued ones that count. `unread` are seconds without a reading by host. `hosts` are readings by
@@ -101,7 +101,7 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def left_out(self) -> str:
-        """What was left out, in words; empty where it is nothing."""
+        """Return the excluded time in words; "" if none."""
         said = [f"first {self.guarded} s"] if self.guarded else []
         dropped = {
             Flaw.PARTIAL: "not covered whole",
@@ -157,8 +157,8 @@ def window_between(state: State, start: float, end: float, plan: LoadPlan) -> Wi
 
 
 def _unloaded(state: State, start: float, end: float) -> dict[str, float]:
-    """Return the share of other load on each host, per cent, when no load ran just before or just after: the larger of
-    the two medians. Nothing where a change lies between, for its settings are others."""
+    """Return the share of other load on each host, per cent, without load just before or just after: the larger of
+    the two medians. None across a change, because its settings differ."""
     found: dict[str, float] = {}
     for begun, over in _idle_times(state, start, end):
         for name, host in state.hosts.items():
@@ -169,7 +169,7 @@ def _unloaded(state: State, start: float, end: float) -> dict[str, float]:
 
 
 def _idle_times(state: State, start: float, end: float) -> list[tuple[float, float]]:
-    """Return the time ranges next to the run that lies around `start` in which no run was under way."""
+    """Return the time ranges next to the run around `start` in which no run was in progress."""
     runs: dict[int, list[Segment]] = {}
     for row in state.segments:
         runs.setdefault(row.run, []).append(row)
@@ -202,7 +202,7 @@ def counted_range(state: State, row: Segment) -> range:
 
 
 def _at_work(state: State) -> list[tuple[float, float]]:
-    """When servers were changed: from a request to its effect, while a change was put back, and while actions ran."""
+    """Return when servers were changed: from request to effect, during rollbacks, and during actions."""
     spans = [(action.begun, action.ended or state.t) for action in state.actions]
     for change in state.changes:
         over = change.ended or state.t
@@ -240,7 +240,7 @@ def _when(point: HostPoint) -> float:
 
 
 def unread(points: tuple[HostPoint, ...], seconds: Iterable[LoadSecond]) -> int:
-    """How many of the seconds no reading lies near: a reading every five seconds is the slowest pace there is."""
+    """Count the seconds without a sample nearby: one every five seconds is the slowest interval."""
     times = [point.t for point in points]
     missing = 0
     for second in seconds:

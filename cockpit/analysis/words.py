@@ -18,7 +18,7 @@ _METRICS = {
 }
 _SIZES = ("memory.", "processes.rss", "processes.unshared", "processes.pss")
 _BIG = 1.0
-# An interval that reaches further than this factor to both sides says nothing: its ends are not shown.
+# An interval beyond this factor to both sides is uninformative: its ends are not shown.
 _WIDE = 1000.0
 Role = Literal["good", "bad", ""]
 _ROLES: dict[Outcome, Role] = {Outcome.BETTER: "good", Outcome.WORSE: "bad"}
@@ -55,7 +55,7 @@ def verdict_words(verdict: Verdict) -> str:
 
 
 def effect_words(effect: Effect) -> str:
-    """Return `rate better +15% (+12 to +18%)`, or why nothing can be said."""
+    """Return `rate better +15% (+12 to +18%)`, or why there is no conclusion."""
     name = metric_words(effect.name)
     if effect.outcome is Outcome.INVALID and effect.objection is not None:
         return f"{name} {effect.outcome}: {objection_words(effect.objection)}"
@@ -63,7 +63,7 @@ def effect_words(effect: Effect) -> str:
 
 
 def conclusion_words(effect: Effect) -> str:
-    """Return the change, and what its outcome rests on: the margin, or the minimum detectable effect."""
+    """Return the change, and the basis of its outcome: the margin, or the minimum detectable effect."""
     if effect.change is None:
         return "too few values"
     if effect.outcome is Outcome.EQUIVALENT:
@@ -230,7 +230,7 @@ def needs_words(verdict: Verdict) -> str:
 
 
 def _grouped(verdict: Verdict) -> Iterable[str]:
-    """The effects by outcome: the verdict's first, those that say nothing last and by name only."""
+    """Return the effects by outcome: the verdict's first, inconclusive ones last and by name only."""
     order = dict.fromkeys((verdict.outcome, *DIFFERENT, Outcome.EQUIVALENT, Outcome.INCONCLUSIVE, Outcome.INVALID))
     for outcome in order:
         alike = [one for one in verdict.effects if one.outcome is outcome]
@@ -248,7 +248,7 @@ def _member(effect: Effect, verdict: Verdict) -> str:
 
 
 def too_few_words(verdict: Verdict) -> str:
-    """Return what a verdict without effects lacks."""
+    """Return what data a verdict without effects needs."""
     before, after = verdict.values
     if verdict.needs is not None and math.isfinite(verdict.needs):
         return f"{math.ceil(verdict.needs)} s more"
@@ -260,7 +260,7 @@ def too_few_words(verdict: Verdict) -> str:
 
 
 def basis_words(verdict: Verdict) -> str:
-    """Return what a verdict rests on: `60 s vs 60 s`, `12 rounds`, `n = 4 vs 4`; empty without effects."""
+    """Return the basis of a verdict: `60 s vs 60 s`, `12 rounds`, `n = 4 vs 4`; empty without effects."""
     if not verdict.effects:
         return ""
     before, after = verdict.values

@@ -1,1 +1,1 @@
-"""TOML -> Profile. What is wrong in a file is one line: file, key, what was found, what is allowed."""
+"""TOML to Profile. An error in a file is one line: file, key, value found, values allowed."""

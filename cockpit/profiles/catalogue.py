@@ -1,7 +1,7 @@
-"""Where profiles are found. A name means one that ships with cockpit, else one of the user's own folder.
+"""The profiles that can be named: those shipped with cockpit, then those in the user's own folder.
 
-Profiles in the working directory are listed, and used only by their path: whoever fills that directory must not
-decide what a name means.
+Profiles in the working directory are listed, but used only by their path: whoever writes to that directory must not
+decide the meaning of a name.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MOST_BYTES = 1 << 20
 
 
 class Listed(msgspec.Struct, frozen=True, kw_only=True):
-    """A profile file that was found. `problem` is the one line that says why it does not read, with `profile` None."""
+    """A profile file that was found. `problem` is the error in one line, with `profile` None."""
 
     name: str
     path: Path
@@ -39,7 +39,7 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def question(self) -> str:
-        """What it asks, on one line."""
+        """Return its question on one line."""
         return " ".join(self.profile.question.split()) if self.profile else ""
 
     @property
@@ -54,7 +54,7 @@ def own_folder() -> Path:
 
 
 def shipped_folder() -> Path | None:
-    """Profiles that ship with cockpit: beside the package in a clone, else where a wheel puts its data."""
+    """Return the folder of shipped profiles: beside the package in a clone, else a wheel's data folder."""
     clone = Path(__file__).resolve().parents[2]
     if (clone / "pyproject.toml").is_file() and (clone / "profiles").is_dir():
         return clone / "profiles"
@@ -78,7 +78,7 @@ def passed_over(name: str) -> list[Path]:
 
 
 def names() -> list[str]:
-    """All names that `find` knows."""
+    """Return all names that `find` accepts."""
     return sorted({path.stem for folder in _named_folders() for path in _files(folder)})
 
 
@@ -99,7 +99,7 @@ def _named_folders() -> list[Path]:
 
 
 def listed() -> list[Listed]:
-    """Every profile that there is, each file once: those of the working directory, the user's own, those that ship."""
+    """Return every profile, each file once: of the working directory, the user's own, shipped ones."""
     shipped = shipped_folder()
     found: dict[Path, Listed] = {}
     for path, origin in _candidates():

@@ -1,4 +1,4 @@
-"""Files that a profile or a flag names: bounded, and those of a profile inside the profile's folder."""
+"""Files that a profile or a flag names: bounded, those of a profile only inside its folder."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ class NamedFiles:
 
 
 class FolderFiles(NamedFiles):
-    """Files named in a profile: only those inside its folder, links followed. Each is read once.
+    """Files named in a profile: only those inside its folder, links resolved. Each is read once.
 
-    `digests` has the SHA-256 of every file that was used, by its name in the profile.
+    `digests` has the SHA-256 of every used file, by its name in the profile.
     """
 
     def __init__(self, folder: Path) -> None:

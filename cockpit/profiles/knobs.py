@@ -10,7 +10,7 @@ from cockpit.profiles.sections import Host, KnobSection
 from cockpit.servers.registry import DIRECTIVES, GRAMMARS, RELOAD_REPLACES
 
 _DIRECTIVE = ("file", "directive", "test", "reload")
-# What each kind needs, and what else it may have beside what all may have.
+# Required keys of each kind, and optional ones beside those that all kinds share.
 NEEDS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(DIRECTIVES, _DIRECTIVE),
     "keyvalue": ("file", "key"),
@@ -28,7 +28,7 @@ _OF_KINDS = ("file", "section", "directive", "key", "mount", "option", "get", "s
 
 
 def to_knob(section: KnobSection, host: Host) -> Knob:
-    """The knob, with what its kind and its host say where it does not. Raises Wrong."""
+    """Return the knob, with defaults by its kind and its host. Raises Wrong."""
     key = f"knob {section.name}"
     for name in NEEDS[section.kind]:
         if not getattr(section, name):

@@ -14,7 +14,7 @@ from cockpit.model.units import parse_count, parse_duration
 from cockpit.profiles.files import FileRefused, NamedFiles
 from cockpit.profiles.sections import ExpectSection, LoadLevel, LoadSection, RequestSection, TargetSection, TlsSection
 
-# A sanity run of a URL, when nobody says how long.
+# Default duration of a run.
 DEFAULT_DURATION = 10.0
 _LONGEST = 7 * 86400.0
 SYSTEM_TLS = TlsSection()
@@ -109,7 +109,7 @@ def check_plan(plan: LoadPlan) -> None:
 
 
 def checked_url(url: str) -> str:
-    """An absolute http URL, a path added where there is none. Raises Wrong."""
+    """Return an absolute http URL, with a path. Raises Wrong."""
     found = f"found {without_credentials(url)!r}"
     try:
         parts = urlsplit(url)
@@ -124,7 +124,7 @@ def checked_url(url: str) -> str:
 
 
 def without_credentials(text: str) -> str:
-    """What was given for a URL, and may be none, as an error may show it: nothing up to the last `@`."""
+    """Return a possibly invalid URL for an error message: without everything up to the last `@`."""
     before, at, after = text.rpartition("@")
     scheme, slashes, _ = before.partition("//")
     return f"{scheme if slashes else ''}{slashes}…@{after}" if at else text

@@ -1,4 +1,4 @@
-"""A profile, checked: what the rest of the program takes."""
+"""A profile, checked, as the rest of the program uses it."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class ProfileSource(msgspec.Struct, frozen=True):
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
-    """`name` is the file's, without its ending. `thresholds` and `abort_on` are expressions, not yet parsed; the rest
-    of what `check` needs is as in its section, `cap` in seconds. `short_study`
-    is the study in its short form; the same as `study` where the file has none. `source` is None for a profile that was
+    """`name` is the file's, without its suffix. `thresholds` and `abort_on` are expressions, not yet parsed; the rest
+    of the `[check]` section is as in the file, `cap` in seconds. `short_study`
+    is the study in its short form; the same as `study` if the file has none. `source` is None for a profile that was
     not read from a file."""
 
     name: str
@@ -98,7 +98,7 @@ def _check_actions(knobs: Sequence[Knob], file: ProfileFile) -> None:
 
 
 def _check_panes(host: Host) -> None:
-    """A tail must be a command, a page's URL one that can be asked for and recorded. Raises Wrong."""
+    """Check tails and status pages: a tail must be a command, a page's URL valid. Raises Wrong."""
     for command in host.tail:
         if not command.strip() or "\0" in command:
             raise Wrong(f"host {host.name}.tail", f"found {command!r}; allowed: a shell command")

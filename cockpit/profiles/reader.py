@@ -1,4 +1,4 @@
-"""Reads a profile file and says in one line what is wrong with it."""
+"""Read a profile file; errors are one line."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _TOKEN = re.compile(
 )
 _MOST_PARTS = 50
 
-# So many keys are named where none is near the one that was found.
+# Number of allowed keys in an error if none is similar to the unknown one.
 _MOST_SHOWN = 10
 
 _TYPES = {
@@ -74,7 +74,7 @@ def digest_of(content: bytes, files: Mapping[str, str]) -> str:
 
 
 def parse_profile(text: str, name: str, file: str, folder: Path = Path()) -> Profile:
-    """`file` is the name to say in errors, `folder` what file names are relative to. Raises ProfileError."""
+    """Parse a profile. `file` is its name in errors, `folder` the base of file names. Raises ProfileError."""
     return _parsed(text, name, file, FolderFiles(folder))
 
 
@@ -109,7 +109,7 @@ def _parsed(text: str, name: str, file: str, files: FolderFiles) -> Profile:
 
 
 def _explain(message: str, data: dict[str, Any]) -> str:
-    """Key, what was found and what is allowed, from msgspec's message and the data that it was about."""
+    """Return key, value found and values allowed, from msgspec's message and the data."""
     match = _AT.fullmatch(message)
     problem, path = (match["problem"], match["path"] or "$") if match else (message, "$")
     steps = _STEP.findall(path)
@@ -123,7 +123,7 @@ def _explain(message: str, data: dict[str, Any]) -> str:
 
 
 def _hint(name: str, allowed: Sequence[str]) -> str:
-    """The key that was probably meant; else those that are allowed, where they are few the whole list."""
+    """Return the most similar key; else the allowed ones, all if they are few."""
     near = get_close_matches(name, allowed, 1)
     if near and near[0] != name:
         return f"did you mean {near[0]}?"

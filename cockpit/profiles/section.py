@@ -1,4 +1,4 @@
-"""What every table of a profile file is, and the types that many of them use."""
+"""The base of all tables of a profile file, and types that many of them use."""
 
 from __future__ import annotations
 

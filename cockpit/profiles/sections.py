@@ -1,4 +1,4 @@
-"""What a profile file may say. The structs are its schema: names, types and limits are checked against them."""
+"""The tables of a profile file. The structs are its schema: names, types and limits are checked against them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Status = Annotated[int, Meta(ge=100, le=999)]
 
 
 class ExpectSection(Section, frozen=True, kw_only=True):
-    """What a reply must be."""
+    """The expected response."""
 
     status: Status | tuple[Status, ...] | None = None
     contains: str | None = None
@@ -53,7 +53,7 @@ class RequestSection(Section, frozen=True, kw_only=True):
 
 
 class LoadLevel(Section, frozen=True, kw_only=True):
-    """A rung of a ladder: concurrency or rate, for so long."""
+    """A load level: concurrency or rate, and its duration."""
 
     duration: Duration
     concurrency: Positive | None = None
@@ -95,7 +95,7 @@ class TlsSection(Section, frozen=True, kw_only=True):
 
 
 class StatusSection(Section, frozen=True, kw_only=True):
-    """A page on which a server tells of itself, asked for on the host."""
+    """A status page of a server, requested from the host."""
 
     kind: StatusKind
     url: Annotated[str, Meta(pattern=r"^https?://")]
@@ -157,8 +157,8 @@ class ActionSection(Section, frozen=True, kw_only=True):
 
 
 class Check(Section, frozen=True, kw_only=True):
-    """What `cockpit check` checks a run against. The run ends as soon as one of `abort_on` fails. `baseline` names what
-    `95% of baseline` means, `runs` is how often it runs, `cap` the longest that a run may take; `steady`: its rate must
+    """Thresholds of `cockpit check`. The run ends as soon as one of `abort_on` fails. `baseline` is the name for
+    `95% of baseline`, `runs` the number of runs, `cap` the maximum duration of a run; `steady`: its rate must
     be stable."""
 
     thresholds: tuple[str, ...] = ()

@@ -68,7 +68,7 @@ def with_control(study: Study) -> Study:
 
 
 def _load(load: LoadSection, instead: ShortSection) -> LoadSection:
-    """The file's load with what the short form says of it."""
+    """Return the file's load with the values of the short form."""
     given = {name: getattr(instead, name) for name in _OF_LOAD if getattr(instead, name) is not None}
     if any(name in given for name in _ENDS):
         given = dict.fromkeys(_ENDS) | given
@@ -158,7 +158,7 @@ def _url(key: str, url: str) -> str:
 
 
 def _pairs(study: Study) -> tuple[tuple[str, str], ...]:
-    """The pairs to judge: those named of variants of this form; if none is named, the first variant and each other."""
+    """Return the pairs to judge: those named, of variants of this form; default: the first variant and each other."""
     names = [variant.name for variant in study.variants]
     if study.compare:
         return tuple(pair for pair in study.compare if set(pair) <= set(names))

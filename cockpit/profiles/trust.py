@@ -1,6 +1,6 @@
-"""Which profiles may run commands: those that ship, those that cockpit wrote, and those that the user has accepted.
+"""Profiles that may run commands: shipped ones, those that cockpit wrote, and those that the user accepted.
 
-A profile is accepted by the hash of its content and of every local file that it names. Any edit takes the trust away.
+A profile is accepted by the hash of its content and of every local file that it names. Any edit revokes the trust.
 Each accepted profile is an empty file, named by the hash, in a folder that only the user can write.
 """
 
@@ -21,7 +21,7 @@ from cockpit.profiles.uses import is_load_only
 
 
 def folder() -> Path:
-    """Where accepted hashes are kept; it may not exist yet."""
+    """Return the folder of accepted hashes; it may not exist yet."""
     return platformdirs.user_state_path("cockpit") / "trusted"
 
 
@@ -63,7 +63,7 @@ def _is_accepted(digest: str) -> bool:
 
 
 def _is_shipped(path: Path) -> bool:
-    """Whether it lies in the folder of shipped profiles and nobody but its owner can edit it."""
+    """Return whether it is in the folder of shipped profiles and only its owner can edit it."""
     shipped = shipped_folder()
     try:
         real = path.resolve()

@@ -1,4 +1,4 @@
-"""What a profile would run, which hosts it would log in to, which files it reads and writes. Pure."""
+"""Commands that a profile would run, hosts it would contact, files it reads and writes. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _EMPTY_LINES = re.compile(r"\n(?:[^\S\n]*\n){3,}")
 
 
 class Use(NamedTuple):
-    """One thing that a profile does. `place` is a host's name, "" for this machine; `why` is the key that says so."""
+    """One use of a profile. `place` is a host's name, "" for this machine; `why` is the key that causes it."""
 
     sort: Sort
     place: str
@@ -29,7 +29,7 @@ class Use(NamedTuple):
 
     @property
     def lines(self) -> list[str]:
-        """The text for a terminal, whole: nothing is cut, and no run of blanks hides what follows it."""
+        """Return the text for a terminal, uncut, with runs of blanks shortened so that they hide nothing."""
         text = _BLANKS.sub(lambda found: f" [{len(found[0])} blanks] ", self.text)
         text = _EMPTY_LINES.sub(lambda found: f"\n[{found[0].count(chr(10)) - 1} empty lines]\n", text)
         return [neutral(line, len(line) + 1) for line in text.rstrip("\n").split("\n")]

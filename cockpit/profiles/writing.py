@@ -18,7 +18,7 @@ from cockpit.profiles.reader import parse_profile
 
 
 class Draft(msgspec.Struct, frozen=True, kw_only=True):
-    """What a new profile is made of. `duration` is as a profile has it; `notes` stand above a host, as comments."""
+    """The content of a new profile. `duration` is in the form of a profile; `notes` are comments above a host."""
 
     url: str
     question: str = ""
@@ -31,7 +31,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def profile_text(draft: Draft) -> str:
-    """The file's text, checked. Raises ProfileError where it would not be read."""
+    """Return the file's text, checked. Raises ProfileError if it would be invalid."""
     blocks = [
         f"question = {_text(draft.question)}\n" if draft.question else "",
         f"[target]\nurl = {_text(draft.url)}\n",
@@ -46,7 +46,7 @@ def profile_text(draft: Draft) -> str:
 
 
 def write_profile(path: Path, text: str, *, replace: bool = False) -> None:
-    """Puts the text there. Raises UsageError where a file is already (unless `replace`), or none can be written."""
+    """Write the text. Raises UsageError if the file exists (unless `replace`), or cannot be written."""
     try:
         if not path.parent.is_dir():
             path.parent.mkdir(parents=True)
@@ -94,7 +94,7 @@ def _comments(draft: Draft, host: HostConfig) -> Iterator[str]:
 
 
 def _fields(of: msgspec.Struct, names: Sequence[str]) -> Iterator[str]:
-    """`name = value` of those fields that are not as they would be anyway."""
+    """Yield `name = value` of the fields that differ from their default."""
     for name in names:
         value = getattr(of, name)
         if value not in (None, "", (), False):

@@ -1,4 +1,4 @@
-"""What a person may do while a study runs: leave marks, answer hosts. Load and settings are the study's."""
+"""Actions that are allowed while a study runs: add markers, answer hosts. Load and settings are the study's."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _ALLOWED = frozenset({"mark", "answer"})
 
 
 class StudyControls:
-    """The Controls of a live session without what would spoil a study."""
+    """The Controls of a live session, without those that would spoil a study."""
 
     mode = Mode.STUDY
     tuning = None

@@ -1,4 +1,4 @@
-"""The spread of a study's rounds in its earlier A/A controls, in the state directory: what a plan can detect."""
+"""The spread between rounds in a study's earlier A/A controls, in the state directory, for the plan's estimate."""
 
 from __future__ import annotations
 

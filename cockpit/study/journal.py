@@ -1,6 +1,6 @@
-"""The small file beside a study's recordings: the servers' settings before it, and whether they are put back.
+"""The journal of a study, beside its recordings: the original settings of the servers, and whether they are restored.
 
-It is written before the first change and replaced in one step, so that whoever reads it after a crash finds it whole.
+It is written before the first change and replaced atomically, so that it is complete after a crash.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _KEY_BYTES = 32
 
 
 class Journal(msgspec.Struct, frozen=True, kw_only=True):
-    """`fingerprint` tells which study, `seed` the order of its rounds (None: none was drawn).
+    """`fingerprint` identifies the study, `seed` the order of its rounds (None: none was drawn).
 
     `originals` are the knobs' values before the first change (None: not set); `touched`: a change may be active, so
     that they have to be put back, and then the `actions` be done. `finished`: the study is over. `target`, `hosts`,
@@ -61,7 +61,7 @@ class _Sealed(msgspec.Struct, frozen=True):
 
 
 def read_journal(folder: Path) -> Journal | None:
-    """The journal of a study's folder; None where there is none. Raises UsageError for one that does not read."""
+    """Read the journal of a study's folder; None if there is none. Raises UsageError for an invalid one."""
     path = folder / FILE
     try:
         found = msgspec.json.decode(read_bounded(path, _MOST), type=_Sealed)
@@ -83,7 +83,7 @@ def read_journal(folder: Path) -> Journal | None:
 
 
 def _seal(journal: Journal) -> str:
-    """A keyed hash of all that the journal says. Raises UsageError if the key cannot be read or made."""
+    """Return a keyed hash of the journal's content. Raises UsageError if the key cannot be read or made."""
     return hmac.new(_key(), msgspec.json.encode(journal), "sha256").hexdigest()
 
 

@@ -101,7 +101,7 @@ def detectable(study: Study, deviation: float) -> float:
 
 
 def _share(logarithm: float) -> float:
-    """The change that a logarithm of a ratio stands for."""
+    """Return the change for a logarithm of a ratio."""
     return math.expm1(min(logarithm, 700.0))
 
 
@@ -138,7 +138,7 @@ class _Judged(NamedTuple):
     whole: int = 0
 
     def is_hopeless(self, budget: int) -> bool:
-        """Return whether it is invalid and stays so: by what the variants do, or by more spoiled rounds than a study of
+        """Return whether it is invalid for good: by the loads of its variants, or by more spoiled rounds than a study of
         that many can leave out."""
         if self.verdict.outcome is not Outcome.INVALID:
             return False
@@ -153,7 +153,7 @@ def _verdict(
     one, two = cells.get((first, level, part)), cells.get((other, level, part))
     if not (one and two and one.counted and two.counted):
         return None
-    # After a comparison is closed its variants may go on for the sake of others: those rounds are not looked at.
+    # After a comparison is closed its variants may continue for the sake of others: those rounds are ignored.
     considered = {turn.round for turn in rounds if two.control or place in turn.open}
     label = " · ".join(filter(None, (f"{other} vs {first}", level_words(study, level), part)))
     others = [cell for cell in cells.values() if cell not in (one, two)]
@@ -213,7 +213,7 @@ def _judged(
 
 
 def _reasons(pairs: Sequence[tuple[list[Window], list[Window]]]) -> list[Objection | None]:
-    """What spoiled each round; None if nothing did."""
+    """Return the objection per round; None if there is none."""
     return [objection(*pair, other) for pair, other in zip(pairs, spoiled_rounds(pairs), strict=True)]
 
 
@@ -230,7 +230,7 @@ def _by_round(study: Study, cell: Cell) -> dict[int, list[Window]]:
     """The windows of each round's visit: runs without a set-up between them are one value."""
     found: dict[int, list[Window]] = {}
     for run in cell.counted:
-        # Whatever differs between the loads of variants is what the study compares.
+        # Differences between the loads of variants are what the study compares.
         window = replace(run.window, plan=study.plan)
         found.setdefault(run.place.round, []).append(window)
     return found

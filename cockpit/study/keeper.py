@@ -1,8 +1,8 @@
-"""What outlives a killed study: `python -m cockpit.study.keeper FOLDER` puts its settings back when it is gone.
+"""A process that outlives a killed study: `python -m cockpit.study.keeper FOLDER` restores its settings.
 
-It waits for the end of its stdin. The study says `done` there before it ends by itself; a study that was killed says
-nothing. The keeper then takes the study's folder and puts back what the journal says. Where hosts are out of reach it
-tries again for a while; what it cannot do the next start of the study does.
+It waits for the end of its stdin. A study writes `done` there before it ends by itself; a killed one writes
+nothing. The keeper then locks the study's folder and restores the values in the journal. If hosts are unreachable it
+retries for a while; the next start of the study does the rest.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ class StudyGuard:
         await asyncio.to_thread(self._process.wait)
 
     def leave(self) -> None:
-        """Lets it put back what the study could not, as soon as the study has let go of its folder."""
+        """Make the keeper restore what the study could not, as soon as the study has unlocked its folder."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         _LEFT.append(self._process)
 
 
 def _started(folder: Path) -> subprocess.Popen[bytes]:
-    """Not by asyncio, which kills what it has started when its loop ends."""
+    """Start a process that survives: asyncio would kill it when its loop ends."""
     return subprocess.Popen(
         [sys.executable, "-m", "cockpit.study.keeper", str(folder.absolute())],
         stdin=subprocess.PIPE,
@@ -71,7 +71,7 @@ def _started(folder: Path) -> subprocess.Popen[bytes]:
     )
 
 
-# Those that go on without us; kept, so that nobody takes them for forgotten.
+# Processes that survive us; kept, so that Python does not warn about them.
 _LEFT: list[subprocess.Popen[bytes]] = []
 
 

@@ -12,12 +12,12 @@ from cockpit.model.events import StudyRound
 from cockpit.model.knobs import Knob, ServerAction
 from cockpit.model.study import Study, Variant
 
-# About how long (s) things take that no plan says: a change by its cost, an action once, the time around each run.
+# Estimates (s) for parts without a planned duration: a change by its cost, an action, the time around each run.
 CHANGE_TAKES = {"written": 1.5, "live": 1.5, "graceful": 4.0, "restart": 6.0, "remount": 2.0}
 ACTION_TAKES = 2.0
 RUN_ADDS = 2.0
 
-# Two variants, the first one first, at a load level (None: as the plan says).
+# Two variants, the first one first, at a load level (None: that of the plan).
 Comparison = tuple[str, str, float | None]
 
 

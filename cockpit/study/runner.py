@@ -1,4 +1,4 @@
-"""Carries a study out in a live session: rounds of set-ups and runs, tests after each, and the knobs put back."""
+"""Run a study in a live session: rounds of set-ups and runs, tests after each, and the restored knobs."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ from cockpit.tuning.effect import GOOD_REPLIES, PACE, asked
 from cockpit.tuning.probing import probe_of
 from cockpit.tuning.transaction import see_through
 
-# Seconds that a host or a target may take to come back after a change.
+# Timeout (s) for a host or a target to be reachable again after a change.
 BACK_WITHIN = 60.0
-# The name of the pass that is none of the study's: what comes before a first step.
+# The name of the pass outside the study: the time before the first step.
 WARM_UP = "warm-up"
 
 
 class StudyProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a study is: `step` of `steps` in the `round` of at most `rounds` (0: none has begun), what it does `now`,
+    """Progress of a study: `step` of `steps` in the `round` of at most `rounds` (0: none has begun), the activity `now`,
     and about how many seconds are `left`. `result` is that of the rounds before this one; None: none is done."""
 
     round: int
@@ -59,7 +59,7 @@ class StudyProgress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Runner:
-    """One study in one session, from the steps that are not done yet to the settings put back.
+    """One study in one session, from the remaining steps to the restored settings.
 
     `folder` holds its journal; it must be locked for this process. `earlier` are the last states of earlier sessions
     of the same study.
@@ -129,9 +129,9 @@ class Runner:
         return [step for one in rounds for step in steps_of(self.study, one)]
 
     async def run(self) -> None:
-        """Do all steps that are left. Whatever happens, the knobs are put back before this returns or raises.
+        """Do all remaining steps. Whatever happens, the knobs are restored before this returns or raises.
 
-        Raises TargetError, HostError, ChangeRefused, ChangeUndone; each step that was done until then stays done.
+        Raises TargetError, HostError, ChangeRefused, ChangeUndone; completed steps stay done.
         """
         await self._live.hosts_read()
         self._write(self.journal)
@@ -286,7 +286,7 @@ class Runner:
             raise HostError(away.detail or f"is away for {BACK_WITHIN:.0f} s", subject=away.config.name) from None
 
     async def _serving(self, plan: LoadPlan) -> None:
-        """Returns once the target gives good replies in a row. Raises TargetError when it does not."""
+        """Return once the target gives several good responses in a row. Raises TargetError if it does not."""
         probe = probe_of(plan)
         deadline = asyncio.get_running_loop().time() + BACK_WITHIN
         good, wrong = 0, ""
@@ -299,7 +299,7 @@ class Runner:
                 await asyncio.sleep(PACE)
 
     async def _put_back(self) -> None:
-        """Put the knobs back as they were before the study; if that fails, the keeper goes on trying."""
+        """Restore the knobs; if that fails, the keeper keeps trying."""
         await self._source.load.stop()
         if not self.journal.touched:
             return

@@ -22,7 +22,7 @@ def progress_words(progress: StudyProgress) -> str:
 
 
 def round_lines(result: StudyResult, left: Extent) -> list[str]:
-    """Return the state of a study after a round: what is closed and how, what is open, the time left at most."""
+    """Return the state of a study after a round: closed comparisons with outcome, open ones, the maximum time left."""
     study, done = result.study, result.whole_rounds
     head = f"round {done} of {study.all_rounds} done"
     if not study.compare:
@@ -60,7 +60,7 @@ def _at_most(left: Extent) -> str:
 
 
 def sensitivity_words(study: Study, spread: RoundSpread | None, source: str = "A/A control", done: int = 0) -> str:
-    """Return the minimum detectable effect of a study's headline in all its rounds, and what that rests on; `done` are
+    """Return the minimum detectable effect of a study's headline in all its rounds, and its basis; `done` are
     the rounds so far."""
     name = metric_words(headline_of(study))
     if spread is None:
@@ -98,7 +98,7 @@ def needed_words(one: StudyVerdict) -> str:
 
 
 def extent_words(extent: Extent) -> str:
-    """Return `12 min`, `12 to 30 min`, `80 s to 3 min`; a lower bound alone says so."""
+    """Return `12 min`, `12 to 30 min`, `80 s to 3 min`; if the runs have no known duration, their time is added."""
     least, most = length_words(extent.least), length_words(extent.most)
     number, _, unit = least.partition(" ")
     length = most if least == most else f"{number if most.endswith(unit) else least} to {most}"
