@@ -1,4 +1,4 @@
-"""A socket of the load: how it is connected, secured and closed. What goes over it is for `connection`."""
+"""A socket of the load: connect, TLS, close. `connection` uses it for requests."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from cockpit.model.load import ErrorKind
 
 Handler = Callable[[int, float], None]
 
-# Beside what a poller says: nothing tells when more of what was decrypted is there, so read until nothing is left.
+# Besides the poller: nothing signals further decrypted data, so read until none is left.
 DRAIN = 0x10000
 
 
 class ConnectionOwner(Protocol):
-    """What a connection needs from the engine that owns it."""
+    """The interface of the engine that owns a connection."""
 
     handlers: dict[int, Handler]
     poller: Poller

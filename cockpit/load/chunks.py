@@ -9,7 +9,7 @@ from cockpit.load.failures import Malformed
 
 
 class _Message:
-    """What llhttp reports. The parser refers to it and it never to the parser: the collector is off in a worker, so a
+    """Callbacks of llhttp. The parser refers to them and not vice versa: garbage collection is off in a worker, so a
     cycle would stay in memory."""
 
     __slots__ = ("body", "ended", "excess", "size")

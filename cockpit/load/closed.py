@@ -37,9 +37,9 @@ class Closed(Engine):
         self._places: dict[Connection, None] = {}
         self._spare: list[Connection] = []
         self._several = self.deck.only is None
-        # Requests may begin without another thought until so many have been begun.
+        # Requests that may begin without further checks.
         self._freely = self._limit
-        # Places that are to go as soon as their request is over, and those still busy with what is not counted.
+        # Connections that close when their request is over, and those still busy with an uncounted one.
         self._surplus = 0
         self._stale = 0
         self._last: set[Connection] = set()
@@ -70,7 +70,7 @@ class Closed(Engine):
         self._bound()
 
     def _first_card(self) -> tuple[RequestMetrics, bytes]:
-        """The only request of a plan and its lane; where there are several, they are dealt one by one."""
+        """The only request of a plan and its metrics; several are dealt one by one."""
         only = self.deck.only
         return self.tally.lanes[0], only.request if only else b""
 
@@ -78,7 +78,7 @@ class Closed(Engine):
         """Whether requests may begin without another thought."""
         self._freely = _NONE if self._surplus or self._stale else self._limit
 
-    # --- what connections call ---
+    # --- called by connections ---
 
     def next(self, connection: Connection) -> None:
         if self._issued < self._freely:
@@ -110,7 +110,7 @@ class Closed(Engine):
         self._due = min(self._due, due)
 
     def _recall(self, connection: Connection) -> None:
-        """What it did so far was not counted; what it does from now on is."""
+        """Stop the warm-up: count from now on."""
         self._stale -= 1
         self._bound()
         connection.carry(*self._first_card())
@@ -125,7 +125,7 @@ class Closed(Engine):
         self._spare.append(connection)
 
     def _end_place(self, connection: Connection) -> None:
-        """There is nothing more to send; the run is over with the last of those in flight."""
+        """Nothing more to send; the run ends with the last request in flight."""
         if not self.exhausted:
             self.exhausted = True
             self._last = {place for place in self._places if place.started < inf}
@@ -135,7 +135,7 @@ class Closed(Engine):
         if not self._last:
             self._over = True
 
-    # --- what is done by the clock ---
+    # --- called by the clock ---
 
     def _work(self, now: float) -> float:
         while self._waiting and self._waiting[0][0] <= now:
@@ -146,13 +146,13 @@ class Closed(Engine):
         return sum(place.started < inf for place in self._places)
 
     def _count_anew(self) -> None:
-        # Each comes by here with its next request, and is told then.
+        # Each asks for its next request here, and is closed then.
         self._stale = sum(not place.lane.live for place in self._places)
         self._bound()
 
     def _expire(self, now: float) -> float:
-        """Nothing is noted down per request: this looks at all connections at the earliest instant at which one of
-        them can be late, and with every tick for those that linger."""
+        """Check all connections for timeouts at the earliest possible one, and for lingering ones at every tick:
+        nothing is recorded per request."""
         timeout = self.assignment.plan.timeout
         earliest = now + timeout
         for place in list(self._places):

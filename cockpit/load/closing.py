@@ -4,7 +4,7 @@ from __future__ import annotations
 
 # Connections in a row that a server may leave open before the client stops waiting for it.
 _PATIENCE = 4
-# After that the client waits on one in so many, to see whether the server closes again.
+# After that the client waits only on a sample of them, to see whether the server closes again.
 _PROBE = 1000
 
 

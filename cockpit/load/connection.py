@@ -1,7 +1,7 @@
-"""One place in the load: carries one request at a time, over a socket that it keeps or opens anew.
+"""One connection of the load: it carries one request at a time, over a socket that it keeps or reopens.
 
-A socket is served by one handler at a time, called with what the poller saw and the instant it woke. That instant is
-when a reply is taken to have arrived: it had, and the time this process spent on other replies is not the server's.
+A socket is served by one handler at a time, called with the poller's events and the instant of the wake-up. That instant
+is the arrival time of a response: the time that this process spent on other responses is not the server's.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from cockpit.load.replies import Head, Reply
 from cockpit.load.request_metrics import RequestMetrics
 from cockpit.model.load import ErrorKind
 
-# A small reply comes in one read of this size; the rest of a larger one is read into a shared buffer.
+# A small response takes one read of this size; the rest of a larger one is read into a shared buffer.
 _FIRST_READ = 16 * 1024
 _SCRATCH = bytearray(512 * 1024)
 # Reads in one go before other connections get their turn.
 _READS = 8
-# How long a server may take to close after its last reply before the client does (s).
+# Time (s) for a server to close after its last response before the client does.
 LINGER = 0.1
 
 
@@ -52,7 +52,7 @@ class Connection(RequestSlot):
     def __init__(self, load: ConnectionOwner, lane: RequestMetrics, request: bytes) -> None:
         super().__init__(load)
         self.lingers_until = inf
-        # Made once: a bound method is an object each time it is asked for.
+        # Made once: every access to a bound method makes a new object.
         self._on_reply: Handler = self.on_reply
         self._reply = Reply(lane.heads)
         self._first = inf
@@ -76,7 +76,7 @@ class Connection(RequestSlot):
         self._end: Callable[[float], None] = lane.ends.append
 
     def _fresh(self) -> None:
-        """No byte of a reply has come yet."""
+        """No byte of a response has arrived yet."""
         if self._first != inf:
             self.lane.body += self._reply.size
         self._first = inf
@@ -128,11 +128,11 @@ class Connection(RequestSlot):
             return
         self.lane.sent_bytes += sent
         if mask & (READABLE | HANGUP):
-            # Edge-triggered: this wake is the only one for what came before the request.
+            # Edge-triggered: this wake-up is the only one for data from before the request.
             self.on_reply(mask, now)
 
     def _send_rest(self, sent: int, mask: int, now: float) -> None:
-        """The request did not fit into the socket's buffer: go on when there is room, reading all the while."""
+        """The request did not fit into the socket's buffer: continue when it has room, reading meanwhile."""
         self.lane.sent_bytes += sent
         self._unsent = memoryview(self._request)[sent:]
         self._handlers[self._fd] = self.on_both
@@ -140,14 +140,14 @@ class Connection(RequestSlot):
         self.on_both(mask | WRITABLE, now)
 
     def on_both(self, mask: int, now: float) -> None:
-        """Room to send the rest of the request, or a reply that comes before it was sent."""
+        """Send the rest of the request, or read a response that arrives before that."""
         while mask & WRITABLE and self._unsent:
             try:
                 sent = self._socket.send(self._unsent)
             except BlockingIOError:
                 break
             except OSError as error:
-                # A server may refuse a body and close; its reply, if there is one, tells more than the error does.
+                # A server may refuse a body and close; its response, if any, is more specific than the error.
                 if not mask & READABLE:
                     self._broken(error)
                     return
@@ -165,7 +165,7 @@ class Connection(RequestSlot):
     # --- receiving ---
 
     def on_reply(self, mask: int, now: float) -> None:
-        """The beginning of a reply; nearly always all of it, with a head seen before."""
+        """The start of a response; nearly always all of it, with a head seen before."""
         try:
             data = self._socket.recv(_FIRST_READ)
         except BlockingIOError:
@@ -180,7 +180,7 @@ class Connection(RequestSlot):
             return
         head.hits += 1
         self._whole(now - self.started)
-        # What the server closes together with its reply would never answer again.
+        # A connection that the server closes with its response would never answer again.
         if head.reuse and not mask & HANGUP:
             self._load.next(self)
         else:
@@ -198,7 +198,7 @@ class Connection(RequestSlot):
             self.on_more(mask, now)
 
     def on_more(self, mask: int, now: float) -> None:
-        """Any further piece of a reply: read until the socket is empty or the reply is whole."""
+        """Further data of a response: read until the socket is empty or the response is complete."""
         mask |= self._drain
         for _ in range(_READS):
             try:
@@ -222,7 +222,7 @@ class Connection(RequestSlot):
         self._load.poller.again(self._fd)
 
     def _feed(self, data: bytes | memoryview, mask: int, now: float) -> bool:
-        """A piece of the reply; whether the request is over with it, well or badly."""
+        """Take a piece of the response; return whether the request is over, successful or not."""
         try:
             if not self._reply.feed(data):
                 return False
@@ -235,14 +235,14 @@ class Connection(RequestSlot):
     # --- the end of a request ---
 
     def _complete(self, mask: int, now: float) -> None:
-        """The reply is whole."""
+        """The response is complete."""
         head = self._reply.head
         assert head is not None
         lane = self.lane
         lane.firsts.append(self._first - self.started)
         self._end(now - self.started)
         lane.replied(head.status, self._reply.size, self._reply.verdict())
-        # With bytes in it that belong to no reply, or half a request, the connection is good for nothing more.
+        # With bytes beyond the response, or half a request, the connection cannot be used again.
         spoilt = self._reply.excess or self._unsent is not None
         self._fresh()
         if spoilt:
@@ -276,7 +276,7 @@ class Connection(RequestSlot):
         load.lingers(self)
 
     def on_lingering(self, mask: int, now: float) -> None:
-        """The server closes, as it said, or sends what nobody wants."""
+        """The server closes, as announced, or sends unexpected data."""
         try:
             if not mask & HANGUP and self._socket.recv(_FIRST_READ):
                 return
@@ -351,7 +351,7 @@ class Connection(RequestSlot):
         self._fail(kind)
 
     def give_up(self) -> bool:
-        """End whatever goes on, at the end of the run; whether a request was in flight."""
+        """Abort at the end of the run; return whether a request was in flight."""
         in_flight = self.started != inf
         self.started = self.lingers_until = inf
         self.close()

@@ -21,12 +21,12 @@ _Socket: Any = socket.SocketType
 _NONBLOCK = int(getattr(socket, "SOCK_NONBLOCK", 0))
 _STREAM = int(socket.SOCK_STREAM) | _NONBLOCK
 
-# Leave the choice of the port to connect(), which knows that the other end differs (Linux, ip(7)).
+# Leave the choice of the port to connect(), which can reuse one with another remote end (Linux, ip(7)).
 _BIND_WITHOUT_PORT = 24
 
 
 class Dialer:
-    """Opens sockets for one worker. `tls` is None where the target is met in the clear."""
+    """Opens sockets for one worker. `tls` is None for plain targets."""
 
     def __init__(self, assignment: Assignment, largest: int) -> None:
         """`largest` is the size of the largest request (bytes)."""

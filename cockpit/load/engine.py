@@ -27,10 +27,10 @@ _GRAIN = 0.001
 
 
 class Engine:
-    """Carries out one worker's share of a plan, on its own and in one thread.
+    """Runs one worker's share of a plan, by itself and in one thread.
 
-    `on_tick` is called once per tick; it may leave the figures where they are, and they go into the next. `on_cut` is
-    called where a stage or the warm-up ends, and has to take them.
+    `on_tick` is called once per tick; it may leave the metrics for the next. `on_cut` is
+    called at the end of a stage or of the warm-up, and has to take them.
     """
 
     def __init__(
@@ -106,8 +106,8 @@ class Engine:
         raise NotImplementedError
 
     def extend(self, until: float) -> None:
-        """Let the end of the plan, by time or by count, take effect no sooner than `until`; it replaces what was set
-        before. Nothing is changed once the run is ending."""
+        """Delay the planned end, by time or by count, until `until`; replaces an earlier delay.
+        No effect once the run is ending."""
         if self.reason == "stopped" or self.exhausted:
             return
         self._extended, self._ends = until, max(self._planned_end, until)
@@ -115,7 +115,7 @@ class Engine:
         self._due = 0.0
 
     def take(self, start: float, now: float) -> Tick:
-        """What was counted since the last taking, as a tick from `start` to `now`."""
+        """Return the counts since the last take, as a tick from `start` to `now`."""
         return self.tally.take(
             run=self.assignment.run,
             worker=self.assignment.worker,
@@ -127,7 +127,7 @@ class Engine:
             warmup=self._leg.warmup,
         )
 
-    # --- what connections call ---
+    # --- called by connections ---
 
     def next(self, connection: Connection) -> None:
         """The connection is free: let it begin another request, or none."""
@@ -147,7 +147,7 @@ class Engine:
         lane.sent += 1
         connection.carry(lane, request)
 
-    # --- what is done by the clock ---
+    # --- called by the clock ---
 
     def _housekeep(self, now: float) -> None:
         while now >= self._next_leg:
@@ -172,7 +172,7 @@ class Engine:
         self._due = min(self._next_tick, self._next_expiry, self._next_leg, self._ends, self._extended, due)
 
     def _turn(self, leg: Leg) -> None:
-        """One leg ends and the next begins; figures go to the one or the other."""
+        """One leg ends and the next begins; counts go to one or the other."""
         self._catch_up(leg.start)
         counting_begins = self._leg.warmup and not leg.warmup
         if counting_begins:
@@ -189,14 +189,14 @@ class Engine:
             self._count_anew()
 
     def _enter(self, leg: Leg) -> None:
-        # The end of the warm-up leaves the load as it is, which may have been altered meanwhile.
+        # The end of the warm-up leaves the load as it is, possibly altered by hand.
         anew = leg.warmup or not self._leg.warmup
         self._leg = leg
         self._next_leg = self._legs[0].start if self._legs else inf
         if anew:
             self._set_load(leg)
 
-    # --- what the rules fill in ---
+    # --- implemented by subclasses ---
 
     def _poll(self) -> Poll:
         return self.poller.poll
@@ -206,26 +206,26 @@ class Engine:
         raise NotImplementedError
 
     def _limit_to(self, limit: int) -> None:
-        """So many requests may have been begun from now on."""
+        """Set the number of requests that may have begun from now on."""
         raise NotImplementedError
 
     def _work(self, now: float) -> float:
-        """Begin what is due by now; when the next is."""
+        """Begin all due requests; return the next due instant."""
         raise NotImplementedError
 
     def _catch_up(self, until: float) -> None:
-        """Begin what was due before this instant, which has passed."""
+        """Begin all requests that were due before this instant, which has passed."""
 
     def _in_flight(self) -> int:
         """How many requests have been begun and are not over."""
         raise NotImplementedError
 
     def _end_warm_up(self) -> None:
-        """What is not over by now will be counted nowhere."""
+        """Requests in flight now will not be counted."""
         self.tally.abandoned += self._in_flight()
 
     def _count_anew(self) -> None:
-        """What is begun from now on counts."""
+        """Count requests that begin from now on."""
         raise NotImplementedError
 
     def _expire(self, now: float) -> float:
@@ -233,7 +233,7 @@ class Engine:
         raise NotImplementedError
 
     def _give_up(self) -> None:
-        """Close everything; what is still in flight is abandoned: neither completed nor failed."""
+        """Close everything; requests in flight are abandoned: neither completed nor failed."""
         raise NotImplementedError
 
     def _abandon(self, connection: Connection) -> None:
@@ -242,5 +242,5 @@ class Engine:
 
 
 def grain(connections: int) -> float:
-    """How closely time-outs are kept to with so many connections (s)."""
+    """Return the precision (s) of timeouts with this many connections."""
     return _GRAIN * (1 + connections / 1000)

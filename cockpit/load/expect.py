@@ -1,4 +1,4 @@
-"""Whether a complete response is what was expected. Bodies are looked at as they come, and never kept whole."""
+"""Check complete responses against the expectation. Bodies are checked as they arrive, and never kept whole."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import re
 from cockpit.model.errors import UsageError
 from cockpit.model.load import Expect
 
-# A body that `matches` looks at is kept up to so many bytes: the pattern may need any of them.
+# Bytes of a body kept for `matches`: the pattern may need any of them.
 MATCH_LIMIT = 256 * 1024
 _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 
 
 class Expectation:
     """A plan's Expect, made ready. A response is unexpected in one way: the first of status, length, contains,
-    too_large, matches, digest. Raises UsageError for an expectation that no reply could meet."""
+    too_large, matches, digest. Raises UsageError for an expectation that no response could meet."""
 
     def __init__(self, expect: Expect | None) -> None:
         expect = expect or Expect()
@@ -37,11 +37,11 @@ class Expectation:
         self.needs_body = self._contains is not None or self._pattern is not None or bool(self._digest)
 
     def allows(self, status: int) -> bool:
-        """Whether this status is one of those asked for by number."""
+        """Return whether this status is expected by number."""
         return status in self._statuses
 
     def of_head(self, status: int, length: int) -> str:
-        """What is unexpected about a reply with this status and length of body; empty when nothing is."""
+        """Return the first kind that differs for this status and length of body; "" if none."""
         if self._statuses and status not in self._statuses:
             return "status"
         if self._length is not None and length != self._length:
@@ -49,11 +49,11 @@ class Expectation:
         return ""
 
     def of_response(self, status: int, length: int, body: Body | None) -> str:
-        """As `of_head`, with the body where there is one."""
+        """Like `of_head`, with the body if there is one."""
         return self.of_head(status, length) or (body.verdict() if body is not None else "")
 
     def body(self) -> Body | None:
-        """What looks at the next body; None where nobody asks."""
+        """Return a check of the next body; None if none is needed."""
         if not self.needs_body:
             return None
         return Body(self._contains, self._pattern, self._digest)
@@ -90,7 +90,7 @@ class Body:
                 self._kept += piece
 
     def verdict(self) -> str:
-        """What is unexpected about the body, now that it is complete; empty when nothing is."""
+        """Return the first kind that differs in the complete body; "" if none."""
         if not self._found:
             return "contains"
         if self._too_large:

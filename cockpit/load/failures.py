@@ -1,4 +1,4 @@
-"""Which kind of failure an operating system error is. The names are those of `cockpit.model.load.ErrorKind`."""
+"""Kinds of failures by operating system error. The names are those of `cockpit.model.load.ErrorKind`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ANYWHERE: dict[int, ErrorKind] = {
     errno.EMFILE: "no_file_descriptors",
     errno.ENFILE: "no_file_descriptors",
     errno.EADDRNOTAVAIL: "no_local_ports",
-    # connect() says so too when every local port is taken.
+    # connect() also returns it when every local port is in use.
     errno.EADDRINUSE: "no_local_ports",
     errno.EHOSTUNREACH: "unreachable",
     errno.ENETUNREACH: "unreachable",
@@ -40,10 +40,10 @@ class Malformed(Exception):
 
 
 def connect_failure(code: int | None) -> ErrorKind:
-    """Kind for the errno of a connect; what has no name of its own kept the host from being reached."""
+    """Return the kind for the errno of a connect; others count as unreachable."""
     return _CONNECTING.get(code or 0, "unreachable")
 
 
 def transfer_failure(code: int | None) -> ErrorKind:
-    """Kind for the errno of a send or receive on a connection that stood."""
+    """Return the kind for the errno of a send or receive on an established connection."""
     return _CONNECTED.get(code or 0, "reset")

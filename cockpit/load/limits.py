@@ -1,4 +1,4 @@
-"""What this machine has to give to load: file descriptors, CPUs and local ports; and plans that make no sense."""
+"""Limits of this machine for load: file descriptors, CPUs and local ports; and invalid plans."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _POSITIVE = ("concurrency", "rate", "max_in_flight", "requests", "duration", "ti
 
 
 def check(plan: LoadPlan) -> None:
-    """Raises UsageError for a plan without sense, or when this machine cannot give its workers what they need."""
+    """Check a plan. Raises UsageError if it is invalid, or if this machine lacks resources for its workers."""
     _check_numbers(plan)
     _check_stages(plan)
     request_order.check(plan)
@@ -46,7 +46,7 @@ def check(plan: LoadPlan) -> None:
 
 
 def check_concurrency(wanted: int, workers: int) -> None:
-    """Raises UsageError when the workers of this machine cannot have so many connections."""
+    """Raises UsageError if the workers of this machine cannot have this many connections."""
     most = most_connections_here()
     share = -(-wanted // workers)
     if most is not None and share > most:
@@ -58,9 +58,9 @@ def check_concurrency(wanted: int, workers: int) -> None:
 
 
 def fitted(plan: LoadPlan) -> tuple[LoadPlan, tuple[str, ...]]:
-    """The plan with as many requests in flight as this machine has file descriptors for; a line where that is fewer.
+    """Limit the plan's requests in flight to this machine's file descriptors; with a warning if that is fewer.
 
-    Closed plans stay as they are: for those `check` says what is missing.
+    Closed plans stay as they are: for those `check` reports the shortage.
     """
     most = most_connections_here()
     if not plan.open or most is None:
@@ -77,7 +77,7 @@ def fitted(plan: LoadPlan) -> tuple[LoadPlan, tuple[str, ...]]:
 
 
 def warnings(plan: LoadPlan) -> tuple[str, ...]:
-    """What may spoil a run and can be known before it, a line each."""
+    """Return warnings that are known before a run, one line each."""
     lines: list[str] = []
     if plan.cpus and sys.platform != "linux":
         lines.append("workers cannot be pinned to CPUs on this system; they run where it puts them")

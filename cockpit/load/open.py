@@ -1,10 +1,10 @@
-"""Open load: requests begin when they are due, whatever the server does.
+"""Open load: requests are sent when they are due, whatever the server does.
 
-An arrival that finds `max_in_flight` requests under way is held back: it waits for room and is then sent, in order.
-Its response time still runs from when it was due, its service time from when it was sent, and its lag from when there
-was room: waiting for the server is no fault of this process. An arrival that finds the backlog full is dropped: counted
-and never sent. It counts as held back where it was due, and as sent
-where it is sent. What was due in the warm-up and is sent after it is counted nowhere, as are its requests in flight.
+An arrival that finds `max_in_flight` requests in flight is queued, and sent in order as soon as possible.
+Its response time counts from when it was due, its service time from when it was sent, and its lag from when it could
+be sent: waiting for the server is no fault of this process. An arrival that finds the queue full is dropped: counted
+and never sent. It counts as queued in the interval in which it was due, and as sent
+in that in which it is sent. Arrivals due in the warm-up and sent after it are not counted, like its requests in flight.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from cockpit.load.protocol import Assignment
 from cockpit.load.request_metrics import RequestMetrics
 from cockpit.load.schedule import ArrivalQueue, Arrivals, Leg
 
-# Arrivals sent in one go before replies get their turn.
+# Arrivals sent in a row before responses are read.
 _BATCH = 64
 # Arrivals that may wait for room (8 bytes each).
 BACKLOG_LIMIT = 1_000_000
@@ -68,7 +68,7 @@ class Timed(Connection):
             self._handlers[self._fd] = self._on_reply
 
     def on_idle(self, mask: int, now: float) -> None:
-        """The server closes a connection that nothing is under way on, or says what nobody asked for."""
+        """The server closes an idle connection, or sends unexpected data on it."""
         try:
             self._socket.recv(1)
         except BlockingIOError:
@@ -107,7 +107,7 @@ class Open(Engine):
     def adjust(self, concurrency: int | None, rate: float | None) -> None:
         if rate is not None:
             now = monotonic()
-            # What was due at the old rate stays due when it was.
+            # Arrivals due at the old rate stay due at their instants.
             self._catch_up(min(now, self._ends, self._next_leg))
             self._arrivals.set_rate(now, rate)
             self._due = 0.0
@@ -152,14 +152,14 @@ class Open(Engine):
             self._arrive(arrivals.due)
 
     def _drop(self, until: float) -> None:
-        """Count what is due before this instant and finds the backlog full."""
+        """Count the arrivals due before this instant that find the queue full."""
         dropped = min(self._arrivals.skip(until), self._limit - self._drawn)
         self._drawn += dropped
         self._dropped += dropped
         self.tally.dropped += dropped
 
     def _arrive(self, due: float) -> None:
-        """Send the next arrival, or let it wait for room behind those that wait already."""
+        """Send the next arrival, or queue it."""
         self._arrivals.advance()
         self._drawn += 1
         if self._waiting or len(self._busy) >= self._most:
@@ -169,7 +169,7 @@ class Open(Engine):
             self._send(due, due)
 
     def _admit(self, now: float) -> None:
-        """Send what waits for room, as far as there is any."""
+        """Send queued arrivals, as many as are allowed in flight."""
         waiting = self._waiting
         since = min(self._room_since, now)
         for _ in range(_BATCH):
@@ -180,7 +180,7 @@ class Open(Engine):
         self._room_since = since if waiting and len(self._busy) < self._most else inf
 
     def _send(self, due: float, possible: float) -> None:
-        """Send what was due at one instant and could not be sent before another."""
+        """Send the arrivals that were due at one instant."""
         connection = self._free_connection()
         tally = self.tally
         lanes = tally.lanes
@@ -208,7 +208,7 @@ class Open(Engine):
             return connection
         return self._spare.pop() if self._spare else Timed(self, self.tally.lanes[0], b"")
 
-    # --- what connections call ---
+    # --- called by connections ---
 
     def next(self, connection: Connection) -> None:
         assert isinstance(connection, Timed)
@@ -242,7 +242,7 @@ class Open(Engine):
         elif self.exhausted and not self._busy:
             self._over = True
 
-    # --- what is done by the clock ---
+    # --- called by the clock ---
 
     def _in_flight(self) -> int:
         return len(self._busy)

@@ -1,6 +1,6 @@
-"""Many paths in place of one: a pattern or a list, in order, shuffled, or each once.
+"""Many paths instead of one: a pattern or a list, in order, shuffled, or each once.
 
-A pattern's paths are made as they are asked for, so that ten million of them take no more memory than their order.
+A pattern's paths are made on demand, so that ten million of them take no more memory than their order.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from cockpit.model.load import PathList
 PLAIN = "/?:@!$&'()*+,;=%~-._[]"
 
 _MOST = 10_000_000
-# Up to so many paths are made beforehand.
+# Maximum number of paths that are made in advance.
 _PREPARED = 200_000
 _RANGE = re.compile(r"\{(\d+)\.\.(\d+)\}")
 
@@ -91,7 +91,7 @@ class Paths:
         if paths.order == "once":
             mine = order[worker::workers]
         else:
-            # Going round, a worker comes to all of them where workers do not divide their number.
+            # Over several rounds, a worker takes all of them if the number of workers does not divide theirs.
             steps = total // math.gcd(total, workers)
             mine = order[(worker + workers * np.arange(steps, dtype=np.int64)) % total]
         self.own = len(mine)

@@ -1,6 +1,6 @@
-"""Which sockets have something to do: epoll, edge-triggered, where there is one; the selectors module elsewhere.
+"""Readiness of sockets: epoll, edge-triggered, if available; else the selectors module.
 
-Handlers must cope with both: read until nothing is left, and take a wake with nothing to do calmly.
+Handlers must cope with both: read until nothing is left, and ignore a wake-up without data.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ READABLE = 0x001
 WRITABLE = 0x004
 # The socket may hold an error.
 TROUBLE = 0x008
-# The peer has sent its last byte, or the connection is gone. Not every poller can say so; reading tells as well.
+# The peer has sent its last byte, or the connection is gone. Not every poller reports it; reading shows it as well.
 HANGUP = 0x010 | 0x2000
 
-# A wake's time stamp stands for all of its events, so it must not have too many.
+# The time stamp of a wake-up is that of all its events, so it must not have too many.
 _EVENTS = 64
 
 
@@ -27,12 +27,12 @@ Register = Callable[[int, int], object]
 
 
 class Poller(Protocol):
-    """`poll(timeout)` (s, not negative) gives (file descriptor, what is ready) pairs.
+    """`poll(timeout)` (s, not negative) yields (file descriptor, events) pairs.
 
-    `poll_exactly` costs a little more and comes back within a tenth of a millisecond or so of the timeout, where
+    `poll_exactly` costs a little more and returns within about a tenth of a millisecond of the timeout;
     `poll` may take a whole one.
 
-    `register(fd, connecting)`: wake when a connect that was begun has been decided.
+    `register(fd, connecting)`: wake up when a pending connect has succeeded or failed.
     """
 
     poll: Poll

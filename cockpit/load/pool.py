@@ -1,4 +1,4 @@
-"""A run of load: worker processes, what they say as events, and the end of it all."""
+"""A run of load: worker processes, their messages as events, and their end."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Emit = Callable[[AnyEvent], None]
 
 # A tick of a run with every latency there is stays far below this.
 _LINE_LIMIT = 32 * 1024 * 1024
-# Seconds until a worker that was told to stop, or to start up, is taken for stuck.
+# Timeout (s) for a worker to start or stop.
 _STOPPING = 3.0
 _STARTING = 30.0
 
@@ -143,7 +143,7 @@ class LoadRun:
 
     @property
     def running(self) -> bool:
-        """Whether RunEnded is still to come."""
+        """Whether RunEnded is pending."""
         return not self._over.done()
 
     @property
@@ -167,9 +167,9 @@ class LoadRun:
     def adjust(self, *, concurrency: int | None = None, rate: float | None = None) -> None:
         """Alter the load in flight: `concurrency` of a closed run, `rate` (arrivals/s) of an open one.
 
-        Workers follow at once; places that go finish their request first. Emits LoadAdjusted. Of a ladder, the next
-        stage sets its own load again. After the end it does nothing. Raises UsageError for what this run cannot be
-        altered to, and then nothing has changed.
+        Workers follow at once; connections that close finish their request first. Emits LoadAdjusted. With load levels,
+        the next stage sets its own load again. After the end it does nothing. Raises UsageError, without any effect, if
+        this run cannot be altered so.
         """
         self._check_adjustment(concurrency, rate)
         if self._stopping or not self.running:
@@ -230,7 +230,7 @@ class LoadRun:
                 else:
                     self._tick(events.decode(line))
             except msgspec.MsgspecError:
-                # Half a line is what a worker that was killed leaves behind.
+                # A worker that was killed may leave half a line.
                 break
         if worker.done is None:
             detail = await worker.death()
@@ -261,8 +261,8 @@ async def launch(
 ) -> LoadRun:
     """Start the workers and, once all are ready, the run. Emits RunStarted before it returns.
 
-    `found` is what a preflight said; without it the name is resolved here and nothing is asked of the target.
-    Raises UsageError, TargetError, or CockpitError when a worker does not come up.
+    `found` is the result of a preflight; without it the name is resolved here and the target is not contacted.
+    Raises UsageError, TargetError, or CockpitError if a worker does not start.
     """
     limits.check(plan)
     plan, lowered = limits.fitted(plan)

@@ -1,4 +1,4 @@
-"""Before load: is the target there, what does it answer, and what on this machine may spoil the run?
+"""Before the load: contact the target, and collect warnings about this machine.
 
 Names are resolved here, once; workers are given the address.
 """
@@ -31,10 +31,10 @@ _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 class Preflight(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found out. `address` is what workers connect to, as the socket functions take it.
+    """The result. `address` is the address that workers connect to, as the socket functions take it.
 
-    `addresses` are all that the name resolved to, the one in use first. `status` is that of one reply, and None where
-    asking could have changed something (POST and its like) and a connect had to do. `warnings` are a line each.
+    `addresses` are all addresses of the name, the used one first. `status` is that of one response, None if a
+    request could have side effects (POST) and only a connect was made. `warnings` are a line each.
     """
 
     address: tuple[Any, ...]
@@ -80,7 +80,7 @@ async def preflight(plan: LoadPlan) -> Preflight:
         if asked.method in _SAFE:
             status, location = await _first_answer(plan, asked, request, reader, writer, patience)
     finally:
-        # Nobody waits for the rest of the reply, nor for the other end's farewell.
+        # Nobody waits for the rest of the response, nor for the peer to close.
         writer.transport.abort()
         with contextlib.suppress(OSError):
             await writer.wait_closed()
@@ -120,7 +120,7 @@ async def _connect(
 
 
 def _opener(plan: LoadPlan) -> Callable[[tuple[Any, ...]], Awaitable[_Streams]]:
-    """What opens a connection as the run will: with TLS, from a local address, or to a Unix socket."""
+    """Return a function that opens a connection like the run: with TLS, a source address, or to a Unix socket."""
     options: dict[str, Any] = {}
     target = target_of_plan(plan)
     if target.secure:
@@ -142,7 +142,7 @@ def _opener(plan: LoadPlan) -> Callable[[tuple[Any, ...]], Awaitable[_Streams]]:
 
 
 def _raise_if_tls(plan: LoadPlan, error: OSError) -> None:
-    """Raises TargetError for what TLS did not like; the other addresses of a name would be no better."""
+    """Raises TargetError for a TLS failure; other addresses of the name would fail alike."""
     target = target_of_plan(plan)
     if not target.secure:
         return
@@ -162,7 +162,7 @@ async def _first_answer(
     writer: asyncio.StreamWriter,
     patience: float,
 ) -> tuple[int, str]:
-    """Status of one response, asked for as the run will ask, and its Location if it is a redirect nobody expects."""
+    """Return the status of one response, requested as in the run, and its Location if it is an unexpected redirect."""
     expectation = Expectation(asked.expect)
     heads = Heads(bodiless=asked.method == "HEAD", keepalive=plan.keepalive, expectation=expectation)
     response, silent = Reply(heads), True

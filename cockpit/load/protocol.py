@@ -1,4 +1,4 @@
-"""What passes between the cockpit and a load worker: JSON lines over its stdin and stdout.
+"""Messages between cockpit and a load worker: JSON lines over its stdin and stdout.
 
 To the worker: one Assignment, then commands. From it: Ready, ticks (`cockpit.model.events.encode`, with times in
 seconds of time.monotonic(), which all processes of a machine share), and Done, without which it was lost.
@@ -58,7 +58,7 @@ class Extend(msgspec.Struct, frozen=True, tag_field="command", tag="extend"):
 
 
 class Stop(msgspec.Struct, frozen=True, tag_field="command", tag="stop"):
-    """End the run: give up what is in flight."""
+    """End the run: abandon the requests in flight."""
 
 
 Command = Start | Adjust | Extend | Stop
@@ -69,7 +69,7 @@ class Ready(msgspec.Struct, frozen=True, tag_field="say", tag="ready"):
 
 
 class Done(msgspec.Struct, frozen=True, tag_field="say", tag="done"):
-    """The last line of a worker that came to its end."""
+    """The last line of a worker that ends in order."""
 
     reason: Literal["completed", "stopped"]
 

@@ -1,7 +1,7 @@
-"""Where a reply ends: the head as llhttp reads it, and how its body is framed. HTTP/1.1, RFC 9112 section 6.
+"""The end of a response: the head as llhttp parses it, and the framing of its body. HTTP/1.1, RFC 9112 section 6.
 
-A server sends the same head again and again, but for the second in `Date`. So a head that is byte for byte one
-already parsed is looked up, not parsed again; only that makes Python as cheap per request as a program in C. And one
+A server repeats the same head, except for the second in `Date`. So a head that is byte for byte one
+already parsed is looked up, not parsed again; only that makes Python as cheap per request as a program in C. A head
 that differs from the last only in values that frame nothing is compared with it line by line.
 """
 
@@ -26,7 +26,7 @@ UNTIL_CLOSE = -2
 # A head longer than this is no head.
 HEAD_LIMIT = 128 * 1024
 
-# Every reply begins so; empty lines before it are nothing to mind.
+# Every response starts like this; empty lines before it are ignored.
 _BEGIN = b"HTTP/1."
 
 # Bytes of a Location that are kept, and the characters that stay as they are: a URL is printable ASCII.
@@ -38,12 +38,12 @@ _WORTH = 4096
 _SWITCHING_PROTOCOLS = 101
 # Fields that llhttp or this module draws conclusions from.
 _FRAMING = frozenset({b"transfer-encoding", b"connection", b"proxy-connection", b"upgrade"})
-# What a field's value may be made of (RFC 9110 section 5.5), and a length short enough to be one.
+# Allowed characters of a field's value (RFC 9110 section 5.5), and the maximum length of a number.
 _VALUE = re.compile(rb"[\t\x20-\x7e\x80-\xff]*")
 # An empty line. Lines may end in LF alone (RFC 9112 section 2.2).
 _HEAD_END = re.compile(rb"\n\r?\n")
 _LINE_END = re.compile(rb"\r?\n")
-# A header that goes on in the next line, which is the same as a space (RFC 9112 section 5.2).
+# A header continued in the next line, equivalent to a space (RFC 9112 section 5.2).
 _FOLD = re.compile(rb"(?<![ \t])[ \t]*\r\n[ \t]+")
 _DIGITS = re.compile(rb"[ \t]*([0-9]{1,18})[ \t]*")
 
@@ -51,9 +51,9 @@ _DIGITS = re.compile(rb"[ \t]*([0-9]{1,18})[ \t]*")
 class Head:
     """A parsed head. `length` is of the body, or CHUNKED or UNTIL_CLOSE.
 
-    `keeps`: the server keeps the connection open; `reuse`: and the plan wants it to. `total` is the size of head
-    and body where that is known and the body need not be looked at, -1 otherwise. `hits` counts replies that came in
-    one piece, for the lane to collect; `varied` and `verdict` are what each of them is counted as.
+    `keeps`: the server keeps the connection open; `reuse`: so does the plan. `total` is the size of head
+    and body if known and the body need not be checked, -1 otherwise. `hits` counts responses that came in
+    one piece, for the metrics to collect; `varied` and `verdict` are how each of them counts.
     """
 
     __slots__ = ("hits", "keeps", "length", "reuse", "size", "status", "total", "varied", "verdict")
@@ -71,7 +71,7 @@ class Head:
 
 
 class Harvest(NamedTuple):
-    """Replies that came whole: by status, their bytes and those of their bodies, how many had another length than the
+    """Complete responses: by status, their bytes and those of their bodies, how many had another length than the
     first, and how many were not as expected, by kind."""
 
     statuses: dict[int, int]
@@ -112,9 +112,9 @@ class Heads:
     def __init__(
         self, *, bodiless: bool, keepalive: bool, expectation: Expectation | None = None, one_length: bool = True
     ) -> None:
-        """`bodiless`: replies carry no body whatever they say (HEAD). `keepalive`: the plan wants connections kept.
+        """`bodiless`: responses carry no body whatever their head has (HEAD). `keepalive`: the plan keeps connections.
 
-        `one_length`: all replies are for the same thing, so that one of another length than the first has varied.
+        `one_length`: all responses are of the same resource, so one of another length than the first has varied.
         """
         self._bodiless = bodiless
         self._keepalive = keepalive
@@ -232,7 +232,7 @@ class Heads:
             head.hits = 0
 
     def harvest(self) -> Harvest:
-        """What was counted as hits since the last harvest."""
+        """Return the counts of hits since the last harvest."""
         self._collect()
         harvest = Harvest(self._statuses, self._received, self._body, self._varied, self._unexpected)
         self._clear()
@@ -251,10 +251,10 @@ def _tokens(value: bytes) -> list[bytes]:
 
 
 class Reply:
-    """Finds the end of one reply after another, from pieces of any size.
+    """Finds the end of each response in pieces of any size.
 
-    `head` is None until it is complete; `size` is of the body as far as it has come. `excess`, after the end: bytes
-    nobody asked for came behind it.
+    `head` is None until it is complete; `size` is of the body so far. `excess`: unexpected bytes
+    after the end.
     """
 
     __slots__ = ("_body", "_chunks", "_heads", "_left", "_partial", "_read", "excess", "head")
@@ -264,20 +264,20 @@ class Reply:
         self.take_up(heads)
 
     def take_up(self, heads: Heads) -> None:
-        """The next replies are to another kind of request."""
+        """Expect responses to another kind of request."""
         self._heads = heads
         self._chunks = None
         self.reset()
 
     def reset(self) -> None:
-        """Be ready for another reply."""
+        """Reset for another response."""
         self.head: Head | None = None
         self.excess = False
         self._partial = b""
         self._left = self._read = 0
         self._body = self._heads.expectation.body()
         if self._chunks is not None and (self._chunks.excess or not self._chunks.ended):
-            # It stands in the middle of something.
+            # It is in the middle of a response.
             self._chunks = None
 
     @property
@@ -292,12 +292,12 @@ class Reply:
         return self._read
 
     def verdict(self) -> str:
-        """What is unexpected about the reply, now that it is whole; empty when nothing is."""
+        """Return the first kind that differs in the complete response; "" if none."""
         assert self.head is not None
         return self._heads.expectation.of_response(self.head.status, self.size, self._body)
 
     def feed(self, data: bytes | memoryview) -> bool:
-        """Take the next piece; whether the reply is whole with it. Raises Malformed."""
+        """Take the next piece; return whether the response is complete. Raises Malformed."""
         head = self.head
         if head is None:
             return self._feed_head(self._partial + data)
@@ -345,5 +345,5 @@ class Reply:
         return self.feed(raw[end:]) if len(raw) > end or head.length == 0 else False
 
     def closed(self) -> bool:
-        """The server closed; whether that is how this reply ends."""
+        """The server closed; return whether that completes the response."""
         return self.head is not None and self.head.length == UNTIL_CLOSE

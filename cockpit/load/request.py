@@ -20,7 +20,7 @@ _PORTS = {"http": 80, "https": 443}
 
 
 class RequestTarget(NamedTuple):
-    """Where requests go: `host` and `port` to connect to, `authority` and `path` (with query) to ask for."""
+    """The target: `host` and `port` to connect to, `authority` and `path` (with query) of the request."""
 
     host: str
     port: int
@@ -31,7 +31,7 @@ class RequestTarget(NamedTuple):
 
 
 def target_of(url: str) -> RequestTarget:
-    """The parts of an http or https URL. Raises UsageError with one line that says what is wrong with it."""
+    """Return the parts of an http or https URL. Raises UsageError."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
@@ -64,9 +64,9 @@ def _ascii_name(host: str, shown: str) -> str:
 
 
 def requests_of(plan: LoadPlan) -> tuple[Request, ...]:
-    """The requests of a plan: those of its mix, or its only one, which has no name.
+    """Return the requests of a plan: those of its mix, or its only one, which has no name.
 
-    Raises UsageError for names that are no names, and for requests that go to more than one target.
+    Raises UsageError for invalid names, and for requests to more than one target.
     """
     if not plan.mix:
         return (
@@ -104,7 +104,7 @@ def target_of_plan(plan: LoadPlan) -> RequestTarget:
 
 
 def destination(plan: LoadPlan) -> tuple[str, int]:
-    """Host and port to connect to: the target's own, or those of `connect_to`. Raises UsageError."""
+    """Return host and port to connect to: the target's, or those of `connect_to`. Raises UsageError."""
     target = target_of_plan(plan)
     if not plan.connect_to:
         return target.host, target.port
@@ -120,12 +120,12 @@ def destination(plan: LoadPlan) -> tuple[str, int]:
 
 
 def request_bytes(plan: LoadPlan) -> bytes:
-    """The first request of a plan. Raises UsageError for what cannot be sent as it is."""
+    """Return the first request of a plan. Raises UsageError if it cannot be sent."""
     return b"".join(request_parts(requests_of(plan)[0], keepalive=plan.keepalive))
 
 
 def request_parts(request: Request, *, keepalive: bool) -> tuple[bytes, bytes, bytes]:
-    """What goes over the wire before the path, the path, and what follows it. Raises UsageError."""
+    """Return the bytes before the path, the path, and the bytes after it. Raises UsageError."""
     target = target_of(request.url)
     if not _TOKEN.fullmatch(request.method):
         raise UsageError(f"{request.method!r} is not a request method, as GET or POST are")

@@ -1,4 +1,4 @@
-"""The figures of one request of a plan. A plan with one request has one lane; a mix has one for each of its names."""
+"""Metrics of one request of a plan: one object per name of a mix, a single one without a mix."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def histogram(seconds: list[float]) -> Histogram:
 
 
 class RequestMetrics:
-    """What connections count for one kind of request.
+    """Counts of connections for one kind of request.
 
     `whole`: first byte and end came in one piece, so one number serves both histograms; `firsts` and `ends` are for
-    all other requests. `responses` are from the intended send, under open load. Replies that came whole are counted
-    in `heads`; `received`, `body` and `statuses` count the others. `live` ends with the warm-up: what was begun in
-    it and ends after it is counted nowhere. `idempotent`: its method may be sent again (RFC 9110 section 9.2.2), each
+    all other requests. `responses` are from the intended send, under open load. Responses in one piece are counted
+    in `heads`; `received`, `body` and `statuses` count the others. `live` ends with the warm-up: requests begun in
+    it that end after it are not counted. `idempotent`: its method may be sent again (RFC 9110 section 9.2.2), each
     time counted in `retries`.
     """
 
@@ -65,7 +65,7 @@ class RequestMetrics:
         self.clear()
 
     def clear(self) -> None:
-        """Begin to count anew."""
+        """Reset all counts."""
         self.sent = self.sent_bytes = self.received = self.body = self.varied = self.retries = 0
         self.statuses: dict[int, int] = {}
         self.errors: dict[str, int] = {}
@@ -73,18 +73,18 @@ class RequestMetrics:
         self.first_byte = self.service = self.response = EMPTY
 
     def replied(self, status: int, size: int, verdict: str) -> None:
-        """A reply was read whole in more than one piece: its body's size, and what was unexpected about it if any."""
+        """A response was complete in more than one piece: its body's size, and how it was unexpected, if so."""
         self.statuses[status] = self.statuses.get(status, 0) + 1
         self.varied += self.heads.varies(size)
         if verdict:
             self.unexpected[verdict] = self.unexpected.get(verdict, 0) + 1
 
     def failed(self, kind: str) -> None:
-        """A request got no whole reply."""
+        """A request got no complete response."""
         self.errors[kind] = self.errors.get(kind, 0) + 1
 
     def settle(self) -> None:
-        """Turn the lists into histograms, added to those there are: memory stays bounded if nobody takes them."""
+        """Turn the lists into histograms, added to existing ones: memory stays bounded if nobody takes them."""
         whole, firsts, ends = histogram(self.whole), histogram(self.firsts), histogram(self.ends)
         self.first_byte = Histogram.merged((self.first_byte, whole, firsts))
         self.service = Histogram.merged((self.service, whole, ends))
@@ -97,7 +97,7 @@ class RequestMetrics:
         self.varied += harvest.varied
 
     def group(self) -> Group:
-        """What was settled, as an event carries it."""
+        """Return the settled counts, as an event carries them."""
         return Group(
             sent=self.sent,
             completed=sum(self.statuses.values()),

@@ -1,4 +1,4 @@
-"""Which request comes next, where a plan has more than one."""
+"""The order of requests, if a plan has more than one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class PlannedRequest(NamedTuple):
 
 
 def check(plan: LoadPlan) -> None:
-    """Raises UsageError for requests that cannot be made as the plan says."""
+    """Make the requests of a plan. Raises UsageError."""
     requests = requests_of(plan)
     for request in requests:
         request_parts(request, keepalive=plan.keepalive)
@@ -60,9 +60,9 @@ def request_metrics_of(plan: LoadPlan) -> list[RequestMetrics]:
 
 
 def rotation(weights: list[int]) -> list[int]:
-    """Indices of `weights`, each as often as its weight says, spread as evenly as can be (as nginx does upstreams).
+    """Return indices of `weights`, each as often as its weight, spread evenly (as nginx does with upstreams).
 
-    Raises UsageError when that takes too long a rotation.
+    Raises UsageError if the rotation is too long.
     """
     divisor = math.gcd(*weights)
     shares = [weight // divisor for weight in weights]
@@ -82,9 +82,9 @@ def rotation(weights: list[int]) -> list[int]:
 
 
 class RequestOrder:
-    """One worker's requests, one after the other; `largest` is the size of the largest (bytes).
+    """One worker's requests in order; `largest` is the size of the largest (bytes).
 
-    `only` is the request of a plan that has just one, and None otherwise. `limit` is how many there are to send, where
+    `only` is the request of a plan with just one, None otherwise. `limit` is the number to send, if
     a list of paths sets that.
     """
 

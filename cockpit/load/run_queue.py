@@ -24,7 +24,7 @@ class RunQueue:
 
 
 def waited() -> int | None:
-    """Nanoseconds that this thread has waited on a run queue in its life; None where nobody counts them."""
+    """Return the nanoseconds that this thread has waited on a run queue; None if the kernel does not count them."""
     try:
         # Time on a CPU, time waiting for one, and how often.
         return int(_COUNTERS.read_bytes().split()[1])

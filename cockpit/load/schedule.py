@@ -18,10 +18,10 @@ _DRAWN = 1024
 
 
 class Arrivals:
-    """One worker's arrivals, on a schedule that nothing shifts. `due` is the instant of the next one.
+    """One worker's arrivals, on an absolute schedule. `due` is the instant of the next one.
 
-    The schedule counts in arrivals and is laid over time at the rate in force, so that a new rate goes on from where
-    the old one had come to. Even: of W workers, worker w has every W-th arrival from the w-th on. Poisson: each worker
+    The schedule counts arrivals and maps them to time by the current rate, so that a new rate continues at the
+    position of the old one. Even: of W workers, worker w has every W-th arrival from the w-th on. Poisson: each worker
     draws gaps of its own, which together are Poisson arrivals at the whole rate.
     """
 

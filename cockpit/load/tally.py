@@ -1,4 +1,4 @@
-"""What happened since the last tick, counted so cheaply that counting does not slow the load.
+"""Counts since the last tick, cheap enough not to slow the load.
 
 Latencies (seconds) are appended to plain lists and turned into histograms once a tick.
 """
@@ -15,17 +15,17 @@ from cockpit.model.histogram import COARSER, EMPTY, Histogram
 
 
 class Tally:
-    """What one worker counts: in its lanes what belongs to requests, here what does not.
+    """Counts of one worker: per request in its lanes, the others here.
 
     `close_interval` settles the lists, `take` makes a tick of them.
     """
 
     def __init__(self, make_lanes: Callable[[], list[RequestMetrics]], *, grouped: bool) -> None:
-        """`grouped`: ticks name the figures of each lane beside those of all together."""
+        """`grouped`: ticks name the metrics of each lane beside the total."""
         self._make_lanes = make_lanes
         self._grouped = grouped
         self.lanes = make_lanes()
-        # Those of the warm-up, once it is over.
+        # Lanes of the warm-up, once it is over.
         self.former: list[RequestMetrics] = []
         self.connects: list[float] = []
         self.handshakes: list[float] = []
@@ -37,12 +37,12 @@ class Tally:
         self.begin()
 
     def begin(self) -> None:
-        """The load begins, in the thread that calls this: what it used and waited for before is not of the run."""
+        """The load begins, in the calling thread: its earlier CPU and waiting time are not of the run."""
         self._cpu = time.process_time()
         self._queue = RunQueue()
 
     def renew(self) -> None:
-        """Count what is begun from now on; what was begun before is counted no more."""
+        """Count requests from now on; no longer those begun before."""
         for lane in self.lanes:
             lane.live = False
         self.former, self.lanes = self.lanes, self._make_lanes()
@@ -58,14 +58,14 @@ class Tally:
     def take(
         self, *, run: int, worker: int, start: float, now: float, sent: int, connections: int, stage: int, warmup: bool
     ) -> Tick:
-        """All closed intervals as one tick, from `start` to `now` (s of time.monotonic()); counting begins anew.
+        """Return all closed intervals as one tick, from `start` to `now` (s of time.monotonic()), and reset.
 
-        `sent` is how many requests were begun since the worker began; `connections` how many are open now.
+        `sent` is the number of requests since the worker began; `connections` those open now.
         """
         cpu = time.process_time()
         lanes = self.lanes
         if len(lanes) == 1:
-            # All that was begun is its own; connections count per lane only where there are several.
+            # All requests are its own; connections are counted per lane only if there are several.
             lanes[0].sent = sent - self._sent
         statuses: dict[int, int] = {}
         errors: dict[str, int] = {}

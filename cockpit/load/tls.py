@@ -1,4 +1,4 @@
-"""TLS on sockets that never wait. Imported only where a target is https."""
+"""TLS on non-blocking sockets. Imported only for https targets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cockpit.model.errors import UsageError
 
 
 def context_of(tls: load.Tls) -> ssl.SSLContext:
-    """What the plan says about TLS, as the ssl module takes it. Raises UsageError for files that do not serve."""
+    """Return the TLS settings of a plan as an SSL context. Raises UsageError for invalid files."""
     for path in (tls.ca, tls.cert, tls.key):
         if path and not os.path.isfile(path):  # noqa: PTH113
             raise UsageError(f"{path}: no such file; TLS needs its certificates and keys as PEM files")
@@ -29,7 +29,7 @@ def context_of(tls: load.Tls) -> ssl.SSLContext:
     context.set_alpn_protocols(["http/1.1"])
     if tls.cert:
         try:
-            # An empty password, so that nobody is asked for one at the terminal.
+            # An empty password, so that OpenSSL does not prompt on the terminal.
             context.load_cert_chain(tls.cert, tls.key or None, password="")
         except (ssl.SSLError, OSError) as error:
             names = f"{tls.cert} and {tls.key}" if tls.key else tls.cert
@@ -38,7 +38,7 @@ def context_of(tls: load.Tls) -> ssl.SSLContext:
 
 
 def trouble(error: OSError) -> str:
-    """What an error of a handshake says, in a few words."""
+    """Return a short text for a handshake error."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not trusted: {error.verify_message}; name its CA's file, or do not verify"
     if isinstance(error, ssl.SSLEOFError | ConnectionResetError):
@@ -71,7 +71,7 @@ class TlsWrapper:
 
 
 class TlsSocket:
-    """A socket with TLS that says what a plain one would: BlockingIOError where it would have to wait, and OSError
+    """A TLS socket with the errors of a plain one: BlockingIOError if it would block, and OSError
     with TLS_TROUBLE for what goes wrong with TLS itself, or TLS_CUT for an end without close_notify."""
 
     __slots__ = ("_socket", "fileno")

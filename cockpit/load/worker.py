@@ -43,7 +43,7 @@ class Outbox:
         os.set_blocking(fd, False)
 
     def flushed(self) -> bool:
-        """Write what can be written now; whether all of it was."""
+        """Write as much as possible now; return whether all was written."""
         try:
             while self._left:
                 self._left = self._left[os.write(self._fd, self._left) :]
@@ -112,9 +112,9 @@ class Commands:
         self._partial = b""
 
     def line(self, at_a_time: int) -> bytes:
-        """The next line; empty at the end. Waits for it, and is for the time before load only.
+        """Return the next line; "" at the end. Blocks, so it is only for the time before the load.
 
-        Read one byte `at_a_time`, what follows it stays in the pipe, where the poller sees it.
+        Read one byte `at_a_time`, data after the line stays in the pipe, where the poller sees it.
         """
         pieces = [self._partial]
         while b"\n" not in pieces[-1]:
@@ -146,7 +146,7 @@ def _settle(assignment: Assignment) -> None:
 
 
 def main() -> None:
-    # Ctrl-C is the cockpit's to handle; it tells this process in its own time.
+    # Ctrl-C is for cockpit, which then stops this process.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     commands = Commands(sys.stdin.fileno())
     line = commands.line(1 << 20)
@@ -156,7 +156,7 @@ def main() -> None:
         assignment = decode_assignment(line)
     except msgspec.MsgspecError as error:
         sys.exit(f"not an assignment: {error}")
-    # A reader that has gone away wants no figures.
+    # The reader is gone.
     with contextlib.suppress(BrokenPipeError):
         _settle(assignment)
         outbox = Outbox(sys.stdout.fileno())
