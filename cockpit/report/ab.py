@@ -1,7 +1,7 @@
-"""A result in the words and columns of ab (ApacheBench 2.3), for the scripts that read them.
+"""A result in ab's words and columns (ApacheBench 2.3), for scripts that read them.
 
-Where ab keeps every request, cockpit keeps histograms of three digits: `Processing` is total less connect column by
-column, not request by request, and the rows of `-g` carry the times of their tick (100 ms).
+ab keeps every request, cockpit keeps histograms of three digits: `Processing` is total less connect column by
+column, not request by request, and the lines of `-g` have the times of their tick (100 ms).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PERCENTAGES = (50, 66, 75, 80, 90, 95, 98, 99)
 
 @dataclass(frozen=True)
 class Document:
-    """What one reply told before the run: the Server header and the body's length."""
+    """The response before the run: its Server header and the length of its body."""
 
     server: str
     length: int
@@ -49,7 +49,7 @@ def report(result: RunResult, document: Document) -> str:
         *_failed(result),
     ]
     if plan.keepalive:
-        # A connection that the server closed had its last reply without keep-alive.
+        # A connection that the server closed had its last response without keep-alive.
         closed = max(0, counts.connect.count - plan.concurrency)
         lines.append(f"Keep-Alive requests:    {max(0, counts.completed - closed)}")
     lines += [
@@ -71,13 +71,13 @@ def report(result: RunResult, document: Document) -> str:
 
 
 def percentages_csv(service: Histogram) -> str:
-    """What `ab -e` writes: milliseconds for each whole percentage from 0 to 99."""
+    """Return the output of `ab -e`: milliseconds for each whole percentage from 0 to 99."""
     rows = (f"{percent},{1000 * service.percentile(percent):.3f}" for percent in range(100))
     return "\n".join(("Percentage served,Time in ms", *rows)) + "\n"
 
 
 def gnuplot_tsv(ticks: Sequence[Tick], wall: float) -> Iterator[str]:
-    """What `ab -g` writes, a line at a time: a row a request, by total time. `wall` is the epoch of second 0."""
+    """Yield the output of `ab -g`, one line per request, by total time. `wall` is the epoch of second 0."""
     yield "starttime\tseconds\tctime\tdtime\tttime\twait\n"
     rows = []
     for tick in ticks:
@@ -91,13 +91,13 @@ def gnuplot_tsv(ticks: Sequence[Tick], wall: float) -> Iterator[str]:
 
 
 def _each(histogram: Histogram) -> Iterator[int]:
-    """Milliseconds of every value, as far as its bucket tells."""
+    """Return milliseconds of every value, by its bucket."""
     for nanoseconds, count in histogram.values():
         yield from (round(nanoseconds / 1e6),) * count
 
 
 def _replies(result: RunResult) -> int:
-    """What ab calls complete: it counts a request that got no whole reply as complete and failed, but for refused
+    """Return ab's `complete`: a request without a complete response counts as complete and failed, except for refused
     connections."""
     return result.counts.completed
 

@@ -20,7 +20,7 @@ _MOST = 64 << 20  # bytes
 
 
 def folder() -> Path:
-    """Where they are kept."""
+    """Return the folder of baselines."""
     return platformdirs.user_state_path("cockpit") / "baselines"
 
 
@@ -51,7 +51,7 @@ def load(name: str) -> Baseline:
 
 
 def names() -> list[str]:
-    """Those that there are, in order."""
+    """Return the names of existing baselines, sorted."""
     try:
         files = [path.name for path in folder().iterdir()]
     except FileNotFoundError:

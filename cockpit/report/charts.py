@@ -16,7 +16,7 @@ from cockpit.model.text import neutral, si
 WIDTH, HEIGHT = 1000.0, 100.0
 # More points than this a series has none to see on any screen: they are put together, the largest of each lot is kept.
 _POINTS = 600
-# Over so many decades at most an axis has labels within them.
+# Up to this many decades an axis has labels within them.
 _FEW_DECADES = 2
 # Values further apart than this factor share an axis only as logarithms.
 _FAR = 20.0
@@ -54,7 +54,7 @@ class Axis:
     log: bool = False
 
     def at(self, value: float) -> float:
-        """Where a value stands, 0 to 1; what lies outside stands at the edge."""
+        """Return the position of a value, 0 to 1; values outside are at the edge."""
         low, high, one = (self.low, self.high, value)
         if self.log:
             low, high, one = math.log(low), math.log(high), math.log(max(value, self.low))
@@ -63,7 +63,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Sign:
-    """An upright line at x with a letter on top, or without one where `sign` is empty."""
+    """A vertical line at x with a letter on top, or without one if `sign` is empty."""
 
     x: float
     sign: str
@@ -111,7 +111,7 @@ def between(lowest: float, highest: float, form: Callable[[float], str]) -> Axis
 
 
 def decades(lowest: float, highest: float, form: Callable[[float], str]) -> Axis:
-    """A logarithmic axis over both, labelled at decades, or at 1, 2 and 5 where these are few."""
+    """Return a logarithmic axis over both, with labels at decades, or at 1, 2 and 5 if these are few."""
     first, last = math.floor(math.log10(lowest) + 1e-9), math.ceil(math.log10(highest) - 1e-9)
     few = last - first <= _FEW_DECADES
     every = [mark * 10.0**decade for decade in range(first, last + 2) for mark in ((1, 2, 5) if few else (1,))]
@@ -121,7 +121,7 @@ def decades(lowest: float, highest: float, form: Callable[[float], str]) -> Axis
 
 
 def draw(chart: SvgChart) -> str:
-    """The chart as an HTML figure."""
+    """Return the chart as an HTML figure."""
     legend = "".join(f'<span class="key c{one.colour}">{text(one.name)}</span>' for one in chart.series if one.name)
     svg = "".join(
         (*_bands(chart), chart.inside, *_grid(chart), *(_series(one, chart) for one in chart.series), *_signs(chart))
@@ -137,7 +137,7 @@ def draw(chart: SvgChart) -> str:
 
 
 def thinned(points: Sequence[Point], most: int = _POINTS) -> list[Point]:
-    """At most `most` points: of each lot the one with the largest y, and a gap where all of it is one."""
+    """Return at most `most` points: of each group the one with the largest y, and a gap if all of it is one."""
     if len(points) <= most:
         return list(points)
     size = math.ceil(len(points) / most)
@@ -230,7 +230,7 @@ def _beside(chart: SvgChart) -> Iterable[str]:
 
 
 def _band_labels(chart: SvgChart) -> Iterable[str]:
-    """Those that have room beside the one before."""
+    """Return the labels that have room beside the one before."""
     before = -1.0
     for start, _, label in chart.bands:
         at = chart.x.at(start)

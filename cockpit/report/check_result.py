@@ -1,4 +1,4 @@
-"""What a check came to: as a compact table, as JSON, and as JUnit XML for build servers."""
+"""The result of a check: as a compact table, as JSON, and as JUnit XML for build servers."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from cockpit.report.summary import errors_words, found_words, plan_words, thresh
 
 
 class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
-    """`target` is what was named. `aborted` is the threshold that ended the run early, `capped` the cap (s) that did.
+    """`target` is as requested. `aborted` is the threshold that ended the run early, `capped` the cap (s) that did.
 
-    `unsteady` says why it was not steady; empty: it was; None: nobody asked. `baseline`: what was held against.
+    `unsteady` is why it was unstable; empty: it was stable; None: not checked. `baseline`: the one compared with.
     """
 
     target: str
@@ -69,7 +69,7 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BaselineRunJson(msgspec.Struct, frozen=True, kw_only=True):
-    """One run of a baseline: where it comes from, when its session began (epoch s), and its metrics, those of the load
+    """One run of a baseline: its origin, the start of its session (epoch s), and its metrics, those of the load
     and of each host by the names that thresholds use."""
 
     source: str
@@ -90,7 +90,7 @@ class BaselineJson(msgspec.Struct, frozen=True, kw_only=True):
 
 class CheckPart(msgspec.Struct, frozen=True, kw_only=True):
     """`exit` is the exit code, `result` the same in words. `aborted`: the threshold that ended the run early; `capped`:
-    the cap (s) that did. `steady` is null where nobody asked; `unsteady` says why it was not. null: none."""
+    the cap (s) that did. `steady` is null if it was not checked; `unsteady` is why it was unstable. null: none."""
 
     exit: int
     result: str
@@ -102,7 +102,7 @@ class CheckPart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CheckJson(RunJson, frozen=True, kw_only=True):
-    """The JSON of the run, and what the check came to."""
+    """Return the JSON of the run and of the check."""
 
     check: CheckPart
 
@@ -121,7 +121,7 @@ def check_schema() -> dict[str, Any]:
 
 
 def check_text(check: CheckResult) -> str:
-    """What was run, the figures asked for first, a line a threshold, doubts, and what it came to."""
+    """Return the load, the main metrics, one line per threshold, warnings, and the result."""
     lines = [*_headline(check.result), threshold_table(check.held)]
     if check.baseline:
         sources = dict.fromkeys(run.source for run in check.baseline.runs)
@@ -137,7 +137,7 @@ def check_text(check: CheckResult) -> str:
 
 
 def junit(check: CheckResult) -> str:
-    """A test suite with a case for each threshold, and one for the steadiness where that was asked for."""
+    """Return a test suite with a case per threshold, and one for the stability if that was checked."""
     seconds, target = check.result.seconds, neutral(check.target)
     cases = [(one.threshold.text, "" if one.holds else _failure_words(one)) for one in check.held]
     if check.unsteady is not None:
@@ -170,7 +170,7 @@ def _failure_words(outcome: ThresholdResult) -> str:
 
 
 def junit_without_run(target: str, problem: str) -> str:
-    """A test suite that says why nothing could be checked."""
+    """Return a test suite with the reason why nothing could be checked."""
     counts = {"tests": "1", "failures": "0", "errors": "1", "time": "0"}
     root = ElementTree.Element("testsuites", counts)
     suite = ElementTree.SubElement(root, "testsuite", {"name": f"cockpit check {neutral(target)}", **counts})
@@ -192,7 +192,7 @@ def _properties(check: CheckResult) -> list[tuple[str, str]]:
 
 
 def _headline(result: RunResult) -> tuple[str, str]:
-    """What was run, and the figures that are asked for first. Latencies are those that `p99` in a threshold means."""
+    """Return the load and the main metrics. Latencies are those of `p99` in a threshold."""
     counts = result.counts
     p50, p99 = (milliseconds(counts.latency.percentile(percent)) for percent in (50, 99))
     errors = errors_words(counts.errors)

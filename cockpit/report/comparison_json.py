@@ -15,10 +15,10 @@ _BUCKETS = 64
 
 
 class SideJson(msgspec.Struct, frozen=True, kw_only=True):
-    """One side: what was named, its rows by their numbers and labels, and the plan without secrets, in words.
+    """One side: its name as requested, its segments by number and label, and the plan without secrets, in words.
 
-    `start` and `end` are session seconds, `wall` the epoch second at which the session began. `knobs`: values in
-    force, null where none is set."""
+    `start` and `end` are session seconds, `wall` the epoch second at which the session began. `knobs`: active
+    values, null if none is set."""
 
     name: str
     session: str
@@ -32,8 +32,8 @@ class SideJson(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FigureJson(msgspec.Struct, frozen=True, kw_only=True):
-    """A figure of both sides in the unit that thresholds use (seconds, per second, per cent, bytes); null: no data.
-    `change` is the share by which it differs (0.1: a tenth more)."""
+    """A metric of both sides in the unit that thresholds use (seconds, per second, per cent, bytes); null: no data.
+    `change` is the relative difference (0.1: a tenth more)."""
 
     figure: str
     before: float | None
@@ -42,7 +42,7 @@ class FigureJson(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DifferentJson(msgspec.Struct, frozen=True, kw_only=True):
-    """What is not the same on both sides, as text."""
+    """Differences between the sides, as text."""
 
     what: str
     before: str
@@ -50,7 +50,7 @@ class DifferentJson(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DistributionJson(msgspec.Struct, frozen=True, kw_only=True):
-    """Shares of the replies by buckets of latency; `edges` are seconds, one more than there are buckets."""
+    """Shares of responses by buckets of latency; `edges` are seconds, one more than there are buckets."""
 
     edges: list[float]
     before: list[float]
@@ -58,8 +58,8 @@ class DistributionJson(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CompareJson(msgspec.Struct, frozen=True, kw_only=True):
-    """`load` says in words how the two loads differ; empty: they do not. `failures` count errors, unexpected replies
-    and statuses from 400 on, by kind. `verdicts` is one, or one for each pair of rows under the same load."""
+    """`load` is the difference between the two loads in words; empty: none. `failures` count errors, unexpected
+    responses and statuses from 400 on, by kind. `verdicts` is one, or one per pair of segments under the same load."""
 
     before: SideJson
     after: SideJson
@@ -80,7 +80,7 @@ def comparison_json(comparison: Comparison) -> str:
 
 
 def to_json(comparison: Comparison) -> CompareJson:
-    """The comparison in the shape of the schema, with every figure of every host."""
+    """Return the comparison in the shape of the schema, with every metric of every host."""
     one, two = all_host_figures(comparison.before), all_host_figures(comparison.after)
     before, after = comparison.before.result.counts.latency, comparison.after.result.counts.latency
     spread = distribution(before, after, _BUCKETS)

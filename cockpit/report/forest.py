@@ -14,9 +14,9 @@ from cockpit.report.charts import text
 
 # Marks a comparison of the same settings.
 CONTROL_TAG = ' <small class="tag">same settings</small>'
-# Drawn on so many units, stretched to the width of its column.
+# Units of the drawing, stretched to the width of its column.
 _WIDTH, _HEIGHT, _MIDDLE = 1000.0, 20.0, 10.0
-# An interval that excludes nothing is drawn up to so many times the largest change, so that the others can be seen.
+# An interval without a conclusion is drawn up to this multiple of the largest change, so that others stay visible.
 _LONGEST = 2.0
 # Half of a scale on which nothing changed at all.
 _FLAT = 0.01

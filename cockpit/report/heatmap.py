@@ -15,18 +15,18 @@ from cockpit.model.state import LATENCY_EDGES, LoadSecond
 from cockpit.model.text import milliseconds
 from cockpit.report.charts import HEIGHT, WIDTH, Axis, SvgChart, decades
 
-# So many columns at most; of a longer session several seconds share one.
+# Maximum number of columns; in a longer session several seconds share one.
 _COLUMNS = 400
-# Of all replies of a column; the fewest that there can be are still to be seen.
+# Minimum opacity, so that even the rarest responses of a column are visible.
 _FAINTEST = 40
-# A blue that stands out from white and from nearly black alike. Its strength tells how many.
+# A blue that contrasts with white and with nearly black alike. Its opacity shows the count.
 _COLOUR = (0x2F, 0x86, 0xD0)
 
 Counts = npt.NDArray[np.float64]
 
 
 def heat_map(seconds: Sequence[LoadSecond], x: Axis, title: str) -> SvgChart | None:
-    """The chart, over the time of `x`; None where there was no reply."""
+    """Return the chart over the time of `x`; None without responses."""
     counts = _counts(seconds, x)
     used = np.flatnonzero(counts.sum(axis=0))
     if not len(used):
@@ -49,7 +49,7 @@ def _counts(seconds: Sequence[LoadSecond], x: Axis) -> Counts:
 
 
 def _image(counts: Counts, low: int, high: int, y: Axis) -> str:
-    """An `image` element where its buckets lie on the axis."""
+    """Return an `image` element at the position of its buckets on the axis."""
     strength = np.log1p(counts) / math.log1p(float(counts.max()))
     alpha = np.where(counts > 0, _FAINTEST + strength * (255 - _FAINTEST), 0).round().astype(np.uint8)
     # The first line of an image is its highest, which is the slowest bucket.
@@ -62,7 +62,7 @@ def _image(counts: Counts, low: int, high: int, y: Axis) -> str:
 
 
 def png(alpha: npt.NDArray[np.uint8]) -> bytes:
-    """A PNG of one colour, as opaque as `alpha` (lines x columns) says."""
+    """Return a PNG of one colour with the opacity `alpha` (lines x columns)."""
     lines, columns = alpha.shape
     palette = bytes(_COLOUR) * 256
     raw = b"".join(b"\0" + line.tobytes() for line in np.ascontiguousarray(alpha))

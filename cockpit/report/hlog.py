@@ -1,8 +1,8 @@
-"""An HdrHistogram log: a histogram per second of load, for HistogramLogAnalyzer, hdr-plot and their like.
+"""An HdrHistogram log: a histogram per second of load, for HistogramLogAnalyzer, hdr-plot and similar tools.
 
 Format: https://github.com/HdrHistogram/HdrHistogram, log version 1.3; values in nanoseconds, maxima in milliseconds.
-Lines without a tag hold response time (under closed load that is the service time); with `Tag=service`, service time
-where it differs.
+Lines without a tag hold response time (under closed load the service time); with `Tag=service`, service time
+if it differs.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _LATE = 2
 
 
 class HlogWriter:
-    """Writes into a new file as the load goes on; `trouble` says what the disk refused, `empty` whether no load came.
+    """Writes a new file during the load; `trouble` is an error of the disk, `empty` whether there was no load.
 
-    Raises UsageError when it cannot begin.
+    Raises UsageError if the file cannot be created.
     """
 
     def __init__(self, path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A host's figures over a run as a table for the terminal, with the columns that sar and free have."""
+"""A host's metrics over a run as a table for the terminal, with the columns of sar and free."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cockpit.servers.registry import STATUS_PAGES
 
 _MIB = 1024 * 1024
 _NAME, _COLUMN = 13, 11
-# Names of disks and interfaces are cut to what leaves the table its shape.
+# Maximum length of disk and interface names, so that the table keeps its shape.
 _SHOWN = _NAME - 1
 
 _CPU = ("user", "nice", "system", "iowait", "steal", "idle", "other")
@@ -48,7 +48,7 @@ def _lacking(coverage: float) -> str:
 def _table(
     title: str, columns: Sequence[str], rows: Sequence[tuple[str, str]], found: Mapping[str, float], unit: float = 1.0
 ) -> list[str]:
-    """A header and a line for each row (title, group) that has figures."""
+    """Return a header and a line for each row (title, group) with metrics."""
     known = [(name, group) for name, group in rows if any(f"{group}.{column}" in found for column in columns)]
     if not known:
         return []
@@ -107,7 +107,7 @@ def _processes(window: HostWindow, found: Mapping[str, float]) -> list[str]:
 
 
 def _pages(found: Mapping[str, float]) -> list[str]:
-    """What status pages told: a line for each kind, means and counters a second."""
+    """Return the metrics of status pages: one line per kind, means and counters per second."""
     lines = []
     for kind, page in STATUS_PAGES.items():
         told = [(name, f"{kind}.{name}", "") for name in page.means]

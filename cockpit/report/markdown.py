@@ -27,7 +27,7 @@ from cockpit.report.session_summary import (
 )
 from cockpit.report.summary import found_words
 
-# What Markdown, or HTML in it, would take for markup.
+# Characters that Markdown, or HTML in it, would interpret as markup.
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~&!@$])")
 
 
@@ -38,9 +38,9 @@ def markdown(state: State) -> str:
 
 
 def md(said: str) -> str:
-    """Text of whatever origin that stands for itself in Markdown. A link in it is none."""
+    """Return text of any origin as literal Markdown, without links."""
     plain = _MARKUP.sub(r"\\\1", neutral(said))
-    # Bare addresses are made links by some; what stands before the colon is set apart for them.
+    # Some renderers link bare addresses; the scheme is separated to prevent it.
     return re.sub(r"(?i)\b(https?|ftp|www)([:.])", r"\1\\\2", plain)
 
 

@@ -27,7 +27,7 @@ from cockpit.report.session_summary import (
 )
 from cockpit.report.summary import found_words, plan_words
 
-# So many markers are listed without being asked for.
+# Markers that are listed unfolded.
 _FEW = 12
 
 
@@ -68,7 +68,7 @@ def _header(found: SessionSummary) -> str:
 
 
 def _tiles(found: SessionSummary) -> str:
-    """The figures asked for first, of the newest row."""
+    """Return the main metrics of the newest segment."""
     row = found.rows[-1] if found.rows else None
     if row is None:
         return ""

@@ -13,11 +13,11 @@ from cockpit.model.text import clock, milliseconds
 from cockpit.report.charts import Axis, ChartSeries, Point, Sign, SvgChart, decades, draw, from_zero
 from cockpit.report.heatmap import heat_map
 
-# So many rows are drawn over each other; more could not be told apart.
+# Maximum number of segments in one drawing; more could not be distinguished.
 MOST_ROWS = 8
 _BUCKETS = 60
 _STEPS = (1, 2, 5, 10, 15, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800)
-# Ends of the percentile axis: how many of so many replies were slower.
+# Ends of the percentile axis: one slower response in this many.
 _NINES = (2, 10, 100, 1000, 10_000, 100_000)
 _TROUBLE = ("gap", "restart", "worker")
 
@@ -51,13 +51,13 @@ def timeline(state: State) -> str:
 
 
 def drawn_rows(state: State) -> list[Segment]:
-    """The rows of which the distribution is drawn: the first and the newest of those that have replies."""
+    """Return the segments whose distribution is drawn: the first and the newest with responses."""
     rows = [row for row in state.segments if not row.warmup and row.counts.latency.count]
     return rows if len(rows) <= MOST_ROWS else [rows[0], *rows[1 - MOST_ROWS :]]
 
 
 def distributions(rows: Sequence[Segment]) -> str:
-    """Latency of the rows over each other: by how many replies took so long, and by percentile."""
+    """Return the latency of segments over each other: by share of responses, and by percentile."""
     if not rows:
         return "<p class=soft>No responses.</p>\n"
     latencies = [(f"row {row.number}", row.counts.latency, colour) for colour, row in enumerate(rows)]
@@ -117,7 +117,7 @@ def _latency(state: State, x: Axis, bands: list[tuple[float, float, str]], signs
 
 
 def _generator(state: State, x: Axis, bands: list[tuple[float, float, str]]) -> SvgChart:
-    """How much of a core the load generator needed; where it was the bottleneck, dots on top."""
+    """Return the CPU of the load generator, with dots for the seconds in which it was the bottleneck."""
     seconds = state.seconds
     series = [
         ChartSeries("CPU of the busiest process", _by_second(seconds, lambda one: 100 * min(1.0, one.generator)), 5),
@@ -131,7 +131,7 @@ def _generator(state: State, x: Axis, bands: list[tuple[float, float, str]]) -> 
 
 
 def _by_second(seconds: Sequence[LoadSecond], figure: Callable[[LoadSecond], float]) -> list[Point]:
-    """A point in the middle of what is covered of each second, with a gap where seconds are missing."""
+    """Return a point in the middle of the covered part of each second, with a gap for missing seconds."""
     points: list[Point] = []
     before = None
     for second in seconds:
@@ -149,7 +149,7 @@ def _kind(kind: str) -> str:
 def lines_over_time(
     title: str, x: Axis, y: Axis, series: Iterable[tuple[str, Sequence[Point]]], signs: Sequence[Sign] = ()
 ) -> str:
-    """A chart of lines, coloured in their order; those without a value are left out."""
+    """Return a chart of lines, coloured in their order; lines without a value are left out."""
     drawn = [
         ChartSeries(name, points, colour)
         for colour, (name, points) in enumerate(series)

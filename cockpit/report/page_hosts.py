@@ -14,14 +14,14 @@ from cockpit.report.charts import Axis, ChartSeries, Point, Sign, SvgChart, draw
 from cockpit.report.page_charts import lines_over_time, time_axis
 
 _PERCENT = Axis(0.0, 100.0, ((0.0, "0 %"), (50.0, "50 %"), (100.0, "100 %")))
-# Piled up in this order, what is no idling.
+# The busy states, stacked in this order.
 _CPU: tuple[tuple[str, int, Callable[[CpuShare], float]], ...] = (
     ("user", 0, lambda cpu: cpu.user + cpu.nice),
     ("system", 1, lambda cpu: cpu.system),
     ("waiting for I/O", 4, lambda cpu: cpu.iowait),
     ("stolen", 6, lambda cpu: cpu.steal),
 )
-# No line is drawn over a time in which a host was not read for so many times its interval.
+# A gap of this many sampling intervals interrupts the line.
 _GAP = 4.0
 # A share (per cent) below this cannot be seen in a chart.
 _SEEN = 0.05
@@ -78,7 +78,7 @@ def _charts(state: State, host: HostState, signs: Sequence[Sign]) -> str:
 
 
 def _cpu(host: HostState, x: Axis, signs: Sequence[Sign]) -> str:
-    """Shares piled up; what is missing to 100 % is idling. What was never there is left out."""
+    """Return stacked shares; the rest to 100% is idle. States that never occurred are left out."""
     series: list[ChartSeries] = []
     below: list[Point] = []
     shares = [point.cpu for point in host.points if point.cpu]
@@ -116,7 +116,7 @@ def _memory(
 def _over_time(
     points: Sequence[HostPoint], figure: Callable[[HostPoint], float | None], interval: float
 ) -> list[Point]:
-    """The figure at each reading, with a gap where there were none."""
+    """Return the metric at each sample, with a gap if there were none."""
     found: list[Point] = []
     for point in points:
         if found and point.t - found[-1][0] > max(_GAP * interval, _GAP):

@@ -21,7 +21,7 @@ from cockpit.model.text import escaped
 from cockpit.report.rounds_json import RoundsJson, rounds_json
 from cockpit.report.verdicts import VerdictJson, said_of, verdict_json
 
-# Host -> figure -> value, and host -> group of figures -> why they are null.
+# Host -> metric -> value, and host -> group of metrics -> why they are null.
 HostsJson = dict[str, dict[str, float | None]]
 MissingJson = dict[str, dict[str, Literal["hidepid"]]]
 
@@ -79,7 +79,7 @@ class RequestJson(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RowJson(msgspec.Struct, frozen=True, kw_only=True):
-    """A stretch of the run with load and settings unchanged: a rung of a ladder, or what lies between two changes.
+    """A part of the run with unchanged load and settings: a load level, or the time between two changes.
 
     `hosts` and `missing` are as in the run.
     """
@@ -98,19 +98,19 @@ class RowJson(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunJson(msgspec.Struct, frozen=True, kw_only=True):
-    """A run. `duration` seconds, `rate` replies a second; `failed` is errors, unexpected replies, and, where nothing
-    was said of what to expect, statuses from 400 on.
+    """A run. `duration` seconds, `rate` responses/s; `failed` is errors, unexpected responses, and, without an
+    expectation, statuses from 400 on.
 
     `service` is from the connect (or, kept alive, the first byte sent) to the last byte read; `response` from the
-    intended send, which under closed load is the same instant. `held_back` arrivals found too many requests in flight
-    and waited for room, `unsent` of them until the end; `dropped` ones found a million others waiting and were never
-    sent; `varied` replies had another length than the first (no failure), `unexpected` ones were not as expected, by
+    intended send, which under closed load is the same instant. `held_back` arrivals were queued at the limit of
+    requests in flight, `unsent` of them until the end; `dropped` ones found the queue full and were never
+    sent; `varied` responses had another length than the first (no failure), `unexpected` ones differed, by
     kind. `retries` idempotent requests were sent a second time, because the server closed one of the `reconnects` kept
-    connections before it responded. `unclosed` connections were closed by the client, because the server announced to
-    close them and did not. `redirect` is the first Location that was not expected.
-    `hosts` are averages over the run, by the names that thresholds use; those that are null have their reason in
-    `missing`, by host and group of figures. `verdicts` compares rows under other settings
-    with what was before; a verdict on several runs stands with the last of them. `rounds` are those of this run.
+    connections before it responded. `unclosed` connections were closed by the client, because the server announced it
+    and did not. `redirect` is the first unexpected Location.
+    `hosts` are averages over the run, by the names that thresholds use; null ones have their reason in
+    `missing`, by host and group of metrics. `verdicts` compares segments under other settings
+    with the baseline; a verdict on several runs is listed with the last of them. `rounds` are those of this run.
     """
 
     run: int
@@ -158,7 +158,7 @@ def run_json(
     verdicts: tuple[Verdict, ...] = (),
     rounds: tuple[RoundsState, ...] = (),
 ) -> RunJson:
-    """The result in the shape of the schema; `verdicts` and `rounds` are those of the session."""
+    """Return the result in the shape of the schema; `verdicts` and `rounds` are those of the session."""
     counts = result.counts
     return RunJson(
         run=result.run,
@@ -259,7 +259,7 @@ def _row(segment: Segment) -> RowJson:
 
 
 def hosts_json(windows: Mapping[str, HostWindow], seconds: float) -> HostsJson:
-    """Figures by host; null for those that could not be read."""
+    """Return metrics by host; null for unreadable ones."""
     return {
         name: (dict.fromkeys(PROCESS_FIGURES) if processes_hidden(window) else {}) | host_figures(window, seconds)
         for name, window in _read(windows)
@@ -267,7 +267,7 @@ def hosts_json(windows: Mapping[str, HostWindow], seconds: float) -> HostsJson:
 
 
 def missing_json(windows: Mapping[str, HostWindow]) -> MissingJson:
-    """Why figures are null: host -> group of figures -> reason."""
+    """Return why metrics are null: host -> group of metrics -> reason."""
     return {name: {"processes": "hidepid"} for name, window in _read(windows) if processes_hidden(window)}
 
 

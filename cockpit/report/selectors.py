@@ -1,6 +1,6 @@
-"""What a result is made from, as it is written on the command line: a recording, a run in it, or a stretch of it.
+"""Selectors on the command line: a recording, a run in it, or a time range of it.
 
-`FILE`, `FILE#2`, `FILE@10s..60s`, `FILE@14:05..14:10`, `FILE@00:01:00..`. A file whose own name reads so is that file.
+`FILE`, `FILE#2`, `FILE@10s..60s`, `FILE@14:05..14:10`, `FILE@00:01:00..`. An existing file with such a name has priority.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from cockpit.session.replay import parse_jump
 _SQLITE = b"SQLite format 3\0"
 # Ticks of a row may reach beyond the end of a stretch by this much (s): a tick is not cut.
 _TICK = 1.0
-# What belongs before an instant has come when so much time (s) has passed since: a second waits for late ticks.
+# Time (s) after which all events before an instant have arrived: a second waits for late ticks.
 _LATE = 10.0
 # Instants nearer to each other than this (s) are the same one.
 _EDGE = 1e-6
 
 
 class Selector(NamedTuple):
-    """A recording, and what of it: `run`, or `stretch` as it was written; None is all of it."""
+    """A recording, and a part of it: `run`, or `stretch` as written; None is all of it."""
 
     path: Path
     run: int | None = None
@@ -37,9 +37,9 @@ class Selector(NamedTuple):
 
 
 def parse_source(text: str) -> Selector:
-    """Raises UsageError for a run or a stretch that makes no sense; whether there is such a file is not looked at.
+    """Parse a selector. Raises UsageError for an invalid run or range; the file need not exist.
 
-    In place of a file there may be the name of a recording in the library.
+    The file may be the name of a recording in the library.
     """
     if not _is_file(text):
         path, sign, number = text.rpartition("#")
@@ -72,7 +72,7 @@ def last_state(recording: Recording) -> State:
 
 
 def side_of(recording: Recording, source: Selector, text: str) -> Side:
-    """What was named, as one side of a comparison; for as long as the recording is open. Raises UsageError."""
+    """Return the selection as one side of a comparison, while the recording is open. Raises UsageError."""
     if source.stretch is not None:
         return _stretch(recording, source.stretch, text)
     state = last_state(recording)
@@ -84,7 +84,7 @@ def side_of(recording: Recording, source: Selector, text: str) -> Side:
 
 
 def run_of(recording: Recording, source: Selector, text: str) -> Side:
-    """As `side_of`, but where neither run nor stretch is named, of the last run. Raises UsageError."""
+    """Like `side_of`, but without run or range it is the last run. Raises UsageError."""
     if source.run is not None or source.stretch is not None:
         return side_of(recording, source, text)
     state = last_state(recording)
@@ -107,8 +107,8 @@ def runs_of(recording: Recording, source: Selector, text: str, last: int) -> lis
 
 
 def _cut_out(recording: Recording, start: float, end: float) -> State:
-    """The last state, with rows that end and begin at both instants (session seconds). Of what came often only what
-    can be in those between them is folded."""
+    """Return the last state, with segments cut at both instants (session seconds). Frequent events outside
+    of them are not folded."""
     anchor = recording.anchor(math.nextafter(start, -math.inf))
     state, waiting, number = anchor.state, [start, end], anchor.number
     for known in recording.following(anchor.number, anchor.instant, end + _LATE):
@@ -126,7 +126,7 @@ def _stretch(recording: Recording, stretch: tuple[str, str], text: str) -> Side:
     if not start < end:
         raise UsageError(f"{text}: its end is not after its beginning")
     state = _cut_out(recording, start, end)
-    # A cut where a rung ends leaves a row in which nothing was counted.
+    # A cut at the end of a load level leaves an empty segment.
     counted = [row for row in state.segments if row.last > row.start]
     rows = [row for row in counted if start - _EDGE <= row.start < end and row.last <= end + _TICK]
     return side_of_rows(state, rows, text)
@@ -137,5 +137,5 @@ def _runs(state: State) -> str:
 
 
 def _is_file(text: str) -> bool:
-    # os.path says no, where pathlib raises, to a name that cannot be one.
+    # pathlib raises for a name that cannot exist, os.path does not.
     return os.path.isfile(text)  # noqa: PTH113

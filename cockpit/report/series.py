@@ -1,8 +1,8 @@
-"""A session's series as CSV: a row a second, from its first to its last, a column a figure with its unit in its name.
+"""A session as CSV: one line per second, one column per metric with its unit in the name.
 
-`t_s` is session seconds (the second from there to the next), `utc` the wall clock by the cockpit's machine. Of load:
-`run`, `row` (number in the runs table), and what came in within that second; empty where no load ran. Of a host: its
-newest reading within that second, names as in thresholds; empty where there was none.
+`t_s` is session seconds (the second from there to the next), `utc` the wall clock of cockpit's machine. Of load:
+`run`, `row` (number in the runs table), and the responses within that second; empty without load. Of a host: its
+newest sample within that second, names as in thresholds; empty if there was none.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _LOAD: dict[str, Callable[[LoadSecond], Cell]] = {
 
 
 def _part(name: str, figure: str) -> Callable[[HostPoint], Cell]:
-    """A figure of a group of figures that may be missing."""
+    """Return a metric of a group that may be missing."""
 
     def read(point: HostPoint) -> Cell:
         group = getattr(point, name)
@@ -99,7 +99,7 @@ def _figure(point: HostPoint | None, name: str) -> Cell:
 
 
 def _row_at(state: State, t: int) -> Segment | None:
-    """The row that the middle of the second lies in, else the last one that began before its end."""
+    """Return the segment at the middle of the second, else the last one that began before its end."""
     begun = [row for row in state.segments if row.start < t + 1]
     return next((row for row in reversed(begun) if row.start <= t + 0.5), begun[-1] if begun else None)
 

@@ -1,4 +1,4 @@
-"""What a session came to, as every report tells it: rows, verdicts, changes, environment. No markup in it."""
+"""The summary of a session for every report: segments, verdicts, changes, environment. Without markup."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class RowCells(NamedTuple):
 
 
 def findings(state: State) -> SessionSummary:
-    """All that can be said of a session."""
+    """Return the whole summary of a session."""
     results = [result for run in range(1, state.runs + 1) if (result := run_result(state, run))]
     return SessionSummary(
         state=state,
@@ -76,14 +76,14 @@ def row_cells(found: SessionSummary) -> Iterator[RowCells]:
 
 
 def run_named(found: SessionSummary, run: int) -> str:
-    """A run with those rows of the runs table that it is made of: `run 2 (row 3)`, `run 1 (rows 1, 2)`."""
+    """Return a run with its segments of the runs table: `run 2 (row 3)`, `run 1 (rows 1, 2)`."""
     rows = [str(row.number) for row in found.rows if row.run == run]
     which = f"{rows[0]} to {rows[-1]}" if len(rows) > _FEW_ROWS else ", ".join(rows)
     return f"run {run} (row{'' if len(rows) == 1 else 's'} {which})" if rows else f"run {run}"
 
 
 def question_of(state: State) -> str:
-    """The session's question on one line; empty where there is none."""
+    """Return the session's question on one line; empty if there is none."""
     return " ".join(state.started.question.split()) if state.started else ""
 
 
@@ -93,7 +93,7 @@ def when(wall: float) -> str:
 
 
 def surroundings(found: SessionSummary) -> list[tuple[str, str]]:
-    """What it was measured with and on: (name, value)."""
+    """Return versions and machines of the measurement: (name, value)."""
     state, started = found.state, found.state.started
     said: list[tuple[str, str]] = []
     if started:
@@ -137,7 +137,7 @@ def run_words(result: RunResult) -> list[tuple[str, str]]:
 
 
 def change_cells(change: Change) -> tuple[str, ...]:
-    """When, which, where, what became of it, what it costs, who asked."""
+    """Return time, name, host, outcome, cost and user of each change."""
     outcome = change.outcome or "under way"
     if change.inactive:
         outcome += f", not yet active: {', '.join(change.inactive)}"
@@ -165,7 +165,7 @@ def _knob(value: str | None, known: bool) -> str:
 
 
 def _held(state: State, results: Sequence[RunResult]) -> Iterator[tuple[int, ThresholdResult]]:
-    """The session's own thresholds; those against a baseline are told by `check` alone."""
+    """Return the session's own thresholds; those against a baseline are reported only by `check`."""
     for text in state.started.thresholds if state.started else ():
         try:
             threshold = parse_threshold(text)

@@ -181,7 +181,7 @@ def cell_name(result: StudyResult, cell: Cell) -> str:
 
 
 def error_lines(result: StudyResult) -> list[str]:
-    """What failed, by kind, and how many responses had another length than the first, no failure."""
+    """Return failures by kind, and responses of another length than the first, no failure."""
     lines = []
     for cell in result.cells:
         if cell.total is None:
@@ -200,7 +200,7 @@ def error_lines(result: StudyResult) -> list[str]:
 
 
 def observation_lines(result: StudyResult) -> list[str]:
-    """What each observation that is no counter said before and after the last run that counts of each cell."""
+    """Return the output of each observation that is no counter, before and after the last counted run of each cell."""
     return [
         line
         for observation in result.study.observations

@@ -12,7 +12,7 @@ from cockpit.study.results import Cell, StudyResult
 _BLOCKS = " ▏▎▍▌▋▊▉█"
 _RISING = "▁▂▃▄▅▆▇█"
 _PERCENTS = (10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 100.0)
-# Rates are told of so many seconds each, at most so many of them in a line.
+# Seconds per value of a rate, and values per line at most.
 _EVERY = 5
 _MOST_RATES = 20
 # Names of variants are cut to this in charts.
@@ -56,7 +56,7 @@ def _cpu(cell: Cell, host: str) -> str:
 
 
 def distributions(result: StudyResult) -> Chart:
-    """Latency by percentile, a line a cell, so that where they part can be seen."""
+    """Return latency by percentile, one line per cell, so that differences are visible."""
     cells = [cell for cell in result.cells if cell.total and cell.total.counts.latency.count]
     if not cells or result.study.levels:
         return "", []
@@ -74,7 +74,7 @@ def distributions(result: StudyResult) -> Chart:
 
 
 def _overlay(cell: Cell, least: float, most: float, room: int = 60) -> str:
-    """How many replies lie where between `least` and `most`, on a logarithmic scale, as high as they are many."""
+    """Return a histogram of responses between `least` and `most`, on a logarithmic scale."""
     assert cell.total is not None
     if not 0 < least < most:
         return ""
@@ -111,7 +111,7 @@ def cpu_over_time(result: StudyResult, host: str, width: int) -> Chart:
 
 
 def _squeezed(values: Sequence[float], room: int) -> list[float]:
-    """At most `room` values, each the mean of as many as it stands for."""
+    """Return at most `room` values, each the mean of several."""
     if len(values) <= room:
         return list(values)
     edges = [round(step * len(values) / room) for step in range(room + 1)]

@@ -1,18 +1,18 @@
-"""What speaks against the figures of a study's cells: the same doubt of many cells in one line."""
+"""Warnings about the cells of a study: the same warning of many cells in one line."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
-# Where so many cells or fewer share a doubt, they are named.
+# Up to this many cells with the same warning are named.
 _MOST_NAMED = 3
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
 def grouped(found: Sequence[tuple[str, str]], cells: int) -> list[str]:
-    """`found` holds (name of a cell, doubt), `cells` is how many there are. Doubts that differ by their figures alone
-    share a line, each figure from the least to the greatest; the lines come in the order in which they were met."""
+    """`found` holds (name of a cell, warning), `cells` is their number. Warnings that differ only in numbers
+    share a line, with each number as a range; lines are in order of first occurrence."""
     kinds: dict[str, list[tuple[str, str]]] = {}
     for name, doubt in found:
         kinds.setdefault(_NUMBER.sub("#", doubt), []).append((name, doubt))
@@ -29,7 +29,7 @@ def _named(names: Sequence[str], cells: int) -> str:
 
 
 def _ranged(doubts: Sequence[str]) -> str:
-    """The doubt, with every figure that differs as a range."""
+    """Return the warning, with every number that differs as a range."""
     places = list(zip(*(_NUMBER.findall(doubt) for doubt in doubts), strict=True))
     ranges = iter([min(place, key=float), max(place, key=float)] for place in places)
 

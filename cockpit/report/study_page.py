@@ -159,7 +159,7 @@ def _metric_effects(result: StudyResult, name: str) -> str:
 
 
 def _metrics(result: StudyResult) -> str:
-    """A chart per metric with every run, those that are seldom asked for folded."""
+    """Return a chart per metric with every run, less common ones folded."""
     shown = measured(result)
     first = [_metric(result, column) for column in shown if column.name in _OPEN]
     others = [_metric(result, column) for column in shown if column.name not in _OPEN]
@@ -175,7 +175,7 @@ def _metric(result: StudyResult, column: StudyColumn) -> str:
 
 
 def _results(result: StudyResult) -> str:
-    """The table of the text report, and folded below it what was discarded, failed and observed."""
+    """Return the table of the text report, and folded below it discarded runs, failures and observations."""
     titles, *cells = rows(result)
     names = len(labels(result))
     body = "".join(f"<tr>{''.join(_cell(at < names, one) for at, one in enumerate(row))}</tr>" for row in cells)
@@ -193,7 +193,7 @@ def _cell(is_name: bool, value: str) -> str:
 
 
 def method(result: StudyResult) -> list[str]:
-    """Return by which rules the verdicts were found, and what they do not show."""
+    """Return the rules of the verdicts, and their limits."""
     plain = [replace(one.verdict, left_out=("", ""), warnings=()) for one in result.verdicts]
     found = list(dict.fromkeys(line for verdict in plain for line in method_lines(verdict)))
     discarded = dict.fromkeys(words for one in result.verdicts for words in one.verdict.left_out if words)
@@ -207,7 +207,7 @@ def method(result: StudyResult) -> list[str]:
 
 
 def _warnings(result: StudyResult, metric: str | None) -> list[str]:
-    """What spoils a metric in some cells; None: what spoils all metrics of a cell alike."""
+    """Return the warnings about a metric in some cells; None: about all metrics of a cell."""
     cells = [cell for cell in result.cells if cell.total]
     found: Sequence[tuple[str, RunWarning]] = [
         (cell_name(result, cell), one) for cell in cells if cell.total for one in run_warnings(cell.total)

@@ -15,7 +15,7 @@ from cockpit.report.study_table import StudyColumn, columns, value_of
 from cockpit.study.judging import level_words
 from cockpit.study.results import Cell, StudyResult, StudyRunResult
 
-# Lines and colours that can be told apart in a chart.
+# Lines and colours that can be distinguished in a chart.
 _MOST_LINES = 8
 # Levels further apart than this factor are drawn on a logarithmic axis.
 _FAR = 8.0
@@ -25,7 +25,7 @@ _APART = 0.06
 _ROOM, _BESIDE = 0.05, 0.006
 # The colour of the A/A control, and of runs that are not counted.
 _OTHER = 7
-# Latencies are drawn for at most so many levels: the lowest, the highest, and others between them.
+# Maximum number of levels with a latency chart: the lowest, the highest, and others between them.
 _MOST_LEVELS = 6
 
 
@@ -94,7 +94,7 @@ def _ladder(result: StudyResult, column: StudyColumn, levels: Sequence[float], p
 def _lines(
     result: StudyResult, cells: Iterable[Cell], column: StudyColumn, number: int, axis: Axis
 ) -> Iterable[ChartSeries]:
-    """The line of a variant by its number, and the dots of its runs, beside those of the other variants."""
+    """Return the line of a variant by its number, and the dots of its runs, beside those of the other variants."""
     variants = result.study.variants
     variant = variants[number]
     own = sorted((cell for cell in cells if cell.variant == variant.name), key=lambda cell: cell.level or 0.0)

@@ -10,7 +10,7 @@ from cockpit.model.study import Observation, Study
 from cockpit.model.text import milliseconds, neutral, si
 from cockpit.study.results import Cell, StudyResult, StudyRunResult
 
-# What is in every table; hosts add theirs where the study does not say which it watches.
+# Metrics of every table; hosts add theirs if the study watches none by name.
 ALWAYS = ("rate", "p50", "p99", "max", "failed")
 _OF_A_HOST = ("cpu.user", "cpu.system", "cpu.idle", "memory.used", "io.tps", "processes.births_per_s")
 _SIZES = ("memory.", "processes.rss", "processes.unshared", "processes.pss")
@@ -19,7 +19,7 @@ _SPENT = ("processes.cpu", "processes.user", "processes.system")
 
 
 class StudyColumn(NamedTuple):
-    """A column: its name as figures are named, what heads it, its value for a result, and how that is shown."""
+    """A column: its metric, its title, its value for a result, and its format."""
 
     name: str
     head: str
@@ -28,7 +28,7 @@ class StudyColumn(NamedTuple):
 
 
 def columns(result: StudyResult) -> tuple[StudyColumn, ...]:
-    """All columns of the table, those of the observations that count last."""
+    """Return all columns of the table, counters of observations last."""
     watched = result.study.watch or tuple(f"{host}.{name}" for host in _hosts(result) for name in _OF_A_HOST)
     names = dict.fromkeys((*ALWAYS, *watched))
     found = [StudyColumn(name, _head(name), _figure_of(name), _shown(name)) for name in names]
@@ -53,7 +53,7 @@ def _counter(observation: Observation) -> StudyColumn:
 
 
 def growth(observation: Observation, run: StudyRunResult) -> float | None:
-    """By how much a counter grew over a run; None where it did not say a number both times."""
+    """Return the growth of a counter over a run; None unless both outputs are numbers."""
     said = {one.after: one.text for one in run.observations if one.name == observation.name and not one.detail}
     try:
         return float(said[True]) - float(said[False])
@@ -62,7 +62,7 @@ def growth(observation: Observation, run: StudyRunResult) -> float | None:
 
 
 def _head(name: str) -> str:
-    """What heads a column: the figure's own name, its unit where that is not plain."""
+    """Return the title of a column: the metric's name, with its unit if that is not obvious."""
     if name == "rate":
         return "req/s"
     if _in_ms(name):
@@ -97,13 +97,13 @@ def _in_ms(name: str) -> bool:
 
 
 def _mib(value: float) -> str:
-    """Memory in MiB, as finely as it can be told apart."""
+    """Return memory in MiB with sufficient digits."""
     mib = value / _MIB
     return f"{mib:,.0f} MiB" if mib >= _COARSE else f"{mib:.1f} MiB"
 
 
 def value_of(column: StudyColumn, cell: Cell) -> float | None:
-    """A column's value for a cell; None where nothing counted or nothing is known."""
+    """Return a column's value for a cell; None without data."""
     return None if cell.total is None else column.value(cell.total, cell.counted)
 
 
@@ -113,7 +113,7 @@ def text_of(column: StudyColumn, cell: Cell) -> str:
 
 
 def labels(result: StudyResult) -> tuple[str, ...]:
-    """What heads the columns that say which cell a row is."""
+    """Return the titles of the columns that identify a cell."""
     study = result.study
     level = ("rate" if study.plan.open else "c",) if study.levels else ()
     part = ("pass",) if len(study.passes) > 1 else ()

@@ -26,7 +26,7 @@ _RESPONSE = "response time: from the instant it was due to be sent to the last b
 
 
 def summary(result: RunResult, verdicts: tuple[Verdict, ...] = ()) -> str:
-    """Several lines, without a line end after the last; `verdicts` are those of the session."""
+    """Return several lines, without a final line end; `verdicts` are those of the session."""
     lines = [f"run {result.run}  {plan_words(result.plan)}", "", *_totals(result), "", *_percentiles(result)]
     lines += ["", *_parts(result)] if result.counts.service.count else []
     lines += _rungs(result.segments) + _groups(result.counts.groups) + _hosts(result)
@@ -63,7 +63,7 @@ def errors_words(errors: Mapping[str, int]) -> str:
 
 
 def threshold_table(outcomes: tuple[ThresholdResult, ...]) -> str:
-    """A line per threshold: whether it holds, its text, what was found."""
+    """Return one line per threshold: its outcome, its text, the value found."""
     if not outcomes:
         return "no thresholds"
     width = max(len(outcome.threshold.text) for outcome in outcomes)
@@ -78,7 +78,7 @@ _STATUS = {Status.HOLDS: "ok", Status.FAILED: "FAILED", Status.INCONCLUSIVE: "IN
 
 
 def found_words(outcome: ThresholdResult) -> str:
-    """`found 812 ms`, with the limit where that was made from a baseline."""
+    """Return `found 812 ms`, with the limit if that is relative to a baseline."""
     name = outcome.threshold.name
     if outcome.found is None:
         return "no data"
@@ -101,7 +101,7 @@ def ratio_words(ratio: Ratio) -> str:
 
 
 def _settling_words(outcome: ThresholdResult) -> str:
-    """Return what would settle an inconclusive threshold."""
+    """Return how to settle an inconclusive threshold."""
     if outcome.status is not Status.INCONCLUSIVE or outcome.ratio is None:
         return ""
     if outcome.ratio.assumed:
@@ -144,12 +144,12 @@ def _totals(result: RunResult) -> list[str]:
 
 
 def _waited(result: RunResult) -> str:
-    """Nothing where nobody counted it, which is where it is nought."""
+    """Return nothing if there is no count, which means 0."""
     return f"waited {100 * result.cpu_wait:.1f} % of the time for one, " if result.cpu_wait else ""
 
 
 def _held_back(result: RunResult) -> str:
-    """Arrivals that waited for room, and those that waited in vain."""
+    """Return the arrivals that were queued, and those never sent."""
     counts = result.counts
     waited = f"{counts.held_back} arrivals found {result.plan.max_in_flight} under way and waited for room"
     dropped = f"; {counts.dropped} were dropped" if counts.dropped else ""
@@ -172,7 +172,7 @@ def _phrase(status: int) -> str:
 
 
 def _percentiles(result: RunResult) -> list[str]:
-    """Both latencies where they differ: under open load."""
+    """Return both latencies if they differ: under open load."""
     counts = result.counts
     if not counts.service.count:
         return ["  nothing was measured"]
@@ -201,7 +201,7 @@ def _row(histogram: Histogram) -> str:
 
 
 def _rungs(segments: Sequence[Segment]) -> list[str]:
-    """A line for each rung of a ladder, and for each stretch between two changes."""
+    """Return a line per load level, and per time between two changes."""
     if len(segments) < 2:
         return []
     width = min(60, max(len(segment.label) for segment in segments))

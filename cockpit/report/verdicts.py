@@ -36,8 +36,8 @@ class EffectJson(msgspec.Struct, frozen=True, kw_only=True):
 class VerdictJson(msgspec.Struct, frozen=True, kw_only=True):
     """The segments `after` vs the segments `before`, by their numbers in the session. The first effect is the headline.
 
-    `cause` says why a verdict is invalid, `objection` in words. `values` are independent values per side: rounds, runs,
-    or blocks of `block_seconds`. `left_out`: what was not counted, per side. `growing`: the load after the change still
+    `cause` is why a verdict is invalid, `objection` the same in words. `values` are independent values per side: rounds,
+    runs, or blocks of `block_seconds`. `left_out`: excluded time per side. `growing`: the load after the change still
     runs; `needs` more seconds of it are expected to conclude, null: unknown. `at_least`: the generator was saturated on
     the faster side, which may be faster still. `other_loads` are of each machine on which it was measured.
     """
@@ -106,7 +106,7 @@ def _objection(objection: Objection | None) -> str:
 
 
 def said_of(result: RunResult, verdicts: Iterable[Verdict]) -> tuple[Verdict, ...]:
-    """Those that the rows of this run complete: each verdict is told once, with the last of its runs."""
+    """Return the verdicts completed by segments of this run: each verdict is listed once, with the last of its runs."""
     numbers = {row.number for row in result.segments}
     return tuple(verdict for verdict in verdicts if max(verdict.after, default=0) in numbers)
 
