@@ -15,7 +15,7 @@ from cockpit.tui.terminal.appearance import Appearance
 from cockpit.tui.terminal.base_app import CockpitBase
 from cockpit.tui.tuning.changes import ending_words
 
-# What ends the screen as ctrl+c does: load stopped, recording closed, terminal as before.
+# Signals that end the screen like ctrl+c: load stopped, recording closed, terminal restored.
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 # Seconds between two looks whether the terminal is still there.
@@ -25,8 +25,8 @@ LOOK = 1.0
 class CockpitApp(CockpitBase[object]):
     """Runs the session and shows it. `interrupted` is whether ctrl+c or a signal ended it.
 
-    `autostart` names an action of the session's controls to carry out once the screen is up. `hints` are shown to
-    those who are new to it. When the session fails, the screen ends and `run()` raises what it failed with.
+    `autostart` names an action of the session's controls to run once the screen is up. `hints` are for
+    new users. If the session fails, the screen ends and `run()` raises its error.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class CockpitApp(CockpitBase[object]):
         self.set_interval(LOOK, self._tell_ending)
 
     def _tell_ending(self) -> None:
-        """What the end waits for, as long as it does."""
+        """Show what the end waits for."""
         self.tell(ending_words(self.session.state), matter="ending")
 
     @property
@@ -83,7 +83,7 @@ class CockpitApp(CockpitBase[object]):
         return self._leaving is not None
 
     def end_without_terminal(self) -> None:
-        """The session ends, or goes on by itself, as `look.outlive` says."""
+        """End the session, or let it continue without a terminal, by `look.outlive`."""
         if self._outlives:
             self.exit()
         else:
@@ -94,7 +94,7 @@ class CockpitApp(CockpitBase[object]):
         return self.hung_up and self.look.outlive and self._leaving is None
 
     async def _live_on(self) -> None:
-        """Without a screen, until what was begun is over, or a signal."""
+        """Continue without a screen until the run and changes are over, or a signal."""
         if not self.interrupted:
             self._leaving = asyncio.create_task(self._finish())
             await asyncio.wait([self._leaving])
@@ -118,7 +118,7 @@ class CockpitApp(CockpitBase[object]):
         self.exit()
 
     async def _end_session(self) -> None:
-        """What the session fails with is kept by `_session_over`."""
+        """Run the session; `_session_over` keeps its error."""
         if self._session_task is not None:
             self._session_task.cancel()
             await asyncio.wait([self._session_task])
@@ -131,7 +131,7 @@ class CockpitApp(CockpitBase[object]):
 
 @contextlib.contextmanager
 def handled(signalled: Callable[[], None], hung_up: Callable[[], None]) -> Iterator[None]:
-    """What is done on SIGINT and SIGTERM, and on SIGHUP. Only the main thread is sent any."""
+    """Handle SIGINT, SIGTERM and SIGHUP. Only the main thread receives any."""
     loop = asyncio.get_running_loop()
     handlers = {**dict.fromkeys(_SIGNALS, signalled), signal.SIGHUP: hung_up}
     with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):

@@ -1,4 +1,4 @@
-"""Work of a screen on hosts, which closes what it opened there before the screen is gone."""
+"""Work of a screen on hosts, which closes its connections before the screen is gone."""
 
 from __future__ import annotations
 

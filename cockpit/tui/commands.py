@@ -1,4 +1,4 @@
-"""What the main screen offers by name beside its bindings: the session's actions, views, hosts, markers."""
+"""Commands of the main screen beside its bindings: the session's actions, views, hosts, markers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def main_commands(
     answer: Callable[[Action, str], None],
     look: Callable[[View], None],
 ) -> Iterator[Command]:
-    """`begin` carries an action out, asking first where it has a question; `answer` with the answer given."""
+    """`begin` runs an action, with a prompt if it has one; `answer` runs it with the given answer."""
     for action in scene.actions:
         asks = f"   asks: {action.prompt}" if action.prompt else ""
         yield Command(action.label, f"{action_key_name(action)}{asks}", partial(begin, action))

@@ -1,4 +1,4 @@
-"""What one frame is drawn from: the session's state, and where the person is looking."""
+"""The input of one frame: the session's state, and the view of the person."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cockpit.tui.charts.window import AXIS, ChartWindow, window_for
 
 LatencyView = Literal["histogram", "heat map", "percentiles"]
 ProcessOrder = Literal["pid", "cpu", "rss", "unshared", "age", "start", "command"]
-# How much of the screen the hosts have: their column, all of it for the one looked at, all of it for all of them.
+# The share of the screen for hosts: their column, all of it for the selected one, all of it for all of them.
 HostRoom = Literal["column", "alone", "all"]
 
 LATENCY_VIEWS: tuple[LatencyView, ...] = ("histogram", "heat map", "percentiles")
@@ -25,7 +25,7 @@ PROCESS_ORDERS: tuple[ProcessOrder, ...] = ("pid", "cpu", "rss", "unshared", "ag
 
 
 class Detail(NamedTuple):
-    """What stands below a host's figures; `place` tells tails and status pages apart."""
+    """A list below a host's metrics; `place` distinguishes tails and status pages."""
 
     kind: Literal["processes", "cores", "disks", "nets", "page", "tail", "averages"]
     place: int = 0
@@ -37,13 +37,13 @@ AVERAGES = Detail("averages")
 
 @dataclass(frozen=True)
 class View:
-    """Where the person is looking. `row` and `baseline` are segment numbers; None follows the last, or the first.
+    """The view of the person. `row` and `baseline` are segment numbers; None follows the last, or the first.
 
-    `details` is by host name; `averages` puts those of the row looked at in the place of every one. `entered`: the
-    arrows act on the detail of the host looked at, which begins `scroll` lines down (a tail: ends so many lines up).
-    `chosen` is a process by (pid, start). `frozen` is the state of which the hosts are shown, `held` the tail as it
-    was when somebody began to look back; None is: as they are now. `cursor` is the instant of the cursor in the charts
-    over time, None: the arrows are not there; `span` how many seconds a cell of these charts is, None: see window_for.
+    `details` is by host name; `averages` shows those of the selected segment instead. `entered`: the
+    arrows act on the list of the selected host, which begins `scroll` lines down (a tail: ends that many lines up).
+    `chosen` is a process by (pid, start). `frozen` is the state whose hosts are shown, `held` the tail as it
+    was when the person began to scroll back; None: the current ones. `cursor` is the instant of the cursor in the charts
+    over time, None: no cursor; `span` the seconds per cell of these charts, None: see window_for.
     """
 
     host: int = 0
@@ -66,7 +66,7 @@ class View:
 
     @property
     def inside(self) -> bool:
-        """Whether the arrows act on the detail of the host looked at; else they choose a row of the runs table."""
+        """Whether the arrows act on the list of the selected host; else they select a segment of the runs table."""
         return self.entered or self.room != "column"
 
 
@@ -75,9 +75,9 @@ class DrawContext:
     """`mode` and `status` are those of the session; `trouble` says why nothing is recorded,
     `gaps` which time ranges were not.
 
-    `position` is the instant of a replay where that is not the state's own time; `lost` says what of a recording is
-    damaged and left out; `verdicts` and `stretches` are kept from scene to scene. `lite`: charts are plain, and what
-    would only please the eye is left out.
+    `position` is the instant of a replay if that is not the state's own time; `lost` are damaged parts of a recording;
+    `verdicts` and `stretches` are kept from frame to frame. `lite`: charts are plain, without
+    decoration.
     """
 
     state: State
@@ -102,7 +102,7 @@ class DrawContext:
 
     @property
     def row(self) -> Segment | None:
-        """The row looked at: the chosen one, else the last."""
+        """Return the selected segment, else the last."""
         return by_number(self.state.segments, self.view.row) or self.state.segment
 
     @property
@@ -113,13 +113,13 @@ class DrawContext:
         return by_number(segments, self.view.baseline) or first
 
     def before(self, row: Segment) -> Segment | None:
-        """What a row is compared with: the chosen baseline, else the row before a change under load, else the first."""
+        """Return the baseline of a segment: the chosen one, else the one before a change under load, else the first."""
         chosen = by_number(self.state.segments, self.view.baseline)
         base = chosen or row_before(self.state, row) or self.baseline
         return None if base is None or row.warmup or row.round or base.number == row.number else base
 
     def verdict(self, row: Segment) -> Verdict | None:
-        """The verdict on a row; None where there is nothing to compare it with."""
+        """Return the verdict on a segment; None without a baseline."""
         base = self.before(row)
         return None if base is None else self.verdicts.verdict(self.state, row, base)
 
@@ -135,11 +135,11 @@ class DrawContext:
 
     @property
     def host(self) -> HostState | None:
-        """The host looked at."""
+        """Return the selected host."""
         return self.hosts[self.view.host % len(self.hosts)] if self.hosts else None
 
     def detail(self, host: HostState) -> Detail:
-        """What stands below the figures of a host: what was chosen for it, else the first that it has."""
+        """Return the list below a host: the chosen one, else its first."""
         if self.view.averages:
             return AVERAGES
         offered = details_of(host)
@@ -148,7 +148,7 @@ class DrawContext:
 
     @property
     def second(self) -> LoadSecond | None:
-        """The newest second of the load that runs now whose figures are whole; None without load."""
+        """Return the newest complete second of the running load; None without load."""
         state = self.state
         if state.running is None or not state.seconds:
             return None
@@ -157,12 +157,12 @@ class DrawContext:
         return whole[0] if whole and whole[0].end > started else state.seconds[-1]
 
     def window(self, width: int) -> ChartWindow:
-        """What the charts over time show in `width` cells."""
+        """Return the window of the charts over time for `width` cells."""
         return window_for(self.now, max(2, width - AXIS - 1), self.view.span, self.view.cursor)
 
     def cursor(self, window: ChartWindow) -> float | None:
-        """Where the cursor stands in that window, at the beginning of a cell: that of `now` where a replay went back
-        behind it. None: there is no cursor."""
+        """Return the cursor in that window, at the beginning of a cell: `now` if a replay went back
+        before it. None: there is no cursor."""
         at = self.view.cursor
         return None if at is None else window.instant(window.cell(min(at, self.now)))
 
@@ -181,7 +181,7 @@ class DrawContext:
 
 
 def details_of(host: HostState) -> tuple[Detail, ...]:
-    """What can be looked at below the figures of a host, in the order in which a key goes through it."""
+    """Return the lists below a host, in the order of the key."""
     found = [PROCESSES] if host.config.processes is not None else []
     found += [Detail("cores"), Detail("disks"), Detail("nets")]
     found += [Detail("page", place) for place in range(len(host.pages))]

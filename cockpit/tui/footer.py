@@ -46,7 +46,7 @@ _INSIDE: tuple[tuple[str, str, int], ...] = (
     ("w", "averages", 1),
 )
 _OF_PROCESSES: tuple[tuple[str, str, int], ...] = (("/", "filter", 1), ("s", "sort", 1), ("S", "reverse", 1))
-# What has room first, besides the first key: until there is a change, and then.
+# Keys with priority, besides the first one: before the first change, and then.
 _FIRST, _WITH_A_CHANGE = ("c", "t", "d"), ("c", "t", "r", "d")
 _ALWAYS: tuple[tuple[str, str], ...] = (("?", "help"), ("q", "quit"))
 
@@ -62,14 +62,14 @@ class Footer(Lines):
         offered = [_action(action) for action in scene.actions if action.footer and action_key(action) not in taken]
         room = width - length(always) - 2
         own = [_key(key, label) for key, label, hosts in _own(scene) if len(scene.hosts) >= hosts]
-        # Where the arrows went is what the person wants to know first.
+        # The keys of the focused pane first.
         keys = [*own, *offered] if _inside(scene) or scene.view.cursor is not None else [*offered, *own]
         first = _WITH_A_CHANGE if scene.state.own_changes else _FIRST
         return [ends(packed(_that_fit(keys, first, room), room), always, width)]
 
 
 def _that_fit(keys: list[Line], first: tuple[str, ...], room: int) -> list[Line]:
-    """Return the keys that fit, in order; where not all of them do, the first key and those in `first` have room."""
+    """Return the keys that fit, in order; if not all do, the first key and those in `first` have priority."""
     weighty = [key for at, key in enumerate(keys) if at == 0 or key[0][0] in first]
     kept: list[Line] = []
     for key in (*weighty, *(key for key in keys if key not in weighty)):
@@ -83,7 +83,7 @@ def _inside(scene: DrawContext) -> bool:
 
 
 def _own(scene: DrawContext) -> tuple[tuple[str, str, int], ...]:
-    """The screen's own keys, those of use where the arrows are."""
+    """Return the screen's own keys that apply to the focus."""
     if scene.view.cursor is not None:
         return _OVER_TIME
     if scene.host is None or not scene.view.inside:

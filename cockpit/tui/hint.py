@@ -1,4 +1,4 @@
-"""The line above the keys that says what to press next."""
+"""The line above the keys with the next key to press."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cockpit.tui.terminal.styled_line import EMPTY, Line, ends, length
 
 
 class HintLine(Lines):
-    """One line high; without hints, or where there is nothing to hint at, it takes no room."""
+    """One line high; without a hint it takes no room."""
 
     DEFAULT_CSS = "HintLine { height: 1; padding: 0 1; display: none; }"
 
@@ -22,7 +22,7 @@ class HintLine(Lines):
         words = self._hints.next(scene) if self._hints else ""
         if self.display != bool(words):
             self.display = bool(words)
-        # Its keys are those of this screen: while another lies on top they do nothing.
+        # Its keys are those of this screen: they do nothing below another one.
         self._words = words if self.app.screen is self.screen else ""
         super().show(scene)
 
@@ -31,5 +31,5 @@ class HintLine(Lines):
             return [EMPTY]
         start = (("hint  ", "mark"), (self._words, "text"))
         end: Line = (("Esc hides hints", "dim"),)
-        # What the hint says comes before how to be rid of it.
+        # The hint comes before the key that hides it.
         return [ends(start, end if length(start) + length(end) < width else (), width)]

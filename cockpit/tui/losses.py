@@ -1,4 +1,4 @@
-"""What of a damaged recording is left out."""
+"""Damaged parts of a recording, which are left out."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.terminal.lines import Lines
 from cockpit.tui.terminal.styled_line import Line
 
-# So many lines at the most.
+# Maximum number of lines.
 _MOST = 3
 
 
@@ -21,7 +21,7 @@ class Losses(Lines):
 
 
 def loss_lines(lost: tuple[str, ...]) -> list[Line]:
-    """A line each; where there are too many, the last one counts those that are not told."""
+    """Return one line each; if there are too many, the last one counts the others."""
     told = lost if len(lost) <= _MOST else lost[: _MOST - 1]
     lines: list[Line] = [((" DAMAGED ", "alarm"), (f"  {neutral(what)}", "warn")) for what in told]
     if len(told) < len(lost):

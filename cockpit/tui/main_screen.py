@@ -1,4 +1,4 @@
-"""The main screen: polls the session, draws what changed, and hands keys to what the session offers."""
+"""The main screen: polls the session, draws changes, and passes keys to the session's controls."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 # Seconds between two frames. A terminal that is slower than this misses frames, never events.
 FRAME = 0.5
-# Of a lite screen only every so many-th is drawn by itself; what a key does is drawn at once.
+# A lite screen draws only every n-th frame by itself; the effect of a key is drawn at once.
 _LITE = 4
 
 # Seconds of load that are added up for one frame: of a session of hours the charts are read in several.
@@ -59,23 +59,23 @@ _AT_ONCE = 300
 
 LAYOUTS = ("wide", "narrow", "tiny")
 
-# From this width on two hosts stand side by side in their column.
+# From this width on two hosts are side by side in their column.
 _BROAD = 180
 
-# Below so many lines beside those of the hosts the chart needs the room of the histogram; its figures are in the table.
+# Below this height beside the hosts the chart takes the room of the histogram; its metrics are in the table.
 _ROOM_FOR_LATENCY = 19
-# From so many lines on the verdict strip is shown in full; below, with so many effects at most: wide, and narrow.
+# From this height on the verdict strip is shown in full; below, with this many effects at most: wide, and narrow.
 _ROOM_FOR_STRIP = 34
 _EFFECTS = {"wide": 5, "narrow": 3}
 # Lines of the strip that the runs table does not miss.
 _SPARE = 2
 
-# What scrolls the detail of a host while the arrows act on it, whatever the session would do with these keys.
+# Keys that scroll the list of a host while the arrows act on it, whatever the session does with them.
 _SCROLLS = ("up", "down", "pageup", "pagedown")
 
 
 def layout_for(width: int, height: int) -> str:
-    """Two columns, the left column with a line a host, or the figures alone."""
+    """Return the layout: two columns, the left column with one line per host, or only numbers."""
     if width >= 104 and height >= 28:
         return "wide"
     return "narrow" if width >= 72 and height >= 20 else "tiny"
@@ -178,7 +178,7 @@ class MainScreen(OverHosts):
         self.frame()
 
     def scene(self) -> DrawContext:
-        """What there is to draw now."""
+        """Return the context of the next frame."""
         controls, recorder = self.session.controls, self.session.recorder
         return DrawContext(
             state=self.session.shown,
@@ -259,7 +259,7 @@ class MainScreen(OverHosts):
         self._look(replace(self.view, latency=LATENCY_VIEWS[(at + 1) % len(LATENCY_VIEWS)]))
 
     def action_baseline(self) -> None:
-        """Compares with the row looked at from now on."""
+        """Make the selected segment the baseline."""
         row = self.scene().row
         if row is None:
             self.say("No segment to compare with yet. space: start a run")
@@ -267,7 +267,7 @@ class MainScreen(OverHosts):
         self._look(replace(self.view, baseline=row.number))
 
     def action_compare(self) -> None:
-        """The verdict on the row looked at and all its figures beside those of the row it is compared with."""
+        """Compare the selected segment: verdict, and all metrics beside those of its baseline."""
         self.found_out("compare")
         if self.scene().row is None:
             self.say("No segment to compare yet. space: start a run; a change under load (t) starts the next segment")
@@ -319,16 +319,16 @@ class MainScreen(OverHosts):
             self.frame(anew=True)
 
     def action_help(self) -> None:
-        """The keys of what is in focus, all others, and how to read the figures."""
+        """Keys of the focused pane, all other keys, and definitions of metrics."""
         self.found_out("help")
         self.app.push_screen(self.help_screen())
 
     def help_screen(self) -> HelpScreen:
-        """What `?` opens."""
+        """Return the help page."""
         return main_help(self.scene())
 
     def commands(self) -> Iterator[Command]:
-        """What the palette offers beside the bindings."""
+        """Yield the palette's commands beside the bindings."""
 
         def answer(action: Action, text: str) -> None:
             self.app.run_worker(self._carry_out(action, text))

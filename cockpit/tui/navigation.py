@@ -1,4 +1,4 @@
-"""How each key changes where the person looks: from the scene that is shown to the next view. Pure."""
+"""The effect of keys on the view: from the shown context to the next view. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def next_host(scene: DrawContext, step: int) -> View:
 
 
 def next_detail(scene: DrawContext, step: int) -> View:
-    """The next detail of the host looked at; from the averages back to the one before them."""
+    """Return the next list of the selected host; from the averages back to the one before them."""
     host, view = scene.host, scene.view
     if host is None:
         return view
@@ -29,17 +29,17 @@ def next_detail(scene: DrawContext, step: int) -> View:
 
 
 def averages(scene: DrawContext) -> View:
-    """The averages of the row looked at for every host, or what stood there before."""
+    """Return the averages of the selected segment for every host, or the earlier list."""
     return replace(_at_rest(scene.view), averages=not scene.view.averages)
 
 
 def first_detail(scene: DrawContext) -> View:
-    """The host looked at has the screen, with the detail that stands below its figures: it was not in sight."""
+    """Show the selected host on the whole screen, with its list: it was not visible."""
     return replace(_at_rest(scene.view), cursor=None, room="alone", averages=False)
 
 
 def averages_alone(scene: DrawContext) -> View:
-    """The host looked at has the screen, with its averages: they were not in sight."""
+    """Show the selected host on the whole screen, with its averages: they were not visible."""
     return replace(_at_rest(scene.view), cursor=None, room="alone", averages=True)
 
 
@@ -57,7 +57,7 @@ def left(view: View) -> View:
 
 
 def next_room(scene: DrawContext) -> View:
-    """The host looked at alone, then all of them side by side, then their column again."""
+    """Show the selected host alone, then all of them side by side, then their column again."""
     rooms: tuple[HostRoom, ...] = ("column", "alone", "all") if len(scene.hosts) > 1 else ("column", "alone")
     at = rooms.index(scene.view.room) if scene.view.room in rooms else 0
     return replace(scene.view, cursor=None, room=rooms[(at + 1) % len(rooms)])
@@ -76,7 +76,7 @@ def back(view: View) -> View:
 
 
 def frozen(scene: DrawContext) -> View:
-    """Holds the hosts as they are, or lets them go on."""
+    """Freeze the hosts, or continue."""
     return replace(scene.view, frozen=scene.state if scene.view.frozen is None else None)
 
 
@@ -97,8 +97,8 @@ def filtered(view: View, text: str) -> View:
 
 
 def scrolled(scene: DrawContext, lines: int, reach: Reach) -> View:
-    """Moves in the detail of the host looked at; `lines` below 0 is up. In a tail, up is into the past: its lines
-    then stand still until one is at the newest again."""
+    """Scroll the list of the selected host; `lines` below 0 is up. In a tail, up is into the past: its lines
+    then stand still until the newest is reached again."""
     host, view = scene.host, scene.view
     if host is None:
         return view

@@ -38,7 +38,7 @@ Tooltip { background: $panel; color: $cockpit-text; padding: 0 1; max-width: 60;
 
 
 class Command(NamedTuple):
-    """One thing to do: `title` is what is searched, `words` one line about it with its key."""
+    """A command: `title` is searched, `words` is one line about it with its key."""
 
     title: str
     words: str
@@ -77,7 +77,7 @@ class Everything(Provider):
 
 
 def commands_of(app: App[Any], screen: Screen[Any]) -> Iterator[Command]:
-    """What the screen offers by itself, its bindings, then what goes everywhere; each title once."""
+    """Yield the screen's own commands, its bindings, then the global ones; each title once."""
     own = screen.commands() if isinstance(screen, Commanding) else ()
     seen: set[str] = set()
     for command in (*own, *_bound(app, screen), *_everywhere(app)):
@@ -95,7 +95,7 @@ def _bound(app: App[Any], screen: Screen[Any]) -> Iterator[Command]:
 
 
 def _told(app: App[Any], screen: Screen[Any], action: str) -> str:
-    """The first line of what is written about an action."""
+    """Return the first line of an action's docstring."""
     of, _, name = action.partition("(")[0].rpartition(".")
     method = getattr(app if of == "app" else screen, f"action_{name}", None)
     if method is None or not type(screen).__module__.startswith("cockpit."):

@@ -1,4 +1,4 @@
-"""The base of the charts over time: a click puts the cursor where it hits them."""
+"""The base of the charts over time: a click sets the cursor."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cockpit.tui.terminal.lines import Lines
 
 
 class Chart(Lines):
-    """`window` is what is drawn of the session, None where nothing over time is."""
+    """`window` is the drawn part of the session, None without charts."""
 
     class Pointed(Message):
         """Somebody clicked on an instant, session seconds."""

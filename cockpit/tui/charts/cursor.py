@@ -1,4 +1,4 @@
-"""The cursor in the charts over time: how keys move it, and what is under it, in words. Pure."""
+"""The cursor in the charts over time: its keys, and the values under it, in words. Pure."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from cockpit.tui.charts.window import ChartWindow, closer, wider
 from cockpit.tui.draw_context import DrawContext, View
 from cockpit.tui.terminal.styled_line import Line
 
-# What moves the cursor while it is in the charts, whatever the session would do with these keys.
+# Keys that move the cursor while it is in the charts, whatever the session does with them.
 ALONG = ("left", "right", "home", "end", "pageup", "pagedown", "left_square_bracket", "right_square_bracket")
 
-# In a replay that does not stand still the words of a marker stay for so long (s).
+# In a running replay the text of a marker stays for this many seconds.
 _READ = 5.0
 
 
@@ -36,7 +36,7 @@ def placed_at(scene: DrawContext, window: ChartWindow, t: float) -> View:
 
 
 def moved(scene: DrawContext, window: ChartWindow, cells: int) -> View:
-    """The cursor so many cells on; the window follows it into the past."""
+    """Move the cursor by cells; the window follows it into the past."""
     here = scene.cursor(window)
     return scene.view if here is None else placed_at(scene, window, here + cells * window.span)
 
@@ -64,7 +64,7 @@ def zoomed(scene: DrawContext, window: ChartWindow, step: int) -> View:
 
 
 def named(scene: DrawContext, window: ChartWindow) -> tuple[float, float]:
-    """(from, to): markers between them are told in words: those under the cursor, or those that have just been."""
+    """Return (from, to): the text of markers between them is shown: under the cursor, or recent ones."""
     cursor = scene.cursor(window)
     if cursor is not None:
         return cursor, cursor + window.span
@@ -72,7 +72,7 @@ def named(scene: DrawContext, window: ChartWindow) -> tuple[float, float]:
 
 
 def load_under(scene: DrawContext, window: ChartWindow) -> list[Line]:
-    """What there was under the cursor, what tells most first; nothing where there is no cursor."""
+    """Return the values under the cursor, the most important first; nothing without a cursor."""
     cursor = scene.cursor(window)
     if cursor is None:
         return []
@@ -110,7 +110,7 @@ def _busy(host: HostState, start: float, span: float) -> Iterator[str]:
 
 
 def crossed(line: Line, at: int) -> Line:
-    """The line with the cursor in that cell: a thin line where nothing is drawn, else what is there lit up."""
+    """Return the line with the cursor in that cell: a thin line if the cell is empty, else its content highlighted."""
     made: list[tuple[str, str]] = []
     passed = 0
     for text, role in line:
@@ -128,8 +128,8 @@ def _lit(char: str) -> tuple[str, str]:
 
 
 def times(window: ChartWindow, cursor: float | None, *scales: str) -> Line:
-    """Instants under the axis, that of the cursor first, and on the right the longest of `scales` that fits, which say
-    how much time a cell is; what would overlap is left out."""
+    """Return instants under the axis, that of the cursor first, and on the right the longest of `scales` that fits: the
+    time per cell; overlapping labels are left out."""
     found: list[tuple[int, str, str]] = []
 
     def put(at: int, text: str, role: str) -> bool:

@@ -16,7 +16,7 @@ from cockpit.tui.terminal.styled_line import Line, fit, length
 
 # Ends of the scale, as ratios: few, so that it holds still while effects waver.
 _ENDS = (1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 10000.0)
-# An interval end farther out than so many times the largest effect is cut: else one wide interval hides the others.
+# An interval end beyond this multiple of the largest effect is cut: else one wide interval hides the others.
 _FAR = 2.5
 # An effect this little beyond an end is at it.
 _ROUNDING = 1 + 1e-9
@@ -28,7 +28,7 @@ CUT_LEFT, CUT_RIGHT = "◂", "▸"
 
 
 class Benefit(NamedTuple):
-    """An effect as logarithms of ratios, above 0 where it is better. An end is infinite when the interval has no such
+    """An effect as logarithms of ratios, above 0 if it is better. An end is infinite if the interval has no such
     end; `low` and `high` are None without an interval."""
 
     estimate: float
@@ -38,7 +38,7 @@ class Benefit(NamedTuple):
 
 
 def benefit(effect: Effect) -> Benefit | None:
-    """Return where an effect lies; None when it is unknown or no ratio."""
+    """Return the position of an effect; None if it is unknown or no ratio."""
     if effect.change is None or not effect.relative:
         return None
     up = more_is_better(effect.name)
@@ -63,7 +63,7 @@ def scale_end(effects: Iterable[Effect]) -> float:
 def forest_row(effect: Effect, end: float, width: int, role: str) -> Line:
     """Return one row of the plot, `width` cells: the interval in `role`, zero line and margins of equivalence lightly.
 
-    Without an interval the estimate is a ring. What lies beyond the scale ends in an arrow.
+    Without an interval the estimate is a ring. Values beyond the scale end in an arrow.
     """
     cells = [(" ", "")] * width
     found = benefit(effect)
@@ -105,5 +105,5 @@ def axis(end: float, width: int) -> Line:
 
 
 def _log(share: float) -> float:
-    """Return the logarithm of the ratio that a share stands for."""
+    """Return the logarithm of the ratio for a share."""
     return math.log1p(max(share, -0.999999))

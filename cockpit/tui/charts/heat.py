@@ -1,5 +1,5 @@
-"""The heat map of latency over time: time across as in the throughput chart, latency up, shade for how many of the
-replies of a cell's time took so long."""
+"""The heat map of latency over time: time across as in the throughput chart, latency up, shade for the share of
+responses."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.terminal.role_styles import HEAT
 from cockpit.tui.terminal.styled_line import Line, centred, clip, length, right, rule
 
-# From which share of a cell's replies on: glyph and role, told by both. Less than the first is still some.
+# Minimum share of a cell's responses for a glyph and role. Below the first is still visible.
 _SHADES = ((0.3, "█", "heat4"), (0.1, "▓", "heat3"), (0.02, "▒", "heat2"), (0.0, "░", "heat1"))
-# On a slow line glyphs alone tell the shades: colours of many cells cost most of what is sent.
+# On a slow line only glyphs show the shades: colours of many cells cost most of the bytes.
 _PLAIN = {role: "strong" if role.startswith("on_") else "chart" for role in HEAT}
 # Lines of percentiles over the shades: the glyph of both, of the 50th, of the 99th.
 _P50, _P99, _BOTH = "─", "═", "≡"
-# The axis holds what most cells have between their 1st and 99th percentiles; what is rarer lies in its open ends.
+# The axis covers the 1st to 99th percentiles of most cells; rarer values are in its open ends.
 _RARE = 0.05
 # Above and below any latency, ns.
 _ENDS = (0, 1 << 53)
 
 
 def heat_map(scene: DrawContext, window: ChartWindow, width: int, height: int) -> list[Line]:
-    """Title, a line a bucket, and an axis that says what the shades mean."""
+    """Return title, one line per bucket, and an axis with a legend of the shades."""
     cells = [scene.stretch(window.instant(at), window.span) for at in range(window.cells)]
     cells = [cell if cell and cell.latency.count else None for cell in cells]
     title = _title(scene, window, cells, width)
@@ -54,7 +54,7 @@ def heat_map(scene: DrawContext, window: ChartWindow, width: int, height: int) -
 
 
 def edges_of(cells: Sequence[TimeRange | None], rows: int) -> tuple[int, ...]:
-    """Edges (ns) of that many buckets. Each cell has the same say, however many replies it had."""
+    """Return edges (ns) of that many buckets. Each cell has the same weight, however many responses it had."""
     lows = sorted(cell.p1 for cell in cells if cell)
     highs = sorted(cell.p99 for cell in cells if cell)
     low, high = lows[int(len(lows) * _RARE)], highs[-1 - int(len(highs) * _RARE)]
@@ -62,7 +62,7 @@ def edges_of(cells: Sequence[TimeRange | None], rows: int) -> tuple[int, ...]:
 
 
 def shares(cell: TimeRange, edges: Sequence[int]) -> list[float]:
-    """The share of its replies in each bucket, those beyond the ends in the first and the last."""
+    """Return the share of responses per bucket, those beyond the ends in the first and the last."""
     counts = cell.latency.between((_ENDS[0], *edges[1:-1], _ENDS[1]))
     return [count / cell.latency.count for count in counts]
 

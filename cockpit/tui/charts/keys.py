@@ -28,7 +28,7 @@ _TICKS = 0.5
 
 
 class OverTime(Screen[None]):
-    """A screen with charts over time; `view` is where the person is looking."""
+    """A screen with charts over time; `view` is its view."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("e", "cursor", "examine the charts"),
@@ -41,23 +41,23 @@ class OverTime(Screen[None]):
     view: View
 
     def scene(self) -> DrawContext:
-        """What there is to draw now."""
+        """Return the context of the next frame."""
         raise NotImplementedError
 
     def _look(self, view: View) -> None:
         raise NotImplementedError
 
     def say(self, words: str) -> None:
-        """A notice of what is missing for what a key asks; a key that is done takes it away."""
+        """Show why a key has no effect; a key with effect clears it."""
         raise NotImplementedError
 
     async def _carry_out(self, action: Action, answer: str) -> None:
         raise NotImplementedError
 
     def over_time(self, key: str) -> bool:
-        """Does at once what a key means for the charts; False: it means nothing there.
+        """Handle a key for the charts at once; False: it has no meaning there.
 
-        A binding would come later than the keys of the session that are typed right behind it.
+        A binding would come later than session keys typed after it.
         """
         if key == "e":
             self.action_cursor()
@@ -99,7 +99,7 @@ class OverTime(Screen[None]):
         self._over_time(cursor.placed_at, event.t)
 
     def _over_time(self, change: Callable[..., View], *more: float) -> None:
-        """Looks at the charts over time as `change(scene, window, …)` says, where they have room."""
+        """Change the view by `change(scene, window, …)`, if the charts have room."""
         chart = self.query_one(Throughput)
         if chart.window is None or not chart.size.area:
             self.say("the charts over time have no room here: Esc brings them back, or a larger terminal")
@@ -107,7 +107,7 @@ class OverTime(Screen[None]):
         self._look(change(self.scene(), chart.window, *more))
 
     def _go_there(self) -> None:
-        """All of the screen as it was when the cell under the cursor was over, where the session can go there."""
+        """Show the whole screen at the end of the cell under the cursor, if the session can seek there."""
         scene, window = self.scene(), self.query_one(Throughput).window
         at = None if window is None else scene.cursor(window)
         jump = next((action for action in self.session.controls.actions if action.name == "jump"), None)

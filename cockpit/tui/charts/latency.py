@@ -15,7 +15,7 @@ from cockpit.tui.charts.heat import heat_map
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.terminal.styled_line import Line, centred, fit, right, rule
 
-# Those that matter most first: the room decides how many are shown.
+# The most important first: the room decides how many are shown.
 _PERCENTS = (50, 99, 100, 90, 95, 99.9, 75, 98, 80, 66)
 
 
@@ -52,7 +52,7 @@ def percentile_line(latency: Histogram) -> Line:
 
 
 def _histogram(row: Segment, width: int, height: int) -> list[Line]:
-    """A bar per bucket. The scale is linear, so that lengths compare; counts tell of the rare ones."""
+    """Draw one bar per bucket. The scale is linear, so that lengths compare; counts show the rare ones."""
     latency = row.counts.latency
     edges = edges_for(latency, height)
     counts = latency.between(edges)

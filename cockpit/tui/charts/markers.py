@@ -1,5 +1,5 @@
-"""What stands on the charts beside the figures: letters of changes and other markers, with their words, and the shade
-of a change while it was carried out."""
+"""Signs on the charts: letters of changes and other markers, with their text, and the shade of a change in
+progress."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ASKED, RELOADING = "░", "▓"
 
 
 class Band(NamedTuple):
-    """A change while it was carried out: asked for, its reload begun, in effect (or back). Session seconds."""
+    """A change in progress: request, start of the reload, active (or rolled back). Session seconds."""
 
     asked: float
     reload: float
@@ -26,7 +26,7 @@ class Band(NamedTuple):
 
 
 def bands_of(state: State) -> list[Band]:
-    """Of every change from its request to its effect, and of those that were put back while they were."""
+    """Return the spans of every change from its request to its effect, and of rollbacks."""
     bands = []
     for change in state.changes:
         over = change.ended or state.t
@@ -43,8 +43,8 @@ def _reload_of(change: Change, effect: float) -> float:
 
 
 def all_markers(state: State) -> list[Marker]:
-    """Those of the session, and letters of changes whose own marker does not stand where they came into force, or does
-    not stand yet."""
+    """Return the session's markers, and letters of changes whose own marker is not yet, or not there, where they
+    became active."""
     opened = [
         Marker(
             t=state.t if change.in_force is None else change.in_force,
@@ -59,7 +59,7 @@ def all_markers(state: State) -> list[Marker]:
 
 
 def words_of(marker: Marker) -> str:
-    """What it tells, without the letter that stands on the chart."""
+    """Return the marker's text without the letter on the chart."""
     return neutral(marker.text).removeprefix(f"{marker.sign} ")
 
 
@@ -74,7 +74,7 @@ def shades(bands: Sequence[Band], window: ChartWindow) -> str:
 
 
 def placed(markers: Sequence[Marker], window: ChartWindow) -> dict[int, Marker]:
-    """Markers by the cell of their letter: of two in one cell the later moves on where there is room."""
+    """Return markers by the cell of their letter: of two in one cell the later moves on if there is room."""
     found: dict[int, Marker] = {}
     for marker in markers:
         at = window.cell(marker.t)
@@ -95,7 +95,7 @@ def letters(markers: dict[int, Marker], window: ChartWindow) -> str:
 
 
 def over(shaded: str, signs: str) -> str:
-    """The letters, and the shades where none stands."""
+    """Return the letters, and the shades between them."""
     width = max(len(shaded), len(signs))
     return "".join(
         shade if sign == " " else sign for shade, sign in zip(shaded.ljust(width), signs.ljust(width), strict=True)
@@ -103,7 +103,7 @@ def over(shaded: str, signs: str) -> str:
 
 
 def with_words(row: str, told: dict[int, Marker], width: int) -> str:
-    """The line of letters with what the markers of `told` say beside theirs: clear of others where there is room on
+    """Return the line of letters with the text of the markers of `told`: clear of others if there is room on
     either side, else over them, cut only at the edge of the chart."""
     row = row.ljust(width)
     for at, marker in told.items():
@@ -121,8 +121,8 @@ def with_words(row: str, told: dict[int, Marker], width: int) -> str:
 
 
 def with_threads(row: str, signs: str, shaded: str) -> Line:
-    """A row of a chart, with a thread down from every sign and a shade behind every change where the chart leaves the
-    cell empty; where it does not, a shaded cell has a ground of its own."""
+    """Return a row of a chart, with a thread down from every sign and a shade behind every change in empty cells;
+    in others a shaded cell has a background colour."""
     width = max(len(signs), len(shaded))
     if not width:
         return ((row.rstrip(), "chart"),)

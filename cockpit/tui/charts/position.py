@@ -1,4 +1,4 @@
-"""Where in the session the screen stands, for a session that has a beginning and an end."""
+"""The position in the session, if it has a beginning and an end."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cockpit.tui.terminal.styled_line import Line
 
 
 class Position(Lines):
-    """One line high; drawn where the controls name an extent."""
+    """One line high; drawn if the controls have an extent."""
 
     DEFAULT_CSS = "Position { height: 1; padding: 0 1; }"
 

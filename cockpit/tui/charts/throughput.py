@@ -28,11 +28,11 @@ from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.runs.state_line import state_line
 from cockpit.tui.terminal.styled_line import EMPTY, Line, centred, length, packed, right, rule
 
-# On the time axis, under seconds that are not to be trusted, and under those with errors.
+# On the time axis, below seconds that are not reliable, and below those with errors.
 _SATURATED = "▒"
 _FAILED = "x"
 
-# From so many lines on the last one tells what the state means.
+# From this height on the last line explains the state.
 _ROOMY = 10
 
 # Markers that are neither a change nor a note, whose sign is to be explained.
@@ -83,7 +83,7 @@ def columns_of(scene: DrawContext, window: ChartWindow) -> list[TimeRange | None
 
 
 def _marks(columns: Iterable[TimeRange | None]) -> list[tuple[float, ...]]:
-    """Where a column is several seconds: the mean and the most, above the least."""
+    """Draw columns of several seconds: mean and maximum, above the minimum."""
     return [(column.rate, column.most) if column and column.seconds > 1 else () for column in columns]
 
 
@@ -96,7 +96,7 @@ def nice_ceiling(value: float) -> float:
 
 
 def _title(scene: DrawContext, columns: Sequence[TimeRange | None], window: ChartWindow, width: int) -> Line:
-    """What is under the cursor; without one the rate now, and what the signs mean that are in sight."""
+    """Return the values under the cursor; without one the current rate, and a legend of visible signs."""
     name: Line = (("throughput", "strong"),)
     under = load_under(scene, window)
     figures = packed(under, width - length(name) - 6) if under else _figures(scene, columns, window)
@@ -104,7 +104,7 @@ def _title(scene: DrawContext, columns: Sequence[TimeRange | None], window: Char
 
 
 def _figures(scene: DrawContext, columns: Sequence[TimeRange | None], window: ChartWindow) -> Line:
-    # What tells least stands first: it gives way where there is not room for all.
+    # The least important is first: it is dropped first.
     said = [("reading …  ", "text")] if scene.stretches.behind else []
     if any(window.first <= band.effect and band.asked < window.end for band in bands_of(scene.state)):
         said.append((f"{ASKED} change {RELOADING} reload  ", "mark"))
@@ -121,7 +121,7 @@ def _figures(scene: DrawContext, columns: Sequence[TimeRange | None], window: Ch
 
 
 def _scale(window: ChartWindow) -> str:
-    """How much time a cell is, and what a column of several seconds is drawn as."""
+    """Return the time per cell, and how a column of several seconds is drawn."""
     return f"least · mean · most   {window.scale}" if window.span > 2 else window.scale
 
 
@@ -131,7 +131,7 @@ def _label(at: int, plot: int, top: float) -> Line:
 
 
 def _axis(segments: Sequence[Segment], columns: Sequence[TimeRange | None], window: ChartWindow) -> Line:
-    """The time axis: where rows of the table begin, and below which seconds there is something to say."""
+    """Return the time axis: starts of segments, and seconds with warnings."""
     axis = ["─"] * window.cells
     for at, column in enumerate(columns):
         if column and column.saturated:
@@ -148,8 +148,8 @@ def _axis(segments: Sequence[Segment], columns: Sequence[TimeRange | None], wind
 
 
 def _room_for(number: str, axis: Sequence[str], at: int) -> int | None:
-    """Where a row's number stands so that it hides no other sign: where the row begins, or one cell beside, or among
-    others that say the same as the one it hides."""
+    """Return the position of a segment's number so that it hides no other sign: at its start, or one cell beside, or
+    among equal signs."""
     wide = len(number)
     if not 0 <= at <= len(axis) - wide:
         return None

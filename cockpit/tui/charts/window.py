@@ -1,11 +1,11 @@
-"""What part of the session the charts over time show, the same for all of them, so that their columns line up."""
+"""The part of the session that the charts over time show, the same for all, so that their columns line up."""
 
 from __future__ import annotations
 
 import math
 from typing import NamedTuple
 
-# Seconds a cell may stand for. Each is two columns of dots; up to 2 s a column is at most one second.
+# Seconds per cell. Each is two columns of dots; up to 2 s a column is at most one second.
 SCALES = (0.5, 1.0, 2.0, 4.0, 10.0, 20.0, 60.0, 120.0, 300.0, 600.0, 1800.0)
 # As wide as the session fits, until it does not at a second a column; then the window moves along with it.
 _USUAL = SCALES[:3]
@@ -14,10 +14,10 @@ _USUAL = SCALES[:3]
 # changes.
 _STEP = 10
 
-# Cells for the figures of the y axis and the axis itself.
+# Cells for the labels of the y axis and the axis itself.
 AXIS = 6
 
-# Cells between two labels of the time axis, so that they tell round instants.
+# Cells between two labels of the time axis, so that they are round instants.
 _LABELS = {0.5: 20, 10.0: 12, 300.0: 12, 600.0: 12, 1800.0: 12}
 _USUAL_LABELS = 15
 
@@ -45,7 +45,7 @@ class ChartWindow(NamedTuple):
         return _LABELS.get(self.span, _USUAL_LABELS)
 
     def cell(self, t: float) -> int:
-        """Where an instant stands; below 0 or from `cells` on it is out of sight."""
+        """Return the cell of an instant; below 0 or from `cells` on it is out of sight."""
         return math.floor((t - self.first) / self.span)
 
     def instant(self, cell: int) -> float:
@@ -59,7 +59,7 @@ class ChartWindow(NamedTuple):
 
 
 def window_for(now: float, cells: int, span: float | None = None, cursor: float | None = None) -> ChartWindow:
-    """So that `now` is inside: a young session from its beginning on; and the cursor, where there is one.
+    """Return a window with `now` inside: a young session from its beginning on; and the cursor, if there is one.
 
     `span` None: as wide as fits, up to 2 s a cell.
     """
@@ -75,7 +75,7 @@ def window_for(now: float, cells: int, span: float | None = None, cursor: float 
     over = int(now) + 1 - int(cells * span)
     first = max(0, -(-over // step) * step) if over > 0 else 0
     if cursor is not None and cursor < first:
-        # Pages of half a window, each beginning where the one before had its middle.
+        # Pages of half a window, each beginning at the middle of the one before.
         page = steps(cells * span / 2)
         first = int(cursor) // page * page
     return ChartWindow(first, span, cells)

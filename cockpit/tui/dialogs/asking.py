@@ -1,4 +1,4 @@
-"""What a host asks before it lets the cockpit in: a secret, typed unseen, or whether a host key is the right one."""
+"""Prompts of hosts: a secret, typed without echo, or the confirmation of a host key."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from cockpit.hosts.prompts import OfferedKey, Question
 from cockpit.model.text import neutral
 from cockpit.session.loop import Session
 
-# Seconds after which a dialog looks whether its question still stands.
+# Seconds between checks whether the prompt is still needed.
 LOOK = 0.2
 
 
 def attend(app: App[object], screen: Screen[None], session: Session) -> None:
-    """Opens the dialog for what a host asks, unless the person is in another dialog: then later."""
+    """Open the dialog for a host's prompt, unless another dialog is open: then later."""
     ask(app, screen, lambda: session.controls.question)
 
 

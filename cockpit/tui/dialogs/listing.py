@@ -1,4 +1,4 @@
-"""What dialogs look like that are a list to pick from."""
+"""The base of dialogs with a list to choose from."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Picked = TypeVar("Picked")
 
 
 class ListScreen(ModalScreen[Picked | None]):
-    """Ends with what was picked, or None. It holds a Vertical with an OptionList and a line of class `hint`."""
+    """Ends with the choice, or None. It holds a Vertical with an OptionList and a line of class `hint`."""
 
     DEFAULT_CSS = """
     ListScreen { align: center middle; background: transparent; }

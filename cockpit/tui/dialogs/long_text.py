@@ -1,4 +1,4 @@
-"""Many lines of text to scroll through, of which only those in sight are drawn: to open it takes no longer for more."""
+"""A scrollable text that draws only visible lines, so that it opens equally fast at any length."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FRAME, _BAR = 4, 1
 
 
 class LongText(ScrollView, can_focus=True):
-    """`told(width)` are its lines in so many cells, where a piece is plain (""), "strong" or a "heading"."""
+    """`told(width)` returns its lines for a width; a piece is plain (""), "strong" or a "heading"."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"long-text--strong", "long-text--heading"}
     DEFAULT_CSS = """
@@ -36,7 +36,7 @@ class LongText(ScrollView, can_focus=True):
         self._width = 0
 
     def fit(self, width: int) -> None:
-        """Lines for a box of `width` cells, and as high as they take; the screen may leave it less."""
+        """Set the width of the box, and the height that its lines take; the screen may limit it."""
         if width != self._width:
             self._width = width
             room = max(1, width - _FRAME - _BAR)

@@ -16,7 +16,7 @@ from cockpit.tui.dialogs.listing import ListScreen
 
 
 class PickScreen(ListScreen[str]):
-    """Ends with the value, or None where the person thought better of it. It begins at `at`, which is in force."""
+    """Ends with the value, or None if cancelled. It starts at `at`, the active value."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "cancel")]
 

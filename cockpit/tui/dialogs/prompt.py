@@ -15,9 +15,9 @@ from textual.widgets import Input, Static
 
 
 class OneLine(ModalScreen[str | None]):
-    """A field of one line. Ends with its text, or None where the person thought better of it.
+    """A field of one line. Ends with its text, or None if cancelled.
 
-    Keys that come before the field is there are typed into it once it is.
+    Keys typed before the field exists are typed into it once it does.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "cancel")]
@@ -88,7 +88,7 @@ class PromptScreen(OneLine):
 
 
 class FilterScreen(OneLine):
-    """One line at the bottom: each letter typed is told to `typed`, so that what it does is seen at once."""
+    """One line at the bottom: each letter is passed to `typed`, so that its effect is visible at once."""
 
     DEFAULT_CSS = """
     FilterScreen { align: center bottom; background: transparent; }

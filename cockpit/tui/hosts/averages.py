@@ -1,4 +1,4 @@
-"""A host's averages over the time of one row of the runs table: what `sar` would print as its last line."""
+"""A host's averages over one segment of the runs table, like the last line of `sar`."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from cockpit.model.state import Segment
 from cockpit.model.text import neutral, si, size
 from cockpit.tui.terminal.styled_line import Line, fit, length, pairs
 
-# Cells before a line of figures, for what they are of.
+# Cells for the name of the group before a line of metrics.
 _HEAD = 10
 
-# Groups in the order in which they stand, and what some of them are called here.
+# Order of the groups, and their names here.
 _ORDER = ("cpu", "memory", "processes", "io", "net", "load", "disk")
 _NAMED = {"memory": "mem", "processes": "procs"}
-# Figures whose own name says less than the one that sar prints, or that is used elsewhere on the screen.
+# Metrics with another name than in thresholds: that of sar, or the one used elsewhere on the screen.
 _NAMES = {
     "bread": "bread/s",
     "bwrtn": "bwrtn/s",
@@ -43,7 +43,7 @@ _BYTES = ("processes.rss", "processes.unshared", "processes.pss", "processes.rss
 
 
 def averages_rows(host: HostState, row: Segment | None, width: int) -> tuple[Line, Sequence[Line]]:
-    """Head: which row. Rows: the figures, a group on as many lines as it takes, its parts below it."""
+    """Return the head (the segment) and rows: the metrics, one group after the other, its parts below it."""
     if row is None:
         return (("averages of a run", "strong"),), [(("No runs yet. Press space to start.", "dim"),)]
     window = row.hosts.get(host.config.name)
@@ -71,9 +71,9 @@ def _place(group: str) -> int:
 
 
 def _grouped(figures: Mapping[str, float]) -> dict[str, dict[str, list[tuple[str, str]]]]:
-    """By group and part (`io`, `start`; the group itself is the part ""), name and text of each figure.
+    """Return by group and part (`io`, `start`; the group itself is the part "") name and text of each metric.
 
-    A disk or an interface that did nothing is left out: a machine has many that nobody uses.
+    Idle disks and interfaces are left out: a machine has many unused ones.
     """
     groups: dict[str, dict[str, list[tuple[str, str]]]] = {}
     for name, value in figures.items():
@@ -90,14 +90,14 @@ def _worked(figures: Mapping[str, float], path: str) -> bool:
 
 
 def shown(name: str, value: float) -> str:
-    """A figure as short as it can be without saying less than it knows: per cent with a decimal, memory in bytes."""
+    """Return a metric in short: per cent with a decimal, memory in bytes."""
     if name.startswith("memory.") or name in _BYTES:
         return size(value)
     return f"{value:.1f}" if name.startswith("cpu.") else si(value)
 
 
 def _wrapped(head: str, found: Sequence[tuple[str, str]], width: int) -> list[Line]:
-    """`name figure` pairs on as many lines as they take."""
+    """Return `name metric` pairs on as many lines as they take."""
     lines: list[Line] = []
     part: list[tuple[str, str]] = []
     for name, figure in found:

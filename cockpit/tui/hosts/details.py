@@ -1,4 +1,4 @@
-"""What stands below a host's figures: its processes, cores, disks, interfaces, a status page, a tail, averages."""
+"""The list below a host's metrics: its processes, cores, disks, interfaces, a status page, a tail, averages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cockpit.tui.hosts.tables import core_rows, disk_rows, net_rows
 from cockpit.tui.hosts.tails import draw_tail
 from cockpit.tui.terminal.styled_line import EMPTY, Line, clip, ends, length, padded
 
-# Made of samples: nothing can be said before the first.
+# Derived from two samples: empty before the second.
 _SAMPLED = ("processes", "cores", "disks", "nets")
 
 
@@ -33,7 +33,7 @@ class Drawn(NamedTuple):
 
 
 def draw_detail(host: HostState, scene: DrawContext, role: str, width: int, height: int) -> Drawn:
-    """The detail chosen for the host in `height` lines; `role` is that of plain figures."""
+    """Draw the chosen list of the host in `height` lines; `role` is that of plain numbers."""
     detail = scene.detail(host)
     if height < 2 or (host.point is None and detail.kind in _SAMPLED):
         return Drawn([], Reach())
@@ -65,7 +65,7 @@ def _rows(host: HostState, scene: DrawContext, detail: Detail, role: str, width:
 
 
 def _scrolled(head: Line, rows: Sequence[Line], scroll: int, mine: bool, width: int, height: int) -> Drawn:
-    """The rows from `scroll` on; the head says which where not all are in sight."""
+    """Return the rows from `scroll` on; the head shows the range if not all are visible."""
     room = height - 1
     most = max(0, len(rows) - room)
     first = min(scroll, most)
@@ -76,5 +76,5 @@ def _scrolled(head: Line, rows: Sequence[Line], scroll: int, mine: bool, width: 
 
 
 def _head(line: Line, mine: bool, width: int) -> Line:
-    """The first line of the detail that the arrows act on stands out."""
+    """Highlight the first line of the focused list."""
     return padded(tuple((text, "focus") for text, _ in line), width, "focus") if mine else line

@@ -1,4 +1,4 @@
-"""One host as a pane: title, what is so with it, its figures as sar and free name them, and a detail below."""
+"""One host as a pane: title, condition, its metrics as sar and free name them, and a list below."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cockpit.tui.hosts.processes import TOLD
 from cockpit.tui.hosts.tails import draw_tail
 from cockpit.tui.terminal.styled_line import EMPTY, Line, clip, ends, length, packed, pairs, right, rule
 
-# Title and seven lines of figures: what a host that is not looked at has where there is room for it.
+# Title and seven lines of metrics: the height of an unselected host if there is room.
 FIGURES = 8
 # With this many lines a host has a detail that is worth its name.
 WHOLE = 12
@@ -32,10 +32,10 @@ _OTHER_MEAN = 5
 # From this width on a line holds all that sar prints.
 _ROOMY = 72
 
-# A host that has not answered for so long (s) is worth a word on why that may be.
+# Time (s) without an answer from which possible causes are shown.
 _LONG = 10.0
 
-# Lines for a tail below the host, at least: title and two lines. Room is given to processes in steps of so many rows.
+# Lines for a tail below the host: title and two lines at least. Processes get room in steps of this many rows.
 _STRIP = 3
 _STEP = 4
 
@@ -48,7 +48,7 @@ class Pane(NamedTuple):
 
 
 def host_pane(host: HostState, scene: DrawContext, width: int, height: int) -> Pane:
-    """As much of the host as fits: title, condition, figures, detail, the newest lines of its tails."""
+    """Return as much of the host as fits: title, condition, metrics, list, the newest lines of its tails."""
     lines = [title(host, scene, width), *condition(host, scene, width)]
     point = host.point
     role = "" if host.condition == "up" else "dim"
@@ -65,7 +65,7 @@ def host_pane(host: HostState, scene: DrawContext, width: int, height: int) -> P
 
 
 def _to_come(host: HostState, scene: DrawContext, width: int) -> list[Line]:
-    """What to expect of a host of which there are no figures yet, and what to look at where that takes long."""
+    """Return a text for a host without metrics yet, and possible causes if that takes long."""
     if host.condition == "up":
         return [(("waiting for data", "dim"),)]
     waited = max(0.0, scene.hosts_now - host.since)
@@ -78,9 +78,9 @@ def _to_come(host: HostState, scene: DrawContext, width: int) -> list[Line]:
 
 
 def _strips(host: HostState, scene: DrawContext, width: int, room: int) -> list[Line]:
-    """The newest lines of as many tails as fit, beside one that is looked at already.
+    """Return the newest lines of as many tails as fit, except a selected one.
 
-    They have a third of the room, and what the processes leave; that is taken in steps, or each that comes and goes
+    They have a third of the room, and the rest of the processes; that changes in steps, or each process that exits
     would move the lines.
     """
     looked_at = scene.detail(host)
@@ -98,7 +98,7 @@ def _strips(host: HostState, scene: DrawContext, width: int, room: int) -> list[
 
 
 def title(host: HostState, scene: DrawContext, width: int) -> Line:
-    """Name and place; on the right how old the figures are and what reading them costs there."""
+    """Return name and address; on the right the age of the sample and its cost on the host."""
     looked_at = host is scene.host and len(scene.hosts) > 1
     name: Line = ((f"{'▸ ' if looked_at else ''}{neutral(host.config.name)}", "strong"),)
     place = f"  ssh {neutral(host.config.ssh)}" if host.config.ssh is not None else "  this machine"
@@ -121,13 +121,13 @@ def title(host: HostState, scene: DrawContext, width: int) -> Line:
 
 
 def interval_in_force(host: HostState) -> float | None:
-    """Seconds between samples where that is more than was asked for: a slow line. None while it is what was asked."""
+    """Return the seconds between samples if they exceed the configured interval (a slow line), else None."""
     every = host.sample.interval if host.sample else 0.0
     return every if every > host.config.interval else None
 
 
 def condition(host: HostState, scene: DrawContext, width: int) -> list[Line]:
-    """What there is to say about a host that is not simply up, over as many lines as it takes."""
+    """Return lines about a host that is not simply up."""
     word, rest, role = condition_words(host, scene)
     if not word:
         return []
@@ -143,7 +143,7 @@ def condition(host: HostState, scene: DrawContext, width: int) -> list[Line]:
 
 
 def condition_words(host: HostState, scene: DrawContext) -> tuple[str, str, str]:
-    """(word, what more there is to say, role); the word is empty for a host that is up."""
+    """Return (word, detail, role); the word is empty for a host that is up."""
     detail = neutral(host.detail)
     ago = seconds_or_minutes(max(0.0, scene.hosts_now - host.since))
     match host.condition:
@@ -168,7 +168,7 @@ def seconds_or_minutes(seconds: float) -> str:
 
 
 def figures(host: HostState, point: HostPoint, role: str, width: int, height: int, trends: bool = True) -> list[Line]:
-    """Lines in the order in which they are read; where there are too many, those that tell least are left out."""
+    """Return the lines in reading order; if there are too many, the least important are left out."""
     recent = host.points[-_TREND:] if trends else ()
     busy = [100 - at.cpu.idle for at in recent if at.cpu]
     used = [at.memory.used / at.memory.total for at in recent if at.memory.total]
@@ -205,7 +205,7 @@ def percent(share: float) -> str:
 
 
 def _memory(point: HostPoint, width: int) -> list[tuple[str, str]]:
-    """As free -m; in a narrow pane what decides."""
+    """Return memory as free -m; in a narrow pane only the most important."""
     names = next(names for need, names in _MEMORY if width >= need)
     called = {"buff_cache": "buff/cache", "available": "avail" if width < _ROOMY else "available"}
     found = [
@@ -216,7 +216,7 @@ def _memory(point: HostPoint, width: int) -> list[tuple[str, str]]:
 
 
 def _io(point: HostPoint, role: str, width: int) -> list[tuple[int, Line]]:
-    """As sar -b: on one line where that holds the largest figures, else on two. Each with its rank."""
+    """Return I/O as sar -b: on one line if it holds the largest values, else on two. Each with its rank."""
     io = point.io
     if io is None:
         return [(3, pairs([("", "waiting for data")], role, "io"))]
@@ -228,7 +228,7 @@ def _io(point: HostPoint, role: str, width: int) -> list[tuple[int, Line]]:
 
 
 def net_line(point: HostPoint, role: str, width: int) -> Line:
-    """As sar -n DEV, all interfaces but the loopback together; errors and drops where there are any."""
+    """Return all interfaces except the loopback as sar -n DEV; errors and drops if there are any."""
     net = point.net
     if net is None:
         return pairs([("", "waiting for data")], role, "net")
@@ -241,7 +241,7 @@ def net_line(point: HostPoint, role: str, width: int) -> Line:
 
 
 _SHARES = ("user", "nice", "system", "iowait", "steal", "idle")
-# What of memory is shown from which width on.
+# Memory metrics by minimum width.
 _MEMORY = (
     (88, ("total", "used", "free", "shared", "buff_cache", "available")),
     (_ROOMY, ("total", "used", "free", "buff_cache", "available")),
@@ -260,7 +260,7 @@ def _load(host: HostState, point: HostPoint, role: str, width: int) -> Line:
 
 
 def _other(host: HostState, role: str) -> Line:
-    """The share of the CPUs that programs took which are neither watched nor cockpit's; nothing where it is unknown."""
+    """Return the CPU share of programs that are neither watched nor cockpit's; nothing if it is unknown."""
     shares = [point.other for point in host.points[-_OTHER_MEAN:] if point.other is not None]
     if not shares:
         return ()
@@ -269,9 +269,9 @@ def _other(host: HostState, role: str) -> Line:
 
 
 def processes_line(host: HostState, point: HostPoint, role: str, width: int) -> list[Line]:
-    """Name, number, churn, defunct, memory: pushed together where the room is short, then without what comes last.
+    """Return name, number, churn, defunct, memory: closer together if the room is short, then without the last.
 
-    A host whose /proc hides the processes of others shows that in place of "0 procs".
+    A host whose /proc hides processes shows that instead of "0 procs".
     """
     if host.config.processes is None:
         return []
@@ -300,14 +300,14 @@ def _procs(count: int) -> str:
 
 
 def churn(point: HostPoint) -> str:
-    """`+3 -2/s`; empty where nothing can be said yet."""
+    """Return `+3 -2/s`; empty before the second sample."""
     if point.births is None or point.deaths is None:
         return ""
     return f"+{point.births:.0f} -{point.deaths:.0f}/s"
 
 
 def _trended(line: Line, values: Sequence[float], top: float, room: int, width: int) -> Line:
-    """The figures with what went before at the right, as much of it as fits into `room`."""
+    """Return the metrics with their recent trend at the right, as much as fits into `room`."""
     if room < 4 or not values:
         return clip(line, width)
     return ends(line, ((trend(values[-room:], top), "chart"),), width)

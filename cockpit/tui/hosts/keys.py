@@ -1,4 +1,4 @@
-"""The keys of the hosts: which one is looked at, what stands below its figures, where the arrows are in it."""
+"""The keys of the hosts: selection, list below the metrics, position in it."""
 
 from __future__ import annotations
 
@@ -68,12 +68,12 @@ class OverHosts(OverTime):
         self._look(navigation.next_host(self.scene(), step))
 
     def action_room(self) -> None:
-        """The host looked at fills the screen, then all of them, then their column."""
+        """The selected host on the whole screen, then all of them, then back."""
         if self._has_hosts():
             self._look(navigation.next_room(self.scene()))
 
     def action_detail(self, step: int) -> None:
-        """What stands below the figures of the host looked at."""
+        """Next list below the selected host."""
         self.found_out("detail")
         if self._has_hosts():
             scene = self.scene()
@@ -85,13 +85,13 @@ class OverHosts(OverTime):
             self._look(navigation.entered(self.scene(), alone=not self.hosts_beside()))
 
     def action_averages(self) -> None:
-        """Averages of the row looked at in place of every detail."""
+        """Averages of the selected segment instead of every list."""
         if self._has_hosts():
             scene = self.scene()
             self._look(navigation.averages(scene) if self._in_sight() else navigation.averages_alone(scene))
 
     def action_freeze(self) -> None:
-        """Holds what is shown of the hosts, or lets it go on."""
+        """Freeze what is shown of the hosts, or continue."""
         if self._has_hosts():
             self._look(navigation.frozen(self.scene()))
 

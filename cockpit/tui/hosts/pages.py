@@ -1,4 +1,4 @@
-"""What a server tells of itself on a status page: its scoreboard, then every figure by the page's own name."""
+"""A status page: its scoreboard, then every metric by the page's own name."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from cockpit.tui.terminal.styled_line import Line, Piece, fit, right
 
 _SCOREBOARD = "scoreboard"
 
-# Cells of a figure and of its rate, and the least for its name.
+# Cells of a value and of its rate, and the minimum for its name.
 _VALUE, _RATE, _NAME = 12, 11, 16
 
 
 def page_rows(pane: StatusPane, now: float, role: str, width: int) -> tuple[Line, Sequence[Line]]:
-    """Head: kind, address, age. Rows: texts, then figures, in two columns where there is room for them."""
+    """Return head (kind, address, age) and rows: texts, then metrics, in two columns if there is room."""
     head: list[Piece] = [(pane.page.kind, "strong"), (f"  {neutral(pane.page.url)}", "dim")]
     if pane.t is not None:
         head.append((f"  {max(0.0, now - pane.t):.0f} s ago", "dim"))
@@ -52,7 +52,7 @@ def _text(name: str, text: str, width: int) -> list[Line]:
 
 
 def _figures(pane: StatusPane, role: str, width: int) -> list[Line]:
-    """Name, value and rate of each; a second column beside the first where both have room."""
+    """Return name, value and rate of each; a second column beside the first if both have room."""
     cells = [(name, value, pane.rates.get(name)) for name, value in pane.values.items()]
     if not cells:
         return []

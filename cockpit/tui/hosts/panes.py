@@ -1,4 +1,4 @@
-"""The hosts: each as a pane of what sar, free and ps would say, or as one line where there is no room."""
+"""The hosts: each as a pane like sar, free and ps, or as one line if there is no room."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cockpit.tui.terminal.styled_line import EMPTY, Line, beside, clip, fit, len
 # Title, cpu, processes, memory: less of a host is a line.
 _SHORT = 4
 
-# Hosts stand side by side where each has so many cells.
+# Minimum width per host for hosts side by side.
 _LEAST = 50
 _GAP = 3
 
@@ -26,9 +26,9 @@ _NAME, _PATTERN = 16, 10
 
 
 class HostPanes(Lines):
-    """All hosts side by side and one under the other; the one looked at has the most room.
+    """All hosts side by side or one below the other; the selected one has the most room.
 
-    `reach` is how far the detail of the one looked at can be scrolled.
+    `reach` is how far its list can be scrolled.
     """
 
     reach = Reach()
@@ -66,7 +66,7 @@ class HostPanes(Lines):
 
 
 class HostLines(Lines):
-    """One line a host; where there are too many, those around the one looked at."""
+    """Return one line per host; if there are too many, those around the selected one."""
 
     def draw(self, scene: DrawContext, width: int, height: int) -> list[Line]:
         hosts = scene.hosts
@@ -80,8 +80,8 @@ class HostLines(Lines):
 
 
 def in_sight(hosts: int, looked_at: int, height: int) -> tuple[int, int]:
-    """(first, behind the last) of the hosts that are shown: all of them where each has a line beside a short pane, else
-    those around the one looked at."""
+    """Return (first, end) of the shown hosts: all if each has a line beside a short pane, else
+    those around the selected one."""
     most = max(1, height - _SHORT)
     if hosts <= most + 1:
         return 0, hosts
@@ -90,7 +90,7 @@ def in_sight(hosts: int, looked_at: int, height: int) -> tuple[int, int]:
 
 
 def share_out(height: int, hosts: int, looked_at: int) -> list[int]:
-    """Lines for each host: equal where each gets a whole pane, else the one looked at takes what the others leave."""
+    """Return lines per host: equal if each gets a whole pane, else the selected one takes the rest."""
     if hosts * WHOLE <= height:
         each, over = divmod(height, hosts)
         return [each + (place < over) for place in range(hosts)]
@@ -100,7 +100,7 @@ def share_out(height: int, hosts: int, looked_at: int) -> list[int]:
 
 
 def host_line(host: HostState, scene: DrawContext, width: int) -> Line:
-    """Name, condition and the chief figures, as many as fit, in columns that those of other hosts share."""
+    """Return name, condition and the main metrics, as many as fit, in columns shared with other hosts."""
     looked_at = host is scene.host and len(scene.hosts) > 1
     wide = min(_NAME, max(cell_len(neutral(other.config.name)) for other in scene.hosts))
     name: Line = ((f"{'▸' if looked_at else ' '}{fit(neutral(host.config.name), wide)}", "strong"),)
@@ -116,7 +116,7 @@ def host_line(host: HostState, scene: DrawContext, width: int) -> Line:
 
 
 def _parts(host: HostState, scene: DrawContext) -> list[Line]:
-    """The chief figures, those that tell most first, each as wide as it can get."""
+    """Return the main metrics, the most important first, each at its maximum width."""
     point = host.point
     assert point is not None
     busy = f"{100 - point.cpu.idle:.0f}" if point.cpu else "–"
@@ -133,7 +133,7 @@ def _parts(host: HostState, scene: DrawContext) -> list[Line]:
 
 
 def _process_parts(host: HostState, scene: DrawContext) -> list[Line]:
-    """Pattern, number, churn, defunct; blanks where only other hosts have any."""
+    """Return pattern, number, churn, defunct; blanks if only other hosts have any."""
     point = host.point
     assert point is not None
     patterns = [neutral(other.config.processes) for other in scene.hosts if other.config.processes is not None]

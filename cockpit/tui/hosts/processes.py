@@ -1,4 +1,4 @@
-"""A host's processes with the columns of `ps aux`, in whatever order, those that are asked for, from wherever."""
+"""A host's processes with the columns of `ps aux`, sorted, filtered and scrolled."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cockpit.tui.terminal.styled_line import EMPTY, Line, ends, fit, packed, pad
 
 _DAY = 24 * 3600
 
-# Lines of its command that are told of the chosen process, and how many lines a table must have to give them up.
+# Lines for the command of the selected process, and the minimum height of a table that gives them up.
 _COMMAND = 2
 TOLD = 2 + _COMMAND
 _TALL = 12
@@ -42,8 +42,8 @@ class ProcessColumn(NamedTuple):
 
 
 def process_table(host: HostState, view: View, mine: bool, role: str, width: int, height: int) -> ProcessRows:
-    """A header and the processes that fit, the rest as a number. `role` is that of plain figures; `mine`: the arrows
-    act on this table, so that one of its rows is chosen."""
+    """Return a header and the processes that fit, the rest as a number. `role` is that of plain numbers; `mine`: the
+    arrows act on this table, so that one of its rows is selected."""
     rows = chosen_rows(host, view)
     at = place_of(rows, view) if mine else 0
     columns = columns_for(view, width)
@@ -69,7 +69,7 @@ def _no_rows(host: HostState, view: View) -> str:
 
 
 def columns_for(view: View, width: int) -> list[ProcessColumn]:
-    """Those that fit; the one that sorts is always there and has room for its mark."""
+    """Return the columns that fit; the one that sorts is always shown and has room for its mark."""
     found = []
     for column in _COLUMNS:
         if column.order == view.order:
@@ -80,7 +80,7 @@ def columns_for(view: View, width: int) -> list[ProcessColumn]:
 
 
 def chosen_rows(host: HostState, view: View) -> list[ProcessRow]:
-    """The processes that the filter lets through, in the order asked for."""
+    """Return the processes that pass the filter, sorted."""
     wanted = view.filter.casefold()
     rows = [row for row in host.processes if wanted in filterable(row)] if wanted else list(host.processes)
     key, downward = _ORDERS[view.order]
@@ -90,7 +90,7 @@ def chosen_rows(host: HostState, view: View) -> list[ProcessRow]:
 
 
 def place_of(rows: Sequence[ProcessRow], view: View) -> int:
-    """Where the chosen process stands; where it is gone, the place that it had."""
+    """Return the position of the selected process; if it is gone, its last position."""
     for at, row in enumerate(rows):
         if identity(row) == view.chosen:
             return at
@@ -98,7 +98,7 @@ def place_of(rows: Sequence[ProcessRow], view: View) -> int:
 
 
 def identity(row: ProcessRow) -> tuple[int, int]:
-    """What names a process for good."""
+    """Return the identity of a process."""
     return row.process.pid, row.process.start
 
 
@@ -108,7 +108,7 @@ def filterable(row: ProcessRow) -> str:
 
 
 def told_in_full(row: ProcessRow, host: HostState, width: int) -> list[Line]:
-    """One process below a thin rule: what has no column, then its command as far as it goes."""
+    """Return one process below a thin rule: facts without a column, then its command."""
     process = row.process
     unshared = max(0, process.rss - process.shared)
     facts = [
@@ -122,7 +122,7 @@ def told_in_full(row: ProcessRow, host: HostState, width: int) -> list[Line]:
 
 
 def _said(host: HostState, rows: Sequence[ProcessRow], first: int, seen: int, view: View) -> Line:
-    """What is filtered and what is out of sight, at the right end of the header."""
+    """Return the filter and the visible range, for the right end of the header."""
     said: list[tuple[str, str]] = []
     if view.filter:
         said.append((f"/{neutral(view.filter, 20)} {len(rows)} of {len(host.processes)}", "warn"))
@@ -160,7 +160,7 @@ def _row(
 
 
 def _cut(command: str, room: int) -> str:
-    """The command in `room` cells; where it is too long its directory goes first, which tells the least."""
+    """Return the command in `room` cells; if it is too long its directory is dropped first."""
     program, *arguments = command.split(" ")
     if cell_len(command) > room and program.startswith("/"):
         command = " ".join(("…/" + program.rpartition("/")[2], *arguments))
@@ -168,7 +168,7 @@ def _cut(command: str, room: int) -> str:
 
 
 def shown_command(process: ProcessCounters) -> str:
-    """The command line as ps prints it: a process without one stands in brackets, a dead one says so."""
+    """Return the command line as ps prints it: a process without one in brackets, a dead one marked."""
     text = neutral(process.command or f"[{process.comm}]")
     return f"{text} <defunct>" if process.stat.startswith("Z") and not text.endswith("<defunct>") else text
 
@@ -227,7 +227,7 @@ _COLUMNS = (
     ProcessColumn("AGE", 5, 72, "age", lambda row, host: age(row.age)),
 )
 
-# What sorts, and whether the first of it is the largest.
+# Sort keys, and whether the largest is first.
 _ORDERS: dict[ProcessOrder, tuple[Callable[[ProcessRow], float | str], bool]] = {
     "pid": (lambda row: row.process.pid, False),
     "cpu": (lambda row: row.cpu, True),

@@ -1,4 +1,4 @@
-"""Tables of what a host has several of: cores as `sar -P ALL`, disks as `sar -d`, interfaces as `sar -n DEV`."""
+"""Tables of cores as `sar -P ALL`, disks as `sar -d`, interfaces as `sar -n DEV`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Table = tuple[Line, Sequence[Line]]
 
 
 class MetricColumn(NamedTuple):
-    """`title` is sar's own; `field` the figure's name; shown in tables at least `need` cells wide."""
+    """`title` is sar's own; `field` the metric's name; shown in tables at least `need` cells wide."""
 
     title: str
     field: str
@@ -54,7 +54,7 @@ _NAME = (5, 16)
 
 
 def core_rows(host: HostState, role: str, width: int) -> Table:
-    """All cores together, then each; a bar of how busy it is takes what room is left."""
+    """Return all cores together, then each; a bar of its load takes the remaining room."""
     columns = [column for column in _CPU if width >= column.need]
     head = _head("CPU", columns, _NAME[0])
     point = host.point
@@ -84,7 +84,7 @@ def disk_rows(host: HostState, role: str, width: int) -> Table:
 
 
 def net_rows(host: HostState, role: str, width: int) -> Table:
-    """Every interface, the loopback too; all but the loopback together are in the figures above."""
+    """Return every interface, the loopback too; the sum in the metrics above excludes the loopback."""
     return _devices("IFACE", host.nets, _NET, role, width)
 
 

@@ -1,4 +1,4 @@
-"""What a command on a host prints, as a terminal would show it: the newest lines at the bottom."""
+"""The output of a command on a host, as on a terminal: the newest lines at the bottom."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from cockpit.model.host_state import TailPane
 from cockpit.model.text import clock, neutral
 from cockpit.tui.terminal.styled_line import EMPTY, Line, Piece, centred, clip, length, rule
 
-# Colours and bold that a program asked for: they change nothing of what a line says.
+# Colours and bold that a program requested: they do not change the text.
 _COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
 
-# Characters of a line that are looked at: no terminal is as wide.
+# Maximum characters of a line: no terminal is as wide.
 _LONGEST = 2000
 _TAB = 8
 
@@ -42,7 +42,7 @@ def draw_tail(tail: TailPane, back: int, held: TailPane | None, width: int, heig
 
 
 def short_command(command: str, room: int) -> str:
-    """The command; where it is too long, of each path only the last part, which tells the most."""
+    """Return the command; if it is too long, only the last part of each path."""
     if cell_len(command) <= room:
         return command
     words = [f"…/{word.rpartition('/')[2]}" if word.count("/") > 1 else word for word in command.split(" ")]
@@ -62,7 +62,7 @@ def newer(tail: TailPane, held: TailPane) -> int:
 
 
 def _said(tail: TailPane, held: TailPane | None) -> Line:
-    """What is to be known of the lines: looked back at, left out, ended."""
+    """Return the state of the lines: scrolled back, skipped, ended."""
     said: list[Piece] = []
     if held is not None:
         count = newer(tail, held)

@@ -1,4 +1,4 @@
-"""A row of the runs table against what it is compared with: the verdict in full, what differs, figures side by side,
+"""A segment of the runs table vs its baseline: the verdict in full, differences, metrics side by side,
 latencies over each other."""
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from cockpit.tui.runs.verdict_lines import judged, verdict_lines
 from cockpit.tui.terminal.content import content
 from cockpit.tui.terminal.styled_line import EMPTY, Line, beside, length
 
-# Seconds between two looks at a row that still grows; all of it is worked out anew.
+# Seconds between updates of a growing segment; each computes all of it.
 _REFRESH = 2.0
-# From this width on the tables stand in two columns.
+# From this width on the tables are in two columns.
 _BROAD = 100
 _BUCKETS = 16
 _SPAN, _SHARES = 16, 17
 
 
 class CompareScreen(ModalScreen[None]):
-    """Follows `scene()` while the session goes on. It begins with the row looked at, and stays with it until one goes
-    to another; `look` is told of a new baseline."""
+    """Follows `scene()` while the session runs. It starts with the selected segment, and stays with it until another is
+    selected; `look` is called with a new baseline."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left", "row(-1)", "row before"),
@@ -84,7 +84,7 @@ class CompareScreen(ModalScreen[None]):
         self.frame()
 
     def frame(self) -> None:
-        """Draws the rows, if they or the room for them are others than those drawn last."""
+        """Draw the segments, if they or their room have changed."""
         scene = self.scene()
         row = by_number(scene.state.segments, self.number)
         width = max(30, self.size.width - 6)
@@ -131,7 +131,7 @@ def _table(title: str, rows: Sequence[Row]) -> list[Line]:
 
 
 def _arranged(blocks: Sequence[list[Line]], hosts: int, width: int) -> list[Line]:
-    """In two columns where there is room: figures of the load left, those of the `hosts` last ones right."""
+    """Return two columns if there is room: metrics of the load left, those of the `hosts` last ones right."""
     half, parts = width // 2 - 2, (blocks[: len(blocks) - hosts], blocks[len(blocks) - hosts :])
     left, right = ([line for block in part for line in (*block, EMPTY)] for part in parts)
     if not right or width < _BROAD or any(length(line) > half for line in (*left, *right)):

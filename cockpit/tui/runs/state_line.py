@@ -1,4 +1,4 @@
-"""What a state of the session means and what to do next, in one line below the throughput."""
+"""The state of the session and the next step, in one line below the throughput."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _ENDED = {"completed": "is over", "stopped": "was stopped"}
 
 
 def state_line(scene: DrawContext, width: int) -> Line:
-    """Saturated, at the end of a recording, or between two runs; empty while a run simply goes on, or somebody looks
-    into the charts."""
+    """Return it for a saturated generator, the end of a recording, or between two runs; empty during a run, or with the
+    chart cursor."""
     second = scene.second
     if second is not None and second.saturated:
         return _first(_SATURATED, width, "warn")
@@ -38,7 +38,7 @@ _AT_END = (("Home", "start"), ("[ ]", "markers"), ("← →", "step"), ("q", "qu
 
 
 def _over(row: Segment, scene: DrawContext, width: int) -> Line:
-    """How the last run ended, and what can be done with it."""
+    """Return how the last run ended, and the keys for the next step."""
     rows = [segment.counts for segment in scene.state.segments if segment.run == row.run and not segment.warmup]
     failures = sum(counts.failed for counts in rows)
     failed = f", {si(failures)} failed" if failures else ""

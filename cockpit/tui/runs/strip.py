@@ -1,4 +1,4 @@
-"""The verdict on the row looked at, for one glance: its effects, where it is compared, and the seconds still needed.
+"""The verdict on the selected segment at a glance: its effects, its baseline, and the seconds still needed.
 
 `strip` reads the scene; `strip_lines` draws it. Reasons, warnings and rules are left to the compare screen.
 """
@@ -44,7 +44,7 @@ _REPEAT = {
 
 
 class VerdictProgress(NamedTuple):
-    """Seconds of load after the change that count, and how many more a verdict is expected to take: `at_most` so many,
+    """Counted seconds of load after the change, and the estimated seconds until a verdict: `at_most` of them
     if the test may conclude before the last round."""
 
     passed: float
@@ -60,8 +60,8 @@ class VerdictProgress(NamedTuple):
 class Strip(NamedTuple):
     """A comparison at a glance. `change` and `compared` are its title; `effects` have a row each, the headline first.
 
-    `so_far`: the change of the rate (share) before there is any effect. `progress`: None when no verdict is waited for.
-    `next`: what to do when there is none to be expected, or "". `cap`: seconds after the change at which the run ends
+    `so_far`: the change of the rate (share) before there is any effect. `progress`: None if no verdict is pending.
+    `next`: the next step if none is expected, or "". `cap`: seconds after the change at which the run ends
     even without a verdict; None: the run is not extended.
     """
 
@@ -76,7 +76,7 @@ class Strip(NamedTuple):
 
 
 def strip(scene: DrawContext) -> Strip | None:
-    """Return the comparison of the row looked at; None when there is nothing to compare it with."""
+    """Return the comparison of the selected segment; None without a baseline."""
     row = scene.row
     if row is None:
         return None
@@ -117,7 +117,7 @@ def _rounds_of(state: State, row: Segment) -> RoundsState | None:
 
 
 def _rounds_strip(scene: DrawContext, rounds: RoundsState, row: Segment) -> Strip:
-    """Return rounds as far as they are, at least where they are."""
+    """Return rounds as far as they are, at least their progress."""
     state = scene.state
     verdict = scene.verdicts.rounds(state, rounds)
     if verdict is None:
@@ -145,7 +145,7 @@ def _without_interval(effect: Effect) -> Effect:
 
 
 def _plotted(verdict: Verdict, host: str) -> tuple[Effect, ...]:
-    """The effects that have a row: the headline, then in order of _PLOTTED, those of `host` before other hosts."""
+    """Return the effects with a row: the headline, then in order of _PLOTTED, those of `host` before other hosts."""
     shown = [one for one in verdict.effects if metric_of(one.name) in _PLOTTED]
     shown = [one for one in shown if one.name != "errors" or one.outcome in DIFFERENT]
     shown = [_without_interval(one) if one.outcome is Outcome.INVALID else one for one in shown]
@@ -183,7 +183,7 @@ def _expected(verdict: Verdict, row: Segment) -> tuple[Effect, ...]:
 
 
 def _change(state: State, row: Segment, base: Segment) -> str:
-    """What was changed between two rows; the row's label if it names its changes, or if no setting differs."""
+    """Return the change between two segments; the segment's label if it names its changes, or if no setting differs."""
     before, after = (knobs_at(state, one.start) for one in (base, row))
     differing = [name for name in after if name in before and before[name] != after[name]]
     if row.changes or not differing:
@@ -206,7 +206,7 @@ def _progress(state: State, row: Segment, verdict: Verdict) -> VerdictProgress |
 
 
 def _next(verdict: Verdict) -> str:
-    """What to do when waiting does not help."""
+    """Return the next step if waiting does not help."""
     if verdict.outcome is Outcome.INVALID:
         return _NEXT.get(verdict.objection.cause, _AGAIN) if verdict.objection else _AGAIN
     waits = verdict.growing and verdict.needs is not None and math.isfinite(verdict.needs)

@@ -69,7 +69,7 @@ def full_lines(of: Strip, width: int) -> list[Line]:
 
 
 def _compact_lines(of: Strip, width: int, height: int) -> list[Line]:
-    """Return the word in the title, then what to do next, or effects."""
+    """Return the word in the title, then the next step, or effects."""
     word = _word(of, short=True)
     asked = of.next and of.verdict.outcome is not Outcome.INVALID
     rest: Line = ((f"next: {of.next}" if asked else of.compared, "dim"),)
@@ -80,7 +80,7 @@ def _compact_lines(of: Strip, width: int, height: int) -> list[Line]:
 
 
 def _invalid_lines(of: Strip, width: int, word: str = "") -> list[Line]:
-    """Return two lines: `word`, the reason, and what to do next."""
+    """Return two lines: `word`, the reason, and the next step."""
     text = f"{f'{word}: ' if word else ''}{_reason(of.verdict)}; next: {of.next}"
     first, *rest = wrap(text, max(_MARK, width - _MARK))
     mark = MARKS[of.verdict.outcome] if word else ""
@@ -119,12 +119,12 @@ def _word(of: Strip, short: bool = False) -> Line:
 
 
 def _likely(of: Strip, effect: Effect) -> Outcome | None:
-    """What an effect leans to, as long as more can be learned by waiting."""
+    """Return what an effect leans to, while waiting can still conclude it."""
     return effect.likely if of.verdict.growing and effect.outcome is Outcome.INCONCLUSIVE else None
 
 
 def _detail(of: Strip) -> str:
-    """What the word rests on, in a few words."""
+    """Return the basis of the word in short."""
     verdict, effect = of.verdict, _deciding(of.verdict)
     if verdict.outcome is Outcome.INVALID:
         return _reason(verdict)
@@ -185,7 +185,7 @@ def _change(effect: Effect) -> str:
 
 
 def _name(effect: Effect, with_host: bool) -> str:
-    """The metric's name; its host only where there are several."""
+    """Return the metric's name; its host only if there are several."""
     words = metric_words(effect.name)
     return words if with_host or "." not in effect.name else words.rpartition(" ")[2]
 

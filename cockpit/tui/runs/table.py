@@ -19,29 +19,29 @@ from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.terminal.lines import Lines
 from cockpit.tui.terminal.styled_line import EMPTY, Line, Piece, centred, fit, right, rule
 
-# Cells for the mark and number on the left, and for a doubt on the right.
+# Cells for the mark and number on the left, and for a warning on the right.
 _NUMBER = 5
 _DOUBT = 7
 
 # Cells of the verdict's title beside the label.
 _TITLE = 40
 
-# Cells that the label keeps, whatever columns there are; the row looked at is told in full below. Columns from that
-# rank on are only there where the label has more.
+# Minimum cells of the label; the label of the selected segment is shown in full below. Columns from that
+# rank on need a wider label.
 _LABEL = 8
 _EXTRA, _ROOMY_LABEL = 5, 20
 
-# So many hosts share a column of figures; of more, the one looked at has it alone.
+# Maximum number of hosts that share a column; of more, only the selected one is shown.
 _TOGETHER = 3
 
 
-# How a verdict is marked, beside its words: up is better, whatever way the figure went.
+# Signs beside a verdict's word: up is better, whatever the direction of the metric.
 _POINTS: dict[Role, str] = {"good": "▲ ", "bad": "▼ ", "": ""}
 _COLOURS: dict[Role, str] = {"good": "better_value", "bad": "worse_value", "": "dim"}
 
 
 class RunColumn(NamedTuple):
-    """A column of figures right of the label; those of the lowest `rank` are there first, as the width allows."""
+    """A column right of the label; columns of the lowest `rank` come first, as the width allows."""
 
     title: str
     width: int
@@ -50,7 +50,7 @@ class RunColumn(NamedTuple):
 
 
 class Runs(Lines):
-    """The newest rows, or those around the chosen one; the last line says the chosen row in full."""
+    """The newest segments, or those around the selected one; the last line is the selected one in full."""
 
     def draw(self, scene: DrawContext, width: int, height: int) -> list[Line]:
         segments = scene.state.segments
