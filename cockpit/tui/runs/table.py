@@ -68,8 +68,8 @@ class Runs(Lines):
 
 
 def _visible(segments: tuple[Segment, ...], scene: DrawContext, room: int) -> tuple[Segment, ...]:
-    """The last rows that fit, moved up where the chosen one would not be among them; what that one is compared with
-    stands above or below them where it is none of them."""
+    """Return the last rows that fit, moved up if the selected one would not be among them; its baseline
+    is above or below them if it is none of them."""
     looked_at = scene.row
     base = (scene.before(looked_at) if looked_at else None) or scene.baseline
     found = _around(segments, looked_at, room)
@@ -103,9 +103,9 @@ def _row(segment: Segment, scene: DrawContext, columns: Sequence[RunColumn], lab
 
 
 def in_full(row: Segment, scene: DrawContext, width: int, room: int) -> list[Line]:
-    """The row's label, notes of the server on its values, and reasons to doubt its metrics.
+    """Return the segment's label, notes of the server on its values, and warnings.
 
-    Of a compared row, the label is in the verdict's title if it fits, and the reasons are on the compare screen.
+    Of a compared segment, the label is in the verdict's title if it fits, and warnings are on the compare screen.
     """
     compared = scene.before(row) is not None or row.round > 0
     said = wrap(neutral(row.label), max(10, width - _NUMBER))
@@ -125,7 +125,7 @@ def in_full(row: Segment, scene: DrawContext, width: int, room: int) -> list[Lin
 
 
 def ends_with(text: str, end: str, width: int) -> str:
-    """The text cut so that `end` stands behind it, at a whole word where there is one."""
+    """Return the text cut so that `end` fits behind it, at a whole word if there is one."""
     room = max(0, width - len(end) - 1)
     if cell_len(text) > room:
         cut = fit(text, room).removesuffix("…")
@@ -135,7 +135,7 @@ def ends_with(text: str, end: str, width: int) -> str:
 
 
 def server_notes(row: Segment, state: State) -> list[str]:
-    """What servers corrected or ignored of the changes that the row began with."""
+    """Return the server's corrections of the changes at the start of the segment."""
     return [
         f"{change.letter}: {neutral(change.detail)}"
         for change in state.changes
@@ -144,7 +144,7 @@ def server_notes(row: Segment, state: State) -> list[str]:
 
 
 def births_per_second(segment: Segment) -> float | None:
-    """Processes born a second while the row was counted, all hosts together; None where no host was read twice."""
+    """Return processes spawned per second in the segment, all hosts together; None without two samples."""
     rates = [window.births / window.seconds for window in segment.hosts.values() if window.seconds > 0]
     return sum(rates) if rates else None
 
@@ -162,7 +162,7 @@ def _percentile(percent: float) -> Callable[[Segment, DrawContext], Piece]:
 
 
 def _short(seconds: float) -> str:
-    """Milliseconds in at most four cells; from ten seconds on seconds, and it says so."""
+    """Return milliseconds in at most four cells; from ten seconds on seconds with their unit."""
     return milliseconds(seconds) if seconds < 9.9995 else f"{seconds:.0f}s"
 
 
@@ -177,7 +177,7 @@ def _births(segment: Segment, scene: DrawContext) -> Piece:
 
 
 def _verdict(segment: Segment, scene: DrawContext) -> Piece:
-    """The verdict in short; coloured, and pointing up or down, only where there is a difference."""
+    """Return the verdict in short; coloured, with a sign up or down, only if there is a difference."""
     if scene.before(segment) is None:
         base = scene.baseline
         return ("base" if base is not None and base.number == segment.number else "–", "dim")
@@ -186,13 +186,13 @@ def _verdict(segment: Segment, scene: DrawContext) -> Piece:
         return ("–", "dim")
     words, role = brief(verdict)
     if words in [word for word, _ in row_doubts(segment)[:1]]:
-        # The doubt beside it says so.
+        # The warning beside it has the reason.
         return ("–", "dim")
     return (f"{_POINTS[role]}{words}", _COLOURS[role])
 
 
 def columns_for(scene: DrawContext, width: int) -> list[RunColumn]:
-    """The columns that fit beside a label, in the order in which they stand."""
+    """Return the columns that fit beside a label, in display order."""
     room = width - _NUMBER - _DOUBT
     offered = _columns(scene)
     kept: set[int] = set()
@@ -206,7 +206,7 @@ def columns_for(scene: DrawContext, width: int) -> list[RunColumn]:
 
 
 def _columns(scene: DrawContext) -> list[RunColumn]:
-    """Every column there could be: a server's figures only where servers are watched."""
+    """Return all possible columns: host metrics only if hosts are watched."""
     hosts = together(scene)
     found = [
         RunColumn("req/s", 6, 0, _rate),
@@ -225,13 +225,13 @@ def _columns(scene: DrawContext) -> list[RunColumn]:
 
 
 def together(scene: DrawContext) -> list[HostState]:
-    """The hosts whose averages stand in the table: all, or the one looked at where there are many."""
+    """Return the hosts in the table: all, or the selected one if there are many."""
     hosts = scene.hosts
     return [host for host in hosts if len(hosts) <= _TOGETHER or host is scene.host]
 
 
 def _legend(scene: DrawContext, columns: Sequence[RunColumn]) -> Line:
-    """What the times are, and whose figures stand side by side in a column."""
+    """Return the kind of times, and the hosts that share a column."""
     if not scene.state.segments:
         return ()
     said = f"times: {scene.state.segments[-1].counts.latency_name}, ms"
@@ -244,7 +244,7 @@ def _legend(scene: DrawContext, columns: Sequence[RunColumn]) -> Line:
 def _of_hosts(
     names: Sequence[str], figure: Callable[[Mapping[str, float]], str]
 ) -> Callable[[Segment, DrawContext], Piece]:
-    """One figure of each host's averages over the row, `/` between them."""
+    """Return a metric of each host over the segment, with `/` between them."""
 
     def cell(segment: Segment, scene: DrawContext) -> Piece:
         windows = [segment.hosts.get(name) for name in names]
@@ -262,7 +262,7 @@ def _shown(name: str, form: Callable[[float], str]) -> Callable[[Mapping[str, fl
     return lambda figures: form(figures[name]) if name in figures else "–"
 
 
-# Title, rank, most cells of one host's figure, and that figure out of its averages over the row.
+# Title, rank, maximum cells per host, and the metric from its averages over the segment.
 _HOST_COLUMNS: tuple[tuple[str, int, int, Callable[[Mapping[str, float]], str]], ...] = (
     ("cpu %", 1, 3, _busy),
     ("iowait", 5, 3, _shown("cpu.iowait", "{:.0f}".format)),

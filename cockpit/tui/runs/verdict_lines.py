@@ -1,4 +1,4 @@
-"""A verdict with all its figures, as lines: what differs, by how much, how surely, and by which rules it was found."""
+"""A verdict with all its metrics, as lines: effects with intervals, and the method."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ RULE = (
 
 
 def verdict_lines(scene: DrawContext, row: Segment, width: int) -> list[Line]:
-    """All there is to say of a row against what it is compared with."""
+    """Return the comparison of a segment with its baseline in full."""
     lines = _wrapped(f"{row.number}  {neutral(row.label)}", width, "strong")
     base, verdict = scene.before(row), scene.verdict(row)
     if row.round and (found := _rounds_lines(scene, row, width)):
@@ -72,7 +72,7 @@ def _rounds_lines(scene: DrawContext, row: Segment, width: int) -> list[Line]:
 
 
 def judged(verdict: Verdict, width: int) -> list[Line]:
-    """The verdict in words, its figures as a table, and how it was found."""
+    """Return the verdict in words, its metrics as a table, and the method."""
     plain = replace(verdict, label="", effects=verdict.effects)
     lines = _wrapped(f"{MARKS[verdict.outcome]} {verdict_words(plain)}", width, ROLES[verdict.outcome] or "strong")
     if verdict.effects:
@@ -99,7 +99,7 @@ def _cells(effect: Effect) -> tuple[str, str, str, str]:
 
 
 def _effect(row: Sequence[str], wide: Sequence[int], role: str, width: int) -> list[Line]:
-    """A line, or two where the verdict does not fit behind the figures."""
+    """Return one line, or two if the verdict does not fit behind the numbers."""
     if sum(wide) + cell_len(row[3]) <= width:
         return [((_straight(row, wide, width), role),)]
     return [((_straight(row[:3], wide, width), role),), *_wrapped(f"    {row[3]}", width, role)]

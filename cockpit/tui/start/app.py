@@ -1,4 +1,4 @@
-"""The app of the start screen: it ends with what is to be opened next."""
+"""The app of the start screen: it ends with the choice of the person."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cockpit.tui.terminal.base_app import CockpitBase
 
 
 class StartApp(CockpitBase[Choice]):
-    """Returns a Choice, or None where the person leaves. `interrupted` is whether ctrl+c or a signal ended it.
+    """Returns a Choice, or None if the person quits. `interrupted` is whether ctrl+c or a signal ended it.
 
     The rest is as in StartScreen.
     """

@@ -1,4 +1,4 @@
-"""A list of which several can be picked. Whether one is, is told by a sign, not by a colour."""
+"""A list with several selectable entries. A sign, not a colour, marks the selected ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from textual.widgets import OptionList
 
 
 class ChecklistItem(NamedTuple):
-    """An entry: what is shown, what it stands for, whether it is picked at first."""
+    """An entry: its text, its value, whether it is selected at first."""
 
     words: str
     value: str
@@ -20,7 +20,7 @@ class ChecklistItem(NamedTuple):
 
 
 class Checklist(OptionList):
-    """Space picks and lets go; the arrows go on to the neighbouring field at its ends."""
+    """Space selects and deselects; at the ends the arrows move to the neighbouring field."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "pick", "pick, or let go"),
@@ -37,7 +37,7 @@ class Checklist(OptionList):
 
     @property
     def selected(self) -> list[str]:
-        """What the picked entries stand for, in their order."""
+        """Return the values of the selected entries, in order."""
         return [entry.value for place, entry in enumerate(self._entries) if place in self._picked]
 
     def on_mount(self) -> None:

@@ -1,4 +1,4 @@
-"""What the start screen offers, as lines: ways to begin, profiles, recordings. Pure."""
+"""The offers of the start screen, as lines: first steps, profiles, recordings. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cockpit.recording.recent import Recent
 from cockpit.tui.terminal.styled_line import Line, clip, fit, length, right
 
 Kind = Literal["demo", "url", "new", "profile", "recording"]
-# From this width on a row has room for what is of less weight.
+# From this width on a row has room for less important facts.
 _BROAD = 100
 _MOST_NAME = 24
 _MOST_LAST = 36
@@ -26,7 +26,7 @@ _OF_CHANGES = 3
 
 @dataclass(frozen=True)
 class Choice:
-    """What somebody wants opened: `what` is a profile's or a recording's file, or a URL; empty where none is needed."""
+    """A choice: `what` is a profile's or a recording's file, or a URL; empty if none is needed."""
 
     kind: Kind
     what: str = ""
@@ -34,7 +34,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class StartChoice:
-    """An entry of the list. `key` opens it from anywhere; `words` are what a filter looks in."""
+    """An entry of the list. `key` opens it from anywhere; a filter searches `words`."""
 
     choice: Choice
     key: str = ""
@@ -44,14 +44,14 @@ class StartChoice:
 
     @property
     def opens(self) -> bool:
-        """Whether there is something to open: what does not read is listed all the same."""
+        """Whether it can be opened: invalid files are listed, too."""
         broken = (self.listed and self.listed.problem) or (self.recent and self.recent.kept.problem)
         return not broken
 
 
 @dataclass(frozen=True)
 class ChoiceGroup:
-    """Offers under a heading; `empty` is what stands there while there are none."""
+    """Offers under a heading; `empty` is the text if there are none."""
 
     heading: str
     offers: tuple[StartChoice, ...]
@@ -60,7 +60,7 @@ class ChoiceGroup:
 
 @dataclass(frozen=True)
 class StartChoices:
-    """What there is: every profile, the newest recordings."""
+    """All profiles, and the newest recordings."""
 
     profiles: Sequence[Listed] = ()
     recordings: Sequence[Recent] = ()
@@ -96,7 +96,7 @@ _ORIGINS = {"here": "of this folder", "yours": "your own", "shipped": "comes wit
 
 
 def sections(profiles: Sequence[Listed], recordings: Sequence[Recent], text: str = "") -> tuple[ChoiceGroup, ...]:
-    """All there is to choose from, or what holds every word of `text`."""
+    """Return all offers, or those with every word of `text`."""
     of_profiles = [StartChoice(Choice("profile", str(one.path)), listed=one, words=_words(one)) for one in profiles]
     of_recordings = [
         StartChoice(Choice("recording", one.kept.path), recent=one, words=_recording_words(one)) for one in recordings
@@ -128,7 +128,7 @@ def _recording_words(one: Recent) -> str:
 
 
 class Widths(NamedTuple):
-    """Cells for the names of all offers and for what stands last in a profile's row, so that columns are straight."""
+    """Cells for the names of all offers and for the last part of a profile's row, so that columns are straight."""
 
     name: int
     last: int
@@ -218,7 +218,7 @@ def _recording_row(one: Recent, names: int, width: int, now: dt.datetime) -> Lin
 
 
 def when_words(wall: float, now: dt.datetime) -> str:
-    """`today 14:05`, `Nov 20 14:05`, or the date where it is of another year. Both in local time."""
+    """Return `today 14:05`, `Nov 20 14:05`, or the date if it is of another year. Both in local time."""
     then = dt.datetime.fromtimestamp(wall)
     if then.date() == now.date():
         return then.strftime("today %H:%M")
@@ -226,7 +226,7 @@ def when_words(wall: float, now: dt.datetime) -> str:
 
 
 def about(offer: StartChoice | None, width: int) -> Iterator[tuple[str, str]]:
-    """What is told of the offer that is looked at: (text, role), what it is first, then what Enter does."""
+    """Yield (text, role) about the selected offer: what it is, then the effect of Enter."""
     if offer is None:
         return
     if offer.listed:

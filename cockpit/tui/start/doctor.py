@@ -1,4 +1,4 @@
-"""What an examination of a profile finds, line by line as it comes."""
+"""The findings of doctor on a profile, line by line as they arrive."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _WORDS: dict[Level, tuple[str, str]] = {
     "note": ("note ", "bold $cockpit-mark"),
     "wrong": ("WRONG", "bold $cockpit-alarm"),
 }
-# Cells: of the panel, and at most for the name of what a line is about.
+# Cells of the panel, and the maximum for the subject of a finding.
 _WIDTH, _ABOUT = 108, 24
 
 
@@ -90,5 +90,5 @@ class DoctorScreen(ModalScreen[None]):
 
 
 def _wrapped(text: str, indent: int, room: int) -> str:
-    """Over several lines of `room` cells where one is not enough, those after the first indented."""
+    """Wrap a text at `room` cells, with later lines indented."""
     return f"\n{' ' * indent}".join(wrap(text, max(20, room - indent)) or [""])

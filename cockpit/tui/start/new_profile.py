@@ -1,4 +1,4 @@
-"""A new profile from a few questions: what to load, which hosts; what runs on them is found out; then what to tune."""
+"""A new profile: the first page asks for target and hosts, the second offers the servers and settings found there."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _Value = TypeVar("_Value")
 
 @dataclass(frozen=True)
 class Wanted:
-    """What was asked for on the first page."""
+    """The answers of the first page."""
 
     url: str
     concurrency: int
@@ -69,7 +69,7 @@ class Wanted:
 
 
 class _Page(Screen[str | None]):
-    """What both pages share: a line that says what is, and moving between the fields."""
+    """The base of both pages: a message line, and moving between the fields."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss(None)", "back"),
@@ -164,7 +164,7 @@ class NewProfileScreen(_Page):
         await self._background.end()
 
     def _wanted(self) -> Wanted:
-        """Raises UsageError for what makes no sense, with the cursor in its field."""
+        """Read the fields. Raises UsageError for an invalid one, with the cursor in it."""
         url = self._parsed("url", url_of)
         concurrency = self._parsed("concurrency", parse_count)
         self._parsed("duration", parse_duration)
@@ -206,7 +206,7 @@ class NewProfileScreen(_Page):
 
 
 class FoundScreen(_Page):
-    """The second page: what was found, what of it the profile is to have, and the profile itself."""
+    """The second page: findings, the choice of settings, and the profile itself."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "go", "write it")]
     DEFAULT_CSS = f"""FoundScreen {{ background: $background; {_STYLE}
@@ -276,7 +276,7 @@ class FoundScreen(_Page):
         return found
 
     def draft(self) -> Draft:
-        """The profile as it stands on the page."""
+        """Return the profile as it is on the page."""
         chosen = [name for picks in self.query(Checklist) for name in picks.selected]
         pairs = [(host, knob) for host, _, knob in (name.partition("\n") for name in chosen)]
         return draft_of(
@@ -304,7 +304,7 @@ class FoundScreen(_Page):
         self.preview()
 
     def action_go(self) -> None:
-        """Writes the file; where there is one, only when asked twice."""
+        """Write the file; replace an existing one only when confirmed."""
         path = Path(self.query_one("#file", Input).value.strip()).expanduser()
         if path.name in ("", ".") or path.is_dir():
             self.tell("file: type a name, e.g. profiles/mine.toml", bad=True)

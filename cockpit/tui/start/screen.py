@@ -1,4 +1,4 @@
-"""The start screen: profiles with their question, recent recordings, and what to do first."""
+"""The start screen: profiles with their question, recent recordings, and first steps."""
 
 from __future__ import annotations
 
@@ -57,17 +57,17 @@ _KEYS = (
     *(("c", "doctor"), ("^P", "commands")),
 )
 _ALWAYS = (("?", "help"), ("q", "quit"))
-# From so many lines on there is room between the sections.
+# From this height on there are empty lines between the sections.
 _HIGH = 30
-# Below so many only the first words of what is told of an offer have room.
+# Below this height only the first words about an offer have room.
 _LOW = 18
 
 
 class StartScreen(Screen[None]):
     """Ends the app with a Choice, or None.
 
-    `look` finds what there is; it is run in a thread of its own. `told` is said at first: what became of the session
-    before. `at` is the choice that is looked at first, where it is there. New profiles' hosts are reached with
+    `look` loads the offers, in a thread of its own. `told` is a message about the session
+    before. `at` is the choice that is selected at first, if it exists. New profiles' hosts are reached with
     `ssh_config`.
     """
 
@@ -168,19 +168,19 @@ class StartScreen(Screen[None]):
 
     @property
     def looked_at(self) -> StartChoice | None:
-        """The offer under the cursor."""
+        """The selected offer."""
         place = self.query_one(OptionList).highlighted
         return self._shown[place] if place is not None and place < len(self._shown) else None
 
     def tell(self, words: str, bad: bool = False) -> None:
-        """One line above the keys, until another is said."""
+        """Show one line above the keys, until the next."""
         said = self.query_one("#message", Static)
         said.update(Content(neutral(words)))
         said.set_class(not words, "-none")
         said.set_class(bad, "-bad")
 
     def fill(self) -> None:
-        """Puts all offers down anew, for the room there is; the cursor stays on what it was on."""
+        """Lay all offers out again for the current size; the selection stays."""
         listing = self.query_one(OptionList)
         width = self.size.width - 3
         if width < 8:
@@ -202,7 +202,7 @@ class StartScreen(Screen[None]):
         self._tell_about()
 
     def _put(self, section: ChoiceGroup, columns: Widths, width: int) -> None:
-        """A section's lines, each with the offer that stands on it."""
+        """Add a section's lines, each with its offer."""
         lines: list[tuple[Line, StartChoice | None]] = (
             [(EMPTY, None)] if self._rows and self.size.height >= _HIGH else []
         )
@@ -215,7 +215,7 @@ class StartScreen(Screen[None]):
         self._shown += [offer for _, offer in lines]
 
     def _mark(self, place: int | None) -> None:
-        """A sign before the line looked at: its colour alone says nothing to some."""
+        """Mark the selected line with a sign: colour alone is not visible to all."""
         listing = self.query_one(OptionList)
         for at, sign in ((self._marked, "  "), (place, "▸ ")):
             if at is not None and at < len(self._rows):
@@ -223,7 +223,7 @@ class StartScreen(Screen[None]):
         self._marked = place
 
     def _place(self, wanted: Choice | None) -> int | None:
-        """Where the cursor stands: on what was wanted, else what a newcomer begins with, else the first profile."""
+        """Return the position of the cursor: on the wanted choice, else a newcomer's first step, else the first profile."""
         places = [place for place, offer in enumerate(self._shown) if offer is not None]
         for place in places:
             offer = self._shown[place]
@@ -270,7 +270,7 @@ class StartScreen(Screen[None]):
         if kind == "demo":
             self.app.exit(Choice("demo"))
         elif kind == "new":
-            # These two load what the start screen can do without: asyncssh takes longer than all the rest.
+            # Loaded on demand: asyncssh takes longer than all the rest.
             from cockpit.tui.start.new_profile import NewProfileScreen
 
             self.app.push_screen(NewProfileScreen(self._ssh_config), self._written)
@@ -290,14 +290,14 @@ class StartScreen(Screen[None]):
             self.tell(f"{error}; u: try again", bad=True)
 
     def commands(self) -> Iterator[Command]:
-        """What the palette offers beside the bindings: everything that can be opened, by name."""
+        """Yield the palette's commands beside the bindings: everything that can be opened, by name."""
         found = self._offers or StartChoices()
         for offer in (offer for section in sections(found.profiles, found.recordings) for offer in section.offers):
             if offer.opens:
                 yield Command(*command_words(offer), partial(self._open, offer))
 
     def help_screen(self) -> HelpScreen:
-        """What `?` opens."""
+        """Return the help page."""
         opens = "open it: a profile without load at first; a recording is replayed"
         first = (("Enter", opens), ("↑ ↓", "choose"))
         last = (("^P", "search all commands"), ("T", "next theme"))
@@ -312,7 +312,7 @@ class StartScreen(Screen[None]):
             self.action_begin(offer.choice.kind)
 
     def action_filter(self) -> None:
-        """Only what holds a text, as one types."""
+        """Show only offers with a text, while typing."""
         before = self._text
 
         def typed(text: str) -> None:
@@ -325,7 +325,7 @@ class StartScreen(Screen[None]):
         self.app.push_screen(FilterScreen("only with", before, typed), answered)
 
     def action_doctor(self) -> None:
-        """Whether the profile looked at can be used: target, hosts, knobs, limits; nothing is changed"""
+        """Check that the selected profile can be used: target, hosts, knobs, limits; nothing is changed"""
         offer = self.looked_at
         if offer is None or offer.listed is None or offer.listed.profile is None:
             self.tell("select a valid profile first; c checks its target and hosts")
@@ -336,7 +336,7 @@ class StartScreen(Screen[None]):
             self._once_trusted(profile, lambda: self.app.push_screen(DoctorScreen(profile, self._ssh_config)))
 
     def _once_trusted(self, profile: Profile, go_on: Callable[[], object]) -> None:
-        """Go on at once for a trusted profile; else show what it uses, and go on if the user accepts it."""
+        """Continue at once for a trusted profile; else show what it uses, and continue if the user accepts it."""
 
         def answered(accepted: bool | None) -> None:
             if accepted:
@@ -361,7 +361,7 @@ def _key(key: str, label: str) -> Line:
 
 
 def _content(line: Line) -> Content:
-    """The line as Textual shows it; blanks go with the piece before them, since pictures lose those at a beginning."""
+    """Return the line for Textual; blanks belong to the piece before them, since pictures lose leading ones."""
     pieces: list[tuple[str, str]] = []
     for text, role in line:
         if pieces and text[:1] == " ":

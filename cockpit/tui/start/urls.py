@@ -7,7 +7,7 @@ from cockpit.profiles.plan import Wrong, checked_url
 
 
 def url_of(text: str) -> str:
-    """The URL that somebody typed, `http://` added where they left it out. Raises UsageError."""
+    """Return the typed URL, with `http://` added if it is missing. Raises UsageError."""
     typed = text.strip()
     try:
         return checked_url(typed if "://" in typed else f"http://{typed}")

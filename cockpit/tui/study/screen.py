@@ -19,7 +19,7 @@ from cockpit.tui.terminal.appearance import Appearance
 
 # Runs that are shown, the newest last: of a screen this high, and of a lower one.
 _ROWS, _HIGH, _FEW = 4, 34, 1
-# Said where there is room for it.
+# Shown if there is room.
 _LEAVE = "   q: stop here, the settings are put back, --resume goes on"
 
 
@@ -82,7 +82,7 @@ class StudyScreen(MainScreen):
 
 
 class StudyApp(CockpitApp):
-    """Runs a study and shows it; leaving before its end interrupts it. The settings are put back before it closes."""
+    """Runs a study and shows it; leaving before its end interrupts it. The settings are restored before it closes."""
 
     def __init__(self, session: Session, runner: Runner, look: Appearance | None = None) -> None:
         super().__init__(session, look=look)

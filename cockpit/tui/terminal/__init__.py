@@ -1,1 +1,1 @@
-"""What reaches the terminal: lines, styles, themes, the driver."""
+"""Output to the terminal: lines, styles, themes, the driver."""

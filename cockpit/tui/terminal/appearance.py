@@ -1,4 +1,4 @@
-"""How the screen is drawn, and to what kind of terminal: chosen before it opens."""
+"""The appearance of the screen, chosen for the terminal before it opens."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from cockpit.tui.terminal.theme import DEFAULT, Colours
 
 @dataclass(frozen=True)
 class Appearance:
-    """`encoding` is what text of servers may be written in where `ascii` keeps the screen's own glyphs to ASCII.
+    """`encoding` is that of server texts, if `ascii` restricts the screen's own glyphs to ASCII.
 
-    `lite`: few frames and plain charts, for the reason `why`; `may_lite`: it becomes so by itself on a line that turns
-    out to be slow. `outlive`: a run goes on to its end when the terminal goes away. `notices` are told once it is up.
+    `lite`: few frames and plain charts, for the reason `why`; `may_lite`: it becomes so by itself on a slow
+    line. `outlive`: a run continues to its end when the terminal closes. `notices` are shown once it is up.
     """
 
     theme: str = DEFAULT

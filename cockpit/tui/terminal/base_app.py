@@ -1,4 +1,4 @@
-"""What all apps of the cockpit have in common: how they look, and what of a frame goes to the terminal."""
+"""The base of all apps of cockpit: appearance, notices, and output of frames to the terminal."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ from cockpit.tui.terminal.screen_diff import Picture, Sent
 
 Returned = TypeVar("Returned")
 
-# Without colours a chosen line stands out by being reversed.
+# Without colours the selected line is reversed.
 _WITHOUT_COLOURS = """
 App:nocolor .option-list--option-highlighted { text-style: reverse; }
 """
-# Notices stand below the top line, where verdicts and hints are not, and are as small as they can be.
+# Notices are below the top line, away from verdicts and hints, and as small as possible.
 _NOTICES = """
 ToastRack { dock: top; align-vertical: top; margin: 1 0 0 0; }
 Toast { width: auto; max-width: 60; margin: 0; padding: 0 1; }
 """
-# So long (s) a notice stays at most.
+# Maximum duration (s) of a notice.
 NOTICE = 4.0
-# A terminal that does not take a frame for so long (s) is behind: it misses frames until it has taken it.
+# A terminal that has not accepted a frame for this time (s) is behind: it misses frames until it has.
 _BEHIND = 0.1
-# It has to miss so many in a row until the screen becomes lite by itself.
+# Missed frames in a row after which the screen becomes lite by itself.
 _MISSED = 4
 LITE = "a frame every two seconds, no trends beside figures; --no-lite: all of it"
 
 
 class CockpitBase(App[Returned]):
-    """Looks as `look` says. `lite` is whether few frames are drawn: from the beginning, or since the line is slow."""
+    """`lite` is whether few frames are drawn: from the beginning, or since the line is slow."""
 
     TITLE = "cockpit"
     COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {Everything}
@@ -102,21 +102,21 @@ class CockpitBase(App[Returned]):
             self.tell(f"theme: {name}; {error}", severity="warning")
 
     def action_next_theme(self) -> None:
-        """The theme after the one in force."""
+        """Switch to the next theme."""
         at = theme.NAMES.index(self.theme) if self.theme in theme.NAMES else -1
         self.action_theme(theme.NAMES[(at + 1) % len(theme.NAMES)])
 
     def action_redraw(self) -> None:
-        """The whole screen anew, for a terminal on which something else was written."""
+        """Redraw the whole screen, for a terminal on which something else was written."""
         self._picture.forget()
         self.refresh(layout=True)
 
     def tell(
         self, words: str, severity: SeverityLevel = "information", timeout: float = NOTICE, matter: str = ""
     ) -> None:
-        """A notice, `timeout` seconds long; what servers sent is made harmless.
+        """Show a notice for `timeout` seconds; texts of servers are neutralised.
 
-        It takes the place of the one before it about the same `matter`; without any, of one with the same words.
+        It replaces the one before it about the same `matter`; without any, one with the same words.
         """
         words = neutral(words)
         known = self._matters.pop(matter or words, None)
@@ -129,11 +129,11 @@ class CockpitBase(App[Returned]):
         self._refresh_notifications()
 
     def notices(self) -> tuple[Notification, ...]:
-        """Those in sight."""
+        """The visible notices."""
         return tuple(self._notifications)
 
     def forget_notices(self, notices: Iterable[Notification]) -> None:
-        """What they told is settled: something else was done since."""
+        """Remove notices about this matter: something else was done since."""
         gone = [notice for notice in notices if notice in self._notifications]
         for notice in gone:
             del self._notifications[notice]
@@ -153,14 +153,14 @@ class CockpitBase(App[Returned]):
         return done
 
     def tell_of_look(self) -> None:
-        """What there is to say of how the screen looks, once it is up."""
+        """Show notices about the appearance, once the screen is up."""
         for notice in self.look.notices:
             self.tell(notice, severity="warning")
         if self.lite:
             self.tell(f"lite: {self.look.why}; {LITE}")
 
     def keeps_up(self) -> bool:
-        """Whether the terminal has taken what was sent to it. Where it often has not, the screen becomes lite."""
+        """Check whether the terminal has accepted the output. If it often has not, the screen becomes lite."""
         terminal = self.terminal
         if terminal is None or terminal.waiting < _BEHIND:
             self._missed = 0
@@ -172,7 +172,7 @@ class CockpitBase(App[Returned]):
         return False
 
     def lost_terminal(self) -> None:
-        """The terminal went away, or SIGHUP says so."""
+        """The terminal closed, or SIGHUP arrived."""
         if self.terminal is not None and self.terminal.is_gone():
             self.terminal.let_go()
         if not self.hung_up:
@@ -180,11 +180,11 @@ class CockpitBase(App[Returned]):
             self.end_without_terminal()
 
     def end_without_terminal(self) -> None:
-        """What is done, once, when the terminal went away."""
+        """Handle a closed terminal, once."""
         self.action_leave(True)
 
     def look_at_terminal(self) -> None:
-        """Notices a terminal that went away where nothing tells so."""
+        """Detect a terminal that closed without a signal."""
         if self.terminal is not None and self.terminal.is_gone():
             self.lost_terminal()
 
@@ -196,7 +196,7 @@ class CockpitBase(App[Returned]):
         super()._display(screen, self._frugal(renderable))
 
     def _frugal(self, update: RenderableType | None) -> Any:
-        """The update as what it takes from the picture that the terminal shows."""
+        """Return the update as the difference to the screen that the terminal shows."""
         if self.terminal is None or self._batch_count or not self.is_running or self._closed:
             return update
         if isinstance(update, LayoutUpdate):

@@ -13,15 +13,15 @@ from typing import Any
 
 from textual.drivers.linux_driver import LinuxDriver
 
-# What poll says of a terminal that nobody holds any more.
+# Events of poll for a terminal without a holder.
 _GONE = select.POLLHUP | select.POLLERR | select.POLLNVAL
 
 
 class Output(io.TextIOBase):
-    """The terminal as the driver's thread writes to it. `gone` is called, in that thread, when it takes no more; what
-    comes after goes nowhere.
+    """The terminal as the driver's thread writes to it. `gone` is called, in that thread, when it accepts no more;
+    later output is discarded.
 
-    `since` is when the write that has not come back yet began (monotonic s), None where none is waiting.
+    `since` is the start of the pending write (monotonic s), None if none is pending.
     """
 
     def __init__(self, file: Any, gone: Callable[[], None]) -> None:
@@ -74,7 +74,7 @@ class Terminal(LinuxDriver):
 
     @property
     def waiting(self) -> float:
-        """Seconds for which the terminal has not taken what is sent to it; 0.0 while it keeps up."""
+        """Seconds for which the terminal has not accepted output; 0.0 while it keeps up."""
         since = self.output.since
         return 0.0 if since is None else time.monotonic() - since
 
@@ -87,7 +87,7 @@ class Terminal(LinuxDriver):
     def let_go(self) -> None:
         """Leaves the terminal: the standard streams lead nowhere from now on, for reading without ever an end."""
         reading, _ = os.pipe()
-        # The driver's thread may be about to read what it was told was there.
+        # The driver's thread may be about to read data that was announced.
         os.set_blocking(reading, False)
         nowhere = os.open(os.devnull, os.O_WRONLY)
         for number, to in ((0, reading), (1, nowhere), (2, nowhere)):
@@ -95,12 +95,12 @@ class Terminal(LinuxDriver):
                 os.dup2(to, number)
 
     def start_application_mode(self) -> None:
-        """Begins, and begins again after the process was stopped: another has had the terminal meanwhile."""
+        """Start, also again after the process was stopped: another program had the terminal meanwhile."""
         self.cockpit.forget_picture()
         super().start_application_mode()  # type: ignore[no-untyped-call]
 
     def _sigcont_application(self, *_: object) -> None:
-        # Sent behind SIGHUP too, where nothing was suspended: its threads must not be started twice.
+        # Sent after SIGHUP too, if nothing was suspended: its threads must not be started twice.
         if self._must_signal_resume:
             super()._sigcont_application()
 

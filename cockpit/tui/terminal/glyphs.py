@@ -1,6 +1,6 @@
-"""The one table of glyphs beyond ASCII that the screen draws with, and what stands for each where a terminal has none.
+"""The table of the screen's glyphs beyond ASCII, with a replacement for each.
 
-It is applied to lines as they go to the terminal, so that widgets draw with one set of glyphs and need not ask.
+It is applied to lines on their way to the terminal, so that widgets draw with one set of glyphs.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _TABLE = str.maketrans(GLYPHS)
 
 
 def to_ascii(text: str, encoding: str = "utf-8") -> str:
-    """`text` with the glyphs of the table replaced. Other letters stay where `encoding` has them, else each of their
+    """Return `text` with the glyphs of the table replaced. Other letters stay if `encoding` has them, else each of their
     cells is a `?`."""
     if text.isascii():
         return text
@@ -66,7 +66,7 @@ def _has(char: str, encoding: str) -> bool:
 
 
 class Ascii(LineFilter):
-    """Draws all that goes to the terminal in ASCII, names and texts of servers in what `encoding` has."""
+    """Draws all output in ASCII, names and texts of servers in `encoding`."""
 
     def __init__(self, encoding: str = "utf-8") -> None:
         super().__init__()

@@ -1,6 +1,6 @@
-"""The base of all widgets that show figures: lines of text of which only those that changed are sent to the terminal.
+"""The base of all widgets with numbers: lines of text of which only changed ones are sent to the terminal.
 
-A line costs what it is long, over SSH as well; a whole widget drawn anew for one figure would cost ten times that.
+A line costs its length, over SSH as well; redrawing a whole widget for one number would cost ten times that.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FILLED = ("alarm", "focus", "band", *HEAT)
 
 
 class Lines(Widget):
-    """Draws `draw(scene, width, height)`, where every piece has one of ROLES or "" for plain text."""
+    """Draws `draw(scene, width, height)`; every piece has one of ROLES or "" for plain text."""
 
     ALLOW_SELECT = False
     DEFAULT_CSS = "Lines { color: $cockpit-text; }"
@@ -38,11 +38,11 @@ class Lines(Widget):
         self._styles: Mapping[str, Style] = {}
 
     def draw(self, scene: DrawContext, width: int, height: int) -> list[Line]:
-        """The lines, at most `height` of them, each at most `width` cells: what is more is cut."""
+        """Return the lines, at most `height`, each at most `width` cells: the rest is cut."""
         raise NotImplementedError
 
     def show(self, scene: DrawContext) -> None:
-        """Shows the scene; repaints the lines that differ from what is shown now."""
+        """Show the scene; repaint the lines that differ."""
         self._scene = scene
         self._repaint()
 
@@ -53,11 +53,11 @@ class Lines(Widget):
     def notify_style_update(self) -> None:
         super().notify_style_update()
         if self.is_mounted:
-            # What lies below may be brought up to date only after the widget itself.
+            # The layers below may be updated only after the widget itself.
             self.call_later(self._restyle)
 
     def _restyle(self) -> None:
-        """Draws all anew where the theme or the ground is another one."""
+        """Redraw everything if the theme or the background has changed."""
         colours = tuple(self.app.theme_variables[name] for name in COLOURS)
         styles = role_styles(colours, self.background_colors[1], self.app.no_color)
         if styles is not self._styles:
@@ -91,7 +91,7 @@ class Lines(Widget):
 
     @property
     def tooltip(self) -> VisualType | None:
-        """What the figure under the mouse is."""
+        """Return the definition of the metric under the mouse."""
         from cockpit.tui.tips import tip
 
         at = self.app.mouse_position - self.content_region.offset
@@ -100,7 +100,7 @@ class Lines(Widget):
 
     @tooltip.setter
     def tooltip(self, tooltip: VisualType | None) -> None:
-        """It follows from what is shown."""
+        """Computed from the shown lines."""
 
     def render_line(self, y: int) -> Strip:
         if y < len(self._strips):
@@ -133,8 +133,8 @@ def _joined(line: Line) -> Line:
 
 
 def changed_cells(old: Line, new: Line, width: int) -> tuple[int, int]:
-    """(first, number) of the cells from the first to the last one that differ; the whole width where wide characters
-    stand in either line."""
+    """Return (first, number) of the cells from the first to the last one that differ; the whole width if either line
+    has wide characters."""
     before, after = _cells(old, width), _cells(new, width)
     if before is None or after is None:
         return 0, width

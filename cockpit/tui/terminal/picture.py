@@ -23,9 +23,9 @@ from cockpit.tui.app import CockpitApp
 from cockpit.tui.main_screen import MainScreen
 
 _CLEAR = "\x1b[2J"
-# So long (s of the cast) the last picture stays.
+# Duration (s of the cast) of the last picture.
 _LAST = 2.0
-# So many rounds of the event loop without a message left mean that all is drawn.
+# Rounds of the event loop without a message after which everything is drawn.
 _CALM = 30
 _DEADLINE = 30.0
 
@@ -43,7 +43,7 @@ async def cast(
     size: tuple[int, int],
     keys: Sequence[str] = (),
 ) -> AsyncIterator[str]:
-    """Lines of the cast: a picture for each `every` seconds of `span`, only those lines of it that changed."""
+    """Return lines of the cast: a picture for each `every` seconds of `span`, only its changed lines."""
     start, end = span
     columns, rows = size
     head = {
@@ -108,14 +108,14 @@ async def _drawn(app: CockpitApp, seen: int) -> None:
 def _lines(app: CockpitApp) -> list[str]:
     """Each line of the screen as a terminal is sent it."""
     console = Console(file=io.StringIO(), force_terminal=True, color_system="truecolor", legacy_windows=False)
-    # What App.export_screenshot draws from.
+    # The source of App.export_screenshot.
     update = app.screen._compositor.render_update(full=True, screen_stack=app._background_screens)
     assert isinstance(update, LayoutUpdate)
     return [Strip.join(strips).render(console) for strips in update.strips]
 
 
 def _changes(before: Sequence[str], after: Sequence[str]) -> str:
-    """What takes a terminal from one picture to the next."""
+    """Return the output that turns one picture into the next."""
     if len(before) != len(after):
         return _CLEAR + "".join(_line(row, line) for row, line in enumerate(after, 1))
     rows = enumerate(zip(before, after, strict=True), 1)

@@ -1,6 +1,6 @@
-"""What the roles of pieces of text look like: styles made once for a theme and a ground, shared by all widgets.
+"""Styles of the roles of text: made once per theme and background, shared by all widgets.
 
-Component classes would do the same, but Textual matches each of them anew, in every widget, whenever a class changes.
+Component classes would do the same, but Textual matches each of them again, in every widget, whenever a class changes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class _Look(NamedTuple):
     weight: str = ""
 
 
-# Shades of a heat map, the faintest first, and a line drawn over each: glyphs tell them too.
+# Shades of a heat map, the faintest first, and a line drawn over each; glyphs distinguish them, too.
 HEAT = ("heat1", "heat2", "heat3", "heat4", "on_heat1", "on_heat2", "on_heat3", "on_heat4")
 
 _LOOKS = {
@@ -52,7 +52,7 @@ _LOOKS = {
     "on_heat3": _Look("cockpit-strong", 1.0, "cockpit-chart", 0.60),
     "on_heat4": _Look("background", 1.0, "cockpit-chart"),
 }
-# Where there are no colours, weights stand for grounds.
+# Without colours, weights replace backgrounds.
 _COLOURLESS = {"focus": "bold reverse", "band": "underline"}
 
 ROLES = tuple(_LOOKS)
@@ -61,7 +61,7 @@ COLOURS = tuple(dict.fromkeys(name for look in _LOOKS.values() for name in (look
 
 @lru_cache(maxsize=64)
 def role_styles(colours: tuple[str, ...], ground: Color, colourless: bool) -> Mapping[str, Style]:
-    """The style of each role, "" being plain text. `colours` are those of COLOURS; `ground` is what lies below."""
+    """Return the style of each role, "" being plain text. `colours` are those of COLOURS; `ground` is the background."""
     of = dict(zip(COLOURS, map(Color.parse, colours), strict=True))
     styles = {role: _style(look, of, ground) for role, look in _LOOKS.items()}
     if colourless:

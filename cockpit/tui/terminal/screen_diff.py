@@ -1,7 +1,7 @@
-"""What is sent to the terminal: of every frame only the cells that differ from those it shows, as short as can be said.
+"""Output to the terminal: of every frame only the cells that differ from those it shows, in the fewest bytes.
 
-Textual sends changed regions of widgets, from the left edge of each. A line of figures differs in a few digits, so that
-most of what it sends stands there already; over a slow line that decides how quick the screen is.
+Textual sends changed regions of widgets, from the left edge of each. A line of numbers differs in a few digits, so
+most of that output is already on the screen; over a slow line that decides how quick the screen is.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _BARE: Dress = ("", "", "")
 _RESET = "\x1b[0m"
 # Attributes by which a blank is seen: underlined, reversed, struck through.
 _SEEN = frozenset(["4", "7", "9", "21", "53"])
-# So few cells that stand between two changes and need no other dress are sent again: to move the cursor takes more.
+# Unchanged cells in the same style between two changes that are cheaper to send again than to skip.
 _GAP = 6
 
 
