@@ -80,7 +80,7 @@ async def _picture(recording: Recording, options: Namespace, form: str) -> str:
     end = parse_instant(options.until, recording.end, wall, start) if options.until else recording.end
     _check_within(recording, "--at", start)
     if not start < end:
-        raise UsageError(f"--until {options.until}: does not come after the beginning")
+        raise UsageError(f"--until {options.until}: is not after the beginning")
     end = min(end, recording.end)
     if (end - start) / options.every > _MOST_PICTURES:
         raise UsageError(f"--every: makes more than {_MOST_PICTURES} pictures; write it longer, or --at and --until")

@@ -127,7 +127,7 @@ def check_text(check: CheckResult) -> str:
         sources = dict.fromkeys(run.source for run in check.baseline.runs)
         lines.append(f"  baseline {check.baseline.name}: {neutral(', '.join(sources), 200)}")
     if check.unsteady is not None:
-        lines.append(f"  {f'NOT STEADY  {check.unsteady}' if check.unsteady else 'ok      steady'}")
+        lines.append(f"  {f'UNSTABLE  {check.unsteady}' if check.unsteady else 'ok      stable'}")
     if check.aborted:
         lines.append(f"  ended early: {check.aborted.threshold.text} failed, {found_words(check.aborted)}")
     if check.capped is not None:

@@ -82,7 +82,7 @@ def to_tune(scene: DrawContext) -> str:
     """Return how to change a setting, and how long a change waits for enough load to compare it with."""
     left = baseline_wait(scene.state)
     if left > 0:
-        return f"t: tune; a change waits {math.ceil(left)} s for enough load to compare with"
+        return f"t: tune; a change waits {math.ceil(left)} s for enough load"
     return "t: tuning panel, to see and change settings"
 
 

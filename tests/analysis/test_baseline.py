@@ -170,7 +170,7 @@ def test_random_arrivals_are_not_unstable_by_chance() -> None:
 
 
 def test_too_few_seconds_are_not_called_steady() -> None:
-    assert window_unsteady(window(1, 5)) == "too short to tell: 5 s counted, needs 6 s"
+    assert window_unsteady(window(1, 5)) == "too short: 5 s counted, needs 6 s"
 
 
 def test_under_open_load_the_tail_must_rest_too() -> None:
@@ -191,4 +191,4 @@ def test_each_row_of_a_run_must_be_steady(state: State) -> None:
     rows = [row for row in state.segments if row.run == 1]
     assert len(rows) == 2
     assert unsteady(state, rows) == ""
-    assert unsteady(state, [replace(rows[0], last=rows[0].start + 4), rows[1]]).startswith("row 1: too short to tell")
+    assert unsteady(state, [replace(rows[0], last=rows[0].start + 4), rows[1]]).startswith("row 1: too short")

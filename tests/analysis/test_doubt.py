@@ -53,7 +53,7 @@ def test_what_waited_for_room_is_told_from_what_was_never_sent() -> None:
     state = state_of(held_back=3, unsent=1)
     unsent, held = doubts(of_run(state))
     assert unsent == "10 due requests were never sent: the cap of 20 in flight was reached"
-    assert held.startswith("30 arrivals had to wait for room: the cap of 20 in flight was reached; response time")
+    assert held.startswith("30 arrivals were queued: the cap of 20 in flight was reached; response time")
     assert row_doubts(of_row(state)) == [("unsent", unsent), ("held", held)]
 
 
@@ -73,7 +73,7 @@ def test_one_that_was_never_idle_was_the_bottleneck_whoever_had_its_cpu() -> Non
     # Half of the worker-seconds.
     assert result.saturated == pytest.approx(5.0)
     saturated, starved = doubts(result)
-    assert saturated.startswith("generator saturated for 50 % of the time")
+    assert saturated.startswith("generator saturated for 50% of the time")
     assert starved.startswith("the generator waited 46 % of the time for a CPU")
 
 
@@ -81,7 +81,7 @@ def test_one_that_was_never_idle_was_the_bottleneck_whoever_had_its_cpu() -> Non
     ("statuses", "expect", "said"),
     [
         ({404: 100}, None, "all 2000 replies were 404: is the path right?"),
-        ({404: 60, 503: 40}, None, "all 2000 replies were 404, 503: is this what was to be measured?"),
+        ({404: 60, 503: 40}, None, "all 2000 responses were 404, 503: is this the right request?"),
         ({200: 1, 404: 99}, None, ""),
         ({404: 100}, Expect(statuses=(404,)), ""),
     ],

@@ -181,7 +181,7 @@ def test_what_is_wrong_is_one_line(ended: tuple[Path, dict[str, int]]) -> None:
     for name, said in (
         ("other-load", "baseline before: was made under a different load: concurrency 1 → 2; --anyway"),
         ("no-baseline", "gone: no such baseline; there are: before"),
-        ("unknown", "unknown figure 'speed'"),
+        ("unknown", "unknown metric 'speed'"),
         ("refused", "127.0.0.1 port 1"),
     ):
         errors = [line for line in (folder / f"{name}.err").read_text().splitlines() if line.startswith("cockpit: ")]
@@ -198,7 +198,7 @@ def test_a_compact_table(ended: tuple[Path, dict[str, int]]) -> None:
     # Warnings come on top: on a busy machine the generator may have waited for a CPU.
     assert len([line for line in lines if not line.startswith("  ! ")]) <= 8
     assert (folder / "good.out").read_text().endswith("check: good\n")
-    assert "NOT STEADY  too short to tell" in (folder / "too-short.out").read_text()
+    assert "UNSTABLE  too short" in (folder / "too-short.out").read_text()
 
 
 def test_json_says_why(ended: tuple[Path, dict[str, int]]) -> None:
@@ -252,7 +252,7 @@ def test_junit_says_that_nothing_could_be_checked(ended: tuple[Path, dict[str, i
     told = (ended[0] / "refused.xml").read_text()
     error = ElementTree.fromstring(told).find("testsuite/testcase/error")
     assert error is not None
-    assert "127.0.0.1 port 1 is out of reach" in str(error.get("message"))
+    assert "127.0.0.1 port 1 is unreachable" in str(error.get("message"))
     assert "sesame" not in told
 
 
@@ -305,7 +305,7 @@ def test_a_baseline_is_set_shown_listed_and_deleted(file: str, capsys: pytest.Ca
     ("arguments", "said"),
     [
         (("set", "x", "FILE", "--runs", "3"), "3 runs wanted; its runs: 1 to 2"),
-        (("set", "../x", "FILE"), "is no name for a baseline"),
+        (("set", "../x", "FILE"), "invalid baseline name"),
         (("delete", "none"), "none: no such baseline"),
         (("set", "x", "none.cockpit"), "none.cockpit: no such recording"),
     ],
@@ -330,8 +330,8 @@ def test_a_damaged_baseline_is_one_line(file: str, capsys: pytest.CaptureFixture
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (("-c", "3"), "-c: what was recorded is checked as it is"),
-        (("--abort-on", "p99 < 1s"), "--abort-on: what was recorded"),
+        (("-c", "3"), "-c: load flags do not apply to a recording"),
+        (("--abort-on", "p99 < 1s"), "--abort-on: load flags do not apply"),
         (("--threshold", "rate > 90% of baseline"), "name the baseline with --baseline NAME"),
         (("--threshold", "web9.cpu.idle > 3"), "no host 'web9' is watched"),
     ],
@@ -354,7 +354,7 @@ def test_server_figures_are_held_too(file: str, capsys: pytest.CaptureFixture[st
 
 def test_a_recording_is_held_against_its_steadiness(file: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", file, "--steady"]) == 0
-    assert "ok      steady" in capsys.readouterr().out
+    assert "ok      stable" in capsys.readouterr().out
     assert main(["check", f"{file}@5s..9s", "--steady"]) == 4
 
 
@@ -362,7 +362,7 @@ def test_a_recording_is_held_against_its_steadiness(file: str, capsys: pytest.Ca
     ("check", "said"),
     [
         ('abort_on = ["completed > 3"]', "completed is known at the end of a run"),
-        ('abort_on = ["speed > 3"]', "check.abort_on: 'speed > 3': unknown figure"),
+        ('abort_on = ["speed > 3"]', "check.abort_on: 'speed > 3': unknown metric"),
         ('cap = "soon"', "check.cap: 'soon' is not a duration"),
         ('steady = "yes"', "check.steady: found 'yes'; allowed: true or false"),
         ('baseline = "none"', "none: no such baseline"),

@@ -59,8 +59,8 @@ def test_a_busy_machine_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
     ("text", "code", "said"),
     [
         ('[target]\nurl = "ftp://x/"\n', 2, "WRONG  profile"),
-        ('[target]\nurl = "http://127.0.0.1:1/"\n[check]\nthresholds = ["speed > 3"]\n', 2, "unknown figure 'speed'"),
-        ('[target]\nurl = "http://127.0.0.1:1/"\n', 3, "127.0.0.1 port 1 is out of reach"),
+        ('[target]\nurl = "http://127.0.0.1:1/"\n[check]\nthresholds = ["speed > 3"]\n', 2, "unknown metric 'speed'"),
+        ('[target]\nurl = "http://127.0.0.1:1/"\n', 3, "127.0.0.1 port 1 is unreachable"),
         ('[target]\nurl = "http://no-such-host.invalid/"\n', 3, "no such host"),
     ],
 )

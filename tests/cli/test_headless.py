@@ -108,7 +108,7 @@ def test_this_machine_is_watched_without_ssh(url: str, tmp_path: Path) -> None:
         ),
         (("run", "http://127.0.0.1:1/", "-H", "broken"), 2, "write it as 'Name: value'"),
         (("run", "http://127.0.0.1:1/", "-D", "none"), 2, "-D: none: no such file"),
-        (("check", "http://127.0.0.1:1/", "--threshold", "speed > 3"), 2, "unknown figure 'speed'"),
+        (("check", "http://127.0.0.1:1/", "--threshold", "speed > 3"), 2, "unknown metric 'speed'"),
         (("replay", "none.cockpit"), 2, "none.cockpit: no such recording"),
         (("report", "none.cockpit"), 2, "none.cockpit: no such recording"),
     ],

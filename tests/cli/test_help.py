@@ -83,7 +83,7 @@ def test_on_a_terminal_it_is_laid_out() -> None:
     os.close(ours)
     assert process.wait() == 0
     shown = re.sub(r"\x1b\[[0-9;]*m", "", told.decode())
-    assert "target or host out of reach" in shown and "|---|" not in shown and "\x1b[1m" in told.decode()
+    assert "target or host unreachable" in shown and "|---|" not in shown and "\x1b[1m" in told.decode()
     assert max(map(len, shown.splitlines())) <= 80
 
 

@@ -95,7 +95,7 @@ def test_no_password_is_echoed(url: str) -> None:
 def test_a_closed_port_is_said_alike(command: str) -> None:
     done = cockpit(command, NOWHERE)
     assert done.returncode == 3
-    assert "127.0.0.1 port 1 is out of reach: 127.0.0.1: connection refused" in done.stderr
+    assert "127.0.0.1 port 1 is unreachable: 127.0.0.1: connection refused" in done.stderr
 
 
 def test_a_first_attempt_that_fails_leaves_no_file(url: str, tmp_path: Path) -> None:

@@ -87,7 +87,7 @@ def test_an_interruption_leaves_the_values_of_before(profile: Path, tmp_path: Pa
             line = process.stderr.readline()
         os.kill(process.pid, signal.SIGINT)
         _, err = process.communicate(timeout=60)
-    assert process.returncode == 130 and "interrupted; the values of before are active again" in err
+    assert process.returncode == 130 and "interrupted; the old values are active again" in err
     assert (tmp_path / "conf").read_text() == BEFORE
 
 

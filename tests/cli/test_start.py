@@ -120,7 +120,7 @@ def test_the_demo_leaves_its_recording_under_the_cursor(tmp_path: Path) -> None:
         terminal.press("d")
         terminal.until("nothing has been sent yet", "demo-http-")
         terminal.press("q")
-        terminal.until("the demo is over; Enter replays what it left", "▸ demo")
+        terminal.until("The demo has ended. Enter: replay it", "▸ demo")
         terminal.press("\r")
         terminal.until("REPLAY")
         terminal.press("q")

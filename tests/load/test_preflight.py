@@ -90,7 +90,7 @@ async def test_a_closed_port() -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         port = closed.getsockname()[1]
-        with pytest.raises(TargetError, match=f"port {port} is out of reach: 127.0.0.1: connection refused") as caught:
+        with pytest.raises(TargetError, match=f"port {port} is unreachable: 127.0.0.1: connection refused") as caught:
             await preflight(plan(f"http://127.0.0.1:{port}/"))
     _is_one_line(caught.value)
     assert caught.value.exit_code == 3

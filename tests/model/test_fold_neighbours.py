@@ -131,7 +131,7 @@ def test_other_load_is_a_figure_of_a_run_for_thresholds_and_tables() -> None:
     # 10% in four of five seconds; in the last one the watched processes used less.
     assert figure(result, "web1.cpu.other") == pytest.approx(11.0)
     table = "\n".join(host_table("web1", result.hosts["web1"], result.seconds))
-    assert doubts(result)[0] == "other programs took 11 % of the CPU of web1; if they serve the load, watch them"
+    assert doubts(result)[0] == "other programs took 11% of the CPU of web1; if they serve the load, watch them"
     assert [line.split()[-1] for line in table.splitlines()[1:3]] == ["other", "11.0"]
 
 

@@ -58,7 +58,7 @@ def test_a_value_without_a_reload_is_only_written() -> None:
         (DIRECTIVE + "min = 5\nmax = 1", "knob K.min: found 5; allowed: at most max, 1"),
         (DIRECTIVE + 'min = 5\nvalues = ["1"]', "knob K.values: found beside min, max or option"),
         (DIRECTIVE + 'action = "x"', "knob K.action: found 'x'; allowed: an [[action]] of its host (none is defined)"),
-        (DIRECTIVE + ACTION, "knob K.action: found in a knob with a reload or a live value; allowed: without"),
+        (DIRECTIVE + ACTION, "knob K.action: found in a knob with a reload or a live value; leave it out"),
         (DIRECTIVE + 'cost = "free"', "knob.0.cost: found 'free'; allowed: "),
         (KNOB + 'kind = "mount"\nmount = "/"\nvalues = ["sync"]', "knob K.values: found sync; allowed: strictatime"),
         (KNOB + 'kind = "choice"\n' + OPTIONS, "knob K.option: an option without when, and no get"),

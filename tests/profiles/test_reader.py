@@ -119,7 +119,7 @@ def test_open_load_and_paths(tmp_path: Path) -> None:
         (TARGET + '[load]\nbody = "a"\nbody_file = "b"', "load: found body and body_file"),
         (TARGET + '[load]\nauth = "me:a"\nheaders = {authorization = "b"}', "load.auth: found beside a header"),
         (TARGET + '[load]\nauth = "me"', "load.auth: found no colon; allowed: user:password"),
-        (TARGET + "[load]\nstages = [{duration = 5}]", "load.stages: found a rung without exactly one of"),
+        (TARGET + "[load]\nstages = [{duration = 5}]", "load.stages: found a load level without exactly one of"),
         (TARGET + "[load]\nrate = 0", "load.rate: found 0; allowed: a number > 0"),
         (TARGET + '[[request]]\nname = "a"\n[[request]]\nname = "a"', "request.name: found 'a' twice"),
         (TARGET + 'urls = "none"', "target.urls: none: no such file"),

@@ -124,7 +124,7 @@ def test_sides_that_are_none(file: Path) -> None:
         open_side(f"{file}#7")
     with pytest.raises(UsageError, match="no load was counted there"):
         open_side(f"{file}@26s..30s")
-    with pytest.raises(UsageError, match="its end does not come after its beginning"):
+    with pytest.raises(UsageError, match="its end is not after its beginning"):
         open_side(f"{file}@26s..20s")
     with pytest.raises(UsageError, match="a setting was changed between its runs"):
         open_side(str(file))

@@ -123,10 +123,10 @@ def test_a_cast_goes_through_a_stretch_in_which_nothing_happens(file: Path, tmp_
     [
         ((), "which format? --format jsonl|csv|hlog|cast|svg"),
         (("--format", "csv", "--at", "3s"), "--at: of a picture of the screen (cast, svg), not of csv"),
-        (("--format", "svg", "--at", "2h"), "--at: lies outside the recording, which is 60 s long"),
+        (("--format", "svg", "--at", "2h"), "--at: outside the recording, which is 60 s long"),
         (("--format", "svg", "--size", "9x9"), "--size 9x9: allowed: 20x5 to 500x200"),
         (("--format", "svg", "--size", "big"), "--size 'big': write it as 120x40"),
-        (("--format", "cast", "--at", "9s", "--until", "5s"), "does not come after the beginning"),
+        (("--format", "cast", "--at", "9s", "--until", "5s"), "is not after the beginning"),
         (("--format", "cast", "--every", "1ms"), "--every: makes more than 20000 pictures"),
     ],
 )

@@ -10,6 +10,6 @@ def test_the_same_doubt_of_all_cells_is_one_line_with_a_range() -> None:
 
 
 def test_few_cells_are_named_and_other_doubts_stand_apart_in_order() -> None:
-    found = [("a", "few samples (replies: 10)"), ("a", WAITED.format(7)), ("b", WAITED.format(7))]
-    assert grouped(found, 9) == ["a: few samples (replies: 10)", "a, b: " + WAITED.format(7)]
+    found = [("a", "few samples (10 responses)"), ("a", WAITED.format(7)), ("b", WAITED.format(7))]
+    assert grouped(found, 9) == ["a: few samples (10 responses)", "a, b: " + WAITED.format(7)]
     assert grouped([], 9) == []

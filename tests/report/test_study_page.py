@@ -155,7 +155,7 @@ def test_a_variant_has_one_colour_in_all_charts() -> None:
 
 def test_warnings_are_beside_the_metric_that_they_spoil() -> None:
     html = study_page(result_of(replace(STUDY, runs=1, rounds=1), few=100.0, more=120.0))
-    few = "few samples (replies: "
+    few = "few samples ("
     metrics = [one.partition("</section>")[0] for one in html.split("<div class=metric><h3>")[1:]]
     named = {re.split(r"[ <]", one)[0] for one in metrics if few in one}
     assert named == {"p99", "max"}, "not rate, not p50"

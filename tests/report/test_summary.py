@@ -63,7 +63,7 @@ def test_doubts_are_said() -> None:
         "saturated for 75 %",
         "worker 1 lost",
         "was stopped",
-        "few samples (replies: 10)",
+        "few samples (10 responses)",
         "300 requests were in flight",
     ):
         assert words in said

@@ -72,7 +72,7 @@ def test_what_is_refused() -> None:
     with pytest.raises(UsageError, match="holds a study already"):
         opened(output=folder)
     (folder / "study.json").write_text("{")
-    with pytest.raises(UsageError, match="is no study's journal"):
+    with pytest.raises(UsageError, match="invalid journal"):
         opened(output=folder)
 
 

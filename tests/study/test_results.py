@@ -86,13 +86,13 @@ def test_text_and_markdown() -> None:
     assert "\n  fewer than 4 rounds: one test; the spread between runs is shared over all cells" in text
     assert "A/A control vs few: equivalent: rate within 3%" in text
     assert "atime, few: ·[31m10:00 → 10:05" in text
-    assert "few: 6000 of 12000 replies of another length, no failure" in text
+    assert "few: 6000 of 12000 responses of another length, no failure" in text
     assert "\x1b" not in text + study_markdown(result)
     assert "| few | 4+2 | 1k | 20 | 20 | 20 | 0 | 5 |" in study_markdown(result)
     assert "more vs few: better: rate +20%" in text
     told, _, details = study_markdown(result).partition(DETAILS)
-    assert "- more vs few: better: rate +20%" in told and "replies of another length" not in told
-    assert "- few: 6000 of 12000 replies of another length, no failure" in details
+    assert "- more vs few: better: rate +20%" in told and "responses of another length" not in told
+    assert "- few: 6000 of 12000 responses of another length, no failure" in details
 
 
 def test_json() -> None:

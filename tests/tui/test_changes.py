@@ -35,7 +35,7 @@ def test_a_written_value_is_never_shown_as_in_force() -> None:
         ev.ChangeStage(t=2.0, change="A", stage="not yet active", seconds=60.0),
     ]
     state = fold_all(events)
-    assert fate(state.changes[0], state) == "not yet active, undone in 60 s unless kept"
+    assert fate(state.changes[0], state) == "not yet active, rolled back in 60 s unless kept"
     state = fold_all([ev.ChangeEnded(t=3.0, change="A", outcome="written")], state)
     assert fate(state.changes[0], state) == "written, not yet active: Limit (run action restart)"
     assert in_force(state.knobs["Limit"]) == "2 (not yet active)"

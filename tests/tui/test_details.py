@@ -71,7 +71,7 @@ def test_a_host_of_which_nothing_is_known_yet_shows_no_figures(kind: str, width:
     scene = scene_of(topology(0.3), details={"web1": Detail(kind)}, averages=kind == "averages")  # type: ignore[arg-type]
     drawn = "\n".join(plain(host_pane(scene.hosts[0], scene, width, 20).lines))
     assert "0.0 " not in drawn
-    assert "first figures to come" in drawn
+    assert "waiting for data" in drawn
 
 
 def test_the_total_of_the_interfaces_stands_among_the_figures() -> None:
@@ -136,8 +136,8 @@ def test_averages_of_the_row_looked_at_take_the_place_of_every_detail() -> None:
     scene = scene_of(topology(), averages=True)
     for host in scene.hosts:
         text = "\n".join(plain(host_pane(host, scene, 50, 30).lines))
-        assert "averages of row 1  baseline" in text
-        for words in ("user ", "iowait ", "idle ", "tps ", "bwrtn/s ", "used ", "own "):
+        assert "averages of segment 1  baseline" in text
+        for words in ("user ", "iowait ", "idle ", "tps ", "bwrtn/s ", "used ", "rss−shr "):
             assert words in text
     figures = averages_of(scene, "app1")
     assert figures["cpu.user"] > 50
@@ -175,7 +175,7 @@ def test_every_order_has_a_column_with_its_mark_and_turns_round() -> None:
         ("pid", "▴PID"),
         ("cpu", "▾%CPU"),
         ("rss", "▾RSS"),
-        ("own", "▾OWN"),
+        ("unshared", "▾RSS−SHR"),
         ("age", "▾AGE"),
         ("start", "▴START"),
         ("command", "▴COMMAND"),
@@ -321,7 +321,7 @@ def test_the_runs_table_has_the_cpu_of_each_server_and_more_where_there_is_room(
     assert busy[1] > 85
     assert narrow[2][:at].endswith(f" {busy[0]:.0f}/{busy[1]:.0f}")
     wide = plain(Runs().draw(scene, 130, 10))
-    for title in ("born/s", "p50", "max", "iowait", "tps", "p99.9"):
+    for title in ("spawn/s", "p50", "max", "iowait", "tps", "p99.9"):
         assert title in wide[1]
     many = plain(Runs().draw(scene_of(Scenario(8).events(40), host=2), 66, 10))
     assert "cpu %: web3" in many[0]

@@ -115,8 +115,8 @@ def test_it_fits(width: int, height: int) -> None:
 
 def test_before_the_first_reply_there_is_no_map() -> None:
     started = [session_started(), ev.RunStarted(t=0.0, run=1, plan=plan()), ev.Tick(t=1.0, run=1, worker=0, start=0.0)]
-    assert "no replies in this time" in "\n".join(heat(scene_of(started, latency="heat map")))
-    assert "latencies of the replies will stand here" in "\n".join(heat(scene_of([], latency="heat map")))
+    assert "no responses in this time range" in "\n".join(heat(scene_of(started, latency="heat map")))
+    assert "No responses yet" in "\n".join(heat(scene_of([], latency="heat map")))
 
 
 def test_what_is_under_the_cursor_is_named() -> None:

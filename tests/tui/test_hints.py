@@ -29,9 +29,9 @@ def until_second(t: float) -> list[ev.AnyEvent]:
     ("t", "words"),
     [
         (58.0, ""),
-        (60.0, "change A (asked for): its row begins once it is in force"),
-        (61.0, "change A (reloaded): its row begins once it is in force"),
-        (200.0, "change A is better; c: all metrics with their intervals"),
+        (60.0, "change A (requested): its segment starts when it is active"),
+        (61.0, "change A (reloaded): its segment starts when it is active"),
+        (200.0, "change A is better. c: all metrics with intervals"),
     ],
 )
 def test_a_change_is_followed_until_it_is_judged(t: float, words: str) -> None:
@@ -42,18 +42,18 @@ def test_while_its_row_grows_it_says_how_much_longer() -> None:
     words = of_change(scene_of(until_second(66.0)))
     assert words.startswith("change A: ")
     assert len(words) <= 56, "on 80 columns it stands whole"
-    assert words.endswith(" s of load; c: all metrics")
+    assert words.endswith(" s of load. c: all metrics")
 
 
 def test_a_change_is_hinted_at_when_there_is_enough_to_compare_it_with() -> None:
     assert to_tune(scene_of(until_second(20.0))).endswith(" s for enough load")
     assert len(to_tune(scene_of(until_second(20.0)))) <= 56
-    assert to_tune(scene_of(until_second(55.0))).startswith("t opens the tuning panel")
+    assert to_tune(scene_of(until_second(55.0))).startswith("t: tuning panel")
 
 
 def test_without_load_it_says_how_to_see_what_it_does() -> None:
     begun = [event for event in EVENTS if not isinstance(event, ev.RunStarted | ev.Tick | ev.RunEnded)]
-    assert of_change(scene_of(begun)) == "change A is in force: space runs load to show its effect"
+    assert of_change(scene_of(begun)) == "change A is active. space: start load to see its effect"
 
 
 async def test_it_goes_before_other_hints_and_is_not_said_below_another_screen(tmp_path: Path) -> None:

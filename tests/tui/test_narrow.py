@@ -38,9 +38,9 @@ async def test_w_gives_the_host_the_screen_with_its_averages_and_d_leaves_them()
         await press(pilot, "d", "d")
         assert main(pilot.app).view.details, "as fast as one types"
         await press(pilot, "escape", "w")
-        assert "averages of row 4" in shown(pilot)
+        assert "averages of segment 4" in shown(pilot)
         await press(pilot, "escape", "w")
-        assert "averages of row 4" in shown(pilot), "asked for again they are shown again"
+        assert "averages of segment 4" in shown(pilot), "asked for again they are shown again"
         await press(pilot, "escape", "d")
         scene = main(pilot.app).scene()
         assert scene.host is not None

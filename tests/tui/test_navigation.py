@@ -168,9 +168,9 @@ async def test_w_shows_averages_of_the_row_looked_at_for_every_host() -> None:
     async with driven(Scenario(2).events(99)) as (pilot, _):
         panes = main(pilot.app).query_one(HostPanes)
         await press(pilot, "w")
-        assert text_of(panes).count("averages of row 4") == 2
+        assert text_of(panes).count("averages of segment 4") == 2
         await press(pilot, "up")
-        assert text_of(panes).count("averages of row 3") == 2
+        assert text_of(panes).count("averages of segment 3") == 2
         await press(pilot, "w")
         assert "PID STAT" in text_of(panes)
 

@@ -179,7 +179,7 @@ async def test_a_host_out_of_reach_is_said_and_stays_in_the_profile(elsewhere: P
         choice = await ended(pilot, app)
     assert choice is not None
     assert read_profile(Path(choice.what)).hosts[0].ssh == "root@web9"
-    assert "# web9 could not be looked at: " in text_in(choice.what)
+    assert "# web9 could not be inspected: " in text_in(choice.what)
 
 
 def text_in(file: str) -> str:

@@ -142,14 +142,14 @@ async def test_the_start_screens_help_lists_its_keys() -> None:
 
 
 def test_the_word_under_a_cell_is_found_whatever_stands_before_it() -> None:
-    assert word_at("─ 日本 born/s 12", 7) == "born/s"
+    assert word_at("─ 日本 spawn/s 12", 7) == "spawn/s"
     assert word_at("─ 日本 born/s 12", 4) == "日本"
     assert word_at("a  b", 1) == ""
 
 
 def test_a_figure_is_explained_in_the_words_of_the_help() -> None:
-    lines = [(("#  change  ", "dim"), ("born/s", "dim"))]
-    assert (tip("Runs", lines, 12, 0) or "").startswith("born/s: Processes born a second")
+    lines = [(("#  change  ", "dim"), ("spawn/s", "dim"))]
+    assert (tip("Runs", lines, 12, 0) or "").startswith("spawn/s: Processes spawned per second")
     assert (tip("Runs", lines, 3, 0) or "").startswith("A row a run")
     assert tip("HintLine", [], 0, 0) is None
 
@@ -161,7 +161,7 @@ async def test_the_mouse_over_a_figure_brings_its_words() -> None:
         runs = main(app).query_one(Runs)
         head = text_of(runs).splitlines()[1]
         await pilot.hover(Runs, offset=(head.index("p99") + 1, 1))
-        await until(pilot, lambda: "99 % of the replies took no longer" in told(pilot))
+        await until(pilot, lambda: "99% of the responses took at most" in told(pilot))
 
 
 async def hinted(pilot: Pilot[object]) -> str:

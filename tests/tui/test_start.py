@@ -102,8 +102,8 @@ async def test_it_lists_ways_to_begin_profiles_with_their_question_and_recording
 
 async def test_nothing_there_yet_says_what_to_do() -> None:
     async with started(StartChoices()) as (pilot, _):
-        assert "none yet: n writes one" in text(pilot, "OptionList")
-        assert "none yet: every session leaves one here" in text(pilot, "OptionList")
+        assert "No profiles yet. n: write one" in text(pilot, "OptionList")
+        assert "No recordings yet. Every session is recorded here." in text(pilot, "OptionList")
         assert "cockpit demo" in text(pilot, "#about"), "a newcomer begins with the demo"
 
 
@@ -150,7 +150,7 @@ async def test_what_does_not_read_is_not_opened(what: Choice) -> None:
     async with started(offers(), at=what) as (pilot, app):
         assert first(pilot).looked_at.choice == what
         await pilot.press("enter")
-        await until(pilot, lambda: "does not read" in text(pilot, "#message"))
+        await until(pilot, lambda: "invalid profile" in text(pilot, "#message"))
         assert app.is_running
 
 
@@ -161,7 +161,7 @@ async def test_slash_filters_as_one_types_and_escape_shows_all_again() -> None:
         await pilot.press(*"churn")
         await until(pilot, lambda: "mpm" not in text(pilot, "OptionList"))
         assert "spare-servers" in text(pilot, "OptionList")
-        assert "nothing like that" in text(pilot, "OptionList"), "no recording is called that"
+        assert "no match" in text(pilot, "OptionList"), "no recording is called that"
         await pilot.press("enter")
         await until(pilot, lambda: app.screen is first(pilot))
         assert "only with 'churn', Esc shows all" in text(pilot, "#keys")
@@ -174,7 +174,7 @@ async def test_u_asks_for_a_url_and_one_that_is_none_is_told_back() -> None:
         await pilot.press("u")
         await until(pilot, lambda: isinstance(app.screen, PromptScreen))
         await pilot.press(*"ftp://x", "enter")
-        await until(pilot, lambda: "allowed: http://host[:port]/path; u asks again" in text(pilot, "#message"))
+        await until(pilot, lambda: "allowed: http://host[:port]/path; u: try again" in text(pilot, "#message"))
         await pilot.press("u")
         await until(pilot, lambda: isinstance(app.screen, PromptScreen))
         await pilot.press(*"web1:8080", "enter")
@@ -228,4 +228,4 @@ async def test_c_examines_the_profile_looked_at(tmp_path: Path) -> None:
 async def test_c_elsewhere_says_what_to_do() -> None:
     async with started(offers(), at=Choice("profile", "broken.toml")) as (pilot, _):
         await pilot.press("c")
-        await until(pilot, lambda: "go to a profile that reads first" in text(pilot, "#message"))
+        await until(pilot, lambda: "select a valid profile first" in text(pilot, "#message"))

@@ -34,10 +34,10 @@ def test_a_run_that_goes_on_well_says_nothing() -> None:
 
 async def test_between_runs_the_screen_tells_how_the_last_one_ended_and_what_comes_next() -> None:
     async with driven(Scenario().events(99), size=(200, 50)) as (pilot, _):
-        assert "run 3 is over: 3.69k replies, 68 failed   space again   t tune   c compare" in shown(pilot)
+        assert "run 3 is over: 3.69k responses, 68 failed   space again   t tune   c compare" in shown(pilot)
     async with driven(Scenario().events(82), size=(200, 50)) as (pilot, _):
         # Both rows of the run, before and after the change within it.
-        assert "run 2 was stopped: 45.5k replies   space again   t tune   c compare" in shown(pilot)
+        assert "run 2 was stopped: 45.5k responses   space again   t tune   c compare" in shown(pilot)
 
 
 def test_the_end_of_a_recording_says_where_to_go_from_there() -> None:
@@ -49,7 +49,7 @@ def test_the_end_of_a_recording_says_where_to_go_from_there() -> None:
         position=99.0,
     )
     text = "".join(text for text, _ in state_line(scene, 100))
-    assert text == "the recording ends here   Home its beginning   [ ] markers   ← → a step   q leave"
+    assert text == "end of the recording   Home start   [ ] markers   ← → step   q quit"
 
 
 def test_a_host_that_connects_says_what_to_expect_and_after_a_while_what_to_look_at() -> None:

@@ -60,7 +60,7 @@ def history(pilot: Pilot[object]) -> str:
 async def applied(pilot: Pilot[object], *keys: str) -> None:
     """Types, looks at the diff and applies it."""
     await press(pilot, *keys, "enter")
-    await until(pilot, lambda: status(pilot).startswith("Enter again applies it"))
+    await until(pilot, lambda: status(pilot).startswith("Enter again: apply"))
     await press(pilot, "enter")
 
 
@@ -86,18 +86,18 @@ async def test_several_values_are_shown_as_a_diff_with_its_cost_and_then_applied
         await press(pilot, *"30", "down", *"60")
         assert "MinSpareServers 5 → 30, MaxSpareServers 10 → 60" in part(pilot, "plan")
         await press(pilot, "enter")
-        await until(pilot, lambda: status(pilot) == "Enter again applies it")
+        await until(pilot, lambda: status(pilot) == "Enter again: apply")
         shown = part(pilot, "plan")
         assert "web1, cost: graceful" in shown
         assert "-MinSpareServers 5\n+MinSpareServers 30\n-MaxSpareServers 10\n+MaxSpareServers 60" in shown
         assert not source.session.state.changes
         await press(pilot, "enter")
-        await until(pilot, lambda: status(pilot).startswith("in force"))
+        await until(pilot, lambda: status(pilot).startswith("active"))
         both = {"MinSpareServers": "30", "MaxSpareServers": "60"}
         assert tuning.calls[1:] == [("preview", both), ("apply", both)]
         await until(pilot, lambda: typed(pilot) == ["", "", ""])
         await until(pilot, lambda: "A MinSpareServers 5 → 30, MaxSpareServers 10 → 60" in history(pilot))
-        await until(pilot, lambda: "in force since" in history(pilot))
+        await until(pilot, lambda: "active since" in history(pilot))
         assert [change.outcome for change in source.session.state.changes] == ["applied"]
 
 
@@ -111,7 +111,7 @@ async def test_what_the_server_will_make_of_a_value_stands_above_its_diff() -> N
 async def test_another_value_is_shown_before_it_is_applied() -> None:
     async with opened() as (pilot, _, tuning):
         await press(pilot, *"30", "enter")
-        await until(pilot, lambda: status(pilot) == "Enter again applies it")
+        await until(pilot, lambda: status(pilot) == "Enter again: apply")
         await press(pilot, "0")
         assert "+MinSpareServers 30" not in part(pilot, "plan")
         await press(pilot, "enter")
@@ -130,12 +130,12 @@ async def test_what_the_host_refuses_is_said_before_anything_is_applied() -> Non
 async def test_a_guarded_change_waits_to_be_kept() -> None:
     async with opened() as (pilot, source, _tuning):
         await press(pilot, "ctrl+g")
-        assert "undoes itself after 60 s unless ^Y keeps it" in status(pilot)
+        assert "are rolled back after 60 s unless ^Y keeps them" in status(pilot)
         await applied(pilot, *"30")
-        await until(pilot, lambda: "A is in force, undone in" in status(pilot))
-        assert "^Y keeps it, ^Z takes it back" in status(pilot)
+        await until(pilot, lambda: "A is in force, rolled back in" in status(pilot))
+        assert "^Y: keep, ^Z: undo" in status(pilot)
         await press(pilot, "ctrl+y")
-        await until(pilot, lambda: status(pilot).startswith("in force: MinSpareServers"))
+        await until(pilot, lambda: status(pilot).startswith("active: MinSpareServers"))
         assert source.session.state.changes[0].outcome == "applied"
 
 
@@ -144,7 +144,7 @@ async def test_what_the_server_corrected_is_said() -> None:
         tuning.notes = "AH00513: WARNING: ServerLimit of 300 not allowed during restart"
         await applied(pilot, *"30")
         await until(pilot, lambda: tuning.notes in status(pilot))
-        await until(pilot, lambda: "the server says: AH00513" in history(pilot))
+        await until(pilot, lambda: "server: AH00513" in history(pilot))
 
 
 async def test_values_are_picked_from_a_list() -> None:
@@ -153,7 +153,7 @@ async def test_values_are_picked_from_a_list() -> None:
         await until(pilot, lambda: isinstance(pilot.app.screen, PickScreen))
         options = pilot.app.screen.query_one(OptionList)
         said = [str(option.prompt) for option in options.options]
-        assert said == ["0", "10  in force", "1000"] and options.highlighted == 1
+        assert said == ["0", "10  active", "1000"] and options.highlighted == 1
         await press(pilot, "down", "enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, TuningScreen))
         assert typed(pilot)[2] == "1000"
@@ -165,13 +165,13 @@ async def test_a_chosen_change_is_told_in_full_and_taken_back_at_the_second_ente
     async with opened(84.0) as (pilot, _, tuning):
         await press(pilot, "tab", "down", "down")
         assert "B MaxConnectionsPerChild 10 → 1000" in part(pilot, "plan")
-        assert "asked for at 00:01:09 on web1" in part(pilot, "plan")
+        assert "requested at 00:01:09 on web1" in part(pilot, "plan")
         await press(pilot, "enter")
-        assert status(pilot) == "Enter again: take back B MaxConnectionsPerChild 10 → 1000"
+        assert status(pilot) == "Enter again: undo B MaxConnectionsPerChild 10 → 1000"
         await press(pilot, "enter")
-        await until(pilot, lambda: status(pilot) == "B taken back")
+        await until(pilot, lambda: status(pilot) == "B undone")
         assert tuning.calls[-1] == ("undo", {"letter": "B"})
-        await until(pilot, lambda: "taken back by D" in history(pilot))
+        await until(pilot, lambda: "undone by D" in history(pilot))
 
 
 async def test_actions_run_at_the_second_enter() -> None:
@@ -188,7 +188,7 @@ async def test_actions_run_at_the_second_enter() -> None:
 async def test_rounds_are_announced_confirmed_once_and_can_be_stopped() -> None:
     async with opened() as (pilot, _, tuning):
         await press(pilot, "ctrl+f")
-        assert "no change to prove" in status(pilot)
+        assert "no change to measure" in status(pilot)
         await press(pilot, *"30", "ctrl+f")
         await until(pilot, lambda: isinstance(pilot.app.screen, PromptScreen))
         screen = pilot.app.screen
@@ -216,12 +216,12 @@ async def test_a_change_waits_for_its_baseline_and_is_then_applied() -> None:
     async with opened(20.0) as (pilot, source, tuning):
         await press(pilot, *"30", "enter")
         await until(pilot, lambda: status(pilot).startswith("baseline 12 of 25 s: Enter waits 13 s, then applies;"))
-        assert "gets no verdict" in status(pilot)
+        assert "without a verdict" in status(pilot)
         await press(pilot, "enter")
         await until(pilot, lambda: status(pilot).startswith("applying in 13 s"))
         assert tuning.calls[-1] == ("await_baseline", {})
         source.push(*[event for event in Scenario().events(34.5) if event.t > source.session.state.t])
-        await until(pilot, lambda: status(pilot).startswith("in force: MinSpareServers"))
+        await until(pilot, lambda: status(pilot).startswith("active: MinSpareServers"))
         assert tuning.calls[-1] == ("apply", {"MinSpareServers": "30"})
 
 
@@ -230,7 +230,7 @@ async def test_enter_during_the_wait_applies_at_once() -> None:
         await press(pilot, *"30", "enter")
         await until(pilot, lambda: status(pilot).startswith("baseline 12 of 25 s"))
         await press(pilot, "enter", "enter")
-        await until(pilot, lambda: status(pilot).startswith("in force: MinSpareServers"))
+        await until(pilot, lambda: status(pilot).startswith("active: MinSpareServers"))
         assert [name for name, _ in tuning.calls] == ["refresh", "preview", "await_baseline", "apply"]
 
 
@@ -284,14 +284,14 @@ async def test_while_a_change_is_under_way_the_panel_says_so_and_takes_no_other(
         await press(pilot, "ctrl+s")
         await until(pilot, lambda: "one thing at a time" in status(pilot))
         tuning.gate.set()
-        await until(pilot, lambda: status(pilot).startswith("in force"))
+        await until(pilot, lambda: status(pilot).startswith("active"))
         assert [name for name, _ in tuning.calls] == ["refresh", "preview", "apply"]
 
 
 async def test_a_change_that_was_put_back_says_why_and_keeps_what_was_typed() -> None:
     async with opened() as (pilot, _, tuning):
         await press(pilot, *"many", "enter")
-        await until(pilot, lambda: status(pilot) == "Enter again applies it")
+        await until(pilot, lambda: status(pilot) == "Enter again: apply")
         tuning.refuse = "web1: apachectl -t: Syntax error on line 5"
         await press(pilot, "enter")
         await until(pilot, lambda: status(pilot) == f"not done: {tuning.refuse}")
@@ -316,7 +316,7 @@ async def test_undo_with_nothing_to_undo_says_so() -> None:
 async def test_enter_with_nothing_typed_changes_nothing() -> None:
     async with opened() as (pilot, _, tuning):
         await press(pilot, "enter")
-        await until(pilot, lambda: "type a new value" in status(pilot))
+        await until(pilot, lambda: "type new values" in status(pilot))
         await press(pilot, "5", "enter")
         await at_rest(pilot)
         assert tuning.calls == [("refresh", {})], "5 is in force already"
@@ -338,7 +338,7 @@ async def test_a_change_goes_on_when_the_panel_is_closed_and_its_end_is_told() -
         await press(pilot, "escape")
         await until(pilot, lambda: isinstance(pilot.app.screen, MainScreen))
         tuning.gate.set()
-        await until(pilot, lambda: any("in force" in note.message for note in pilot.app._notifications))
+        await until(pilot, lambda: any("active" in note.message for note in pilot.app._notifications))
         await until(pilot, lambda: source.session.state.knobs["MinSpareServers"].value == "30")
 
 
@@ -357,7 +357,7 @@ async def test_without_tuning_values_can_only_be_looked_at() -> None:
         await until(pilot, lambda: isinstance(pilot.app.screen, TuningScreen))
         await at_rest(pilot)
         assert not pilot.app.screen.query(Input)
-        assert "only be looked at" in part(pilot, "keys")
+        assert "read-only" in part(pilot, "keys")
         await press(pilot, "down", "enter", "ctrl+s", "ctrl+z", "ctrl+r")
         assert "MaxSpareServers in" in part(pilot, "details")
         await until(pilot, lambda: "A MinSpareServers 5 → 20" in history(pilot))

@@ -94,7 +94,7 @@ def test_all_figures_and_rules_stand_in_the_details(width: int) -> None:
     assert any(line.startswith("≈ p50") for line in told)
     assert "discarded after: first 3 s" in text
     assert "never counted: the time between the request of a change and its effect" in text
-    assert "the server says of A: AH00513" in text
+    assert "server on A: AH00513" in text
 
 
 def test_rounds_have_a_verdict_on_all_their_windows() -> None:
