@@ -274,7 +274,7 @@ async def test_a_unix_socket(tmp_path: Path, values: dict[str, Any]) -> None:
         outcome = await load(through)
     assert outcome.statuses == {200: 20}
     assert outcome.started.addresses == (path,)
-    with pytest.raises(TargetError, match="out of reach"):
+    with pytest.raises(TargetError, match="unreachable"):
         await preflight(plan("http://web1/", unix=str(tmp_path / "none.sock")))
 
 
