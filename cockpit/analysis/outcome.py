@@ -59,7 +59,7 @@ class OtherLoad(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Objection(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a comparison, or one metric of it, is invalid. `share` is a share of the time, `seconds` are lost ones; `host`
+    """Why a comparison, or one metric of it, is invalid. `share` is of the time, `seconds` are lost ones; `host`
     and `detail` are names as they came from outside. `other`: the other load that is the cause."""
 
     cause: Cause
@@ -77,7 +77,7 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True):
 
     `margin` is the largest change that counts as equivalent, `detectable` the smallest that this comparison would find
     with a probability of 80%. None: unknown; one end alone is None when the interval has no such end, because the
-    generator was saturated (`Verdict.at_least`). `likely` is the outcome that an inconclusive effect leans to."""
+    generator was saturated (`Verdict.at_least`). `likely` is the outcome that an inconclusive effect leans to.
     """
 
     name: str

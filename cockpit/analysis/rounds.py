@@ -75,7 +75,7 @@ class Announcement(NamedTuple):
 
 
 class RoundsProgress(NamedTuple):
-    """Progress of rounds: `round` of `budget`, the `side` that is measured or set up. `window_left` (s) is None during a
+    """Progress of rounds: `round` of `budget`, the `side` measured or set up. `window_left` (s) is None during a
     set-up; `left` is the maximum of seconds still needed. `complete` counts rounds."""
 
     round: int
@@ -136,7 +136,7 @@ def progress(state: State, now: float) -> RoundsProgress | None:
 
 
 def announcement(state: State, first: Sequence[Side], seconds: float) -> Announcement:
-    """Return the duration and minimum detectable effect of rounds with windows of `seconds`, from the session so far."""
+    """Return duration and minimum detectable effect of rounds with windows of `seconds`, from the session so far."""
     sides = sequence(tuple(first))
     # A side that follows itself, and the one that is active at first, is left and entered again.
     repeated = 1 + sum(one == two for one, two in itertools.pairwise(sides))

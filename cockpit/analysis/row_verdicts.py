@@ -26,7 +26,7 @@ Settings = tuple[tuple[str, str | None], ...]
 
 
 class Arm(NamedTuple):
-    """Segments with the same settings and load, in order of time. `label` is that of the first, without its load level."""
+    """Segments with the same settings and load, by time. `label` is that of the first, without its load level."""
 
     settings: Settings
     rows: tuple[Segment, ...]

@@ -29,7 +29,7 @@ from cockpit.session.loop import EndOfSession, Session
 
 
 def rounds(options: Namespace, profile: Profile) -> int:
-    """Exit 0 with any verdict; 5: the change was refused or rolled back; 130: interrupted, the old values are active."""
+    """Exit 0 with any verdict; 5: the change was refused or rolled back; 130: interrupted, old values active."""
     check_rounds(options.rounds, options.seconds)
     values = _values(options, profile)
     order = Order.MIRRORED if options.mirrored else Order.RANDOM

@@ -1,6 +1,6 @@
 """One connection of the load: it carries one request at a time, over a socket that it keeps or reopens.
 
-A socket is served by one handler at a time, called with the poller's events and the instant of the wake-up. That instant
+A socket is served by one handler at a time, called with the poller's events and the time of the wake-up. That time
 is the arrival time of a response: the time that this process spent on other responses is not the server's.
 """
 

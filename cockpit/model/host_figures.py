@@ -74,7 +74,7 @@ def host_figures(window: HostWindow, seconds: float = 0.0) -> dict[str, float]:
 
     `cpu.other` is the share that other programs took, neither the watched ones nor cockpit's. `memory.X` is at the end,
     `memory.start.X` at the start, `memory.mean.X` the mean; bytes. `io.start` and `io.end` are the first and the last
-    5 s, or halves if the window is shorter. `processes.count` is at the end, `births`, `deaths`, `unseen` over the window,
+    5 s, or halves of a shorter window. `processes.count` is at the end, `births`, `deaths`, `unseen` over the window,
     `defunct` the maximum, `mean`, `rss`, `unshared` and `pss` means, `rss_each` and `unshared_each` per process,
     `user`, `system` and their sum `cpu` per cent of one core. `coverage` is the share of the window, or of
     `seconds` if that is longer, in which the host was sampled at its interval; per cent.

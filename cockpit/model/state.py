@@ -185,7 +185,7 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
     `changes` are the letters of the changes made since the row before (`changes_until` says how many the session
     had by then); `end` is None while it runs. `saturated` is the seconds in which the generator was the bottleneck.
     `round` is the round that it belongs to with the set-up of the next window, 0: none.
-    `partial` is the reason why its metrics are incomplete. `warmup` is not counted into the run's result; `stage` is its
+    `partial` is why its metrics are incomplete. `warmup` is not counted into the run's result; `stage` is its
     load level; `altered`: somebody changed the load meanwhile. `warnings` and the target's `addresses` were
     known before the run; `worker_cpu` is CPU seconds by worker, `worker_wait` those it waited for a CPU.
     """

@@ -18,7 +18,7 @@ _SELECTORS = range(0xFE00, 0xFE10), range(0xE0100, 0xE01F0), range(0x180B, 0x181
 
 
 def neutral(text: str, limit: int = 4096) -> str:
-    """Return `text` on one line without escape sequences, control, direction or hidden characters, at most `limit` long.
+    """Return `text` on one line without escape sequences, control or hidden characters, at most `limit` long.
 
     A tab becomes a space; any other invisible character becomes `·`, so that it can be seen. At most two combining
     marks per character stay, as languages need.
@@ -31,7 +31,7 @@ def neutral(text: str, limit: int = 4096) -> str:
 
 
 def escaped(json: str) -> str:
-    """Return equivalent JSON with characters that `neutral` would hide written as `\\uXXXX`: a terminal may print it."""
+    """Return equivalent JSON with characters that `neutral` would hide as `\\uXXXX`: a terminal may print it."""
     if json.isascii() and "\x7f" not in json:
         return json
     shown = zip(json, _visible(json), strict=True)

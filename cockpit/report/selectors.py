@@ -1,6 +1,6 @@
 """Selectors on the command line: a recording, a run in it, or a time range of it.
 
-`FILE`, `FILE#2`, `FILE@10s..60s`, `FILE@14:05..14:10`, `FILE@00:01:00..`. An existing file with such a name has priority.
+`FILE`, `FILE#2`, `FILE@10s..60s`, `FILE@14:05..14:10`, `FILE@00:01:00..`. An existing file of that name has priority.
 """
 
 from __future__ import annotations

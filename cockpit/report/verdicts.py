@@ -36,7 +36,7 @@ class EffectJson(msgspec.Struct, frozen=True, kw_only=True):
 class VerdictJson(msgspec.Struct, frozen=True, kw_only=True):
     """The segments `after` vs the segments `before`, by their numbers in the session. The first effect is the headline.
 
-    `cause` is why a verdict is invalid, `objection` the same in words. `values` are independent values per side: rounds,
+    `cause` is why a verdict is invalid, `objection` in words. `values` are independent values per side: rounds,
     runs, or blocks of `block_seconds`. `left_out`: excluded time per side. `growing`: the load after the change still
     runs; `needs` more seconds of it are expected to conclude, null: unknown. `at_least`: the generator was saturated on
     the faster side, which may be faster still. `other_loads` are of each machine on which it was measured.

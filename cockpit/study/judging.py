@@ -138,7 +138,7 @@ class _Judged(NamedTuple):
     whole: int = 0
 
     def is_hopeless(self, budget: int) -> bool:
-        """Return whether it is invalid for good: by the loads of its variants, or by more spoiled rounds than a study of
+        """Return whether it is invalid for good: by its variants' loads, or by more spoiled rounds than a study of
         that many can leave out."""
         if self.verdict.outcome is not Outcome.INVALID:
             return False

@@ -46,7 +46,7 @@ WARM_UP = "warm-up"
 
 
 class StudyProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """Progress of a study: `step` of `steps` in the `round` of at most `rounds` (0: none has begun), the activity `now`,
+    """Progress of a study: `step` of `steps` in the `round` of at most `rounds` (0: none has begun), activity `now`,
     and about how many seconds are `left`. `result` is that of the rounds before this one; None: none is done."""
 
     round: int

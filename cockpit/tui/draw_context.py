@@ -42,7 +42,7 @@ class View:
     `details` is by host name; `averages` shows those of the selected segment instead. `entered`: the
     arrows act on the list of the selected host, which begins `scroll` lines down (a tail: ends that many lines up).
     `chosen` is a process by (pid, start). `frozen` is the state whose hosts are shown, `held` the tail as it
-    was when the person began to scroll back; None: the current ones. `cursor` is the instant of the cursor in the charts
+    was when the person scrolled back; None: the current ones. `cursor` is the instant of the cursor in the charts
     over time, None: no cursor; `span` the seconds per cell of these charts, None: see window_for.
     """
 

@@ -15,8 +15,8 @@ _PANES = {
     "TopLine": "Target, mode, session time, recording; gen: CPU of the load processes and their delay behind schedule. "
     "From 95% or 10 ms on, the generator and not the server limits the rate.",
     "Throughput": "Complete responses/s, as the load processes count them. ? explains the signs on the chart.",
-    "Latency": "Latency of the selected segment: every response in it, at three digits. v: other views, also over time.",
-    "Runs": "One segment per run, and a new one at each change under load. ↑ ↓ select one, c shows its verdict in full.",
+    "Latency": "Latency of the selected segment: every response, at three digits. v: other views, also over time.",
+    "Runs": "One segment per run, a new one at each change under load. ↑ ↓ select one, c shows its verdict in full.",
     "VerdictStrip": "Did it help? ▲ better, ▼ worse, ≈ equivalent, ? inconclusive, ! invalid; ▲? ▼? likely, while the "
     "load runs. Right of the zero line is better, ┊ are the margins of equivalence. c: why, and all metrics.",
     "HostPanes": "The servers, as the probe reads /proc over SSH: once per second, nothing installed. tab: next host.",
@@ -38,7 +38,7 @@ _MORE = {
     "connect": "Time to establish a connection (with TLS: including the handshake).",
     "response": "From the intended send time to the last byte: the wait of a user, queues included.",
     "load": "Tasks that run or wait for a disk, averaged over 1, 5 and 15 minutes.",
-    "procs": "Processes whose name matches `processes` of the host. + and -: spawned and exited per second; Z: defunct.",
+    "procs": "Processes whose name matches `processes` of the host. + and -: spawned, exited per second; Z: defunct.",
     "Z": "Defunct: exited, but not yet reaped by the parent.",
     "STAT": "As ps prints it: R running, S sleeping, D waiting for a disk, Z defunct; N low priority.",
     "VSZ": "Address space of the process; most of it need not be in memory.",

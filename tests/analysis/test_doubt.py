@@ -62,7 +62,7 @@ def test_a_generator_that_waited_for_a_cpu_says_so() -> None:
     result = of_run(state)
     assert result.cpu_wait == of_row(state).cpu_wait == pytest.approx(0.12)
     assert [second.cpu_wait for second in state.seconds] == [pytest.approx(0.12)] * 10
-    assert doubts(result) == ("the generator waited 12 % of the time for a CPU: latencies include that wait",)
+    assert doubts(result) == ("the generator waited 12% of the time for a CPU: latencies include that wait",)
     assert row_doubts(of_row(state)) == [("cpu!", doubts(result)[0])]
     assert result.saturated == 0
 
@@ -74,13 +74,13 @@ def test_one_that_was_never_idle_was_the_bottleneck_whoever_had_its_cpu() -> Non
     assert result.saturated == pytest.approx(5.0)
     saturated, starved = doubts(result)
     assert saturated.startswith("generator saturated for 50% of the time")
-    assert starved.startswith("the generator waited 46 % of the time for a CPU")
+    assert starved.startswith("the generator waited 46% of the time for a CPU")
 
 
 @pytest.mark.parametrize(
     ("statuses", "expect", "said"),
     [
-        ({404: 100}, None, "all 2000 replies were 404: is the path right?"),
+        ({404: 100}, None, "all 2000 responses were 404: is the path right?"),
         ({404: 60, 503: 40}, None, "all 2000 responses were 404, 503: is this the right request?"),
         ({200: 1, 404: 99}, None, ""),
         ({404: 100}, Expect(statuses=(404,)), ""),

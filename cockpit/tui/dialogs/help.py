@@ -129,7 +129,7 @@ READING = (
     ("run, blocked", "Running tasks, and tasks that waited for a disk, at that instant."),
     (
         "rss, rss−shr",
-        "Memory of all processes shown. rss counts shared pages (libraries, shared memory) in every process, so the sum "
+        "Memory of all processes shown. rss counts shared pages (libraries, shared memory) in every process: the sum "
         "can be many times the memory in use. rss−shr leaves out file-backed and shared-memory pages, but pages shared "
         "since fork still count in every process. pss divides each shared page by its users, and its sum is right: "
         "prefer it if it is shown (it needs the same user or root).",

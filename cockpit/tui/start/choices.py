@@ -106,7 +106,9 @@ def sections(profiles: Sequence[Listed], recordings: Sequence[Recent], text: str
         ChoiceGroup("begin", _with(text, BEGIN)),
         ChoiceGroup("profiles", _with(text, of_profiles), nothing or "No profiles yet. n: write one"),
         ChoiceGroup(
-            "recent recordings", _with(text, of_recordings), nothing or "No recordings yet. Every session is recorded here."
+            "recent recordings",
+            _with(text, of_recordings),
+            nothing or "No recordings yet. Every session is recorded here.",
         ),
     )
     return tuple(section for section in found if section.offers or section.heading != "begin")

@@ -223,7 +223,7 @@ class StartScreen(Screen[None]):
         self._marked = place
 
     def _place(self, wanted: Choice | None) -> int | None:
-        """Return the position of the cursor: on the wanted choice, else a newcomer's first step, else the first profile."""
+        """Return the position of the cursor: on the wanted choice, a newcomer's first step, or the first profile."""
         places = [place for place, offer in enumerate(self._shown) if offer is not None]
         for place in places:
             offer = self._shown[place]

@@ -45,7 +45,7 @@ _TABLE = str.maketrans(GLYPHS)
 
 
 def to_ascii(text: str, encoding: str = "utf-8") -> str:
-    """Return `text` with the glyphs of the table replaced. Other letters stay if `encoding` has them, else each of their
+    """Return `text` with the glyphs of the table replaced. Other letters stay if `encoding` has them, else their
     cells is a `?`."""
     if text.isascii():
         return text

@@ -61,7 +61,7 @@ COLOURS = tuple(dict.fromkeys(name for look in _LOOKS.values() for name in (look
 
 @lru_cache(maxsize=64)
 def role_styles(colours: tuple[str, ...], ground: Color, colourless: bool) -> Mapping[str, Style]:
-    """Return the style of each role, "" being plain text. `colours` are those of COLOURS; `ground` is the background."""
+    """Return the style of each role, "" being plain text. `colours` are for COLOURS; `ground` is the background."""
     of = dict(zip(COLOURS, map(Color.parse, colours), strict=True))
     styles = {role: _style(look, of, ground) for role, look in _LOOKS.items()}
     if colourless:
