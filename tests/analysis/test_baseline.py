@@ -149,7 +149,7 @@ def test_what_holds_or_is_not_known_breaks_nothing_off(text: str) -> None:
 
 
 def test_what_is_known_at_the_end_alone_cannot_end_a_run() -> None:
-    with pytest.raises(UsageError, match="'completed > 10': completed is known at the end"):
+    with pytest.raises(UsageError, match="'completed > 10': completed is known only at the end"):
         check_abort(parse_threshold("completed > 10"))
 
 

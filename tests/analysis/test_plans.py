@@ -39,7 +39,7 @@ def test_open_load() -> None:
 
 def test_a_ladder_as_a_whole_and_by_its_rungs() -> None:
     other = msgspec.structs.replace(LADDER, stages=LADDER.stages[:1])
-    assert differences(LADDER, other) == ("other rungs",)
+    assert differences(LADDER, other) == ("other load levels",)
     rung = msgspec.structs.replace(LADDER, concurrency=2, duration=5.0)
     assert differences(rung, msgspec.structs.replace(PLAN, concurrency=2)) == ()
     assert differences(rung, msgspec.structs.replace(rung, concurrency=1)) == ("concurrency 2 → 1",)
