@@ -60,7 +60,7 @@ def test_doubts_are_said() -> None:
     )
     said = "\n".join(doubts(doubtful))
     for words in (
-        "saturated for 75 %",
+        "saturated for 75%",
         "worker 1 lost",
         "was stopped",
         "few samples (10 responses)",

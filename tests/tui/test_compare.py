@@ -23,7 +23,7 @@ async def test_c_tells_the_verdict_then_puts_both_rows_beside_each_other() -> No
     async with driven(Scenario().events(60)) as (pilot, _):
         await press(pilot, "c")
         text = told(pilot.app)
-        pieces = ("2  A ", "against row 1", "never counted", "before  row 1", "settings that differ", "cpu.idle")
+        pieces = ("2  A ", "vs segment 1", "never counted", "before  row 1", "settings that differ", "cpu.idle")
         places = [text.index(piece) for piece in (*pieces, "service time, ms  ▀ before")]
         assert places == sorted(places)
         await press(pilot, "escape")

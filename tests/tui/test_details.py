@@ -81,7 +81,7 @@ def test_the_total_of_the_interfaces_stands_among_the_figures() -> None:
     net = NetRates("", 9120.0, 8800.0, 1203.0, 8411.0)
     points = (*host.points[:-1], replace(host.point, net=None))
     scene = with_host(scene, "web1", points=points)
-    assert "net  to come" in "\n".join(plain(host_pane(scene.hosts[0], scene, 80, 20).lines))
+    assert "net  waiting for data" in "\n".join(plain(host_pane(scene.hosts[0], scene, 80, 20).lines))
     points = (*host.points[:-1], replace(host.point, net=net))
     scene = with_host(scene, "web1", points=points)
     wide = "\n".join(plain(host_pane(scene.hosts[0], scene, 80, 20).lines))
@@ -159,7 +159,7 @@ def test_averages_say_so_where_a_host_was_not_there() -> None:
     scene = scene_of(Scenario(2).events(8), averages=True)
     segment = replace(scene.state.segments[0], hosts={})
     without = DrawContext(state=replace(scene.state, segments=(segment,)), view=scene.view)
-    assert "not read twice" in "\n".join(detail(without))
+    assert "fewer than two samples" in "\n".join(detail(without))
     before = DrawContext(state=replace(scene.state, segments=()), view=scene.view)
     assert "no run yet" in "\n".join(detail(before))
 

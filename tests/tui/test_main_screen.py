@@ -76,7 +76,7 @@ async def test_b_makes_the_chosen_row_the_baseline() -> None:
 async def test_b_without_a_row_says_what_is_missing() -> None:
     async with driven() as (pilot, _):
         await press(pilot, "b")
-        await until(pilot, lambda: any("space starts a run" in note.message for note in pilot.app._notifications))
+        await until(pilot, lambda: any("space: start a run" in note.message for note in pilot.app._notifications))
 
 
 async def test_tab_looks_at_the_next_host_and_back() -> None:

@@ -142,7 +142,7 @@ async def test_a_file_that_is_there_is_replaced_only_when_asked_twice(elsewhere:
         file.value = "profiles/web1"
         await at_rest(pilot)
         await pilot.press("enter")
-        await until(pilot, lambda: "exists already; Enter again replaces it" in told(app))
+        await until(pilot, lambda: "exists already. Enter again: replace it" in told(app))
         assert (own / "web1.toml").read_text() == "precious"
         await pilot.press("enter")
         assert await ended(pilot, app) == Choice("profile", "profiles/web1.toml")
@@ -174,7 +174,7 @@ async def test_a_host_out_of_reach_is_said_and_stays_in_the_profile(elsewhere: P
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, FoundScreen))
         await at_rest(pilot)
-        assert "none that could be read" in told(app)
+        assert "no readable settings" in told(app)
         await pilot.press("enter")
         choice = await ended(pilot, app)
     assert choice is not None

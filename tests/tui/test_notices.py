@@ -43,7 +43,7 @@ async def test_of_one_matter_there_is_one_notice_and_a_short_one() -> None:
     async with driven() as (pilot, _):
         await press(pilot, "minus", "minus", "minus", "b", "c")
         await until(pilot, lambda: len(told(pilot)) == 1)
-        assert "no row to compare yet" in told(pilot)[0], "what c says came after what b said, and x after itself"
+        assert "No segment to compare yet" in told(pilot)[0], "what c says came after what b said, and x after itself"
         assert all(notice.timeout <= NOTICE <= 4 for notice in pilot.app._notifications)
 
 
@@ -87,7 +87,7 @@ async def test_the_end_says_what_it_waits_for() -> None:
         await press(pilot, "q")
         letter = source.session.state.changes[-1].letter
         await until(pilot, lambda: len(told(pilot)) == 1)
-        assert told(pilot)[0].startswith("ending: waits for the load, which is being stopped and change ")
+        assert told(pilot)[0].startswith("ending: waits for the end of the load and change ")
         assert f"change {letter} (" in told(pilot)[0]
         tuning.gate.set()
         await under_way

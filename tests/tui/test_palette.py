@@ -51,9 +51,9 @@ async def test_every_binding_and_action_of_the_screen_is_offered_with_its_key() 
         for action in source.controls.actions:
             assert action.label in found
         assert found["mark"].words == "m   asks: What happened?"
-        assert found["freeze"].words == "f   Holds what is shown of the hosts, or lets it go on"
+        assert found["freeze"].words == "f   Freeze what is shown of the hosts, or continue"
         assert found["larger"].words.startswith("p   ")
-        assert {"view latency as percentiles", "look at web2", "web1: processes", "help", "quit"} <= set(found)
+        assert {"view latency as percentiles", "show web2", "web1: processes", "help", "quit"} <= set(found)
         assert "up" not in found, "moving a cursor is no command"
 
 
@@ -150,7 +150,7 @@ def test_the_word_under_a_cell_is_found_whatever_stands_before_it() -> None:
 def test_a_figure_is_explained_in_the_words_of_the_help() -> None:
     lines = [(("#  change  ", "dim"), ("spawn/s", "dim"))]
     assert (tip("Runs", lines, 12, 0) or "").startswith("spawn/s: Processes spawned per second")
-    assert (tip("Runs", lines, 3, 0) or "").startswith("A row a run")
+    assert (tip("Runs", lines, 3, 0) or "").startswith("One segment per run")
     assert tip("HintLine", [], 0, 0) is None
 
 
@@ -176,7 +176,7 @@ async def test_hints_go_when_the_thing_was_done_and_never_come_again(tmp_path: P
     app.hints = Hints(file)
     async with app.run_test(size=(120, 40)) as pilot:
         await settled(pilot, source)
-        assert "space starts the load" in await hinted(pilot)
+        assert "space: start the load" in await hinted(pilot)
         await press(pilot, "space")
         assert "? explains" in await hinted(pilot), "there is no row to compare and no knob yet"
         source.push(*EVENTS)

@@ -117,7 +117,7 @@ async def test_the_screen_is_there_before_everything_is_found() -> None:
     app = StartApp(slow, now=lambda: NOW)
     async with app.run_test(size=(120, 40)) as pilot:
         await at_rest(pilot)
-        assert text(pilot, "OptionList").count("looking …") == 2
+        assert text(pilot, "OptionList").count("loading …") == 2
         gate.set()
         await found_all(pilot)
         assert "looking" not in text(pilot, "OptionList")
@@ -131,7 +131,7 @@ async def test_arrows_choose_and_enter_opens_a_profile() -> None:
         told = text(pilot, "#about")
         assert "Is process churn what makes Apache" in told
         assert "knobs MinSpareServers, MaxSpareServers" in told
-        assert "load begins with space" in told
+        assert "space starts the load" in told
         await pilot.press("enter")
         assert await ended(pilot, app) == Choice("profile", str(PROFILES / "spare-servers.toml"))
 

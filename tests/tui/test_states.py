@@ -55,7 +55,7 @@ def test_the_end_of_a_recording_says_where_to_go_from_there() -> None:
 def test_a_host_that_connects_says_what_to_expect_and_after_a_while_what_to_look_at() -> None:
     begun = [session_started(), ev.HostChanged(t=0.1, host="web1", condition="connecting")]
     early, late = scene_of(begun), scene_of([*begun, ev.Note(t=25.1, text="still here")])
-    for scene, words in ((early, "the load can be started meanwhile"), (late, "no answer for 25 s")):
+    for scene, words in ((early, "you can start the load already"), (late, "no answer for 25 s")):
         (host,) = scene.hosts
         told = " ".join(line.strip() for line in plain(host_pane(host, scene, 50, 20).lines))
         assert "connecting …" in told
@@ -80,4 +80,4 @@ def test_a_tiny_screen_says_that_the_generator_is_saturated_in_whole_words() -> 
         assert " GENERATOR SATURATED " in text
         assert "…" not in text.split("GENERATOR")[1].split("\n")[0]
     roomy = " ".join(plain(TinyScreen().draw(scene_of(Scenario().events(62.5)), 60, 14)))
-    assert "the server may be faster than these figures" in " ".join(roomy.split())
+    assert "the server may be faster than measured" in " ".join(roomy.split())

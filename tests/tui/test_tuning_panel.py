@@ -296,7 +296,7 @@ async def test_a_change_that_was_put_back_says_why_and_keeps_what_was_typed() ->
         await press(pilot, "enter")
         await until(pilot, lambda: status(pilot) == f"not done: {tuning.refuse}")
         assert typed(pilot)[0] == "many"
-        await until(pilot, lambda: "undone: web1: apachectl -t" in history(pilot))
+        await until(pilot, lambda: "rolled back: web1: apachectl -t" in history(pilot))
 
 
 async def test_undo_takes_the_last_change_back() -> None:

@@ -88,7 +88,7 @@ def test_all_figures_and_rules_stand_in_the_details(width: int) -> None:
     told = plain(verdict_lines(scene, scene.state.segments[1], width))
     text = " ".join(" ".join(told).split())
     assert all(len(line) <= width for line in told)
-    assert "against row 1, just before it, same run: baseline" in text
+    assert "vs segment 1, just before it, same run: baseline" in text
     assert "▲ better: rate +" in text
     assert any(line.startswith("▲ rate") and "→" in line for line in told)
     assert any(line.startswith("≈ p50") for line in told)
@@ -127,7 +127,7 @@ async def test_c_opens_the_verdict_of_the_row_looked_at() -> None:
 async def test_c_without_a_row_says_what_is_missing() -> None:
     async with driven() as (pilot, _):
         await press(pilot, "c")
-        await until(pilot, lambda: any("space starts a run" in note.message for note in pilot.app._notifications))
+        await until(pilot, lambda: any("space: start a run" in note.message for note in pilot.app._notifications))
 
 
 async def test_a_change_between_two_runs_is_compared_with_the_baseline() -> None:

@@ -198,7 +198,7 @@ def test_a_partial_and_a_failed_row_say_so() -> None:
     segment = replace(scene.state.segments[0], partial="worker 1 lost: killed", reason="failed", detail="refused")
     text = drawn(Runs(), DrawContext(state=replace(scene.state, segments=(segment,))), 100, 10)
     assert "failed+" in text
-    assert "partial: worker 1 lost: killed" in text
+    assert "incomplete: worker 1 lost: killed" in text
     assert "run failed: refused" in text
 
 
