@@ -161,7 +161,7 @@ def test_averages_say_so_where_a_host_was_not_there() -> None:
     without = DrawContext(state=replace(scene.state, segments=(segment,)), view=scene.view)
     assert "fewer than two samples" in "\n".join(detail(without))
     before = DrawContext(state=replace(scene.state, segments=()), view=scene.view)
-    assert "no run yet" in "\n".join(detail(before))
+    assert "No runs yet" in "\n".join(detail(before))
 
 
 def processes(**view: object) -> list[str]:

@@ -178,20 +178,20 @@ async def test_hints_go_when_the_thing_was_done_and_never_come_again(tmp_path: P
         await settled(pilot, source)
         assert "space: start the load" in await hinted(pilot)
         await press(pilot, "space")
-        assert "? explains" in await hinted(pilot), "there is no row to compare and no knob yet"
+        assert "?: help for" in await hinted(pilot), "there is no row to compare and no knob yet"
         source.push(*EVENTS)
         await settled(pilot, source, len(EVENTS))
-        assert "t opens the tuning panel" in await hinted(pilot)
+        assert "t: tuning panel" in await hinted(pilot)
         await press(pilot, "t")
         await until(pilot, lambda: isinstance(pilot.app.screen, TuningScreen))
         await press(pilot, "escape")
         await until(pilot, lambda: isinstance(pilot.app.screen, MainScreen))
-        assert "d goes through" in await hinted(pilot)
+        assert "d: next list" in await hinted(pilot)
     again, source = scripted_app(EVENTS)
     again.hints = Hints(file)
     async with again.run_test(size=(120, 40)) as pilot:
         await settled(pilot, source, len(EVENTS))
-        assert "d goes through" in await hinted(pilot)
+        assert "d: next list" in await hinted(pilot)
         await press(pilot, "d", "c", "escape", "question_mark", "escape")
         await until(pilot, lambda: isinstance(pilot.app.screen, MainScreen))
         assert await hinted(pilot) == ""
