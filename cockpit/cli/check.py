@@ -155,7 +155,7 @@ def _baseline(options: Namespace, named: str, plan: LoadPlan) -> Baseline | None
     if unlike and not options.anyway:
         said = ", ".join(unlike)
         raise UsageError(
-            f"baseline {name}: was made under a different load: {said}; compare all the same with --anyway"
+            f"baseline {name}: was made under a different load: {said}; compare with --anyway"
         )
     return base
 

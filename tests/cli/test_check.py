@@ -179,7 +179,7 @@ def test_every_exit_code(ended: tuple[Path, dict[str, int]]) -> None:
 def test_what_is_wrong_is_one_line(ended: tuple[Path, dict[str, int]]) -> None:
     folder, _ = ended
     for name, said in (
-        ("other-load", "baseline before: was made under a different load: concurrency 1 → 2; --anyway"),
+        ("other-load", "baseline before: was made under a different load: concurrency 1 → 2; compare with --anyway"),
         ("no-baseline", "gone: no such baseline; there are: before"),
         ("unknown", "unknown metric 'speed'"),
         ("refused", "127.0.0.1 port 1"),
@@ -361,7 +361,7 @@ def test_a_recording_is_held_against_its_steadiness(file: str, capsys: pytest.Ca
 @pytest.mark.parametrize(
     ("check", "said"),
     [
-        ('abort_on = ["completed > 3"]', "completed is known at the end of a run"),
+        ('abort_on = ["completed > 3"]', "completed is known only at the end of a run"),
         ('abort_on = ["speed > 3"]', "check.abort_on: 'speed > 3': unknown metric"),
         ('cap = "soon"', "check.cap: 'soon' is not a duration"),
         ('steady = "yes"', "check.steady: found 'yes'; allowed: true or false"),

@@ -128,7 +128,7 @@ def test_a_ladder_of_connections_on_an_open_profile_is_closed(url: str, tmp_path
     profile.write_text(f'[target]\nurl = "{url}"\n[load]\nrate = 50\n')
     done = cockpit("run", profile, "--ladder", "1,2:300ms", "--no-tui")
     assert done.returncode == 0, done.stderr
-    assert "closed rungs 1, 2 of 0.3 s" in done.stderr
+    assert "closed load levels 1, 2 of 0.3 s" in done.stderr
 
 
 def test_a_list_of_paths_by_its_whole_name(url: str, tmp_path: Path) -> None:
