@@ -154,9 +154,7 @@ def _baseline(options: Namespace, named: str, plan: LoadPlan) -> Baseline | None
     unlike = differences(base.plan, plan)
     if unlike and not options.anyway:
         said = ", ".join(unlike)
-        raise UsageError(
-            f"baseline {name}: was made under a different load: {said}; compare with --anyway"
-        )
+        raise UsageError(f"baseline {name}: was made under a different load: {said}; compare with --anyway")
     return base
 
 

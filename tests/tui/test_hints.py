@@ -80,8 +80,8 @@ def test_nobody_busy_with_a_change_is_told_of_the_hosts_details(tmp_path: Path) 
     for name in ("load", "tune", "compare"):
         hints.done(name)
     busy, before = (replace(scene_of(Scenario().events(t)), mode=Mode.LIVE) for t in (54.0, 34.0))
-    assert "d goes through" in hints.next(before)
-    assert "d goes through" not in hints.next(busy)
+    assert "d: next list" in hints.next(before)
+    assert "d: next list" not in hints.next(busy)
 
 
 async def test_without_hints_there_are_none_of_changes_either() -> None:
