@@ -38,7 +38,12 @@ def add_tune(parser: argparse.ArgumentParser) -> None:
     add("--seed", type=seed, default=1, metavar="N", help="seed of the random order (default 1)")
     add("--mirrored", action="store_true", help="order A-B-B-A instead of a random one")
     add("--keep", action="store_true", help="keep the new values unless they are worse (default: the old ones)")
-    add("--record", type=Path, metavar="FILE", help="record the session to a new FILE (default: not recorded)")
+    add(
+        "--record",
+        type=Path,
+        metavar="FILE",
+        help="record to a new FILE (default: to ~/.local/state/cockpit/recordings)",
+    )
     add("--target", dest="url", metavar="URL", help="load this URL instead of the profile's")
 
     add = commands["action"].add_argument
