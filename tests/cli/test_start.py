@@ -88,7 +88,7 @@ def test_a_profile_is_opened_without_load_and_left_for_the_start_screen(tmp_path
 
 def _open_and_leave(folder: Path) -> None:
     with cockpit_on_a_terminal(folder) as terminal:
-        terminal.until("aaa", "Is it?", "none yet")
+        terminal.until("aaa", "Is it?", "No recordings yet")
         terminal.press("/aaa\r")
         terminal.until("Esc shows all")
         terminal.press("\r")
@@ -104,7 +104,7 @@ def test_what_cannot_be_opened_is_said_on_the_start_screen(tmp_path: Path) -> No
     profile = tmp_path / "profiles" / "aaa.toml"
     profile.write_text('[target]\nurl = "http://127.0.0.1:1/"\n')
     with cockpit_on_a_terminal(tmp_path) as terminal:
-        terminal.until("aaa", "none yet", "spare-servers", "Is process churn")
+        terminal.until("aaa", "No recordings yet", "spare-servers", "Is process churn")
         terminal.press("/aaa\r")
         terminal.until("Esc shows all")
         profile.unlink()
@@ -116,7 +116,7 @@ def test_what_cannot_be_opened_is_said_on_the_start_screen(tmp_path: Path) -> No
 
 def test_the_demo_leaves_its_recording_under_the_cursor(tmp_path: Path) -> None:
     with cockpit_on_a_terminal(tmp_path) as terminal:
-        terminal.until("none yet", "cockpit demo")
+        terminal.until("No recordings yet", "cockpit demo")
         terminal.press("d")
         terminal.until("nothing has been sent yet", "demo-http-")
         terminal.press("q")
