@@ -79,7 +79,7 @@ def last_instant(database: sqlite3.Connection) -> float:
     """The latest instant of a recording, session seconds; 0 without events. Raises sqlite3.Error."""
     columns = (("t", "events"), ("end", "pages"))
     found = [database.execute(f"SELECT max({column}) FROM {table}").fetchone()[0] for column, table in columns]
-    return max(0.0, *(float(one) for one in found if one is not None))
+    return max([0.0, *(float(one) for one in found if isinstance(one, int | float))])
 
 
 def write_tables(database: sqlite3.Connection, state: State, seconds: tuple[int, int]) -> None:

@@ -64,7 +64,7 @@ def _rows(path: Path, statement: str) -> list[tuple[object, ...]]:
     database = sqlite3.connect(path)
     try:
         return database.execute(statement).fetchall()
-    except sqlite3.Error:
+    except (sqlite3.Error, UnicodeError):
         return []
     finally:
         database.close()

@@ -178,7 +178,9 @@ def test_one_bad_file_does_not_break_the_lists(whole: Path, tmp_path: Path, monk
     for what, (statements, _) in FOREIGN.items():
         changed(Path(shutil.copy(whole, kept / f"{what}.cockpit")), *statements)
     changed(
-        Path(shutil.copy(whole, kept / "types.cockpit")), "UPDATE runs SET rate = 'fast', p99_ms = x'00', failed = 'no'"
+        Path(shutil.copy(whole, kept / "types.cockpit")),
+        "UPDATE runs SET rate = 'fast', p99_ms = x'00', failed = 'no'",
+        "UPDATE pages SET end = 'late'",
     )
     body = zlib.compress(b"[" * (100 << 20)).hex()
     changed(Path(shutil.copy(whole, kept / "bomb.cockpit")), f"UPDATE events SET body = x'{body}'")
