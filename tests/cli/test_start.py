@@ -94,7 +94,7 @@ def _open_and_leave(folder: Path) -> None:
         terminal.press("\r")
         terminal.until("nothing has been sent yet")
         terminal.press("q")
-        terminal.until("recent recordings", "aaa: left with no run", "no run")
+        terminal.until("recent recordings", "aaa: ended with no run", "no run")
         terminal.press("q")
         terminal.until("exit code 0")
 
