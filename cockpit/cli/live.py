@@ -119,13 +119,13 @@ async def _headless(
         raise
     finally:
         if recorder and unused:
-            _remove(recorder)
+            discard(recorder)
     say_trouble(recorder)
     return SessionEnd(live.state, interrupted)
 
 
-def _remove(recorder: Recorder) -> None:
-    """A closed recording that holds no run makes way, so that the next attempt can have its name."""
+def discard(recorder: Recorder) -> None:
+    """Delete a closed recording that holds nothing of use."""
     if recorder.path:
         Path(recorder.path).unlink(missing_ok=True)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from argparse import Namespace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cockpit.cli.appearance_options import appearance_of
@@ -20,15 +21,23 @@ if TYPE_CHECKING:
 
 
 def replay(options: Namespace) -> int:
-    """The same screen, fed from the file."""
-    with recording_at(options.file) as recording:
-        start = parse_instant(options.at, recording.end, recording.started.wall)
-        if not on_terminal():
-            raise UsageError(f"replay needs a terminal; for text use: cockpit report {options.file}")
-        # Keep the index of a long recording out of garbage collection, which would delay seeks.
-        gc.freeze()
-        interrupted = asyncio.run(_show(recording, start, not options.paused, appearance_of(options)))
+    """Show a recording on the screen."""
+    interrupted = show_recording(options.file, appearance_of(options), options.at, playing=not options.paused)
     return EXIT_INTERRUPTED if interrupted else EXIT_GOOD
+
+
+def show_recording(file: Path, look: Appearance, at: str = "0", *, playing: bool = True) -> bool:
+    """Show a recording from the instant `at` until the screen is closed; return whether it was interrupted.
+
+    Raises RecordingError, UsageError.
+    """
+    with recording_at(file) as recording:
+        start = parse_instant(at, recording.end, recording.started.wall)
+        if not on_terminal():
+            raise UsageError(f"replay needs a terminal; for text use: cockpit report {file}")
+        # The index of a long recording stays: a garbage collection of it would delay seeks.
+        gc.freeze()
+        return asyncio.run(_show(recording, start, playing, look))
 
 
 async def _show(recording: Recording, start: float, playing: bool, look: Appearance) -> bool:

@@ -11,6 +11,7 @@ from cockpit.cli.appearance_options import appearance_of
 from cockpit.cli.arguments import make_parser
 from cockpit.cli.live import Keeping, SessionEnd, on_screen
 from cockpit.cli.load_options import named_profile, thresholds_of
+from cockpit.cli.replay import show_recording
 from cockpit.cli.terminal import on_terminal
 from cockpit.model.errors import EXIT_GOOD, EXIT_INTERRUPTED, EXIT_USAGE, CockpitError, UsageError
 from cockpit.profiles.catalogue import listed
@@ -62,7 +63,9 @@ def _open(choice: Choice, options: Namespace) -> str:
     Raises CockpitError, and KeyboardInterrupt when somebody interrupted it.
     """
     if choice.kind == "recording":
-        return _command(options, "replay", "--", choice.what)
+        if show_recording(Path(choice.what), appearance_of(options)):
+            raise KeyboardInterrupt
+        return ""
     if choice.kind == "demo":
         return _demo(options)
     profile = read_profile(Path(choice.what)) if choice.kind == "profile" else named_profile(choice.what)
@@ -78,16 +81,6 @@ def _demo(options: Namespace) -> str:
     from cockpit.cli.demo import show_demo
 
     if asyncio.run(show_demo(Keeping(by_itself=True), appearance_of(options))).interrupted:
-        raise KeyboardInterrupt
-    return ""
-
-
-def _command(chosen: Namespace, *arguments: str) -> str:
-    """Run a command with its defaults and the chosen appearance."""
-    options = make_parser().parse_args(arguments)
-    for name in ("theme", "ascii", "lite", "no_mouse", "on_hangup"):
-        setattr(options, name, getattr(chosen, name))
-    if options.command(options) == EXIT_INTERRUPTED:
         raise KeyboardInterrupt
     return ""
 

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from cockpit.cli.live import Keeping, discard, say_trouble
 from cockpit.cli.load_options import flagged, named_profile
 from cockpit.cli.rounds import rounds
 from cockpit.cli.terminal import tell
@@ -27,20 +28,16 @@ from cockpit.cli.tune_output import (
     value_text,
 )
 from cockpit.cli.unfinished import settle, typed_line
-from cockpit.hosts.shell import Shell
-from cockpit.hosts.transport import open_shell
 from cockpit.model.errors import EXIT_GOOD, ChangeRefused, CockpitError, HostError, UsageError
-from cockpit.model.hosts import HostConfig
-from cockpit.model.knobs import Knob
+from cockpit.model.knobs import Knob, ServerAction
 from cockpit.model.text import neutral
 from cockpit.profiles.plan import Wrong, checked_url
 from cockpit.profiles.profile import Profile
+from cockpit.recording.secrets import Secrets
+from cockpit.session.live_session import LiveSession
+from cockpit.session.loop import Listener
 from cockpit.tuning import history
-from cockpit.tuning.applied import Past, PastState
-from cockpit.tuning.change_options import Approval
-from cockpit.tuning.probing import probe_of
-from cockpit.tuning.remote import Following, Remote, privileged
-from cockpit.tuning.tuner import Tuner
+from cockpit.tuning.applied import Applied, Past, PastState
 
 Assignments = list[tuple[Knob, str | None]]
 
@@ -73,54 +70,50 @@ def _profile(options: Namespace) -> Profile:
     return profile
 
 
-class _Connections:
-    """Connections to the hosts, opened when first needed, and again after one was lost."""
-
-    def __init__(self, profile: Profile, options: Namespace) -> None:
-        self._configs = {config.name: config for config in profile.hosts}
-        self._ssh_config = options.ssh_config
-        self._open: dict[str, tuple[Shell, asyncio.Task[None]]] = {}
-        self._remotes: dict[str, Remote] = {}
-        self.tuner = Tuner(None if getattr(options, "no_probe", True) else probe_of(profile.plan))
-
-    def to(self, host: str) -> Remote:
-        """Return the connection to a host of the profile."""
-        if host not in self._remotes:
-            config = self._configs[host]
-            self._remotes[host] = privileged(config, Following(lambda: self._shell(config)))
-        return self._remotes[host]
-
-    async def _shell(self, config: HostConfig) -> Shell:
-        known = self._open.get(config.name)
-        if known is None or known[1].done():
-            shell = await open_shell(config, self._ssh_config)
-            self._open[config.name] = (shell, asyncio.ensure_future(shell.wait_closed()))
-        return self._open[config.name][0]
-
-    async def close(self) -> None:
-        for shell, closed in self._open.values():
-            await shell.close()
-            await asyncio.wait([closed])
-
-
 @asynccontextmanager
-async def _connected(profile: Profile, options: Namespace) -> AsyncIterator[_Connections]:
-    connections = _Connections(profile, options)
-    try:
-        yield connections
-    finally:
-        await connections.close()
+async def _live(
+    profile: Profile,
+    options: Namespace,
+    knobs: Sequence[Knob],
+    actions: Sequence[ServerAction] = (),
+    *,
+    record: bool = False,
+    listen: Listener | None = None,
+) -> AsyncIterator[LiveSession]:
+    """Yield a session with the hosts of these knobs and actions. Its changes are recorded in the library.
+
+    Raises HostError, UsageError: a host cannot be reached.
+    """
+    hosts = {knob.host for knob in knobs} | {action.host for action in actions}
+    part = replace(
+        profile,
+        hosts=tuple(replace(host, tail=(), status=()) for host in profile.hosts if host.name in hosts),
+        knobs=tuple(knobs),
+        actions=tuple(actions),
+    )
+    recorder = Keeping(by_itself=record).recorder(profile.name)
+    check_target = not getattr(options, "no_probe", True)
+    live = LiveSession(part, recorder, ssh_config=options.ssh_config, listen=listen, check_target=check_target)
+    with Secrets(profile).out_of_errors():
+        try:
+            async with live:
+                await live.hosts_up(hosts)
+                yield live
+        finally:
+            if recorder and not live.state.markers:
+                discard(recorder)
+    say_trouble(recorder)
 
 
 async def _show(options: Namespace, profile: Profile) -> None:
     """Print all knobs, or those named. A knob that is named must be readable."""
     knobs = [_knob(profile, name) for name in options.names] or profile.knobs
     rows = []
-    async with _connected(profile, options) as connections:
+    async with _live(profile, options, knobs) as live:
         for knob in knobs:
             value, problem = None, ""
             try:
-                value = await connections.tuner.read(connections.to(knob.host), knob)
+                value = (await live.tuning.read([knob.name]))[knob.name]
             except HostError:
                 raise
             except CockpitError as error:
@@ -137,52 +130,56 @@ async def _show(options: Namespace, profile: Profile) -> None:
 
 
 async def _set(options: Namespace, profile: Profile) -> None:
-    chosen: dict[str, Assignments] = {}
+    values: dict[str, str] = {}
     for text in options.names:
         name, sign, value = text.partition("=")
         if not sign:
             raise UsageError(f"tune set: {text!r}: write NAME=VALUE")
-        knob = _knob(profile, name)
-        chosen.setdefault(knob.host, []).append((knob, value))
-    async with _connected(profile, options) as connections:
-        await settle(connections.tuner, connections.to, chosen, profile.knobs)
-        results = [await _change(options, connections, host, assignments) for host, assignments in chosen.items()]
+        values[_knob(profile, name).name] = value
+    hosts = {_knob(profile, name).host for name in values}
+    # An interrupted change is finished with any knobs of its host.
+    knobs = [knob for knob in profile.knobs if knob.host in hosts]
+    progress = ChangeProgress(knobs, as_json=options.json)
+    async with _live(profile, options, knobs, record=not options.dry_run, listen=progress.take) as live:
+        await settle(live.tuning, hosts)
+        if options.dry_run:
+            rows = [progress.preview(preview) for preview in await live.tuning.preview(values)]
+        else:
+            await live.knobs_read()
+            changes = live.tuning.apply(values, options.confirm_within, _typed_yes)
+            rows = progress.rows(await _ended(live, await finished(changes)))
     if options.json:
-        print_json(results)
-
-
-async def _change(options: Namespace, connections: _Connections, host: str, assignments: Assignments) -> dict[str, Any]:
-    progress = ChangeProgress(as_json=options.json)
-    if options.dry_run:
-        progress.begun(await connections.tuner.prepare(connections.to(host), host, assignments))
-        return progress.result("dry run", ())
-    approval = Approval(options.confirm_within, _typed_yes) if options.confirm_within else None
-    change = connections.tuner.apply(connections.to(host), host, assignments, progress, approval)
-    return await finished(progress, change)
+        print_json(rows)
 
 
 async def _undo(options: Namespace, profile: Profile) -> None:
     """Undo the named change, else one that was interrupted, else the newest that is applied."""
-    async with _connected(profile, options) as connections:
-        histories = await _histories(connections, profile)
+    progress = ChangeProgress(profile.knobs, as_json=options.json)
+    async with _live(profile, options, profile.knobs, record=True, listen=progress.take) as live:
+        histories = await _histories(live, profile)
         if options.change:
             host, past = history.named(_newest_first(histories), options.change)
         else:
             host, past = _next_to_undo(histories)
-        progress = ChangeProgress(as_json=options.json)
         if past.state == PastState.HALF_DONE:
-            await connections.tuner.give_up(connections.to(host), host, past)
-            result = progress.result("rolled back", ())
+            await live.tuning.undo_unfinished(host, past)
+            rows = [progress.rolled_back(host)]
             if not options.json:
                 tell(f"{host}: {past.name} was interrupted and is rolled back")
         else:
             history.check_newer(histories[host], past)
-            applied = await connections.tuner.kept(connections.to(host), host, past)
-            result = await finished(progress, connections.tuner.undo(connections.to(host), applied, progress))
+            await live.knobs_read()
+            rows = progress.rows(await _ended(live, [await finished(live.tuning.undo_past(host, past))]))
             if not options.json:
                 print(f"{host}: {past.name} undone; repeat the command to undo the one before", file=sys.stderr)
     if options.json:
-        print_json([result | {"undoes": past.name}])
+        print_json([row | {"undoes": past.name} for row in rows])
+
+
+async def _ended(live: LiveSession, changes: Sequence[Applied]) -> Sequence[Applied]:
+    """Return the changes once the session has taken their last events."""
+    await live.session.until(lambda state: sum(bool(change.outcome) for change in state.changes) >= len(changes))
+    return changes
 
 
 def _next_to_undo(histories: Mapping[str, Sequence[Past]]) -> tuple[str, Past]:
@@ -194,10 +191,10 @@ def _next_to_undo(histories: Mapping[str, Sequence[Past]]) -> tuple[str, Past]:
     return max(found, key=lambda one: (one[1].state == PastState.HALF_DONE, one[1].about.when))
 
 
-async def _histories(connections: _Connections, profile: Profile) -> dict[str, list[Past]]:
+async def _histories(live: LiveSession, profile: Profile) -> dict[str, list[Past]]:
     """The changes on each host that has knobs, newest first."""
     hosts = dict.fromkeys(knob.host for knob in profile.knobs)
-    return {host: await connections.tuner.history(connections.to(host), host) for host in hosts}
+    return {host: await live.tuning.history(host) for host in hosts}
 
 
 def _newest_first(histories: Mapping[str, Sequence[Past]]) -> list[tuple[str, Past]]:
@@ -206,8 +203,8 @@ def _newest_first(histories: Mapping[str, Sequence[Past]]) -> list[tuple[str, Pa
 
 
 async def _history(options: Namespace, profile: Profile) -> None:
-    async with _connected(profile, options) as connections:
-        past = _newest_first(await _histories(connections, profile))
+    async with _live(profile, options, profile.knobs) as live:
+        past = _newest_first(await _histories(live, profile))
     if options.json:
         print_json([past_row(host, one) for host, one in past])
     elif not past:
@@ -230,10 +227,10 @@ async def _action(options: Namespace, profile: Profile) -> None:
         if name not in known:
             raise UsageError(f"unknown action {name!r}; the profile has: {', '.join(known) or 'none'}")
     done = []
-    async with _connected(profile, options) as connections:
-        for action in (known[name] for name in options.names):
-            for _ in range(action.times):
-                await connections.tuner.act(connections.to(action.host), action)
+    actions = [known[name] for name in options.names]
+    async with _live(profile, options, (), actions, record=True) as live:
+        for action in actions:
+            await live.tuning.act(action.name)
             done.append({"action": action.name, "host": action.host, "done": action.times})
             if not options.json:
                 tell(f"{action.host}: {action.name} done{f' {action.times} times' if action.times > 1 else ''}")

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Coroutine, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from cockpit.cli.terminal import tell
-from cockpit.model.events import Stage
-from cockpit.model.knobs import Knob, not_yet_active
+from cockpit.model.events import AnyEvent, ChangeBegun, ChangeStage, Stage
+from cockpit.model.knobs import Knob, Setting, not_yet_active
 from cockpit.model.text import escaped, neutral
+from cockpit.session.controls import Preview
 from cockpit.tuning.applied import Applied, Past, PastState, name_of
-from cockpit.tuning.change_options import Watch
-from cockpit.tuning.plan import Plan
+
+T = TypeVar("T")
 
 
 def knob_row(knob: Knob, value: str | None, problem: str) -> dict[str, Any]:
@@ -77,40 +78,89 @@ def past_line(host: str, past: Past) -> str:
     return neutral(f"{past.name}  {when}  {host}  {past.about.who}  {undo}{values}  {state}")
 
 
-class ChangeProgress(Watch):
-    """Print a change in progress: its diff on stdout, its stages on stderr."""
+class ChangeProgress:
+    """Print the changes of a session: each diff on stdout, the stages on stderr. `knobs` may be among those changed."""
 
-    def __init__(self, *, as_json: bool) -> None:
+    def __init__(self, knobs: Iterable[Knob], *, as_json: bool) -> None:
+        self._knobs = {knob.name: knob for knob in knobs}
         self._json = as_json
-        self._plan: Plan | None = None
-        self._stages: list[str] = []
+        self._begun: list[ChangeBegun] = []
+        self._stages: dict[str, list[Stage]] = {}
 
-    def begun(self, plan: Plan) -> None:
-        self._plan = plan
-        if not self._json:
-            diff = "".join(f"{_neutral_line(line)}\n" for line in plan.diff.splitlines())
-            waits = not_yet_active(plan.inactive)
-            cost = f"{plan.cost}{f' ({waits})' if waits else ''}"
-            tell(f"{diff}cost: {cost}" if diff else "nothing to change")
+    def take(self, events: Iterable[AnyEvent]) -> None:
+        """Print what is new in the session's events."""
+        for event in events:
+            if isinstance(event, ChangeBegun):
+                self._begun.append(event)
+                self._print_plan(event.diff, event.cost, event.inactive)
+            elif isinstance(event, ChangeStage):
+                self._stages.setdefault(event.change, []).append(event.stage)
+                waits = "" if event.seconds is None else f"; type y and Enter within {event.seconds:g} s to keep it"
+                print(f"{event.stage}{waits}", file=sys.stderr, flush=True)
 
-    def stage(self, stage: Stage, seconds: float | None = None) -> None:
-        self._stages.append(stage)
-        waits = "" if seconds is None else f"; type y and Enter within {seconds:g} s to keep it"
-        print(f"{stage}{waits}", file=sys.stderr, flush=True)
+    def preview(self, preview: Preview) -> dict[str, Any]:
+        """Print a change that is not made, and return it as JSON data."""
+        self._print_plan(preview.diff, preview.cost, preview.inactive)
+        return _row(
+            preview.host, preview.settings, preview.cost, preview.diff, [], "dry run", preview.inactive, preview.notes
+        )
 
-    def result(self, outcome: str, notes: tuple[str, ...]) -> dict[str, Any]:
-        """Return the change as JSON data."""
-        plan = self._plan
-        return {
-            "host": plan.host if plan else "",
-            "settings": [msgspec.to_builtins(setting) for setting in plan.settings] if plan else [],
-            "cost": plan.cost if plan else "",
-            "diff": plan.diff if plan else "",
-            "stages": self._stages,
-            "outcome": outcome,
-            "inactive": [knob.name for knob in plan.inactive] if plan else [],
-            "notes": list(notes),
-        }
+    def rolled_back(self, host: str) -> dict[str, Any]:
+        """Return an interrupted change that was rolled back as JSON data."""
+        return _row(host, (), "", "", [], "rolled back", (), ())
+
+    def rows(self, changes: Iterable[Applied]) -> list[dict[str, Any]]:
+        """Print how the changes ended, in their order, and return them as JSON data."""
+        rows = []
+        for begun, applied in zip(self._begun, changes, strict=True):
+            if waits := not_yet_active(applied.inactive):
+                print(waits, file=sys.stderr)
+            for note in applied.notes:
+                print(f"note: {neutral(note)}", file=sys.stderr)
+            settings = begun.settings if begun.diff else ()
+            stages = self._stages.get(begun.change, [])
+            rows.append(
+                _row(
+                    begun.host,
+                    settings,
+                    begun.cost,
+                    begun.diff,
+                    stages,
+                    applied.outcome,
+                    begun.inactive,
+                    applied.notes,
+                )
+            )
+        return rows
+
+    def _print_plan(self, diff: str, cost: str, inactive: Sequence[str]) -> None:
+        if self._json:
+            return
+        lines = "".join(f"{_neutral_line(line)}\n" for line in diff.splitlines())
+        waits = not_yet_active([self._knobs[name] for name in inactive if name in self._knobs])
+        tell(f"{lines}cost: {cost}{f' ({waits})' if waits else ''}" if lines else "nothing to change")
+
+
+def _row(
+    host: str,
+    settings: Sequence[Setting],
+    cost: str,
+    diff: str,
+    stages: Sequence[Stage],
+    outcome: str,
+    inactive: Sequence[str],
+    notes: Sequence[str],
+) -> dict[str, Any]:
+    return {
+        "host": host,
+        "settings": [msgspec.to_builtins(setting) for setting in settings],
+        "cost": cost,
+        "diff": diff,
+        "stages": list(stages),
+        "outcome": outcome,
+        "inactive": list(inactive),
+        "notes": list(notes),
+    }
 
 
 def _neutral_line(line: str) -> str:
@@ -118,21 +168,13 @@ def _neutral_line(line: str) -> str:
     return "\t".join(neutral(part) for part in line.split("\t"))
 
 
-async def finished(progress: ChangeProgress, change: Coroutine[Any, Any, Applied]) -> dict[str, Any]:
-    """Await a change and print its outcome."""
+async def finished(change: Awaitable[T]) -> T:
+    """Await a change; say that it was rolled back if it is interrupted."""
     try:
-        applied = await change
+        return await change
     except asyncio.CancelledError:
         print("cockpit: interrupted; the change was rolled back", file=sys.stderr)
         raise
-    result = progress.result(applied.outcome, applied.notes)
-    if not result["host"]:
-        result["host"] = applied.host
-    if waits := not_yet_active(applied.inactive):
-        print(waits, file=sys.stderr)
-    for note in applied.notes:
-        print(f"note: {neutral(note)}", file=sys.stderr)
-    return result
 
 
 def print_json(rows: Any) -> None:

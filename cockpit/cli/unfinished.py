@@ -6,32 +6,31 @@ import asyncio
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 
-from cockpit.model.knobs import Knob
 from cockpit.model.text import neutral
-from cockpit.tuning.remote import Remote
-from cockpit.tuning.tuner import Tuner
-from cockpit.tuning.unfinished import described, finish, unfinished
+from cockpit.session.live_tuning import LiveTuning
+from cockpit.tuning.unfinished import described
 
 
-async def settle(tuner: Tuner, to: Callable[[str], Remote], hosts: Iterable[str], knobs: Sequence[Knob]) -> None:
-    """Undo, finish or leave each interrupted change of the hosts, as the user answers. Without a
-    terminal only print it. Raises CockpitError."""
+async def settle(tuning: LiveTuning, hosts: Iterable[str]) -> None:
+    """For each interrupted change of the hosts: undo it, finish it, or leave it, as the user answers. Without a
+    terminal it is only named. Raises CockpitError."""
     for host in hosts:
-        for past in await unfinished(tuner, to(host), host):
-            text = neutral(described(host, past))
-            if not sys.stdin.isatty():
-                print(f"{text}; `cockpit tune PROFILE undo {past.name}` rolls it back", file=sys.stderr)
-                continue
-            print(f"{text}.\nundo, finish, or Enter to leave it: ", end="", file=sys.stderr, flush=True)
-            answer = await typed_line()
-            if answer in ("u", "undo"):
-                await tuner.give_up(to(host), host, past)
-                print(f"{host}: {past.name} is rolled back", file=sys.stderr)
-            elif answer in ("f", "finish"):
-                await finish(tuner, to(host), host, past, knobs)
-                print(f"{host}: {past.name} is finished", file=sys.stderr)
+        await tuning.find_unfinished(host)
+    for host, past in tuple(tuning.unfinished):
+        text = neutral(described(host, past))
+        if not sys.stdin.isatty():
+            print(f"{text}; `cockpit tune PROFILE undo {past.name}` rolls it back", file=sys.stderr)
+            continue
+        print(f"{text}.\nundo, finish, or Enter to leave it: ", end="", file=sys.stderr, flush=True)
+        answer = await typed_line()
+        if answer in ("u", "undo"):
+            await tuning.undo_unfinished(host, past)
+            print(f"{host}: {past.name} is rolled back", file=sys.stderr)
+        elif answer in ("f", "finish"):
+            await tuning.finish_unfinished(host, past)
+            print(f"{host}: {past.name} is finished", file=sys.stderr)
 
 
 async def typed_line() -> str:

@@ -78,6 +78,10 @@ class LiveSession:
         """Wait until these hosts can be used. Raises HostError, UsageError for one that cannot be reached."""
         await self._hosts(names, lambda state, name: state.hosts[name].condition in ("up", "slow"))
 
+    async def knobs_read(self) -> None:
+        """Wait until every knob has been read once, or cannot be."""
+        await self.session.until(lambda state: all(knob.known or knob.detail for knob in state.knobs.values()))
+
     async def hosts_read(self) -> None:
         """Wait until every host has been read. Raises HostError, UsageError for one that cannot be reached."""
         names = [config.name for config in self.profile.hosts]

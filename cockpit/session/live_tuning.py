@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 
 from cockpit.analysis.orders import other
 from cockpit.analysis.rounds import RoundsPlan
@@ -154,11 +154,18 @@ class LiveTuning:
             for plan in plans
         )
 
-    async def apply(self, values: Mapping[str, str | None], confirm_within: float | None = None) -> tuple[Applied, ...]:
+    async def apply(
+        self,
+        values: Mapping[str, str | None],
+        confirm_within: float | None = None,
+        ask: Callable[[], Awaitable[bool]] | None = None,
+    ) -> tuple[Applied, ...]:
+        """See Tuning. `ask` returns whether a person confirms the change; None: `confirm` and `undo` answer."""
+        approval = Approval(confirm_within, ask or self._confirmed) if confirm_within else None
         async with self._turn():
             return tuple(
                 [
-                    await self._apply(host, assignments, confirm_within)
+                    await self._apply(host, assignments, approval)
                     for host, assignments in self._knobs.by_host(values).items()
                 ]
             )
@@ -285,9 +292,8 @@ class LiveTuning:
         async with self._changing:
             return
 
-    async def _apply(self, host: str, assignments: Assignments, confirm_within: float | None) -> Applied:
+    async def _apply(self, host: str, assignments: Assignments, approval: Approval | None) -> Applied:
         """Apply, and let the run in flight go on until the verdict is in."""
-        approval = None if confirm_within is None else Approval(confirm_within, self._confirmed)
         self._extension.prepare()
         try:
             report, applied = await self._changes.apply(host, assignments, approval, self._extension.await_verdict)

@@ -6,14 +6,9 @@ from collections.abc import Iterable
 
 from cockpit.model.errors import ChangeRefused
 from cockpit.model.knobs import SECRET, Knob
-from cockpit.tuning.applied import Applied, Past, PastState
+from cockpit.tuning.applied import Applied, Past
 from cockpit.tuning.remote import Remote
 from cockpit.tuning.tuner import Tuner
-
-
-async def unfinished(tuner: Tuner, remote: Remote, host: str) -> list[Past]:
-    """The changes of the host that were left half done, newest first. Raises HostError, ChangeRefused."""
-    return [past for past in await tuner.history(remote, host) if past.state == PastState.HALF_DONE]
 
 
 def described(host: str, past: Past) -> str:

@@ -17,6 +17,7 @@ from cockpit.model.hosts import HostConfig
 from cockpit.model.load import LoadPlan
 from cockpit.profiles.profile import Profile
 from cockpit.session.live import LiveSource
+from cockpit.session.live_session import LiveSession
 from cockpit.session.loop import Session
 from cockpit.tuning.tuner import Tuner
 from tests.servers import http_server
@@ -60,6 +61,15 @@ async def test_on_the_screen(
     await running
 
 
+async def settled(server: Server) -> None:
+    """Ask about the interrupted changes in a session without a screen."""
+    plan = LoadPlan(url="http://127.0.0.1:9/")
+    profile = Profile(name="x", plan=plan, hosts=(HostConfig(name="web1"),), knobs=(server.keep_alive(),))
+    async with LiveSession(profile, check_target=False) as live:
+        await live.hosts_up(["web1"])
+        await settle(live.tuning, ["web1"])
+
+
 @pytest.mark.parametrize(("answer", "ends"), [("u\n", ORIGINAL), ("finish\n", FINISHED), ("\n", None)])
 async def test_in_the_terminal(
     server: Server,
@@ -74,7 +84,7 @@ async def test_in_the_terminal(
     with os.fdopen(line) as typed:
         monkeypatch.setattr(sys, "stdin", typed)
         os.write(terminal, answer.encode())
-        await settle(Tuner(), lambda _: shell, ["web1"], [server.keep_alive()])
+        await settled(server)
     os.close(terminal)
     assert "was left half done.\nundo, finish, or Enter to leave it: " in capsys.readouterr().err
     if ends is None:
@@ -90,7 +100,7 @@ async def test_without_a_terminal_it_is_only_named(
     change = await half_done(server, shell)
     with open(os.devnull) as nothing:  # noqa: ASYNC230, PTH123
         monkeypatch.setattr(sys, "stdin", nothing)
-        await settle(Tuner(), lambda _: shell, ["web1"], [server.keep_alive()])
+        await settled(server)
     assert f"`cockpit tune PROFILE undo {change.name.rpartition('-')[2]}` rolls it back" in capsys.readouterr().err
     (past,) = await Tuner().history(shell, "web1")
     await Tuner().give_up(shell, "web1", past)
