@@ -321,7 +321,7 @@ def test_the_runs_table_has_the_cpu_of_each_server_and_more_where_there_is_room(
     assert busy[1] > 85
     assert narrow[2][:at].endswith(f" {busy[0]:.0f}/{busy[1]:.0f}")
     wide = plain(Runs().draw(scene, 130, 10))
-    for title in ("spawn/s", "p50", "max", "iowait", "tps", "p99.9"):
+    for title in ("spawns", "p50", "max", "iowait", "tps", "p99.9"):
         assert title in wide[1]
     many = plain(Runs().draw(scene_of(Scenario(8).events(40), host=2), 66, 10))
     assert "cpu %: web3" in many[0]

@@ -142,14 +142,14 @@ async def test_the_start_screens_help_lists_its_keys() -> None:
 
 
 def test_the_word_under_a_cell_is_found_whatever_stands_before_it() -> None:
-    assert word_at("─ 日本 spawn/s 12", 7) == "spawn/s"
+    assert word_at("─ 日本 spawns 12", 7) == "spawns"
     assert word_at("─ 日本 born/s 12", 4) == "日本"
     assert word_at("a  b", 1) == ""
 
 
 def test_a_figure_is_explained_in_the_words_of_the_help() -> None:
-    lines = [(("#  change  ", "dim"), ("spawn/s", "dim"))]
-    assert (tip("Runs", lines, 12, 0) or "").startswith("spawn/s: Processes spawned per second")
+    lines = [(("#  change  ", "dim"), ("spawns", "dim"))]
+    assert (tip("Runs", lines, 12, 0) or "").startswith("spawns: Processes spawned per second")
     assert (tip("Runs", lines, 3, 0) or "").startswith("One segment per run")
     assert tip("HintLine", [], 0, 0) is None
 

@@ -114,7 +114,7 @@ READING = (
         "┊ ┊: margins of equivalence; an interval between them is equivalent. ○: first impression, no interval yet. "
         "◂ ▸: beyond the scale, whose ends are named below. ▲? ▼?: likely; the bar shows the time still needed.",
     ),
-    ("spawn/s", "Processes spawned per second during the segment, all hosts together."),
+    ("spawns", "Processes spawned per second during the segment, all hosts together."),
     ("cpu %  tps …", "Averages of the servers over the segment, of several hosts as web1/app1. w shows all of them."),
     ("start, end", "In the averages: the first and the last 5 s of the segment. mem is at its end."),
     ("gen!", "Beside a segment: the generator was saturated during part of it."),

@@ -217,7 +217,7 @@ def _columns(scene: DrawContext) -> list[RunColumn]:
         RunColumn("err", 5, 0, _errors),
     ]
     if any(host.config.processes is not None for host in scene.hosts):
-        found.append(RunColumn("spawn/s", 8, 2, _births))
+        found.append(RunColumn("spawns", 7, 2, _births))
     for title, rank, most, figure in _HOST_COLUMNS if hosts else ():
         wide = max(len(title) + 1, (most + 1) * len(hosts))
         found.append(RunColumn(title, wide, rank, _of_hosts([host.config.name for host in hosts], figure)))
