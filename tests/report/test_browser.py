@@ -71,7 +71,15 @@ def test_the_report_is_whole_by_itself(driven: Browser, tmp_path: Path, name: st
     assert look.asked == [file.as_uri()]
     found = look.found
     titles = [chart["title"] for chart in found["charts"]]
-    for wanted in ("throughput", "time (ms), each", "responses over time", "by percentile", "CPU (%", "memory", "disks"):
+    for wanted in (
+        "throughput",
+        "time (ms), each",
+        "responses over time",
+        "by percentile",
+        "CPU (%",
+        "memory",
+        "disks",
+    ):
         assert any(wanted in title for title in titles), wanted
     for chart in found["charts"]:
         assert min(chart["plot"]) > 80, chart
