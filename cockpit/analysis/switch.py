@@ -1,8 +1,9 @@
 """One change under running load: conclusions while the time after it grows.
 
 The seconds before and after one switch are no replications, and a drift looks like an effect. So an effect is called
-only when it exceeds a bound that holds at all tests together (a normal mixture), for the mean before the switch and for
-the straight line through it alike, at three tests in a row. The variance is that of long batches, not of seconds.
+only when it exceeds a bound that holds at all tests together (a normal mixture), for the difference of the means and
+for the step beside a slope that both sides share alike, at three tests in a row. The variance is that of long batches,
+not of seconds.
 """
 
 from __future__ import annotations
@@ -39,11 +40,10 @@ class Variance(NamedTuple):
 def effect(before: Floats, after: Floats, alpha: float = ALPHA) -> Interval:
     """Return the effect of a switch with an anytime-valid interval: both arrays have one value per block.
 
-    The interval covers the differences to the mean before and to its straight line; an end is infinite if a side is
-    too short. It excludes 0 only if those of the last LOOKS tests did.
+    The interval covers the difference of the means and the step; an end is infinite if a side is too short. It
+    excludes 0 only if those of the last LOOKS tests did.
     """
-    slope = _slope(before) if len(before) >= LEAST else 0.0
-    now, *earlier = (_look(before, slope, after[: len(after) - back], alpha) for back in range(LOOKS))
+    now, *earlier = (_look(before, after[: len(after) - back], alpha) for back in range(LOOKS))
     low = now.low if all(look.low > 0 for look in earlier) else min(0.0, now.low)
     high = now.high if all(look.high < 0 for look in earlier) else max(0.0, now.high)
     return Interval(now.estimate, low, high)
@@ -60,15 +60,26 @@ def first_impression(before: Floats, after: Floats) -> Interval:
     return Interval.around(float(after.mean() - before.mean()), reach * error)
 
 
-def _look(before: Floats, slope: float, after: Floats, alpha: float) -> Interval:
+def _look(before: Floats, after: Floats, alpha: float) -> Interval:
     if not len(before) or not len(after):
         return Interval(0.0, -math.inf, math.inf)
     difference = float(after.mean() - before.mean())
     if min(len(before), len(after)) < LEAST:
         return Interval(difference, -math.inf, math.inf)
     half = bound(long_run_variance(before, after), len(before), len(after), alpha)
-    line = difference - slope * (len(before) + len(after)) / 2
-    return Interval(difference, min(difference, line) - half, max(difference, line) + half)
+    step = _step(before, after)
+    return Interval(difference, min(difference, step) - half, max(difference, step) + half)
+
+
+def _step(before: Floats, after: Floats) -> float:
+    """Return how far the level after the switch is above the one before, beside a slope that both sides share.
+
+    A slope of the short time before alone, carried on over all the time after, would grow with time out of noise.
+    """
+    times = [np.arange(len(side)) - (len(side) - 1) / 2 for side in (before, after)]
+    rise = sum(float(time @ side) for time, side in zip(times, (before, after), strict=True))
+    slope = rise / sum(float(time @ time) for time in times)
+    return float(after.mean() - before.mean()) - slope * (len(before) + len(after)) / 2
 
 
 def bound(variance: Variance, before: int, after: int, alpha: float = ALPHA) -> float:
@@ -102,11 +113,13 @@ def long_run_variance(before: Floats, after: Floats) -> Variance:
     return largest
 
 
-def blocks_needed(before: Floats, after: Floats, wanted: float, alpha: float = ALPHA) -> int | None:
-    """Return how many blocks after the switch it takes for an effect of size `wanted` to exceed its bound, when the
-    noise stays as it is; None when the time before is too short for that."""
+def blocks_needed(before: Floats, after: Floats, least: float, alpha: float = ALPHA) -> int | None:
+    """Return how many blocks after the switch, more than there are, it takes for the effect to exceed its bound, when
+    effect and noise stay as they are; an effect below `least` is taken for that. None: the time before is too short."""
     variance = long_run_variance(before, after)
-    for number in range(max(LEAST + LOOKS - 1, len(after)), 2001):
+    difference, step = float(after.mean() - before.mean()), _step(before, after)
+    wanted = max(least, min(abs(difference), abs(step)) if difference * step > 0 else 0.0)
+    for number in range(max(LEAST + LOOKS - 1, len(after) + 1), 2001):
         if bound(variance, len(before), number, alpha) < wanted:
             return number
     return None
@@ -123,9 +136,3 @@ def _squares(values: Floats) -> float:
     """Sum of squared deviations from the mean. `reduce` itself: for a few values, mean() takes five times as long."""
     apart = values - np.add.reduce(values) / len(values)
     return float(np.add.reduce(apart * apart))
-
-
-def _slope(values: Floats) -> float:
-    """Slope per block of a straight line through the values, after Theil and Sen: one odd block does not tilt it."""
-    first, second = np.triu_indices(len(values), 1)
-    return float(np.median((values[second] - values[first]) / (second - first)))

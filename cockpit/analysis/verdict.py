@@ -219,9 +219,8 @@ def _seconds_needed(samples: tuple[Sample, Sample], headline: Effect) -> float |
     if not headline.relative or headline.change is None:
         return None
     one, two = (np.log(sample.blocks[headline.name]) for sample in samples)
-    wanted = max(abs(math.log1p(headline.change)), math.log1p(headline.margin or MARGIN))
-    blocks = switch.blocks_needed(one, two, wanted, 1 - headline.level)
-    return math.inf if blocks is None else max(BLOCK, (blocks - len(two)) * BLOCK)
+    blocks = switch.blocks_needed(one, two, math.log1p(headline.margin or MARGIN), 1 - headline.level)
+    return math.inf if blocks is None else float((blocks - len(two)) * BLOCK)
 
 
 def _rounds(before: Visits, after: Visits, budget: int | None, planned: Planned) -> Verdict:

@@ -90,7 +90,7 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
             seconds=tuple(sorted((*self.seconds, *self.bound), key=_second_of)),
             bound=(),
             flawed={flaw: seconds for flaw, seconds in self.flawed.items() if flaw is not Flaw.SATURATED},
-            rows=tuple(msgspec.structs.replace(row, saturated=0.0) for row in self.rows),
+            rows=tuple(msgspec.structs.replace(row, saturated_worker_seconds=0.0) for row in self.rows),
         )
 
     @property

@@ -30,6 +30,8 @@ _HZ_LIMIT, _PAGE_LIMIT = 10_001, 2**22
 # KiB, so that the bytes can be represented too.
 _MEMORY_LIMIT = INTEGER_LIMIT // 1024
 _LOAD_LIMIT = 2**32
+# The most that a kernel's clock of whole seconds is late (s): a tick of the slowest kernel, 100 a second.
+_COARSE = 0.01
 
 # `boot` names one start of one kernel: hosts that have the same share a machine.
 FACTS = ("hostname", "kernel", "cpus", "hz", "page", "boot")
@@ -57,14 +59,16 @@ def _above_zero(number: int, what: str) -> int:
 
 
 def wall_clock(said: str) -> tuple[float, float]:
-    """What `date +%s.%N` printed as (epoch seconds, how far off that may be). A date without %N tells whole seconds.
+    """What `date +%s.%N` printed as (epoch seconds, how far off that may be). A date without %N tells whole seconds,
+    and may go on to the next one a clock tick late.
 
     Raises ValueError where it is neither.
     """
     seconds, _, fraction = said.strip().partition(".")
     if fraction.isdigit():
         return decimal(f"{seconds}.{fraction}".encode(), TIME_LIMIT), 0.0
-    return count(seconds.encode(), TIME_LIMIT) + 0.5, 0.5
+    half = (1 + _COARSE) / 2
+    return count(seconds.encode(), TIME_LIMIT) + half, half
 
 
 def reading(

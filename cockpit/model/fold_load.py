@@ -132,7 +132,7 @@ def cut(state: State, t: float) -> State:
         last=t,
         counts=Counts(),
         hosts=_open_windows(state),
-        saturated=0.0,
+        saturated_worker_seconds=0.0,
         worker_cpu={},
         worker_wait={},
     )
@@ -229,6 +229,8 @@ def _sum(left: Any, right: Any) -> Any:
             key: _sum(left[key], right[key]) if key in left and key in right else (left | right)[key]
             for key in {**left, **right}
         }
+    if isinstance(left, float):
+        return _total(left, right)
     return add(left, right) if isinstance(left, ev.Group) else left + right
 
 
@@ -250,7 +252,7 @@ def _climb(state: State, tick: ev.Tick) -> State:
         last=tick.start,
         counts=Counts(),
         hosts=_open_windows(state),
-        saturated=0.0,
+        saturated_worker_seconds=0.0,
         worker_cpu={},
         worker_wait={},
     )
@@ -280,7 +282,7 @@ def _count_into_segment(state: State, tick: ev.Tick, counts: Counts) -> State:
         segment,
         counts=add(segment.counts, counts),
         last=max(segment.last, tick.t),
-        saturated=segment.saturated + lost / segment.plan.workers,
+        saturated_worker_seconds=_total(segment.saturated_worker_seconds, lost),
         worker_cpu=_more(segment.worker_cpu, tick.worker, tick.cpu),
         worker_wait=_more(segment.worker_wait, tick.worker, tick.cpu_wait),
     )
@@ -288,7 +290,13 @@ def _count_into_segment(state: State, tick: ev.Tick, counts: Counts) -> State:
 
 
 def _more(table: Mapping[int, float], worker: int, seconds: float) -> dict[int, float]:
-    return {**table, worker: table.get(worker, 0.0) + seconds}
+    return {**table, worker: _total(table.get(worker, 0.0), seconds)}
+
+
+def _total(*seconds: float) -> float:
+    """The sum to a nanosecond, the same in whatever order ticks are added up, so that a recording folds to what was
+    live."""
+    return round(sum(seconds), 9)
 
 
 def _count_into_second(state: State, tick: ev.Tick, counts: Counts) -> State:
@@ -317,9 +325,9 @@ def _fill(filling: Filling | None, second: int, tick: ev.Tick, counts: Counts) -
         end=max(before.end, tick.t),
         counts=add(before.counts, _of_a_second(counts)),
         connections={**before.connections, tick.worker: tick.connections},
-        spent={**before.spent, tick.worker: (cpu + tick.cpu, known + span)},
-        span=before.span + span,
-        saturated=before.saturated + lost,
+        spent={**before.spent, tick.worker: (_total(cpu, tick.cpu), _total(known, span))},
+        span=_total(before.span, span),
+        saturated=_total(before.saturated, lost),
         pause=max(before.pause, tick.pause),
         waited=_more(before.waited, tick.worker, tick.cpu_wait),
     )

@@ -183,7 +183,7 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
 
     `label` is `base`, the settings, and the load level if there is one.
     `changes` are the letters of the changes made since the row before (`changes_until` says how many the session
-    had by then); `end` is None while it runs. `saturated` is the seconds in which the generator was the bottleneck.
+    had by then); `end` is None while it runs. `saturated_worker_seconds`: the generator was the bottleneck in them.
     `round` is the round that it belongs to with the set-up of the next window, 0: none.
     `partial` is why its metrics are incomplete. `warmup` is not counted into the run's result; `stage` is its
     load level; `altered`: somebody changed the load meanwhile. `warnings` and the target's `addresses` were
@@ -209,7 +209,7 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
     addresses: tuple[str, ...] = ()
     worker_cpu: Mapping[int, float] = MappingProxyType({})
     worker_wait: Mapping[int, float] = MappingProxyType({})
-    saturated: float = 0.0
+    saturated_worker_seconds: float = 0.0
     partial: str = ""
     round: int = 0
     reason: str = ""
@@ -219,6 +219,11 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
     def seconds(self) -> float:
         """Length of the part that ticks cover."""
         return self.last - self.start
+
+    @property
+    def saturated(self) -> float:
+        """Seconds in which the generator was the bottleneck."""
+        return self.saturated_worker_seconds / self.plan.workers
 
     @property
     def cpu_wait(self) -> float:

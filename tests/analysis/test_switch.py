@@ -40,6 +40,25 @@ def test_blocks_needed_shrink_with_the_effect_and_may_be_out_of_reach() -> None:
     assert switch.blocks_needed(before, after, 0.001) is None
 
 
+def test_a_slope_that_was_noise_before_the_switch_does_not_grow_with_the_time_after_it() -> None:
+    before = np.array([-0.02, -0.01, 0.0, 0.01, 0.02])
+    widths = []
+    for number in (12, 24, 36):
+        interval = switch.effect(before, blocks(number, 2, 0.2))
+        assert interval.low > 0.1
+        widths.append(interval.high - interval.low)
+    assert widths == sorted(widths, reverse=True)
+
+
+def test_an_open_verdict_needs_more_blocks_until_it_is_found() -> None:
+    before, after = blocks(12), blocks(60, 2, 0.03)
+    found = next(number for number in range(7, 61) if switch.effect(before, after[:number]).low > 0)
+    needed = [switch.blocks_needed(before, after[:number], 0.03) for number in range(7, found)]
+    assert len(needed) > 3
+    assert all(total is None or total > number for number, total in enumerate(needed, 7))
+    assert needed[-1] is not None and abs(needed[-1] - found) <= 3
+
+
 def test_watched_for_three_minutes_nothing_is_called() -> None:
     """A reduced form of `make statistics`, with a fixed seed."""
     wrong = {
@@ -50,9 +69,10 @@ def test_watched_for_three_minutes_nothing_is_called() -> None:
     assert max(wrong.values()) <= 0.2, wrong
 
 
-@pytest.mark.parametrize("name", ["white", "AR(1) 0.6", "1/f", "heavy tails"])
-def test_ten_percent_are_found_within_three_minutes(name: str) -> None:
-    found = called(NOISES[name], repetitions=15, before=60, after=180, effect=math.log(1.1), seed=9)
+@pytest.mark.parametrize("before", [25, 60])
+@pytest.mark.parametrize("name", ["white", "AR(1) 0.6", "1/f", "heavy tails", "drift 2 %/min"])
+def test_ten_percent_are_found_within_three_minutes(name: str, before: int) -> None:
+    found = called(NOISES[name], repetitions=15, before=before, after=180, effect=math.log(1.1), seed=9)
     assert np.isfinite(found).mean() >= 0.8
 
 

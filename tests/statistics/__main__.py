@@ -23,7 +23,8 @@ FIVE, TEN = 300 // (2 * EACH), 600 // (2 * EACH)
 
 def main(repetitions: int) -> None:
     print(f"{repetitions} repetitions each; all values in percent\n")
-    switches(repetitions)
+    switches(repetitions, 25)
+    switches(repetitions, 60)
     rounds(repetitions)
     planned(repetitions)
     whole_studies(repetitions)
@@ -32,12 +33,12 @@ def main(repetitions: int) -> None:
     neighbours(repetitions)
 
 
-def switches(repetitions: int) -> None:
-    print("one switch under load, 60 s before, looked at every 5 s; wrong: within 300 s, found: +10% within 180 s")
+def switches(repetitions: int, before: int) -> None:
+    print(f"one switch under load, {before} s before, a look every 5 s; wrong: within 300 s, found: +10% within 180 s")
     print(f"{'noise':18} {'wrong':>7} {'found':>7}")
     for name, noise in NOISES.items():
-        wrong = called(noise, repetitions, 60, 300, 0.0, seed=1)
-        found = called(noise, repetitions, 60, 180, math.log(1.1), seed=2)
+        wrong = called(noise, repetitions, before, 300, 0.0, seed=1)
+        found = called(noise, repetitions, before, 180, math.log(1.1), seed=2)
         print(f"{name:18} {_percent(np.isfinite(wrong)):>7} {_percent(np.isfinite(found)):>7}", flush=True)
 
 
