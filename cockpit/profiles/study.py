@@ -47,8 +47,8 @@ def to_study(file: ProfileFile, knobs: Sequence[Knob], files: NamedFiles, *, sho
         after=section.after,
         observations=tuple(msgspec.convert(msgspec.to_builtins(one), Observation) for one in section.observe),
         watch=section.watch,
-        judge=section.judge,
-        compare=section.compare,
+        judge=chosen["judge"],
+        compare=chosen["compare"],
         margin=share_of("study.margin", chosen["margin"]),
         run_time=seconds_of("study.run_time", chosen["run_time"]),
         warm_up=seconds_of("study.warm_up", chosen["warm_up"], least=0.0) or 0.0,
@@ -77,7 +77,18 @@ def _load(load: LoadSection, instead: ShortSection) -> LoadSection:
 
 def _merged(section: StudySection, instead: ShortSection) -> dict[str, Any]:
     """The keys that both forms have."""
-    names = ("levels", "rounds", "runs", "discard", "discard_rounds", "margin", "run_time", "warm_up")
+    names = (
+        "levels",
+        "rounds",
+        "runs",
+        "discard",
+        "discard_rounds",
+        "judge",
+        "compare",
+        "margin",
+        "run_time",
+        "warm_up",
+    )
     given = {name: getattr(instead, name) for name in names if getattr(instead, name) is not None}
     return {name: getattr(section, name) for name in names} | given
 

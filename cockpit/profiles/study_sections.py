@@ -68,6 +68,8 @@ class ShortSection(Section, frozen=True, kw_only=True):
     levels: tuple[AboveZero, ...] | None = None
     variants: tuple[str, ...] | None = None
     passes: tuple[str, ...] | None = None
+    judge: tuple[str, ...] | None = None
+    compare: tuple[tuple[str, str], ...] | None = None
     margin: str | None = None
     run_time: Duration | None = None
     warm_up: Duration | None = None

@@ -83,13 +83,19 @@ def test_the_short_form() -> None:
     profile = parsed(
         '[study]\nrounds = 5\nruns = 3\nmargin = "5%"\npasses = [{ name = "cold" }, { name = "warm" }]\n'
         + VARIANTS
-        + '[study.short]\nduration = "4s"\nrounds = 2\nruns = 1\nvariants = ["b"]\nmargin = "20 %"\npasses = ["warm"]\n'
+        + '[study.short]\nduration = "4s"\nrounds = 2\nruns = 1\nvariants = ["a", "b"]\nmargin = "20 %"\n'
+        + 'passes = ["warm"]\njudge = ["rate"]\ncompare = [["b", "a"]]\n'
     )
     full, short = profile.study, profile.short_study
     assert full is not None and short is not None
     assert (full.plan.requests, full.plan.duration, full.rounds, len(full.variants)) == (100, None, 5, 3)
     assert (short.plan.requests, short.plan.duration, short.rounds, short.form) == (None, 4.0, 2, "short")
-    assert (short.runs, [variant.name for variant in short.variants], short.compare) == (1, ["b"], ())
+    assert (short.runs, [variant.name for variant in short.variants], short.compare) == (
+        1,
+        ["a", CONTROL, "b"],
+        (("b", "a"),),
+    )
+    assert (full.judge, short.judge) == ((), ("rate",))
     assert (full.margin, short.margin) == (0.05, 0.2)
     assert ([one.name for one in full.passes], [one.name for one in short.passes]) == (["cold", "warm"], ["warm"])
 
