@@ -30,8 +30,8 @@ from rich.text import Text
 from cockpit.cli.study_folder import result_in, sessions_of
 from cockpit.profiles import catalogue
 from cockpit.recording.library import folder as library
+from cockpit.recording.library import recent
 from cockpit.recording.reader import Recording
-from cockpit.recording.recent import recent
 from cockpit.report.page import page
 from cockpit.report.selectors import last_state
 from cockpit.report.study import study_text

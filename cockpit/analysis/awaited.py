@@ -1,15 +1,12 @@
-"""Whether more time after a change under load can still bring its verdict. Pure."""
+"""Return whether more time after a change under load can still bring its verdict. Pure."""
 
 from __future__ import annotations
-
-import math
 
 from cockpit.analysis.blocks import BLOCK, block_count
 from cockpit.analysis.outcome import Cause, Outcome, Verdict
 from cockpit.analysis.row_verdicts import row_before, row_verdict
-from cockpit.analysis.steady import GUARD
 from cockpit.analysis.switch import LEAST, LOOKS
-from cockpit.analysis.windows import Window, row_window, window_between
+from cockpit.analysis.windows import GUARD, Window, row_window, window_between
 from cockpit.model.state import Segment, State
 
 # Seconds that must be counted before a change for a verdict on it, and after it for the first one.
@@ -75,8 +72,3 @@ def is_open(verdict: Verdict) -> bool:
     if verdict.outcome is Outcome.INVALID and verdict.objection is not None:
         return verdict.objection.cause not in _FINAL and after * BLOCK < FIRST
     return verdict.outcome is Outcome.INCONCLUSIVE and verdict.growing
-
-
-def least_seconds(verdict: Verdict) -> float:
-    """Return how many seconds more a verdict takes at least; 0 when that is unknown."""
-    return verdict.needs if verdict.needs is not None and math.isfinite(verdict.needs) else 0.0

@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cockpit.analysis.student import Floats
+from cockpit.analysis.intervals import Floats
 from cockpit.analysis.windows import Window
-from cockpit.model.figures import figure, host_figures, is_figure, rows_result
 from cockpit.model.histogram import Histogram
 from cockpit.model.host_state import HostPoint
+from cockpit.model.metrics import host_metrics, is_metric, metric_value, rows_result
 from cockpit.model.state import LoadSecond, Segment
 
 # A block counts when this share of its seconds does.
@@ -28,7 +28,7 @@ PERCENTILES = {"p50": 50.0, "p99": 99.0}
 
 
 class LatencyBlocks(NamedTuple):
-    """How latencies are spread: `counts` (blocks x buckets), each bucket from `lower` on and `width` wide (ns)."""
+    """The distribution of latencies: `counts` (blocks x buckets), each bucket from `lower` on and `width` wide (ns)."""
 
     counts: Floats
     lower: Floats
@@ -52,7 +52,7 @@ class LatencyBlocks(NamedTuple):
         return self._replace(counts=np.array([self.counts[list(group)].sum(axis=0) for group in places]))
 
     def percentiles(self, percent: float) -> Floats:
-        """That percentile of each row, seconds, with straight lines within the buckets; nan for an empty row."""
+        """Return a percentile of each row, seconds, interpolated linearly within buckets; nan for an empty row."""
         return self.percentiles_of(self.counts, percent)
 
     def percentiles_of(self, counts: Floats, percent: float) -> Floats:
@@ -79,7 +79,6 @@ class Sample(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many values of each metric there are."""
         return len(next(iter(self.blocks.values())))
 
 
@@ -103,7 +102,6 @@ def block_sample(window: Window) -> Sample:
 
 
 def block_count(window: Window) -> int:
-    """Return how many blocks the window has."""
     return len(_places(window.seconds, BLOCK))
 
 
@@ -125,25 +123,25 @@ def run_values(windows: Sequence[Window]) -> dict[str, Floats]:
         "+failed": np.array([float(one.failed) for one in counts]),
         "+requests": np.array([float(one.completed + sum(one.errors.values())) for one in counts]),
     }
-    read = [_row_figures(row) for row in rows]
+    read = [_segment_metrics(row) for row in rows]
     values = {
-        name: np.array([figures.get(name, np.nan) for figures in read])
-        for name in sorted({name for figures in read for name in figures})
+        name: np.array([metrics.get(name, np.nan) for metrics in read])
+        for name in sorted({name for metrics in read for name in metrics})
     }
     spread = LatencyBlocks.of([one.latency.coarse() for one in counts])
     values |= _rates(table) | {name: spread.percentiles(percent) for name, percent in PERCENTILES.items()}
     return _with_cost(values, cpus)
 
 
-def row_figures(windows: Sequence[Window], names: Iterable[str]) -> dict[str, Floats]:
+def segment_metrics(windows: Sequence[Window], names: Iterable[str]) -> dict[str, Floats]:
     """Return one value per row of the windows and metric as thresholds name it; nan if it is unknown."""
     results = [rows_result([row], row.plan, row.seconds) for window in windows for row in window.rows]
-    found = {name: [figure(result, name) for result in results] for name in names if is_figure(name)}
+    found = {name: [metric_value(result, name) for result in results] for name in names if is_metric(name)}
     return {name: np.array([np.nan if one is None else one for one in values]) for name, values in found.items()}
 
 
 def _places(seconds: tuple[LoadSecond, ...], length: int) -> list[list[int]]:
-    """Which seconds make up each block that is filled; the last one only when its time is over."""
+    """Return the places of the seconds of each filled block; of the last block only when it is over."""
     if not seconds:
         return []
     first, last = seconds[0].second, seconds[-1].second
@@ -186,17 +184,17 @@ def _readings(points: tuple[HostPoint, ...], seconds: tuple[LoadSecond, ...]) ->
     return {name: values for name, values in found.items() if not np.isnan(values).all()}
 
 
-def _row_figures(row: Segment) -> dict[str, float]:
+def _segment_metrics(row: Segment) -> dict[str, float]:
     found: dict[str, float] = {}
     for name, window in row.hosts.items():
         if window.seconds <= 0:
             continue
-        figures = host_figures(window)
-        if "cpu.user" in figures:
-            found[f"{name}.cpu.busy"] = figures["cpu.user"] + figures["cpu.nice"] + figures["cpu.system"]
-        found[f"{name}.memory.used"] = figures["memory.used"]
-        if figures.get("processes.count"):
-            found[f"{name}.processes.births_per_s"] = figures["processes.births_per_s"]
+        metrics = host_metrics(window)
+        if "cpu.user" in metrics:
+            found[f"{name}.cpu.busy"] = metrics["cpu.user"] + metrics["cpu.nice"] + metrics["cpu.system"]
+        found[f"{name}.memory.used"] = metrics["memory.used"]
+        if metrics.get("processes.count"):
+            found[f"{name}.processes.births_per_s"] = metrics["processes.births_per_s"]
     return found
 
 
@@ -208,15 +206,15 @@ def _rates(counts: Mapping[str, Floats]) -> dict[str, Floats]:
     }
 
 
-def _with_cost(figures: dict[str, Floats], cpus: Mapping[str, int]) -> dict[str, Floats]:
+def _with_cost(metrics: dict[str, Floats], cpus: Mapping[str, int]) -> dict[str, Floats]:
     """Return the metrics with each host's CPU seconds per response."""
     for name, cores in cpus.items():
-        busy = figures.get(f"{name}.cpu.busy")
+        busy = metrics.get(f"{name}.cpu.busy")
         if busy is not None:
-            rate = figures["rate"]
+            rate = metrics["rate"]
             cost = np.full(len(rate), np.nan)
-            figures[f"{name}.cpu.per_reply"] = np.divide(busy / 100 * cores, rate, out=cost, where=rate > 0)
-    return figures
+            metrics[f"{name}.cpu.per_reply"] = np.divide(busy / 100 * cores, rate, out=cost, where=rate > 0)
+    return metrics
 
 
 def _sums(values: Floats, places: Iterable[Sequence[int]]) -> Floats:
@@ -243,11 +241,11 @@ def _overall(
     if not used:
         return {}
     totals = {name: values[used].sum(keepdims=True) for name, values in table.items() if name.startswith("+")}
-    figures = _rates(totals)
+    metrics = _rates(totals)
     for name, values in read.items():
         there = values[used][~np.isnan(values[used])]
         if len(there):
-            figures[name] = there.mean(keepdims=True)
+            metrics[name] = there.mean(keepdims=True)
     pooled = spread.counts[used].sum(axis=0, keepdims=True)
-    figures |= {name: spread.percentiles_of(pooled, percent) for name, percent in PERCENTILES.items()}
-    return {name: float(values[0]) for name, values in _with_cost(figures, cpus).items()}
+    metrics |= {name: spread.percentiles_of(pooled, percent) for name, percent in PERCENTILES.items()}
+    return {name: float(values[0]) for name, values in _with_cost(metrics, cpus).items()}

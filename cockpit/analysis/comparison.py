@@ -12,24 +12,24 @@ from cockpit.analysis.plans import differences
 from cockpit.analysis.sides import Side
 from cockpit.analysis.verdict import judge_runs, judge_single_runs, judge_switch
 from cockpit.analysis.windows import Window
-from cockpit.model.figures import figure, host_figures
 from cockpit.model.histogram import Histogram
-from cockpit.model.pages import PAGE_FIGURES
+from cockpit.model.metrics import host_metrics, metric_value
+from cockpit.model.pages import PAGE_METRICS
 
 PERCENTILES = ("p50", "p75", "p90", "p95", "p99", "p99.9", "max", "mean")
 _LOAD = ("rate", "completed", "failed", "errors", "bytes", "duration", "generator.cpu", "generator.lag_p99")
 # Host metrics that come first in text; JSON has all.
-HOST_FIGURES_BESIDE = (
+MAIN_HOST_METRICS = (
     *(f"cpu.{name}" for name in ("user", "system", "iowait", "steal", "idle")),
     *("io.tps", "io.bread", "io.bwrtn", "net.rxkb", "net.txkb", "net.errors"),
     *("memory.mean.used", "memory.mean.available", "load.1", "load.blocked"),
     *(f"processes.{name}" for name in ("mean", "births_per_s", "deaths_per_s", "defunct", "rss", "unshared")),
-    *PAGE_FIGURES,
+    *PAGE_METRICS,
     "coverage",
 )
 
 
-class Beside(msgspec.Struct, frozen=True):
+class MetricPair(msgspec.Struct, frozen=True):
     """A metric of both sides, named as in thresholds; None: no data."""
 
     name: str
@@ -44,10 +44,10 @@ class Beside(msgspec.Struct, frozen=True):
         return self.after / self.before - 1
 
 
-class Different(msgspec.Struct, frozen=True):
-    """Something that is not the same on both sides, in words."""
+class Difference(msgspec.Struct, frozen=True):
+    """A setting, version or machine that differs between the sides, as text."""
 
-    what: str
+    name: str
     before: str
     after: str
 
@@ -61,17 +61,17 @@ class Distribution(msgspec.Struct, frozen=True):
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """`load`, `settings` and `surroundings` are differences. `figures` start with those of the load, then `errors` by
+    """`load`, `settings` and `environment` are differences. `metrics` start with those of the load, then `errors` by
     kind, then those of each host by name. `verdicts` is one, or one for each pair of rows under the same load."""
 
     before: Side
     after: Side
     load: tuple[str, ...]
-    settings: tuple[Different, ...]
-    surroundings: tuple[Different, ...]
-    figures: tuple[Beside, ...]
-    errors: tuple[Beside, ...]
-    hosts: Mapping[str, tuple[Beside, ...]]
+    settings: tuple[Difference, ...]
+    environment: tuple[Difference, ...]
+    metrics: tuple[MetricPair, ...]
+    errors: tuple[MetricPair, ...]
+    hosts: Mapping[str, tuple[MetricPair, ...]]
     verdicts: tuple[Verdict, ...]
 
 
@@ -85,22 +85,23 @@ def compare(before: Side, after: Side) -> Comparison:
         after=after,
         load=load,
         settings=_settings(before, after),
-        surroundings=_surroundings(before, after),
-        figures=tuple(Beside(name, figure(before.result, name), figure(after.result, name)) for name in names),
+        environment=_environment(before, after),
+        metrics=tuple(
+            MetricPair(name, metric_value(before.result, name), metric_value(after.result, name)) for name in names
+        ),
         errors=_errors(before, after),
         hosts={name: _host(name, before, after) for name in hosts},
         verdicts=_verdicts(before, after, load_may_differ=bool(load)),
     )
 
 
-def all_host_figures(side: Side) -> dict[str, dict[str, float]]:
-    """Return every metric of every host of a side."""
+def all_host_metrics(side: Side) -> dict[str, dict[str, float]]:
     windows = side.result.hosts.items()
-    return {name: host_figures(window, side.result.seconds) for name, window in windows if window.seconds > 0}
+    return {name: host_metrics(window, side.result.seconds) for name, window in windows if window.seconds > 0}
 
 
 def distribution(before: Histogram, after: Histogram, most: int) -> Distribution:
-    """Both by the same buckets, at most `most`."""
+    """Return both distributions by the same buckets, at most `most`."""
     edges = edges_for(Histogram.merged((before, after)), most)
     shares = [
         tuple(count / part.count if part.count else 0.0 for count in part.between(edges)) if edges else ()
@@ -145,10 +146,10 @@ def _longest(side: Side) -> Window:
     return max(side.windows, key=lambda window: len(window.seconds))
 
 
-def _settings(before: Side, after: Side) -> tuple[Different, ...]:
+def _settings(before: Side, after: Side) -> tuple[Difference, ...]:
     names = sorted({*before.knobs, *after.knobs})
     return tuple(
-        Different(name, _value(before, name), _value(after, name))
+        Difference(name, _value(before, name), _value(after, name))
         for name in names
         if _value(before, name) != _value(after, name)
     )
@@ -161,24 +162,24 @@ def _value(side: Side, knob: str) -> str:
     return "unset" if value is None else value
 
 
-def _surroundings(before: Side, after: Side) -> tuple[Different, ...]:
-    one, two = _said(before), _said(after)
+def _environment(before: Side, after: Side) -> tuple[Difference, ...]:
+    one, two = _environment_of(before), _environment_of(after)
     return tuple(
-        Different(name, one.get(name, "none"), two.get(name, "none"))
+        Difference(name, one.get(name, "none"), two.get(name, "none"))
         for name in dict.fromkeys((*one, *two))
         if one.get(name) != two.get(name)
     )
 
 
-def _said(side: Side) -> dict[str, str]:
+def _environment_of(side: Side) -> dict[str, str]:
     """Return versions and machines of the measurement."""
     started, plan = side.state.started, side.result.plan
-    said = {"cockpit": started.version, **started.environment} if started else {}
-    said |= {"target": ", ".join(_addresses(side)) or "unknown", "load processes": str(plan.workers)}
+    found = {"cockpit": started.version, **started.environment} if started else {}
+    found |= {"target": ", ".join(_addresses(side)) or "unknown", "load processes": str(plan.workers)}
     for name, host in side.state.hosts.items():
         if host.facts:
-            said |= {f"{name} kernel": host.facts.kernel, f"{name} CPUs": str(host.facts.cpus)}
-    return said
+            found |= {f"{name} kernel": host.facts.kernel, f"{name} CPUs": str(host.facts.cpus)}
+    return found
 
 
 def _addresses(side: Side) -> dict[str, None]:
@@ -187,10 +188,10 @@ def _addresses(side: Side) -> dict[str, None]:
     return dict.fromkeys(one for row in side.state.segments if row.run in runs for one in row.addresses)
 
 
-def _errors(before: Side, after: Side) -> tuple[Beside, ...]:
+def _errors(before: Side, after: Side) -> tuple[MetricPair, ...]:
     """Return errors, unexpected responses and statuses from 400 on, by kind."""
     one, two = _failures(before), _failures(after)
-    return tuple(Beside(kind, one.get(kind, 0), two.get(kind, 0)) for kind in sorted({*one, *two}))
+    return tuple(MetricPair(kind, one.get(kind, 0), two.get(kind, 0)) for kind in sorted({*one, *two}))
 
 
 def _failures(side: Side) -> dict[str, float]:
@@ -199,6 +200,6 @@ def _failures(side: Side) -> dict[str, float]:
     return {**counts.errors, **{f"unexpected {kind}": n for kind, n in counts.unexpected.items()}, **refused}
 
 
-def _host(name: str, before: Side, after: Side) -> tuple[Beside, ...]:
-    one, two = (all_host_figures(side).get(name, {}) for side in (before, after))
-    return tuple(Beside(key, one.get(key), two.get(key)) for key in HOST_FIGURES_BESIDE if key in one or key in two)
+def _host(name: str, before: Side, after: Side) -> tuple[MetricPair, ...]:
+    one, two = (all_host_metrics(side).get(name, {}) for side in (before, after))
+    return tuple(MetricPair(key, one.get(key), two.get(key)) for key in MAIN_HOST_METRICS if key in one or key in two)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from cockpit.analysis.comparison import Beside, Comparison, distribution
+from cockpit.analysis.comparison import Comparison, MetricPair, distribution
 from cockpit.analysis.thresholds import is_time
 from cockpit.model.text import milliseconds, neutral, si, size
 
@@ -27,31 +27,26 @@ class Row(NamedTuple):
 def tables(comparison: Comparison) -> Iterator[tuple[str, list[Row]]]:
     """(title, rows): load, latency, failures, then each host."""
     latency = comparison.after.result.counts.latency_name
-    load = [one for one in comparison.figures if not _is_latency(one)]
-    times = [one for one in comparison.figures if _is_latency(one)]
+    load = [one for one in comparison.metrics if not _is_latency(one)]
+    times = [one for one in comparison.metrics if _is_latency(one)]
     yield "load", [row_of(one) for one in load]
     yield f"{latency} time, ms", [row_of(one) for one in times if one.before is not None or one.after is not None]
     if comparison.errors:
         yield "failures", [row_of(one) for one in comparison.errors]
-    for name, figures in comparison.hosts.items():
-        yield neutral(name), [row_of(one) for one in figures]
+    for name, pairs in comparison.hosts.items():
+        yield neutral(name), [row_of(one) for one in pairs]
 
 
-def row_of(one: Beside) -> Row:
+def row_of(one: MetricPair) -> Row:
     """The metric's name, both values with their unit, and their difference."""
     return Row(neutral(one.name), value_words(one.name, one.before), value_words(one.name, one.after), change_of(one))
 
 
-def different(comparison: Comparison) -> Iterator[tuple[str, list[Row]]]:
-    """Return (title, rows) of all differences between the sides."""
-    if comparison.settings:
-        yield (
-            "settings",
-            [Row(*(neutral(text, _CUT) for text in (d.what, d.before, d.after))) for d in comparison.settings],
-        )
-    if comparison.surroundings:
-        found = comparison.surroundings
-        yield "surroundings", [Row(*(neutral(text, _CUT) for text in (d.what, d.before, d.after))) for d in found]
+def differences(comparison: Comparison) -> Iterator[tuple[str, list[Row]]]:
+    """Yield (title, rows) of the differences in settings and environment."""
+    for title, found in (("settings", comparison.settings), ("environment", comparison.environment)):
+        if found:
+            yield title, [Row(*(neutral(text, _CUT) for text in (one.name, one.before, one.after))) for one in found]
 
 
 def value_words(name: str, value: float | None) -> str:
@@ -69,7 +64,7 @@ def value_words(name: str, value: float | None) -> str:
     return si(value, 4)
 
 
-def change_of(one: Beside) -> str:
+def change_of(one: MetricPair) -> str:
     """Return the plain difference, without a test: points for per cent, else a share."""
     if one.before is None or one.after is None:
         return ""
@@ -114,11 +109,11 @@ def _share(share: float) -> str:
     return f"{100 * share:5.1f} %" if share >= 0.0005 else ("      ·" if not share else " <0.1 %")
 
 
-def _is_latency(one: Beside) -> bool:
+def _is_latency(one: MetricPair) -> bool:
     return is_time(one.name) and one.name not in ("duration", "generator.lag_p99")
 
 
 def columns(rows: Sequence[Row]) -> tuple[int, int, int, int]:
-    """How wide the widest cell of each column is."""
+    """Return the width of each column."""
     widths = [max((len(row[at]) for row in rows), default=0) for at in range(4)]
     return widths[0], widths[1], widths[2], widths[3]

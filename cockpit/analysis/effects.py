@@ -8,9 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cockpit.analysis.intervals import ALPHA, Interval
+from cockpit.analysis.intervals import ALPHA, Floats, Interval
 from cockpit.analysis.outcome import DIFFERENT, Effect, Outcome
-from cockpit.analysis.student import Floats
 
 # The largest change of a metric that counts as equivalent: shares, for errors points.
 MARGINS = {"p99": 0.1, "errors": 0.001, "memory.used": 0.05, "processes.births_per_s": 0.2}
@@ -92,7 +91,7 @@ def overall(found: Sequence[Effect]) -> Outcome:
 
 
 def conclude(name: str, interval: Interval, relative: bool, margin: float) -> Outcome:
-    """Return what an interval (shares when `relative`) says of a metric; see margin_of."""
+    """Return the conclusion from an interval (shares when `relative`); see margin_of."""
     if (interval.low > 0 or interval.high < 0) and (not relative or abs(interval.estimate) >= LEAST):
         return Outcome.BETTER if (interval.estimate > 0) == more_is_better(name) else Outcome.WORSE
     if (relative or name == "errors") and -margin < interval.low and interval.high < margin:
@@ -117,7 +116,7 @@ def log_values(samples: Collection[Floats]) -> bool:
 
 
 def _nothing(samples: Sequence[Mapping[str, Floats]], name: str) -> bool:
-    """Whether a metric was not read on some side, or was 0 all the time."""
+    """Return whether a metric was not read on some side, or was 0 all the time."""
     values = [sample[name] for sample in samples]
     return any(np.isnan(one).all() for one in values) or not any(np.nan_to_num(one).any() for one in values)
 

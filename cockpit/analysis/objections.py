@@ -1,13 +1,15 @@
-"""Objections make a comparison invalid; warnings are shown beside it."""
+"""Objections make a comparison invalid."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from cockpit.analysis.doubt import BOUND, STARVED
-from cockpit.analysis.outcome import Cause, Effect, Objection, Period
-from cockpit.analysis.windows import Flaw, Window
-from cockpit.model.text import neutral
+from msgspec.structs import replace
+
+from cockpit.analysis.effects import overall
+from cockpit.analysis.outcome import Cause, Effect, Objection, Outcome, Period, Verdict
+from cockpit.analysis.warnings import BOUND
+from cockpit.analysis.windows import Window
 
 Windows = Sequence[Window]
 # A share of failed requests from which rate and latency describe other responses than before.
@@ -63,19 +65,38 @@ def failing(effects: Sequence[Effect]) -> Objection | None:
     return Objection(cause=Cause.REQUESTS_FAILED, side=side, share=max(errors.before, errors.after))
 
 
-def warnings(windows: Windows) -> tuple[str, ...]:
-    """Return what stays in the metrics and should be known."""
-    queued = sum(window.flawed.get(Flaw.QUEUED, 0) for window in windows)
-    unread: dict[str, int] = {}
-    for window in windows:
-        for host, seconds in window.unread.items():
-            unread[host] = unread.get(host, 0) + seconds
-    found = [f"arrivals were queued in {queued} s"] if queued else []
-    found += [f"{neutral(host)} was not read for {seconds} s" for host, seconds in unread.items()]
-    waits = [window.cpu_wait for window in windows]
-    if max(waits) > STARVED:
-        shares = "% and ".join(f"{100 * wait:.0f}" for wait in waits)
-        if len(waits) > 2:
-            shares = f"up to {100 * max(waits):.0f}"
-        found.append(f"the generator waited for a CPU {shares}% of the time: latencies include that wait")
-    return tuple(found)
+def with_objections(verdict: Verdict, against: Objection | None, lost: Mapping[str, Objection]) -> Verdict:
+    """Return the verdict with the outcome of its effects, as far as the objection allows."""
+    if against is not None:
+        return refused(verdict, against)
+    if not verdict.effects:
+        return verdict
+    kept = [_without_lost(one, lost) for one in verdict.effects]
+    failed = failing(kept)
+    if failed is not None:
+        kept = [one if one.name == "errors" else invalid(one, failed) for one in kept]
+    outcome = overall(kept)
+    if outcome is Outcome.INVALID and (reason := kept[0].objection) is not None:
+        return refused(replace(verdict, effects=tuple(kept)), reason)
+    return replace(
+        verdict,
+        outcome=outcome,
+        objection=None,
+        effects=tuple(kept),
+        needs=verdict.needs if outcome is Outcome.INCONCLUSIVE else None,
+    )
+
+
+def refused(verdict: Verdict, against: Objection) -> Verdict:
+    """Return the verdict with all its effects invalid."""
+    effects = tuple(invalid(one, one.objection or against) for one in verdict.effects)
+    return replace(verdict, outcome=Outcome.INVALID, objection=against, effects=effects, needs=None)
+
+
+def invalid(effect: Effect, against: Objection) -> Effect:
+    return replace(effect, outcome=Outcome.INVALID, objection=against, likely=None)
+
+
+def _without_lost(effect: Effect, lost: Mapping[str, Objection]) -> Effect:
+    host = effect.name.partition(".")[0]
+    return invalid(effect, lost[host]) if host in lost else effect

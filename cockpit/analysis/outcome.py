@@ -6,6 +6,9 @@ from enum import StrEnum
 
 import msgspec
 
+from cockpit.analysis.warnings import RunWarning
+from cockpit.analysis.windows import Flaw
+
 
 class Outcome(StrEnum):
     """The five conclusions there are."""
@@ -71,7 +74,7 @@ class Objection(msgspec.Struct, frozen=True, kw_only=True):
     other: OtherLoad | None = None
 
 
-class Effect(msgspec.Struct, frozen=True, kw_only=True):
+class Effect(msgspec.Struct, frozen=True, kw_only=True, rename={"name": "metric"}):
     """One metric before and after. `change`, `low`, `high` are shares (0.15 is 15% more) when `relative`, else in the
     metric's unit; `level` is the confidence of the interval, the same that the outcome rests on.
 
@@ -100,7 +103,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """`effects` begin with the headline. `before` and `after` are the numbers of the segments compared.
 
     `values` counts independent values per side: runs, or rounds; of a switch, blocks of `block` seconds. `left_out` are
-    the words for seconds that were not counted, per side. `growing`: the time after the change is not over; `needs` is
+    the seconds that were not counted, per side. `growing`: the time after the change is not over; `needs` is
     how many seconds more it takes (infinite: the time before is too short; None: unknown or none). `at_least`: the
     generator was saturated on the faster side, which may be faster still. `other_loads` are of each machine on which
     it could be measured.
@@ -115,8 +118,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     effects: tuple[Effect, ...] = ()
     values: tuple[int, int] = (0, 0)
     block: int = 0
-    left_out: tuple[str, str] = ("", "")
-    warnings: tuple[str, ...] = ()
+    left_out: tuple[dict[Flaw, int], dict[Flaw, int]] = ({}, {})
+    warnings: tuple[RunWarning, ...] = ()
     growing: bool = False
     needs: float | None = None
     at_least: bool = False
@@ -127,5 +130,4 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
         return self.effects[0] if self.effects else None
 
     def effect(self, name: str) -> Effect | None:
-        """Return the effect on a metric, if it was compared."""
         return next((one for one in self.effects if one.name == name), None)

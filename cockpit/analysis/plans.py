@@ -1,4 +1,4 @@
-"""Whether two load plans are the same load, and in which words they differ."""
+"""Return whether two load plans are the same load, and in which words they differ."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from enum import Enum
+from random import Random
 from typing import NamedTuple
 
 import numpy as np
@@ -14,12 +15,10 @@ from msgspec.structs import replace
 from cockpit.analysis.blocks import BLOCK, block_sample, window_values
 from cockpit.analysis.effects import HEADLINE_SHARE
 from cockpit.analysis.intervals import ALPHA, FIRST_LOOK, minimum_detectable
-from cockpit.analysis.orders import balanced, mirrored, sequence
 from cockpit.analysis.outcome import DIFFERENT, Effect, Outcome, Verdict
-from cockpit.analysis.steady import GUARD
 from cockpit.analysis.switch import long_run_variance
 from cockpit.analysis.verdict import judge_rounds
-from cockpit.analysis.windows import Window, row_window, window_between
+from cockpit.analysis.windows import GUARD, Window, row_window, window_between
 from cockpit.model.events import Side
 from cockpit.model.knobs import Setting
 from cockpit.model.state import RoundsState, RoundWindowState, Segment, State
@@ -121,7 +120,7 @@ def is_concluded(verdict: Verdict) -> bool:
 
 def progress(state: State, now: float) -> RoundsProgress | None:
     """Return the progress of the running rounds at session time `now`; None without any."""
-    rounds = state.proving
+    rounds = state.running_rounds
     if rounds is None:
         return None
     sides = sequence(rounds.begun.first)
@@ -190,3 +189,32 @@ def _deviation_of_rounds(state: State) -> float | None:
 
 def _headline(row: Segment) -> str:
     return "p99" if row.plan.open else "rate"
+
+
+# Rounds within which each side comes first equally often.
+BALANCED = 4
+
+
+def balanced(rounds: int, seed: int) -> tuple[Side, ...]:
+    """Return which side each round begins with: at random, each side twice in every four rounds."""
+    draw = Random(seed)
+    first: list[Side] = []
+    while len(first) < rounds:
+        four: list[Side] = ["before", "before", "after", "after"]
+        draw.shuffle(four)
+        first += four
+    return tuple(first[:rounds])
+
+
+def mirrored(rounds: int) -> tuple[Side, ...]:
+    sides: tuple[Side, Side] = ("before", "after")
+    return tuple(sides[number % 2] for number in range(rounds))
+
+
+def other(side: Side) -> Side:
+    return "after" if side == "before" else "before"
+
+
+def sequence(first: tuple[Side, ...]) -> tuple[Side, ...]:
+    """Return the sides of all windows in order of time."""
+    return tuple(side for one in first for side in (one, other(one)))

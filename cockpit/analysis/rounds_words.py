@@ -31,16 +31,15 @@ def find_words(detectable: float | None) -> str:
     return f"finds a change of {100 * detectable:.{0 if detectable >= 0.0995 else 1}f}% (power 80%)"
 
 
-def offer_words(plan: RoundsPlan, told: Announcement) -> str:
+def offer_words(plan: RoundsPlan, expected: Announcement) -> str:
     """Return the duration and the minimum detectable effect of rounds, before they start."""
     return (
-        f"{plan.rounds} rounds of 2 × {plan.seconds:g} s: at most {time_words(told.seconds)}, less once the verdict is "
-        f"in; {find_words(told.detectable)} by {told.basis.value}"
+        f"{plan.rounds} rounds of 2 × {plan.seconds:g} s: at most {time_words(expected.seconds)}, less once the "
+        f"verdict is in; {find_words(expected.detectable)} by {expected.basis.value}"
     )
 
 
 def announcement_words(begun: RoundsBegun) -> str:
-    """Return the announcement of rounds that began."""
     rounds = len(begun.first)
     found = f"; {words}" if (words := find_words(begun.detectable)) else ""
     return f"{title_words(begun)}: at most {rounds} rounds, {time_words(begun.longest)} (seed {begun.seed}){found}"

@@ -25,7 +25,7 @@ _ARRIVED = 3
 Settings = tuple[tuple[str, str | None], ...]
 
 
-class Arm(NamedTuple):
+class VariantSegments(NamedTuple):
     """Segments with the same settings and load, by time. `label` is that of the first, without its load level."""
 
     settings: Settings
@@ -37,7 +37,6 @@ class Arm(NamedTuple):
 
 
 def row_verdict(state: State, row: Segment, base: Segment, load_may_differ: bool = False) -> Verdict:
-    """The verdict on one row against another."""
     judge = judge_switch if base.run == row.run else judge_single_runs
     return judge(row_window(state, base), row_window(state, row), row.label, load_may_differ)
 
@@ -68,7 +67,6 @@ class RowVerdicts:
         return found
 
     def rounds(self, state: State, rounds: RoundsState) -> Verdict | None:
-        """As `rounds_verdict`."""
         complete, over = rounds.complete, rounds.ended is not None
         # The last readings of a host arrive after the window.
         age = (
@@ -102,12 +100,12 @@ def verdicts(state: State) -> tuple[Verdict, ...]:
     found = [(rounds, rounds_verdict(state, rounds)) for rounds in state.rounds]
     judged = [(rounds, verdict) for rounds, verdict in found if verdict is not None]
     measured = {rounds.begun.change for rounds, _ in judged if rounds.begun.change}
-    of_arms = []
+    of_variants = []
     for alike in _by_load(state):
         first, *others = alike
         known = [other for other in others if not measured & set(other.rows[0].changes)]
-        of_arms += [_arm_verdict(state, first, other) for other in known]
-    return (*of_arms, *(verdict for _, verdict in judged))
+        of_variants += [_variant_verdict(state, first, other) for other in known]
+    return (*of_variants, *(verdict for _, verdict in judged))
 
 
 def settings_at(state: State, t: float) -> Settings:
@@ -134,7 +132,7 @@ def change_steps(changes: Sequence[Change]) -> list[tuple[float, Change, bool]]:
     return steps
 
 
-def _by_load(state: State) -> list[list[Arm]]:
+def _by_load(state: State) -> list[list[VariantSegments]]:
     """Arms under each load, both in order of their first row, without warm-ups and the rows of rounds."""
     loads: list[dict[Settings, list[Segment]]] = []
     plans: list[LoadPlan] = []
@@ -147,17 +145,17 @@ def _by_load(state: State) -> list[list[Arm]]:
             plans.append(row.plan)
             loads.append({})
         loads[place].setdefault(settings_at(state, row.start), []).append(row)
-    return [[Arm(settings, tuple(rows)) for settings, rows in arms.items()] for arms in loads]
+    return [[VariantSegments(settings, tuple(rows)) for settings, rows in variants.items()] for variants in loads]
 
 
-def _arm_verdict(state: State, first: Arm, other: Arm) -> Verdict:
+def _variant_verdict(state: State, first: VariantSegments, other: VariantSegments) -> Verdict:
     """By rounds when the settings alternate, by runs when there are several, else by the nearest two."""
     windows = {row.number: row_window(state, row) for row in (*first.rows, *other.rows)}
     pairs = _alternating(first, other)
     if len(pairs) > 1 and all(_long(windows[row.number]) for pair in pairs for row in pair):
         return judge_rounds([([windows[one.number]], [windows[two.number]]) for one, two in pairs], other.label)
     if len(first.rows) > 1 and len(other.rows) > 1:
-        before, after = ([[windows[row.number]] for row in arm.rows] for arm in (first, other))
+        before, after = ([[windows[row.number]] for row in variant.rows] for variant in (first, other))
         return judge_runs(before, after, other.label)
     # The segment before it is nearest in time, so it drifted least.
     longest = max(other.rows, key=lambda row: len(windows[row.number].seconds))
@@ -171,7 +169,7 @@ def _long(window: Window) -> bool:
     return len(window.seconds) >= _TOO_SHORT
 
 
-def _alternating(first: Arm, other: Arm) -> list[tuple[Segment, Segment]]:
+def _alternating(first: VariantSegments, other: VariantSegments) -> list[tuple[Segment, Segment]]:
     """Pairs of a row before and the next one after it, as they follow each other in time."""
     pairs: list[tuple[Segment, Segment]] = []
     waiting: Segment | None = None

@@ -11,8 +11,8 @@ from cockpit.analysis.plans import differences
 from cockpit.analysis.row_verdicts import change_steps
 from cockpit.analysis.windows import Window, row_window
 from cockpit.model.errors import UsageError
-from cockpit.model.figures import RunResult, rows_result, run_result
 from cockpit.model.load import LoadPlan
+from cockpit.model.metrics import RunResult, rows_result, run_result
 from cockpit.model.state import Segment, State
 
 

@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cockpit.analysis.intervals import ALPHA, Interval
-from cockpit.analysis.student import Floats, student_quantile
+from cockpit.analysis.intervals import ALPHA, Floats, Interval, student_quantile
 
 # Blocks of the longest batch (30 s), and blocks that each side needs (25 s).
 _LONGEST = 6
@@ -44,8 +43,8 @@ def effect(before: Floats, after: Floats, alpha: float = ALPHA) -> Interval:
     excludes 0 only if those of the last LOOKS tests did.
     """
     now, *earlier = (_look(before, after[: len(after) - back], alpha) for back in range(LOOKS))
-    low = now.low if all(look.low > 0 for look in earlier) else min(0.0, now.low)
-    high = now.high if all(look.high < 0 for look in earlier) else max(0.0, now.high)
+    low = now.low if all(interval.low > 0 for interval in earlier) else min(0.0, now.low)
+    high = now.high if all(interval.high < 0 for interval in earlier) else max(0.0, now.high)
     return Interval(now.estimate, low, high)
 
 

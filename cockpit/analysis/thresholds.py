@@ -12,10 +12,18 @@ from enum import StrEnum
 
 import msgspec
 
-from cockpit.analysis.baseline import Baseline, mean_of
-from cockpit.analysis.ratios import Ratio, ratio_of, runs_to_settle
+from cockpit.analysis.baseline import Baseline, Ratio, mean_of, ratio_of, runs_to_settle
 from cockpit.model.errors import UsageError
-from cockpit.model.figures import HOST_FIGURES, LATENCIES, RunResult, figure, is_host_figure, is_latency
+from cockpit.model.metrics import (
+    HOST_METRICS,
+    LATENCIES,
+    RunResult,
+    is_host_metric,
+    is_latency,
+    metric_value,
+    run_result,
+)
+from cockpit.model.state import State
 from cockpit.model.units import parse_duration
 
 _OPERATORS: dict[str, Callable[[float, float], bool]] = {
@@ -49,7 +57,7 @@ class Threshold(msgspec.Struct, frozen=True):
 
 
 class Status(StrEnum):
-    """Whether a threshold holds. Inconclusive: the interval of the ratio to the baseline includes the limit."""
+    """Return whether a threshold holds. Inconclusive: the interval of the ratio to the baseline includes the limit."""
 
     HOLDS = "holds"
     FAILED = "failed"
@@ -82,7 +90,7 @@ def parse_threshold(text: str) -> Threshold:
         )
     name, sign, value = match.groups()
     if not _known(name):
-        raise UsageError(f"{text!r}: unknown metric {name!r}; choose one of: {', '.join(known_figures())}")
+        raise UsageError(f"{text!r}: unknown metric {name!r}; choose one of: {', '.join(known_metrics())}")
     share = _OF_BASELINE.fullmatch(value)
     if share and sign in ("==", "!="):
         raise UsageError(f"{text!r}: runs vary, so a share of a baseline is never hit; use <, <=, > or >=")
@@ -113,13 +121,13 @@ def hold(
 
 
 def _plainly(threshold: Threshold, result: RunResult) -> ThresholdResult:
-    found = figure(result, threshold.name)
+    found = metric_value(result, threshold.name)
     holds = found is not None and _OPERATORS[threshold.operator](found, threshold.value)
     return ThresholdResult(threshold, found, Status.HOLDS if holds else Status.FAILED, threshold.value)
 
 
 def _against_baseline(threshold: Threshold, runs: Sequence[RunResult], baseline: Baseline | None) -> ThresholdResult:
-    values = [value for run in runs if (value := figure(run, threshold.name)) is not None]
+    values = [value for run in runs if (value := metric_value(run, threshold.name)) is not None]
     found = mean_of(values) if len(values) == len(runs) else None
     base = baseline.values(threshold.name) if baseline else []
     if found is None or not base:
@@ -135,26 +143,24 @@ def _against_baseline(threshold: Threshold, runs: Sequence[RunResult], baseline:
 
 
 def is_time(name: str) -> bool:
-    """Return whether the metric is in seconds."""
     head, _, rest = name.partition(".")
     return name in _TIMES or is_latency(name) or (head in LATENCIES and is_latency(rest))
 
 
 def _is_share(name: str) -> bool:
-    """Return whether a metric is in per cent."""
     rest = name.partition(".")[2]
     return bool({name, rest} & {*_SHARES}) or rest.startswith("cpu.") or rest.endswith(".util")
 
 
-def known_figures() -> tuple[str, ...]:
+def known_metrics() -> tuple[str, ...]:
     """The names, with HOST and NN standing for any host and any percentile."""
     latencies = ("pNN", "mean", "max", *(f"{name}.pNN" for name in LATENCIES))
     single = ("disk.DISK.util", "disk.DISK.await", "net.INTERFACE.rxkb")
-    return (*_COUNTS, *_TIMES, *latencies, *(f"HOST.{name}" for name in (*HOST_FIGURES, *single)))
+    return (*_COUNTS, *_TIMES, *latencies, *(f"HOST.{name}" for name in (*HOST_METRICS, *single)))
 
 
 def _known(name: str) -> bool:
-    return name in _COUNTS or is_time(name) or is_host_figure(name.partition(".")[2])
+    return name in _COUNTS or is_time(name) or is_host_metric(name.partition(".")[2])
 
 
 def _seconds(text: str) -> float:
@@ -170,3 +176,45 @@ def _plain(text: str) -> float:
     if not match:
         raise ValueError(f"{text!r} is not a number; write it as 500, 12.5k or 20")
     return float(match[1]) * _FACTORS[match[2].lower()]
+
+
+# Failures count at once; other metrics are unreliable in the first seconds.
+_AT_ONCE = ("failed", "errors")
+# Metrics that only grow during a run: a lower bound can be checked only at the end.
+_GROWING = ("completed", "sent", "bytes", "duration")
+# Session seconds between two checks.
+_EVERY = 0.2
+# Seconds of a run before anything but failures can end it.
+_FIRST = 2.0
+
+
+def check_abort(threshold: Threshold) -> Threshold:
+    """Return the threshold if it can end a run. Raises UsageError."""
+    if threshold.name in _GROWING:
+        raise UsageError(f"{threshold.text!r}: {threshold.name} is known only at the end of a run; use --threshold")
+    return threshold
+
+
+class Breaker:
+    """Called with each state; returns whether a threshold failed, from then on always. `failed` is that one."""
+
+    def __init__(self, thresholds: Sequence[Threshold], baseline: Baseline | None = None) -> None:
+        self.failed: ThresholdResult | None = None
+        self._thresholds = thresholds
+        self.baseline = baseline
+        self._checked = 0.0
+
+    def __call__(self, state: State) -> bool:
+        if self.failed is None and self._thresholds and state.running and state.t >= self._checked + _EVERY:
+            self._checked = state.t
+            self.failed = self._check(state, state.running)
+        return self.failed is not None
+
+    def _check(self, state: State, run: int) -> ThresholdResult | None:
+        result = run_result(state, run)
+        if result is None or result.segments[0].warmup:
+            return None
+        early = result.seconds < _FIRST
+        known = [one for one in self._thresholds if not early or one.name in _AT_ONCE]
+        outcomes = hold(known, result, self.baseline)
+        return next((one for one in outcomes if one.found is not None and one.status is Status.FAILED), None)

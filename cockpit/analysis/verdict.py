@@ -15,10 +15,12 @@ import numpy as np
 from msgspec.structs import replace
 
 from cockpit.analysis import switch
-from cockpit.analysis.blocks import BLOCK, Sample, block_sample, row_figures, run_values, window_values
-from cockpit.analysis.effects import MARGIN, MeasuredEffect, effects, log_values, metrics, overall
+from cockpit.analysis.baseline import assumed_spread
+from cockpit.analysis.blocks import BLOCK, Sample, block_sample, run_values, segment_metrics, window_values
+from cockpit.analysis.effects import MARGIN, MeasuredEffect, effects, log_values, metrics
 from cockpit.analysis.intervals import (
     FIRST_LOOK,
+    Floats,
     Interval,
     Pool,
     anytime,
@@ -27,13 +29,12 @@ from cockpit.analysis.intervals import (
     minimum_detectable,
     sequential,
 )
-from cockpit.analysis.neighbours import MeasuredOtherLoad, other_loads, spoiled, taken
-from cockpit.analysis.objections import failing, lost_hosts, objection, saturated_side, warnings
+from cockpit.analysis.objections import invalid, lost_hosts, objection, saturated_side, with_objections
+from cockpit.analysis.other_load import MeasuredOtherLoad, other_loads, spoiled, taken
 from cockpit.analysis.outcome import DIFFERENT, Cause, Design, Effect, Objection, Outcome, Period, Verdict
 from cockpit.analysis.plans import differences
-from cockpit.analysis.ratios import assumed_spread
-from cockpit.analysis.student import Floats
-from cockpit.analysis.windows import Window
+from cockpit.analysis.warnings import comparison_warnings
+from cockpit.analysis.windows import Window, left_out
 
 Windows = Sequence[Window]
 # Measurements after one set-up: the windows of its runs, which count as one value.
@@ -54,7 +55,7 @@ def judge_switch(before: Window, after: Window, label: str = "", load_may_differ
 
 
 class Planned(NamedTuple):
-    """What a study has planned: so many `comparisons`, by these metrics, the headline first (none: the default), and
+    """The plan of a study: `comparisons` by these metrics, the headline first (none: the default), and
     the largest change (share) that counts as equivalent (None: that of each metric)."""
 
     comparisons: int = 1
@@ -108,19 +109,17 @@ def _judged(
     if unlike and not load_may_differ:
         against = Objection(cause=Cause.LOAD_DIFFERS, detail=", ".join(unlike))
         found = replace(found, effects=())
-    elif unlike:
-        found = replace(found, warnings=(f"the load differs: {', '.join(unlike)}",))
     found = replace(
         found,
         label=label,
         before=_numbers(before),
         after=_numbers(after),
-        left_out=(_left_out(before), _left_out(after)),
-        warnings=(*found.warnings, *warnings((*before, *after))),
-        growing=any(window.going_on for window in (*before, *after)),
+        left_out=(left_out(before), left_out(after)),
+        warnings=comparison_warnings((*before, *after), unlike if load_may_differ else ()),
+        growing=any(window.growing for window in (*before, *after)),
         other_loads=tuple(one.load for one in loads),
     )
-    found = _objected(found, against, lost_hosts(before, after))
+    found = with_objections(found, against, lost_hosts(before, after))
     side = saturated_side(before, after)
     if side is None or before[0].plan.open or (unlike and not load_may_differ):
         return found
@@ -128,48 +127,11 @@ def _judged(
     return _at_least(found, _judged(*whole, label, load_may_differ, judge, spoil), _faster(*whole), side)
 
 
-def _objected(verdict: Verdict, against: Objection | None, lost: Mapping[str, Objection]) -> Verdict:
-    """Return the verdict with the outcome of its effects, as far as the objection allows."""
-    if against is not None:
-        return refused(verdict, against)
-    if not verdict.effects:
-        return verdict
-    kept = [_without_lost(one, lost) for one in verdict.effects]
-    failed = failing(kept)
-    if failed is not None:
-        kept = [one if one.name == "errors" else _invalid(one, failed) for one in kept]
-    outcome = overall(kept)
-    if outcome is Outcome.INVALID and (reason := kept[0].objection) is not None:
-        return refused(replace(verdict, effects=tuple(kept)), reason)
-    return replace(
-        verdict,
-        outcome=outcome,
-        objection=None,
-        effects=tuple(kept),
-        needs=verdict.needs if outcome is Outcome.INCONCLUSIVE else None,
-    )
-
-
-def refused(verdict: Verdict, against: Objection) -> Verdict:
-    """Return the verdict as an invalid one, of which no effect keeps a word of its own."""
-    effects = tuple(_invalid(one, one.objection or against) for one in verdict.effects)
-    return replace(verdict, outcome=Outcome.INVALID, objection=against, effects=effects, needs=None)
-
-
-def _invalid(effect: Effect, against: Objection) -> Effect:
-    return replace(effect, outcome=Outcome.INVALID, objection=against, likely=None)
-
-
-def _without_lost(effect: Effect, lost: Mapping[str, Objection]) -> Effect:
-    host = effect.name.partition(".")[0]
-    return _invalid(effect, lost[host]) if host in lost else effect
-
-
 def _switch(before: Window, after: Window) -> Verdict:
     samples = block_sample(before), block_sample(after)
     names = metrics([[sample.blocks] for sample in samples], before.plan.open)
     # While the time after grows, one block gives a first impression, without an interval.
-    least = 1 if after.going_on else switch.LEAST
+    least = 1 if after.growing else switch.LEAST
 
     def measure(name: str, alpha: float) -> MeasuredEffect | None:
         one, two = (sample.blocks[name][~np.isnan(sample.blocks[name])] for sample in samples)
@@ -196,10 +158,10 @@ def _switch(before: Window, after: Window) -> Verdict:
     )
     if min(verdict.values) < switch.LEAST:
         first = effects(names, measure) if verdict.values[0] >= switch.LEAST and verdict.values[1] >= least else ()
-        needs = _seconds_to_first_look(*verdict.values) if after.going_on else None
+        needs = _seconds_to_first_look(*verdict.values) if after.growing else None
         return replace(verdict, effects=first, needs=needs)
     found = effects(names, measure)
-    needs = _seconds_needed(samples, found[0]) if after.going_on else None
+    needs = _seconds_needed(samples, found[0]) if after.growing else None
     return replace(verdict, effects=found, needs=needs)
 
 
@@ -215,7 +177,7 @@ def _seconds_to_first_look(before: int, after: int) -> float:
 
 
 def _seconds_needed(samples: tuple[Sample, Sample], headline: Effect) -> float | None:
-    """How many seconds more the headline needs, for the effect that it has or for its margin."""
+    """Return the seconds that the headline still needs, for its effect or for its margin."""
     if not headline.relative or headline.change is None:
         return None
     one, two = (np.log(sample.blocks[headline.name]) for sample in samples)
@@ -285,7 +247,7 @@ def _runs(before: Visits, after: Visits, others: Sequence[Visits], planned: Plan
 
 
 def _single_runs(before: Window, after: Window) -> Verdict:
-    missing = max((2 * BLOCK - len(window.seconds) for window in (before, after) if window.going_on), default=0)
+    missing = max((2 * BLOCK - len(window.seconds) for window in (before, after) if window.growing), default=0)
     if missing > 0:
         # The first seconds of a run differ from the rest by more than the assumed spread.
         return Verdict(outcome=Outcome.INCONCLUSIVE, design=Design.SINGLE_RUNS, values=(1, 1), needs=float(missing))
@@ -325,7 +287,7 @@ def _values(visits: Visits, further: Sequence[str], whole: bool) -> _Values:
     `further` metrics are those of whole runs, by the names of thresholds."""
     windows = [window for visit in visits for window in visit]
     values = run_values(windows) if whole else window_values(windows)
-    values |= row_figures(windows, [name for name in further if name not in values])
+    values |= segment_metrics(windows, [name for name in further if name not in values])
     ends = np.cumsum([len(visit) for visit in visits])[:-1]
     return {name: np.array([_mean(part) for part in np.split(found, ends)]) for name, found in values.items()}
 
@@ -374,7 +336,7 @@ def _at_least(limited: Verdict, whole: Verdict, faster: Period, side: Period) ->
     if whole.outcome is not outcome or headline.outcome is not outcome:
         return limited
     kept = tuple(
-        _invalid(one, limited.objection)
+        invalid(one, limited.objection)
         if limited.objection is not None
         and one.name in _TIMED
         and one.outcome in DIFFERENT
@@ -406,7 +368,3 @@ def _faster(before: Visits, after: Visits) -> Period:
 
 def _numbers(windows: Iterable[Window]) -> tuple[int, ...]:
     return tuple(row.number for window in windows for row in window.rows)
-
-
-def _left_out(windows: Iterable[Window]) -> str:
-    return "; ".join(dict.fromkeys(window.left_out for window in windows if window.left_out))

@@ -10,18 +10,20 @@ from __future__ import annotations
 import itertools
 import math
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from enum import Enum
+from enum import StrEnum
 from statistics import median
 from types import MappingProxyType
 
 import msgspec
 
-from cockpit.analysis.steady import GUARD
 from cockpit.model.host_state import HostPoint
 from cockpit.model.load import LoadPlan
 from cockpit.model.state import LoadSecond, Segment, State
 
+# Seconds after the start of a run or a change that are never counted: the same for both sides, whatever they show.
+GUARD = 3
 # A second is whole when ticks cover this much of it: they are placed by their middle, so that its ends are blurred.
 WHOLE = 0.75
 # Samples that a time without load needs, and its longest part (s) next to a compared run.
@@ -34,14 +36,14 @@ _LEAST_GROWN = 10.0
 READ_WITHIN = 5.5
 
 
-class Flaw(Enum):
+class Flaw(StrEnum):
     """Why a second is left out; QUEUED: arrivals were queued in it, it counts nevertheless."""
 
-    CHANGING = "changing"
     GUARD = "guard"
-    EDGE = "edge"
     PARTIAL = "partial"
     SATURATED = "saturated"
+    CHANGING = "changing"
+    EDGE = "edge"
     QUEUED = "queued"
 
 
@@ -51,7 +53,7 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
     `seconds` are those that count, oldest first, `guarded` those after a beginning or a change; `flawed` counts others
     by their flaw, and queued ones that count. `unread` are seconds without a reading by host. `hosts` are readings by
     host name, `cpus` how many each has. `rows` of the runs
-    table lie in it; `going_on`: it still grows. `bound` are the saturated seconds since the first that counts. `boots`
+    table lie in it; `growing`: it still grows. `bound` are the saturated seconds since the first that counts. `boots`
     name the machine that each host runs on, `generator_boot` the generator's. `unloaded` is the share of its CPUs that
     other programs took on a host while no load ran, just before or after, under the same settings.
     """
@@ -66,7 +68,7 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
     hosts: Mapping[str, tuple[HostPoint, ...]] = MappingProxyType({})
     cpus: Mapping[str, int] = MappingProxyType({})
     rows: tuple[Segment, ...] = ()
-    going_on: bool = False
+    growing: bool = False
     bound: tuple[LoadSecond, ...] = ()
     boots: Mapping[str, str] = MappingProxyType({})
     generator_boot: str = ""
@@ -74,8 +76,8 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def bound_share(self) -> float:
-        """Share of the time in which the generator was saturated; 0 while a growing window is too short to tell."""
-        if self.going_on and self.end - self.start < _LEAST_GROWN:
+        """Share of the time in which the generator was saturated; 0 while a growing window is too short."""
+        if self.growing and self.end - self.start < _LEAST_GROWN:
             return 0.0
         saturated = self.flawed.get(Flaw.SATURATED, 0)
         shares = [saturated / (saturated + len(self.seconds))] if saturated else []
@@ -99,23 +101,18 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
         waits = [second.cpu_wait for second in self.seconds]
         return sum(waits) / len(waits) if waits else 0.0
 
-    @property
-    def left_out(self) -> str:
-        """Return the excluded time in words; "" if none."""
-        said = [f"first {self.guarded} s"] if self.guarded else []
-        dropped = {
-            Flaw.PARTIAL: "not covered whole",
-            Flaw.SATURATED: "generator saturated",
-            Flaw.CHANGING: "during a change or an action",
-        }
-        said += [f"{self.flawed[flaw]} s {words}" for flaw, words in dropped.items() if self.flawed.get(flaw)]
-        return ", ".join(said)
+
+def left_out(windows: Iterable[Window]) -> dict[Flaw, int]:
+    """Return the seconds of the windows that do not count, by reason."""
+    found = Counter[Flaw]()
+    for window in windows:
+        found.update({Flaw.GUARD: window.guarded, **window.flawed})
+    return {flaw: found[flaw] for flaw in Flaw if found[flaw] and flaw not in (Flaw.EDGE, Flaw.QUEUED)}
 
 
 def row_window(state: State, row: Segment) -> Window:
-    """The window of a row of the runs table."""
     window = window_between(state, row.start, row.last, row.plan)
-    return msgspec.structs.replace(window, rows=(row,), going_on=row.end is None)
+    return msgspec.structs.replace(window, rows=(row,), growing=row.end is None)
 
 
 def window_between(state: State, start: float, end: float, plan: LoadPlan) -> Window:

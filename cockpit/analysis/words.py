@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from cockpit.analysis.intervals import FIRST_LOOK
 from cockpit.analysis.outcome import DIFFERENT, Cause, Design, Effect, Objection, OtherLoad, Outcome, Verdict
+from cockpit.analysis.stability import Stability, StabilityKind
+from cockpit.analysis.warning_words import warning_words
+from cockpit.analysis.windows import Flaw
+from cockpit.model.counts import Counts
 from cockpit.model.text import milliseconds, neutral, si, size
 
 _METRICS = {
@@ -109,8 +113,8 @@ def change_words(effect: Effect) -> str:
 def _bound(effect: Effect) -> str:
     """The only end of an interval: `≥ +12%`, `≤ −30%`; of a factor by which it fell `≥ ÷1.7`."""
     end = effect.low if effect.high is None else effect.high
-    amount = _amount(effect, end or 0.0)
-    return f"{'≥' if effect.high is None or amount.startswith('÷') else '≤'} {amount}"
+    sign = "≥" if effect.high is None or _is_quotient(effect, end or 0.0) else "≤"
+    return f"{sign} {_amount(effect, end or 0.0)}"
 
 
 def amount_words(effect: Effect) -> str:
@@ -120,11 +124,16 @@ def amount_words(effect: Effect) -> str:
     return _amount(effect, effect.change) if (effect.low is None) == (effect.high is None) else _bound(effect)
 
 
+def _is_quotient(effect: Effect, change: float) -> bool:
+    """Return whether a change is shown as `÷164`."""
+    return effect.relative and -1 < change <= 1 / (1 + _BIG) - 1
+
+
 def _amount(effect: Effect, change: float) -> str:
     """A change without its interval: `+15%`, `×9.7`, `÷164`."""
     if effect.relative and change >= _BIG:
         return f"×{_factor(1 + change)}"
-    if effect.relative and -1 < change <= 1 / (1 + _BIG) - 1:
+    if _is_quotient(effect, change):
         return f"÷{_factor(1 / (1 + change))}"
     return f"{_plain(effect, change)}{'%' if effect.relative else _unit(effect)}"
 
@@ -141,7 +150,6 @@ def metric_words(name: str) -> str:
 
 
 def objection_words(objection: Objection) -> str:
-    """Return why a comparison is invalid."""
     side = f" {objection.side}" if objection.side else ""
     host = neutral(objection.host)
     match objection.cause:
@@ -192,7 +200,7 @@ def brief(verdict: Verdict) -> tuple[str, Role]:
 
 def method_lines(verdict: Verdict) -> list[str]:
     """Return how the verdict was found, a line each, then its warnings."""
-    return [*basis_lines(verdict), *(f"! {warning}" for warning in verdict.warnings)]
+    return [*basis_lines(verdict), *(f"! {warning_words(warning)}" for warning in verdict.warnings)]
 
 
 def basis_lines(verdict: Verdict) -> list[str]:
@@ -200,9 +208,9 @@ def basis_lines(verdict: Verdict) -> list[str]:
     lines = []
     if verdict.effects:
         lines.append(_METHOD[verdict.design])
-        for side, words in zip(("before", "after"), verdict.left_out, strict=True):
-            if words:
-                lines.append(f"discarded {side}: {words}")
+        for side, seconds in zip(("before", "after"), verdict.left_out, strict=True):
+            if seconds:
+                lines.append(f"discarded {side}: {left_out_words(seconds)}")
         lines += [f"other load on {other_load_words(one)}" for one in verdict.other_loads]
         lines.append(
             f"simultaneous 95% intervals ({100 * verdict.effects[0].level:.1f}% for {verdict.effects[0].name}); "
@@ -211,9 +219,39 @@ def basis_lines(verdict: Verdict) -> list[str]:
     return lines
 
 
+def stability_words(found: Stability) -> str:
+    text = _unstable_words(found)
+    return text if found.segment is None else f"segment {found.segment}: {text}"
+
+
+def _unstable_words(found: Stability) -> str:
+    match found.kind:
+        case StabilityKind.TOO_SHORT:
+            left_out = f" ({left_out_words(found.left_out)} left out)" if found.left_out else ""
+            return f"too short: {found.seconds} s counted{left_out}, needs {found.needed} s"
+        case StabilityKind.RATE:
+            rates = ", ".join(map(si, found.rates))
+            return f"rate was {rates} req/s in its last {len(found.rates)} parts of {found.seconds} s"
+        case StabilityKind.P99:
+            return f"p99 {'rose' if found.change > 0 else 'fell'} by {100 * abs(found.change):.0f}%"
+        case _:
+            return str(found.kind)
+
+
+def left_out_words(seconds: Mapping[Flaw, int]) -> str:
+    """Return `3 s after a start, 1 s not covered whole`."""
+    return ", ".join(f"{number} s {_FLAWS[flaw]}" for flaw, number in seconds.items())
+
+
+_FLAWS = {
+    Flaw.GUARD: "after a start",
+    Flaw.PARTIAL: "not covered whole",
+    Flaw.SATURATED: "generator saturated",
+    Flaw.CHANGING: "during a change or an action",
+}
 _METHOD = {
-    Design.SWITCH: "one change under load: the interval holds at each look, against the mean before the change and its "
-    "trend; blocks of 5 s, variance of batches of up to 30 s",
+    Design.SWITCH: "one change under load: the interval holds at each observation, against the mean before the change "
+    "and its trend; blocks of 5 s, variance of batches of up to 30 s",
     Design.ROUNDS: "each round has both settings, in random order; one value per round",
     Design.RUNS: "one value per run; the spread between runs is shared over the settings",
     Design.SINGLE_RUNS: "one run each: a spread between runs of 15% (p99: 40%) is assumed; rounds measure it",
@@ -305,3 +343,13 @@ def _value(name: str, value: float) -> str:
     if name.partition(".")[2].startswith(_SIZES):
         return f"{size(value)}B"
     return f"{si(value)}{'%' if name.endswith('cpu.busy') else '/s'}"
+
+
+def connection_words(counts: Counts) -> str:
+    """Return reconnects and retries; "" if there were none."""
+    words = []
+    if counts.reconnects:
+        words.append(f"{counts.reconnects} kept connections closed by the server")
+    if counts.retries:
+        words.append(f"{counts.retries} requests sent a second time: the server may have received both")
+    return ", ".join(words)

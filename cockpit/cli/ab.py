@@ -9,18 +9,18 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from cockpit.analysis.doubt import doubts
 from cockpit.cli.live import Keeping, SessionEnd, headless
 from cockpit.cli.load_options import FLAGS, flagged, given_headers
 from cockpit.cli.terminal import tell
 from cockpit.load.preflight import preflight
 from cockpit.model.errors import EXIT_GOOD, EXIT_INTERRUPTED, TargetError, UsageError
 from cockpit.model.events import AnyEvent, Tick
-from cockpit.model.figures import RunResult, run_result
 from cockpit.model.load import LoadPlan
+from cockpit.model.metrics import RunResult, run_result
 from cockpit.profiles.plan import NAMED, Wrong, body_of, check_plan, checked_url, headers_of
 from cockpit.profiles.profile import Profile
 from cockpit.report.ab import Document, gnuplot_tsv, percentages_csv, report
+from cockpit.report.summary import warning_texts
 
 # With -t and without -n, ab sends at most so many.
 TIMED_REQUESTS = 50_000
@@ -117,5 +117,5 @@ def _say_more(result: RunResult, options: Namespace) -> None:
         print(
             f"cockpit: {varied} responses had another length than the first; ab counts them as failed", file=sys.stderr
         )
-    for doubt in doubts(result):
-        print(f"cockpit: {doubt}", file=sys.stderr)
+    for warning in warning_texts(result):
+        print(f"cockpit: {warning}", file=sys.stderr)

@@ -8,21 +8,19 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from statistics import stdev
 
-import msgspec
-
 from cockpit.analysis.baseline import Baseline, BaselineRun, baseline_of, baseline_run
 from cockpit.analysis.plans import differences
-from cockpit.analysis.thresholds import is_time
 from cockpit.cli.opening import recording_at
 from cockpit.cli.terminal import tell
 from cockpit.model.errors import EXIT_GOOD, UsageError
-from cockpit.model.figures import PERCENTILES, RunResult
 from cockpit.model.load import LoadPlan
-from cockpit.model.text import escaped, milliseconds, neutral, si
+from cockpit.model.metrics import PERCENTILES, RunResult
+from cockpit.model.text import neutral, si
 from cockpit.report import baselines
 from cockpit.report.check_result import baseline_json
+from cockpit.report.encoding import to_json
 from cockpit.report.selectors import parse_source, runs_of
-from cockpit.report.summary import plan_words
+from cockpit.report.summary import metric_text, plan_words
 
 
 def baseline(options: Namespace) -> int:
@@ -83,11 +81,11 @@ def _runs_in(recordings: Sequence[str], last: int) -> tuple[list[BaselineRun], L
 def _list(as_data: bool) -> None:
     found = [baselines.load(name) for name in baselines.names()]
     if as_data:
-        tell(_json([baseline_json(one) for one in found]))
+        tell(to_json([baseline_json(one) for one in found]))
         return
     width = max((len(one.name) for one in found), default=0)
     lines = [
-        f"{one.name:<{width}}  {_when(one.runs[-1])}  {_counted(one)}  {si(one.figure('rate') or 0)} req/s  "
+        f"{one.name:<{width}}  {_when(one.runs[-1])}  {_counted(one)}  {si(one.metric('rate') or 0)} req/s  "
         f"{plan_words(one.plan)}"
         for one in found
     ]
@@ -96,11 +94,11 @@ def _list(as_data: bool) -> None:
 
 def _show(base: Baseline, as_data: bool) -> None:
     if as_data:
-        tell(_json(baseline_json(base)))
+        tell(to_json(baseline_json(base)))
         return
     lines = [f"{base.name}  {_counted(base)}", f"  {plan_words(base.plan)}"]
     lines += [f"  {_when(run)}  from {neutral(run.source)}" for run in base.runs]
-    names = dict.fromkeys((*base.runs[0].figures, *PERCENTILES))
+    names = dict.fromkeys((*base.runs[0].metrics, *PERCENTILES))
     names |= dict.fromkeys(f"{host}.{name}" for host, figures in base.runs[0].hosts.items() for name in figures)
     width = max(len(name) for name in names)
     tell("\n".join((*lines, "", *(f"  {neutral(name):<{width}}  {_values(base, name)}" for name in names))))
@@ -108,28 +106,18 @@ def _show(base: Baseline, as_data: bool) -> None:
 
 def _values(base: Baseline, name: str) -> str:
     """The mean of a metric, and the spread between the runs."""
-    mean = base.figure(name)
+    mean = base.metric(name)
     if mean is None:
         return "no data"
     values = base.values(name)
     if len(values) == 1 or mean == 0:
-        return _value(name, mean)
-    return f"{_value(name, mean)}  ± {100 * stdev(values) / abs(mean):.1f}%"
+        return metric_text(name, mean)
+    return f"{metric_text(name, mean)}  ± {100 * stdev(values) / abs(mean):.1f}%"
 
 
 def _counted(base: Baseline) -> str:
     return f"{len(base.runs)} run{'s' if len(base.runs) > 1 else ''}"
 
 
-def _value(name: str, value: float) -> str:
-    if name == "duration":
-        return f"{value:.3f} s"
-    return f"{milliseconds(value)} ms" if is_time(name) else si(value, 5)
-
-
 def _when(run: BaselineRun) -> str:
     return datetime.fromtimestamp(run.wall, UTC).strftime("%Y-%m-%d %H:%M UTC")
-
-
-def _json(value: object) -> str:
-    return escaped(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())

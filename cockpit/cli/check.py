@@ -6,11 +6,10 @@ from argparse import Namespace
 from collections.abc import Sequence
 
 from cockpit.analysis.baseline import Baseline
-from cockpit.analysis.breaker import Breaker, check_abort
 from cockpit.analysis.plans import differences
 from cockpit.analysis.sides import Side
-from cockpit.analysis.steadiness import unsteady
-from cockpit.analysis.thresholds import Threshold, ThresholdResult, hold, parse_threshold
+from cockpit.analysis.stability import run_stability
+from cockpit.analysis.thresholds import Breaker, Threshold, ThresholdResult, check_abort, hold, parse_threshold
 from cockpit.cli.baseline import add, keep, runs_to_keep
 from cockpit.cli.live import Keeping, headless, hlog_into
 from cockpit.cli.load_options import chosen_profile, given_load_flags, thresholds_for, thresholds_of
@@ -18,8 +17,8 @@ from cockpit.cli.opening import recording_at
 from cockpit.cli.outputs import put
 from cockpit.cli.terminal import tell
 from cockpit.model.errors import EXIT_INTERRUPTED, CockpitError, TargetError, UsageError
-from cockpit.model.figures import RunResult, run_result, runs_result
 from cockpit.model.load import LoadPlan
+from cockpit.model.metrics import RunResult, run_result, runs_result
 from cockpit.model.state import State
 from cockpit.profiles.catalogue import find
 from cockpit.profiles.plan import without_credentials
@@ -83,14 +82,14 @@ def _run(options: Namespace) -> CheckResult | None:
             return None
         raise TargetError(f"{profile.plan.without_secrets().url}: no load was sent")
     result = runs_result(runs)
-    stopped = result.reason == "stopped" and not outcome.interrupted and breaker.broken is None
+    stopped = result.reason == "stopped" and not outcome.interrupted and breaker.failed is None
     found = CheckResult(
         target=profile.plan.without_secrets().url if profile.name == "url" else options.target,
         result=result,
         held=_held(thresholds, abort_on, runs, breaker),
-        aborted=breaker.broken,
+        aborted=breaker.failed,
         capped=cap if stopped else None,
-        unsteady=unsteady(outcome.state, result.segments) if options.steady or profile.steady else None,
+        stability=run_stability(outcome.state, result.segments) if options.steady or profile.steady else None,
         baseline=base,
         interrupted=outcome.interrupted,
     )
@@ -103,8 +102,8 @@ def _held(
 ) -> tuple[ThresholdResult, ...]:
     """All of them at the end of the runs, each once; the one that ended them stays as it was found then."""
     found = hold(dict.fromkeys((*thresholds, *abort_on)), runs_result(runs), breaker.baseline, runs)
-    broken = breaker.broken
-    return tuple(broken if broken and one.threshold == broken.threshold else one for one in found)
+    failed = breaker.failed
+    return tuple(failed if failed and one.threshold == failed.threshold else one for one in found)
 
 
 def _save(options: Namespace, found: CheckResult, state: State, results: Sequence[RunResult]) -> None:
@@ -138,7 +137,7 @@ def _checked(options: Namespace, sides: Sequence[Side]) -> CheckResult:
         target=options.target,
         result=result,
         held=hold(_with_defaults(thresholds, base, result.plan), result, base, runs),
-        unsteady=unsteady(state, [row for side in sides for row in side.rows]) if options.steady else None,
+        stability=run_stability(state, [row for side in sides for row in side.rows]) if options.steady else None,
         baseline=base,
     )
     _save(options, found, state, runs)

@@ -28,10 +28,10 @@ def _tell(options: Namespace, found: Comparison) -> None:
             f"{options.before} and {options.after}: different load: {unlike}; --anyway compares them still"
         )
     if options.json:
-        from cockpit.report.comparison_json import comparison_json
+        from cockpit.report.comparison import comparison_json
 
         tell(comparison_json(found))
     else:
-        from cockpit.report.comparison_text import comparison_text
+        from cockpit.report.comparison import comparison_text
 
         tell(comparison_text(found))

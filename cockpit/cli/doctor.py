@@ -12,12 +12,13 @@ from cockpit.cli.load_options import flagged, named_profile, thresholds_of
 from cockpit.cli.terminal import tell
 from cockpit.cli.trusting import NotTrusted, accepting, require_trust
 from cockpit.model.errors import EXIT_GOOD, CockpitError, NoProfile
-from cockpit.model.text import escaped, neutral
+from cockpit.model.text import neutral
 from cockpit.profiles.catalogue import own_folder
 from cockpit.profiles.plan import Wrong
 from cockpit.profiles.profile import Profile
 from cockpit.profiles.trust import is_trusted
 from cockpit.profiles.uses import Use, listing, uses_of
+from cockpit.report.encoding import to_json
 from cockpit.setup.doctor import Scope, examine
 from cockpit.setup.finding import Finding, failed, note, summed
 
@@ -33,7 +34,7 @@ def doctor(options: Namespace) -> int:
     if options.json:
         found = {"profile": options.profile, "exit": code, "findings": msgspec.to_builtins(findings)}
         found["uses"] = [use._asdict() for use in uses]
-        tell(escaped(msgspec.json.format(msgspec.json.encode(found), indent=2).decode()))
+        tell(to_json(found))
     else:
         tell(summed(findings))
     return code

@@ -25,7 +25,7 @@ def export(options: Namespace) -> int:
     """To stdout, or whole into the file."""
     form = _format(options)
     source = parse_source(options.file)
-    if source.stretch is not None or (source.run is not None and form != "hlog"):
+    if source.time_range is not None or (source.run is not None and form != "hlog"):
         raise UsageError(f"{options.file}: only --format hlog takes a part of a recording: FILE#2")
     with recording_at(source.path) as recording:
         if form == "jsonl":

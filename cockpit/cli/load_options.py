@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from cockpit.analysis.thresholds import Threshold, parse_threshold
 from cockpit.cli.trusting import require_trust
 from cockpit.model.errors import NoProfile, ProfileError, UsageError
-from cockpit.model.figures import is_host_figure
 from cockpit.model.load import Expect, LoadPlan, Stage
+from cockpit.model.metrics import is_host_metric
 from cockpit.model.text import neutral
 from cockpit.model.units import parse_count, parse_duration, parse_rate
 from cockpit.profiles import catalogue
@@ -123,7 +123,7 @@ def thresholds_for(key: str, own: Sequence[str], more: Sequence[str], hosts: lis
 def _threshold(text: str, hosts: list[str]) -> Threshold:
     threshold = parse_threshold(text)
     host, _, rest = threshold.name.partition(".")
-    if is_host_figure(rest) and host not in hosts:
+    if is_host_metric(rest) and host not in hosts:
         raise UsageError(f"{text!r}: no host {host!r} is watched; hosts of this profile: {', '.join(hosts) or 'none'}")
     return threshold
 

@@ -6,8 +6,8 @@ import asyncio
 import sys
 
 from cockpit.load.paths import count_of
-from cockpit.model.figures import RunResult, run_result
 from cockpit.model.load import LoadPlan
+from cockpit.model.metrics import RunResult, run_result
 from cockpit.model.state import State
 from cockpit.model.text import milliseconds, si
 from cockpit.profiles.profile import Profile

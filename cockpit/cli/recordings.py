@@ -7,14 +7,13 @@ import time
 from argparse import Namespace
 from datetime import datetime
 
-import msgspec
-
 from cockpit.cli.terminal import tell
 from cockpit.model.errors import EXIT_GOOD, UsageError
-from cockpit.model.text import clock, escaped, mebibytes, neutral
+from cockpit.model.text import clock, mebibytes, neutral
 from cockpit.recording import library
 from cockpit.recording.database import in_use
 from cockpit.recording.library import Kept
+from cockpit.report.encoding import to_json
 
 
 def recordings(options: Namespace) -> int:
@@ -26,7 +25,7 @@ def recordings(options: Namespace) -> int:
 def _list(options: Namespace) -> None:
     kept = library.all_kept()
     if options.json:
-        tell(escaped(msgspec.json.format(msgspec.json.encode(kept), indent=2).decode()))
+        tell(to_json(kept))
     elif not kept:
         tell(f"no recordings in {library.folder()}")
     else:

@@ -5,16 +5,14 @@ from __future__ import annotations
 from argparse import Namespace
 from pathlib import Path
 
-import msgspec
-
 from cockpit.analysis.row_verdicts import verdicts
 from cockpit.cli.opening import recording_at
 from cockpit.cli.outputs import put
 from cockpit.cli.study_folder import result_in
 from cockpit.model.errors import EXIT_GOOD, UsageError
-from cockpit.model.figures import run_result
+from cockpit.model.metrics import run_result
 from cockpit.model.state import State
-from cockpit.model.text import escaped
+from cockpit.report.encoding import to_json
 from cockpit.report.run_json import run_json
 from cockpit.report.selectors import last_state
 from cockpit.report.summary import summary
@@ -80,6 +78,5 @@ def _made(state: State, form: str) -> str:
     results = [found for found in (run_result(state, run) for run in range(1, state.runs + 1)) if found]
     judged = verdicts(state)
     if form == "json":
-        encoded = msgspec.json.encode([run_json(result, verdicts=judged, rounds=state.rounds) for result in results])
-        return escaped(msgspec.json.format(encoded, indent=2).decode())
+        return to_json([run_json(result, verdicts=judged, rounds=state.rounds) for result in results])
     return "\n\n".join(summary(result, judged) for result in results) or "no run in this recording"

@@ -19,9 +19,10 @@ from cockpit.cli.signals import cancelled_by_signals
 from cockpit.cli.terminal import tell
 from cockpit.model.errors import EXIT_GOOD, EXIT_INTERRUPTED, UsageError
 from cockpit.model.state import State
-from cockpit.model.text import escaped, neutral
+from cockpit.model.text import neutral
 from cockpit.profiles.profile import Profile
 from cockpit.recording.secrets import Secrets
+from cockpit.report.encoding import to_json
 from cockpit.report.verdicts import verdict_json, verdict_lines
 from cockpit.session.controls import Afterwards, Proven, check_rounds
 from cockpit.session.live_session import LiveSession
@@ -110,7 +111,7 @@ async def _show_progress(session: Session) -> None:
 def _print(options: Namespace, verdict: Verdict | None) -> None:
     if options.json:
         found = None if verdict is None else msgspec.to_builtins(verdict_json(verdict))
-        tell(escaped(msgspec.json.format(msgspec.json.encode(found), indent=2).decode()))
+        tell(to_json(found))
     elif verdict is None:
         tell("inconclusive: no round is complete")
     else:

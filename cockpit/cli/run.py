@@ -22,10 +22,11 @@ from cockpit.model.errors import (
     HostKeyChanged,
     Unanswered,
 )
-from cockpit.model.figures import run_result
+from cockpit.model.metrics import run_result
 from cockpit.profiles.profile import Profile
 from cockpit.recording.secrets import Secrets
-from cockpit.report.run_json import as_json, run_json
+from cockpit.report.encoding import to_json
+from cockpit.report.run_json import run_json
 from cockpit.report.summary import summary
 
 
@@ -70,7 +71,7 @@ def _tell(outcome: SessionEnd, as_data: bool) -> int:
     found = verdicts(outcome.state)
     for result in filter(None, results):
         tell(
-            as_json(run_json(result, verdicts=found, rounds=outcome.state.rounds))
+            to_json(run_json(result, verdicts=found, rounds=outcome.state.rounds))
             if as_data
             else summary(result, found)
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -12,10 +11,10 @@ from cockpit.cli.help_topics import profile_keys
 from cockpit.cli.terminal import tell
 from cockpit.model.errors import EXIT_GOOD
 from cockpit.profiles.sections import ProfileFile
-from cockpit.report.check_result import check_schema
-from cockpit.report.comparison_json import compare_schema
-from cockpit.report.run_json import json_schema
-from cockpit.report.study_json import study_schema
+from cockpit.report.check_result import CheckJson
+from cockpit.report.comparison import CompareJson
+from cockpit.report.run_json import RunJson
+from cockpit.report.study_json import StudyJson
 
 
 def profile_schema() -> dict[str, Any]:
@@ -41,17 +40,11 @@ def _refers(told: Any) -> str:
     return str(told["$ref"])
 
 
-_SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
-    "run": json_schema,
-    "check": check_schema,
-    "compare": compare_schema,
-    "study": study_schema,
-    "profile": profile_schema,
-}
+_OUTPUTS = {"run": RunJson, "check": CheckJson, "compare": CompareJson, "study": StudyJson}
 
 
 def schema(options: Namespace) -> int:
     """Print the schema of --json (`run`, `check`, `compare`, `study`); `profile`: for editors."""
-    found = _SCHEMAS[options.of]()
+    found = profile_schema() if options.of == "profile" else msgspec.json.schema(_OUTPUTS[options.of])
     tell(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
     return EXIT_GOOD

@@ -18,7 +18,7 @@ from cockpit.profiles.catalogue import listed
 from cockpit.profiles.profile import Profile
 from cockpit.profiles.reader import read_profile
 from cockpit.profiles.trust import is_trusted
-from cockpit.recording.recent import recent
+from cockpit.recording.library import recent
 from cockpit.tui.start.choices import Choice, StartChoices
 
 # Recordings that are listed; `cockpit recordings list` has them all.

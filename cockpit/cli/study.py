@@ -33,8 +33,7 @@ from cockpit.model.errors import (
 )
 from cockpit.model.load import url_without_password
 from cockpit.model.state import State
-from cockpit.model.study import Study
-from cockpit.model.study_load import located, names_of
+from cockpit.model.study import Study, located, names_of
 from cockpit.profiles.plan import Wrong
 from cockpit.profiles.profile import Profile
 from cockpit.recording.secrets import Secrets
@@ -43,7 +42,7 @@ from cockpit.study.collecting import collect
 from cockpit.study.controls import StudyControls
 from cockpit.study.history import keep_spread
 from cockpit.study.journal import Journal, read_journal, write_journal
-from cockpit.study.restore import put_back
+from cockpit.study.keeper import put_back
 from cockpit.study.runner import Runner
 
 if TYPE_CHECKING:

@@ -6,10 +6,9 @@ import asyncio
 import sys
 
 from cockpit.analysis.intervals import FIRST_LOOK
-from cockpit.model.figures import run_result
+from cockpit.model.metrics import run_result
 from cockpit.model.state import State
-from cockpit.model.study import Study, Variant
-from cockpit.model.study_load import load_of
+from cockpit.model.study import Study, Variant, load_of
 from cockpit.model.text import milliseconds, neutral, si
 from cockpit.profiles.profile import Profile
 from cockpit.report.summary import plan_words

@@ -13,7 +13,8 @@ import msgspec
 from cockpit.cli.terminal import tell
 from cockpit.model.events import AnyEvent, ChangeBegun, ChangeStage, Stage
 from cockpit.model.knobs import Knob, Setting, not_yet_active
-from cockpit.model.text import escaped, neutral
+from cockpit.model.text import neutral
+from cockpit.report.encoding import to_json
 from cockpit.session.controls import Preview
 from cockpit.tuning.applied import Applied, Past, PastState, name_of
 
@@ -178,4 +179,4 @@ async def finished(change: Awaitable[T]) -> T:
 
 
 def print_json(rows: Any) -> None:
-    tell(escaped(msgspec.json.format(msgspec.json.encode(rows), indent=2).decode()))
+    tell(to_json(rows))

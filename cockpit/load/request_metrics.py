@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from cockpit.load.replies import Heads
-from cockpit.model.events import Group
+from cockpit.model.counts import Group
 from cockpit.model.histogram import EMPTY, Histogram
 
 

@@ -6,21 +6,24 @@ A new field gets a default, so that an older recording still opens.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
-from cockpit.model.histogram import EMPTY, Histogram
+from cockpit.model.counts import LoadCounts
+from cockpit.model.event import Event
+from cockpit.model.histogram import from_wire, to_wire
 from cockpit.model.hosts import HostConfig, HostFacts, HostReading
 from cockpit.model.knobs import Knob, ServerAction, Setting
 from cockpit.model.load import LoadPlan
-from cockpit.model.study import Study
-
-
-class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="event"):
-    """What all events have: the instant `t` (s)."""
-
-    t: float
+from cockpit.model.study_events import (
+    StudyBegun,
+    StudyEnded,
+    StudyObservation,
+    StudyRound,
+    StudyRun,
+    StudyStepEnded,
+)
 
 
 class SessionStarted(Event, frozen=True, tag="session_started"):
@@ -37,7 +40,7 @@ class SessionStarted(Event, frozen=True, tag="session_started"):
     knobs: tuple[Knob, ...] = ()
     actions: tuple[ServerAction, ...] = ()
     thresholds: tuple[str, ...] = ()
-    environment: dict[str, str] = {}
+    environment: dict[str, str] = msgspec.field(default_factory=dict)
     boot: str = ""
 
 
@@ -54,75 +57,23 @@ class RunStarted(Event, frozen=True, tag="run_started"):
     warnings: tuple[str, ...] = ()
 
 
-class Group(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a tick saw of one named request of a mix; the fields are as in Tick."""
+class Tick(LoadCounts, frozen=True, tag_field="event", tag="tick"):
+    """The load of one worker between `start` and `t`; counts are of this interval alone.
 
-    sent: int = 0
-    completed: int = 0
-    statuses: dict[int, int] = {}
-    errors: dict[str, int] = {}
-    unexpected: dict[str, int] = {}
-    service: Histogram = EMPTY
-    response: Histogram = EMPTY
-
-
-class Tick(Event, frozen=True, tag="tick"):
-    """What one worker did between `start` and `t`. All counts are for this interval alone.
-
-    `sent` requests begun; `completed` replies read whole; `errors` by kind (a timeout is one); `abandoned` were in
-    flight when the run was told to end and count neither as completed nor as errors. `connections` is how many are
-    open at `t`. `connect` per connection made, `first_byte`, `service` per request: from its first byte
-    sent (or its connect begun) to its last byte read; a timeout stands in `service` and `response` with the time at
-    which it was given up. `response` is from the intended send; empty under closed load, where it is the service time.
-    `lag` is how late the worker came to what was due, or, of what had to wait for room, to the room; `cpu` its own CPU
-    seconds, `cpu_wait` those in which it was ready to run and others had the CPU (0 where the system does not tell);
-    `pause` the longest time (s) it did not come round to look. `held_back` arrivals were due in this interval, found
-    `max_in_flight` requests under way and had to wait; they are among `sent` where they were sent. `unsent` ones still
-    waited at the end of the run, or of the warm-up (those are then sent, and counted nowhere).
-    `dropped` arrivals were due, found a million others waiting in their worker, and were never sent.
-    `reconnects` counts kept connections lost between two responses. `retries` counts idempotent requests sent a second
-    time because a kept connection was lost before a byte of the response: the server may have received `sent` and
-    `retries` together. `unclosed` connections were closed by the client after the server had announced to close them.
-    `redirect` is the Location of a redirect that was not expected, as the server sent it.
-    `unexpected` replies were whole and not what was expected, by kind; `varied` ones had another length than the first
-    of their kind, which is no failure. `body_bytes` leaves out heads and framing. `tls` is handshakes.
-    `stage` is the rung of a ladder; a tick lies in one. `warmup` ticks are shown and not counted.
-    `lag` has buckets of 6%.
+    `connections` are open at `t`. `cpu_wait` are the seconds in which the worker was ready to run and others had the
+    CPU (0 if the system does not count them), `pause` the longest time (s) between two iterations of its loop. `stage`
+    is the load level; a tick is within one. `warmup` ticks are shown and not counted.
     """
 
+    t: float
     run: int
     worker: int
     start: float
-    sent: int = 0
-    completed: int = 0
-    abandoned: int = 0
-    statuses: dict[int, int] = {}
-    errors: dict[str, int] = {}
-    bytes_received: int = 0
-    bytes_sent: int = 0
     connections: int = 0
-    cpu: float = 0.0
+    cpu_wait: float = 0.0
     pause: float = 0.0
-    body_bytes: int = 0
-    held_back: int = 0
-    varied: int = 0
-    unexpected: dict[str, int] = {}
-    groups: dict[str, Group] = {}
     stage: int = 0
     warmup: bool = False
-    unsent: int = 0
-    dropped: int = 0
-    retries: int = 0
-    reconnects: int = 0
-    unclosed: int = 0
-    redirect: str = ""
-    cpu_wait: float = 0.0
-    connect: Histogram = EMPTY
-    tls: Histogram = EMPTY
-    first_byte: Histogram = EMPTY
-    service: Histogram = EMPTY
-    response: Histogram = EMPTY
-    lag: Histogram = EMPTY
 
 
 class LoadAdjusted(Event, frozen=True, tag="load_adjusted"):
@@ -172,7 +123,7 @@ class GeneratorSample(Event, frozen=True, tag="generator_sample"):
 
 
 class WorkerLost(Event, frozen=True, tag="worker_lost"):
-    """A load worker died; the figures of its run are partial."""
+    """A load worker died; the metrics of its run are partial."""
 
     run: int
     worker: int
@@ -191,7 +142,7 @@ HostCondition = Literal["connecting", "asking", "up", "slow", "lost", "refused"]
 
 
 class HostChanged(Event, frozen=True, tag="host_changed"):
-    """A host's condition. `asking`: it waits for a person's answer. `slow`: the connection stands and the probe's
+    """A host's condition. `asking`: it waits for a person's answer. `slow`: the host is connected and the probe's
     answer is overdue. `lost` is soon tried again, `refused` (key, permission) now and then."""
 
     host: str
@@ -203,7 +154,7 @@ class HostChanged(Event, frozen=True, tag="host_changed"):
 class HostSample(Event, frozen=True, tag="host_sample"):
     """A reading, placed at the instant the host took it, within the `round_trip` (s) of question and answer.
 
-    `interval` (s) is the pace in force, longer than the configured one where the line is slow; 0: not told.
+    `interval` (s) is the pace in force, longer than the configured one where the line is slow; 0: unknown.
     """
 
     host: str
@@ -216,7 +167,7 @@ class TailText(Event, frozen=True, tag="tail_text"):
     """Lines that a tail of a host has printed, as a terminal has them but not neutralised, without their ends.
 
     `tail` is its place in the host's configuration; `skipped` lines before these came faster than they can be kept.
-    `continues`: the first stands in the place of the last one told, which was not finished."""
+    `continues`: the first replaces the last line before, which was not finished."""
 
     host: str
     tail: int
@@ -235,18 +186,18 @@ class TailChanged(Event, frozen=True, tag="tail_changed"):
 
 
 class StatusRead(Event, frozen=True, tag="status_read"):
-    """What a status page said: counters and gauges by the page's own names, in its own units. `page` is its place in
+    """A reading of a status page: counters and gauges by the page's own names, in its own units. `page` is its place in
     the host's configuration. `detail` says why it could not be read. `text` is what is no number (the scoreboard)."""
 
     host: str
     page: int
-    values: dict[str, float] = {}
-    text: dict[str, str] = {}
+    values: dict[str, float] = msgspec.field(default_factory=dict)
+    text: dict[str, str] = msgspec.field(default_factory=dict)
     detail: str = ""
 
 
 class KnobRead(Event, frozen=True, tag="knob_read"):
-    """A knob's value as the host has it; None is: not set there. `detail` says why it could not be read."""
+    """A knob's value as the host has it; None: not set there. `detail` says why it could not be read."""
 
     knob: str
     host: str
@@ -294,7 +245,7 @@ Outcome = Literal["applied", "written", "restored", "failed"]
 
 class ChangeEnded(Event, frozen=True, tag="change_ended"):
     """`applied`: active from `t` on, but for its `inactive` values; `written`: none of its values is active yet;
-    `restored`: it failed and the host is as before; `failed`: look at the host."""
+    `restored`: it failed and the host is as before; `failed`: inspect the host."""
 
     change: str
     outcome: Outcome
@@ -381,62 +332,6 @@ class Note(Event, frozen=True, tag="note"):
     text: str
 
 
-class StudyBegun(Event, frozen=True, tag="study_begun"):
-    """A study begins, or goes on: its plan, how many `steps` that is at most, and how many were `done` before.
-
-    `fingerprint` is that of the plan before secrets were replaced in it: sessions of one study have the same."""
-
-    study: Study
-    steps: int
-    done: int = 0
-    fingerprint: str = ""
-
-
-class StudyRound(Event, frozen=True, tag="study_round"):
-    """A round begins: its steps in order, each a variant at a load level, and the comparisons that are still `open`,
-    each a first variant, another one and a load level. Numbers count from 1."""
-
-    round: int
-    steps: tuple[tuple[str, float | None], ...]
-    open: tuple[tuple[str, str, float | None], ...] = ()
-
-
-class StudyRun(Event, frozen=True, tag="study_run"):
-    """The next run, number `run` of the session, belongs to a `step` (from 0) of the study: the `variant` in a `round`
-    (from 1), at a load `level`, in a pass. `turn` counts the runs of the step in that pass from 1; 0 is a warm-up."""
-
-    run: int
-    step: int
-    round: int
-    variant: str
-    level: float | None = None
-    part: str = ""
-    turn: int = 1
-
-
-class StudyObservation(Event, frozen=True, tag="study_observation"):
-    """What the command of an observation, by its `name`, printed before (`after`: after) a run; `detail`: why it did
-    not."""
-
-    run: int
-    name: str
-    host: str
-    after: bool
-    text: str = ""
-    detail: str = ""
-
-
-class StudyStepEnded(Event, frozen=True, tag="study_step_ended"):
-    """A step is done: the `counted` runs of the session are its result."""
-
-    step: int
-    counted: tuple[int, ...]
-
-
-class StudyEnded(Event, frozen=True, tag="study_ended"):
-    """A study is over: every comparison is closed, or the last round is done."""
-
-
 AnyEvent = (
     SessionStarted
     | SessionEnded
@@ -472,20 +367,8 @@ AnyEvent = (
 )
 
 
-def _to_wire(value: Any) -> Any:
-    if isinstance(value, Histogram):
-        return value.to_wire()
-    raise NotImplementedError(f"no wire form for {type(value)}")
-
-
-def _from_wire(kind: type, value: Any) -> Any:
-    if kind is Histogram:
-        return Histogram.from_wire(value)
-    raise NotImplementedError(f"no wire form for {kind}")
-
-
-_encoder = msgspec.json.Encoder(enc_hook=_to_wire)
-_decoder: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent, dec_hook=_from_wire)
+_encoder = msgspec.json.Encoder(enc_hook=to_wire)
+_decoder: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent, dec_hook=from_wire)
 
 
 def encode(event: AnyEvent) -> bytes:

@@ -10,21 +10,13 @@ from msgspec.structs import replace
 from cockpit.model import events as ev
 from cockpit.model.fold_hosts import host_changed, host_sample
 from cockpit.model.fold_load import load_adjusted, run_ended, run_started, split_segment, tick, worker_lost
-from cockpit.model.fold_neighbours import generator_sample
+from cockpit.model.fold_other_load import generator_sample
 from cockpit.model.fold_panes import panes_of, status_read, tail_changed, tail_text
 from cockpit.model.fold_rounds import round_window, round_window_ended, rounds_begun, rounds_ended, run_extended
-from cockpit.model.fold_study import (
-    study_begun,
-    study_ended,
-    study_observation,
-    study_round,
-    study_run,
-    study_step_ended,
-)
+from cockpit.model.fold_study import STUDY_FOLDS
 from cockpit.model.host_state import HostState
 from cockpit.model.knobs import Setting
-from cockpit.model.markers import mark
-from cockpit.model.state import ActionRun, Change, KnobState, Marker, State
+from cockpit.model.state import ActionRun, Change, KnobState, Marker, State, mark
 
 
 def fold(state: State, event: ev.AnyEvent) -> State:
@@ -99,11 +91,11 @@ def _change_ended(state: State, event: ev.ChangeEnded) -> State:
     known = state.changes[at]
     change = replace(known, ended=event.t, outcome=event.outcome, detail=event.detail, confirm_by=None)
     applied = event.outcome == "applied"
-    said = change.label if applied else ", ".join(filter(None, (f"{change.label}: {event.outcome}", event.detail)))
+    text = change.label if applied else ", ".join(filter(None, (f"{change.label}: {event.outcome}", event.detail)))
     since = event.t if change.in_force is None or not applied else change.in_force
     state = _with_change(state, at, change)
     if not change.rounds:
-        state = mark(state, Marker(t=since, kind="change", sign=change.letter, text=said))
+        state = mark(state, Marker(t=since, kind="change", sign=change.letter, text=text))
     if event.outcome in ("applied", "written"):
         state = _written(state, change)
     was_in_force = "in force" in known.stages
@@ -116,7 +108,7 @@ def _change_ended(state: State, event: ev.ChangeEnded) -> State:
 
 
 def _written(state: State, change: Change) -> State:
-    """With the change's values that are in a file but not active."""
+    """Set the values that a change wrote without making them active."""
     values = {
         setting.knob: replace(state.knobs[setting.knob], value=setting.new, known=True, detail="", active=False)
         for setting in change.settings
@@ -207,10 +199,5 @@ _FOLDS: dict[type, Callable[[State, Any], State]] = {
     ev.RoundWindowEnded: round_window_ended,
     ev.RoundsEnded: rounds_ended,
     ev.Note: _note,
-    ev.StudyBegun: study_begun,
-    ev.StudyRound: study_round,
-    ev.StudyRun: study_run,
-    ev.StudyObservation: study_observation,
-    ev.StudyStepEnded: study_step_ended,
-    ev.StudyEnded: study_ended,
+    **STUDY_FOLDS,
 }

@@ -5,15 +5,14 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from cockpit.model import events as ev
-from cockpit.model.fold_neighbours import claimed_cpu, claims_at, other_cpu
+from cockpit.model.fold_other_load import claimed_cpu, claims_at, other_cpu
 from cockpit.model.host_rates import ReadingStep, memory_use, step_between
 from cockpit.model.host_state import HostPoint, HostState, HostWindow, ProcessRow
 from cockpit.model.host_window import begun, widened
 from cockpit.model.hosts import HostFacts, HostReading, identity
-from cockpit.model.markers import mark
 from cockpit.model.parents import mark_restarts
 from cockpit.model.series import Deferred, replaced
-from cockpit.model.state import Marker, Segment, State
+from cockpit.model.state import Marker, Segment, State, mark
 
 # Seconds by which a sample's instant may be off.
 _UPTIME_SLACK = 1.0
@@ -91,7 +90,7 @@ def restored_rows(host: HostState, before: ev.HostSample | None, *, recent: bool
 
 
 def _continues(before: ev.HostSample, now: ev.HostSample) -> bool:
-    """Whether the two samples are of one boot, so that their counters can be subtracted."""
+    """Return whether the two samples are of one boot, so that their counters can be subtracted."""
     old, new = before.reading, now.reading
     # A host that rebooted since then has a shorter uptime than that.
     started_since = new.uptime < now.t - before.t - _UPTIME_SLACK

@@ -1,32 +1,29 @@
-"""The part of fold that turns ticks into seconds and rows."""
+"""The part of fold that turns ticks into seconds and segments."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
 from cockpit.model import events as ev
+from cockpit.model.counts import Counts, LoadCounts, add, total
 from cockpit.model.histogram import EMPTY
 from cockpit.model.host_state import HostWindow
 from cockpit.model.host_window import begun
 from cockpit.model.load import LoadPlan
-from cockpit.model.markers import mark
 from cockpit.model.series import replaced
-from cockpit.model.state import Change, Counts, Filling, LoadSecond, Marker, Segment, State
+from cockpit.model.state import Change, Filling, LoadSecond, Marker, Segment, State, mark
 
-# A worker that uses this much of a core (or would, had it not to wait for one), or comes this late (s, p99), was itself
-# the bottleneck.
+# A worker that uses, or waits for, this much of a core, or is this late (s, p99), was the bottleneck itself.
 SATURATED_CPU = 0.95
 SATURATED_LAG = 0.010
 
-# Ticks of a second may arrive until two later ones have begun.
+# Ticks of a second may arrive until the second after the next begins.
 _FILLING = 3
-# Shares of a second are told to a hundredth of a per cent.
+# Decimal places of shares of a second: a hundredth of a per cent.
 _SHARE_DIGITS = 4
-T = TypeVar("T", bound=msgspec.Struct)
 
 
 def run_started(state: State, event: ev.RunStarted) -> State:
@@ -58,7 +55,7 @@ def run_started(state: State, event: ev.RunStarted) -> State:
 
 
 def load_adjusted(state: State, event: ev.LoadAdjusted) -> State:
-    """A marker, and the row says that its load was altered."""
+    """Mark the instant, and the segment as altered."""
     current = state.segment
     if current is None or current.run != event.run:
         return state
@@ -71,7 +68,7 @@ def load_adjusted(state: State, event: ev.LoadAdjusted) -> State:
 
 def tick(state: State, event: ev.Tick) -> State:
     counts = _counts(event, state.plans.get(event.run))
-    state = _count_into_segment(_climb(state, event), event, counts)
+    state = _count_into_segment(_next_level(state, event), event, counts)
     return _count_into_second(state, event, counts)
 
 
@@ -97,37 +94,39 @@ def worker_lost(state: State, event: ev.WorkerLost) -> State:
 
 
 def split_segment(state: State, change: Change) -> State:
-    """A change in force during a run closes the row being counted and begins the next."""
+    """Continue a running run in a new segment if a change becomes active."""
     current = state.segment
     if state.running is None or current is None or change.ended is None:
         return state
-    following = Segment(
-        number=current.number + 1,
-        run=current.run,
-        plan=current.plan,
+    return _continued(
+        state,
+        current,
+        change.ended,
         label=_label(change.label, state.plans[current.run], current.stage),
         base=change.label,
         changes=(change.letter,),
         changes_until=len(state.changes),
-        stage=current.stage,
-        warmup=current.warmup,
-        start=change.ended,
-        last=change.ended,
-        hosts=_open_windows(state),
+        warnings=(),
+        addresses=(),
+        altered=False,
+        partial="",
+        round=0,
     )
-    closed = replace(current, end=change.ended)
-    return replace(state, segments=(*state.segments[:-1], closed, following))
 
 
 def cut(state: State, t: float) -> State:
-    """The row being counted ends at `t` and goes on in another one, so that a stretch of time can be told by itself."""
+    """Continue a running run in a new segment from `t` on, so that its time range can be measured by itself."""
     current = state.segment
     if state.running is None or current is None or not current.start < t:
         return state
+    return _continued(state, current, t, changes=())
+
+
+def _continued(state: State, current: Segment, t: float, **changed: Any) -> State:
+    """Close the last segment at `t` and begin the next, equal but for its counts and what is `changed`."""
     following = replace(
         current,
         number=current.number + 1,
-        changes=(),
         start=t,
         last=t,
         counts=Counts(),
@@ -135,24 +134,25 @@ def cut(state: State, t: float) -> State:
         saturated_worker_seconds=0.0,
         worker_cpu={},
         worker_wait={},
+        **changed,
     )
     return replace(state, segments=(*state.segments[:-1], replace(current, end=t), following))
 
 
 def bottlenecks(tick: ev.Tick) -> tuple[bool, bool]:
-    """Whether the worker's CPU, and its lag, set the pace in this tick."""
+    """Return whether the worker's CPU, and its lag, was the bottleneck in this tick."""
     span = tick.t - tick.start
     busy = span > 0 and (tick.cpu + tick.cpu_wait) / span >= SATURATED_CPU
     return busy, span > 0 and tick.lag.percentile(99) >= SATURATED_LAG
 
 
 def saturated(tick: ev.Tick) -> bool:
-    """Whether the generator, not the server, set the pace in this tick."""
+    """Return whether the generator, not the server, was the bottleneck in this tick."""
     return any(bottlenecks(tick))
 
 
 def _open_windows(state: State) -> dict[str, HostWindow]:
-    """A window for every host that has been read, beginning at its latest sample."""
+    """Return a window for every host with samples, from its latest sample on."""
     return {
         name: begun(host.sample)
         for name, host in state.hosts.items()
@@ -165,7 +165,7 @@ def _changes_since(state: State, known: int) -> tuple[Change, ...]:
 
 
 def _works(change: Change) -> bool:
-    """Whether the server works by it, though a person may still have to confirm it."""
+    """Return whether the change is active, though it may still wait for confirmation."""
     return change.outcome == "applied" or (not change.outcome and change.in_force is not None)
 
 
@@ -185,89 +185,56 @@ def load_words(plan: LoadPlan) -> str:
 
 
 def _plan_of(plan: LoadPlan, stage: int) -> LoadPlan:
-    """The plan as it is on a rung of its ladder."""
+    """Return the plan at one of its load levels."""
     if not plan.stages:
         return plan
-    rung = plan.stages[min(stage, len(plan.stages) - 1)]
-    return replace(plan, concurrency=rung.concurrency or plan.concurrency, rate=rung.rate, duration=rung.duration)
+    level = plan.stages[min(stage, len(plan.stages) - 1)]
+    return replace(plan, concurrency=level.concurrency or plan.concurrency, rate=level.rate, duration=level.duration)
 
 
 def _counts(tick: ev.Tick, plan: LoadPlan | None) -> Counts:
-    shared = [name for name in Counts.__struct_fields__ if name != "refused"]
-    return Counts(refused=_refused(tick, plan), **{name: getattr(tick, name) for name in shared})
+    shared = {name: getattr(tick, name) for name in LoadCounts.__struct_fields__}
+    return Counts(refused=_refused(tick, plan), **shared)
 
 
 def _refused(tick: ev.Tick, plan: LoadPlan | None) -> int:
-    """Replies of 400 and above to requests of which the plan does not say what it expects."""
+    """Return the responses of 400 and above to requests without an expectation."""
     if plan is None or not plan.mix:
-        told = plan is not None and plan.expect is not None
-        return 0 if told else _from_400(tick.statuses)
-    silent = [request.name for request in plan.mix if request.expect is None]
-    return sum(_from_400(tick.groups[name].statuses) for name in silent if name in tick.groups)
+        return 0 if plan is not None and plan.expect is not None else _from_400(tick.statuses)
+    names = [request.name for request in plan.mix if request.expect is None]
+    return sum(_from_400(tick.groups[name].statuses) for name in names if name in tick.groups)
 
 
 def _from_400(statuses: dict[int, int]) -> int:
     return sum(count for status, count in statuses.items() if status >= 400)
 
 
-def add(left: T, right: T) -> T:
-    """Both added up, field by field; of two texts the first."""
-    return replace(left, **sums(left, right))
-
-
-def sums(left: Any, right: Any) -> dict[str, Any]:
-    """The fields to which `right` adds anything."""
-    more = {name: value for name in left.__struct_fields__ if (value := getattr(right, name))}
-    return {name: _sum(getattr(left, name), value) for name, value in more.items()}
-
-
-def _sum(left: Any, right: Any) -> Any:
-    if isinstance(left, str):
-        return left or right
-    if isinstance(left, dict):
-        return {
-            key: _sum(left[key], right[key]) if key in left and key in right else (left | right)[key]
-            for key in {**left, **right}
-        }
-    if isinstance(left, float):
-        return _total(left, right)
-    return add(left, right) if isinstance(left, ev.Group) else left + right
-
-
-def _climb(state: State, tick: ev.Tick) -> State:
-    """Begins the next row where a tick is the first of its rung, or the first after the warm-up."""
+def _next_level(state: State, tick: ev.Tick) -> State:
+    """Begin the next segment if a tick is the first of its load level, or the first after the warm-up."""
     last = state.segment
-    if last is None or last.run != tick.run or _rung(tick) <= _rung(last):
+    if last is None or last.run != tick.run or _level(tick) <= _level(last):
         return state
-    following = replace(
+    return _continued(
+        state,
         last,
-        number=last.number + 1,
+        tick.start,
         plan=_plan_of(state.plans[tick.run], tick.stage),
         label=_label(last.base, state.plans[tick.run], tick.stage),
         changes=last.changes if last.warmup else (),
         stage=tick.stage,
         warmup=tick.warmup,
         altered=False,
-        start=tick.start,
-        last=tick.start,
-        counts=Counts(),
-        hosts=_open_windows(state),
-        saturated_worker_seconds=0.0,
-        worker_cpu={},
-        worker_wait={},
     )
-    closed = replace(last, end=tick.start)
-    return replace(state, segments=(*state.segments[:-1], closed, following))
 
 
-def _rung(where: ev.Tick | Segment) -> tuple[bool, int]:
-    return not where.warmup, where.stage
+def _level(of: ev.Tick | Segment) -> tuple[bool, int]:
+    return not of.warmup, of.stage
 
 
 def segment_of(state: State, tick: ev.Tick) -> int | None:
-    """Place of the segment in which a tick began, so that a change splits no tick; None: its run is unknown."""
+    """Return the place of the segment in which a tick began: a change splits no tick. None: unknown run."""
     rows = [
-        at for at, segment in enumerate(state.segments) if segment.run == tick.run and _rung(segment) == _rung(tick)
+        at for at, segment in enumerate(state.segments) if segment.run == tick.run and _level(segment) == _level(tick)
     ]
     return next((at for at in reversed(rows) if state.segments[at].start <= tick.start), rows[0]) if rows else None
 
@@ -282,7 +249,7 @@ def _count_into_segment(state: State, tick: ev.Tick, counts: Counts) -> State:
         segment,
         counts=add(segment.counts, counts),
         last=max(segment.last, tick.t),
-        saturated_worker_seconds=_total(segment.saturated_worker_seconds, lost),
+        saturated_worker_seconds=total(segment.saturated_worker_seconds, lost),
         worker_cpu=_more(segment.worker_cpu, tick.worker, tick.cpu),
         worker_wait=_more(segment.worker_wait, tick.worker, tick.cpu_wait),
     )
@@ -290,17 +257,11 @@ def _count_into_segment(state: State, tick: ev.Tick, counts: Counts) -> State:
 
 
 def _more(table: Mapping[int, float], worker: int, seconds: float) -> dict[int, float]:
-    return {**table, worker: _total(table.get(worker, 0.0), seconds)}
-
-
-def _total(*seconds: float) -> float:
-    """The sum to a nanosecond, the same in whatever order ticks are added up, so that a recording folds to what was
-    live."""
-    return round(sum(seconds), 9)
+    return {**table, worker: total(table.get(worker, 0.0), seconds)}
 
 
 def _count_into_second(state: State, tick: ev.Tick, counts: Counts) -> State:
-    """Ticks are placed by the middle of their interval; late ones still find their second open."""
+    """Count a tick into the second of the middle of its interval, or the oldest that is open."""
     second = int((tick.start + tick.t) / 2)
     open_seconds = {filling.second: filling for filling in state.filling}
     if open_seconds and second < min(open_seconds):
@@ -325,23 +286,23 @@ def _fill(filling: Filling | None, second: int, tick: ev.Tick, counts: Counts) -
         end=max(before.end, tick.t),
         counts=add(before.counts, _of_a_second(counts)),
         connections={**before.connections, tick.worker: tick.connections},
-        spent={**before.spent, tick.worker: (_total(cpu, tick.cpu), _total(known, span))},
-        span=_total(before.span, span),
-        saturated=_total(before.saturated, lost),
+        spent={**before.spent, tick.worker: (total(cpu, tick.cpu), total(known, span))},
+        span=total(before.span, span),
+        saturated=total(before.saturated, lost),
         pause=max(before.pause, tick.pause),
         waited=_more(before.waited, tick.worker, tick.cpu_wait),
     )
 
 
 def _of_a_second(counts: Counts) -> Counts:
-    """What the figures of a second are made of."""
+    """Return the counts that the metrics of a second need."""
     unused: dict[str, Any] = dict.fromkeys(("connect", "tls", "first_byte", "service", "response"), EMPTY)
     unused[counts.latency_name] = counts.latency.coarse()
     return replace(counts, groups={}, statuses={}, **unused)
 
 
 def load_second(filling: Filling) -> LoadSecond:
-    """The figures of a second, as far as its ticks have come."""
+    """Return the metrics of a second, as far as its ticks have arrived."""
     counts = filling.counts
     return LoadSecond(
         second=filling.second,
@@ -371,10 +332,10 @@ def _share(filling: Filling, worker: int) -> float:
     return round(filling.waited[worker] / span, _SHARE_DIGITS) if span else 0.0
 
 
-def put_second(seconds: Sequence[LoadSecond], told: LoadSecond) -> Sequence[LoadSecond]:
-    """The seconds with one told anew or for the first time, in its place."""
+def put_second(seconds: Sequence[LoadSecond], new: LoadSecond) -> Sequence[LoadSecond]:
+    """Return the seconds with `new` in its place."""
     keep = len(seconds)
-    while keep and seconds[keep - 1].second > told.second:
+    while keep and seconds[keep - 1].second > new.second:
         keep -= 1
-    same = keep > 0 and seconds[keep - 1].second == told.second
-    return replaced(seconds, keep - 1 if same else keep, (told, *seconds[keep:]))
+    same = keep > 0 and seconds[keep - 1].second == new.second
+    return replaced(seconds, keep - 1 if same else keep, (new, *seconds[keep:]))

@@ -10,7 +10,7 @@ from cockpit.model.pages import rates, weighted
 from cockpit.model.parents import mark_reload
 from cockpit.model.state import State
 
-# Lines of a tail that can be looked back at from any instant.
+# Lines of a tail that are kept.
 TAIL_LINES = 500
 
 
@@ -72,8 +72,8 @@ def _widen_window(state: State, event: ev.StatusRead, before: StatusPane) -> Sta
     first = next(at for at, pane in enumerate(state.hosts[event.host].pages) if pane.page.kind == before.page.kind)
     if event.page != first:
         return state
-    told = weighted(before.page.kind, before.values, event.values, event.t - before.t)
-    wider = replace(window, sums=window.sums.plus(told))
+    means = weighted(before.page.kind, before.values, event.values, event.t - before.t)
+    wider = replace(window, sums=window.sums.plus(means))
     segment = replace(segment, hosts={**segment.hosts, event.host: wider})
     return replace(state, segments=(*state.segments[:-1], segment))
 

@@ -6,8 +6,7 @@ from msgspec.structs import replace
 
 from cockpit.model import events as ev
 from cockpit.model.fold_load import cut
-from cockpit.model.markers import mark
-from cockpit.model.state import Extension, Marker, RoundsState, RoundWindowState, State
+from cockpit.model.state import Extension, Marker, RoundsState, RoundWindowState, State, mark
 
 
 def run_extended(state: State, event: ev.RunExtended) -> State:
@@ -26,7 +25,7 @@ def rounds_begun(state: State, event: ev.RoundsBegun) -> State:
 
 
 def round_window(state: State, event: ev.RoundWindow) -> State:
-    rounds = state.proving
+    rounds = state.running_rounds
     if rounds is None or rounds.begun.number != event.number:
         return state
     window = RoundWindowState(round=event.round, side=event.side, start=event.t, until=event.until)
@@ -37,7 +36,7 @@ def round_window(state: State, event: ev.RoundWindow) -> State:
 
 
 def round_window_ended(state: State, event: ev.RoundWindowEnded) -> State:
-    rounds = state.proving
+    rounds = state.running_rounds
     if rounds is None or rounds.begun.number != event.number or not rounds.windows:
         return state
     *earlier, last = rounds.windows
@@ -45,7 +44,7 @@ def round_window_ended(state: State, event: ev.RoundWindowEnded) -> State:
 
 
 def rounds_ended(state: State, event: ev.RoundsEnded) -> State:
-    rounds = state.proving
+    rounds = state.running_rounds
     if rounds is None or rounds.begun.number != event.number:
         return state
     state = _row(state, rounds, event.t, f"after rounds: {'new' if event.active == 'after' else 'old'}", 0)
@@ -62,5 +61,4 @@ def _row(state: State, rounds: RoundsState, t: float, label: str, number: int) -
 
 
 def _with(state: State, rounds: RoundsState) -> State:
-    """The state with its last rounds replaced."""
     return replace(state, rounds=(*state.rounds[:-1], rounds))

@@ -20,7 +20,7 @@ _LARGEST = (1 << 53) - 1
 # Buckets that one of `Histogram.coarse` holds: at most 1.6 % wide, and 6 %.
 COARSE = 16
 COARSER = 64
-# From so many buckets on, what is added to a histogram waits until somebody looks, in so many parts.
+# Additions to a histogram with this many buckets are merged on first access, in at most this many parts.
 _LARGE = 1024
 _PARTS = 16
 
@@ -35,18 +35,15 @@ def indices_of(values: Ints) -> Ints:
 
 
 def index_of(value: int) -> int:
-    """Bucket index of one value (ns)."""
     return int(indices_of(np.array([value], dtype=np.int64))[0])
 
 
 def upper_bound(index: int) -> int:
-    """Largest value (ns) that falls into the bucket."""
     shift = max(0, (index >> _HALF_BITS) - 1)
     return ((index - (shift << _HALF_BITS) + 1) << shift) - 1
 
 
 def lower_bound(index: int) -> int:
-    """Smallest value (ns) that falls into the bucket."""
     shift = max(0, (index >> _HALF_BITS) - 1)
     return (index - (shift << _HALF_BITS)) << shift
 
@@ -58,7 +55,7 @@ class Histogram:
     """Immutable counts of values in nanoseconds. `+` and `Histogram.merged` add them without loss.
 
     `indices` ascending, `counts` beside it, both int64; `total_ns`, `min_ns`, `max_ns` are exact.
-    Something small added to something large is put into its buckets when somebody looks.
+    A small histogram added to a large one is merged on first access.
     """
 
     __slots__ = ("_counts", "_indices", "_parts", "count", "max_ns", "min_ns", "total_ns")
@@ -81,7 +78,7 @@ class Histogram:
 
     @property
     def counts(self) -> Ints:
-        """How much each of `indices` holds."""
+        """The counts of `indices`."""
         self._settle()
         return self._counts
 
@@ -109,7 +106,6 @@ class Histogram:
 
     @property
     def filled(self) -> bool:
-        """Whether it has any bucket."""
         return bool(self._parts) or bool(len(self._indices))
 
     def __bool__(self) -> bool:
@@ -130,7 +126,7 @@ class Histogram:
         return _merged((self, other))
 
     def _joined(self, other: Histogram, parts: tuple[Histogram, ...]) -> Histogram:
-        """Their sum, of which `parts` are put into buckets when somebody looks."""
+        """Return their sum; `parts` are put into buckets on first access."""
         both = Histogram(_NONE, _NONE, self.total_ns + other.total_ns, *_span((self, other)))
         both.count = self.count + other.count
         both._parts = parts
@@ -152,17 +148,14 @@ class Histogram:
 
     @property
     def mean(self) -> float:
-        """Arithmetic mean, seconds; 0 when empty."""
         return self.total_ns / self.count / 1e9 if self.count else 0.0
 
     @property
     def max(self) -> float:
-        """Largest value, seconds; 0 when empty."""
         return self.max_ns / 1e9
 
     @property
     def min(self) -> float:
-        """Smallest value, seconds; 0 when empty."""
         return self.min_ns / 1e9
 
     def percentile(self, percent: float) -> float:
@@ -253,3 +246,17 @@ def _span(parts: Sequence[Histogram]) -> tuple[int, int]:
 
 _NONE = np.empty(0, dtype=np.int64)
 EMPTY = Histogram(_NONE, _NONE, 0, 0, 0)
+
+
+def to_wire(value: Any) -> Any:
+    """Return what msgspec encodes for a type that it does not know."""
+    if isinstance(value, Histogram):
+        return value.to_wire()
+    raise NotImplementedError(f"no wire form for {type(value)}")
+
+
+def from_wire(kind: type, value: Any) -> Any:
+    """The inverse of `to_wire`, for a decoder."""
+    if kind is Histogram:
+        return Histogram.from_wire(value)
+    raise NotImplementedError(f"no wire form for {kind}")

@@ -1,4 +1,4 @@
-"""What is known of a host so far: its figures at each sample, and its windows, processes, tails and status pages.
+"""The state of a host: its metrics at each sample, and its windows, processes, tails and status pages.
 
 Frozen, as all states are. Times are session seconds, rates per second, memory bytes unless a name says otherwise.
 """
@@ -24,11 +24,11 @@ class IoMark(msgspec.Struct, frozen=True):
 
 
 class HostWindow(msgspec.Struct, frozen=True, kw_only=True):
-    """A host over a stretch of time, from its `first` sample to its `last`, which has `count` processes; of both only
+    """A host over some time, from its `first` sample to its `last`, which has `count` processes; of both only
     what is of the host as a whole is kept.
 
     `seconds` are those of the host's own clock that its counters tell of, `covered` those of them in which it was read
-    at its pace, without a gap. `sums` has all figures by name. Births and deaths count processes that lived past a
+    at its pace, without a gap. `sums` has all metrics by name. Births and deaths count processes that lived past a
     sample, `forks` what the host made of processes and threads; `most_defunct` is the most seen at once. `opening` and
     `closing` are marks of the first and the last seconds.
     """
@@ -48,7 +48,7 @@ class HostWindow(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def unseen(self) -> int:
-        """At most so many of the watched processes came and went between two samples: what else the host forked."""
+        """The most watched processes that can have come and gone between two samples: other forks of the host."""
         return max(0, self.forks - self.births)
 
 
@@ -64,7 +64,7 @@ class CpuShare(msgspec.Struct, frozen=True):
 
 
 class IoRates(msgspec.Struct, frozen=True):
-    """As `sar -b`: transfers and 512-byte blocks a second."""
+    """As `sar -b`: transfers and 512-byte blocks/s."""
 
     tps: float
     rtps: float
@@ -74,7 +74,7 @@ class IoRates(msgspec.Struct, frozen=True):
 
 
 class DiskRates(msgspec.Struct, frozen=True):
-    """As `sar -d`: transfers and KiB a second, KiB a request, requests under way, ms a request, per cent busy."""
+    """As `sar -d`: transfers and KiB/s, KiB/request, requests under way, ms/request, per cent busy."""
 
     name: str
     tps: float
@@ -88,7 +88,7 @@ class DiskRates(msgspec.Struct, frozen=True):
 
 
 class NetRates(msgspec.Struct, frozen=True):
-    """As `sar -n DEV`: packets and KiB a second; and errors and drops a second, both ways together."""
+    """As `sar -n DEV`: packets and KiB/s; and errors and drops/s, both ways together."""
 
     name: str
     rxpck: float
@@ -124,7 +124,7 @@ class ProcessRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HostPoint(msgspec.Struct, frozen=True, kw_only=True):
-    """A host's figures at one sample, for its charts and for looking back. None where nothing can be said yet.
+    """A host's metrics at one sample, for its charts and for replays. None: unknown.
 
     `net` is all interfaces together but the loopback. `running` and `blocked` are tasks of the whole host. `rss` sums
     what each watched process has in memory, so that pages they share count once for each; `unshared` leaves out all
@@ -164,7 +164,7 @@ class TailLine(msgspec.Struct, frozen=True, array_like=True):
 
 
 class TailPane(msgspec.Struct, frozen=True, kw_only=True):
-    """What a tail has printed: the newest lines, newest last. `skipped` counts lines that were not kept at all."""
+    """The output of a tail: the newest lines, newest last. `skipped` counts lines that were not kept."""
 
     command: str
     lines: tuple[TailLine, ...] = ()
@@ -174,7 +174,7 @@ class TailPane(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StatusPane(msgspec.Struct, frozen=True, kw_only=True):
-    """What a status page said last, at `t`. `rates` are those of its counters, a second, since the time before."""
+    """The last reading of a status page, at `t`. `rates` are its counters per second since the reading before."""
 
     page: StatusPage
     t: float | None = None
@@ -207,7 +207,7 @@ class CpuClaim(msgspec.Struct, frozen=True):
 
 
 class HostState(msgspec.Struct, frozen=True, kw_only=True):
-    """All that is known of one host. `seen` is when the last sample was taken, `since` when `condition` began.
+    """The state of one host. `seen` is when the last sample was taken, `since` when `condition` began.
 
     `cores`, `disks` and `nets` are of the newest interval, `processes` of the newest sample. `gap`: it was lost since
     that sample. `claim` is the CPU time of what is watched on it, `claims` are those of all that share its machine, as
@@ -237,5 +237,4 @@ class HostState(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def point(self) -> HostPoint | None:
-        """The newest figures."""
         return self.points[-1] if self.points else None

@@ -1,6 +1,6 @@
-"""A host over a stretch of time, in bounded memory: what sar would print as its last line. Pure.
+"""A host over some time, in bounded memory: what sar would print as its last line. Pure.
 
-Every figure is a sum of what was, each weighted by what it is a mean over (seconds, clock ticks, requests). So windows
+Every metric is a sum of what was, each weighted by what it is a mean over (seconds, clock ticks, requests). So windows
 can be joined, and where the kernel has counters the mean is exact: weighted rates add up to the counters' difference.
 """
 
@@ -19,12 +19,12 @@ from cockpit.model.host_state import DiskRates, HostPoint, HostWindow, IoMark, I
 from cockpit.model.hosts import HostReading
 from cockpit.model.sums import MeanGroup, Names
 
-# Seconds of the window's beginning and of its end whose I/O is told apart, half of it at most.
+# Seconds of the window's beginning and of its end whose I/O is measured separately, half of it at most.
 STRETCH = 5.0
 # Marks lie so many seconds apart at least.
 MARK_EVERY = 0.25
 
-# Of a disk's figures, those that are means over time, and those over its requests.
+# Of a disk's metrics, those that are means over time, and those over its requests.
 _OF_A_REQUEST = ("areq_sz", "await_")
 _OF_A_SECOND = tuple(name for name in DiskRates.__struct_fields__ if name not in ("name", *_OF_A_REQUEST))
 _SPENT = ("processes.user", "processes.system")
@@ -40,7 +40,6 @@ _other_levels = attrgetter("running", "blocked", "count", "rss", "unshared")
 
 
 def begun(sample: HostSample) -> HostWindow:
-    """A window that holds one sample."""
     return HostWindow(first=_bare(sample), last=_bare(sample), count=len(sample.reading.processes))
 
 
@@ -50,7 +49,7 @@ def widened(
     """The window up to the sample. `step` is from its last sample to this one, `points` are theirs.
 
     Without a step (the host was started anew) the counters tell nothing of the time between. With a gap they do, but
-    nobody looked at memory, load and processes.
+    memory, load and processes were not sampled.
     """
     grown = replace(
         window,
@@ -68,7 +67,7 @@ def widened(
         births=window.births + step.births,
         deaths=window.deaths + step.deaths,
         forks=window.forks + step.forks,
-        sums=window.sums.plus(_told(step, None if gap else points)),
+        sums=window.sums.plus(_means_of(step, None if gap else points)),
         opening=_opening(window, sample),
     )
 
@@ -97,19 +96,19 @@ def _bare(sample: HostSample) -> HostSample:
 
 
 def means(window: HostWindow) -> dict[str, float]:
-    """Each figure's mean over the window, of which anything tells."""
+    """Return the mean of each metric with data."""
     return {name: found.amount / found.weight for name, found in window.sums.by_name().items() if found.weight > 0}
 
 
 def opening_io(window: HostWindow) -> IoRates | None:
-    """I/O over the first stretch of the window."""
+    """I/O over the first seconds of the window."""
     beginning = _mark(window.first.reading)
     until = beginning.uptime + min(STRETCH, window.seconds / 2)
     return _io_between(beginning, _nearest((*window.opening, *window.closing), until))
 
 
 def closing_io(window: HostWindow) -> IoRates | None:
-    """I/O over the last stretch of the window."""
+    """I/O over the last seconds of the window."""
     ended = _mark(window.last.reading)
     since = ended.uptime - min(STRETCH, window.seconds / 2)
     return _io_between(_nearest((_mark(window.first.reading), *window.opening, *window.closing), since), ended)
@@ -130,7 +129,7 @@ def _mark(reading: HostReading) -> IoMark:
 
 
 def _opening(window: HostWindow, sample: HostSample) -> tuple[IoMark, ...]:
-    """Marks of the first stretch, and the first one beyond it."""
+    """Marks of the first seconds, and the first one beyond it."""
     beginning = window.first.reading.uptime
     last = window.opening[-1].uptime if window.opening else beginning
     if last >= beginning + STRETCH or sample.reading.uptime < last + MARK_EVERY:
@@ -139,7 +138,7 @@ def _opening(window: HostWindow, sample: HostSample) -> tuple[IoMark, ...]:
 
 
 def _closing(window: HostWindow, sample: HostSample) -> tuple[IoMark, ...]:
-    """Marks of the last stretch, and the last one before it."""
+    """Marks of the last seconds, and the last one before it."""
     now = sample.reading.uptime
     if window.closing and now < window.closing[-1].uptime + MARK_EVERY:
         return window.closing
@@ -147,8 +146,8 @@ def _closing(window: HostWindow, sample: HostSample) -> tuple[IoMark, ...]:
     return (*window.closing[max(0, old - 1) :], _mark(sample.reading))
 
 
-def _told(step: ReadingStep, points: tuple[HostPoint, HostPoint] | None) -> Iterator[MeanGroup]:
-    """All that a step tells, by the names that figures have."""
+def _means_of(step: ReadingStep, points: tuple[HostPoint, HostPoint] | None) -> Iterator[MeanGroup]:
+    """Yield the means of a step by the names of metrics."""
     seconds = step.seconds
     if step.cpu is not None:
         yield _fields("cpu", step.cpu, step.ticks)
@@ -169,23 +168,23 @@ def _told(step: ReadingStep, points: tuple[HostPoint, HostPoint] | None) -> Iter
         yield from _gauges(*points, seconds)
 
 
-def _fields(group: str, told: msgspec.Struct, weight: float, fields: tuple[str, ...] = ()) -> MeanGroup:
-    """A struct's figures, all or those that are named. `await_` is `await`, which Python keeps."""
-    names, values = _named(group, type(told), fields)
-    return MeanGroup(names, values(told), weight)
+def _fields(group: str, struct: msgspec.Struct, weight: float, fields: tuple[str, ...] = ()) -> MeanGroup:
+    """A struct's metrics, all or those that are named. `await_` is `await`, which Python keeps."""
+    names, values = _named(group, type(struct), fields)
+    return MeanGroup(names, values(struct), weight)
 
 
 @lru_cache(maxsize=1024)
 def _named(
     group: str, kind: type[msgspec.Struct], fields: tuple[str, ...]
 ) -> tuple[Names, Callable[[msgspec.Struct], tuple[float, ...]]]:
-    """The whole names of fields that are figures, and what gives their values."""
+    """The whole names of fields that are metrics, and what gives their values."""
     wanted = fields or tuple(field for field in kind.__struct_fields__ if field != "name")
     return tuple(f"{group}.{field.rstrip('_')}" for field in wanted), attrgetter(*wanted)
 
 
 def _gauges(before: HostPoint, after: HostPoint, seconds: float) -> Iterator[MeanGroup]:
-    """What has no counter: between two looks it is taken to have gone straight from one value to the other."""
+    """Yield the gauges, interpolated linearly between two samples."""
     pairs = zip(_levels(before), _levels(after), strict=True)
     yield MeanGroup(_GAUGES, tuple([(earlier + now) / 2 for earlier, now in pairs]), seconds)
     if before.pss is not None and after.pss is not None:

@@ -1,4 +1,4 @@
-"""What a probe reads on a host: counters as the kernel gives them, never rates or percentages."""
+"""The readings of a probe: counters as the kernel gives them, never rates or percentages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ else:
 
 
 class StatusPage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A page on which a server tells of itself, asked for from the host itself, through its SSH connection.
+    """The status page of a server, requested from the host itself through its SSH connection.
 
     `auth` is `user:password`; it never reaches a recording.
     """
@@ -48,7 +48,7 @@ class HostConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HostFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What does not change while a host is up. `hz` is clock ticks a second, `page` bytes.
+    """What does not change while a host is up. `hz` is clock ticks/s, `page` bytes.
 
     `clock_offset` is by how much (s) the host's wall clock was ahead of the cockpit's when the probe started, give or
     take `clock_error`; None: it could not be read. `boot` is the kernel's boot id, which hosts that share a machine

@@ -77,23 +77,23 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def in_file(self) -> bool:
-        """Whether a file holds its value."""
+        """Return whether a file holds its value."""
         return self.kind in FILE_KINDS or (self.kind == "sysctl" and bool(self.file))
 
     @property
     def creates(self) -> bool:
-        """Whether a change may create its file: a `.conf` file of a `sysctl.d` directory."""
+        """Return whether a change may create its file: a `.conf` file of a `sysctl.d` directory."""
         directory, _, name = self.file.rpartition("/")
         return self.kind in ("keyvalue", "sysctl") and directory.endswith("/sysctl.d") and name.endswith(".conf")
 
     @property
     def live(self) -> bool:
-        """Whether its value is asked of the host itself and set by a command."""
+        """Return whether its value is asked of the host itself and set by a command."""
         return self.kind not in FILE_KINDS
 
     @property
     def written_only(self) -> bool:
-        """Whether a change leaves its value in a file that the server has not read."""
+        """Return whether a change leaves its value in a file that the server has not read."""
         return self.in_file and not self.live and not self.reload
 
     @property
@@ -103,7 +103,6 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """Return all allowed values, if they can be listed."""
         if self.kind == "choice":
             return tuple(option.name for option in self.option)
         if self.kind == "mount":

@@ -150,7 +150,7 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def open(self) -> bool:
-        """Whether arrivals follow a schedule of their own."""
+        """Return whether arrivals follow a schedule of their own."""
         return self.rate is not None or any(stage.rate is not None for stage in self.stages)
 
     @property

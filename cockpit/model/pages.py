@@ -27,7 +27,7 @@ def rates(kind: StatusKind, old: Mapping[str, float], new: Mapping[str, float], 
 def weighted(
     kind: StatusKind, old: Mapping[str, float], new: Mapping[str, float], seconds: float
 ) -> Iterator[MeanGroup]:
-    """What two readings, `seconds` apart, add to a host's window, by the names of PAGE_FIGURES.
+    """Yield the means of two readings, `seconds` apart, for a host's window, by the names of PAGE_METRICS.
 
     Nothing if the server was restarted between them. Between two readings a gauge is taken to have gone straight from
     one value to the other.
@@ -38,12 +38,12 @@ def weighted(
     page = STATUS_PAGES[kind]
     means = {name: (old[own] + new[own]) / 2 for name, own in page.means.items() if own in old and own in new}
     risen = {name: grown[own] / seconds for name, own in page.rates.items() if own in grown}
-    for figures in filter(None, (means, risen)):
-        yield MeanGroup(tuple(f"{kind}.{name}" for name in figures), tuple(figures.values()), seconds)
+    for metrics in filter(None, (means, risen)):
+        yield MeanGroup(tuple(f"{kind}.{name}" for name in metrics), tuple(metrics.values()), seconds)
 
 
 # All names that `weighted` gives: means over a window, those of counters per second.
-PAGE_FIGURES = (
+PAGE_METRICS = (
     *(f"{page.name}.{name}" for page in STATUS_PAGES.values() for name in page.means),
     *(f"{page.name}.{name}" for page in STATUS_PAGES.values() for name in page.rates),
 )

@@ -14,8 +14,7 @@ from msgspec.structs import replace
 from cockpit.model import events as ev
 from cockpit.model.host_state import HostState, ParentProcess, StatusPane
 from cockpit.model.hosts import HostReading, ProcessCounters, identity
-from cockpit.model.markers import mark
-from cockpit.model.state import Marker, State
+from cockpit.model.state import Marker, State, mark
 from cockpit.servers.registry import STATUS_PAGES
 
 # Seconds that a parent must have lived: while a server goes to the background, its first process is one for a moment.

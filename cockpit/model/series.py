@@ -32,7 +32,7 @@ class Held(tuple[T, ...]):
 
 
 class Deferred(Sequence[T]):
-    """Items that are made when somebody first looks. Equal to any sequence of the same items."""
+    """Items that are made on first access. Equal to any sequence of the same items."""
 
     __slots__ = ("_items", "_make")
 
@@ -152,7 +152,6 @@ class Series(Sequence[T]):
 
 
 def series(items: Sequence[T]) -> Series[T]:
-    """Items as a series."""
     cut = max(0, len(items) - LOOSE) // CHUNK * CHUNK
     chunks: tuple[Any, ...] = tuple(Held(items[at : at + CHUNK]) for at in range(0, cut, CHUNK))
     return Series(chunks, tuple(items[cut:]))

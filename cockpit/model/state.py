@@ -6,86 +6,25 @@ rates per second, memory bytes unless a name says otherwise.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from types import MappingProxyType
 
 import msgspec
+from msgspec.structs import replace
 
-from cockpit.model.events import (
-    Awaited,
-    Group,
-    MachineTimes,
-    RoundsBegun,
-    RoundsEnded,
-    SessionStarted,
-    Side,
-    StudyObservation,
-    StudyRound,
-    StudyRun,
-    StudyStepEnded,
-)
+from cockpit.model.counts import Counts
+from cockpit.model.events import Awaited, MachineTimes, RoundsBegun, RoundsEnded, SessionStarted, Side
 from cockpit.model.histogram import EMPTY, Histogram
 from cockpit.model.host_state import HostState, HostWindow
 from cockpit.model.knobs import Knob, Setting
 from cockpit.model.load import LoadPlan
 from cockpit.model.study import Study
+from cockpit.model.study_events import StudyObservation, StudyRound, StudyRun, StudyStepEnded
 
 # Bucket edges (ns) of LoadSecond.density: eight a decade from 1 µs to 100 s, as a heat map needs them.
 LATENCY_EDGES = tuple(round(1000 * 10 ** (step / 8)) for step in range(8 * 8 + 1))
-
-
-class Counts(msgspec.Struct, frozen=True, kw_only=True):
-    """Ticks added up: the same fields, merged over workers and time.
-
-    `refused` are responses of 400 and above if the plan expects nothing else. `redirect` is the first one.
-    """
-
-    sent: int = 0
-    completed: int = 0
-    abandoned: int = 0
-    statuses: dict[int, int] = {}
-    errors: dict[str, int] = {}
-    bytes_received: int = 0
-    bytes_sent: int = 0
-    cpu: float = 0.0
-    body_bytes: int = 0
-    held_back: int = 0
-    varied: int = 0
-    unexpected: dict[str, int] = {}
-    refused: int = 0
-    groups: dict[str, Group] = {}
-    unsent: int = 0
-    dropped: int = 0
-    retries: int = 0
-    reconnects: int = 0
-    unclosed: int = 0
-    redirect: str = ""
-    connect: Histogram = EMPTY
-    tls: Histogram = EMPTY
-    first_byte: Histogram = EMPTY
-    service: Histogram = EMPTY
-    response: Histogram = EMPTY
-    lag: Histogram = EMPTY
-
-    @property
-    def failed(self) -> int:
-        """Return the failed requests: without a complete response, or with an unexpected one."""
-        return sum(self.errors.values()) + sum(self.unexpected.values()) + self.refused
-
-    @property
-    def ended(self) -> int:
-        """Requests that got a complete response or failed."""
-        return self.completed + sum(self.errors.values())
-
-    @property
-    def latency(self) -> Histogram:
-        """Response time: from the intended send; under closed load that is the service time."""
-        return self.response if self.response.count else self.service
-
-    @property
-    def latency_name(self) -> str:
-        """Which of the two `latency` is."""
-        return "response" if self.response.count else "service"
 
 
 class LoadSecond(msgspec.Struct, frozen=True, kw_only=True):
@@ -135,12 +74,11 @@ class LoadSecond(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def generator(self) -> float:
-        """CPU of the busiest worker."""
         return max(self.workers, default=0.0)
 
     @property
     def rate(self) -> float:
-        """Replies a second over the part of the second that ticks cover."""
+        """Responses/s over the part of the second that ticks cover."""
         return self.completed / (self.end - self.start) if self.end > self.start else 0.0
 
 
@@ -232,7 +170,7 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def rate(self) -> float:
-        """Replies a second, failed statuses included; 0 before the first tick."""
+        """Responses/s, failed statuses included; 0 before the first tick."""
         return self.counts.completed / self.seconds if self.seconds > 0 else 0.0
 
 
@@ -246,28 +184,13 @@ class KnobState(msgspec.Struct, frozen=True, kw_only=True):
     detail: str = ""
     active: bool = True
 
-    @property
-    def options(self) -> tuple[str, ...]:
-        """Return all allowed values, if they can be listed."""
-        return self.knob.choices
-
-    @property
-    def range(self) -> str:
-        """Return the allowed values in words; "" if any value that fits is allowed."""
-        return self.knob.allowed
-
-    @property
-    def cost(self) -> str:
-        """Return the cost of a change: live, graceful, restart or remount."""
-        return self.knob.price
-
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
     """A change from its request on. `outcome` is empty while it is under way; `ended` is when it was over.
 
     `stages` are how far it came, with the instant of each (see ChangeStage). `confirm_by` is until when a person must
-    confirm it, or it undoes itself; None: nobody is waited for. `diff`, `cost`, `who`, `inactive`, `rounds` are as in
-    ChangeBegun; a value that an action makes active leaves `inactive`.
+    confirm it, or it undoes itself; None: no confirmation is needed. `diff`, `cost`, `who`, `inactive`, `rounds`
+    are as in ChangeBegun; a value that an action makes active leaves `inactive`.
     """
 
     letter: str
@@ -367,7 +290,6 @@ class RoundsState(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def budget(self) -> int:
-        """The largest number of rounds."""
         return len(self.begun.first)
 
     @property
@@ -411,16 +333,19 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(change for change in self.changes if not change.rounds)
 
     @property
-    def proving(self) -> RoundsState | None:
-        """The rounds that run now."""
+    def running_rounds(self) -> RoundsState | None:
         return self.rounds[-1] if self.rounds and self.rounds[-1].ended is None else None
 
     @property
     def studying(self) -> bool:
-        """Whether a study runs now."""
         return self.study is not None and not self.study.ended
 
     @property
     def segment(self) -> Segment | None:
-        """The row that load is being counted into, or the last one."""
+        """The segment that load is counted into, or the last one."""
         return self.segments[-1] if self.segments else None
+
+
+def mark(state: State, marker: Marker) -> State:
+    place = bisect_right(state.markers, marker.t, key=attrgetter("t"))
+    return replace(state, markers=(*state.markers[:place], marker, *state.markers[place:]))

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec.structs import replace
@@ -61,7 +64,7 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
     `margin` is the largest change that counts as equivalent, where a metric's own is no larger (a share; None: as the
     metric has it). `after` are actions at the end, `watch` metrics for the table. `run_time` is about how long a run
     lasts (s) if the plan does not say. `warm_up` seconds of load at the highest level follow each set-up and are never
-    counted. `addresses` tell where names in URLs are reached. `secret` are the knobs whose values must not be recorded.
+    counted. `addresses` are those of the names in URLs. `secret` are the knobs whose values must not be recorded.
     """
 
     plan: LoadPlan
@@ -92,24 +95,23 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def comparisons(self) -> int:
-        """How many comparisons share the risk: pairs at each load level in each pass, without the A/A control."""
+        """The comparisons that share the risk: pairs at each load level in each pass, without the A/A control."""
         return len(self.compare) * max(1, len(self.levels)) * len(self.passes)
 
     @property
     def all_rounds(self) -> int:
-        """How many rounds there are at most, with those that are not counted."""
+        """The maximum number of rounds, discarded ones included."""
         return self.discard_rounds + self.rounds
 
     @property
     def knobs(self) -> tuple[str, ...]:
-        """Names of the knobs that any variant sets, in order of their first use."""
         return tuple(dict.fromkeys(name for variant in self.variants for name, _ in variant.set))
 
     @property
     def fingerprint(self) -> str:
         """A hash that is equal if one study can continue the other; the seed is the journal's."""
-        told = msgspec.json.encode(replace(self.without_secrets(), addresses=(), seed=0))
-        return hashlib.sha256(told).hexdigest()[:16]
+        encoded = msgspec.json.encode(replace(self.without_secrets(), addresses=(), seed=0))
+        return hashlib.sha256(encoded).hexdigest()[:16]
 
     def without_secrets(self) -> Study:
         """As it may be recorded."""
@@ -122,3 +124,48 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
             for variant in self.variants
         )
         return replace(self, plan=self.plan.without_secrets(), variants=variants)
+
+
+def load_of(study: Study, variant: Variant, level: float | None) -> LoadPlan:
+    """Return the load of a variant at a load level (None: that of the plan and the variant)."""
+    plan = at_target(study.plan, variant.url) if variant.url else study.plan
+    given: dict[str, Any] = {
+        name: value
+        for name in ("concurrency", "rate", "keepalive", "paths")
+        if (value := getattr(variant, name)) is not None
+    }
+    if variant.mix:
+        given["mix"] = tuple(request for request in plan.mix if request.name in variant.mix)
+    if level is not None:
+        given |= {"rate": level} if plan.open else {"concurrency": int(level)}
+    return located(replace(plan, **given), dict(study.addresses))
+
+
+def warm_up_of(study: Study, variant: Variant) -> LoadPlan:
+    """Return the load that follows a set-up: the variant's highest level, for the study's warm-up."""
+    plan = load_of(study, variant, max(study.levels, default=None))
+    return replace(plan, requests=None, warmup=0.0, duration=study.warm_up)
+
+
+def at_target(plan: LoadPlan, url: str) -> LoadPlan:
+    """Return the plan at another target: its URL, and the requests of a mix at that server."""
+    to = urlsplit(url)
+    mix = tuple(
+        replace(one, url=urlsplit(one.url)._replace(scheme=to.scheme, netloc=to.netloc).geturl()) for one in plan.mix
+    )
+    return replace(plan, url=url, mix=mix)
+
+
+def located(plan: LoadPlan, addresses: Mapping[str, str]) -> LoadPlan:
+    """Return the plan with its connections made to the address of its URL's name, if that is known."""
+    parts = urlsplit(plan.url)
+    address = addresses.get(parts.hostname or "")
+    if not address or plan.connect_to or plan.unix:
+        return plan
+    shown = f"[{address}]" if ":" in address else address
+    return replace(plan, connect_to=f"{shown}:{parts.port or (443 if parts.scheme == 'https' else 80)}")
+
+
+def names_of(study: Study) -> tuple[str, ...]:
+    urls = [study.plan.url, *(variant.url for variant in study.variants if variant.url)]
+    return tuple(dict.fromkeys(name for url in urls if (name := urlsplit(url).hostname)))

@@ -50,14 +50,13 @@ class Sums:
     def __repr__(self) -> str:
         return f"Sums({self.by_name()})"
 
-    def plus(self, told: Iterable[MeanGroup]) -> Sums:
+    def plus(self, more: Iterable[MeanGroup]) -> Sums:
         """Return these sums with new values added, each times its weight."""
         return self._with(
-            (names, _Group(tuple([v * weight for v in values]), weight)) for names, values, weight in told
+            (names, _Group(tuple([v * weight for v in values]), weight)) for names, values, weight in more
         )
 
     def joined(self, other: Sums) -> Sums:
-        """These sums and the other ones."""
         return self._with(other._groups.items())
 
     def by_name(self) -> dict[str, Weighted]:
@@ -70,14 +69,12 @@ class Sums:
         return total
 
     def wire(self) -> list[Any]:
-        """Return the data for a recording."""
         return [[names, amounts, weight] for names, (amounts, weight) in self._groups.items()]
 
     @classmethod
     def from_wire(cls, wire: Any) -> Sums:
-        """The inverse of `wire`. Raises ValueError."""
         groups = {
-            tuple(map(str, names)): _Group(tuple(map(float, told)), float(weight)) for names, told, weight in wire
+            tuple(map(str, names)): _Group(tuple(map(float, amounts)), float(weight)) for names, amounts, weight in wire
         }
         if any(len(names) != len(group.amounts) for names, group in groups.items()):
             raise ValueError("sums that do not add up")

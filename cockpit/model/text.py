@@ -94,7 +94,6 @@ def size(nbytes: float) -> str:
 
 
 def mebibytes(nbytes: float) -> str:
-    """Return a size as 12.3 MiB."""
     return f"{nbytes / 2**20:.1f} MiB"
 
 

@@ -10,11 +10,10 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from cockpit.model.figures import is_figure, is_host_figure
 from cockpit.model.knobs import Knob
 from cockpit.model.load import LoadPlan
-from cockpit.model.study import CONTROL, Observation, Pass, Study, Variant
-from cockpit.model.study_load import load_of
+from cockpit.model.metrics import is_host_metric, is_metric
+from cockpit.model.study import CONTROL, Observation, Pass, Study, Variant, load_of
 from cockpit.profiles.files import NamedFiles
 from cockpit.profiles.plan import Wrong, check_plan, checked_url, make_plan, paths_of, seconds_of, share_of
 from cockpit.profiles.sections import LoadSection, ProfileFile
@@ -226,7 +225,7 @@ def _check_names(study: Study, knobs: Sequence[Knob], file: ProfileFile) -> None
         _known(f"study.observe {observation.name}.host", observation.host, hosts, "hosts")
     for key in ("watch", "judge"):
         for name in getattr(study, key):
-            _check_figure(f"study.{key}", name, hosts)
+            _check_metric(f"study.{key}", name, hosts)
     if file.study and file.study.compare:
         variants = [one.name for one in (_grid(file.study) if file.study.factor else file.study.variant)]
         for one in itertools.chain(*file.study.compare):
@@ -246,10 +245,10 @@ def _check_active(study: Study, known: Mapping[str, Knob]) -> None:
                 )
 
 
-def _check_figure(key: str, name: str, hosts: Sequence[str]) -> None:
+def _check_metric(key: str, name: str, hosts: Sequence[str]) -> None:
     host, _, rest = name.partition(".")
     derived = key == "study.judge" and rest in _DERIVED
-    if not (is_figure(name) or derived) or ((is_host_figure(rest) or derived) and host not in hosts):
+    if not (is_metric(name) or derived) or ((is_host_metric(rest) or derived) and host not in hosts):
         raise Wrong(key, f"found {name!r}; allowed: metrics as thresholds name them, of hosts of this file")
 
 

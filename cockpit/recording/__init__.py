@@ -1,1 +1,1 @@
-"""A recording: one SQLite file, an event a row. README tells how to query it."""
+"""A recording: one SQLite file with one row per event. README describes queries."""

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from cockpit.model.counts import Counts
 from cockpit.model.events import HostSample, SessionStarted
 from cockpit.model.fold_hosts import restored_rows
 from cockpit.model.fold_load import load_second
@@ -20,7 +21,6 @@ from cockpit.model.load import LoadPlan
 from cockpit.model.state import (
     ActionRun,
     Change,
-    Counts,
     Extension,
     Filling,
     GeneratorMachine,
@@ -87,7 +87,7 @@ def open_segment(state: State) -> int | None:
 
 
 def final_seconds(state: State) -> int:
-    """How many of the state's seconds no tick can alter any more."""
+    """Return the number of seconds that no further tick can alter."""
     if not state.filling:
         return len(state.seconds)
     first = min(filling.second for filling in state.filling)
@@ -116,14 +116,14 @@ class CheckpointWriter:
             used[id(value)] = (value, number)
             return number
 
-        going_on = open_segment(state)
+        open_at = open_segment(state)
         kept = KeptState(
             t=state.t,
             ended=state.ended,
             running=state.running,
             runs=state.runs,
             segments=tuple(
-                _without_totals(segment) if at == going_on else part(segment)
+                _without_totals(segment) if at == open_at else part(segment)
                 for at, segment in enumerate(state.segments)
             ),
             hosts={name: _kept_host(host, before.get(name), part) for name, host in state.hosts.items()},
@@ -142,7 +142,6 @@ def _without_totals(segment: Segment) -> Segment:
 
 
 def with_totals(counts: Counts, totals: Totals) -> Counts:
-    """Counts with these histograms and named requests."""
     return replace(counts, **{name: getattr(totals, name) for name in totals.__struct_fields__})
 
 
@@ -153,7 +152,7 @@ def _kept_host(host: HostState, before: HostSample | None, part: Callable[[objec
 
 
 class Restorer:
-    """Makes states of what a CheckpointWriter packed. Parts are kept at hand, so that states share them."""
+    """Restores states that a CheckpointWriter packed. Parts are cached, so that states share them."""
 
     def __init__(self, fetch: Fetch) -> None:
         self._fetch = fetch

@@ -15,10 +15,11 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from cockpit.model.events import AnyEvent, Group, Tick
-from cockpit.model.fold_load import add, bottlenecks, segment_of, sums
+from cockpit.model.counts import Counts, Group, add, sums
+from cockpit.model.events import AnyEvent, Tick
+from cockpit.model.fold_load import bottlenecks, segment_of
 from cockpit.model.histogram import EMPTY, Histogram
-from cockpit.model.state import Counts, State
+from cockpit.model.state import State
 
 Numbered = tuple[int, AnyEvent]
 NumberedTick = tuple[int, Tick]

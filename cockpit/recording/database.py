@@ -20,7 +20,7 @@ from cockpit.recording.schema import APPLICATION_ID, TABLES, VERSION
 DEADLINE = 5.0
 # Bytes of the largest value: a page of a large session has some MiB.
 LARGEST = 64 << 20
-# Instructions of SQLite's machine between two looks at the clock.
+# Instructions of SQLite's machine between two checks of the clock.
 _INSTRUCTIONS = 10_000
 _LIMITS = {
     sqlite3.SQLITE_LIMIT_LENGTH: LARGEST,
@@ -128,7 +128,7 @@ def check(path: Path, database: sqlite3.Connection) -> None:
 
 
 def _foreign(database: sqlite3.Connection) -> str:
-    """What is in the schema that no cockpit writes, or is missing there; "" if nothing is."""
+    """Return what differs from the schema that cockpit writes; "" if nothing."""
     columns = _columns()
     found = set()
     for kind, name, root, sql in database.execute("SELECT type, name, rootpage, sql FROM sqlite_master LIMIT 50"):
@@ -141,9 +141,9 @@ def _foreign(database: sqlite3.Connection) -> str:
     if missing := set(columns) - found:
         return f"has no table {min(missing)!r}"
     for name in sorted(found):
-        told = [(row[1], row[6]) for row in database.execute(f"PRAGMA table_xinfo({name})")]
+        table = [(row[1], row[6]) for row in database.execute(f"PRAGMA table_xinfo({name})")]
         # Hidden: generated.
-        if [column for column, _ in told] != columns[name] or any(hidden for _, hidden in told):
+        if [column for column, _ in table] != columns[name] or any(hidden for _, hidden in table):
             return f"its table {name!r} has other columns"
     return ""
 
@@ -157,14 +157,14 @@ def _columns() -> dict[str, list[str]]:
 
 
 def words(error: object) -> str:
-    """What SQLite says, short and on one line: it may show what it read."""
+    """Return an error of SQLite on one short line: it may contain file content."""
     if isinstance(error, MemoryError):
         return "out of memory"
     return " ".join(str(error).split())[:120]
 
 
 def in_use(path: Path) -> bool:
-    """Whether somebody has the recording open, to write or to look at. Asks of our own files only."""
+    """Return whether somebody has the recording open, to write or to look at. Asks of our own files only."""
     if has_journal(path):
         return False
     try:

@@ -1,14 +1,18 @@
-"""What a recording's index tells: which events stand where, and what came with each page."""
+"""The index of a recording: ranges of events, and the growth of the series per page."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from typing import Any, NamedTuple
 
 import msgspec
 
+from cockpit.model.text import clock
 from cockpit.recording.database import words
 from cockpit.recording.pages import Grown
-from cockpit.recording.rows import Rows
 from cockpit.recording.validity import LONGEST
 
 # Rows that are not packed are read so many at a time.
@@ -42,7 +46,7 @@ class EventRange(NamedTuple):
 
 
 class Index:
-    """The stretches of a recording in order; `grown` says what came with each of the pages among them."""
+    """The ranges of a recording in order; `grown` is the growth of the series per page."""
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
@@ -50,12 +54,12 @@ class Index:
         self._counted: dict[tuple[str, int], int] = {}
         self.pages: list[EventRange] = []
         self.grown: list[Grown] = []
-        self.stretches: list[EventRange] = []
+        self.ranges: list[EventRange] = []
 
     def refresh(self) -> None:
-        """Takes in what was written since."""
+        """Read what was written since."""
         self._read_pages()
-        self.stretches = sorted([*self.pages, *self._read_loose()])
+        self.ranges = sorted([*self.pages, *self._read_loose()])
 
     def _read_pages(self) -> None:
         since = self.pages[-1].last if self.pages else 0
@@ -77,7 +81,7 @@ class Index:
             self.grown.append(grown)
 
     def _can_have_grown(self, page: _Place, grown: Grown) -> bool:
-        """Whether seconds and points are not more than the session's time so far, and one page, can have."""
+        """Return whether seconds and points are not more than the session's time so far, and one page, can have."""
         self._counted["", 1] = self._counted.get(("", 1), 0) + grown.seconds
         for name, count in grown.points.items():
             self._counted[name, _POINTS] = self._counted.get((name, _POINTS), 0) + count
@@ -86,7 +90,7 @@ class Index:
         return most and all(count <= (page.end + _SLACK) * rate for (_, rate), count in self._counted.items())
 
     def _read_loose(self) -> list[EventRange]:
-        """Stretches of rows that no page covers: those after the last, and what was too much for one."""
+        """Ranges of rows that no page covers: those after the last, and what was too much for one."""
         found = []
         ends = [(0, 0.0), *((page.last, page.end) for page in self.pages)]
         firsts = [*(page.first for page in self.pages), None]
@@ -107,3 +111,50 @@ class Index:
                 found.append(EventRange(some[0][0], some[-1][0], latest, end, False))
                 latest = end
         return found
+
+
+# Rows of one answer; a damaged file may lead in circles.
+_MOST_ROWS = 2_000_000
+
+
+class Rows:
+    """Queries of the file; `damage` is the damage found so far."""
+
+    def __init__(self, database: sqlite3.Connection) -> None:
+        self._database = database
+        self._lost: dict[str, None] = {}
+
+    @property
+    def damage(self) -> tuple[str, ...]:
+        return tuple(self._lost)
+
+    def lose(self, what: str) -> None:
+        """Each is said once."""
+        self._lost[what] = None
+
+    def lose_often(self, begin: float, end: float, error: Exception) -> None:
+        """Report a damaged page, once."""
+        span = f"{clock(max(0.0, begin))} to {clock(end)}"
+        self.lose(f"what came often from {span} is damaged and left out: {error}")
+
+    def ask(self, question: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """As many rows as read: of a damaged file, those before the damage."""
+        found: list[tuple[Any, ...]] = []
+        try:
+            for row in islice(self._database.execute(question, tuple(values)), _MOST_ROWS):
+                found.append(row)
+        except (sqlite3.Error, UnicodeError, OverflowError, MemoryError) as error:
+            self.lose(f"the file is damaged, part of it does not read: {words(error)}")
+        return found
+
+    @contextmanager
+    def one_view(self) -> Iterator[None]:
+        """One view of the file for several questions, while another process writes."""
+        self._database.execute("BEGIN")
+        try:
+            yield
+        finally:
+            self._database.rollback()
+
+    def close(self) -> None:
+        self._database.close()

@@ -1,4 +1,4 @@
-"""The library: where recordings are kept for which nobody names a file, and how one of them is found by its name."""
+"""The library: recordings without a file named by the user, found by their names."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ODD = re.compile(r"[^A-Za-z0-9._-]+")
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
     """A recording in the library. `began` is epoch seconds, `seconds` its length, `size` bytes; `problem` says why
-    nothing can be told of it."""
+    it cannot be read."""
 
     name: str
     path: str
@@ -48,7 +48,7 @@ def folder() -> Path:
 
 
 def fresh_path(session: str, wall: float) -> Path:
-    """A free place for a session that begins at `wall` (epoch s), in a folder that nobody else can read.
+    """Return a free path for a session that begins at `wall` (epoch s), in a folder only this user can read.
 
     Raises RecordingError where the folder cannot be made.
     """
@@ -62,7 +62,7 @@ def fresh_path(session: str, wall: float) -> Path:
 
 
 def plain(name: str) -> str:
-    """A name as a file can have it: letters, digits, dots, dashes."""
+    """Return a name for a file: letters, digits, dots, dashes."""
     return _ODD.sub("-", name).strip("-.")[:_LONGEST_NAME] or "session"
 
 
@@ -76,7 +76,7 @@ def find(text: str | Path) -> Path:
 
 def in_library(name: str) -> Path:
     """The recording of that name in the library. Raises RecordingError when there is none."""
-    if Path(name).name == name:
+    if Path(name).name == name and name != "..":
         for path in _named(name):
             if os.path.exists(path):  # noqa: PTH110
                 return path
@@ -84,14 +84,13 @@ def in_library(name: str) -> Path:
 
 
 def all_kept() -> list[Kept]:
-    """Return the recordings in the library, newest first."""
     library = folder()
     found = [about(path) for path in library.glob(f"*{SUFFIX}")] if library.is_dir() else []
     return sorted(found, key=lambda kept: (-kept.began, kept.name))
 
 
 def rename(name: str, new: str) -> Path:
-    """Gives a recording another name. Raises RecordingError: none of that name, the new one is taken, still written."""
+    """Rename a recording. Raises RecordingError: none of that name, the new one is taken, still written."""
     path = in_library(name)
     wanted = new.removesuffix(SUFFIX)
     if plain(wanted) != wanted:
@@ -108,7 +107,7 @@ def rename(name: str, new: str) -> Path:
 
 
 def delete(name: str) -> int:
-    """Removes a recording and returns how many bytes it had. Raises RecordingError as `rename` does."""
+    """Delete a recording; return its size in bytes. Raises RecordingError as `rename` does."""
     path = in_library(name)
     _not_in_use(path)
     try:
@@ -139,7 +138,7 @@ def _candidates(library: Path, name: str) -> Iterator[Path]:
 
 
 def about(path: Path) -> Kept:
-    """What the list tells of a file, without reading the whole of it."""
+    """Return the summary of a file without reading all of it."""
     name = path.name.removesuffix(SUFFIX)
     try:
         size = sum(one.stat().st_size for one in (path, path.with_name(path.name + "-wal")) if one.exists())
@@ -169,3 +168,57 @@ def _told(database: sqlite3.Connection, kept: Kept) -> Kept:
         target=started.target,
         ended=database.execute("SELECT 1 FROM events WHERE kind = 'session_ended'").fetchone() is not None,
     )
+
+
+class ChangeSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """A change that was made in a session: its words, as `MaxSpareServers 10 -> 30`, and what became of it."""
+
+    letter: str
+    label: str
+    outcome: str
+
+
+class Recent(msgspec.Struct, frozen=True, kw_only=True):
+    """A recording, the metrics of its last row (requests/s and ms; None where it has none) and its changes."""
+
+    kept: Kept
+    rate: float | None = None
+    p99_ms: float | None = None
+    failed: int = 0
+    changes: tuple[ChangeSummary, ...] = ()
+
+
+def recent(most: int) -> list[Recent]:
+    """The `most` files that were written last, the newest session first."""
+    found = sorted(_written(), key=lambda entry: -entry[0])[:most]
+    entries = [_with_metrics(about(path)) for _, path in found]
+    return sorted(entries, key=lambda one: (-one.kept.began, one.kept.name))
+
+
+def _written() -> list[tuple[float, Path]]:
+    """Each file of the library with when it was last written (epoch s)."""
+    found = []
+    for path in folder().glob(f"*{SUFFIX}"):
+        try:
+            found.append((path.stat().st_mtime, path))
+        except OSError:
+            continue
+    return found
+
+
+def _with_metrics(kept: Kept) -> Recent:
+    if kept.problem:
+        return Recent(kept=kept)
+    try:
+        with closing(opened(Path(kept.path), timeout=1)) as database:
+            row = database.execute("SELECT rate, p99_ms, failed FROM runs ORDER BY number DESC LIMIT 1").fetchone()
+            changes = database.execute("SELECT letter, label, outcome FROM changes ORDER BY begun LIMIT 100").fetchall()
+    except (RecordingError, sqlite3.Error, MemoryError, UnicodeError):
+        # One of the first format has no such tables.
+        return Recent(kept=kept)
+    made = tuple(ChangeSummary(letter=str(one[0]), label=str(one[1]), outcome=str(one[2] or "")) for one in changes)
+    # SQLite keeps any type in any column.
+    rate, p99_ms, failed = (one if isinstance(one, int | float) else None for one in row or (None, None, None))
+    if rate is None:
+        return Recent(kept=kept, changes=made)
+    return Recent(kept=kept, rate=rate, p99_ms=p99_ms, failed=int(failed or 0), changes=made)

@@ -48,8 +48,8 @@ def reading(subject: str) -> Iterator[None]:
         with np.errstate(all="ignore"):
             yield
     except UNREADABLE as error:
-        said = "out of memory" if isinstance(error, MemoryError) else " ".join(str(error).split())[:120]
-        raise Damaged(f"{subject} does not read: {said or type(error).__name__}") from None
+        reason = "out of memory" if isinstance(error, MemoryError) else " ".join(str(error).split())[:120]
+        raise Damaged(f"{subject} does not read: {reason or type(error).__name__}") from None
 
 
 def packed(value: object) -> bytes:

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 import msgspec
 
+from cockpit.model.counts import add
 from cockpit.model.events import AnyEvent, HostSample
-from cockpit.model.fold_load import add
 from cockpit.model.state import State
 from cockpit.recording.checkpoints import CheckpointWriter, final_seconds, open_segment
 from cockpit.recording.compaction import Numbered, Totals

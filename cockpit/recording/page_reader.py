@@ -1,4 +1,4 @@
-"""The pages of a recording: their events, totals and series, each read when somebody looks."""
+"""The pages of a recording: their events, totals and series, each read on first access."""
 
 from __future__ import annotations
 
@@ -6,17 +6,16 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from cockpit.model.fold_load import add
+from cockpit.model.counts import add
 from cockpit.model.host_state import HostPoint, MemoryUse
 from cockpit.model.series import Series
 from cockpit.model.state import LoadSecond
 from cockpit.recording.compaction import Numbered, Totals
-from cockpit.recording.index import EventRange, Index
+from cockpit.recording.index import EventRange, Index, Rows
 from cockpit.recording.packing import Damaged, unpacked
 from cockpit.recording.pages import Grown, PageSeries, PageTotals, unpack_events
-from cockpit.recording.rows import Rows
 
-# Pages whose series and totals are kept at hand.
+# Pages whose series and totals are cached.
 _AT_HAND = 256
 # Pages of which one has the whole totals of the segment that is not over, with room for damage.
 _WHOLE_WITHIN = 32
@@ -95,7 +94,7 @@ class PageReader:
 
 
 class LazyChunk:
-    """A chunk of a series that is read from its page when somebody looks: of `host`'s points, or of the seconds."""
+    """A chunk of a series that is read from its page on first access: of `host`'s points, or of the seconds."""
 
     __slots__ = ("_count", "_host", "_pages", "_place")
 
@@ -128,7 +127,7 @@ def _unknown(page: EventRange, grown: Grown) -> PageSeries:
 
 
 def at_hand(known: OrderedDict[Any, _T], key: Any, read: Callable[[], _T], most: int = _AT_HAND) -> _T:
-    """What was read under a key, read now if it was not; the newest are kept."""
+    """Return a cached value, read on first access; the newest are kept."""
     if key in known:
         known.move_to_end(key)
         return known[key]

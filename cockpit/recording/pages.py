@@ -45,7 +45,7 @@ class PageSeries(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Grown(msgspec.Struct, frozen=True):
-    """How many items of each series came with a page."""
+    """The growth of each series by a page."""
 
     seconds: int = 0
     points: dict[str, int] = {}

@@ -19,17 +19,16 @@ from cockpit.model.fold import fold, fold_all
 from cockpit.model.state import State, StudyState
 from cockpit.recording.checkpoints import Restorer
 from cockpit.recording.database import check, has_journal, opened, words
-from cockpit.recording.index import EventRange, Index
+from cockpit.recording.index import EventRange, Index, Rows
 from cockpit.recording.packing import Damaged
 from cockpit.recording.page_reader import PageReader, at_hand
 from cockpit.recording.pages import FREQUENT_KINDS
-from cockpit.recording.rows import Rows
 from cockpit.recording.schema import from_body
 from cockpit.recording.validity import is_valid
 
-# Stretches that are kept at hand.
+# Ranges of events that are kept in memory.
 _AT_HAND = 16
-# What of a study is told.
+# The events of a study.
 _STUDY = (
     "study_begun",
     "study_round",
@@ -63,7 +62,7 @@ BEGINNING = Anchor(State(), 0, -1.0)
 class Recording:
     """A recording opened for reading; nothing of it is held in memory but its index. Events are numbered from 1.
 
-    `damage` says what was found damaged so far, and so is left out; it is empty for a file that is whole.
+    `damage` is what was found damaged so far, and is left out; "": none.
     Raises RecordingError, one line, for a file that is not a recording or does not read at all.
     """
 
@@ -80,7 +79,7 @@ class Recording:
             self._index = Index(self._rows)
             self._pages = PageReader(self._rows, self._index)
             self.refresh()
-            if not self._index.stretches:
+            if not self._index.ranges:
                 raise RecordingError(
                     f"{path}: holds no events; {self.damage or 'the session ended before any was kept'}"
                 )
@@ -104,7 +103,7 @@ class Recording:
 
     @property
     def lost(self) -> tuple[str, ...]:
-        """What was found damaged so far, each thing in words of one line."""
+        """The damage found so far, a line each."""
         return self._rows.damage
 
     @property
@@ -114,11 +113,11 @@ class Recording:
     @property
     def end(self) -> float:
         """The last instant, session seconds."""
-        return self._index.stretches[-1].end
+        return self._index.ranges[-1].end
 
     @property
     def packed(self) -> int:
-        """Number of the last event that is in a page; later ones are not compacted yet."""
+        """The number of the last event in a page; later ones are not compacted yet."""
         return self._index.pages[-1].last if self._index.pages else 0
 
     @property
@@ -132,19 +131,19 @@ class Recording:
 
     @property
     def ended(self) -> bool:
-        """Whether the session was closed; nothing comes any more then."""
+        """Return whether the session was closed."""
         return bool(self._rows.ask("SELECT 1 FROM events WHERE kind = 'session_ended' LIMIT 1"))
 
     def refresh(self) -> bool:
-        """Takes in what was written since; whether there was anything."""
-        before = self._index.stretches[-1] if self._index.stretches else None
+        """Read what was written since; return whether there was anything."""
+        before = self._index.ranges[-1] if self._index.ranges else None
         with self._rows.one_view():
             self._index.refresh()
         self.notes = self._read_notes()
-        return before != (self._index.stretches[-1] if self._index.stretches else None)
+        return before != (self._index.ranges[-1] if self._index.ranges else None)
 
     def events(self) -> Iterator[AnyEvent]:
-        """All events in the order of arrival; notes that were made afterwards stand at their instant."""
+        """Yield all events in the order of arrival, and later notes at their instant."""
         notes = sorted(self.notes, key=lambda note: note.t, reverse=True)
         for known in self._from(0):
             while notes and notes[-1].t < known.instant:
@@ -161,17 +160,17 @@ class Recording:
                 break
             found.append(known)
         notes = [Known(number, note, note.t) for note in self.notes if since < note.t <= until]
-        # A note stands after what was known at its instant.
+        # A note comes after the events of its instant.
         return sorted((*found, *notes), key=lambda known: known.instant) if notes else found
 
     def seldom(self, number: int) -> list[AnyEvent]:
-        """Events after that number but for those that come often: ticks, samples, status pages, lines of tails."""
+        """Return the events after a number without the frequent ones: ticks, samples, status pages, lines of tails."""
         marks = ",".join("?" * len(FREQUENT_KINDS))
         question = f"SELECT seq, body FROM events WHERE seq > ? AND kind NOT IN ({marks}) ORDER BY seq"
         return [event for _, event in self._decoded(question, (number, *FREQUENT_KINDS))]
 
     def anchor(self, t: float) -> Anchor:
-        """The latest state that is kept of an instant not after `t`, notes included."""
+        """Return the latest kept state of an instant not after `t`, notes included."""
         place = bisect_right(self._index.pages, t, key=lambda page: page.end) - 1
         while place >= 0:
             page = self._index.pages[place]
@@ -189,18 +188,18 @@ class Recording:
         return BEGINNING
 
     def kept_near(self, number: int, within: int) -> bool:
-        """Whether the file keeps a state at most so many events before that one."""
+        """Return whether the file keeps a state at most so many events before that one."""
         place = bisect_right(self._index.pages, number, key=lambda page: page.last) - 1
         return place >= 0 and number - self._index.pages[place].last < within
 
     def times_of(self, kinds: Sequence[str]) -> list[float]:
-        """Instants at which events of these kinds stand, ascending; of kinds that do not come often."""
+        """Return the instants of events of these kinds, ascending; of infrequent kinds only."""
         marks = ",".join("?" * len(kinds))
         times = [row[0] for row in self._rows.ask(f"SELECT t FROM events WHERE kind IN ({marks})", kinds)]
         return sorted([*times, *(note.t for note in self.notes)] if "note" in kinds else times)
 
     def annotate(self, t: float, text: str) -> Note:
-        """Adds a note of an instant to the file. Raises RecordingError where it cannot be written."""
+        """Add a note to the file. Raises RecordingError if it cannot be written."""
         note = Note(t=t, text=text)
         if has_journal(self.path):
             raise RecordingError(f"{self.path}: the note is not kept: a rollback journal is beside the file; remove it")
@@ -221,30 +220,30 @@ class Recording:
 
     def _from(self, number: int) -> Iterator[Known]:
         """Events after that number."""
-        place = bisect_right(self._index.stretches, number, key=lambda stretch: stretch.last)
-        for stretch in self._index.stretches[place:]:
-            yield from (known for known in self._read(stretch) if known.number > number)
+        place = bisect_right(self._index.ranges, number, key=lambda part: part.last)
+        for part in self._index.ranges[place:]:
+            yield from (known for known in self._read(part) if known.number > number)
 
-    def _read(self, stretch: EventRange) -> list[Known]:
-        return at_hand(self._at_hand, stretch, lambda: self._known(stretch), _AT_HAND)
+    def _read(self, part: EventRange) -> list[Known]:
+        return at_hand(self._at_hand, part, lambda: self._known(part), _AT_HAND)
 
-    def _known(self, stretch: EventRange) -> list[Known]:
-        numbered = self._read_rows(stretch)
-        if stretch.page:
+    def _known(self, part: EventRange) -> list[Known]:
+        numbered = self._read_rows(part)
+        if part.page:
             try:
-                frequent = self._pages.events(self._index.pages.index(stretch))
+                frequent = self._pages.events(self._index.pages.index(part))
                 numbered = sorted([*numbered, *frequent], key=lambda one: one[0])
             except Damaged as error:
-                self._rows.lose_often(stretch.begin, stretch.end, error)
-        found, latest = [], stretch.begin
+                self._rows.lose_often(part.begin, part.end, error)
+        found, latest = [], part.begin
         for number, event in numbered:
             latest = max(latest, event.t)
             found.append(Known(number, event, latest))
         return found
 
-    def _read_rows(self, stretch: EventRange) -> list[tuple[int, AnyEvent]]:
+    def _read_rows(self, part: EventRange) -> list[tuple[int, AnyEvent]]:
         question = "SELECT seq, body FROM events WHERE seq BETWEEN ? AND ? ORDER BY seq"
-        return self._decoded(question, (stretch.first, stretch.last))
+        return self._decoded(question, (part.first, part.last))
 
     def _decoded(self, question: str, values: Sequence[Any]) -> list[tuple[int, AnyEvent]]:
         found = []
@@ -258,12 +257,12 @@ class Recording:
     def _read_notes(self) -> list[Note]:
         if not self._rows.ask("SELECT 1 FROM sqlite_master WHERE name = 'notes'"):
             return []
-        told = self._rows.ask("SELECT t, text FROM notes ORDER BY t")
-        notes = [Note(t=t, text=text) for t, text in told if isinstance(t, float | int) and isinstance(text, str)]
+        rows = self._rows.ask("SELECT t, text FROM notes ORDER BY t")
+        notes = [Note(t=t, text=text) for t, text in rows if isinstance(t, float | int) and isinstance(text, str)]
         return [note for note in notes if is_valid(note)]
 
     def _state(self, place: int) -> State:
-        """The state after a page, its series read when somebody looks. Raises Damaged."""
+        """Return the state after a page; its series are read on first access. Raises Damaged."""
         blob = self._pages.column(place, "state")
         state = self._restorer.restore(blob, lambda segment: self._pages.totals(place, segment))
         hosts = {name: replace(host, points=self._pages.points(name, place)) for name, host in state.hosts.items()}
@@ -271,7 +270,7 @@ class Recording:
         return replace(state, hosts=hosts, seconds=seconds, study=self._study(self._index.pages[place].last))
 
     def _study(self, last: int) -> StudyState | None:
-        """How far a study had come with the event of that number. Its events come seldom and are rows of their own."""
+        """Return the progress of a study up to an event. Its events are rows, not in pages."""
         marks = ",".join("?" * len(_STUDY))
         question = f"SELECT seq, body FROM events WHERE seq <= ? AND kind IN ({marks}) ORDER BY seq"
         return fold_all(event for _, event in self._decoded(question, (last, *_STUDY))).study

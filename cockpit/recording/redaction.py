@@ -18,6 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from cockpit.model import events as ev
+from cockpit.model import study_events as st
 from cockpit.model.histogram import Histogram
 from cockpit.model.hosts import DiskCounters, HostConfig, NetCounters, ProcessCounters
 from cockpit.model.knobs import Knob, Option, ServerAction, Setting
@@ -63,10 +64,10 @@ NAMES: Mapping[type, frozenset[str]] = {
         (ev.ActionBegun, "action", "host"),
         (ev.RunExtended, "change"),
         (ev.RoundsBegun, "host", "change"),
-        (ev.StudyBegun, "fingerprint"),
-        (ev.StudyRun, "variant", "part"),
-        (ev.StudyRound, "steps", "open"),
-        (ev.StudyObservation, "name", "host"),
+        (st.StudyBegun, "fingerprint"),
+        (st.StudyRun, "variant", "part"),
+        (st.StudyRound, "steps", "open"),
+        (st.StudyObservation, "name", "host"),
     )
 }
 
@@ -200,7 +201,7 @@ def _base64_forms(secret: str) -> list[str]:
 
 @cache
 def walk_of(kind: Any) -> Walk | None:
-    """How to clean a value of a type; None if it holds no text. Raises TypeError for a type that no event has."""
+    """Return the function that cleans a type; None: it holds no text. Raises TypeError for a type that no event has."""
     if kind is str:
         return lambda value, cleaner: cleaner.text(value)
     if kind is bytes:

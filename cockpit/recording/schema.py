@@ -1,4 +1,4 @@
-"""The file format: what both writer and reader must agree on. README tells how to query it."""
+"""The file format: what both writer and reader must agree on. README describes queries."""
 
 from __future__ import annotations
 
@@ -105,6 +105,6 @@ def write_tables(database: sqlite3.Connection, state: State, seconds: tuple[int,
 def _runs(state: State) -> Iterator[tuple[object, ...]]:
     for row in state.segments:
         latency = row.counts.latency
-        figures = (1e3 * latency.percentile(percent) for percent in (50, 90, 99))
+        metrics = (1e3 * latency.percentile(percent) for percent in (50, 90, 99))
         counts = (row.counts.completed, row.counts.failed, row.rate)
-        yield row.number, row.run, row.label, row.start, row.end, *counts, *figures, 1e3 * latency.max
+        yield row.number, row.run, row.label, row.start, row.end, *counts, *metrics, 1e3 * latency.max

@@ -55,7 +55,6 @@ class Secrets:
         return self._redactor.event(event)
 
     def text(self, text: str) -> str:
-        """The text with every secret replaced."""
         return self._redactor.text(text)
 
     @contextmanager

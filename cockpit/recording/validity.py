@@ -1,4 +1,4 @@
-"""Whether an event that was read can have happened: what the rest of the program relies on without looking."""
+"""Return whether an event that was read can have happened: what the rest of the program relies on without looking."""
 
 from __future__ import annotations
 

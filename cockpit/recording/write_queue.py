@@ -94,7 +94,6 @@ class WriteQueue:
         return True
 
     def end(self) -> None:
-        """Nothing follows."""
         if self._dropping:
             self._queue.put(WriteBatch([self._end_gap()], 0))
         self._queue.put(None)

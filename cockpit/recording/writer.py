@@ -21,7 +21,6 @@ from cockpit.model.text import clock
 from cockpit.recording.database import words
 from cockpit.recording.page_builder import PageBuilder
 from cockpit.recording.schema import TABLES, Row, to_row
-from cockpit.recording.status import GONE, RecordingStatus
 from cockpit.recording.write_queue import Page, WriteBatch, WriteQueue
 
 # A crash loses at most what came in since the last commit.
@@ -45,7 +44,7 @@ class RecordingWriter:
         self._page_from = (0, 0.0, 0)
         self._backlog = WriteQueue()
         self._rows: list[Row] = []
-        # Units of the backlog that the rows stand for.
+        # Units of the backlog in the rows.
         self._weight = 0
         self._database = _create(path)
         self._standing = RecordingStatus(path)
@@ -89,7 +88,7 @@ class RecordingWriter:
             self._page_from = (self._numbered, state.t, self._backlog.given)
 
     def close(self) -> None:
-        """Writes what is left and makes it one file again, without a -wal beside it."""
+        """Write the rest and merge the -wal into the file."""
         if self._thread.is_alive():
             if self._settled is not None and self._settled.last == self._numbered > self._page_from[0]:
                 self._backlog.offer_page(self._settled)
@@ -165,7 +164,7 @@ class RecordingWriter:
         self._clear()
 
     def _bind(self, page: Page) -> None:
-        """Packs what has been written up to `last`; what the disk refuses now is packed with the next page."""
+        """Pack the events up to `last`; what the disk refuses is packed with the next page."""
         try:
             self._binder.bind(page.last, page.state)
         except sqlite3.Error as error:
@@ -181,7 +180,7 @@ class RecordingWriter:
             self._database.executescript("PRAGMA incremental_vacuum")
             self._database.execute("PRAGMA journal_mode = DELETE")
         except sqlite3.Error as error:
-            # Somebody looks at it meanwhile: whoever is the last to close it makes it one file.
+            # Another process has it open: the last to close it makes it one file.
             if "locked" not in str(error):
                 self._standing.problem = self._standing.problem or str(error)
         if not self._standing.there:
@@ -190,7 +189,7 @@ class RecordingWriter:
 
 
 class Unrecorded:
-    """A Recorder for a session that cannot be kept: it goes on, and says why from its beginning."""
+    """A Recorder for a session that cannot be recorded; `trouble` is the reason."""
 
     path = ""
     gaps: tuple[str, ...] = ()
@@ -221,8 +220,57 @@ def _create(path: Path) -> sqlite3.Connection:
         database.executescript(TABLES)
         database.execute("PRAGMA journal_mode = WAL")
         database.execute("PRAGMA synchronous = NORMAL")
-        # The first look at the log takes the lock by which others see that the file is in use.
+        # The first read of the log takes the lock that marks the file as in use.
         database.execute("SELECT count(*) FROM events").fetchone()
     except sqlite3.Error as error:
         raise RecordingError(f"{path}: cannot record there: {error}") from None
     return database
+
+
+GONE = "is not there any more: moved or deleted, or its file system was unmounted"
+
+
+class RecordingStatus:
+    """Told by the thread that writes, read by others; every field is replaced as a whole.
+
+    `problem` is what went wrong last, empty where nothing is wrong now. The file holds all events up to instant `held`
+    (s) but `lost` ones; `waiting` later ones are in memory only. `over`: nothing more will be written. `fault` is the
+    last failure of the recorder itself; it stays, because it is a defect to report.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._identity = _identity(path)
+        self.problem = ""
+        self.fault = ""
+        self.held = 0.0
+        self.waiting = 0
+        self.lost = 0
+        self.over = False
+
+    @property
+    def there(self) -> bool:
+        """Return whether the file is still at its path."""
+        return self._identity is None or _identity(self._path) == self._identity
+
+    @property
+    def words(self) -> str:
+        """The problem on one line; empty if the recording is complete."""
+        parts = [self.problem] if self.problem else []
+        if self.problem and self.problem != GONE:
+            parts.append(f"the file holds the session up to {clock(self.held)}")
+        if self.waiting:
+            parts.append(f"{self.waiting} later events {'are not in it' if self.over else 'wait in memory'}")
+        if self.lost:
+            parts.append(f"{self.lost} events lost")
+        if self.fault:
+            parts.append(self.fault)
+        return f"{self._path.name}: {'; '.join(parts)}" if parts else ""
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)  # noqa: PTH116
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
 from cockpit.model.events import Tick
-from cockpit.model.figures import RunResult
 from cockpit.model.histogram import Histogram
+from cockpit.model.metrics import RunResult
 from cockpit.model.text import neutral
 
 PERCENTAGES = (50, 66, 75, 80, 90, 95, 98, 99)
@@ -91,14 +91,11 @@ def gnuplot_tsv(ticks: Sequence[Tick], wall: float) -> Iterator[str]:
 
 
 def _each(histogram: Histogram) -> Iterator[int]:
-    """Return milliseconds of every value, by its bucket."""
     for nanoseconds, count in histogram.values():
         yield from (round(nanoseconds / 1e6),) * count
 
 
 def _replies(result: RunResult) -> int:
-    """Return ab's `complete`: a request without a complete response counts as complete and failed, except for refused
-    connections."""
     return result.counts.completed
 
 

@@ -1,10 +1,9 @@
-"""Baselines on disk: a JSON file each, in the user's state folder, replaced whole or not at all."""
+"""Baselines on disk: one JSON file per baseline, in the user's state folder, replaced whole or not at all."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import platformdirs
@@ -12,7 +11,7 @@ import platformdirs
 from cockpit.analysis.baseline import FORMAT, Baseline
 from cockpit.files import read_bounded, write_private
 from cockpit.model.errors import UsageError
-from cockpit.model.histogram import Histogram
+from cockpit.model.histogram import from_wire, to_wire
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _ENDING = ".json"
@@ -20,12 +19,11 @@ _MOST = 64 << 20  # bytes
 
 
 def folder() -> Path:
-    """Return the folder of baselines."""
     return platformdirs.user_state_path("cockpit") / "baselines"
 
 
 def save(baseline: Baseline) -> Path:
-    """Keeps it under its name, in the place of an older one. Raises UsageError."""
+    """Write the baseline, replacing an older one of its name. Raises UsageError."""
     path = _path(baseline.name)
     try:
         write_private(path, _encoder.encode(baseline) + b"\n")
@@ -35,7 +33,7 @@ def save(baseline: Baseline) -> Path:
 
 
 def load(name: str) -> Baseline:
-    """Raises UsageError for a name that there is none of, and for a file that does not read as one."""
+    """Raises UsageError for an unknown name and for an invalid file."""
     path = _path(name)
     try:
         found = _decoder.decode(read_bounded(path, _MOST))
@@ -51,7 +49,6 @@ def load(name: str) -> Baseline:
 
 
 def names() -> list[str]:
-    """Return the names of existing baselines, sorted."""
     try:
         files = [path.name for path in folder().iterdir()]
     except FileNotFoundError:
@@ -63,7 +60,7 @@ def names() -> list[str]:
 
 
 def delete(name: str) -> None:
-    """Raises UsageError for a name that there is none of."""
+    """Raises UsageError for an unknown name."""
     try:
         _path(name).unlink()
     except FileNotFoundError:
@@ -78,17 +75,5 @@ def _path(name: str) -> Path:
     return folder() / f"{name}{_ENDING}"
 
 
-def _to_wire(value: Any) -> Any:
-    if isinstance(value, Histogram):
-        return value.to_wire()
-    raise NotImplementedError(f"no wire form for {type(value)}")
-
-
-def _from_wire(kind: type, value: Any) -> Any:
-    if kind is Histogram:
-        return Histogram.from_wire(value)
-    raise NotImplementedError(f"no wire form for {kind}")
-
-
-_encoder = msgspec.json.Encoder(enc_hook=_to_wire)
-_decoder = msgspec.json.Decoder(Baseline, dec_hook=_from_wire)
+_encoder = msgspec.json.Encoder(enc_hook=to_wire)
+_decoder = msgspec.json.Decoder(Baseline, dec_hook=from_wire)

@@ -26,9 +26,9 @@ _APART = 0.04
 Point = tuple[float, float | None]
 
 
-def text(said: str) -> str:
-    """Text of whatever origin, harmless in HTML, in attributes too."""
-    return escape(neutral(said), quote=True)
+def text(value: str) -> str:
+    """Return text of any origin, harmless in HTML and its attributes."""
+    return escape(neutral(value), quote=True)
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Sign:
 
 @dataclass(frozen=True)
 class SvgChart:
-    """`bands` are stretches (from, to, label) in the background. `inside` is SVG drawn below the series."""
+    """`bands` are ranges (from, to, label) in the background. `inside` is SVG drawn below the series."""
 
     title: str
     x: Axis
@@ -83,7 +83,7 @@ class SvgChart:
     bands: Sequence[tuple[float, float, str]] = ()
     inside: str = ""
     tall: bool = False
-    said: str = field(default="")
+    label: str = field(default="")
 
 
 def from_zero(highest: float, form: Callable[[float], str] = si, least: float = 1.0) -> Axis:
@@ -121,12 +121,11 @@ def decades(lowest: float, highest: float, form: Callable[[float], str]) -> Axis
 
 
 def draw(chart: SvgChart) -> str:
-    """Return the chart as an HTML figure."""
     legend = "".join(f'<span class="key c{one.colour}">{text(one.name)}</span>' for one in chart.series if one.name)
     svg = "".join(
         (*_bands(chart), chart.inside, *_grid(chart), *(_series(one, chart) for one in chart.series), *_signs(chart))
     )
-    label = text(chart.said or chart.title)
+    label = text(chart.label or chart.title)
     return (
         f'<figure class="chart"><figcaption>{text(chart.title)}{legend}</figcaption>'
         f'<div class="plot{" tall" if chart.tall else ""}{" signed" if chart.signs or chart.bands else ""}">'
@@ -146,7 +145,6 @@ def thinned(points: Sequence[Point], most: int = _POINTS) -> list[Point]:
 
 
 def xy(chart: SvgChart, x: float, y: float) -> str:
-    """A place as SVG writes it."""
     return f"{_short(WIDTH * chart.x.at(x))} {_short(HEIGHT * (1 - chart.y.at(y)))}"
 
 
@@ -171,7 +169,7 @@ def _series(series: ChartSeries, chart: SvgChart) -> str:
 
 
 def _parts(points: Iterable[Point]) -> list[list[tuple[float, float]]]:
-    """Points without gaps, a list for each stretch between them."""
+    """Points without gaps, a list for each part between them."""
     parts: list[list[tuple[float, float]]] = [[]]
     for x, y in points:
         if y is not None:

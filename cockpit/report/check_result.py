@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
 from xml.etree import ElementTree
 
 import msgspec
 
 from cockpit.analysis.baseline import Baseline
-from cockpit.analysis.doubt import doubts
+from cockpit.analysis.stability import Stability
 from cockpit.analysis.thresholds import Status, ThresholdResult
+from cockpit.analysis.words import stability_words
 from cockpit.model.errors import EXIT_BUG, EXIT_GOOD, EXIT_INTERRUPTED, EXIT_THRESHOLD, EXIT_UNSTEADY
-from cockpit.model.figures import RunResult
-from cockpit.model.text import escaped, milliseconds, neutral
-from cockpit.report.run_json import LatencyJson, RunJson, latency_json, run_json
-from cockpit.report.summary import errors_words, found_words, plan_words, threshold_table
+from cockpit.model.metrics import RunResult
+from cockpit.model.text import milliseconds, neutral
+from cockpit.report.encoding import shaped, to_json
+from cockpit.report.run_json import LatencyJson, RunJson, StabilityJson, latency_json, run_json, stability_json
+from cockpit.report.summary import errors_words, found_words, plan_words, threshold_table, warning_texts
 
 
 class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
     """`target` is as requested. `aborted` is the threshold that ended the run early, `capped` the cap (s) that did.
 
-    `unsteady` is why it was unstable; empty: it was stable; None: not checked. `baseline`: the one compared with.
+    `stability` is None if it was not checked. `baseline`: the one compared with.
     """
 
     target: str
@@ -28,7 +30,7 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
     held: tuple[ThresholdResult, ...]
     aborted: ThresholdResult | None = None
     capped: float | None = None
-    unsteady: str | None = None
+    stability: Stability | None = None
     baseline: Baseline | None = None
     interrupted: bool = False
 
@@ -43,6 +45,10 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(one for one in self.held if one.status is Status.INCONCLUSIVE)
 
     @property
+    def unstable(self) -> bool:
+        return self.stability is not None and not self.stability.is_stable
+
+    @property
     def exit_code(self) -> int:
         """Interrupted comes first, then: the generator failed, a threshold failed, not stable or inconclusive. An
         inconclusive check is no pass: whoever accepts it must do so expressly."""
@@ -52,17 +58,16 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
             return EXIT_BUG
         if self.failed or self.aborted:
             return EXIT_THRESHOLD
-        return EXIT_UNSTEADY if self.unsteady or self.inconclusive else EXIT_GOOD
+        return EXIT_UNSTEADY if self.unstable or self.inconclusive else EXIT_GOOD
 
     @property
     def words(self) -> str:
-        """Return the result in short."""
         return {
             EXIT_INTERRUPTED: "interrupted",
             EXIT_BUG: f"the run failed: {neutral(self.result.detail)}",
             EXIT_THRESHOLD: f"{len(self.failed)} of {len(self.held)} thresholds failed",
             EXIT_UNSTEADY: "unstable"
-            if self.unsteady
+            if self.unstable
             else f"{len(self.inconclusive)} of {len(self.held)} thresholds inconclusive",
             EXIT_GOOD: "good",
         }[self.exit_code]
@@ -74,10 +79,10 @@ class BaselineRunJson(msgspec.Struct, frozen=True, kw_only=True):
 
     source: str
     wall: float
-    figures: dict[str, float]
+    metrics: Mapping[str, float]
     response: LatencyJson
     service: LatencyJson
-    hosts: dict[str, dict[str, float]]
+    hosts: Mapping[str, Mapping[str, float]]
 
 
 class BaselineJson(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,14 +95,13 @@ class BaselineJson(msgspec.Struct, frozen=True, kw_only=True):
 
 class CheckPart(msgspec.Struct, frozen=True, kw_only=True):
     """`exit` is the exit code, `result` the same in words. `aborted`: the threshold that ended the run early; `capped`:
-    the cap (s) that did. `steady` is null if it was not checked; `unsteady` is why it was unstable. null: none."""
+    the cap (s) that did. `stability` is null if it was not checked. null: none."""
 
     exit: int
     result: str
     aborted: str | None
     capped: float | None
-    steady: bool | None
-    unsteady: str
+    stability: StabilityJson | None
     baseline: BaselineJson | None
 
 
@@ -108,16 +112,7 @@ class CheckJson(RunJson, frozen=True, kw_only=True):
 
 
 def check_json(check: CheckResult) -> str:
-    """Indented, no line end; hostile characters are escaped."""
-    run = run_json(check.result, check.held)
-    fields = {name: getattr(run, name) for name in run.__struct_fields__}
-    encoded = msgspec.json.encode(CheckJson(**fields, check=_part(check)))
-    return escaped(msgspec.json.format(encoded, indent=2).decode())
-
-
-def check_schema() -> dict[str, Any]:
-    """JSON Schema of `cockpit check --json`."""
-    return msgspec.json.schema(CheckJson)
+    return to_json(shaped(CheckJson, run_json(check.result, check.held), check=_part(check)))
 
 
 def check_text(check: CheckResult) -> str:
@@ -126,22 +121,21 @@ def check_text(check: CheckResult) -> str:
     if check.baseline:
         sources = dict.fromkeys(run.source for run in check.baseline.runs)
         lines.append(f"  baseline {check.baseline.name}: {neutral(', '.join(sources), 200)}")
-    if check.unsteady is not None:
-        lines.append(f"  {f'UNSTABLE  {check.unsteady}' if check.unsteady else 'ok      stable'}")
+    if check.stability is not None:
+        lines.append(f"  {'UNSTABLE' if check.unstable else 'ok    '}  {stability_words(check.stability)}")
     if check.aborted:
         lines.append(f"  ended early: {check.aborted.threshold.text} failed, {found_words(check.aborted)}")
     if check.capped is not None:
         lines.append(f"  ended by the cap of {check.capped:g} s")
-    lines += [f"  ! {doubt}" for doubt in doubts(check.result)]
-    return "\n".join((*lines, f"check: {check.words}"))
+    return "\n".join((*lines, *(f"  ! {warning}" for warning in warning_texts(check.result)), f"check: {check.words}"))
 
 
 def junit(check: CheckResult) -> str:
     """Return a test suite with a case per threshold, and one for the stability if that was checked."""
     seconds, target = check.result.seconds, neutral(check.target)
     cases = [(one.threshold.text, "" if one.holds else _failure_words(one)) for one in check.held]
-    if check.unsteady is not None:
-        cases.append(("steady", check.unsteady))
+    if check.stability is not None:
+        cases.append(("stable", stability_words(check.stability) if check.unstable else ""))
     failures = sum(bool(why) for _, why in cases)
     errors = check.exit_code in (EXIT_BUG, EXIT_INTERRUPTED)
     counts = {"tests": len(cases) + errors, "failures": failures, "errors": int(errors), "time": f"{seconds:.3f}"}
@@ -186,9 +180,9 @@ def _document(root: ElementTree.Element) -> str:
 
 def _properties(check: CheckResult) -> list[tuple[str, str]]:
     counts = check.result.counts
-    told = [("result", check.words), ("rate", f"{check.result.rate:.1f}"), ("failed", str(counts.failed))]
-    told += [(f"p{percent}_ms", milliseconds(counts.latency.percentile(percent))) for percent in (50, 99)]
-    return told + [(f"warning {number}", neutral(doubt)) for number, doubt in enumerate(doubts(check.result), 1)]
+    found = [("result", check.words), ("rate", f"{check.result.rate:.1f}"), ("failed", str(counts.failed))]
+    found += [(f"p{percent}_ms", milliseconds(counts.latency.percentile(percent))) for percent in (50, 99)]
+    return found + [(f"warning {at}", one) for at, one in enumerate(warning_texts(check.result), 1)]
 
 
 def _headline(result: RunResult) -> tuple[str, str]:
@@ -209,26 +203,15 @@ def _part(check: CheckResult) -> CheckPart:
         result=check.words,
         aborted=check.aborted.threshold.text if check.aborted else None,
         capped=check.capped,
-        steady=None if check.unsteady is None else not check.unsteady,
-        unsteady=check.unsteady or "",
+        stability=stability_json(check.stability) if check.stability else None,
         baseline=baseline_json(base) if base else None,
     )
 
 
 def baseline_json(base: Baseline) -> BaselineJson:
-    """Return the baseline in the shape of the schema."""
-    return BaselineJson(
-        name=base.name,
-        url=base.plan.url,
-        runs=[
-            BaselineRunJson(
-                source=run.source,
-                wall=run.wall,
-                figures=dict(run.figures),
-                response=latency_json(run.histograms["response"]),
-                service=latency_json(run.histograms["service"]),
-                hosts={host: dict(figures) for host, figures in run.hosts.items()},
-            )
-            for run in base.runs
-        ],
-    )
+    latencies = ("response", "service")
+    runs = [
+        shaped(BaselineRunJson, run, **{name: latency_json(run.histograms[name]) for name in latencies})
+        for run in base.runs
+    ]
+    return BaselineJson(name=base.name, url=base.plan.url, runs=runs)

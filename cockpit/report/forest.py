@@ -1,16 +1,16 @@
-"""Forest plots of HTML reports: a table of effects whose last column draws each with its interval, to one scale."""
+"""Forest plots and dot plots of HTML reports: tables whose last column draws each row, to one scale."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import NamedTuple
 
 from cockpit.analysis.outcome import Effect, Outcome
 from cockpit.analysis.words import change_words, objection_words, value_words
 from cockpit.model.text import si
-from cockpit.report.charts import text
+from cockpit.report.charts import Axis, between, text
 
 # Marks a comparison of the same settings.
 CONTROL_TAG = ' <small class="tag">same settings</small>'
@@ -47,7 +47,6 @@ class _Scale(NamedTuple):
     relative: bool
 
     def at(self, value: float) -> float:
-        """Return the place of a value, 0 to 1."""
         return min(1.0, max(0.0, (value - self.low) / (self.high - self.low)))
 
 
@@ -107,7 +106,6 @@ def _is_drawn(effect: Effect) -> bool:
 
 
 def _ends(effect: Effect) -> list[float]:
-    """The ends that the interval has, on the scale."""
     return [_at(effect, end) for end in (effect.low, effect.high) if end is not None]
 
 
@@ -179,5 +177,80 @@ def _candidates(scale: _Scale) -> Iterable[tuple[float, str]]:
         yield math.log1p(-share), f"−{100 * share:g}%"
 
 
-def _x(scale: _Scale, value: float) -> str:
+def _x(scale: _Scale | Axis, value: float) -> str:
     return f"{_WIDTH * scale.at(value):.1f}"
+
+
+# Dots of a row are spread over this part of its height, the first run on top.
+_TOP, _BOTTOM = 4.0, 16.0
+# Labels at least this share of the width apart are all shown.
+_DOTS_APART = 0.1
+
+
+class Dot(NamedTuple):
+    """The value of a run; one not `counted` is pale. `words` appear under the pointer."""
+
+    value: float
+    counted: bool
+    words: str
+
+
+class DotRow(NamedTuple):
+    """`total` is the value of all counted runs together, None when there is none."""
+
+    name: str
+    dots: Sequence[Dot]
+    total: float | None
+    colour: int
+
+
+def dot_plot(head: str, rows: Sequence[DotRow], form: Callable[[float], str]) -> str:
+    """Return the rows as an HTML table; `head` is the title of their names, `form` writes a value.
+
+    Empty when no row has a dot."""
+    values = [dot.value for row in rows for dot in row.dots]
+    if not values:
+        return ""
+    axis = between(min(values), max(values), form)
+    labels = "".join(
+        f'<span style="left:{100 * axis.at(value):.2f}%">{text(label)}</span>' for value, label in _apart(axis)
+    )
+    body = "".join(_dot_row(row, axis, form) for row in rows)
+    titles = f'<th class="words">{text(head)}</th><th class="words">counted</th>'
+    axis_head = f'<th class="interval"><div>{labels}</div></th>'
+    return (
+        f'<div class="scroll"><table class="forest dots"><thead><tr>{titles}{axis_head}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>\n"
+    )
+
+
+def _dot_row(row: DotRow, axis: Axis, form: Callable[[float], str]) -> str:
+    total = "–" if row.total is None else form(row.total)
+    return (
+        f'<tr><td class="words name">{text(row.name)}</td><td class="words nowrap">{text(total)}</td>'
+        f'<td class="interval"><div>{_dots_drawn(row, axis)}</div></td></tr>'
+    )
+
+
+def _dots_drawn(row: DotRow, axis: Axis) -> str:
+    grid = "".join(f"M{_x(axis, value)} 0V{_HEIGHT:g}" for value, _ in axis.labels)
+    total = "" if row.total is None else f'<path class="zero" d="M{_x(axis, row.total)} 0V{_HEIGHT:g}"/>'
+    step = (_BOTTOM - _TOP) / max(1, len(row.dots) - 1)
+    dots = "".join(
+        f'<path class="s c{row.colour} point{"" if dot.counted else " pale"}" '
+        f'd="M{_x(axis, dot.value)} {_TOP + step * at:.1f}h0"><title>{text(dot.words)}</title></path>'
+        for at, dot in enumerate(row.dots)
+    )
+    return (
+        f'<svg viewBox="0 0 {_WIDTH:g} {_HEIGHT:g}" preserveAspectRatio="none">'
+        f'<path class="grid" d="{grid}"/>{total}{dots}</svg>'
+    )
+
+
+def _apart(axis: Axis) -> list[tuple[float, str]]:
+    """The labels that have room beside the one before."""
+    shown: list[tuple[float, str]] = []
+    for value, label in axis.labels:
+        if not shown or axis.at(value) - axis.at(shown[-1][0]) >= _DOTS_APART:
+            shown.append((value, label))
+    return shown

@@ -40,7 +40,6 @@ class HlogWriter:
             raise UsageError(f"--hlog {path}: cannot be written: {error.strerror}") from None
 
     def take(self, events: Sequence[AnyEvent]) -> None:
-        """Events of a session, in their order."""
         for event in events:
             if isinstance(event, SessionStarted):
                 self._write(_head(event.wall))
@@ -50,7 +49,7 @@ class HlogWriter:
                 self._flush(before=int(event.start) - _LATE)
 
     def close(self) -> None:
-        """Writes the seconds that were still open."""
+        """Write the seconds that are still open."""
         self._flush(before=None)
         self._file.close()
 

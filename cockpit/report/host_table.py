@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from cockpit.model.figures import host_figures
-from cockpit.model.host_figures import processes_hidden
 from cockpit.model.host_state import HostWindow
 from cockpit.model.host_window import STRETCH
+from cockpit.model.metrics import host_metrics, processes_hidden
 from cockpit.model.text import neutral, si, size
 from cockpit.servers.registry import STATUS_PAGES
 
@@ -27,7 +26,7 @@ def host_table(name: str, window: HostWindow, seconds: float) -> list[str]:
     """Several lines, at most 96 columns wide. `seconds` is how long the run was."""
     if window.seconds <= 0:
         return [f"  {neutral(name)}  not read twice during the run"]
-    found = host_figures(window, seconds)
+    found = host_metrics(window, seconds)
     lines = [f"  {neutral(name)}  over {window.seconds:.1f} s{_lacking(found['coverage'])}"]
     lines += _table("%", _CPU, [("cpu", "cpu")], found)
     ends = min(STRETCH, window.seconds / 2)
@@ -110,9 +109,9 @@ def _pages(found: Mapping[str, float]) -> list[str]:
     """Return the metrics of status pages: one line per kind, means and counters per second."""
     lines = []
     for kind, page in STATUS_PAGES.items():
-        told = [(name, f"{kind}.{name}", "") for name in page.means]
-        told += [(name, f"{kind}.{name}", "/s") for name in page.rates]
-        shown = [f"{name.replace('_', ' ')} {si(found[key])}{unit}" for name, key, unit in told if key in found]
+        columns = [(name, f"{kind}.{name}", "") for name in page.means]
+        columns += [(name, f"{kind}.{name}", "/s") for name in page.rates]
+        shown = [f"{name.replace('_', ' ')} {si(found[key])}{unit}" for name, key, unit in columns if key in found]
         if shown:
             lines.append(f"    {kind:<{_NAME}}{'  '.join(shown)}")
     return lines

@@ -5,10 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from cockpit.analysis.comparison import HOST_FIGURES_BESIDE
-from cockpit.analysis.comparison_words import value_words as host_value_words
 from cockpit.analysis.words import change_words, method_lines, metric_words, value_words, verdict_line
-from cockpit.model.figures import host_figures
 from cockpit.model.state import State
 from cockpit.model.text import clock, neutral
 from cockpit.report.session_summary import (
@@ -16,30 +13,30 @@ from cockpit.report.session_summary import (
     ROW_TITLES,
     SessionSummary,
     change_cells,
+    environment_pairs,
     findings,
+    host_means,
     marker_words,
     question_of,
     row_cells,
     run_named,
     run_words,
-    surroundings,
     when,
 )
-from cockpit.report.summary import found_words
+from cockpit.report.summary import found_words, warning_texts
 
 # Characters that Markdown, or HTML in it, would interpret as markup.
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~&!@$])")
 
 
 def markdown(state: State) -> str:
-    """Ends in a line end."""
     found = findings(state)
     return "\n".join(_lines(found)) + "\n"
 
 
-def md(said: str) -> str:
+def md(value: str) -> str:
     """Return text of any origin as literal Markdown, without links."""
-    plain = _MARKUP.sub(r"\\\1", neutral(said))
+    plain = _MARKUP.sub(r"\\\1", neutral(value))
     # Some renderers link bare addresses; the scheme is separated to prevent it.
     return re.sub(r"(?i)\b(https?|ftp|www)([:.])", r"\1\\\2", plain)
 
@@ -52,7 +49,7 @@ def _lines(found: SessionSummary) -> Iterator[str]:
         yield from ("", md(f"{when(started.wall)}, {clock(state.t)} long, cockpit {started.version}"))
     yield from _verdicts(found)
     if found.rows:
-        rows = [(*row.cells, row.against, "; ".join(row.doubts)) for row in row_cells(found)]
+        rows = [(*row.cells, row.against, "; ".join(row.warnings)) for row in row_cells(found)]
         yield from ("", "## Runs", "", *_table(ROW_TITLES, rows))
         yield from ("", f"Times are {found.rows[-1].counts.latency_name} times in ms.")
     yield from _hosts(found)
@@ -66,9 +63,10 @@ def _lines(found: SessionSummary) -> Iterator[str]:
     markers = list(marker_words(state))
     if markers:
         yield from ("", "## Timeline", "", *_table(("at", "", "what"), markers))
-    yield from ("", "## Environment", "", *_pairs(surroundings(found)))
+    yield from ("", "## Environment", "", *_pairs(environment_pairs(found)))
     for result in found.results:
         yield from ("", f"### {run_named(found, result.run).capitalize()}", "", *_pairs(run_words(result)))
+        yield from (f"- warning: {md(warning)}" for warning in warning_texts(result))
 
 
 def _verdicts(found: SessionSummary) -> Iterator[str]:
@@ -96,16 +94,9 @@ def _verdicts(found: SessionSummary) -> Iterator[str]:
 
 def _hosts(found: SessionSummary) -> Iterator[str]:
     for name in found.state.hosts:
-        read = [row for row in found.rows if name in row.hosts and row.hosts[name].seconds > 0]
-        if not read:
-            continue
-        figures = [host_figures(row.hosts[name], row.seconds) for row in read]
-        rows = [
-            (key, *(host_value_words(key, one.get(key)) for one in figures))
-            for key in HOST_FIGURES_BESIDE
-            if any(one.get(key) for one in figures)
-        ]
-        yield from ("", f"## {md(name)}", "", *_table(("mean over", *(f"row {row.number}" for row in read)), rows))
+        titles, rows = host_means(found.rows, name)
+        if rows:
+            yield from ("", f"## {md(name)}", "", *_table(titles, rows))
 
 
 def _table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:

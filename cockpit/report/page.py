@@ -16,16 +16,16 @@ from cockpit.report.session_summary import (
     ROW_TITLES,
     SessionSummary,
     change_cells,
+    environment_pairs,
     findings,
     marker_words,
     question_of,
     row_cells,
     run_named,
     run_words,
-    surroundings,
     when,
 )
-from cockpit.report.summary import found_words, plan_words
+from cockpit.report.summary import found_words, plan_words, warning_texts
 
 # Markers that are listed unfolded.
 _FEW = 12
@@ -54,13 +54,13 @@ def _header(found: SessionSummary) -> str:
     if started:
         if question_of(state):
             lines.append(f"<p class=question>{text(question_of(state))}</p>")
-        told = (
+        facts = (
             when(started.wall),
             f"{clock(state.t)} long",
             many(len(found.results), "run"),
             f"cockpit {started.version}",
         )
-        lines.append(f"<p class=soft>{text(' · '.join(told))}</p>")
+        lines.append(f"<p class=soft>{text(' · '.join(facts))}</p>")
     if found.results:
         lines.append(f"<p class=mono>{text(plan_words(found.results[-1].plan))}</p>")
         lines.append(_tiles(found))
@@ -86,14 +86,14 @@ def _verdicts(found: SessionSummary) -> str:
 
 
 def _thresholds(found: SessionSummary) -> str:
-    """A line a threshold, a column a run."""
+    """Return a row per threshold and a column per run."""
     if not found.held:
         return ""
     runs = sorted({run for run, _ in found.held})
     lines: dict[str, list[str]] = {}
     for _, outcome in found.held:
-        said = f"{outcome.status}: {found_words(outcome)}"
-        cell = f'<td class="words nowrap{"" if outcome.holds else " bad"}">{text(said)}</td>'
+        status = f"{outcome.status}: {found_words(outcome)}"
+        cell = f'<td class="words nowrap{"" if outcome.holds else " bad"}">{text(status)}</td>'
         lines.setdefault(outcome.threshold.text, []).append(cell)
     rows = "".join(f'<tr><td class="nowrap">{text(name)}</td>{"".join(cells)}</tr>' for name, cells in lines.items())
     head = "".join(f"<th class=words>{run_named(found, run)}</th>" for run in runs)
@@ -111,15 +111,15 @@ def _runs(found: SessionSummary) -> str:
         return ""
     lines = []
     for row in row_cells(found):
-        number, label, load, *figures = row.cells
+        number, label, load, *metrics = row.cells
         cells = [
             f"<td>{number}</td>",
             f'<td class="words long">{text(label)}</td>',
             f'<td class="words nowrap">{text(load)}</td>',
         ]
-        cells += [f"<td>{text(figure)}</td>" for figure in figures]
+        cells += [f"<td>{text(metric)}</td>" for metric in metrics]
         cells.append(f'<td class="nowrap {row.role}">{text(row.against)}</td>')
-        cells.append(f'<td class="words long warn">{"<br>".join(text(doubt) for doubt in row.doubts)}</td>')
+        cells.append(f'<td class="words long warn">{"<br>".join(map(text, row.warnings))}</td>')
         lines.append(f"<tr>{''.join(cells)}</tr>")
     name = found.rows[-1].counts.latency_name
     note = f"<p class=soft>Times are {name} times in ms. ≈ is equivalent.</p>"
@@ -139,8 +139,8 @@ def _markers(state: State) -> str:
     if not rows:
         return ""
     lines = "".join(
-        f'<tr><td>{at}</td><td class="words">{text(sign)}</td><td class="words">{text(said)}</td></tr>'
-        for at, sign, said in rows
+        f'<tr><td>{at}</td><td class="words">{text(sign)}</td><td class="words">{text(label)}</td></tr>'
+        for at, sign, label in rows
     )
     inside = f'<div class="scroll"><table><tbody>{lines}</tbody></table></div>'
     is_open = " open" if len(rows) <= _FEW else ""
@@ -160,6 +160,9 @@ def _changes(state: State) -> str:
 
 
 def _environment(found: SessionSummary) -> str:
-    parts = [pairs(surroundings(found))]
-    parts += [f"<h3>{run_named(found, result.run)}</h3>{pairs(run_words(result))}" for result in found.results]
+    parts = [pairs(environment_pairs(found))]
+    parts += [
+        f"<h3>{run_named(found, result.run)}</h3>{pairs(run_words(result), warning_texts(result))}"
+        for result in found.results
+    ]
     return "".join(parts)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import base64
 import math
+import struct
+import zlib
 from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 
+import numpy as np
+import numpy.typing as npt
+
 from cockpit.analysis.comparison import distribution
 from cockpit.model.histogram import Histogram
-from cockpit.model.state import LoadSecond, Segment, State
+from cockpit.model.state import LATENCY_EDGES, LoadSecond, Segment, State
 from cockpit.model.text import clock, milliseconds
-from cockpit.report.charts import Axis, ChartSeries, Point, Sign, SvgChart, decades, draw, from_zero
-from cockpit.report.heatmap import heat_map
+from cockpit.report.charts import HEIGHT, WIDTH, Axis, ChartSeries, Point, Sign, SvgChart, decades, draw, from_zero
 
 # Maximum number of segments in one drawing; more could not be distinguished.
 MOST_ROWS = 8
@@ -31,8 +36,8 @@ def time_axis(state: State) -> Axis:
 
 def _instant(seconds: int) -> str:
     """As short as a phone needs it: `0:10`, `12:30`, `1:05:00`."""
-    said = clock(seconds).removeprefix("00:")
-    return said[1:] if said.startswith("0") else said
+    label = clock(seconds).removeprefix("00:")
+    return label[1:] if label.startswith("0") else label
 
 
 def timeline(state: State) -> str:
@@ -98,11 +103,11 @@ def percentiles(title: str, latencies: Sequence[tuple[str, Histogram, int]]) -> 
 
 def _rate(state: State, x: Axis, bands: list[tuple[float, float, str]], signs: list[Sign]) -> SvgChart:
     seconds = state.seconds
-    series = [ChartSeries("requests a second", _by_second(seconds, lambda one: one.rate), 0, fill=True)]
+    series = [ChartSeries("requests/s", _by_second(seconds, lambda one: one.rate), 0, fill=True)]
     if any(second.failed for second in seconds):
         series.append(ChartSeries("failed", _by_second(seconds, lambda one: float(one.failed)), 6))
     y = from_zero(max(second.rate for second in seconds))
-    return SvgChart("throughput (requests a second)", x, y, series, signs, bands)
+    return SvgChart("throughput (requests/s)", x, y, series, signs, bands)
 
 
 def _latency(state: State, x: Axis, bands: list[tuple[float, float, str]], signs: list[Sign]) -> SvgChart:
@@ -111,8 +116,8 @@ def _latency(state: State, x: Axis, bands: list[tuple[float, float, str]], signs
         return SvgChart("latency", x, from_zero(1.0), (), signs, bands)
     name = state.segments[-1].counts.latency_name
     y = decades(max(1e-6, min(second.p50 for second in seconds)), max(second.max for second in seconds), milliseconds)
-    told = (("p50", 0), ("p99", 1), ("max", 7))
-    series = [ChartSeries(which, _by_second(seconds, attrgetter(which)), at) for which, at in told]
+    columns = (("p50", 0), ("p99", 1), ("max", 7))
+    series = [ChartSeries(which, _by_second(seconds, attrgetter(which)), at) for which, at in columns]
     return SvgChart(f"{name} time (ms), each second", x, y, series, signs, bands)
 
 
@@ -130,14 +135,14 @@ def _generator(state: State, x: Axis, bands: list[tuple[float, float, str]]) -> 
     return SvgChart("the load generator (% of a core)", x, Axis(0.0, 100.0, labels), series, (), bands)
 
 
-def _by_second(seconds: Sequence[LoadSecond], figure: Callable[[LoadSecond], float]) -> list[Point]:
+def _by_second(seconds: Sequence[LoadSecond], value: Callable[[LoadSecond], float]) -> list[Point]:
     """Return a point in the middle of the covered part of each second, with a gap for missing seconds."""
     points: list[Point] = []
     before = None
     for second in seconds:
         if before is not None and second.second > before + 1:
             points.append((before + 1.0, None))
-        points.append(((second.start + second.end) / 2, float(figure(second))))
+        points.append(((second.start + second.end) / 2, float(value(second))))
         before = second.second
     return points
 
@@ -156,3 +161,63 @@ def lines_over_time(
         if any(value is not None for _, value in points)
     ]
     return draw(SvgChart(title, x, y, drawn, signs)) if drawn else ""
+
+
+# Maximum number of columns; in a longer session several seconds share one.
+_COLUMNS = 400
+# Minimum opacity, so that even the rarest responses of a column are visible.
+_FAINTEST = 40
+# A blue that contrasts with white and with nearly black alike. Its opacity shows the count.
+_COLOUR = (0x2F, 0x86, 0xD0)
+
+_Grid = npt.NDArray[np.float64]
+
+
+def heat_map(seconds: Sequence[LoadSecond], x: Axis, title: str) -> SvgChart | None:
+    """Return the chart over the time of `x`; None without responses."""
+    counts = _counts(seconds, x)
+    used = np.flatnonzero(counts.sum(axis=0))
+    if not len(used):
+        return None
+    low, high = int(used[0]), int(used[-1]) + 1
+    y = decades(LATENCY_EDGES[low] / 1e9, LATENCY_EDGES[high] / 1e9, milliseconds)
+    return SvgChart(title=title, x=x, y=y, inside=_image(counts[:, low:high], low, high, y), tall=True)
+
+
+def _counts(seconds: Sequence[LoadSecond], x: Axis) -> _Grid:
+    """Responses by column and bucket."""
+    width = max(1.0, (x.high - x.low) / _COLUMNS)
+    columns = max(1, math.ceil((x.high - x.low) / width))
+    counts = np.zeros((columns, len(LATENCY_EDGES) - 1))
+    for second in seconds:
+        if second.density:
+            at = int((second.second + 0.5 - x.low) / width)
+            counts[min(columns - 1, max(0, at))] += np.asarray(second.density, dtype=np.float64)
+    return counts
+
+
+def _image(counts: _Grid, low: int, high: int, y: Axis) -> str:
+    """Return an `image` element at the position of its buckets on the axis."""
+    strength = np.log1p(counts) / math.log1p(float(counts.max()))
+    alpha = np.where(counts > 0, _FAINTEST + strength * (255 - _FAINTEST), 0).round().astype(np.uint8)
+    # The first line of an image is its highest, which is the slowest bucket.
+    encoded = base64.b64encode(png(alpha.T[::-1])).decode()
+    top, bottom = (HEIGHT * (1 - y.at(LATENCY_EDGES[at] / 1e9)) for at in (high, low))
+    return (
+        f'<image class="heat" x="0" y="{top:.2f}" width="{WIDTH:g}" height="{bottom - top:.2f}" '
+        f'preserveAspectRatio="none" href="data:image/png;base64,{encoded}"/>'
+    )
+
+
+def png(alpha: npt.NDArray[np.uint8]) -> bytes:
+    """Return a PNG of one colour with the opacity `alpha` (lines x columns)."""
+    lines, columns = alpha.shape
+    palette = bytes(_COLOUR) * 256
+    raw = b"".join(b"\0" + line.tobytes() for line in np.ascontiguousarray(alpha))
+    head = struct.pack(">IIBBBBB", columns, lines, 8, 3, 0, 0, 0)
+    chunks = ((b"IHDR", head), (b"PLTE", palette), (b"tRNS", bytes(range(256))), (b"IDAT", zlib.compress(raw, 9)))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(name, content) for name, content in (*chunks, (b"IEND", b"")))
+
+
+def _chunk(name: bytes, content: bytes) -> bytes:
+    return struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from cockpit.analysis.comparison import HOST_FIGURES_BESIDE
-from cockpit.analysis.comparison_words import value_words
-from cockpit.model.figures import host_figures
 from cockpit.model.host_state import CpuShare, HostPoint, HostState
 from cockpit.model.state import Segment, State
 from cockpit.model.text import size
 from cockpit.report.charts import Axis, ChartSeries, Point, Sign, SvgChart, draw, from_zero, text
 from cockpit.report.page_charts import lines_over_time, time_axis
+from cockpit.report.page_parts import table
+from cockpit.report.session_summary import host_means
 
 _PERCENT = Axis(0.0, 100.0, ((0.0, "0 %"), (50.0, "50 %"), (100.0, "100 %")))
 # The busy states, stacked in this order.
@@ -30,12 +29,12 @@ _SEEN = 0.05
 def host_section(state: State, host: HostState, rows: Sequence[Segment]) -> str:
     """Charts and the table of means, under the host's name."""
     facts = host.facts
-    told = [text(host.config.ssh or "this machine")]
+    notes = [text(host.config.ssh or "this machine")]
     if facts:
-        told += [f"kernel {text(facts.kernel)}", f"{facts.cpus} CPU{'s' if facts.cpus > 1 else ''}"]
+        notes += [f"kernel {text(facts.kernel)}", f"{facts.cpus} CPU{'s' if facts.cpus > 1 else ''}"]
     if host.condition not in ("up", "connecting"):
-        told.append(f'<span class="warn">{text(host.condition)} {text(host.detail)}</span>')
-    head = f"<h3>{text(host.config.name)}</h3><p class=soft>{' · '.join(told)}</p>\n"
+        notes.append(f'<span class="warn">{text(host.condition)} {text(host.detail)}</span>')
+    head = f"<h3>{text(host.config.name)}</h3><p class=soft>{' · '.join(notes)}</p>\n"
     if not host.points:
         return f"{head}<p class=soft>It was never read.</p>\n"
     signs = [Sign(one.t, one.sign, one.text) for one in state.markers if one.kind == "change"]
@@ -45,8 +44,8 @@ def host_section(state: State, host: HostState, rows: Sequence[Segment]) -> str:
 def _charts(state: State, host: HostState, signs: Sequence[Sign]) -> str:
     x, points = time_axis(state), host.points
 
-    def series(figure: Callable[[HostPoint], float | None]) -> list[Point]:
-        return _over_time(points, figure, host.config.interval)
+    def series(metric: Callable[[HostPoint], float | None]) -> list[Point]:
+        return _over_time(points, metric, host.config.interval)
 
     charts = [_cpu(host, x, signs), _memory(host, x, signs, series)]
     io = [
@@ -114,14 +113,14 @@ def _memory(
 
 
 def _over_time(
-    points: Sequence[HostPoint], figure: Callable[[HostPoint], float | None], interval: float
+    points: Sequence[HostPoint], metric: Callable[[HostPoint], float | None], interval: float
 ) -> list[Point]:
     """Return the metric at each sample, with a gap if there were none."""
     found: list[Point] = []
     for point in points:
         if found and point.t - found[-1][0] > max(_GAP * interval, _GAP):
             found.append((found[-1][0], None))
-        found.append((point.t, figure(point)))
+        found.append((point.t, metric(point)))
     return found
 
 
@@ -130,17 +129,7 @@ def _highest(lines: Sequence[tuple[str, Sequence[Point]]]) -> float:
 
 
 def _means(host: HostState, rows: Sequence[Segment]) -> str:
-    """A column a row of the runs table."""
-    name = host.config.name
-    read = [row for row in rows if name in row.hosts and row.hosts[name].seconds > 0]
-    if not read:
+    titles, lines = host_means(rows, host.config.name)
+    if not lines:
         return "<p class=soft>It was not read twice during a run.</p>\n"
-    figures = [host_figures(row.hosts[name], row.seconds) for row in read]
-    head = "".join(f"<th>row {row.number}</th>" for row in read)
-    lines = []
-    for key in HOST_FIGURES_BESIDE:
-        if any(found.get(key) for found in figures) or key in ("cpu.idle", "coverage"):
-            cells = "".join(f"<td>{text(value_words(key, found.get(key)))}</td>" for found in figures)
-            lines.append(f"<tr><td>{text(key)}</td>{cells}</tr>")
-    table = f"<table><thead><tr><th>mean over the row</th>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
-    return f'<details open><summary>averages by row</summary><div class="scroll">{table}</div></details>\n'
+    return f"<details open><summary>averages by row</summary>{table(titles, lines)}</details>\n"

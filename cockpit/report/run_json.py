@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from collections.abc import Iterable, Mapping
+from typing import Literal
 
 import msgspec
 
-from cockpit.analysis.doubt import doubts, generator_bound
+from cockpit.analysis.baseline import Ratio
 from cockpit.analysis.outcome import Verdict
-from cockpit.analysis.ratios import Ratio
+from cockpit.analysis.stability import Stability
 from cockpit.analysis.thresholds import Status, ThresholdResult
-from cockpit.model.events import Group
-from cockpit.model.figures import RunResult, host_figures, latency
+from cockpit.analysis.warnings import generator_bound, run_warnings
+from cockpit.analysis.words import stability_words
+from cockpit.model.counts import Group
+from cockpit.model.events import RoundsOutcome, Side
 from cockpit.model.histogram import Histogram
-from cockpit.model.host_figures import PROCESS_FIGURES, processes_hidden
 from cockpit.model.host_state import HostWindow
-from cockpit.model.state import RoundsState, Segment
-from cockpit.model.text import escaped
-from cockpit.report.rounds_json import RoundsJson, rounds_json
-from cockpit.report.verdicts import VerdictJson, said_of, verdict_json
+from cockpit.model.knobs import Setting
+from cockpit.model.metrics import PROCESS_METRICS, RunResult, host_metrics, latency, latency_value, processes_hidden
+from cockpit.model.state import RoundsState, RoundWindowState, Segment
+from cockpit.report.encoding import shaped
+from cockpit.report.verdicts import VerdictJson, WarningJson, completed_by, verdict_json, warning_json
 
 # Host -> metric -> value, and host -> group of metrics -> why they are null.
 HostsJson = dict[str, dict[str, float | None]]
@@ -38,13 +40,19 @@ class LatencyJson(msgspec.Struct, frozen=True, kw_only=True):
     mean: float | None
 
 
+class StabilityJson(Stability, frozen=True, kw_only=True):
+    """Return whether a run was stable, and if not, the first reason found, also as text."""
+
+    text: str
+
+
 class Generator(msgspec.Struct, frozen=True, kw_only=True):
     """`cpu` is of the busiest worker (1.0 is a whole core), `cpus` of each; `cpu_wait` the share of the time (1.0 is
     all of it) that a worker was ready to run and had no CPU, which latencies include; `lag_p99` seconds; `saturated`:
     do not trust the rate."""
 
     cpu: float
-    cpus: list[float]
+    cpus: tuple[float, ...]
     lag_p99: float
     saturated: bool
     saturated_seconds: float
@@ -115,7 +123,7 @@ class RunJson(msgspec.Struct, frozen=True, kw_only=True):
 
     run: int
     url: str
-    addresses: list[str]
+    addresses: tuple[str, ...]
     completed: int
     sent: int
     failed: int
@@ -148,7 +156,7 @@ class RunJson(msgspec.Struct, frozen=True, kw_only=True):
     verdicts: list[VerdictJson]
     rounds: list[RoundsJson]
     thresholds: list[ThresholdOutcome]
-    doubts: list[str]
+    warnings: list[WarningJson]
     ended: str
 
 
@@ -160,39 +168,25 @@ def run_json(
 ) -> RunJson:
     """Return the result in the shape of the schema; `verdicts` and `rounds` are those of the session."""
     counts = result.counts
-    return RunJson(
+    return shaped(
+        RunJson,
+        counts,
         run=result.run,
         url=result.plan.without_secrets().url,
-        addresses=list(result.addresses),
-        completed=counts.completed,
-        sent=counts.sent,
-        failed=counts.failed,
-        abandoned=counts.abandoned,
+        addresses=result.addresses,
         rate=result.rate,
         duration=result.seconds,
         bytes=counts.bytes_received,
-        body_bytes=counts.body_bytes,
-        held_back=counts.held_back,
-        unsent=counts.unsent,
-        dropped=counts.dropped,
-        retries=counts.retries,
-        reconnects=counts.reconnects,
-        unclosed=counts.unclosed,
-        redirect=counts.redirect,
-        varied=counts.varied,
-        unexpected=dict(counts.unexpected),
-        statuses={str(status): count for status, count in sorted(counts.statuses.items())},
-        errors=dict(counts.errors),
-        response=latency_json(latency(counts, "response")),
-        service=latency_json(counts.service),
-        connect=latency_json(counts.connect),
-        tls=latency_json(counts.tls),
-        first_byte=latency_json(counts.first_byte),
+        statuses=statuses_json(counts.statuses),
+        **{
+            name: latency_json(latency(counts, name))
+            for name in ("response", "service", "connect", "tls", "first_byte")
+        },
         requests={name: _request(group) for name, group in counts.groups.items()},
         rows=[_row(segment) for segment in result.segments],
         generator=Generator(
             cpu=result.generator_cpu,
-            cpus=list(result.generator),
+            cpus=result.generator,
             lag_p99=counts.lag.percentile(99),
             saturated=generator_bound(result.seconds, result.saturated),
             saturated_seconds=result.saturated,
@@ -201,58 +195,36 @@ def run_json(
         ),
         hosts=hosts_json(result.hosts, result.seconds),
         missing=missing_json(result.hosts),
-        verdicts=[verdict_json(verdict) for verdict in said_of(result, verdicts)],
+        verdicts=[verdict_json(verdict) for verdict in completed_by(result, verdicts)],
         rounds=rounds_json(rounds, result.run),
-        thresholds=[
-            ThresholdOutcome(
-                threshold=outcome.threshold.text,
-                found=outcome.found,
-                holds=outcome.holds,
-                status=outcome.status,
-                limit=outcome.limit,
-                ratio=outcome.ratio,
-                needed=outcome.needed,
-            )
-            for outcome in outcomes
-        ],
-        doubts=list(doubts(result)),
+        thresholds=[shaped(ThresholdOutcome, one, threshold=one.threshold.text) for one in outcomes],
+        warnings=[warning_json(warning) for warning in run_warnings(result)],
         ended=result.reason,
     )
 
 
-def as_json(value: RunJson) -> str:
-    """Indented, no line end; hostile characters are escaped."""
-    return escaped(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
-
-
-def json_schema() -> dict[str, Any]:
-    """JSON Schema of `--json`."""
-    return msgspec.json.schema(RunJson)
-
-
 def _request(group: Group) -> RequestJson:
-    return RequestJson(
-        completed=group.completed,
-        sent=group.sent,
-        errors=dict(group.errors),
-        unexpected=dict(group.unexpected),
-        statuses={str(status): count for status, count in sorted(group.statuses.items())},
+    return shaped(
+        RequestJson,
+        group,
+        statuses=statuses_json(group.statuses),
         service=latency_json(group.service),
         response=latency_json(group.response if group.response.count else group.service),
     )
 
 
 def _row(segment: Segment) -> RowJson:
+    counts = segment.counts
     return RowJson(
         label=segment.label,
         concurrency=segment.plan.concurrency if segment.plan.rate is None else None,
         offered_rate=segment.plan.rate,
-        completed=segment.counts.completed,
-        failed=segment.counts.failed,
+        completed=counts.completed,
+        failed=counts.failed,
         rate=segment.rate,
         duration=segment.seconds,
-        service=latency_json(segment.counts.service),
-        response=latency_json(segment.counts.latency),
+        service=latency_json(counts.service),
+        response=latency_json(counts.latency),
         hosts=hosts_json(segment.hosts, segment.seconds),
         missing=missing_json(segment.hosts),
     )
@@ -261,7 +233,7 @@ def _row(segment: Segment) -> RowJson:
 def hosts_json(windows: Mapping[str, HostWindow], seconds: float) -> HostsJson:
     """Return metrics by host; null for unreadable ones."""
     return {
-        name: (dict.fromkeys(PROCESS_FIGURES) if processes_hidden(window) else {}) | host_figures(window, seconds)
+        name: (dict.fromkeys(PROCESS_METRICS) if processes_hidden(window) else {}) | host_metrics(window, seconds)
         for name, window in _read(windows)
     }
 
@@ -275,17 +247,55 @@ def _read(windows: Mapping[str, HostWindow]) -> list[tuple[str, HostWindow]]:
     return [(name, window) for name, window in windows.items() if window.seconds > 0]
 
 
+def statuses_json(statuses: Mapping[int, int]) -> dict[str, int]:
+    return {str(status): count for status, count in sorted(statuses.items())}
+
+
+def stability_json(stability: Stability) -> StabilityJson:
+    return shaped(StabilityJson, stability, text=stability_words(stability))
+
+
 def latency_json(histogram: Histogram) -> LatencyJson:
-    """A latency in the shape of the schema."""
-    if not histogram.count:
-        return LatencyJson(p50=None, p90=None, p95=None, p99=None, p99_9=None, max=None, mean=None)
-    at = histogram.percentile
-    return LatencyJson(
-        p50=at(50),
-        p90=at(90),
-        p95=at(95),
-        p99=at(99),
-        p99_9=at(99.9),
-        max=histogram.max,
-        mean=histogram.mean,
+    return LatencyJson(**{name: latency_value(histogram, name) for name in LatencyJson.__struct_fields__})
+
+
+class RoundsJson(msgspec.Struct, frozen=True, kw_only=True):
+    """Rounds that compare old (before) and new (after) values. `change` is the letter of the change that they measured,
+    "" for values that were not active before. `budget` is the largest number of rounds, `complete` how many have both
+    windows of `window_seconds`; their order was drawn with `seed`. `longest` seconds and `detectable` (share) were
+    announced. `windows` are session seconds, from the end of the set-up (`end` null: cut short). `active` is the side
+    that is active since their end; `outcome` is null while they run."""
+
+    number: int
+    host: str
+    change: str
+    settings: tuple[Setting, ...]
+    seed: int
+    budget: int
+    complete: int
+    window_seconds: float
+    longest: float
+    detectable: float | None
+    outcome: RoundsOutcome | None
+    active: Side
+    detail: str
+    windows: tuple[RoundWindowState, ...]
+
+
+def rounds_json(rounds: Iterable[RoundsState], run: int) -> list[RoundsJson]:
+    return [_rounds(one) for one in rounds if one.begun.run == run]
+
+
+def _rounds(rounds: RoundsState) -> RoundsJson:
+    ended = rounds.ended
+    return shaped(
+        RoundsJson,
+        rounds.begun,
+        budget=rounds.budget,
+        complete=len(rounds.complete),
+        window_seconds=rounds.begun.seconds,
+        outcome=ended.outcome if ended else None,
+        active=ended.active if ended else rounds.begun.active,
+        detail=ended.detail if ended else "",
+        windows=rounds.windows,
     )

@@ -20,7 +20,7 @@ from cockpit.recording.reader import Recording
 from cockpit.session.replay import parse_jump
 
 _SQLITE = b"SQLite format 3\0"
-# Ticks of a row may reach beyond the end of a stretch by this much (s): a tick is not cut.
+# Ticks of a row may reach beyond the end of a time range by this much (s): a tick is not cut.
 _TICK = 1.0
 # Time (s) after which all events before an instant have arrived: a second waits for late ticks.
 _LATE = 10.0
@@ -29,11 +29,11 @@ _EDGE = 1e-6
 
 
 class Selector(NamedTuple):
-    """A recording, and a part of it: `run`, or `stretch` as written; None is all of it."""
+    """A recording, and a part of it: `run`, or the `time_range` as written; None is all of it."""
 
     path: Path
     run: int | None = None
-    stretch: tuple[str, str] | None = None
+    time_range: tuple[str, str] | None = None
 
 
 def parse_source(text: str) -> Selector:
@@ -45,15 +45,15 @@ def parse_source(text: str) -> Selector:
         path, sign, number = text.rpartition("#")
         if sign and number.isascii() and number.isdecimal() and int(number):
             return Selector(find(path), run=int(number))
-        path, sign, stretch = text.rpartition("@")
-        start, dots, end = stretch.partition("..")
+        path, sign, time_range = text.rpartition("@")
+        start, dots, end = time_range.partition("..")
         if sign and dots and _is_file(str(find(path))):
-            return Selector(find(path), stretch=(start, end))
+            return Selector(find(path), time_range=(start, end))
     return Selector(find(text))
 
 
 def is_recording(text: str) -> bool:
-    """Whether this names a recording, or a part of one: a database, or a file with the ending of recordings."""
+    """Return whether this names a recording, or a part of one: a database, or a file with the ending of recordings."""
     path = parse_source(text).path
     if path.suffix == ".cockpit":
         return True
@@ -65,7 +65,7 @@ def is_recording(text: str) -> bool:
 
 
 def last_state(recording: Recording) -> State:
-    """Its last state, from the last one that the file keeps. Its series are read from the file when somebody looks."""
+    """Return the last state. Its series are read from the file on first access."""
     anchor = recording.anchor(math.inf)
     known = recording.following(anchor.number, anchor.instant, math.inf)
     return fold_all((one.event for one in known), anchor.state)
@@ -73,8 +73,8 @@ def last_state(recording: Recording) -> State:
 
 def side_of(recording: Recording, source: Selector, text: str) -> Side:
     """Return the selection as one side of a comparison, while the recording is open. Raises UsageError."""
-    if source.stretch is not None:
-        return _stretch(recording, source.stretch, text)
+    if source.time_range is not None:
+        return _range_of(recording, source.time_range, text)
     state = last_state(recording)
     if source.run is None:
         return side_of_rows(state, state.segments, text)
@@ -85,7 +85,7 @@ def side_of(recording: Recording, source: Selector, text: str) -> Side:
 
 def run_of(recording: Recording, source: Selector, text: str) -> Side:
     """Like `side_of`, but without run or range it is the last run. Raises UsageError."""
-    if source.run is not None or source.stretch is not None:
+    if source.run is not None or source.time_range is not None:
         return side_of(recording, source, text)
     state = last_state(recording)
     if not state.runs:
@@ -95,7 +95,7 @@ def run_of(recording: Recording, source: Selector, text: str) -> Side:
 
 def runs_of(recording: Recording, source: Selector, text: str, last: int) -> list[Side]:
     """Return the last runs of a recording, or the one run or time range that is named. Raises UsageError."""
-    if source.run is not None or source.stretch is not None or last == 1:
+    if source.run is not None or source.time_range is not None or last == 1:
         return [run_of(recording, source, text)]
     state = last_state(recording)
     if state.runs < last:
@@ -118,9 +118,9 @@ def _cut_out(recording: Recording, start: float, end: float) -> State:
     return fold_all(recording.seldom(number), state)
 
 
-def _stretch(recording: Recording, stretch: tuple[str, str], text: str) -> Side:
+def _range_of(recording: Recording, time_range: tuple[str, str], text: str) -> Side:
     wall = recording.started.wall
-    begin, over = stretch
+    begin, over = time_range
     start = parse_jump(begin, 0.0, wall) if begin else 0.0
     end = parse_jump(over, start, wall) if over else math.inf
     if not start < end:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 
 from cockpit.model.host_state import HostPoint, HostState
 from cockpit.model.state import LoadSecond, Segment, State
-from cockpit.report.csv_cells import no_formula
+from cockpit.model.text import neutral
 
 Cell = str | int | float | None
 
@@ -37,12 +38,12 @@ _LOAD: dict[str, Callable[[LoadSecond], Cell]] = {
 }
 
 
-def _part(name: str, figure: str) -> Callable[[HostPoint], Cell]:
+def _part(name: str, metric: str) -> Callable[[HostPoint], Cell]:
     """Return a metric of a group that may be missing."""
 
     def read(point: HostPoint) -> Cell:
         group = getattr(point, name)
-        return None if group is None else round(getattr(group, figure), 3)
+        return None if group is None else round(getattr(group, metric), 3)
 
     return read
 
@@ -84,14 +85,14 @@ def series_csv(state: State) -> Iterator[str]:
         second = seconds.get(t)
         row = _row_at(state, t) if second else None
         cells: list[Cell] = [t, _utc(wall + t), row.run if row else None, row.number if row else None]
-        cells += [figure(second) if second else None for figure in _LOAD.values()]
+        cells += [metric(second) if second else None for metric in _LOAD.values()]
         for host in hosts:
             point = _newest(host, t)
-            cells += [_figure(point, name) for name in _HOST]
+            cells += [_metric(point, name) for name in _HOST]
         yield _line(cells)
 
 
-def _figure(point: HostPoint | None, name: str) -> Cell:
+def _metric(point: HostPoint | None, name: str) -> Cell:
     """Empty if there is no reading, and for processes that /proc hides."""
     if point is None or (point.hidden and name.startswith("processes.")):
         return None
@@ -125,3 +126,31 @@ def _line(cells: list[Cell] | list[str]) -> str:
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerow(cells)
     return out.getvalue()
+
+
+Value = str | int | float | bool | None
+# A spreadsheet takes a cell that begins so for a formula: https://owasp.org/www-community/attacks/CSV_Injection
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+
+
+def csv_text(head: Iterable[str], lines: Iterable[Iterable[Value]]) -> str:
+    """Return the lines below their head: numbers in full, true and false, nothing for an unknown value."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\r\n")
+    writer.writerow(head)
+    writer.writerows([_csv_cell(value) for value in line] for line in lines)
+    return out.getvalue()
+
+
+def no_formula(value: str) -> str:
+    """Return text of whatever origin, harmless in a terminal, as a cell that no spreadsheet takes for a formula."""
+    shown = neutral(value)
+    return f"'{shown}" if value.startswith(_FORMULA) or shown.startswith(_FORMULA) else shown
+
+
+def _csv_cell(value: Value) -> str:
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return no_formula(value) if isinstance(value, str) else repr(value)

@@ -8,17 +8,19 @@ from typing import NamedTuple
 
 import msgspec
 
-from cockpit.analysis.connections import connection_words
-from cockpit.analysis.doubt import doubts, row_doubts
+from cockpit.analysis.comparison import MAIN_HOST_METRICS
+from cockpit.analysis.comparison_words import value_words
 from cockpit.analysis.outcome import Verdict
 from cockpit.analysis.rounds import rounds_verdict
 from cockpit.analysis.rounds_words import announcement_words, ended_words
 from cockpit.analysis.row_verdicts import RowVerdicts, verdicts
 from cockpit.analysis.thresholds import ThresholdResult, hold, parse_threshold
-from cockpit.analysis.words import brief
+from cockpit.analysis.warning_words import warning_words
+from cockpit.analysis.warnings import segment_warnings
+from cockpit.analysis.words import brief, connection_words
 from cockpit.model.errors import UsageError
-from cockpit.model.figures import PERCENTILES, RunResult, latency_figure, run_result
 from cockpit.model.fold_load import load_words
+from cockpit.model.metrics import PERCENTILES, RunResult, host_metrics, latency_value, run_result
 from cockpit.model.state import Change, Segment, State
 from cockpit.model.text import clock, milliseconds, si
 from cockpit.report.summary import errors_words, plan_words
@@ -45,11 +47,10 @@ class RowCells(NamedTuple):
     cells: tuple[str, ...]
     against: str
     role: str
-    doubts: tuple[str, ...]
+    warnings: tuple[str, ...]
 
 
 def findings(state: State) -> SessionSummary:
-    """Return the whole summary of a session."""
     results = [result for run in range(1, state.runs + 1) if (result := run_result(state, run))]
     return SessionSummary(
         state=state,
@@ -68,11 +69,11 @@ def row_cells(found: SessionSummary) -> Iterator[RowCells]:
         if row.number != found.rows[0].number and not row.round:
             against, role = brief(judged.verdict(found.state, row, found.rows[0]))
         counts = row.counts
-        latencies = [latency_figure(counts.latency, name) for name in PERCENTILES]
+        latencies = [latency_value(counts.latency, name) for name in PERCENTILES]
         times = ["–" if latency is None else milliseconds(latency) for latency in latencies]
         cells = (str(row.number), row.label, load_words(row.plan), f"{row.seconds:.1f}", si(row.rate, 4), *times)
-        said = tuple(words for _, words in row_doubts(row))
-        yield RowCells((*cells, si(counts.failed)), against or "–", role, said)
+        warnings = tuple(map(warning_words, segment_warnings(row)))
+        yield RowCells((*cells, si(counts.failed)), against or "–", role, warnings)
 
 
 def run_named(found: SessionSummary, run: int) -> str:
@@ -92,33 +93,33 @@ def when(wall: float) -> str:
     return datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
-def surroundings(found: SessionSummary) -> list[tuple[str, str]]:
+def environment_pairs(found: SessionSummary) -> list[tuple[str, str]]:
     """Return versions and machines of the measurement: (name, value)."""
     state, started = found.state, found.state.started
-    said: list[tuple[str, str]] = []
+    pairs: list[tuple[str, str]] = []
     if started:
-        said += [("began", when(started.wall)), ("target", started.target), ("cockpit", started.version)]
-        said += [(f"generator's {name}", value) for name, value in sorted(started.environment.items())]
+        pairs += [("began", when(started.wall)), ("target", started.target), ("cockpit", started.version)]
+        pairs += [(f"generator's {name}", value) for name, value in sorted(started.environment.items())]
     for name, host in state.hosts.items():
         facts = host.facts
-        told = f"{facts.hostname}, kernel {facts.kernel}, {facts.cpus} CPUs" if facts else "nothing was read"
-        said.append((f"host {name}", f"{host.config.ssh or 'this machine'}: {told}"))
+        machine = f"{facts.hostname}, kernel {facts.kernel}, {facts.cpus} CPUs" if facts else "nothing was read"
+        pairs.append((f"host {name}", f"{host.config.ssh or 'this machine'}: {machine}"))
     for rounds in state.rounds:
         words = announcement_words(rounds.begun)
         if rounds.ended is not None:
             words += f"; {ended_words(rounds, rounds.ended, rounds_verdict(state, rounds))}"
-        said.append((f"rounds {rounds.begun.number}", words))
-    said += [(f"knob {name} at the end", _knob(knob.value, knob.known)) for name, knob in state.knobs.items()]
+        pairs.append((f"rounds {rounds.begun.number}", words))
+    pairs += [(f"knob {name} at the end", _knob(knob.value, knob.known)) for name, knob in state.knobs.items()]
     ended = "closed" if state.ended else "cut short: its end is missing"
-    return [*said, ("recording", f"{clock(state.t)} long, {ended}")]
+    return [*pairs, ("recording", f"{clock(state.t)} long, {ended}")]
 
 
 def run_words(result: RunResult) -> list[tuple[str, str]]:
-    """A run's plan, its outcome and the generator's health: (name, value)."""
+    """Return a run's plan, its outcome and the generator's health: (name, value)."""
     counts = result.counts
     ended = f"{result.reason}{f': {result.detail}' if result.detail else ''}" if result.reason else "was going on"
     cpus = " ".join(f"{100 * cpu:.0f}" for cpu in result.generator) or "–"
-    said = [
+    return [
         ("plan", plan_words(result.plan)),
         ("addresses", ", ".join(result.addresses) or "–"),
         ("responses", f"{counts.completed} of {counts.sent} sent in {result.seconds:.3f} s, {counts.failed} failed"),
@@ -133,7 +134,15 @@ def run_words(result: RunResult) -> list[tuple[str, str]]:
         ),
         ("ended", ended),
     ]
-    return said + [("warning", doubt) for doubt in doubts(result)]
+
+
+def host_means(rows: Sequence[Segment], host: str) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Return the titles and rows of a table of a host's metrics, a column per segment; no rows without samples."""
+    read = [row for row in rows if host in row.hosts and row.hosts[host].seconds > 0]
+    metrics = [host_metrics(row.hosts[host], row.seconds) for row in read]
+    shown = [key for key in MAIN_HOST_METRICS if any(one.get(key) for one in metrics)]
+    cells = [(key, *(value_words(key, one.get(key)) for one in metrics)) for key in shown]
+    return ("mean over", *(f"row {row.number}" for row in read)), cells
 
 
 def change_cells(change: Change) -> tuple[str, ...]:

@@ -8,15 +8,13 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
-from cockpit.analysis.connections import connection_words
-from cockpit.analysis.doubt import doubts
 from cockpit.analysis.intervals import FIRST_LOOK
-from cockpit.analysis.words import method_lines, verdict_line
-from cockpit.model.study import Observation
-from cockpit.model.study_load import load_of
+from cockpit.analysis.warning_words import grouped
+from cockpit.analysis.warnings import run_warnings
+from cockpit.analysis.words import connection_words, method_lines, stability_words, verdict_line
+from cockpit.model.study import Observation, load_of
 from cockpit.model.text import milliseconds, neutral, si
 from cockpit.report.study_charts import charts
-from cockpit.report.study_doubts import grouped
 from cockpit.report.study_table import rows
 from cockpit.report.summary import errors_words, plan_words
 from cockpit.study.judging import level_words
@@ -29,7 +27,7 @@ _LONGEST_OBSERVATION = 160
 # Heads the runs and observations in markdown.
 DETAILS = "Runs and observations:"
 # More verdicts than this have a line each.
-_MOST_TOLD = 4
+_MOST_LISTED = 4
 
 
 def study_text(result: StudyResult, width: int = 100) -> str:
@@ -62,10 +60,10 @@ def study_markdown(result: StudyResult) -> str:
     lines += [f"| {' | '.join(head)} |", f"|{'|'.join(['---', *['---:'] * (len(head) - 1)])}|"]
     lines += [f"| {' | '.join(row)} |" for row in body]
     lines += [""]
-    many = len(result.verdicts) > _MOST_TOLD
-    told = [*rounds_lines(result), *([_counted(result)] if many else _headlines(result))]
-    told += [f"warning: {line}" for line in warning_lines(result)]
-    lines += [f"- {_plain(line)}" for line in told]
+    many = len(result.verdicts) > _MOST_LISTED
+    points = [*rounds_lines(result), *([_counted(result)] if many else _headlines(result))]
+    points += [f"warning: {line}" for line in warning_lines(result)]
+    lines += [f"- {_plain(line)}" for line in points]
     details = [*run_lines(result), *error_lines(result), *observation_lines(result)]
     details += _headlines(result) if many else []
     if details:
@@ -97,9 +95,9 @@ def _counted(result: StudyResult) -> str:
     """Return how many verdicts there are of each outcome; the A/A control by itself."""
     words = Counter(str(one.verdict.outcome) for one in result.verdicts if not one.control)
     control = Counter(str(one.verdict.outcome) for one in result.controls)
-    told = ", ".join(f"{many} {word}" for word, many in words.most_common())
+    outcomes = ", ".join(f"{many} {word}" for word, many in words.most_common())
     aside = f"; A/A control: {', '.join(f'{many} {word}' for word, many in control.most_common())}" if control else ""
-    return f"{sum(words.values())} verdicts: {told}{aside}"
+    return f"{sum(words.values())} verdicts: {outcomes}{aside}"
 
 
 def _plain(text: str) -> str:
@@ -125,7 +123,6 @@ def _legend(result: StudyResult) -> list[str]:
 
 
 def load_line(result: StudyResult) -> str:
-    """Return the load of the first variant."""
     return plan_words(load_of(replace(result.study, addresses=()), result.study.variants[0], None))
 
 
@@ -165,7 +162,7 @@ def _runs(result: StudyResult, cell: Cell) -> Iterable[str]:
 
 def _unstable_words(cell: Cell) -> str:
     run = cell.unstable[0]
-    return f"{run.place.round}: {neutral(run.unstable, 100)}"
+    return f"{run.place.round}: {stability_words(run.stability)}"
 
 
 def _run_metric(result: StudyResult, run: StudyRunResult) -> str:
@@ -189,13 +186,13 @@ def error_lines(result: StudyResult) -> list[str]:
         counts = cell.total.counts
         refused = {f"status {status}": many for status, many in counts.statuses.items() if status >= 400}
         found = {**counts.errors, **{f"other {kind}": many for kind, many in counts.unexpected.items()}, **refused}
-        said = [errors_words(found)] if found else []
-        said += (
+        parts = [errors_words(found)] if found else []
+        parts += (
             [f"{counts.varied} of {counts.completed} responses of another length, no failure"] if counts.varied else []
         )
-        said += [connection_words(counts)] if counts.reconnects else []
-        if said:
-            lines.append(f"{cell_name(result, cell)}: {'; '.join(said)}")
+        parts += [connection_words(counts)] if counts.reconnects else []
+        if parts:
+            lines.append(f"{cell_name(result, cell)}: {'; '.join(parts)}")
     return lines
 
 
@@ -214,8 +211,8 @@ def _observations(result: StudyResult, observation: Observation) -> Iterable[str
         run = cell.counted[-1] if cell.counted else None
         if run is None:
             continue
-        said = {one.after: one.detail or one.text for one in run.observations if one.name == observation.name}
-        before, after = (neutral(said.get(when, ""), _LONGEST_OBSERVATION) for when in (False, True))
+        outputs = {one.after: one.detail or one.text for one in run.observations if one.name == observation.name}
+        before, after = (neutral(outputs.get(when, ""), _LONGEST_OBSERVATION) for when in (False, True))
         moved = f"{before}, unchanged" if before == after else f"{before} → {after}"
         yield f"{neutral(observation.name)}, {cell_name(result, cell)}: {moved}"
 
@@ -223,7 +220,7 @@ def _observations(result: StudyResult, observation: Observation) -> Iterable[str
 def verdict_text(result: StudyResult) -> list[str]:
     """Return a line per verdict, then the method: lines of single verdicts below each, lines of all of them once. If
     the verdicts are many, the JSON has their methods."""
-    if len(result.verdicts) > _MOST_TOLD:
+    if len(result.verdicts) > _MOST_LISTED:
         return _headlines(result)
     methods = [method_lines(one.verdict) for one in result.verdicts]
     common = [line for line in methods[0] if all(line in each for each in methods)] if methods else []
@@ -244,7 +241,6 @@ def _headline(one: StudyVerdict) -> str:
 
 
 def warning_lines(result: StudyResult) -> list[str]:
-    """Return the warnings about the metrics of the cells."""
     cells = [cell for cell in result.cells if cell.total]
-    found = [(cell_name(result, cell), warning) for cell in cells if cell.total for warning in doubts(cell.total)]
+    found = [(cell_name(result, cell), warning) for cell in cells if cell.total for warning in run_warnings(cell.total)]
     return grouped(found, len(cells))

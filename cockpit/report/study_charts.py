@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
-from cockpit.model.figures import figure
+from cockpit.model.metrics import metric_value
 from cockpit.model.text import milliseconds, neutral, si
+from cockpit.report.study_table import hosts_of
 from cockpit.study.results import Cell, StudyResult
 
 _BLOCKS = " ▏▎▍▌▋▊▉█"
@@ -26,17 +27,18 @@ def charts(result: StudyResult, width: int) -> list[Chart]:
     found = [by_level(result, width)] if result.study.levels else []
     found += [distributions(result)]
     found += [rate_over_time(result)]
-    found += [cpu_over_time(result, host, width) for host in _hosts(result)]
+    found += [cpu_over_time(result, host, width) for host in hosts_of(result)]
     return [chart for chart in found if chart[1]]
 
 
 def by_level(result: StudyResult, width: int) -> Chart:
-    """A bar a level for the rate, with the CPU of every host's watched processes beside it."""
+    """Return a bar per load level for the rate, with the CPU of every host's watched processes beside it."""
     cells = [cell for cell in result.cells if cell.total]
     most = max((cell.total.rate for cell in cells if cell.total), default=0.0)
-    hosts = _hosts(result)
+    hosts = hosts_of(result)
     lines = [
-        f"{'':{_NAME}} {'':>6} {'req/s':>8}  {'':{_room(width, hosts)}}" + "".join(f"{_cut(h, 10):>12}" for h in hosts)
+        f"{'':{_NAME}} {'':>6} {'req/s':>8}  {'':{_room(width, hosts)}}"
+        + "".join(f"{neutral(h, 10):>12}" for h in hosts)
     ]
     for cell in cells:
         assert cell.total is not None
@@ -51,7 +53,7 @@ def _room(width: int, hosts: Sequence[str]) -> int:
 
 
 def _cpu(cell: Cell, host: str) -> str:
-    value = figure(cell.total, f"{host}.processes.cpu") if cell.total else None
+    value = metric_value(cell.total, f"{host}.processes.cpu") if cell.total else None
     return "–" if value is None else f"{value:.0f} %"
 
 
@@ -86,7 +88,7 @@ def _overlay(cell: Cell, least: float, most: float, room: int = 60) -> str:
 
 
 def rate_over_time(result: StudyResult) -> Chart:
-    """Replies a second in each 5 s of the last run that counts of each cell."""
+    """Responses/s in each 5 s of the last run that counts of each cell."""
     lines = []
     for cell in result.cells if not result.study.levels else ():
         seconds = list(cell.counted[-1].window.seconds) if cell.counted else []
@@ -118,10 +120,6 @@ def _squeezed(values: Sequence[float], room: int) -> list[float]:
     return [sum(values[a:b]) / (b - a) for a, b in itertools.pairwise(edges) if b > a]
 
 
-def _hosts(result: StudyResult) -> list[str]:
-    return list(dict.fromkeys(host for cell in result.cells if cell.total for host in cell.total.hosts))
-
-
 def _bar(share: float, room: int) -> str:
     eighths = round(share * room * 8)
     whole, rest = divmod(eighths, 8)
@@ -129,8 +127,4 @@ def _bar(share: float, room: int) -> str:
 
 
 def _name(cell: Cell) -> str:
-    return _cut(" · ".join(filter(None, (cell.variant, cell.part))), _NAME)
-
-
-def _cut(text: str, room: int) -> str:
-    return neutral(text, room)
+    return neutral(" · ".join(filter(None, (cell.variant, cell.part))), _NAME)

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 from cockpit.analysis.outcome import Effect
 from cockpit.analysis.words import objection_words
-from cockpit.model.figures import figure
-from cockpit.model.host_figures import host_figures
-from cockpit.report.csv_cells import Value, csv_text
+from cockpit.model.metrics import host_metrics, metric_value
+from cockpit.report.series import Value, csv_text
 from cockpit.report.study_table import growth
 from cockpit.study.results import Cell, StudyResult, StudyRunResult, StudyVerdict
 
@@ -51,22 +50,24 @@ def _place(cell: Cell, run: StudyRunResult) -> tuple[Value, ...]:
 
 def _metrics(result: StudyResult, run: StudyRunResult) -> Iterator[tuple[str, float | None]]:
     for name in _METRICS:
-        yield name, figure(run.result, name)
+        yield name, metric_value(run.result, name)
     for host, window in run.result.hosts.items():
         if window.seconds > 0:
-            yield from ((f"{host}.{name}", value) for name, value in host_figures(window, run.result.seconds).items())
-    yield from ((f"observed.{look.name}", growth(look, run)) for look in result.study.observations if look.counter)
+            yield from ((f"{host}.{name}", value) for name, value in host_metrics(window, run.result.seconds).items())
+    yield from ((f"observed.{one.name}", growth(one, run)) for one in result.study.observations if one.counter)
 
 
 def _verdict(one: StudyVerdict, effect: Effect | None) -> tuple[Value, ...]:
     verdict = one.verdict
     place = (one.first, one.other, one.level, one.part)
-    said = (effect.name, effect.headline, verdict.outcome, effect.outcome) if effect else ("", "", verdict.outcome, "")
+    outcomes = (
+        (effect.name, effect.headline, verdict.outcome, effect.outcome) if effect else ("", "", verdict.outcome, "")
+    )
     against = (effect.objection if effect else None) or verdict.objection
     numbers = _numbers(effect) if effect else (None,) * 9
     study = (one.control, one.closed, one.rounds, one.spoiled, one.needed, one.contradiction or "")
     against_words = objection_words(against) if against else ""
-    return (*place, *said, against_words, *numbers, *verdict.values, verdict.at_least, *study)
+    return (*place, *outcomes, against_words, *numbers, *verdict.values, verdict.at_least, *study)
 
 
 def _numbers(effect: Effect) -> tuple[Value, ...]:

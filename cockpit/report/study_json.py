@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 
-from cockpit.model.text import escaped
-from cockpit.report.run_json import HostsJson, LatencyJson, MissingJson, hosts_json, latency_json, missing_json
+from cockpit.report.encoding import shaped, to_json
+from cockpit.report.run_json import (
+    HostsJson,
+    LatencyJson,
+    MissingJson,
+    StabilityJson,
+    hosts_json,
+    latency_json,
+    missing_json,
+    stability_json,
+    statuses_json,
+)
 from cockpit.report.study_table import StudyColumn, columns, value_of
 from cockpit.report.verdicts import VerdictJson, verdict_json
 from cockpit.study.judging import detectable, headline_of
-from cockpit.study.results import Cell, Contradiction, StudyResult, StudyRunResult, StudyVerdict
+from cockpit.study.results import Cell, StudyResult, StudyRunResult, StudyVerdict
 from cockpit.study.words import contradiction_words
 
 
 class StudyRunJson(msgspec.Struct, frozen=True, kw_only=True):
-    """One run. `counted`: it is in the cell's result. `unstable`: why it was not stable, or empty. `observations` are
+    """One run. `counted`: it is in the cell's result. `observations` are
     the outputs of the study's commands, by name, before and after it; `hosts` averages by the names that thresholds
     use. Rates per second, times in seconds."""
 
@@ -26,7 +35,7 @@ class StudyRunJson(msgspec.Struct, frozen=True, kw_only=True):
     round: int
     turn: int
     counted: bool
-    unstable: str
+    stability: StabilityJson
     completed: int
     failed: int
     errors: dict[str, int]
@@ -38,14 +47,14 @@ class StudyRunJson(msgspec.Struct, frozen=True, kw_only=True):
     rate: float
     duration: float
     response: LatencyJson
-    generator_cpus: list[float]
+    generator_cpus: tuple[float, ...]
     observations: dict[str, tuple[str | None, str | None]]
     hosts: HostsJson
     missing: MissingJson
 
 
 class CellJson(msgspec.Struct, frozen=True, kw_only=True):
-    """A variant at a load level in a pass. `figures` are of all counted runs together, by the names of the table's
+    """A variant at a load level in a pass. `metrics` are of all counted runs together, by the names of the table's
     columns; null: unknown. `control`: the A/A control. `unstable`: how many counted runs were not stable; `whole`: its
     steps in all rounds so far are done; `last_round`: the last one that it is part of."""
 
@@ -56,29 +65,15 @@ class CellJson(msgspec.Struct, frozen=True, kw_only=True):
     unstable: int
     whole: bool
     last_round: int
-    figures: dict[str, float | None]
+    metrics: dict[str, float | None]
     response: LatencyJson | None
     runs: list[StudyRunJson]
 
 
-class StudyVerdictJson(msgspec.Struct, frozen=True, kw_only=True):
-    """The variant `other` vs `first`. `control`: `other` is the A/A control, the same settings set up by itself.
-    `closed`: it is conclusive or invalid, and the variant drops out. `rounds`: the rounds that it rests on; `spoiled`
-    ones (saturated generator, other load) are left out if they are at most a quarter, else the verdict is invalid;
-    about `needed` rounds would conclude it, which alone take `needed_seconds`, null: it is concluded, or unknown.
-    `contradiction`: how the A/A control speaks against it, `warning` in words; null and empty: not at all."""
+class StudyVerdictJson(StudyVerdict, frozen=True, kw_only=True):
+    """The variant `other` vs `first`. `spoiled` rounds (saturated generator, other load) are left out if they are at
+    most a quarter, else the verdict is invalid. `warning`: how the A/A control contradicts the verdict, as text."""
 
-    first: str
-    other: str
-    level: float | None
-    part: str
-    control: bool
-    closed: bool
-    rounds: int
-    spoiled: int
-    needed: int | None
-    needed_seconds: float | None
-    contradiction: Contradiction | None
     warning: str
     verdict: VerdictJson
 
@@ -136,23 +131,15 @@ class StudyJson(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def study_json(result: StudyResult) -> str:
-    """Return indented JSON without a line end; hostile characters are escaped."""
     study = result.study
-    told = StudyJson(
-        name=result.name,
+    shown = shaped(
+        StudyJson,
+        result,
         form=study.form,
-        question=result.question,
-        wall=result.wall,
-        environment=result.environment,
-        hosts={
-            name: MachineJson(hostname=facts.hostname, kernel=facts.kernel, cpus=facts.cpus)
-            for name, facts in result.hosts.items()
-        },
+        hosts={name: shaped(MachineJson, facts) for name, facts in result.hosts.items()},
         seed=study.seed,
         discard_rounds=study.discard_rounds,
         budget=study.rounds,
-        whole_rounds=result.whole_rounds,
-        ended=result.ended,
         comparisons=study.comparisons,
         unstable=len(result.unstable),
         rounds=[RoundJson(round=one.round, order=list(one.steps), open=list(one.open)) for one in result.rounds],
@@ -160,19 +147,15 @@ def study_json(result: StudyResult) -> str:
         cells=[_cell(cell, columns(result)) for cell in result.cells],
         verdicts=[_verdict(one) for one in result.verdicts],
     )
-    return escaped(msgspec.json.format(msgspec.json.encode(told), indent=2).decode())
+    return to_json(shown)
 
 
 def _cell(cell: Cell, chosen: Sequence[StudyColumn]) -> CellJson:
-    return CellJson(
-        variant=cell.variant,
-        control=cell.control,
-        level=cell.level,
-        part=cell.part,
+    return shaped(
+        CellJson,
+        cell,
         unstable=len(cell.unstable),
-        whole=cell.whole,
-        last_round=cell.last_round,
-        figures={column.name: value_of(column, cell) for column in chosen},
+        metrics={column.name: value_of(column, cell) for column in chosen},
         response=latency_json(cell.total.counts.latency) if cell.total else None,
         runs=[_run(run) for run in cell.runs],
     )
@@ -189,56 +172,33 @@ def _spread(result: StudyResult) -> SpreadJson | None:
     )
 
 
-def study_schema() -> dict[str, Any]:
-    """JSON Schema of `cockpit study --json`."""
-    return msgspec.json.schema(StudyJson)
-
-
 def _run(run: StudyRunResult) -> StudyRunJson:
     result, counts = run.result, run.result.counts
-    said: dict[str, tuple[str | None, str | None]] = {}
+    outputs: dict[str, tuple[str | None, str | None]] = {}
     for observation in run.observations:
-        before, after = said.get(observation.name, (None, None))
+        before, after = outputs.get(observation.name, (None, None))
         text = None if observation.detail else observation.text
-        said[observation.name] = (before, text) if observation.after else (text, after)
-    return StudyRunJson(
+        outputs[observation.name] = (before, text) if observation.after else (text, after)
+    return shaped(
+        StudyRunJson,
+        counts,
         session=run.session,
         run=run.place.run,
         round=run.place.round,
         turn=run.place.turn,
         counted=run.counted,
-        unstable=run.unstable,
-        completed=counts.completed,
-        failed=counts.failed,
-        errors=dict(counts.errors),
-        statuses={str(status): count for status, count in sorted(counts.statuses.items())},
-        varied=counts.varied,
-        retries=counts.retries,
-        reconnects=counts.reconnects,
+        stability=stability_json(run.stability),
+        statuses=statuses_json(counts.statuses),
         bytes=counts.bytes_received,
         rate=result.rate,
         duration=result.seconds,
         response=latency_json(counts.latency),
-        generator_cpus=list(result.generator),
-        observations=said,
+        generator_cpus=result.generator,
+        observations=outputs,
         hosts=hosts_json(result.hosts, result.seconds),
         missing=missing_json(result.hosts),
     )
 
 
 def _verdict(one: StudyVerdict) -> StudyVerdictJson:
-    return StudyVerdictJson(
-        first=one.first,
-        other=one.other,
-        level=one.level,
-        part=one.part,
-        control=one.control,
-        closed=one.closed,
-        rounds=one.rounds,
-        spoiled=one.spoiled,
-        needed=one.needed,
-        needed_seconds=one.needed_seconds,
-        contradiction=one.contradiction,
-        warning=contradiction_words(one),
-        verdict=verdict_json(one.verdict),
-    )
+    return shaped(StudyVerdictJson, one, warning=contradiction_words(one), verdict=verdict_json(one.verdict))

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from cockpit.analysis.doubt import RunWarning, run_warnings
 from cockpit.analysis.effects import more_is_better
 from cockpit.analysis.outcome import Effect, Outcome, Verdict
+from cockpit.analysis.warning_words import grouped
+from cockpit.analysis.warnings import Affected, run_warnings
 from cockpit.analysis.words import (
     basis_words,
     conclusion_words,
+    left_out_words,
     method_lines,
     metric_words,
     objection_words,
@@ -32,7 +34,6 @@ from cockpit.report.study import (
     rounds_lines,
     run_lines,
 )
-from cockpit.report.study_doubts import grouped
 from cockpit.report.study_page_charts import latency_charts, measured, metric_chart
 from cockpit.report.study_table import StudyColumn, labels, rows
 from cockpit.study.results import StudyResult, StudyVerdict
@@ -112,8 +113,8 @@ def _verdicts(result: StudyResult) -> str:
     blocks = "".join(verdict_block(one.verdict, "") for one in result.verdicts)
     shown = f'<table class="verdicts"><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>'
     basis = items(rounds_lines(result), "soft")
-    told = [(one.verdict.label, warning) for one in result.verdicts for warning in one.verdict.warnings]
-    warned = items(grouped(told, len(result.verdicts)), "warn")
+    found = [(one.verdict.label, warning) for one in result.verdicts for warning in one.verdict.warnings]
+    warned = items(grouped(found, len(result.verdicts)), "warn")
     return f'{basis}<div class="scroll">{shown}</div>\n{warned}' + folded(
         "every verdict in full, and how it was found", blocks
     )
@@ -194,9 +195,11 @@ def _cell(is_name: bool, value: str) -> str:
 
 def method(result: StudyResult) -> list[str]:
     """Return the rules of the verdicts, and their limits."""
-    plain = [replace(one.verdict, left_out=("", ""), warnings=()) for one in result.verdicts]
+    plain = [replace(one.verdict, left_out=({}, {}), warnings=()) for one in result.verdicts]
     found = list(dict.fromkeys(line for verdict in plain for line in method_lines(verdict)))
-    discarded = dict.fromkeys(words for one in result.verdicts for words in one.verdict.left_out if words)
+    discarded = dict.fromkeys(
+        left_out_words(one) for verdict in result.verdicts for one in verdict.verdict.left_out if one
+    )
     found += [f"discarded of the runs: {'; '.join(discarded)}"] if discarded else []
     name = next((cell.total.counts.latency_name for cell in result.cells if cell.total), "service")
     found.append(
@@ -209,8 +212,8 @@ def method(result: StudyResult) -> list[str]:
 def _warnings(result: StudyResult, metric: str | None) -> list[str]:
     """Return the warnings about a metric in some cells; None: about all metrics of a cell."""
     cells = [cell for cell in result.cells if cell.total]
-    found: Sequence[tuple[str, RunWarning]] = [
-        (cell_name(result, cell), one) for cell in cells if cell.total for one in run_warnings(cell.total)
+    found = [(cell_name(result, cell), one) for cell in cells if cell.total for one in run_warnings(cell.total)]
+    kept = [
+        (name, one) for name, one in found if (one.affected is Affected.ALL if metric is None else one.is_about(metric))
     ]
-    kept = [(name, one.words) for name, one in found if (one.is_about_all if metric is None else one.is_about(metric))]
     return grouped(kept, len(cells))

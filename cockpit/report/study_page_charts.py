@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from cockpit.model.histogram import Histogram
 from cockpit.model.text import clock
 from cockpit.report.charts import Axis, ChartSeries, Point, SvgChart, between, draw, from_zero
-from cockpit.report.dots import Dot, DotRow, dot_plot
+from cockpit.report.forest import Dot, DotRow, dot_plot
 from cockpit.report.page_charts import percentiles
 from cockpit.report.study import cell_name
 from cockpit.report.study_table import StudyColumn, columns, value_of
@@ -49,7 +49,7 @@ def metric_chart(result: StudyResult, column: StudyColumn) -> str:
     levels = sorted({cell.level for cell in result.cells if cell.level is not None})
     if len(levels) < 2:
         return dot_plot("variant", [_dots(result, cell, column) for cell in result.cells], column.shown)
-    return "".join(_ladder(result, column, levels, part) for part in _parts(result))
+    return "".join(_by_level(result, column, levels, part) for part in _parts(result))
 
 
 def _dots(result: StudyResult, cell: Cell, column: StudyColumn) -> DotRow:
@@ -74,7 +74,7 @@ def _run_words(run: StudyRunResult, shown: str) -> str:
     return f"round {run.place.round}, run {run.place.run}{began}: {shown}{'' if run.counted else ', not counted'}"
 
 
-def _ladder(result: StudyResult, column: StudyColumn, levels: Sequence[float], part: str) -> str:
+def _by_level(result: StudyResult, column: StudyColumn, levels: Sequence[float], part: str) -> str:
     """A line per variant over the load levels, and a dot per run."""
     cells = [cell for cell in result.cells if cell.part == part and cell.level is not None]
     values = [one for cell in cells for run in cell.runs if (one := run_value(column, run)) is not None]
@@ -88,7 +88,7 @@ def _ladder(result: StudyResult, column: StudyColumn, levels: Sequence[float], p
     y = between(low, high, column.shown) if latency or low < 0 else from_zero(high, column.shown, 1e-9)
     unit = "arrivals/s" if result.study.plan.open else "connections"
     title = " · ".join(filter(None, (f"by {unit}", part)))
-    return draw(SvgChart(title, axis, y, series, tall=True, said=f"{column.head} {title}"))
+    return draw(SvgChart(title, axis, y, series, tall=True, label=f"{column.head} {title}"))
 
 
 def _lines(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from cockpit.model.figures import LATENCIES, RunResult, figure, is_latency
+from cockpit.model.metrics import LATENCIES, RunResult, is_latency, metric_value
 from cockpit.model.study import Observation, Study
 from cockpit.model.text import milliseconds, neutral, si
 from cockpit.study.results import Cell, StudyResult, StudyRunResult
@@ -29,19 +29,19 @@ class StudyColumn(NamedTuple):
 
 def columns(result: StudyResult) -> tuple[StudyColumn, ...]:
     """Return all columns of the table, counters of observations last."""
-    watched = result.study.watch or tuple(f"{host}.{name}" for host in _hosts(result) for name in _OF_A_HOST)
+    watched = result.study.watch or tuple(f"{host}.{name}" for host in hosts_of(result) for name in _OF_A_HOST)
     names = dict.fromkeys((*ALWAYS, *watched))
-    found = [StudyColumn(name, _head(name), _figure_of(name), _shown(name)) for name in names]
+    found = [StudyColumn(name, _head(name), _metric_of(name), _shown(name)) for name in names]
     found += [_counter(observation) for observation in result.study.observations if observation.counter]
     return tuple(found)
 
 
-def _hosts(result: StudyResult) -> list[str]:
+def hosts_of(result: StudyResult) -> list[str]:
     return list(dict.fromkeys(host for cell in result.cells if cell.total for host in cell.total.hosts))
 
 
-def _figure_of(name: str) -> Callable[[RunResult, Sequence[StudyRunResult]], float | None]:
-    return lambda total, _: figure(total, name)
+def _metric_of(name: str) -> Callable[[RunResult, Sequence[StudyRunResult]], float | None]:
+    return lambda total, _: metric_value(total, name)
 
 
 def _counter(observation: Observation) -> StudyColumn:
@@ -54,9 +54,9 @@ def _counter(observation: Observation) -> StudyColumn:
 
 def growth(observation: Observation, run: StudyRunResult) -> float | None:
     """Return the growth of a counter over a run; None unless both outputs are numbers."""
-    said = {one.after: one.text for one in run.observations if one.name == observation.name and not one.detail}
+    outputs = {one.after: one.text for one in run.observations if one.name == observation.name and not one.detail}
     try:
-        return float(said[True]) - float(said[False])
+        return float(outputs[True]) - float(outputs[False])
     except (KeyError, ValueError):
         return None
 
@@ -97,7 +97,6 @@ def _in_ms(name: str) -> bool:
 
 
 def _mib(value: float) -> str:
-    """Return memory in MiB with sufficient digits."""
     mib = value / _MIB
     return f"{mib:,.0f} MiB" if mib >= _COARSE else f"{mib:.1f} MiB"
 
@@ -121,7 +120,7 @@ def labels(result: StudyResult) -> tuple[str, ...]:
 
 
 def place_of(study: Study, cell: Cell) -> tuple[str, ...]:
-    """Which cell a row is, as `labels` names it."""
+    """Return the cells that identify a row, in the order of `labels`."""
     level = (f"{cell.level:g}",) if cell.level is not None else ()
     part = (neutral(cell.part),) if len(study.passes) > 1 else ()
     return (neutral(cell.variant), *level, *part)

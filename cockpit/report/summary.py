@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 
-from cockpit.analysis.connections import connection_words
-from cockpit.analysis.doubt import doubts
+from cockpit.analysis.baseline import LEVEL, Ratio
 from cockpit.analysis.outcome import Verdict
-from cockpit.analysis.ratios import LEVEL, Ratio
 from cockpit.analysis.thresholds import Status, ThresholdResult, is_time
-from cockpit.model.events import Group
-from cockpit.model.figures import RunResult
+from cockpit.analysis.warning_words import warning_words
+from cockpit.analysis.warnings import run_warnings
+from cockpit.analysis.words import connection_words
+from cockpit.model.counts import Group
 from cockpit.model.fold_load import load_words
 from cockpit.model.histogram import Histogram
 from cockpit.model.load import LoadPlan
+from cockpit.model.metrics import RunResult
 from cockpit.model.state import Segment
 from cockpit.model.text import milliseconds, neutral, si, size
 from cockpit.report.host_table import host_table
-from cockpit.report.verdicts import said_of, verdict_lines
+from cockpit.report.verdicts import completed_by, verdict_lines
 
 PERCENTILES = (50.0, 66.0, 75.0, 80.0, 90.0, 95.0, 98.0, 99.0, 99.9, 100.0)
 _SERVICE = "service time: from the connect, or the first byte sent, to the last byte read"
@@ -29,12 +30,15 @@ def summary(result: RunResult, verdicts: tuple[Verdict, ...] = ()) -> str:
     """Return several lines, without a final line end; `verdicts` are those of the session."""
     lines = [f"run {result.run}  {plan_words(result.plan)}", "", *_totals(result), "", *_percentiles(result)]
     lines += ["", *_parts(result)] if result.counts.service.count else []
-    lines += _rungs(result.segments) + _groups(result.counts.groups) + _hosts(result)
-    lines += verdict_lines(said_of(result, verdicts))
-    said = doubts(result)
-    if said:
-        lines += ["", *(f"  ! {doubt}" for doubt in said)]
+    lines += _segments(result.segments) + _groups(result.counts.groups) + _hosts(result)
+    lines += verdict_lines(completed_by(result, verdicts))
+    if warnings := warning_texts(result):
+        lines += ["", *(f"  ! {warning}" for warning in warnings)]
     return "\n".join(lines)
+
+
+def warning_texts(result: RunResult) -> list[str]:
+    return [warning_words(warning) for warning in run_warnings(result)]
 
 
 def plan_words(plan: LoadPlan) -> str:
@@ -82,13 +86,13 @@ def found_words(outcome: ThresholdResult) -> str:
     name = outcome.threshold.name
     if outcome.found is None:
         return "no data"
-    found = f"found {_figure_words(name, outcome.found)}"
+    found = f"found {metric_text(name, outcome.found)}"
     if not outcome.threshold.of_baseline:
         return found
     if outcome.limit is None:
-        return f"{found}, but the baseline has no such figure"
+        return f"{found}, but the baseline has no such metric"
     if outcome.ratio is None:
-        return f"{found}, needs {outcome.threshold.operator} {_figure_words(name, outcome.limit)}"
+        return f"{found}, needs {outcome.threshold.operator} {metric_text(name, outcome.limit)}"
     return f"{found}, {ratio_words(outcome.ratio)}{_settling_words(outcome)}"
 
 
@@ -101,7 +105,6 @@ def ratio_words(ratio: Ratio) -> str:
 
 
 def _settling_words(outcome: ThresholdResult) -> str:
-    """Return how to settle an inconclusive threshold."""
     if outcome.status is not Status.INCONCLUSIVE or outcome.ratio is None:
         return ""
     if outcome.ratio.assumed:
@@ -111,7 +114,7 @@ def _settling_words(outcome: ThresholdResult) -> str:
     return f"; about {outcome.needed} runs per side settle it"
 
 
-def _figure_words(name: str, value: float) -> str:
+def metric_text(name: str, value: float) -> str:
     if name == "duration":
         return f"{value:.3f} s"
     return f"{milliseconds(value)} ms" if is_time(name) else si(value, 5)
@@ -177,11 +180,11 @@ def _percentiles(result: RunResult) -> list[str]:
     if not counts.service.count:
         return ["  nothing was measured"]
     if not counts.response.count:
-        told = [f"  {_SERVICE}", "      ms    service"]
-        return told + [f"   {p:>5g} %{milliseconds(counts.service.percentile(p)):>10}" for p in PERCENTILES]
-    told = [f"  {_RESPONSE}", f"  {_SERVICE}", "      ms   response   service"]
+        head = [f"  {_SERVICE}", "      ms    service"]
+        return head + [f"   {p:>5g} %{milliseconds(counts.service.percentile(p)):>10}" for p in PERCENTILES]
+    head = [f"  {_RESPONSE}", f"  {_SERVICE}", "      ms   response   service"]
     both = (counts.response, counts.service)
-    return told + [
+    return head + [
         f"   {p:>5g} %" + "".join(f"{milliseconds(histogram.percentile(p)):>10}" for histogram in both)
         for p in PERCENTILES
     ]
@@ -200,7 +203,7 @@ def _row(histogram: Histogram) -> str:
     return "".join(f"{milliseconds(value):>9}" for value in (histogram.mean, *percentiles, histogram.max))
 
 
-def _rungs(segments: Sequence[Segment]) -> list[str]:
+def _segments(segments: Sequence[Segment]) -> list[str]:
     """Return a line per load level, and per time between two changes."""
     if len(segments) < 2:
         return []

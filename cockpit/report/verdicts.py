@@ -2,110 +2,68 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 
-import msgspec
-
-from cockpit.analysis.outcome import Cause, Design, Effect, Objection, OtherLoad, Outcome, Verdict
-from cockpit.analysis.words import method_lines, objection_words, verdict_line
-from cockpit.model.figures import RunResult
-from cockpit.model.text import neutral
-
-
-class EffectJson(msgspec.Struct, frozen=True, kw_only=True):
-    """One metric before and after. `change` with its interval `low` to `high`, `margin` (the largest change that counts
-    as equivalent) and `detectable` (the smallest that would be found with a probability of 80%) are shares when
-    `relative` (0.15 is 15% more), else in the metric's unit. `level` is the confidence of the interval; the outcome
-    rests on the same interval. null: unknown; one of `low` and `high` alone: the interval has no such end."""
-
-    metric: str
-    outcome: Outcome
-    objection: str
-    before: float | None
-    after: float | None
-    relative: bool
-    change: float | None
-    low: float | None
-    high: float | None
-    level: float
-    margin: float
-    detectable: float | None
+from cockpit.analysis.outcome import Effect, Objection, Verdict
+from cockpit.analysis.warning_words import warning_words
+from cockpit.analysis.warnings import Affected, RunWarning
+from cockpit.analysis.words import effect_words, method_lines, objection_words, verdict_line
+from cockpit.model.metrics import RunResult
+from cockpit.report.encoding import shaped
 
 
-class VerdictJson(msgspec.Struct, frozen=True, kw_only=True):
-    """The segments `after` vs the segments `before`, by their numbers in the session. The first effect is the headline.
+class WarningJson(RunWarning, frozen=True, kw_only=True):
+    """A warning: its kind, the `metrics` affected, its subject and values by name, and the same as text."""
 
-    `cause` is why a verdict is invalid, `objection` in words. `values` are independent values per side: rounds,
-    runs, or blocks of `block_seconds`. `left_out`: excluded time per side. `growing`: the load after the change still
-    runs; `needs` more seconds of it are expected to conclude, null: unknown. `at_least`: the generator was saturated on
-    the faster side, which may be faster still. `other_loads` are of each machine on which it was measured.
-    """
-
-    label: str
-    outcome: Outcome
-    design: Design
-    cause: Cause | None
-    objection: str
+    metrics: Affected
     text: str
-    before: list[int]
-    after: list[int]
-    values: tuple[int, int]
-    block_seconds: int
-    left_out: tuple[str, str]
-    warnings: list[str]
-    growing: bool
-    needs: float | None
-    at_least: bool
-    other_loads: tuple[OtherLoad, ...]
-    effects: list[EffectJson]
+
+
+class ObjectionJson(Objection, frozen=True, kw_only=True):
+    """Why a comparison, or one metric of it, is invalid, and the same as text."""
+
+    text: str
+
+
+class EffectJson(Effect, frozen=True, kw_only=True):
+    """The effect on one metric. null: unknown; one of `low` and `high` alone: the interval has no such end."""
+
+    text: str
+    objection: ObjectionJson | None = None
+
+
+class VerdictJson(Verdict, frozen=True, kw_only=True):
+    """The segments `after` vs the segments `before`, and the verdict as text."""
+
+    text: str
+    objection: ObjectionJson | None = None
+    warnings: tuple[WarningJson, ...] = ()
+    effects: tuple[EffectJson, ...] = ()
 
 
 def verdict_json(verdict: Verdict) -> VerdictJson:
-    """Return the verdict in the shape of the schema."""
-    return VerdictJson(
-        label=neutral(verdict.label),
-        outcome=verdict.outcome,
-        design=verdict.design,
-        cause=verdict.objection.cause if verdict.objection else None,
-        objection=_objection(verdict.objection),
+    return shaped(
+        VerdictJson,
+        verdict,
         text=verdict_line(verdict),
-        before=list(verdict.before),
-        after=list(verdict.after),
-        values=verdict.values,
-        block_seconds=verdict.block,
-        left_out=verdict.left_out,
-        warnings=list(verdict.warnings),
-        growing=verdict.growing,
-        needs=None if verdict.needs is None or math.isinf(verdict.needs) else verdict.needs,
-        at_least=verdict.at_least,
-        other_loads=verdict.other_loads,
-        effects=[_effect_json(one) for one in verdict.effects],
+        objection=_objection(verdict.objection),
+        warnings=tuple(map(warning_json, verdict.warnings)),
+        effects=tuple(
+            shaped(EffectJson, one, text=effect_words(one), objection=_objection(one.objection))
+            for one in verdict.effects
+        ),
     )
 
 
-def _effect_json(one: Effect) -> EffectJson:
-    return EffectJson(
-        metric=one.name,
-        outcome=one.outcome,
-        objection=_objection(one.objection),
-        before=one.before,
-        after=one.after,
-        relative=one.relative,
-        change=one.change,
-        low=one.low,
-        high=one.high,
-        level=one.level,
-        margin=one.margin,
-        detectable=one.detectable,
-    )
+def warning_json(warning: RunWarning) -> WarningJson:
+    return shaped(WarningJson, warning, metrics=warning.affected, text=warning_words(warning))
 
 
-def _objection(objection: Objection | None) -> str:
-    return "" if objection is None else objection_words(objection)
+def _objection(objection: Objection | None) -> ObjectionJson | None:
+    return None if objection is None else shaped(ObjectionJson, objection, text=objection_words(objection))
 
 
-def said_of(result: RunResult, verdicts: Iterable[Verdict]) -> tuple[Verdict, ...]:
+def completed_by(result: RunResult, verdicts: Iterable[Verdict]) -> tuple[Verdict, ...]:
     """Return the verdicts completed by segments of this run: each verdict is listed once, with the last of its runs."""
     numbers = {row.number for row in result.segments}
     return tuple(verdict for verdict in verdicts if max(verdict.after, default=0) in numbers)

@@ -147,7 +147,7 @@ class Tuning(Protocol):
     """Reading and changing knobs. The outcome arrives as events; the error, if any, is raised as well."""
 
     @property
-    def proving(self) -> bool:
+    def running_rounds(self) -> bool:
         """Whether rounds run."""
 
     async def refresh(self) -> None:

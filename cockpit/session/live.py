@@ -170,7 +170,7 @@ class LiveControls:
     @property
     def status(self) -> LoadStatus:
         load = self._source.load
-        if self.tuning.proving:
+        if self.tuning.running_rounds:
             phase = LoadPhase.ROUNDS
         elif load.running:
             phase = LoadPhase.RUNNING

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 
-from cockpit.analysis.orders import other
-from cockpit.analysis.rounds import RoundsPlan
+from cockpit.analysis.rounds import RoundsPlan, other
 from cockpit.hosts.feed import HostFeed
 from cockpit.model.clock import Clock
 from cockpit.model.errors import ChangeRefused, CockpitError
@@ -71,7 +70,7 @@ class LiveTuning:
         return self._awaited is not None and not self._awaited.done()
 
     @property
-    def proving(self) -> bool:
+    def running_rounds(self) -> bool:
         return self._rounds.running
 
     async def run_command(self, host: str, command: str, seconds: float = 30.0) -> str:
@@ -251,7 +250,7 @@ class LiveTuning:
 
     def _turn(self) -> asyncio.Lock:
         """One change at a time. Raises ChangeRefused while rounds run: it would only be queued."""
-        if self.proving:
+        if self.running_rounds:
             raise ChangeRefused("rounds are running; stop them first")
         return self._changing
 

@@ -14,9 +14,8 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from cockpit.analysis.intervals import FIRST_LOOK
-from cockpit.analysis.orders import sequence
 from cockpit.analysis.outcome import Verdict
-from cockpit.analysis.rounds import UNCOUNTED, RoundsPlan, announcement, is_concluded, rounds_verdict
+from cockpit.analysis.rounds import UNCOUNTED, RoundsPlan, announcement, is_concluded, rounds_verdict, sequence
 from cockpit.model.clock import Clock
 from cockpit.model.errors import ChangeRefused, CockpitError
 from cockpit.model.events import AnyEvent, RoundsBegun, RoundsEnded, RoundsOutcome, RoundWindow, RoundWindowEnded, Side

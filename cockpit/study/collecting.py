@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from msgspec.structs import replace
-
-from cockpit.analysis.steadiness import long_enough, window_unsteady
+from cockpit.analysis.stability import STABLE, long_enough, window_stability
 from cockpit.analysis.windows import row_window
-from cockpit.model.events import StudyRound, StudyRun
-from cockpit.model.figures import RunResult, run_result
-from cockpit.model.fold_load import add
 from cockpit.model.host_state import HostPoint
-from cockpit.model.host_window import joined
+from cockpit.model.metrics import run_result, runs_result
 from cockpit.model.state import Segment, State
 from cockpit.model.study import Study
+from cockpit.model.study_events import StudyRound, StudyRun
 from cockpit.study.judging import spread_of, verdicts_of
 from cockpit.study.plan import steps_of
 from cockpit.study.results import Cell, StudyResult, StudyRunResult
@@ -72,7 +68,7 @@ def _runs(session: int, state: State) -> list[StudyRunResult]:
                 counted=place.run in counted,
                 result=result,
                 window=window,
-                unstable=window_unsteady(window) if long_enough(window) else "",
+                stability=window_stability(window) if long_enough(window) else STABLE,
                 observations=tuple(one for one in study.observations if one.run == place.run),
                 cpu={name: _cpu(host.points, row) for name, host in state.hosts.items()},
             )
@@ -101,13 +97,14 @@ def _cells(
                 of_it = tuple(run for run in runs if _at(run.place) == (variant.name, level, part.name))
                 if not of_it:
                     continue
+                counted = [run.result for run in of_it if run.counted]
                 found.append(
                     Cell(
                         variant=variant.name,
                         level=level,
                         part=part.name,
                         runs=of_it,
-                        total=together([run.result for run in of_it if run.counted]),
+                        total=runs_result(counted) if counted else None,
                         whole=all(step.number in done for step in own),
                         last_round=max((step.round for step in own), default=0),
                         control=variant.control,
@@ -118,31 +115,3 @@ def _cells(
 
 def _at(place: StudyRun) -> tuple[str, float | None, str]:
     return (place.variant, place.level, place.part)
-
-
-def together(results: Sequence[RunResult]) -> RunResult | None:
-    """Return several runs as one: counts, seconds and the hosts' windows added up; None if there is none."""
-    if not results:
-        return None
-    total = results[0]
-    for one in results[1:]:
-        hosts = {
-            name: joined(total.hosts[name], one.hosts[name]) if name in total.hosts else one.hosts[name]
-            for name in one.hosts
-        }
-        total = replace(
-            total,
-            counts=add(total.counts, one.counts),
-            seconds=total.seconds + one.seconds,
-            hosts={**total.hosts, **hosts},
-            segments=(*total.segments, *one.segments),
-            worker_cpu=_summed(total.worker_cpu, one.worker_cpu),
-            worker_wait=_summed(total.worker_wait, one.worker_wait),
-            saturated=total.saturated + one.saturated,
-            partial="; ".join(dict.fromkeys(filter(None, (total.partial, one.partial)))),
-        )
-    return total
-
-
-def _summed(one: Mapping[int, float], other: Mapping[int, float]) -> dict[int, float]:
-    return {key: one.get(key, 0.0) + other.get(key, 0.0) for key in sorted({*one, *other})}

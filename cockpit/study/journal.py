@@ -109,7 +109,7 @@ def _key() -> bytes:
 
 
 def write_journal(folder: Path, journal: Journal) -> None:
-    """Puts the journal in the place of the one before, on the disk when this returns. Raises UsageError."""
+    """Replace the journal, synced to the disk. Raises UsageError."""
     path = folder / FILE
     sealed = _Sealed(journal, _seal(journal))
     try:

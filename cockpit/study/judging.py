@@ -11,18 +11,17 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from cockpit.analysis.effects import HEADLINE_SHARE
-from cockpit.analysis.intervals import ALPHA, FIRST_LOOK, POWER, minimum_detectable
-from cockpit.analysis.neighbours import spoiled_rounds
-from cockpit.analysis.objections import objection
+from cockpit.analysis.intervals import ALPHA, FIRST_LOOK, POWER, minimum_detectable, student_quantile
+from cockpit.analysis.objections import objection, refused
+from cockpit.analysis.other_load import spoiled_rounds
 from cockpit.analysis.outcome import DIFFERENT, Cause, Design, Effect, Objection, Outcome, Verdict
-from cockpit.analysis.student import student_quantile
-from cockpit.analysis.verdict import Planned, judge_rounds, judge_runs, refused, round_differences
+from cockpit.analysis.verdict import Planned, judge_rounds, judge_runs, round_differences
+from cockpit.analysis.warnings import WarningKind, warning_of
 from cockpit.analysis.windows import Window
-from cockpit.analysis.words import objection_words
-from cockpit.model.events import StudyRound
 from cockpit.model.study import Study
-from cockpit.study.plan import Comparison, planned
-from cockpit.study.results import Cell, Contradiction, RoundSpread, StudyVerdict
+from cockpit.model.study_events import StudyRound
+from cockpit.study.plan import Comparison, planned, round_of, steps_of
+from cockpit.study.results import Cell, Contradiction, RoundSpread, StudyResult, StudyVerdict
 
 # Outcomes that answer the question of a comparison.
 CONCLUSIVE = (*DIFFERENT, Outcome.EQUIVALENT)
@@ -124,7 +123,7 @@ def rounds_needed(study: Study, verdict: Verdict) -> int | None:
 
 
 def _step_seconds(rounds: Sequence[StudyRound]) -> float | None:
-    """How long a step takes, from the starts of rounds of one session; None: unknown."""
+    """Return the duration of a step, from the starts of rounds of one session; None: unknown."""
     known = [(two.t - one.t) / len(one.steps) for one, two in itertools.pairwise(rounds) if two.t > one.t and one.steps]
     return median(known) if known else None
 
@@ -207,7 +206,7 @@ def _judged(
             verdict = refused(verdict, loads[0])
         return _Judged(verdict, len(pairs), len(reasons), len(pairs))
     verdict = judge_rounds(whole, label, study.rounds, family)
-    warning = f"{len(reasons)} of {len(pairs)} rounds left out: {objection_words(reasons[0])}"
+    warning = warning_of(WarningKind.ROUNDS_LEFT_OUT, reasons[0].cause, count=len(reasons), total=len(pairs))
     verdict = replace(verdict, warnings=(warning, *verdict.warnings))
     return _Judged(verdict, len(whole), len(reasons), len(pairs))
 
@@ -252,6 +251,25 @@ def _checked(one: StudyVerdict | None, control: StudyVerdict | None) -> StudyVer
 
 
 def _size(effect: Effect) -> float:
-    """How large a change is, in either direction; 0 if it is unknown."""
+    """Return the size of a change in either direction; 0 if unknown."""
     change = effect.change or 0.0
     return abs(math.log1p(max(change, -0.999999))) if effect.relative else abs(change)
+
+
+def next_round(study: Study, result: StudyResult | None) -> StudyRound | None:
+    """Return the round to do: the last one if it is not whole yet, else the next; None: the study is over.
+
+    Comparisons are tested from the fourth counted round on, so that none is closed before.
+    """
+    rounds = result.rounds if result else ()
+    if result and rounds and any(step.number not in result.done for step in steps_of(study, rounds[-1])):
+        return rounds[-1]
+    number = len(rounds) + 1
+    if number > study.all_rounds:
+        return None
+    still_open = planned(study)
+    if result and study.compare and len(rounds) >= study.discard_rounds + FIRST_LOOK:
+        still_open = open_after(study, result.verdicts)
+        if not still_open:
+            return None
+    return round_of(study, number, still_open)

@@ -8,9 +8,9 @@ from math import inf, isfinite
 from typing import NamedTuple
 
 from cockpit.analysis.intervals import FIRST_LOOK
-from cockpit.model.events import StudyRound
 from cockpit.model.knobs import Knob, ServerAction
 from cockpit.model.study import Study, Variant
+from cockpit.model.study_events import StudyRound
 
 # Estimates (s) for parts without a planned duration: a change by its cost, an action, the time around each run.
 CHANGE_TAKES = {"written": 1.5, "live": 1.5, "graceful": 4.0, "restart": 6.0, "remount": 2.0}
@@ -33,7 +33,7 @@ class StudyStep(NamedTuple):
 
 
 class Extent(NamedTuple):
-    """How long something takes at least and at most, seconds. `known`: the time of a run is not a guess."""
+    """Minimum and maximum duration, seconds. `known`: the duration of a run is not a guess."""
 
     least: float
     most: float

@@ -7,16 +7,17 @@ from enum import StrEnum
 import msgspec
 
 from cockpit.analysis.outcome import DIFFERENT, Verdict
+from cockpit.analysis.stability import STABLE, Stability
 from cockpit.analysis.windows import Window
-from cockpit.model.events import StudyObservation, StudyRound, StudyRun
-from cockpit.model.figures import RunResult
 from cockpit.model.hosts import HostFacts
+from cockpit.model.metrics import RunResult
 from cockpit.model.study import Study
+from cockpit.model.study_events import StudyObservation, StudyRound, StudyRun
 from cockpit.study.plan import steps_of
 
 
 class Contradiction(StrEnum):
-    """How the A/A control speaks against a comparison."""
+    """How the A/A control contradicts a comparison."""
 
     CONTROL_DIFFERS = "control differs"
     SMALLER_THAN_CONTROL = "smaller than control"
@@ -25,8 +26,8 @@ class Contradiction(StrEnum):
 class StudyRunResult(msgspec.Struct, frozen=True, kw_only=True):
     """One run: its place in the study, whether it is `counted`, its result, and the observations around it.
 
-    `session` is which of the study's sessions it was in (from 1). `window` is what verdicts compare. `unstable`: why
-    the run was not stable, or empty. `cpu` is (seconds since the run began, per cent busy) by host.
+    `session` is which of the study's sessions it was in (from 1). `window` is what verdicts compare. `cpu` is
+    (seconds since the run began, per cent busy) by host.
     """
 
     place: StudyRun
@@ -34,7 +35,7 @@ class StudyRunResult(msgspec.Struct, frozen=True, kw_only=True):
     counted: bool
     result: RunResult
     window: Window
-    unstable: str = ""
+    stability: Stability = STABLE
     observations: tuple[StudyObservation, ...] = ()
     cpu: dict[str, tuple[tuple[float, float], ...]] = {}
 
@@ -63,7 +64,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def unstable(self) -> tuple[StudyRunResult, ...]:
-        return tuple(run for run in self.counted if run.unstable)
+        return tuple(run for run in self.counted if not run.stability.is_stable)
 
 
 class StudyVerdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,25 +122,19 @@ class StudyResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def counted_rounds(self) -> int:
-        """How many whole rounds count."""
+        """The complete rounds that count."""
         return max(0, self.whole_rounds - self.study.discard_rounds)
 
     @property
     def whole_rounds(self) -> int:
-        """How many rounds are done."""
+        """The number of complete rounds."""
         return sum(all(step.number in self.done for step in steps_of(self.study, turn)) for turn in self.rounds)
 
     @property
     def controls(self) -> tuple[StudyVerdict, ...]:
-        """The A/A comparisons."""
         return tuple(one for one in self.verdicts if one.control)
 
     @property
     def control_differs(self) -> bool:
-        """Whether an A/A comparison shows a difference that cannot be there."""
+        """Return whether an A/A comparison shows a difference that cannot be there."""
         return any(one.verdict.outcome in DIFFERENT for one in self.controls)
-
-    @property
-    def contradicted(self) -> tuple[StudyVerdict, ...]:
-        """The verdicts that the A/A control speaks against."""
-        return tuple(one for one in self.verdicts if one.contradiction is not None)

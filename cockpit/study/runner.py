@@ -10,15 +10,15 @@ import msgspec
 from msgspec.structs import replace
 
 from cockpit.model.errors import ChangeRefused, CockpitError, HostError, TargetError
-from cockpit.model.events import StudyBegun, StudyEnded, StudyObservation, StudyRound, StudyRun, StudyStepEnded
-from cockpit.model.figures import RunResult, run_result
 from cockpit.model.load import LoadPlan
+from cockpit.model.metrics import RunResult, run_result
 from cockpit.model.state import State
-from cockpit.model.study import Observation, Pass, Study
-from cockpit.model.study_load import load_of, warm_up_of
+from cockpit.model.study import Observation, Pass, Study, load_of, warm_up_of
+from cockpit.model.study_events import StudyBegun, StudyEnded, StudyObservation, StudyRound, StudyRun, StudyStepEnded
 from cockpit.session.live_session import LiveSession
 from cockpit.study.collecting import collect
 from cockpit.study.journal import Journal, write_journal
+from cockpit.study.judging import next_round
 from cockpit.study.keeper import StudyGuard
 from cockpit.study.plan import (
     Extent,
@@ -34,7 +34,6 @@ from cockpit.study.plan import (
     whole_time,
 )
 from cockpit.study.results import StudyResult
-from cockpit.study.rounds import next_round
 from cockpit.tuning.effect import GOOD_REPLIES, PACE, asked
 from cockpit.tuning.probing import probe_of
 from cockpit.tuning.transaction import see_through

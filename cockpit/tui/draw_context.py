@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from cockpit.analysis.outcome import Verdict
 from cockpit.analysis.row_verdicts import RowVerdicts, row_before
-from cockpit.analysis.stretches import Stretches, TimeRange
+from cockpit.analysis.time_ranges import TimeRange, TimeRanges
 from cockpit.model.host_state import HostState, TailPane
 from cockpit.model.state import LoadSecond, Segment, State
 from cockpit.session.controls import Action, Mode, SessionStatus
@@ -92,7 +92,7 @@ class DrawContext:
     gaps: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
     verdicts: RowVerdicts = field(default_factory=RowVerdicts)
-    stretches: Stretches = field(default_factory=Stretches)
+    stretches: TimeRanges = field(default_factory=TimeRanges)
     lite: bool = False
 
     @property

@@ -12,7 +12,7 @@ from textual.containers import Horizontal, Vertical
 from textual.events import Key, Resize
 
 from cockpit.analysis.row_verdicts import RowVerdicts
-from cockpit.analysis.stretches import Stretches
+from cockpit.analysis.time_ranges import TimeRanges
 from cockpit.model.errors import CockpitError
 from cockpit.session.controls import Action
 from cockpit.session.loop import Session
@@ -137,7 +137,7 @@ class MainScreen(OverHosts):
         self.autostart = autostart
         self.hints = hints
         self.view = View()
-        self.verdicts, self.stretches = RowVerdicts(), Stretches(_AT_ONCE)
+        self.verdicts, self.stretches = RowVerdicts(), TimeRanges(_AT_ONCE)
         self._drawn: tuple[object, ...] = ()
         self._ticks = 0
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from textwrap import wrap
 
-from cockpit.analysis.doubt import row_doubts
+from cockpit.analysis.warning_words import warning_words
+from cockpit.analysis.warnings import segment_warnings
 from cockpit.model.text import milliseconds, neutral, si
 from cockpit.tui.action_keys import how_to_begin
 from cockpit.tui.draw_context import DrawContext
@@ -67,11 +68,12 @@ def _row(scene: DrawContext, width: int, height: int) -> list[Line]:
     verdict = strip(scene)
     if verdict is not None and height >= _VERDICT:
         lines.append(clip((("verdict  ", "dim"), *strip_words(verdict)), width))
-    said = row_doubts(row)
-    if not said:
+    warnings = segment_warnings(row)
+    if not warnings:
         return lines
     # In full where that leaves a line to each host.
-    words = wrap(said[0][1], max(10, width - 9))
+    text = warning_words(warnings[0])
+    words = wrap(text, max(10, width - 9))
     if len(lines) + len(words) + len(scene.hosts) + 2 > height:
-        words = [said[0][1]]
+        words = [text]
     return [*lines, *(((("" if at else "warning").ljust(9), "dim"), (part, "warn")) for at, part in enumerate(words))]

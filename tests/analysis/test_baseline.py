@@ -7,12 +7,12 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.analysis.baseline import Baseline, baseline_of, baseline_run
-from cockpit.analysis.breaker import Breaker, check_abort
-from cockpit.analysis.steadiness import unsteady, window_unsteady
-from cockpit.analysis.thresholds import Status, hold, parse_threshold
+from cockpit.analysis.stability import STABLE, Stability, StabilityKind, run_stability, window_stability
+from cockpit.analysis.thresholds import Breaker, Status, check_abort, hold, parse_threshold
+from cockpit.analysis.words import stability_words
 from cockpit.model.errors import UsageError
-from cockpit.model.figures import RunResult, figure, run_result
 from cockpit.model.fold import fold_all
+from cockpit.model.metrics import RunResult, metric_value, run_result
 from cockpit.model.state import State
 from cockpit.report.summary import found_words
 from tests.analysis.synthetic import OPEN, window
@@ -36,14 +36,14 @@ def with_rate(result: RunResult, rate: float) -> RunResult:
 def test_a_baseline_gives_the_figures_of_the_run_it_was_made_of(state: State, name: str) -> None:
     result = run_result(state, 1)
     assert result is not None
-    assert of_runs(result).figure(name) == pytest.approx(figure(result, name))
+    assert of_runs(result).metric(name) == pytest.approx(metric_value(result, name))
 
 
 def test_a_baseline_has_no_figure_of_a_host_it_does_not_know(state: State) -> None:
     result = run_result(state, 1)
     assert result is not None
-    assert of_runs(result).figure("web9.cpu.idle") is None
-    assert of_runs(result).figure("web1.cpu.nonsense") is None
+    assert of_runs(result).metric("web9.cpu.idle") is None
+    assert of_runs(result).metric("web1.cpu.nonsense") is None
 
 
 @pytest.mark.parametrize(
@@ -133,8 +133,8 @@ def states() -> list[State]:
 def test_a_run_is_broken_off_when_enough_is_known(text: str, after: float) -> None:
     breaker = Breaker([parse_threshold(text)])
     at = next(state for state in states() if breaker(state))
-    assert breaker.broken is not None
-    assert breaker.broken.threshold.text == text
+    assert breaker.failed is not None
+    assert breaker.failed.threshold.text == text
     result = run_result(at, 1)
     assert result is not None
     assert after <= result.seconds < after + 1
@@ -154,23 +154,27 @@ def test_what_is_known_at_the_end_alone_cannot_end_a_run() -> None:
 
 
 def test_a_rate_that_goes_on_falling_is_not_steady() -> None:
-    assert window_unsteady(window(1, 30, deviation=0.002)) == ""
-    assert "in its last 3 parts of 10 s" in window_unsteady(window(1, 30, deviation=0.002, drift=-0.4))
-    assert "in its last 3 parts of 2 s" in window_unsteady(window(1, 6, deviation=0.002, drift=-0.4))
+    assert window_stability(window(1, 30, deviation=0.002)) == STABLE
+    falling = window_stability(window(1, 30, deviation=0.002, drift=-0.4))
+    assert (falling.kind, falling.seconds) == (StabilityKind.RATE, 10)
+    assert "in its last 3 parts of 10 s" in stability_words(falling)
+    assert window_stability(window(1, 6, deviation=0.002, drift=-0.4)).seconds == 2
 
 
 def test_random_arrivals_are_not_unstable_by_chance() -> None:
     random = replace(OPEN, rate=600.0, arrivals="poisson")
     chance = {"rate": 600.0, "deviation": 600**-0.5}
-    found = [window_unsteady(window(seed, 10, plan=random, **chance)) for seed in range(40)]
-    assert sum(map(bool, found)) <= 1
-    even = [window_unsteady(window(seed, 10, plan=OPEN, **chance)) for seed in range(40)]
-    assert sum(map(bool, even)) > 5
-    assert "in its last 3 parts of 3 s" in window_unsteady(window(1, 10, plan=random, drift=-0.5, **chance))
+    found = [window_stability(window(seed, 10, plan=random, **chance)) for seed in range(40)]
+    assert sum(not one.is_stable for one in found) <= 1
+    even = [window_stability(window(seed, 10, plan=OPEN, **chance)) for seed in range(40)]
+    assert sum(not one.is_stable for one in even) > 5
+    assert window_stability(window(1, 10, plan=random, drift=-0.5, **chance)).seconds == 3
 
 
 def test_too_few_seconds_are_not_called_steady() -> None:
-    assert window_unsteady(window(1, 5)) == "too short: 5 s counted, needs 6 s"
+    found = window_stability(window(1, 5))
+    assert found == Stability(kind=StabilityKind.TOO_SHORT, seconds=5, needed=6)
+    assert stability_words(found) == "too short: 5 s counted, needs 6 s"
 
 
 def test_under_open_load_the_tail_must_rest_too() -> None:
@@ -181,14 +185,16 @@ def test_under_open_load_the_tail_must_rest_too() -> None:
         replace(one, second=second.second, start=second.start, end=second.end, completed=second.completed)
         for one, second in zip(slower, steady.seconds, strict=True)
     ]
-    assert window_unsteady(steady) == ""
-    assert window_unsteady(replace(steady, seconds=tuple(rising))).startswith("p99 rose by ")
+    assert window_stability(steady) == STABLE
+    found = window_stability(replace(steady, seconds=tuple(rising)))
+    assert stability_words(found).startswith("p99 rose by ")
     closed = window(3, 40, deviation=0.002)
-    assert window_unsteady(replace(closed, seconds=tuple(rising))) == ""
+    assert window_stability(replace(closed, seconds=tuple(rising))) == STABLE
 
 
 def test_each_row_of_a_run_must_be_steady(state: State) -> None:
     rows = [row for row in state.segments if row.run == 1]
     assert len(rows) == 2
-    assert unsteady(state, rows) == ""
-    assert unsteady(state, [replace(rows[0], last=rows[0].start + 4), rows[1]]).startswith("row 1: too short")
+    assert run_stability(state, rows) == STABLE
+    found = run_stability(state, [replace(rows[0], last=rows[0].start + 4), rows[1]])
+    assert stability_words(found).startswith("segment 1: too short")

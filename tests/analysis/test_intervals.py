@@ -16,8 +16,9 @@ from cockpit.analysis.intervals import (
     minimum_detectable,
     nominal_level,
     sequential,
+    student_cdf,
+    student_quantile,
 )
-from cockpit.analysis.student import student_cdf, student_quantile
 
 
 @pytest.mark.parametrize("freedom", [1, 2, 3.7, 9, 40, 1e6])

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from cockpit.analysis.ratios import assumed_spread, ratio_of, runs_to_settle
+from cockpit.analysis.baseline import assumed_spread, ratio_of, runs_to_settle
 from tests.statistics.simulate import compared_with_baseline
 
 

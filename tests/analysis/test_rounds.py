@@ -8,7 +8,6 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from cockpit.analysis.orders import balanced, mirrored, sequence
 from cockpit.analysis.outcome import Design, Outcome
 from cockpit.analysis.rounds import (
     UNCOUNTED,
@@ -16,9 +15,12 @@ from cockpit.analysis.rounds import (
     Order,
     RoundsPlan,
     announcement,
+    balanced,
     is_concluded,
+    mirrored,
     progress,
     rounds_verdict,
+    sequence,
 )
 from cockpit.analysis.rounds_words import announcement_words, ended_words, offer_words, progress_words, window_words
 from cockpit.analysis.row_verdicts import RowVerdicts, verdicts

@@ -3,11 +3,11 @@ import re
 import pytest
 
 from cockpit.analysis.thresholds import hold, parse_threshold
+from cockpit.model.counts import Counts
 from cockpit.model.errors import UsageError
-from cockpit.model.figures import RunResult
 from cockpit.model.histogram import Histogram
 from cockpit.model.load import LoadPlan
-from cockpit.model.state import Counts
+from cockpit.model.metrics import RunResult
 
 RESULT = RunResult(
     run=1,

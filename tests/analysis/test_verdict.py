@@ -10,6 +10,7 @@ import pytest
 
 from cockpit.analysis.outcome import Cause, Design, Effect, Objection, Outcome, Period, Verdict
 from cockpit.analysis.verdict import Planned, judge_rounds, judge_runs, judge_single_runs, judge_switch
+from cockpit.analysis.warnings import WarningKind
 from cockpit.analysis.windows import Flaw, Window
 from cockpit.analysis.words import (
     brief,
@@ -71,7 +72,7 @@ def test_a_growing_verdict_says_what_it_leans_to_and_how_long_it_takes() -> None
     after = window(2, 60, phi=0.3, rate=1150)
 
     def seen(seconds: int) -> Verdict:
-        return judge_switch(BEFORE, msgspec.structs.replace(after, seconds=after.seconds[:seconds], going_on=True))
+        return judge_switch(BEFORE, msgspec.structs.replace(after, seconds=after.seconds[:seconds], growing=True))
 
     nothing, early, later = seen(4), seen(12), seen(30)
     assert (nothing.outcome, nothing.needs, nothing.effects) == (INCONCLUSIVE, 35.0, ())
@@ -87,7 +88,7 @@ def test_a_growing_verdict_says_what_it_leans_to_and_how_long_it_takes() -> None
 
 
 def test_waiting_does_not_help_when_the_time_before_is_too_short() -> None:
-    verdict = judge_switch(window(1, 12), msgspec.structs.replace(window(2), going_on=True))
+    verdict = judge_switch(window(1, 12), msgspec.structs.replace(window(2), growing=True))
     assert verdict.needs == math.inf
     assert "too short: 10 s before" in verdict_line(verdict)
 
@@ -96,7 +97,7 @@ def test_a_saturated_second_right_after_a_change_makes_nothing_invalid_yet() -> 
     slower = saturated(window(2, rate=700))
 
     def seen(seconds: int) -> Verdict:
-        grown = {"seconds": slower.seconds[:seconds], "end": slower.start + seconds + 3, "going_on": True}
+        grown = {"seconds": slower.seconds[:seconds], "end": slower.start + seconds + 3, "growing": True}
         return judge_switch(BEFORE, msgspec.structs.replace(slower, **grown))
 
     assert seen(4).outcome is INCONCLUSIVE
@@ -118,7 +119,8 @@ def test_different_load_is_invalid_unless_allowed() -> None:
     assert brief(verdict)[0] == "≠ load"
     allowed = judge_switch(BEFORE, after, load_may_differ=True)
     assert allowed.outcome is BETTER
-    assert allowed.warnings == ("the load differs: concurrency 20 → 40",)
+    (warning,) = allowed.warnings
+    assert (warning.kind, warning.subject) == (WarningKind.LOAD_DIFFERS, "concurrency 20 → 40")
     assert any("the load differs" in line for line in method_lines(allowed))
 
 
@@ -218,7 +220,8 @@ def test_metrics_of_a_lost_host_are_invalid(read: bool) -> None:
     lost = msgspec.structs.replace(after, unread={"web1": 20}, hosts={"web1": points})
     verdict = judge_switch(BEFORE, lost)
     assert verdict.outcome is BETTER, "the load was counted"
-    assert verdict.warnings == ("web1 was not read for 20 s",)
+    (warning,) = verdict.warnings
+    assert (warning.kind, warning.subject, warning.values) == (WarningKind.HOST_UNREAD, "web1", {"seconds": 20})
     if read:
         cost = effect_on(verdict, "web1.cpu.per_reply")
         assert cost.objection == Objection(cause=Cause.HOST_LOST, side=Period.AFTER, seconds=20, host="web1")
@@ -228,7 +231,7 @@ def test_a_generator_without_a_cpu_is_a_warning() -> None:
     waiting = window(2)
     seconds = tuple(msgspec.structs.replace(second, cpu_wait=0.4) for second in waiting.seconds)
     (warning,) = judge_switch(BEFORE, msgspec.structs.replace(waiting, seconds=seconds)).warnings
-    assert warning.startswith("the generator waited for a CPU 0% and 40% of the time")
+    assert (warning.kind, warning.values) == (WarningKind.CPU_WAIT, {"share": pytest.approx(0.4)})
     assert judge_switch(BEFORE, waiting).warnings == ()
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cockpit.analysis.blocks import LatencyBlocks, block_sample, run_values
-from cockpit.analysis.windows import Flaw, Window, row_window, window_between
+from cockpit.analysis.windows import Flaw, Window, left_out, row_window, window_between
 from cockpit.model.fold import fold_all
 from cockpit.model.histogram import Histogram
 from cockpit.model.host_state import HostState
@@ -39,7 +39,7 @@ def test_a_window_is_whole_seconds_after_its_guard() -> None:
     # 11 is the first whole second, three of them are the guard; 30 is cut.
     assert counted(found) == list(range(14, 30))
     assert found.guarded == 3
-    assert found.left_out == "first 3 s"
+    assert left_out([found]) == {Flaw.GUARD: 3}
 
 
 def test_what_is_partial_or_saturated_is_left_out_and_counted() -> None:
@@ -47,7 +47,7 @@ def test_what_is_partial_or_saturated_is_left_out_and_counted() -> None:
     found = window_between(State(t=40.0, seconds=odd), 0.0, 40.0, PLAN)
     assert counted(found) == [*range(3, 20), *range(24, 40)]
     assert found.flawed == {Flaw.SATURATED: 3, Flaw.PARTIAL: 1, Flaw.QUEUED: 16}
-    assert found.left_out == "first 3 s, 1 s not covered whole, 3 s generator saturated"
+    assert left_out([found]) == {Flaw.GUARD: 3, Flaw.PARTIAL: 1, Flaw.SATURATED: 3}
 
 
 def test_a_change_within_is_cut_out() -> None:
@@ -66,7 +66,7 @@ def test_what_else_is_done_to_a_server_is_cut_out() -> None:
     state = State(t=40.0, seconds=seconds(0, 40), changes=(change,), actions=(action,))
     found = window_between(state, 1.0, 40.0, PLAN)
     assert counted(found) == [*range(4, 10), *range(15, 30), *range(34, 40)]
-    assert found.left_out == "first 3 s, 9 s during a change or an action"
+    assert left_out([found, found]) == {Flaw.GUARD: 6, Flaw.CHANGING: 18}
 
 
 def test_rows_of_a_session_end_where_the_next_change_is_asked_for() -> None:
@@ -74,7 +74,7 @@ def test_rows_of_a_session_end_where_the_next_change_is_asked_for() -> None:
     first, second = (row_window(state, row) for row in state.segments[:2])
     assert counted(first) == list(range(8, 14))
     assert counted(second) == list(range(18, 25))
-    assert not second.going_on
+    assert not second.growing
     assert len(first.hosts["web1"]) == 7
 
 

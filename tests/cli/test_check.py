@@ -24,7 +24,7 @@ from cockpit.model.events import AnyEvent, RunEnded, RunStarted, SessionEnded, S
 from cockpit.model.histogram import Histogram
 from cockpit.model.load import LoadPlan
 from cockpit.report import baselines
-from cockpit.report.check_result import CheckJson, check_schema
+from cockpit.report.check_result import CheckJson
 from tests.commands import cockpit
 from tests.report.test_compare import recorded
 from tests.session.events import small_session
@@ -222,8 +222,8 @@ def test_json_says_why(ended: tuple[Path, dict[str, int]]) -> None:
     assert found["host-aborted"]["check"]["aborted"] == "here.cpu.idle > 100"
     assert 0 <= found["host-aborted"]["thresholds"][1]["found"] <= 100
     assert found["capped"]["check"]["capped"] == 1.0
-    assert found["unsteady"]["check"]["steady"] is False
-    assert "check" in check_schema()["$defs"]["CheckJson"]["required"]
+    assert found["unsteady"]["check"]["stability"]["kind"] == "rate"
+    assert "check" in msgspec.json.schema(CheckJson)["$defs"]["CheckJson"]["required"]
 
 
 def test_junit_has_a_case_a_threshold(ended: tuple[Path, dict[str, int]]) -> None:
@@ -279,7 +279,7 @@ def test_a_baseline_is_set_shown_listed_and_deleted(file: str, capsys: pytest.Ca
     listed = json.loads(capsys.readouterr().out)
     assert [one["name"] for one in listed] == ["spring"]
     (run,) = listed[0]["runs"]
-    assert run["figures"]["rate"] == pytest.approx(200)
+    assert run["metrics"]["rate"] == pytest.approx(200)
     assert main(["baseline", "show", "spring"]) == 0
     shown = capsys.readouterr().out
     assert "2023-11-14 22:13 UTC" in shown

@@ -18,7 +18,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from cockpit.analysis.thresholds import is_time, known_figures, parse_threshold
+from cockpit.analysis.thresholds import is_time, known_metrics, parse_threshold
 from cockpit.cli import main
 from cockpit.cli.arguments import make_parser
 from cockpit.cli.help_topics import profile_keys, text, topics
@@ -127,7 +127,7 @@ def test_figures_that_help_names_are_figures() -> None:
     assert len(named[0]) > 10 and len(named[1]) > 40
     for name in (*named[0], *(f"web1.{one}" for one in named[1])):
         parse_threshold(f"{name} < {'5ms' if is_time(name) else 5}")
-    told = {name.removeprefix("HOST.") for name in known_figures()}
+    told = {name.removeprefix("HOST.") for name in known_metrics()}
     groups = ("cpu.", "io.tps", "load.", "processes.", "memory.used", "memory.available", "coverage")
     wanted = {name for name in told if name.startswith(groups)} | {"rate", "completed", "sent", "failed", "errors"}
     assert wanted <= set(named[0]) | set(named[1])

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from cockpit.cli.progress import _so_far
+from cockpit.model.counts import Counts
 from cockpit.model.load import LoadPlan, PathList, Stage
-from cockpit.model.state import Counts, Segment, State
+from cockpit.model.state import Segment, State
 
 
 def state_at(t: float, plan: LoadPlan, *starts: float) -> State:

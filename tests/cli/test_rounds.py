@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from cockpit.analysis import objections
+from cockpit.analysis import warnings
 from cockpit.cli import rounds as command
 from cockpit.model import fold_load
 from cockpit.profiles.reader import read_profile
@@ -97,7 +97,7 @@ def test_a_verdict_is_the_result(
 ) -> None:
     """Windows far too short for one, so that the words are known, from a generator that never waits for a CPU."""
     monkeypatch.setattr(fold_load, "saturated", lambda tick: False)
-    monkeypatch.setattr(objections, "STARVED", 1.0)
+    monkeypatch.setattr(warnings, "CPU_WAIT", 1.0)
     monkeypatch.setattr(command, "check_rounds", lambda rounds, seconds: None)
     monkeypatch.setattr(session_rounds, "UNCOUNTED", 0.0)
     record = tmp_path / "s.cockpit"

@@ -19,9 +19,9 @@ from typing import get_args
 from cockpit.hosts.status.feed import parse_page
 from cockpit.model import events as ev
 from cockpit.model.errors import HostError
-from cockpit.model.figures import run_result
 from cockpit.model.fold import fold, fold_all
 from cockpit.model.hosts import HostConfig, StatusKind, StatusPage
+from cockpit.model.metrics import run_result
 from cockpit.model.state import State
 from cockpit.recording.reader import Recording
 from cockpit.recording.writer import RecordingWriter

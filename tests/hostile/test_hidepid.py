@@ -12,10 +12,11 @@ from msgspec.structs import replace
 
 from cockpit.analysis.thresholds import parse_threshold
 from cockpit.model.events import AnyEvent, HostSample, RunEnded
-from cockpit.model.figures import RunResult, figure, run_result
 from cockpit.model.fold import fold_all
 from cockpit.model.hosts import HostConfig
-from cockpit.report.run_json import as_json, run_json
+from cockpit.model.metrics import RunResult, metric_value, run_result
+from cockpit.report.encoding import to_json
+from cockpit.report.run_json import run_json
 from cockpit.report.series import series_csv
 from cockpit.report.summary import summary
 from tests.hostile.probe_fuzz import RUN
@@ -53,7 +54,7 @@ def result_of(events: list[AnyEvent]) -> RunResult:
 
 
 async def test_hidden_processes_are_null_with_the_reason_in_json(events: list[AnyEvent]) -> None:
-    data = json.loads(as_json(run_json(result_of(events))))
+    data = json.loads(to_json(run_json(result_of(events))))
     for part in (data, *data["rows"]):
         assert part["missing"] == {"web1": {"processes": "hidepid"}}
         figures = {name: value for name, value in part["hosts"]["web1"].items() if name.startswith("processes.")}
@@ -69,7 +70,7 @@ async def test_hidden_processes_are_named_in_the_summary(events: list[AnyEvent])
 
 async def test_hidden_processes_have_no_figure_for_thresholds(events: list[AnyEvent]) -> None:
     assert parse_threshold("web1.processes.count<10")
-    assert figure(result_of(events), "web1.processes.count") is None
+    assert metric_value(result_of(events), "web1.processes.count") is None
 
 
 async def test_hidden_processes_are_empty_cells_in_exports(events: list[AnyEvent]) -> None:

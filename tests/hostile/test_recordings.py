@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from cockpit.model.errors import RecordingError, UsageError
-from cockpit.recording import library, recent
+from cockpit.recording import library
 from cockpit.recording.packing import compressed
 from cockpit.recording.reader import Recording
 from cockpit.report import baselines
@@ -173,7 +173,6 @@ def test_one_bad_file_does_not_break_the_lists(whole: Path, tmp_path: Path, monk
     kept = tmp_path / "kept"
     kept.mkdir()
     monkeypatch.setattr(library, "folder", lambda: kept)
-    monkeypatch.setattr(recent, "folder", lambda: kept)
     shutil.copy(whole, kept / "good.cockpit")
     for what, (statements, _) in FOREIGN.items():
         changed(Path(shutil.copy(whole, kept / f"{what}.cockpit")), *statements)
@@ -191,7 +190,7 @@ def test_one_bad_file_does_not_break_the_lists(whole: Path, tmp_path: Path, monk
     listed = {one.name: one for one in library.all_kept()}
     assert not listed["good"].problem
     assert [name for name, one in listed.items() if not one.problem] == ["good", "types"]
-    shown = {one.kept.name: one for one in recent.recent(50)}
+    shown = {one.kept.name: one for one in library.recent(50)}
     assert shown["good"].rate is not None and shown["types"].rate is None
 
 

@@ -26,7 +26,6 @@ from cockpit.model.events import (
     HostSample,
     KnobRead,
     RunStarted,
-    StudyBegun,
     TailText,
     decode,
     encode,
@@ -35,6 +34,7 @@ from cockpit.model.hosts import HostConfig, StatusPage
 from cockpit.model.knobs import Knob, Setting
 from cockpit.model.load import REDACTED, LoadPlan
 from cockpit.model.study import Observation, Study, Variant
+from cockpit.model.study_events import StudyBegun
 from cockpit.profiles.profile import Profile
 from cockpit.recording.reader import Recording
 from cockpit.recording.redaction import NAMES, SHORTEST_INSIDE, Redactor

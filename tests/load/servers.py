@@ -20,7 +20,8 @@ from cockpit.load.pool import LoadRun, launch
 from cockpit.load.protocol import assignments
 from cockpit.load.request import target_of
 from cockpit.model.clock import Clock
-from cockpit.model.events import AnyEvent, Group, LoadAdjusted, RunEnded, RunStarted, Tick, WorkerLost
+from cockpit.model.counts import Group
+from cockpit.model.events import AnyEvent, LoadAdjusted, RunEnded, RunStarted, Tick, WorkerLost
 from cockpit.model.histogram import Histogram
 from cockpit.model.load import LoadPlan
 

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from cockpit.model.events import AnyEvent, HostChanged, HostSample, RunEnded, RunStarted, SessionStarted
-from cockpit.model.figures import RunResult, run_result
 from cockpit.model.fold import fold_all
 from cockpit.model.host_state import HostState
 from cockpit.model.hosts import (
@@ -21,6 +20,7 @@ from cockpit.model.hosts import (
     NetCounters,
 )
 from cockpit.model.load import LoadPlan
+from cockpit.model.metrics import RunResult, run_result
 
 FACTS = HostFacts(hostname="web1", kernel="6.1", cpus=1, hz=100, page=4096)
 START = SessionStarted(t=0, wall=0, version="0", name="x", hosts=(HostConfig(name="web1"),))

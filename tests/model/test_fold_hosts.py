@@ -3,7 +3,6 @@
 import msgspec
 
 from cockpit.model.events import HostChanged, HostSample, RunEnded, RunStarted, SessionStarted
-from cockpit.model.figures import figure, host_figures, run_result
 from cockpit.model.fold import fold_all
 from cockpit.model.host_state import HostState
 from cockpit.model.hosts import (
@@ -16,6 +15,7 @@ from cockpit.model.hosts import (
     ProcessCounters,
 )
 from cockpit.model.load import LoadPlan
+from cockpit.model.metrics import host_metrics, metric_value, run_result
 from cockpit.model.state import State
 
 FACTS = HostFacts(hostname="web1", kernel="6.1", cpus=1, hz=100, page=4096)
@@ -114,9 +114,9 @@ def test_averages_cover_the_run_and_no_more() -> None:
     state = run_over(sample(1), sample(2, busy=10), sample(3, busy=20), sample(4, busy=30), sample(5, busy=130))
     result = run_result(state, 1)
     assert result is not None
-    assert host_figures(result.hosts["web1"])["cpu.user"] == 10.0
-    assert figure(result, "web1.cpu.idle") == 90.0
-    assert figure(result, "web2.cpu.idle") is None
+    assert host_metrics(result.hosts["web1"])["cpu.user"] == 10.0
+    assert metric_value(result, "web1.cpu.idle") == 90.0
+    assert metric_value(result, "web2.cpu.idle") is None
 
 
 def test_a_lost_host_leaves_a_gap() -> None:

@@ -4,11 +4,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cockpit.model.events import AnyEvent, ChangeBegun, ChangeEnded, RunEnded, RunStarted, Tick, WorkerLost
-from cockpit.model.figures import run_result
 from cockpit.model.fold import fold_all
 from cockpit.model.histogram import Histogram
 from cockpit.model.knobs import Setting
 from cockpit.model.load import LoadPlan
+from cockpit.model.metrics import run_result
 from cockpit.model.state import State
 
 PLAN = LoadPlan(url="http://a/", concurrency=2, requests=100, workers=1)

@@ -17,12 +17,12 @@ from cockpit.model.events import (
     TailText,
     Tick,
 )
-from cockpit.model.figures import figure, run_result
 from cockpit.model.fold import fold, fold_all
 from cockpit.model.fold_panes import TAIL_LINES
 from cockpit.model.host_state import HostState, StatusPane
 from cockpit.model.hosts import HostConfig, ProcessCounters, StatusKind, StatusPage
 from cockpit.model.load import LoadPlan
+from cockpit.model.metrics import metric_value, run_result
 from cockpit.model.state import State
 from tests.model.test_fold_hosts import FACTS, process, sample
 
@@ -141,12 +141,12 @@ def test_averages_over_the_run_window() -> None:
     )
     result = run_result(state, 1)
     assert result is not None
-    assert figure(result, "web1.apache.busy") == pytest.approx((3 * 2 + 4 * 4) / 6)
-    assert figure(result, "web1.apache.idle") == pytest.approx((7 * 2 + 6 * 4) / 6)
-    assert figure(result, "web1.apache.requests") == pytest.approx(700 / 6)
+    assert metric_value(result, "web1.apache.busy") == pytest.approx((3 * 2 + 4 * 4) / 6)
+    assert metric_value(result, "web1.apache.idle") == pytest.approx((7 * 2 + 6 * 4) / 6)
+    assert metric_value(result, "web1.apache.requests") == pytest.approx(700 / 6)
     # The reset in between is left out with the time it took.
-    assert figure(result, "web1.squid.hits") == pytest.approx(30 / 4)
-    assert figure(result, "web1.tomcat.busy") is None
+    assert metric_value(result, "web1.squid.hits") == pytest.approx(30 / 4)
+    assert metric_value(result, "web1.tomcat.busy") is None
 
 
 def workers(parent: int, start: int, *pids: int) -> tuple[ProcessCounters, ...]:

@@ -39,11 +39,11 @@ def test_a_round_is_complete_with_both_its_windows() -> None:
     second = ev.RoundWindow(t=30.0, number=1, round=1, side="before", until=48.0)
     whole = ev.RoundWindowEnded(t=23.0, number=1)
     state = fold_all((STARTED, BEGUN, first, whole, second))
-    rounds = state.proving
+    rounds = state.running_rounds
     assert rounds is not None and rounds.budget == 4 and rounds.complete == ()
     assert [window.end for window in rounds.windows] == [23.0, None]
     state = fold_all((ev.RoundWindowEnded(t=48.0, number=1),), state)
     assert [(one.start, two.start) for one, two in state.rounds[0].complete] == [(30.0, 5.0)]
     state = fold_all((ev.RoundsEnded(t=60.0, number=1, outcome="stopped", active="before"),), state)
-    assert state.proving is None and state.rounds[0].ended is not None
+    assert state.running_rounds is None and state.rounds[0].ended is not None
     assert fold_all((first,), state).rounds == state.rounds

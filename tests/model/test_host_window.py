@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cockpit.model.events import AnyEvent, HostSample
-from cockpit.model.figures import figure, host_figures, is_host_figure
 from cockpit.model.host_state import HostWindow
 from cockpit.model.host_window import joined
 from cockpit.model.hosts import CpuCounters, IoCounters, MemCounters, ProcessCounters
+from cockpit.model.metrics import host_metrics, is_host_metric, metric_value
 from tests.model.hosts import back, disk, lost, net, reading, result_of, sample
 
 
@@ -24,7 +24,7 @@ def figures_of(*events: AnyEvent) -> dict[str, float]:
     assert isinstance(first, HostSample)
     assert isinstance(last, HostSample)
     result = result_of(first, during, last)
-    return host_figures(result.hosts["web1"], result.seconds)
+    return host_metrics(result.hosts["web1"], result.seconds)
 
 
 def test_counters_are_exact_over_the_run() -> None:
@@ -115,7 +115,7 @@ def test_a_gap_is_said() -> None:
 
 def test_a_host_that_did_not_come_back_covers_only_what_it_did() -> None:
     result = result_of(sample(0), (sample(2), lost(3)), sample(10))
-    assert figure(result, "web1.coverage") == 20
+    assert metric_value(result, "web1.coverage") == 20
     assert result.hosts["web1"].covered == 2
 
 
@@ -145,12 +145,12 @@ def test_churn_and_its_bound() -> None:
     "name", ["disk.sda.util", "net.eth0.rxkb", "disk.nvme0n1.await", "net.eth0.100.drops", "load.1"]
 )
 def test_names_of_single_disks_and_interfaces(name: str) -> None:
-    assert is_host_figure(name)
+    assert is_host_metric(name)
 
 
 @pytest.mark.parametrize("name", ["disk.util", "net.eth0", "disk.sda.rxkb", "cpu.sda.user", ""])
 def test_names_that_are_none(name: str) -> None:
-    assert not is_host_figure(name)
+    assert not is_host_metric(name)
 
 
 @given(busy=st.lists(st.integers(0, 100), min_size=2, max_size=20), cut=st.integers(1, 19))
@@ -167,8 +167,8 @@ def test_rows_of_a_run_are_as_one(busy: list[int], cut: int) -> None:
     def window(part: list[HostSample]) -> HostWindow:
         return result_of(part[0], part[1:-1], part[-1]).hosts["web1"]
 
-    whole = host_figures(window(samples))
-    parts = host_figures(joined(window(samples[: cut + 1]), window(samples[cut:])))
+    whole = host_metrics(window(samples))
+    parts = host_metrics(joined(window(samples[: cut + 1]), window(samples[cut:])))
     assert {name: pytest.approx(value) for name, value in whole.items() if "io." not in name} == {
         name: value for name, value in parts.items() if "io." not in name
     }

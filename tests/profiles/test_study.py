@@ -6,8 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.model.errors import ProfileError
-from cockpit.model.study import CONTROL, Pass, Variant
-from cockpit.model.study_load import load_of
+from cockpit.model.study import CONTROL, Pass, Variant, load_of
 from cockpit.profiles.profile import Profile
 from cockpit.profiles.reader import parse_profile, read_profile
 

@@ -11,9 +11,9 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
+from cockpit.model.counts import Counts
 from cockpit.model.errors import RecordingError
 from cockpit.model.fold import fold_all
-from cockpit.model.state import Counts
 from cockpit.recording.reader import Recording
 
 # A session with a run of 200 requests a second, a page every two seconds: each tick goes the way that it goes in the

@@ -11,11 +11,12 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.model import events as ev
+from cockpit.model.counts import Counts, Group
 from cockpit.model.fold import fold_all
 from cockpit.model.histogram import Histogram
 from cockpit.model.knobs import Knob, Setting
 from cockpit.model.load import LoadPlan
-from cockpit.model.state import Counts, Segment
+from cockpit.model.state import Segment
 from cockpit.recording.compaction import _spread, compacted, expanded
 from cockpit.recording.reader import Recording
 from cockpit.recording.writer import RecordingWriter
@@ -51,7 +52,7 @@ def raw(seed: int, seconds: float, *, response: bool) -> Iterator[ev.AnyEvent]:
 
 def tick(drawn: random.Random, worker: int, start: float, t: float, *, response: bool) -> ev.Tick:
     done = drawn.randrange(0, 30)
-    group = ev.Group(sent=done, completed=done, statuses={200: done} if done else {}, service=histogram(drawn, done))
+    group = Group(sent=done, completed=done, statuses={200: done} if done else {}, service=histogram(drawn, done))
     return ev.Tick(
         t=t,
         start=start,

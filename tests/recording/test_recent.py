@@ -9,7 +9,7 @@ import pytest
 
 from cockpit.model.fold import fold_all
 from cockpit.recording import library
-from cockpit.recording.recent import recent
+from cockpit.recording.library import recent
 from cockpit.recording.writer import RecordingWriter
 from tests.session.events import small_session
 

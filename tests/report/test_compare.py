@@ -22,8 +22,7 @@ from cockpit.model.histogram import Histogram
 from cockpit.model.load import Stage
 from cockpit.recording.reader import Recording
 from cockpit.recording.writer import RecordingWriter
-from cockpit.report.comparison_json import CompareJson, compare_schema, to_json
-from cockpit.report.comparison_text import comparison_text
+from cockpit.report.comparison import CompareJson, compare_json, comparison_text
 from cockpit.report.selectors import is_recording, parse_source, run_of, side_of
 from tests.session.events import PLAN, small_session
 
@@ -74,7 +73,7 @@ def louder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_run_and_a_stretch_are_named_after_the_file(file: Path) -> None:
     assert parse_source(f"{file}#2").run == 2
-    assert parse_source(f"{file}@10s..20s").stretch == ("10s", "20s")
+    assert parse_source(f"{file}@10s..20s").time_range == ("10s", "20s")
     assert parse_source(f"{file}#x").run is None
     odd = file.with_name("a#1")
     odd.touch()
@@ -96,9 +95,9 @@ def test_what_a_recording_is(file: Path, tmp_path: Path) -> None:
 
 def test_two_runs_of_a_recording(file: Path) -> None:
     found = compare(open_side(f"{file}@5s..15s"), open_side(f"{file}#2"))
-    assert [(one.what, one.before, one.after) for one in found.settings] == [("MaxSpareServers", "10", "30")]
+    assert [(one.name, one.before, one.after) for one in found.settings] == [("MaxSpareServers", "10", "30")]
     assert found.load == ()
-    figures = {one.name: one for one in found.figures}
+    figures = {one.name: one for one in found.metrics}
     assert (figures["completed"].before, figures["completed"].after) == (2000, 4000)
     assert figures["rate"].before == pytest.approx(200)
     assert figures["rate"].change == pytest.approx(0, abs=0.001)
@@ -199,11 +198,11 @@ def test_text_has_all_of_it(file: Path) -> None:
 
 
 def test_json_holds_to_its_schema(file: Path) -> None:
-    found = to_json(compare(open_side(f"{file}@5s..15s"), open_side(f"{file}#2")))
+    found = compare_json(compare(open_side(f"{file}@5s..15s"), open_side(f"{file}#2")))
     assert msgspec.convert(msgspec.to_builtins(found), CompareJson) == found
     assert sum(found.distribution.before) == pytest.approx(1)
     assert len(found.distribution.edges) == len(found.distribution.before) + 1
-    assert "CompareJson" in compare_schema()["$defs"]
+    assert "CompareJson" in msgspec.json.schema(CompareJson)["$defs"]
 
 
 def test_different_loads_are_refused(file: Path, louder: Path, capsys: pytest.CaptureFixture[str]) -> None:

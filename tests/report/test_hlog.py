@@ -7,8 +7,8 @@ from hdrh.histogram import HdrHistogram
 from hdrh.log import HistogramLogReader
 
 from cockpit.model.errors import UsageError
-from cockpit.model.figures import run_result
 from cockpit.model.fold import fold_all
+from cockpit.model.metrics import run_result
 from cockpit.report.hlog import HlogWriter
 from tests.session.events import small_session
 

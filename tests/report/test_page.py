@@ -15,11 +15,11 @@ from msgspec.structs import replace
 from cockpit.analysis.outcome import Effect, Outcome
 from cockpit.analysis.words import change_words, metric_words
 from cockpit.cli import main
+from cockpit.model.counts import Group
 from cockpit.model.events import (
     AnyEvent,
     ChangeBegun,
     ChangeEnded,
-    Group,
     HostChanged,
     KnobRead,
     Note,

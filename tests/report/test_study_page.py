@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from cockpit.analysis.outcome import Cause, Design, Effect, Objection, Outcome, Verdict
+from cockpit.analysis.warnings import RunWarning, WarningKind
 from cockpit.analysis.words import change_words
 from cockpit.cli import main
 from cockpit.cli.study_folder import result_in
@@ -107,16 +108,20 @@ def test_a_verdict_that_the_control_contradicts_carries_that_warning() -> None:
     assert compared[2].endswith("the A/A control differs too: set-ups of the same settings are not alike")
 
 
+def cpu_wait(share: float) -> RunWarning:
+    return RunWarning(kind=WarningKind.CPU_WAIT, values={"share": share})
+
+
 def test_warnings_of_several_verdicts_are_a_line_below_them(small: StudyResult) -> None:
     (one,) = small.verdicts
-    waited = "the generator waited for a CPU {}% of the time: latencies include that wait"
+    waited = "the generator waited 4–9% of the time for a CPU: latencies include that wait"
     found = [
-        replace(one, verdict=replace(one.verdict, label=label, warnings=(waited.format(share),)))
-        for label, share in (("a vs b", 4), ("c vs b", 9))
+        replace(one, verdict=replace(one.verdict, label=label, warnings=(cpu_wait(share),)))
+        for label, share in (("a vs b", 0.04), ("c vs b", 0.09))
     ]
     html = study_page(replace(small, verdicts=tuple(found)))
     shown = html.partition('<section id="verdicts">')[2].partition("<details>")[0]
-    assert f"<ul class=warn><li>a vs b, c vs b: {waited.format('4 to 9')}</li></ul>" in shown
+    assert f"<ul class=warn><li>a vs b, c vs b: {waited}</li></ul>" in shown
 
 
 def test_the_hosts_are_part_of_the_setup() -> None:

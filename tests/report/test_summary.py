@@ -5,13 +5,15 @@ from pathlib import Path
 
 import msgspec
 
-from cockpit.analysis.doubt import doubts
 from cockpit.analysis.row_verdicts import verdicts
+from cockpit.analysis.warning_words import warning_words
+from cockpit.analysis.warnings import run_warnings
 from cockpit.model.events import RoundsEnded
-from cockpit.model.figures import RunResult, run_result
 from cockpit.model.fold import fold_all
+from cockpit.model.metrics import RunResult, run_result
 from cockpit.recording.reader import Recording
-from cockpit.report.run_json import RunJson, as_json, json_schema, run_json
+from cockpit.report.encoding import to_json
+from cockpit.report.run_json import RunJson, run_json
 from cockpit.report.summary import summary
 from tests.analysis.test_rounds import rounds_of
 from tests.session.events import small_session
@@ -34,7 +36,7 @@ def test_text_holds_the_figures() -> None:
 
 
 def test_json_has_the_promised_names_and_nothing_else() -> None:
-    data = json.loads(as_json(run_json(result_of())))
+    data = json.loads(to_json(run_json(result_of())))
     promised = (
         "completed failed rate duration bytes statuses errors response service connect first_byte generator hosts"
     )
@@ -44,13 +46,13 @@ def test_json_has_the_promised_names_and_nothing_else() -> None:
     assert data["service"]["max"] == 0.097
     assert data["response"] == data["service"]
     assert data["connect"]["p99"] is None
-    assert set(json_schema()["$defs"]["RunJson"]["properties"]) == set(data)
+    assert set(msgspec.json.schema(RunJson)["$defs"]["RunJson"]["properties"]) == set(data)
     msgspec.convert(data, RunJson)
 
 
-def test_doubts_are_said() -> None:
+def test_warnings() -> None:
     result = result_of()
-    assert doubts(result) == ()
+    assert run_warnings(result) == []
     doubtful = msgspec.structs.replace(
         result,
         saturated=15.0,
@@ -58,7 +60,7 @@ def test_doubts_are_said() -> None:
         reason="stopped",
         counts=msgspec.structs.replace(result.counts, completed=10, abandoned=300),
     )
-    said = "\n".join(doubts(doubtful))
+    said = "\n".join(map(warning_words, run_warnings(doubtful)))
     for words in (
         "saturated for 75%",
         "worker 1 lost",
@@ -67,7 +69,10 @@ def test_doubts_are_said() -> None:
         "300 requests were in flight",
     ):
         assert words in said
-    assert run_json(doubtful).generator.saturated
+    told = run_json(doubtful)
+    assert told.generator.saturated
+    assert [one.text for one in told.warnings] == said.split("\n")
+    assert (told.warnings[0].kind, told.warnings[0].values) == ("generator saturated", {"share": 0.75})
 
 
 def test_verdicts_are_told_with_the_run_that_completes_them() -> None:
@@ -76,7 +81,7 @@ def test_verdicts_are_told_with_the_run_that_completes_them() -> None:
     assert "  A MaxSpareServers 10 → 30: inconclusive: rate " in summary(result_of(2), found)
     assert "inconclusive" not in summary(result_of(1), found)
     (told,) = run_json(result_of(2), verdicts=found).verdicts
-    assert (told.outcome, told.before, told.after) == ("inconclusive", [1], [3])
+    assert (told.outcome, told.before, told.after) == ("inconclusive", (1,), (3,))
     assert run_json(result_of(1), verdicts=found).verdicts == []
 
 
@@ -86,7 +91,7 @@ def test_the_verdict_of_the_recorded_change() -> None:
         state = fold_all(opened.events())
     result = run_result(state, 5)
     assert result is not None
-    data = json.loads(as_json(run_json(result, verdicts=verdicts(state))))
+    data = json.loads(to_json(run_json(result, verdicts=verdicts(state))))
     (told,) = data["verdicts"]
     assert told["outcome"] == "better"
     assert told["design"] == "runs"
@@ -101,10 +106,16 @@ def test_rounds_are_in_the_json_of_their_run() -> None:
     state = fold_all([*rounds_of(1.3, 5), ended])
     result = run_result(state, 1)
     assert result is not None
-    data = json.loads(as_json(run_json(result, verdicts=verdicts(state), rounds=state.rounds)))
+    data = json.loads(to_json(run_json(result, verdicts=verdicts(state), rounds=state.rounds)))
     (rounds,) = data["rounds"]
     assert (rounds["change"], rounds["outcome"], rounds["active"], rounds["seed"]) == ("A", "verdict", "after", 7)
     assert (rounds["budget"], rounds["complete"], len(rounds["windows"])) == (12, 5, 10)
     assert rounds["settings"] == [{"knob": "MaxSpareServers", "old": "10", "new": "30"}]
-    assert rounds["windows"][0] == {"round": 1, "side": state.rounds[0].begun.first[0], "start": 6.0, "end": 25.0}
+    assert rounds["windows"][0] == {
+        "round": 1,
+        "side": state.rounds[0].begun.first[0],
+        "start": 6.0,
+        "until": 25.0,
+        "end": 25.0,
+    }
     assert (data["verdicts"][-1]["design"], data["verdicts"][-1]["outcome"]) == ("rounds", "better")

@@ -41,7 +41,7 @@ def spoil(of: Window, how: str) -> Window:
             points = tuple(replace(point, other=60.0) for point in of.hosts["web1"])
             return replace(of, hosts={"web1": points})
         case "growing":
-            return replace(of, going_on=True)
+            return replace(of, growing=True)
         case _:
             return replace(of, plan=replace(of.plan, timeout=7.0))
 
@@ -98,10 +98,10 @@ def test_json_and_text_agree(verdict: Verdict) -> None:
     assert verdict_words(verdict).startswith(found["outcome"])
     words = {effect["outcome"] for effect in found["effects"]}
     if found["outcome"] == Outcome.INVALID:
-        assert found["cause"] and found["objection"] in text
+        assert found["objection"]["cause"] and found["objection"]["text"] in text
         assert words <= {Outcome.INVALID}
     else:
-        assert (found["cause"], found["objection"]) == (None, "")
+        assert found["objection"] is None
         assert found["outcome"] in words or (not words and found["outcome"] == Outcome.INCONCLUSIVE)
     assert found["needs"] is None or found["outcome"] == Outcome.INCONCLUSIVE
 
@@ -116,8 +116,8 @@ def test_words_of_effects_rest_on_their_intervals_and_stand_in_the_text(verdict:
         assert (told.outcome is Outcome.INVALID) == bool(told.objection)
         if told.outcome in DIFFERENT:
             assert low > 0 or high < 0
-            assert (low > 0) == ((told.outcome is Outcome.BETTER) == more_is_better(told.metric))
-            assert f"{metric_words(told.metric)} {amount_words(effect)}" in text
+            assert (low > 0) == ((told.outcome is Outcome.BETTER) == more_is_better(told.name))
+            assert f"{metric_words(told.name)} {amount_words(effect)}" in text
         if told.outcome is Outcome.EQUIVALENT:
             assert -told.margin < low and high < told.margin
         assert effect.likely is None or told.outcome is Outcome.INCONCLUSIVE

@@ -10,7 +10,7 @@ import pytest
 
 from cockpit.cli.help_topics import text
 from cockpit.model.hosts import StatusPage
-from cockpit.model.pages import PAGE_FIGURES
+from cockpit.model.pages import PAGE_METRICS
 from cockpit.profiles.knobs import NEEDS
 from cockpit.servers import registry
 from cockpit.servers.kind import ServerKind
@@ -39,7 +39,7 @@ def test_each_page_has_figures_help_and_hints(page: registry.StatusPageKind) -> 
     assert all(page.is_counter(name) for name in page.rates.values())
     assert not any(page.is_counter(name) for name in page.means.values())
     assert page.not_found and page.forbidden
-    assert f"{page.name}.{next(iter({**page.means, **page.rates}))}" in PAGE_FIGURES
+    assert f"{page.name}.{next(iter({**page.means, **page.rates}))}" in PAGE_METRICS
     assert f"| `{page.name}` | `{page.url}` |" in text("hosts")
     assert StatusPage(kind=page.name, url="http://x/")
 

@@ -64,13 +64,15 @@ async def ended(live: Live) -> State:
 
 async def test_each_round_has_both_settings_each_after_its_own_set_up(live: Live, tmp_path: Path) -> None:
     session, source = live
-    proving = asyncio.ensure_future(source.tuning.prove({"Level": "7"}, SHORT, Afterwards.RESTORED))
+    running_rounds = asyncio.ensure_future(source.tuning.prove({"Level": "7"}, SHORT, Afterwards.RESTORED))
     await until(session, lambda state: state.knobs["Level"].value == "7")
-    assert not source.tuning.awaited and source.tuning.proving and source.controls.status.phase is LoadPhase.ROUNDS
+    assert (
+        not source.tuning.awaited and source.tuning.running_rounds and source.controls.status.phase is LoadPhase.ROUNDS
+    )
     assert locks(tmp_path), "the host rolls back by itself"
     with pytest.raises(ChangeRefused, match="rounds are running; stop them first"):
         await source.tuning.undo()
-    proven = await proving
+    proven = await running_rounds
     assert (proven.number, proven.outcome, proven.active, proven.letter) == (1, "budget", "before", "")
     state = await ended(live)
     assert sides(state) == [(1, "before"), (1, "after"), (2, "after"), (2, "before")]
@@ -158,7 +160,7 @@ async def test_whatever_interrupts_rounds_the_values_of_the_start_are_active(
         await source.tuning.apply({"Level": "7"})
     started = AFTER if base == "after" else BEFORE
     plan = ENDLESS._replace(seconds=600.0)
-    proving = asyncio.ensure_future(source.tuning.prove({} if base == "after" else {"Level": "7"}, plan))
+    running_rounds = asyncio.ensure_future(source.tuning.prove({} if base == "after" else {"Level": "7"}, plan))
     # A-B-B-A: of the new values' rounds, the first window is that of the other side.
     if base == "before":
         await until(session, lambda state: bool(state.rounds) and bool(state.rounds[0].windows))
@@ -166,9 +168,9 @@ async def test_whatever_interrupts_rounds_the_values_of_the_start_are_active(
         await until(session, lambda state: state.knobs["Level"].value == "5" and bool(state.rounds[0].windows))
         assert (tmp_path / "conf").read_text() == BEFORE
     if how == "cancelled":
-        proving.cancel()
+        running_rounds.cancel()
         with pytest.raises(asyncio.CancelledError):
-            await proving
+            await running_rounds
     else:
         if how == "stopped":
             source.tuning.stop_rounds()
@@ -176,7 +178,7 @@ async def test_whatever_interrupts_rounds_the_values_of_the_start_are_active(
             await source.load.stop()
         else:
             await source.close()
-        found = await proving
+        found = await running_rounds
         assert found == Proven(1, "load ended" if how == "no load" else "stopped", None, base)
     assert (tmp_path / "conf").read_text() == started
     if how != "closed":
@@ -194,7 +196,7 @@ async def test_a_change_that_is_refused_ends_rounds_in_one_line(live: Live, tmp_
     state = await ended(live)
     last = state.rounds[0].ended
     assert last is not None and (last.outcome, last.active) == ("failed", "before") and "no way" in last.detail
-    assert (tmp_path / "conf").read_text() == BEFORE and not source.load.running and not source.tuning.proving
+    assert (tmp_path / "conf").read_text() == BEFORE and not source.load.running and not source.tuning.running_rounds
     assert state.changes[0].outcome == "restored" and "no way" in state.changes[0].detail
 
 
@@ -250,5 +252,5 @@ async def test_rounds_whose_load_cannot_start_leave_no_trace(live: Live) -> None
     source.load.plan = replace(source.load.plan, url="http://127.0.0.1:1/")
     with pytest.raises(TargetError):
         await source.tuning.prove({"Level": "7"}, SHORT)
-    assert not source.tuning.proving and session.state.rounds == ()
+    assert not source.tuning.running_rounds and session.state.rounds == ()
     assert all(not change.rounds for change in session.state.changes)

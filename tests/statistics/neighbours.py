@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cockpit.analysis.neighbours import MeasuredOtherLoad, differs, noise_of, takes
+from cockpit.analysis.other_load import MeasuredOtherLoad, differs, noise_of, takes
 from cockpit.analysis.outcome import OtherLoad
 from tests.statistics.noise import Floats
 

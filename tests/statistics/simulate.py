@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from cockpit.analysis import switch
+from cockpit.analysis.baseline import ratio_of
 from cockpit.analysis.blocks import BLOCK
 from cockpit.analysis.intervals import Interval, sequential
-from cockpit.analysis.ratios import ratio_of
 from tests.statistics.noise import Floats, Noise
 
 # Seconds of a round's window, and what is lost for its set-up and warm-up.

@@ -6,30 +6,17 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from msgspec.structs import replace
 
-from cockpit.model.events import (
-    AnyEvent,
-    RunEnded,
-    RunStarted,
-    SessionEnded,
-    SessionStarted,
-    StudyBegun,
-    StudyEnded,
-    StudyObservation,
-    StudyRound,
-    StudyRun,
-    StudyStepEnded,
-    Tick,
-)
+from cockpit.model.events import AnyEvent, RunEnded, RunStarted, SessionEnded, SessionStarted, Tick
 from cockpit.model.fold import fold_all
 from cockpit.model.histogram import Histogram
 from cockpit.model.load import LoadPlan
 from cockpit.model.state import State
-from cockpit.model.study import Observation, Study, Variant
-from cockpit.model.study_load import load_of
+from cockpit.model.study import Observation, Study, Variant, load_of
+from cockpit.model.study_events import StudyBegun, StudyEnded, StudyObservation, StudyRound, StudyRun, StudyStepEnded
 from cockpit.study.collecting import collect
+from cockpit.study.judging import next_round
 from cockpit.study.plan import StudyStep, all_steps, is_counted, planned, round_of, steps_of
 from cockpit.study.results import StudyResult
-from cockpit.study.rounds import next_round
 
 PLAN = LoadPlan(url="http://web1/hello.html", concurrency=20, requests=1000)
 STUDY = Study(

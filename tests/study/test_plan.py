@@ -10,8 +10,7 @@ from msgspec.structs import replace
 
 from cockpit.model.knobs import Knob, ServerAction
 from cockpit.model.load import LoadPlan, PathList, Request
-from cockpit.model.study import Study, Variant
-from cockpit.model.study_load import at_target, load_of, located, names_of
+from cockpit.model.study import Study, Variant, at_target, load_of, located, names_of
 from cockpit.profiles.study import with_control
 from cockpit.study.plan import (
     all_steps,

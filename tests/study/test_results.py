@@ -7,10 +7,10 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from cockpit.model.events import StudyRound
 from cockpit.model.fold import fold_all
 from cockpit.model.state import State
 from cockpit.model.study import CONTROL
+from cockpit.model.study_events import StudyRound
 from cockpit.profiles.study import with_control
 from cockpit.report.study import DETAILS, study_markdown, study_text
 from cockpit.report.study_json import study_json
@@ -98,7 +98,7 @@ def test_text_and_markdown() -> None:
 def test_json() -> None:
     result = result_of(session(STUDY, [1, 2], RATES))
     told = json.loads(study_json(result))
-    assert [cell["figures"]["rate"] for cell in told["cells"]] == [pytest.approx(1000), pytest.approx(1200)]
+    assert [cell["metrics"]["rate"] for cell in told["cells"]] == [pytest.approx(1000), pytest.approx(1200)]
     first = next(run for cell in told["cells"] for run in cell["runs"] if run["run"] == 2)
     assert first["observations"] == {"hits": ["2", "7"], "atime": ["\x1b[31m10:00", "10:05"]}
     assert told["verdicts"][0]["verdict"]["outcome"] == "better"

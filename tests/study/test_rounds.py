@@ -7,6 +7,7 @@ import random
 from collections.abc import Mapping
 
 import jsonschema
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -15,12 +16,11 @@ from cockpit.model.load import LoadPlan
 from cockpit.model.study import CONTROL, Pass, Study, Variant
 from cockpit.profiles.study import with_control
 from cockpit.report.study import study_text
-from cockpit.report.study_json import study_json, study_schema
+from cockpit.report.study_json import StudyJson, study_json
 from cockpit.study.collecting import collect
-from cockpit.study.judging import detectable
+from cockpit.study.judging import detectable, next_round
 from cockpit.study.plan import Extent, StudyStep, planned, whole_time
 from cockpit.study.results import Contradiction, StudyResult, StudyVerdict
-from cockpit.study.rounds import next_round
 from cockpit.study.words import round_lines
 from tests.study.sessions import Rates, session, whole_study
 
@@ -198,7 +198,7 @@ def test_the_control_supplies_the_spread_and_what_can_be_detected(done: StudyRes
 
 def test_text_and_json_agree_on_every_word_seed_order_and_round(done: StudyResult) -> None:
     told, text = json.loads(study_json(done)), study_text(done)
-    jsonschema.validate(told, study_schema())
+    jsonschema.validate(told, msgspec.json.schema(StudyJson))
     assert (told["seed"], told["budget"], told["whole_rounds"]) == (1, 10, len(done.rounds))
     assert [one["order"] for one in told["rounds"]] == [[list(step) for step in turn.steps] for turn in done.rounds]
     for one in told["verdicts"]:
@@ -254,7 +254,7 @@ def test_a_few_spoiled_rounds_are_left_out_and_counted(one_pair: Study) -> None:
     one = by_name(result)["fast"]
     assert one.spoiled == 1 and one.rounds == len(result.rounds) - 1
     assert one.verdict.outcome is not Outcome.INVALID
-    assert f"1 of {len(result.rounds)} rounds left out: the generator was the bottleneck" in study_text(result)
+    assert f"1 of {len(result.rounds)} rounds left out: generator saturated" in study_text(result)
 
 
 def test_many_spoiled_rounds_make_a_comparison_invalid_but_it_may_recover(one_pair: Study) -> None:

@@ -27,7 +27,7 @@ class ScriptedTuning:
     gate: asyncio.Event = field(default_factory=asyncio.Event)
     refuse: str = ""
     notes: str = ""
-    proving: bool = False
+    running_rounds: bool = False
     calls: list[tuple[str, dict[str, str]]] = field(default_factory=list)
     confirmed: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -100,10 +100,10 @@ class ScriptedTuning:
                 longest=9.0,
             )
         )
-        self.proving = True
+        self.running_rounds = True
         self.gate.clear()
         await self.gate.wait()
-        self.proving = False
+        self.running_rounds = False
         push(ev.RoundsEnded(t=now, number=1, outcome="stopped", active="before"))
         return Proven(1, "stopped", None, "before")
 

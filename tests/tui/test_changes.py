@@ -10,8 +10,7 @@ import pytest
 from cockpit.model import events as ev
 from cockpit.model.fold import fold_all
 from cockpit.model.knobs import Knob, Setting
-from cockpit.recording.library import Kept
-from cockpit.recording.recent import ChangeSummary, Recent
+from cockpit.recording.library import ChangeSummary, Kept, Recent
 from cockpit.tui.start.choices import Choice, StartChoice, about
 from cockpit.tui.tuning.changes import change_lines, details, fate, in_force
 from cockpit.tuning.change_options import whoami

@@ -121,4 +121,4 @@ def test_rows_of_one_run_reached_the_same_target() -> None:
     scene = scene_of(events)
     text = "\n".join(plain(comparison_lines(scene, scene.state.segments[1], 114)))
     assert "after   row 2" in text
-    assert "surroundings that differ" not in text
+    assert "environment that differ" not in text

@@ -7,9 +7,9 @@ from msgspec.structs import replace
 from rich.cells import cell_len
 
 from cockpit.model import events as ev
-from cockpit.model.figures import host_figures
 from cockpit.model.host_state import CpuShare, DiskRates, HostState, NetRates, StatusPane
 from cockpit.model.hosts import HostConfig
+from cockpit.model.metrics import host_metrics
 from cockpit.tui.draw_context import PROCESSES, Detail, DrawContext, View, details_of
 from cockpit.tui.hosts.host_pane import condition, host_pane
 from cockpit.tui.hosts.panes import HostLines, HostPanes, host_line
@@ -152,7 +152,7 @@ def test_averages_of_the_row_looked_at_take_the_place_of_every_detail() -> None:
 
 def averages_of(scene: DrawContext, name: str) -> dict[str, float]:
     """A host's averages over the first row."""
-    return host_figures(scene.state.segments[0].hosts[name])
+    return host_metrics(scene.state.segments[0].hosts[name])
 
 
 def test_averages_say_so_where_a_host_was_not_there() -> None:

@@ -9,12 +9,14 @@ import pytest
 from msgspec.structs import replace
 from rich.cells import cell_len
 
-from cockpit.analysis.doubt import doubts
+from cockpit.analysis.warning_words import warning_words
+from cockpit.analysis.warnings import run_warnings
 from cockpit.model import events as ev
-from cockpit.model.figures import run_result
 from cockpit.model.fold import fold_all
 from cockpit.model.hosts import HostConfig, HostFacts, ProcessCounters, StatusPage
-from cockpit.report.run_json import as_json, run_json
+from cockpit.model.metrics import run_result
+from cockpit.report.encoding import to_json
+from cockpit.report.run_json import run_json
 from cockpit.report.summary import summary
 from cockpit.tui.terminal.lines import Lines
 from tests.tui.driving import driven, main, shown
@@ -120,8 +122,8 @@ def test_in_the_summary_and_in_json() -> None:
     text = summary(result)
     assert not harmful(text)
     assert "apache       busy 1" in text
-    assert not any(harmful(doubt) for doubt in doubts(result))
-    told = as_json(run_json(result))
+    assert not any(harmful(warning_words(one)) for one in run_warnings(result))
+    told = to_json(run_json(result))
     assert not harmful(told)
     assert json.loads(told)["hosts"]["web1"]["apache.busy"] == 1
 

@@ -13,8 +13,7 @@ from textual.pilot import Pilot
 from textual.widgets import OptionList, Static
 
 from cockpit.profiles import catalogue
-from cockpit.recording.library import Kept
-from cockpit.recording.recent import ChangeSummary, Recent
+from cockpit.recording.library import ChangeSummary, Kept, Recent
 from cockpit.tui.dialogs.prompt import FilterScreen, PromptScreen
 from cockpit.tui.start.app import StartApp
 from cockpit.tui.start.choices import Choice, StartChoices

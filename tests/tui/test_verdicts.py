@@ -92,7 +92,7 @@ def test_all_figures_and_rules_stand_in_the_details(width: int) -> None:
     assert "▲ better: rate +" in text
     assert any(line.startswith("▲ rate") and "→" in line for line in told)
     assert any(line.startswith("≈ p50") for line in told)
-    assert "discarded after: first 3 s" in text
+    assert "discarded after: 3 s after a start" in text
     assert "never counted: the time between the request of a change and its effect" in text
     assert "server on A: AH00513" in text
 

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import replace
 
-from cockpit.analysis.stretches import TimeRange
+from cockpit.analysis.time_ranges import TimeRange
 from cockpit.model.host_state import HostState
 from cockpit.model.text import clock, milliseconds, neutral, si
 from cockpit.tui.charts.markers import all_markers

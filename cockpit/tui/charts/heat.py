@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cockpit.analysis.buckets import edges_filling
-from cockpit.analysis.stretches import TimeRange
+from cockpit.analysis.time_ranges import TimeRange
 from cockpit.model.state import State
 from cockpit.model.text import clock
 from cockpit.tui.charts.cursor import crossed, latency_words

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from cockpit.analysis.stretches import TimeRange
+from cockpit.analysis.time_ranges import TimeRange
 from cockpit.model.state import Segment
 from cockpit.model.text import si
 from cockpit.tui.action_keys import how_to_begin

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from cockpit.model.figures import host_figures
 from cockpit.model.host_state import HostState
+from cockpit.model.metrics import host_metrics
 from cockpit.model.state import Segment
 from cockpit.model.text import neutral, si, size
 from cockpit.tui.terminal.styled_line import Line, fit, length, pairs
@@ -50,7 +50,7 @@ def averages_rows(host: HostState, row: Segment | None, width: int) -> tuple[Lin
     head: Line = ((f"averages of segment {row.number}", "strong"), (f"  {neutral(row.label)}", "dim"))
     if window is None or window.seconds <= 0:
         return head, [(("fewer than two samples of this host in the segment", "dim"),)]
-    figures = host_figures(window, row.seconds)
+    figures = host_metrics(window, row.seconds)
     rows = _wrapped("over", _span(window.seconds, figures.get("coverage")), width)
     for group, parts in sorted(_grouped(figures).items(), key=lambda entry: _place(entry[0])):
         name = _NAMED.get(group, neutral(group))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from textwrap import wrap
 from typing import NamedTuple
 
-from cockpit.analysis.neighbours import TAKES
+from cockpit.analysis.other_load import TAKES
 from cockpit.model.host_state import HostPoint, HostState
 from cockpit.model.text import clock, neutral, si, size
 from cockpit.tui.charts.braille import trend

@@ -14,7 +14,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from cockpit.analysis.comparison import Comparison, compare
-from cockpit.analysis.comparison_words import Row, columns, different, overlaid, tables
+from cockpit.analysis.comparison_words import Row, columns, differences, overlaid, tables
 from cockpit.analysis.sides import side_of_rows
 from cockpit.model.errors import UsageError
 from cockpit.model.state import Segment
@@ -107,7 +107,7 @@ def comparison_lines(scene: DrawContext, row: Segment, width: int) -> list[Line]
         lines += [EMPTY, (("Whatever the load:", "strong"),)]
         lines += [line for verdict in found.verdicts for line in judged(verdict, width)]
     lines += [EMPTY, (("before  ", "before"), (_named(before), "")), (("after   ", "after"), (_named(row), ""))]
-    for title, rows in different(found):
+    for title, rows in differences(found):
         lines += [EMPTY, *_table(f"{title} that differ", rows)]
     blocks = [_table(title, rows) for title, rows in tables(found)]
     return [*lines, EMPTY, *_arranged(blocks, len(found.hosts), width), *_distribution(found, width)]

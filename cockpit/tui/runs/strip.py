@@ -16,7 +16,7 @@ from cockpit.analysis.outcome import DIFFERENT, Cause, Design, Effect, Outcome, 
 from cockpit.analysis.rounds import progress
 from cockpit.analysis.rounds_words import place_words, title_words
 from cockpit.analysis.sides import knobs_at
-from cockpit.analysis.stretches import between
+from cockpit.analysis.time_ranges import between
 from cockpit.analysis.windows import counted_range
 from cockpit.model.state import RoundsState, Segment, State
 from cockpit.model.text import neutral
@@ -108,8 +108,8 @@ def _cap(state: State, row: Segment) -> float | None:
 
 def _rounds_of(state: State, row: Segment) -> RoundsState | None:
     """Return the rounds that the row belongs to, follows, or waits for."""
-    if row.end is None and state.proving is not None:
-        return state.proving
+    if row.end is None and state.running_rounds is not None:
+        return state.running_rounds
     before = state.segments[row.number - 2] if row.number > 1 else row
     if not row.round and not (before.round and before.run == row.run and not row.changes):
         return None

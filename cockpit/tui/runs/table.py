@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 from rich.cells import cell_len
 
-from cockpit.analysis.connections import connection_words
-from cockpit.analysis.doubt import row_doubts
-from cockpit.analysis.words import Role, brief
-from cockpit.model.figures import host_figures
+from cockpit.analysis.outcome import Cause
+from cockpit.analysis.warning_words import warning_label, warning_words
+from cockpit.analysis.warnings import WarningKind, segment_warnings
+from cockpit.analysis.words import Role, brief, connection_words
 from cockpit.model.host_state import HostState
+from cockpit.model.metrics import host_metrics
 from cockpit.model.state import Segment, State
 from cockpit.model.text import milliseconds, neutral, si, size
 from cockpit.tui.draw_context import DrawContext
@@ -21,7 +22,10 @@ from cockpit.tui.terminal.styled_line import EMPTY, Line, Piece, centred, fit, r
 
 # Cells for the mark and number on the left, and for a warning on the right.
 _NUMBER = 5
-_DOUBT = 7
+_WARNING = 7
+
+# Reasons of an invalid verdict that the warning beside it shows, too.
+_EXPLAINED = {(Cause.OTHER_LOAD, WarningKind.OTHER_LOAD), (Cause.RUN_FAILED, WarningKind.RUN_FAILED)}
 
 # Cells of the verdict's title beside the label.
 _TITLE = 40
@@ -58,7 +62,7 @@ class Runs(Lines):
         title = rule((("runs", "strong"),), _legend(scene, columns), width)
         if not segments:
             return [title, *centred([("No runs yet. Press space to start.", "dim")], width, height - 1)]
-        label = width - _NUMBER - sum(column.width for column in columns) - _DOUBT
+        label = width - _NUMBER - sum(column.width for column in columns) - _WARNING
         head: list[Piece] = [(right("#", _NUMBER - 2) + "  " + fit("change", label), "dim")]
         head += [(right(column.title, column.width), "dim") for column in columns]
         told = in_full(scene.row, scene, width, max(0, min(height - 4, height // 2))) if scene.row else []
@@ -94,9 +98,9 @@ def _row(segment: Segment, scene: DrawContext, columns: Sequence[RunColumn], lab
     for column in columns:
         figure, its_role = column.figure(segment, scene)
         line.append((right(figure, column.width), its_role or role))
-    said = row_doubts(segment)
-    if said:
-        line.append((f" {said[0][0]}{'+' if len(said) > 1 else ''}", "warn"))
+    warnings = segment_warnings(segment)
+    if warnings:
+        line.append((f" {warning_label(warnings[0])}{'+' if len(warnings) > 1 else ''}", "warn"))
     elif segment.end is None:
         line.append((" now", "dim"))
     return tuple(line)
@@ -114,7 +118,8 @@ def in_full(row: Segment, scene: DrawContext, width: int, room: int) -> list[Lin
     rest = [(note, "warn") for note in server_notes(row, scene.state)]
     if not compared:
         rest += [(part, "dim") for part in wrap(connection_words(row.counts), max(10, width - _NUMBER)) if part]
-        rest += [(part, "warn") for _, reason in row_doubts(row) for part in wrap(reason, max(10, width - _NUMBER))]
+        texts = map(warning_words, segment_warnings(row))
+        rest += [(part, "warn") for text in texts for part in wrap(text, max(10, width - _NUMBER))]
     if len(said) + len(rest) > room:
         said = [ends_with(said[0], "…", width - _NUMBER)] if len(said) > 1 else said
     lines = [(f"{row.number if at == 0 else '':>3}  {part}", "dim") for at, part in enumerate(said)]
@@ -184,16 +189,16 @@ def _verdict(segment: Segment, scene: DrawContext) -> Piece:
     verdict = scene.verdict(segment)
     if verdict is None:
         return ("–", "dim")
-    words, role = brief(verdict)
-    if words in [word for word, _ in row_doubts(segment)[:1]]:
-        # The warning beside it has the reason.
+    first = next(iter(segment_warnings(segment)), None)
+    if first and verdict.objection and (verdict.objection.cause, first.kind) in _EXPLAINED:
         return ("–", "dim")
+    words, role = brief(verdict)
     return (f"{_POINTS[role]}{words}", _COLOURS[role])
 
 
 def columns_for(scene: DrawContext, width: int) -> list[RunColumn]:
     """Return the columns that fit beside a label, in display order."""
-    room = width - _NUMBER - _DOUBT
+    room = width - _NUMBER - _WARNING
     offered = _columns(scene)
     kept: set[int] = set()
     for column in sorted(offered, key=lambda column: column.rank):
@@ -248,7 +253,7 @@ def _of_hosts(
 
     def cell(segment: Segment, scene: DrawContext) -> Piece:
         windows = [segment.hosts.get(name) for name in names]
-        figures = [host_figures(window, segment.seconds) if window and window.seconds > 0 else {} for window in windows]
+        figures = [host_metrics(window, segment.seconds) if window and window.seconds > 0 else {} for window in windows]
         return ("/".join(figure(each) for each in figures), "")
 
     return cell

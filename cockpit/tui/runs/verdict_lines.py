@@ -8,10 +8,11 @@ from textwrap import wrap
 from msgspec.structs import replace
 from rich.cells import cell_len
 
-from cockpit.analysis.doubt import row_doubts
 from cockpit.analysis.outcome import Effect, Verdict
 from cockpit.analysis.rounds_words import title_words
-from cockpit.analysis.steady import GUARD
+from cockpit.analysis.warning_words import warning_words
+from cockpit.analysis.warnings import segment_warnings
+from cockpit.analysis.windows import GUARD
 from cockpit.analysis.words import (
     basis_lines,
     change_words,
@@ -53,8 +54,8 @@ def verdict_lines(scene: DrawContext, row: Segment, width: int) -> list[Line]:
     known = "the chosen baseline" if chosen else "just before it, same run" if base.run == row.run else "the baseline"
     lines += _wrapped(f"vs segment {base.number}, {known}: {neutral(base.label)}", width, "dim")
     lines += [EMPTY, *judged(verdict, width)]
-    for _, reason in row_doubts(row):
-        lines += _wrapped(f"row {row.number}: {reason}", width, "warn")
+    for warning in segment_warnings(row):
+        lines += _wrapped(f"row {row.number}: {warning_words(warning)}", width, "warn")
     for note in server_notes(row, scene.state):
         lines += _wrapped(f"server on {note}", width, "warn")
     return [*lines, *_rounds_lines(scene, row, width), EMPTY, *_wrapped(RULE, width, "dim")]
@@ -85,7 +86,7 @@ def judged(verdict: Verdict, width: int) -> list[Line]:
     for line in basis_lines(verdict):
         lines += _wrapped(line, width, "dim")
     for warning in verdict.warnings:
-        lines += _wrapped(f"! {warning}", width, "warn")
+        lines += _wrapped(f"! {warning_words(warning)}", width, "warn")
     return lines
 
 

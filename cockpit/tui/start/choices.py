@@ -13,7 +13,7 @@ from rich.cells import cell_len
 from cockpit.model.fold_load import load_words
 from cockpit.model.text import clock, milliseconds, neutral, si
 from cockpit.profiles.catalogue import Listed
-from cockpit.recording.recent import Recent
+from cockpit.recording.library import Recent
 from cockpit.tui.terminal.styled_line import Line, clip, fit, length, right
 
 Kind = Literal["demo", "url", "new", "profile", "recording"]

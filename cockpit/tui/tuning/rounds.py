@@ -39,7 +39,7 @@ def ask(
     `say` shows a line, as an error or not.
     """
     state = session.state
-    if tuning.proving:
+    if tuning.running_rounds:
         _ask_to_stop(app, tuning)
         return
     change = last_change(state)

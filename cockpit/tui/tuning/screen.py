@@ -324,7 +324,7 @@ class TuningScreen(ModalScreen[None]):
     def action_rounds(self) -> None:
         """Measure what is typed, or the last change, in rounds; or stop the rounds that run."""
         tuning = self._tuning
-        if tuning is None or (self._deeds.waits() and not tuning.proving):
+        if tuning is None or (self._deeds.waits() and not tuning.running_rounds):
             return
         self._stop_waiting()
         ask(cast("CockpitBase[object]", self.app), self.session, tuning, self._typed(), self._deeds.report)

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cockpit.analysis.steady import settled, trend
+from cockpit.analysis.stability import is_stable, trend
 
 
 def test_trend() -> None:
@@ -30,22 +30,22 @@ def test_trend() -> None:
     ],
 )
 def test_settled(rates: list[float], there: bool) -> None:
-    assert settled(rates) is there
+    assert is_stable(rates) is there
 
 
-def test_settled_asks_for_two_at_least() -> None:
+def test_stability_asks_for_two_at_least() -> None:
     with pytest.raises(ValueError, match="at least two"):
-        settled([1.0], k=1)
-    assert settled([33.0, 33.5], k=2)
-    assert not settled([33.0, 40.0], k=2)
+        is_stable([1.0], k=1)
+    assert is_stable([33.0, 33.5], k=2)
+    assert not is_stable([33.0, 40.0], k=2)
 
 
 @given(st.lists(st.floats(1, 1e6), min_size=3, max_size=8), st.floats(0.001, 0.5), st.floats(0.5, 100))
-def test_what_has_settled_has_settled_in_any_unit_and_with_more_chance(
+def test_what_is_stable_is_stable_in_any_unit_and_with_more_chance(
     rates: list[float], chance: float, unit: float
 ) -> None:
-    there = settled(rates, chance=chance)
+    there = is_stable(rates, chance=chance)
     # Powers of two, so that nothing is rounded.
-    assert settled([rate * 2.0 ** int(unit % 8) for rate in rates], chance=chance) is there
+    assert is_stable([rate * 2.0 ** int(unit % 8) for rate in rates], chance=chance) is there
     if there:
-        assert settled(rates, chance=2 * chance)
+        assert is_stable(rates, chance=2 * chance)

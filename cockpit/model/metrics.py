@@ -7,29 +7,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
-from cockpit.model.fold_load import add
+from cockpit.model.counts import Counts, add
 from cockpit.model.histogram import Histogram
-from cockpit.model.host_figures import HOST_FIGURES, host_figures, is_host_figure
-from cockpit.model.host_state import HostWindow
-from cockpit.model.host_window import joined
+from cockpit.model.host_rates import memory_use
+from cockpit.model.host_state import CpuShare, DiskRates, HostWindow, IoRates, MemoryUse, NetRates
+from cockpit.model.host_window import closing_io, joined, means, opening_io
 from cockpit.model.load import LoadPlan
-from cockpit.model.state import Counts, Segment, State
+from cockpit.model.pages import PAGE_METRICS
+from cockpit.model.state import Segment, State
+from cockpit.servers.registry import STATUS_PAGES
 
-__all__ = [
-    "HOST_FIGURES",
-    "LATENCIES",
-    "RunResult",
-    "figure",
-    "host_figures",
-    "is_figure",
-    "is_host_figure",
-    "is_latency",
-    "latency",
-    "latency_figure",
-    "rows_result",
-    "run_result",
-    "runs_result",
-]
 LATENCIES = ("service", "response", "connect", "first_byte")
 # Latencies that tables show.
 PERCENTILES = ("p50", "p90", "p99", "p99.9", "max")
@@ -59,7 +46,7 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def rate(self) -> float:
-        """Replies a second; 0 when nothing was measured."""
+        """Responses/s; 0 when nothing was measured."""
         return self.counts.completed / self.seconds if self.seconds > 0 else 0.0
 
     @property
@@ -160,7 +147,7 @@ def latency(counts: Counts, name: str) -> Histogram:
     return counts.service if name == "response" and not histogram.count else histogram
 
 
-def figure(result: RunResult, name: str) -> float | None:
+def metric_value(result: RunResult, name: str) -> float | None:
     """Return a metric by name: `rate`, `p99.9`, `connect.p50`, `web1.cpu.idle`. None without data.
 
     Latencies in seconds, rates per second, CPU per cent, memory bytes. Raises KeyError for an unknown name.
@@ -169,19 +156,19 @@ def figure(result: RunResult, name: str) -> float | None:
     if name in _PLAIN:
         return _PLAIN[name](result)
     if head in LATENCIES and is_latency(rest):
-        return latency_figure(latency(result.counts, head), rest)
+        return latency_value(latency(result.counts, head), rest)
     if is_latency(name):
-        return latency_figure(latency(result.counts, "response"), name)
-    if is_host_figure(rest):
+        return latency_value(latency(result.counts, "response"), name)
+    if is_host_metric(rest):
         window = result.hosts.get(head)
-        return host_figures(window, result.seconds).get(rest) if window and window.seconds > 0 else None
+        return host_metrics(window, result.seconds).get(rest) if window and window.seconds > 0 else None
     raise KeyError(name)
 
 
-def is_figure(name: str) -> bool:
-    """Return whether `figure` has the name, for any host."""
+def is_metric(name: str) -> bool:
+    """Return whether `metric` has the name, for any host."""
     head, _, rest = name.partition(".")
-    return name in _PLAIN or is_latency(name) or (head in LATENCIES and is_latency(rest)) or is_host_figure(rest)
+    return name in _PLAIN or is_latency(name) or (head in LATENCIES and is_latency(rest)) or is_host_metric(rest)
 
 
 def is_latency(name: str) -> bool:
@@ -189,7 +176,7 @@ def is_latency(name: str) -> bool:
     return name in ("mean", "max", "min") or _PERCENTILE.fullmatch(name) is not None
 
 
-def latency_figure(histogram: Histogram, name: str) -> float | None:
+def latency_value(histogram: Histogram, name: str) -> float | None:
     """Return a latency statistic in seconds; None without data. Raises KeyError for an unknown name."""
     if not histogram.count:
         return None
@@ -211,3 +198,127 @@ _PLAIN: dict[str, Callable[[RunResult], float]] = {
     "generator.cpu": lambda result: 100 * result.generator_cpu,
     "generator.lag_p99": lambda result: result.counts.lag.percentile(99),
 }
+
+
+def _names(group: str, struct: type[msgspec.Struct]) -> tuple[str, ...]:
+    return tuple(f"{group}.{name.rstrip('_')}" for name in struct.__struct_fields__ if name != "name")
+
+
+_GROUPS = ("cpu", "io", "disk", "net", "memory", "load", "processes", "coverage", *STATUS_PAGES)
+_IO_PARTS = ("io.start", "io.end")
+_MEANS = (
+    *_names("cpu", CpuShare),
+    "cpu.other",
+    *_names("io", IoRates),
+    *_names("net", NetRates),
+    *_names("memory.mean", MemoryUse),
+    *(f"load.{name}" for name in ("1", "5", "15", "running", "blocked")),
+    *(f"processes.{name}" for name in ("mean", "rss", "unshared", "pss", "user", "system")),
+)
+_COUNTS = (
+    "count",
+    "births",
+    "deaths",
+    "births_per_s",
+    "deaths_per_s",
+    "defunct",
+    "unseen",
+    "cpu",
+    "rss_each",
+    "unshared_each",
+)
+PROCESS_METRICS = (
+    *(name for name in _MEANS if name.startswith("processes.")),
+    *(f"processes.{name}" for name in _COUNTS),
+)
+# All names except those of single disks and interfaces, which are `disk.sda.util`, `net.eth0.rxkb`.
+HOST_METRICS = (
+    *_MEANS,
+    *(name for part in _IO_PARTS for name in _names(part, IoRates)),
+    *_names("memory", MemoryUse),
+    *_names("memory.start", MemoryUse),
+    *(f"processes.{name}" for name in _COUNTS),
+    "coverage",
+    *PAGE_METRICS,
+)
+
+
+def _either(names: Iterable[str]) -> str:
+    return "|".join(name.rpartition(".")[2] for name in names)
+
+
+_SINGLE = re.compile(rf"disk\..+\.(?:{_either(_names('', DiskRates))})|net\..+\.(?:{_either(_names('', NetRates))})")
+
+
+def is_host_metric(name: str) -> bool:
+    """Return whether a host can have a metric of that name; any disk and interface name is accepted."""
+    return name in HOST_METRICS or _SINGLE.fullmatch(name) is not None
+
+
+def host_metrics(window: HostWindow, seconds: float = 0.0) -> dict[str, float]:
+    """Return a host's means over a window, and its memory and processes; metrics without data are left out.
+
+    `cpu.other` is the share that other programs took, neither the watched ones nor cockpit's. `memory.X` is at the end,
+    `memory.start.X` at the start, `memory.mean.X` the mean; bytes. `io.start` and `io.end` are the first and the last
+    5 s, or halves of a shorter window. `processes.count` is at the end, `births`, `deaths`, `unseen` over the window,
+    `defunct` the maximum, `mean`, `rss`, `unshared` and `pss` means, `rss_each` and `unshared_each` per process,
+    `user`, `system` and their sum `cpu` per cent of one core. `coverage` is the share of the window, or of
+    `seconds` if that is longer, in which the host was sampled at its interval; per cent.
+    All `processes.` are left out if /proc hides processes: a count of the visible ones would mislead.
+    """
+    mean = means(window)
+    metrics = {name: mean[name] for name in (*_MEANS, *mean) if name in mean}
+    if "cpu.other" in metrics:
+        metrics["cpu.other"] = min(100.0, max(0.0, metrics["cpu.other"]))
+    for part, rates in zip(_IO_PARTS, (opening_io(window), closing_io(window)), strict=True):
+        metrics |= _values(part, rates) if rates else {}
+    metrics |= _values("memory", memory_use(window.last.reading))
+    metrics |= _values("memory.start", memory_use(window.first.reading))
+    metrics |= _processes(window) | _per_process(metrics)
+    metrics["coverage"] = _coverage(window, seconds)
+    if processes_hidden(window):
+        metrics = {name: value for name, value in metrics.items() if not name.startswith("processes.")}
+    return dict(sorted(metrics.items(), key=_host_order))
+
+
+def processes_hidden(window: HostWindow) -> bool:
+    """Return whether /proc hid the processes of others from the probe (hidepid)."""
+    return window.first.reading.hidden or window.last.reading.hidden
+
+
+def _host_order(metric: tuple[str, float]) -> int:
+    """Sort by the first part of the name only."""
+    return _GROUPS.index(metric[0].partition(".")[0])
+
+
+def _values(group: str, struct: msgspec.Struct) -> dict[str, float]:
+    return {f"{group}.{name}": float(getattr(struct, name)) for name in struct.__struct_fields__}
+
+
+def _processes(window: HostWindow) -> dict[str, float]:
+    return {
+        "processes.count": window.count,
+        "processes.births": window.births,
+        "processes.deaths": window.deaths,
+        "processes.births_per_s": window.births / window.seconds if window.seconds > 0 else 0.0,
+        "processes.deaths_per_s": window.deaths / window.seconds if window.seconds > 0 else 0.0,
+        "processes.defunct": window.most_defunct,
+        "processes.unseen": window.unseen,
+    }
+
+
+def _per_process(metrics: dict[str, float]) -> dict[str, float]:
+    """Return the CPU of the watched processes, and the memory of all and of one of them."""
+    found = {}
+    if "processes.user" in metrics:
+        found["processes.cpu"] = metrics["processes.user"] + metrics["processes.system"]
+    if metrics.get("processes.mean"):
+        for name in ("rss", "unshared"):
+            found[f"processes.{name}_each"] = metrics[f"processes.{name}"] / metrics["processes.mean"]
+    return found
+
+
+def _coverage(window: HostWindow, seconds: float) -> float:
+    span = max(seconds, window.last.t - window.first.t)
+    # The clocks of the host and of the cockpit differ by a little, which is no lack.
+    return min(100.0, round(100 * window.covered / span, 1)) if span > 0 else 0.0

@@ -1,16 +1,18 @@
-"""What speaks against figures, said of a run and of a row alike."""
+"""Warnings about a run and a segment, and their text."""
 
 from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
 
-from cockpit.analysis.doubt import STARVED, doubts, row_doubts
-from cockpit.model.events import AnyEvent, Group, RunStarted, Tick
-from cockpit.model.figures import RunResult, run_result
+from cockpit.analysis.warning_words import grouped, warning_label, warning_words
+from cockpit.analysis.warnings import CPU_WAIT, RunWarning, WarningKind, run_warnings, segment_warnings
+from cockpit.model.counts import Group
+from cockpit.model.events import AnyEvent, RunStarted, Tick
 from cockpit.model.fold import fold_all
 from cockpit.model.histogram import Histogram
 from cockpit.model.load import Expect, LoadPlan, Request
+from cockpit.model.metrics import RunResult, run_result
 from cockpit.model.state import Segment, State
 
 PLAN = LoadPlan(url="http://a/", rate=100.0, duration=10.0, max_in_flight=20, workers=2)
@@ -43,18 +45,26 @@ def of_row(state: State) -> Segment:
     return state.segment
 
 
+def texts(result: RunResult) -> tuple[str, ...]:
+    return tuple(map(warning_words, run_warnings(result)))
+
+
+def labelled(segment: Segment) -> list[tuple[str, str]]:
+    return [(warning_label(one), warning_words(one)) for one in segment_warnings(segment)]
+
+
 def test_nothing_is_said_of_a_good_run() -> None:
-    state = state_of(cpu_wait=0.99 * STARVED)
-    assert doubts(of_run(state)) == ()
-    assert row_doubts(of_row(state)) == []
+    state = state_of(cpu_wait=0.99 * CPU_WAIT)
+    assert texts(of_run(state)) == ()
+    assert labelled(of_row(state)) == []
 
 
 def test_what_waited_for_room_is_told_from_what_was_never_sent() -> None:
     state = state_of(held_back=3, unsent=1)
-    unsent, held = doubts(of_run(state))
+    unsent, held = texts(of_run(state))
     assert unsent == "10 due requests were never sent: the cap of 20 in flight was reached"
     assert held.startswith("30 arrivals were queued: the cap of 20 in flight was reached; response time")
-    assert row_doubts(of_row(state)) == [("unsent", unsent), ("held", held)]
+    assert labelled(of_row(state)) == [("unsent", unsent), ("queued", held)]
 
 
 def test_a_generator_that_waited_for_a_cpu_says_so() -> None:
@@ -62,8 +72,8 @@ def test_a_generator_that_waited_for_a_cpu_says_so() -> None:
     result = of_run(state)
     assert result.cpu_wait == of_row(state).cpu_wait == pytest.approx(0.12)
     assert [second.cpu_wait for second in state.seconds] == [pytest.approx(0.12)] * 10
-    assert doubts(result) == ("the generator waited 12% of the time for a CPU: latencies include that wait",)
-    assert row_doubts(of_row(state)) == [("cpu!", doubts(result)[0])]
+    assert texts(result) == ("the generator waited 12% of the time for a CPU: latencies include that wait",)
+    assert labelled(of_row(state)) == [("cpu!", texts(result)[0])]
     assert result.saturated == 0
 
 
@@ -72,7 +82,7 @@ def test_one_that_was_never_idle_was_the_bottleneck_whoever_had_its_cpu() -> Non
     result = of_run(state)
     # Half of the worker-seconds.
     assert result.saturated == pytest.approx(5.0)
-    saturated, starved = doubts(result)
+    saturated, starved = texts(result)
     assert saturated.startswith("generator saturated for 50% of the time")
     assert starved.startswith("the generator waited 46% of the time for a CPU")
 
@@ -93,8 +103,8 @@ def test_replies_that_were_all_refused_are_said_first(
     tick = Tick(t=0.0, run=1, worker=0, start=0.0, sent=100, completed=100, service=_latencies())
     events += [replace(tick, start=float(at), t=at + 1.0, statuses=statuses) for at in range(20)]
     state = fold_all(events)
-    assert "".join(doubts(of_run(state))[:1]) == said
-    assert row_doubts(of_row(state))[:1] == ([("404!", said)] if said else [])
+    assert "".join(texts(of_run(state))[:1]) == said
+    assert labelled(of_row(state))[:1] == ([("404!", said)] if said else [])
 
 
 def _responses(plan: LoadPlan, **values: object) -> State:
@@ -107,10 +117,10 @@ def test_redirects_are_a_warning_with_the_url_to_load() -> None:
     plan = LoadPlan(url="http://me:secret@a/x", concurrency=1, duration=10.0)
     state = _responses(plan, statuses={302: 50, 200: 50}, redirect="../new?a=b")
     said = "50 of 100 responses redirect and are not followed: load http://a/new?a=b instead"
-    assert doubts(of_run(state))[0] == said
-    assert row_doubts(of_row(state))[0] == ("302!", said)
+    assert texts(of_run(state))[0] == said
+    assert labelled(of_row(state))[0] == ("302!", said)
     few = _responses(plan, statuses={302: 49, 200: 51}, redirect="/new")
-    assert not any("redirect" in doubt for doubt in doubts(of_run(few)))
+    assert not any("redirect" in text for text in texts(of_run(few)))
 
 
 def test_redirects_of_one_request_of_a_mix_are_a_warning() -> None:
@@ -118,17 +128,43 @@ def test_redirects_of_one_request_of_a_mix_are_a_warning() -> None:
     groups = {"a": Group(completed=10, statuses={302: 10}), "b": Group(completed=90, statuses={301: 30, 200: 60})}
     plan = LoadPlan(url="", mix=mix, concurrency=1, duration=10.0)
     state = _responses(plan, statuses={200: 60, 301: 30, 302: 10}, groups=groups, redirect="/new")
-    assert "10 of 10 responses redirect" in doubts(of_run(state))[0]
+    assert "10 of 10 responses redirect" in texts(of_run(state))[0]
 
 
 def test_connections_that_the_server_announces_to_close_and_keeps_are_a_warning() -> None:
     plan = LoadPlan(url="http://a/", concurrency=1, duration=10.0)
     state = _responses(plan, statuses={200: 100}, unclosed=98)
-    assert "announced Connection: close 98 times and kept" in doubts(of_run(state))[0]
-    assert [word for word, _ in row_doubts(of_row(state))] == ["unclosed"]
-    assert not row_doubts(of_row(_responses(plan, statuses={200: 100}, unclosed=1)))
+    assert "announced Connection: close 98 times and kept" in texts(of_run(state))[0]
+    assert [word for word, _ in labelled(of_row(state))] == ["unclosed"]
+    assert not labelled(of_row(_responses(plan, statuses={200: 100}, unclosed=1)))
 
 
 def test_dropped_arrivals_are_a_warning() -> None:
     state = state_of(dropped=7)
-    assert doubts(of_run(state))[0].startswith("70 arrivals were dropped")
+    assert texts(of_run(state))[0].startswith("70 arrivals were dropped")
+
+
+def waited(share: float) -> RunWarning:
+    return RunWarning(kind=WarningKind.CPU_WAIT, values={"share": share})
+
+
+def test_the_same_warning_of_all_cells_is_one_line_with_a_range() -> None:
+    found = [(f"c={level}", waited(share)) for level, share in ((1, 0.11), (2, 0.09), (4, 0.25), (8, 0.04))]
+    expected = "the generator waited 4–25% of the time for a CPU: latencies include that wait"
+    assert grouped(found, 4) == [f"all 4: {expected}"]
+    assert grouped(found, 7) == [f"4 of 7: {expected}"]
+
+
+def test_few_cells_are_named_and_other_warnings_are_apart_in_order() -> None:
+    few = RunWarning(kind=WarningKind.FEW_SAMPLES, values={"count": 10})
+    found = grouped([("a", few), ("a", waited(0.07)), ("b", waited(0.07))], 9)
+    assert found == [f"a: {warning_words(few)}", f"a, b: {warning_words(waited(0.07))}"]
+    assert grouped([], 9) == []
+
+
+def test_every_kind_has_a_text_and_a_short_label() -> None:
+    names = ("count", "total", "status", "share", "limit", "seconds")
+    for kind in WarningKind:
+        warning = RunWarning(kind=kind, subject="web1\x1b[2J", values=dict.fromkeys(names, 404))
+        assert "\x1b" not in warning_words(warning)
+        assert warning_words(warning) and "{" not in warning_words(warning)

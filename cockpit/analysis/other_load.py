@@ -19,8 +19,8 @@ import numpy as np
 
 from cockpit.analysis import switch
 from cockpit.analysis.blocks import BLOCK
+from cockpit.analysis.intervals import Floats
 from cockpit.analysis.outcome import Cause, Objection, OtherLoad, Period
-from cockpit.analysis.student import Floats
 from cockpit.analysis.windows import Window
 
 Windows = Sequence[Window]
@@ -153,8 +153,8 @@ def _shares(windows: Windows, name: str) -> tuple[Floats, Floats]:
 
 
 def _generator_is_apart(windows: Windows) -> bool:
-    """Whether the server runs on another machine than the generator, as far as is known: hosts are watched, none of
-    them on the generator's machine, and the target is no address of the loopback."""
+    """Return whether the server runs on another machine than the generator, as far as is known: hosts are watched,
+    none of them on the generator's machine, and the target is no address of the loopback."""
     addresses = [address for window in windows for row in window.rows for address in row.addresses]
     here = any(_is_local(address) for address in addresses)
     boots = [boot for window in windows for boot in window.boots.values()]
@@ -162,7 +162,7 @@ def _generator_is_apart(windows: Windows) -> bool:
 
 
 def _is_local(address: str) -> bool:
-    """Whether an address is of the loopback, or none at all, as the path of a Unix socket."""
+    """Return whether an address is of the loopback, or none at all, as the path of a Unix socket."""
     try:
         return ip_address(address.partition("%")[0]).is_loopback
     except ValueError:

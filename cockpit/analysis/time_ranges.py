@@ -11,7 +11,7 @@ from math import inf
 from cockpit.model.histogram import Histogram
 from cockpit.model.state import LoadSecond
 
-# A long stretch is added up from shorter ones, which are kept: length (s) -> length of its parts.
+# A long time range is added up from shorter ones, which are kept: length (s) -> length of its parts.
 _PARTS = {20: 10, 30: 10, 60: 30, 120: 60, 150: 30, 300: 150, 600: 300, 900: 300, 1800: 900}
 # Ticks still come for seconds that lie at most so far behind the newest.
 _OPEN = 3
@@ -39,7 +39,7 @@ class TimeRange:
 
     @property
     def rate(self) -> float:
-        """Replies a second, the mean over the time that ticks cover."""
+        """Responses/s, the mean over the time that ticks cover."""
         return self.completed / self.covered if self.covered > 0 else 0.0
 
     @cached_property
@@ -57,7 +57,7 @@ class TimeRange:
 
 
 def of_seconds(seconds: Sequence[LoadSecond]) -> TimeRange | None:
-    """All of them together; None for none."""
+    """Return the sum of seconds; None for none."""
     if not seconds:
         return None
     whole = [second.rate for second in seconds if second.end - second.start >= 0.5]
@@ -75,9 +75,9 @@ def of_seconds(seconds: Sequence[LoadSecond]) -> TimeRange | None:
     )
 
 
-def joined(stretches: Iterable[TimeRange | None]) -> TimeRange | None:
+def joined(ranges: Iterable[TimeRange | None]) -> TimeRange | None:
     """Add several up; None if there was no load in any."""
-    parts = [part for part in stretches if part is not None]
+    parts = [part for part in ranges if part is not None]
     if len(parts) < 2:
         return parts[0] if parts else None
     return TimeRange(
@@ -93,7 +93,7 @@ def joined(stretches: Iterable[TimeRange | None]) -> TimeRange | None:
     )
 
 
-class Stretches:
+class TimeRanges:
     """Cached time ranges of one session: a range that is over is added up once.
 
     For a screen that draws the same ranges repeatedly, also after a seek. At most `most`

@@ -32,7 +32,6 @@ _DIGITS = 2
 
 
 def generator_sample(state: State, event: GeneratorSample) -> State:
-    """The state with a reading of the generator's machine."""
     before = state.generator
     machine = GeneratorMachine(t=event.t, times=event.times, own=event.own)
     if before is None or event.t <= before.t:

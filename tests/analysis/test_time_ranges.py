@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cockpit.analysis.stretches import Stretches, of_seconds
+from cockpit.analysis.time_ranges import TimeRanges, of_seconds
 from cockpit.model.histogram import Histogram
 from cockpit.model.series import series
 from cockpit.model.state import LoadSecond
@@ -38,7 +38,7 @@ LOADS = st.lists(st.tuples(st.integers(0, 400), st.integers(1, 70), st.integers(
 @given(LOADS, st.sampled_from([scale for scale in SCALES if scale >= 1]))
 def test_cells_of_any_scale_add_up_to_the_seconds(seconds: list[LoadSecond], scale: float) -> None:
     length, last = int(scale), seconds[-1].second
-    kept, held = Stretches(), series(seconds)
+    kept, held = TimeRanges(), series(seconds)
     whole = Histogram.merged(one.latency for one in seconds)
     for _ in range(2):
         cells = [kept.of(held, start, length, last + 1) for start in range(0, last + 1, length)]
@@ -70,7 +70,7 @@ def test_a_second_covered_in_part_counts_but_sets_no_extremes() -> None:
 def test_a_long_session_is_added_up_bit_by_bit() -> None:
     seconds = series([second(at, at % 31 + 1) for at in range(2000)])
     # Fewer are kept than there are short ones: a long one needs no short ones any more.
-    whole, kept = Stretches(), Stretches(most=250, kept=80)
+    whole, kept = TimeRanges(), TimeRanges(most=250, kept=80)
     starts = range(0, 2000, 300)
     expected = [whole.of(seconds, start, 300, 2000) for start in starts]
     assert not whole.behind
@@ -87,7 +87,7 @@ def test_a_long_session_is_added_up_bit_by_bit() -> None:
 
 
 def test_what_may_still_change_is_told_anew() -> None:
-    kept = Stretches()
+    kept = TimeRanges()
     seconds = [second(at, 10) for at in range(12)]
     assert kept.of(seconds, 10, 2, 12).completed == 20  # type: ignore[union-attr]
     assert kept.of(seconds, 10, 2, 11).completed == 10, "without one that has only just begun"  # type: ignore[union-attr]

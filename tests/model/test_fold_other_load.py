@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from cockpit.analysis.doubt import doubts
+from cockpit.analysis.warning_words import warning_words
+from cockpit.analysis.warnings import run_warnings
 from cockpit.model.events import (
     AnyEvent,
     GeneratorSample,
@@ -16,10 +17,10 @@ from cockpit.model.events import (
     RunStarted,
     SessionStarted,
 )
-from cockpit.model.figures import figure, run_result
 from cockpit.model.fold import fold_all
 from cockpit.model.hosts import CpuCounters, HostConfig, HostFacts, ProcessCounters
 from cockpit.model.load import LoadPlan
+from cockpit.model.metrics import metric_value, run_result
 from cockpit.model.state import State
 from cockpit.report.host_table import host_table
 from tests.model.hosts import reading
@@ -129,9 +130,12 @@ def test_other_load_is_a_figure_of_a_run_for_thresholds_and_tables() -> None:
     result = run_result(state, 1)
     assert result is not None
     # 10% in four of five seconds; in the last one the watched processes used less.
-    assert figure(result, "web1.cpu.other") == pytest.approx(11.0)
+    assert metric_value(result, "web1.cpu.other") == pytest.approx(11.0)
     table = "\n".join(host_table("web1", result.hosts["web1"], result.seconds))
-    assert doubts(result)[0] == "other programs took 11% of the CPU of web1; if they serve the load, watch them"
+    assert (
+        warning_words(run_warnings(result)[0])
+        == "other programs took 11% of the CPU of web1; if they serve the load, watch them"
+    )
     assert [line.split()[-1] for line in table.splitlines()[1:3]] == ["other", "11.0"]
 
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from cockpit.analysis.neighbours import spoiled_rounds
+from cockpit.analysis.other_load import spoiled_rounds
 from cockpit.analysis.outcome import Cause, Outcome, Verdict
 from cockpit.analysis.verdict import judge_rounds, judge_runs, judge_switch
 from cockpit.analysis.windows import Flaw, Window, window_between
@@ -19,7 +19,7 @@ from cockpit.model.load import LoadPlan
 from cockpit.model.state import Change, Segment, State
 from cockpit.report.verdicts import verdict_json
 from tests.analysis.synthetic import PLAN, window
-from tests.model.test_fold_neighbours import start
+from tests.model.test_fold_other_load import start
 from tests.statistics.neighbours import CASES, Case, spoiled_shares
 
 
@@ -173,7 +173,7 @@ def test_other_load_comes_before_a_saturated_generator_which_it_causes() -> None
 
 def test_the_json_has_the_measured_shares() -> None:
     found = json.loads(msgspec.json.encode(verdict_json(judged(window(1, other=1.0), window(2, other=48.0)))))
-    assert (found["outcome"], found["cause"]) == ("invalid", "other load")
+    assert (found["outcome"], found["objection"]["cause"]) == ("invalid", "other load")
     (load,) = found["other_loads"]
     assert (load["host"], round(load["before"], 1), round(load["after"], 1)) == ("web1", 0.0, 0.5)
 

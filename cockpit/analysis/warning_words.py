@@ -1,0 +1,93 @@
+"""Warnings as text, the same on the screen, in reports and in JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from cockpit.analysis.warnings import RunWarning, WarningKind
+from cockpit.model.text import neutral
+
+_TEXTS = {
+    WarningKind.NOT_FOUND: "all {count} responses were {subject}: is the path right?",
+    WarningKind.REFUSED: "all {count} responses were {subject}: is this the right request?",
+    WarningKind.REDIRECTED: "{count} of {total} responses redirect and are not followed: load {subject} instead",
+    WarningKind.GENERATOR_SATURATED: "generator saturated for {share:.0%} of the time: the server may be faster than "
+    "measured",
+    WarningKind.OTHER_LOAD: "other programs took {share:.0%} of the CPU of {subject}; if they serve the load, "
+    "watch them",
+    WarningKind.CPU_WAIT: "the generator waited {share:.0%} of the time for a CPU: latencies include that wait",
+    WarningKind.RUN_FAILED: "the run failed: {subject}",
+    WarningKind.PARTIAL: "metrics are incomplete: {subject}",
+    WarningKind.STOPPED: "the run was stopped before its planned end",
+    WarningKind.DROPPED: "{count} arrivals were dropped: the queue was full; lower the rate or raise --max-in-flight",
+    WarningKind.UNSENT: "{count} due requests were never sent: the cap of {limit} in flight was reached",
+    WarningKind.QUEUED: "{count} arrivals were queued: the cap of {limit} in flight was reached; response time "
+    "includes the wait, service time does not",
+    WarningKind.UNCLOSED: "the server announced Connection: close {count} times and kept the connection open; cockpit "
+    "closed it, so local ports stay in TIME_WAIT here",
+    WarningKind.LOAD_ALTERED: "the load was altered meanwhile: compare segments with one load",
+    WarningKind.ERRORS: "{count} of {total} requests got no complete response: rate and latency are of the others",
+    WarningKind.FEW_SAMPLES: "few samples ({count} responses): percentiles above p90 are uncertain",
+    WarningKind.IN_FLIGHT: "{count} requests were in flight at the end and are not counted",
+    WarningKind.SHORT: "short: {seconds:.1f} s; metrics are unreliable below {limit:g} s",
+    WarningKind.PREFLIGHT: "{subject}",
+    WarningKind.LOAD_DIFFERS: "the load differs: {subject}",
+    WarningKind.QUEUED_SECONDS: "arrivals were queued in {seconds} s",
+    WarningKind.HOST_UNREAD: "{subject} was not read for {seconds} s",
+    WarningKind.ROUNDS_LEFT_OUT: "{count} of {total} rounds left out: {subject}",
+}
+# At most eight characters for a table.
+_LABELS = {
+    WarningKind.NOT_FOUND: "{status}!",
+    WarningKind.REFUSED: "{status}!",
+    WarningKind.REDIRECTED: "{status}!",
+    WarningKind.GENERATOR_SATURATED: "gen!",
+    WarningKind.OTHER_LOAD: "others",
+    WarningKind.CPU_WAIT: "cpu!",
+    WarningKind.RUN_FAILED: "failed",
+    WarningKind.PARTIAL: "part",
+    WarningKind.STOPPED: "stop",
+    WarningKind.LOAD_ALTERED: "load±",
+}
+# Up to this many subjects of the same warning are named.
+_MOST_NAMED = 3
+
+
+class _Range(NamedTuple):
+    low: float
+    high: float
+
+    def __format__(self, spec: str) -> str:
+        low, high = format(self.low, spec), format(self.high, spec)
+        return high if low == high else f"{low.removesuffix('%')}–{high}"
+
+
+def warning_words(*alike: RunWarning) -> str:
+    """Return the text of warnings of one kind and subject, with the range of each value."""
+    first = alike[0]
+    values = {
+        name: _Range(min(one.values[name] for one in alike), max(one.values[name] for one in alike))
+        for name in first.values
+    }
+    return _TEXTS[first.kind].format(subject=neutral(first.subject), **values)
+
+
+def warning_label(warning: RunWarning) -> str:
+    """Return at most eight characters for a table."""
+    return _LABELS.get(warning.kind, warning.kind).format(**warning.values)
+
+
+def grouped(found: Iterable[tuple[str, RunWarning]], cells: int) -> list[str]:
+    """Return a line per kind and subject from (name of a cell, warning), in order of first occurrence; `cells` is the
+    number of cells."""
+    groups: dict[tuple[str, str], dict[str, RunWarning]] = {}
+    for name, warning in found:
+        groups.setdefault((warning.kind, warning.subject), {})[name] = warning
+    return [f"{_named(list(alike), cells)}: {warning_words(*alike.values())}" for alike in groups.values()]
+
+
+def _named(names: list[str], cells: int) -> str:
+    if len(names) <= _MOST_NAMED:
+        return ", ".join(names)
+    return f"all {cells}" if len(names) == cells else f"{len(names)} of {cells}"

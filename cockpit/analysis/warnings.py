@@ -1,0 +1,217 @@
+"""Warnings about a run, a segment or a comparison: reasons not to trust its metrics. `warning_words` renders them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from enum import StrEnum
+
+import msgspec
+
+from cockpit.analysis.windows import Flaw, Window
+from cockpit.model.counts import Counts, Group
+from cockpit.model.host_window import means
+from cockpit.model.load import is_redirect, redirect_target
+from cockpit.model.metrics import RunResult, is_latency
+from cockpit.model.state import Segment
+
+# With fewer responses a p99 is made of fewer than ten of them.
+ENOUGH_FOR_P99 = 1000
+
+# Share of requests left unfinished from which a warning is due.
+UNFINISHED = 0.01
+
+# A shorter segment (s) is unreliable: servers are still spawning and a second's noise is as large as the effect.
+SHORT = 5.0
+
+# A segment in which the generator was the bottleneck for a larger share of the time is not trusted.
+BOUND = 0.1
+
+# The generator waited for a CPU for a larger share of the time than a quiet machine makes it: there the kernel's own
+# threads take up to 1.5%, some microseconds at a time. Other programs take milliseconds at a time, and more than three
+# responses in a hundred wait: p99 then measures both generator and server.
+CPU_WAIT = 0.03
+
+# Latencies that ten slower responses in a hundred do not move.
+_LOW = ("p50", "mean", "min")
+
+
+class Affected(StrEnum):
+    """The metrics that a warning is about."""
+
+    ALL = "all"
+    RATE = "rate"
+    TIMED = "rate and latency"
+    LATENCY = "latency"
+    TAIL = "latencies above p90"
+
+
+class WarningKind(StrEnum):
+    """The reason for a warning; the comments name its subject and values."""
+
+    NOT_FOUND = "not found"  # statuses; count, status
+    REFUSED = "refused"  # statuses; count, status
+    REDIRECTED = "redirected"  # URL to load; count, total, status
+    GENERATOR_SATURATED = "generator saturated"  # share
+    OTHER_LOAD = "other load"  # host; share
+    CPU_WAIT = "CPU wait"  # share
+    RUN_FAILED = "run failed"  # detail
+    PARTIAL = "partial"  # detail
+    STOPPED = "stopped"
+    DROPPED = "dropped"  # count
+    UNSENT = "unsent"  # count, limit
+    QUEUED = "queued"  # count, limit
+    UNCLOSED = "unclosed"  # count
+    LOAD_ALTERED = "load altered"
+    ERRORS = "errors"  # count, total
+    FEW_SAMPLES = "few samples"  # count
+    IN_FLIGHT = "in flight"  # count
+    SHORT = "short"  # seconds, limit
+    PREFLIGHT = "preflight"  # text as recorded
+    LOAD_DIFFERS = "load differs"  # differences
+    QUEUED_SECONDS = "queued seconds"  # seconds
+    HOST_UNREAD = "host unread"  # host; seconds
+    ROUNDS_LEFT_OUT = "rounds left out"  # the cause of the first; count, total
+
+
+_AFFECTED = {
+    WarningKind.GENERATOR_SATURATED: Affected.TIMED,
+    WarningKind.CPU_WAIT: Affected.LATENCY,
+    WarningKind.DROPPED: Affected.RATE,
+    WarningKind.UNSENT: Affected.RATE,
+    WarningKind.QUEUED: Affected.LATENCY,
+    WarningKind.ERRORS: Affected.TIMED,
+    WarningKind.FEW_SAMPLES: Affected.TAIL,
+    WarningKind.IN_FLIGHT: Affected.TIMED,
+}
+
+
+class RunWarning(msgspec.Struct, frozen=True, kw_only=True):
+    """`subject` is text of any origin, `values` are numbers by name: see WarningKind. Shares are from 0 to 1."""
+
+    kind: WarningKind
+    subject: str = ""
+    values: dict[str, float] = {}
+
+    @property
+    def affected(self) -> Affected:
+        return _AFFECTED.get(self.kind, Affected.ALL)
+
+    def is_about(self, metric: str) -> bool:
+        """Return whether it affects this metric (named as in thresholds) and not all metrics alike."""
+        match self.affected:
+            case Affected.ALL:
+                return False
+            case Affected.RATE:
+                return metric == "rate"
+            case Affected.TIMED:
+                return metric == "rate" or is_latency(metric)
+            case Affected.LATENCY:
+                return is_latency(metric)
+            case Affected.TAIL:
+                return is_latency(metric) and metric not in _LOW
+
+
+def warning_of(kind: WarningKind, subject: str = "", **values: float) -> RunWarning:
+    return RunWarning(kind=kind, subject=subject, values=values)
+
+
+def generator_bound(seconds: float, saturated: float) -> bool:
+    """Return whether the generator was the bottleneck for more than a tenth of the time."""
+    return seconds > 0 and saturated > BOUND * seconds
+
+
+def run_warnings(result: RunResult) -> list[RunWarning]:
+    """Return the warnings of a run, the most serious first, then those from before its start."""
+    counts, found = result.counts, _shared(result)
+    errors = sum(counts.errors.values())
+    if result.altered:
+        found.append(warning_of(WarningKind.LOAD_ALTERED))
+    if errors:
+        found.append(warning_of(WarningKind.ERRORS, count=errors, total=counts.sent))
+    if counts.completed < ENOUGH_FOR_P99:
+        found.append(warning_of(WarningKind.FEW_SAMPLES, count=counts.completed))
+    if counts.abandoned > UNFINISHED * counts.sent:
+        found.append(warning_of(WarningKind.IN_FLIGHT, count=counts.abandoned))
+    return [*found, *(warning_of(WarningKind.PREFLIGHT, text) for text in result.warnings)]
+
+
+def segment_warnings(segment: Segment) -> list[RunWarning]:
+    """Return the warnings of a segment, the most serious first."""
+    found = _shared(segment)
+    if segment.altered:
+        found.append(warning_of(WarningKind.LOAD_ALTERED))
+    if segment.end is not None and segment.seconds < SHORT and not segment.warmup:
+        found.append(warning_of(WarningKind.SHORT, seconds=segment.seconds, limit=SHORT))
+    return found
+
+
+def _shared(of: RunResult | Segment) -> list[RunWarning]:
+    counts = of.counts
+    found = [*_refused(counts), *_redirected(of)]
+    if generator_bound(of.seconds, of.saturated):
+        found.append(warning_of(WarningKind.GENERATOR_SATURATED, share=min(1.0, of.saturated / of.seconds)))
+    for name, window in of.hosts.items():
+        share = means(window).get("cpu.other", 0.0) / 100
+        found += [warning_of(WarningKind.OTHER_LOAD, name, share=share)] if share > BOUND else []
+    if of.cpu_wait > CPU_WAIT:
+        found.append(warning_of(WarningKind.CPU_WAIT, share=of.cpu_wait))
+    if of.reason == "failed":
+        found.append(warning_of(WarningKind.RUN_FAILED, of.detail))
+    if of.partial:
+        found.append(warning_of(WarningKind.PARTIAL, of.partial))
+    if of.reason == "stopped":
+        found.append(warning_of(WarningKind.STOPPED))
+    if counts.dropped:
+        found.append(warning_of(WarningKind.DROPPED, count=counts.dropped))
+    if counts.unsent:
+        found.append(warning_of(WarningKind.UNSENT, count=counts.unsent, limit=of.plan.max_in_flight))
+    if counts.held_back:
+        found.append(warning_of(WarningKind.QUEUED, count=counts.held_back, limit=of.plan.max_in_flight))
+    if counts.unclosed > UNFINISHED * counts.completed:
+        found.append(warning_of(WarningKind.UNCLOSED, count=counts.unclosed))
+    return found
+
+
+def _refused(counts: Counts) -> list[RunWarning]:
+    """Warn if every response has a status of 400 or above that was not expected."""
+    statuses = sorted(status for status, count in counts.statuses.items() if count)
+    unwanted = counts.refused + sum(counts.unexpected.values())
+    if not statuses or statuses[0] < 400 or unwanted < counts.completed:
+        return []
+    kind = WarningKind.NOT_FOUND if set(statuses) <= {404, 410} else WarningKind.REFUSED
+    return [warning_of(kind, ", ".join(map(str, statuses)), count=counts.completed, status=statuses[0])]
+
+
+def _redirected(of: RunResult | Segment) -> list[RunWarning]:
+    """Warn if at least half of the responses, of the run or of one request of its mix, are unexpected redirects."""
+    counts = of.counts
+    statuses = [status for status, count in counts.statuses.items() if count and is_redirect(status)]
+    if not counts.redirect or not statuses:
+        return []
+    expecting = {request.name for request in of.plan.mix if request.expect and request.expect.statuses}
+    groups = [group for name, group in counts.groups.items() if name not in expecting]
+    parts = [(_redirects(part), part.completed) for part in (counts, *groups)]
+    count, total = max(parts, key=lambda part: part[0] / part[1] if part[1] else 0.0)
+    if 2 * count < total:
+        return []
+    target = redirect_target(of.plan.mix[0].url if of.plan.mix else of.plan.url, counts.redirect)
+    return [warning_of(WarningKind.REDIRECTED, target, count=count, total=total, status=min(statuses))]
+
+
+def _redirects(of: Counts | Group) -> int:
+    return sum(count for status, count in of.statuses.items() if is_redirect(status))
+
+
+def comparison_warnings(windows: Sequence[Window], differences: Sequence[str]) -> tuple[RunWarning, ...]:
+    """Return the warnings of a comparison of windows of both sides; `differences` are those of the loads."""
+    found = [warning_of(WarningKind.LOAD_DIFFERS, ", ".join(differences))] if differences else []
+    if queued := sum(window.flawed.get(Flaw.QUEUED, 0) for window in windows):
+        found.append(warning_of(WarningKind.QUEUED_SECONDS, seconds=queued))
+    unread = Counter[str]()
+    for window in windows:
+        unread.update(window.unread)
+    found += [warning_of(WarningKind.HOST_UNREAD, host, seconds=seconds) for host, seconds in unread.items()]
+    if (share := max(window.cpu_wait for window in windows)) > CPU_WAIT:
+        found.append(warning_of(WarningKind.CPU_WAIT, share=share))
+    return tuple(found)

@@ -1,0 +1,157 @@
+"""A comparison as JSON, whose structs are its schema, and as text for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from cockpit.analysis.comparison import Comparison, Difference, MetricPair, all_host_metrics, distribution
+from cockpit.analysis.comparison_words import Row, columns, differences, overlaid, tables
+from cockpit.analysis.sides import Side
+from cockpit.model.text import clock, neutral
+from cockpit.report.encoding import shaped, to_json
+from cockpit.report.summary import plan_words
+from cockpit.report.verdicts import VerdictJson, verdict_json, verdict_lines
+
+_BUCKETS = 64
+
+
+class SideJson(msgspec.Struct, frozen=True, kw_only=True):
+    """One side: its name as requested, its segments by number and label, and the plan without secrets, in words.
+
+    `start` and `end` are session seconds, `wall` the epoch second at which the session began. `knobs`: active
+    values, null if none is set."""
+
+    name: str
+    session: str
+    wall: float
+    runs: list[int]
+    rows: list[str]
+    start: float
+    end: float
+    url: str
+    knobs: dict[str, str | None]
+
+
+class MetricJson(msgspec.Struct, frozen=True, kw_only=True):
+    """A metric of both sides in the unit that thresholds use (seconds, per second, per cent, bytes); null: no data.
+    `change` is the relative difference (0.1: a tenth more)."""
+
+    name: str
+    before: float | None
+    after: float | None
+    change: float | None
+
+
+class DistributionJson(msgspec.Struct, frozen=True, kw_only=True):
+    """Shares of responses by buckets of latency; `edges` are seconds, one more than there are buckets."""
+
+    edges: list[float]
+    before: list[float]
+    after: list[float]
+
+
+class CompareJson(msgspec.Struct, frozen=True, kw_only=True):
+    """`load` is the difference between the two loads in words; empty: none. `failures` count errors, unexpected
+    responses and statuses from 400 on, by kind. `verdicts` is one, or one per pair of segments under the same load."""
+
+    before: SideJson
+    after: SideJson
+    load: list[str]
+    settings: tuple[Difference, ...]
+    environment: tuple[Difference, ...]
+    metrics: list[MetricJson]
+    failures: list[MetricJson]
+    hosts: dict[str, list[MetricJson]]
+    distribution: DistributionJson
+    verdicts: list[VerdictJson]
+
+
+def comparison_json(comparison: Comparison) -> str:
+    return to_json(compare_json(comparison))
+
+
+def compare_json(comparison: Comparison) -> CompareJson:
+    """Return the comparison in the shape of the schema, with every metric of every host."""
+    one, two = all_host_metrics(comparison.before), all_host_metrics(comparison.after)
+    before, after = comparison.before.result.counts.latency, comparison.after.result.counts.latency
+    spread = distribution(before, after, _BUCKETS)
+    return CompareJson(
+        before=_side(comparison.before),
+        after=_side(comparison.after),
+        load=list(comparison.load),
+        settings=comparison.settings,
+        environment=comparison.environment,
+        metrics=[shaped(MetricJson, found) for found in comparison.metrics],
+        failures=[shaped(MetricJson, found) for found in comparison.errors],
+        hosts={
+            name: [
+                shaped(MetricJson, MetricPair(key, one.get(name, {}).get(key), two.get(name, {}).get(key)))
+                for key in dict.fromkeys((*one.get(name, {}), *two.get(name, {})))
+            ]
+            for name in dict.fromkeys((*one, *two))
+        },
+        distribution=DistributionJson(
+            edges=[edge / 1e9 for edge in spread.edges], before=list(spread.before), after=list(spread.after)
+        ),
+        verdicts=[verdict_json(verdict) for verdict in comparison.verdicts],
+    )
+
+
+def _side(side: Side) -> SideJson:
+    started = side.state.started
+    return SideJson(
+        name=side.name,
+        session=started.name if started else "",
+        wall=started.wall if started else 0.0,
+        runs=sorted({row.run for row in side.rows}),
+        rows=[f"{row.number} {row.label}" for row in side.rows],
+        start=side.rows[0].start,
+        end=side.rows[-1].last,
+        url=side.result.plan.without_secrets().url,
+        knobs=dict(side.knobs),
+    )
+
+
+_TEXT_BUCKETS = 20
+_BARS = 44
+
+
+def comparison_text(comparison: Comparison) -> str:
+    lines = [
+        f"before  {side_words(comparison.before)}",
+        f"after   {side_words(comparison.after)}",
+        f"load    {plan_words(comparison.after.result.plan)}",
+    ]
+    if comparison.load:
+        lines.append(f"  ! the load differs: {', '.join(comparison.load)}")
+    lines += verdict_lines(comparison.verdicts)
+    for title, rows in differences(comparison):
+        lines += ["", *_table(Row(f"{title} that differ", "before", "after"), rows)]
+    for title, rows in tables(comparison):
+        lines += ["", *_table(Row(title, "before", "after", "differs by"), rows)]
+    drawn = overlaid(comparison, _TEXT_BUCKETS, _BARS)
+    if drawn:
+        name = comparison.after.result.counts.latency_name
+        lines += ["", f"  {name} time, ms{'':<{_BARS}}before   after   (█ both, ▀ before alone, ▄ after alone)"]
+        lines += [f"  {span} {bars} {shares}" for span, bars, shares in drawn]
+    return "\n".join(lines)
+
+
+def side_words(side: Side) -> str:
+    """Return the origin of a side: its name as requested, its segments, and its times in the session."""
+    first, last = side.rows[0], side.rows[-1]
+    runs = sorted({row.run for row in side.rows})
+    which = f"run {runs[0]}" if len(runs) == 1 else f"runs {runs[0]} to {runs[-1]}"
+    label = first.label if len(side.rows) == 1 else f"{first.label} and {len(side.rows) - 1} rows more"
+    return f"{neutral(side.name)}  {which}, {neutral(label)}, {clock(first.start)} to {clock(last.last)}"
+
+
+def _table(head: Row, rows: Sequence[Row]) -> list[str]:
+    widths = columns([head, *rows])
+    lines = []
+    for row in (head, *rows):
+        metrics = (f"{cell:>{width}}" for cell, width in zip(row[1:], widths[1:], strict=True))
+        lines.append(f"  {row.name:<{widths[0]}}  {'  '.join(metrics)}".rstrip())
+    return lines
