@@ -28,7 +28,7 @@ class ConnectionOwner(Protocol):
     handlers: dict[int, Handler]
     poller: Poller
     tally: Tally
-    dial: Dialer
+    dialer: Dialer
     closing: Closing
     connections: int
     exhausted: bool
@@ -47,6 +47,7 @@ class RequestSlot:
     """`started` is when its request began (s of time.monotonic()), infinite while it has none."""
 
     __slots__ = (
+        "_connected",
         "_drain",
         "_fd",
         "_handlers",
@@ -55,7 +56,6 @@ class RequestSlot:
         "_opened",
         "_reused",
         "_socket",
-        "_stands",
         "_tally",
         "started",
     )
@@ -64,12 +64,12 @@ class RequestSlot:
         self._load = load
         self._handlers = load.handlers
         self._tally = load.tally
-        self._drain = DRAIN if load.dial.tls is not None else 0
+        self._drain = DRAIN if load.dialer.tls is not None else 0
         self.started = inf
         self._opened = 0.0
         self._fd = -1
         self._socket: Any = None
-        self._stands = self._reused = False
+        self._connected = self._reused = False
         self._on_connected: Handler = self.on_connected
 
     def _connect(self, now: float) -> None:
@@ -77,7 +77,7 @@ class RequestSlot:
         self._reused = False
         load = self._load
         try:
-            self._socket, code = load.dial.open()
+            self._socket, code = load.dialer.open()
         except OSError as error:
             self._unconnected(connect_failure(error.errno))
             return
@@ -91,7 +91,6 @@ class RequestSlot:
         poller.register(fd, poller.connecting)
 
     def on_connected(self, mask: int, now: float) -> None:
-        """The connect was decided."""
         if mask & TROUBLE:
             code = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
             if code:
@@ -102,7 +101,7 @@ class RequestSlot:
             return
         self._tally.connects.append(now - self._opened)
         self._load.connections += 1
-        self._stands = True
+        self._connected = True
         self._load.poller.watch_replies(self._fd)
         if self._drain:
             self._secure(mask, now)
@@ -110,9 +109,8 @@ class RequestSlot:
             self._ready(mask, now)
 
     def _secure(self, mask: int, now: float) -> None:
-        """Begin the TLS handshake."""
         self._opened = now
-        tls = self._load.dial.tls
+        tls = self._load.dialer.tls
         assert tls is not None
         try:
             self._socket = tls.wrap(self._socket)
@@ -123,7 +121,7 @@ class RequestSlot:
         self.on_handshake(mask, now)
 
     def on_handshake(self, mask: int, now: float) -> None:
-        """The other end of the handshake has its turn, or it is done."""
+        """Continue the handshake, or send the request after it."""
         try:
             self._socket.shake_hands()
         except BlockingIOError:
@@ -148,13 +146,12 @@ class RequestSlot:
         raise NotImplementedError
 
     def close(self) -> None:
-        """Close the socket, if there is one."""
         fd = self._fd
         if fd < 0:
             return
         self._fd = -1
-        if self._stands:
-            self._stands = False
+        if self._connected:
+            self._connected = False
             self._load.connections -= 1
         self._load.poller.forget(fd)
         self._socket.close()

@@ -47,7 +47,6 @@ class Chunks:
 
     @property
     def size(self) -> int:
-        """Bytes of the body so far."""
         return self._message.size
 
     @property

@@ -16,8 +16,8 @@ from cockpit.load.schedule import Leg
 
 # Connections are opened this far apart (s), so that a server's backlog holds them.
 _STAGGER = 0.000125
-# How long a connection waits after a connect that failed (s): a server that is away is not to be hammered,
-# and how many errors that makes is not to depend on how fast this loop is.
+# Pause (s) after a failed connect, so that an absent server is not flooded, and the number of errors does not depend on
+# the speed of this loop.
 _PAUSE = 0.02
 # Less than any count of requests begun.
 _NONE = -1
@@ -36,7 +36,7 @@ class Closed(Engine):
         super().__init__(assignment, poller, on_tick, on_cut)
         self._places: dict[Connection, None] = {}
         self._spare: list[Connection] = []
-        self._several = self.deck.only is None
+        self._several = self.order.only is None
         # Requests that may begin without further checks.
         self._freely = self._limit
         # Connections that close when their request is over, and those still busy with an uncounted one.
@@ -58,8 +58,8 @@ class Closed(Engine):
         kept = min(more, self._surplus)
         self._surplus -= kept
         for number in range(more - kept):
-            place = self._spare.pop() if self._spare else Connection(self, *self._first_card())
-            place.carry(*self._first_card())
+            place = self._spare.pop() if self._spare else Connection(self, *self._first_request())
+            place.carry(*self._first_request())
             self._places[place] = None
             heapq.heappush(self._waiting, (now + number * _STAGGER, id(place), place))
         self._bound()
@@ -69,13 +69,13 @@ class Closed(Engine):
         self._limit = limit
         self._bound()
 
-    def _first_card(self) -> tuple[RequestMetrics, bytes]:
-        """The only request of a plan and its metrics; several are dealt one by one."""
-        only = self.deck.only
-        return self.tally.lanes[0], only.request if only else b""
+    def _first_request(self) -> tuple[RequestMetrics, bytes]:
+        """The only request of a plan and its metrics; one of several is chosen each time."""
+        only = self.order.only
+        return self.tally.per_request[0], only.request if only else b""
 
     def _bound(self) -> None:
-        """Whether requests may begin without another thought."""
+        """Update the number of requests that begin without further checks."""
         self._freely = _NONE if self._surplus or self._stale else self._limit
 
     # --- called by connections ---
@@ -84,9 +84,9 @@ class Closed(Engine):
         if self._issued < self._freely:
             self._issued += 1
             if self._several:
-                self._deal(connection, self.tally.lanes)
+                self._carry_next(connection, self.tally.per_request)
             connection.begin(monotonic())
-        elif not connection.lane.live:
+        elif not connection.counts.live:
             self._recall(connection)
             self.next(connection)
         elif self._issued >= self._limit:
@@ -97,11 +97,11 @@ class Closed(Engine):
             # Others are held up, this one is not.
             self._issued += 1
             if self._several:
-                self._deal(connection, self.tally.lanes)
+                self._carry_next(connection, self.tally.per_request)
             connection.begin(monotonic())
 
     def not_connected(self, connection: Connection) -> None:
-        """It waits a moment before its next connect, unless there is nothing more to send."""
+        """Pause before the next connect, unless there is nothing more to send."""
         if self._issued >= self._limit:
             self.next(connection)
             return
@@ -113,10 +113,9 @@ class Closed(Engine):
         """Stop the warm-up: count from now on."""
         self._stale -= 1
         self._bound()
-        connection.carry(*self._first_card())
+        connection.carry(*self._first_request())
 
     def _retire(self, connection: Connection) -> None:
-        """One place fewer."""
         self._surplus -= 1
         self._bound()
         connection.close()
@@ -147,7 +146,7 @@ class Closed(Engine):
 
     def _count_anew(self) -> None:
         # Each asks for its next request here, and is closed then.
-        self._stale = sum(not place.lane.live for place in self._places)
+        self._stale = sum(not place.counts.live for place in self._places)
         self._bound()
 
     def _expire(self, now: float) -> float:

@@ -19,16 +19,13 @@ class Closing:
         self._skipped = 0
 
     def waits(self) -> bool:
-        """Whether to wait for the server this time."""
         if self._patience > 0:
             return True
         self._skipped += 1
         return self._skipped % _PROBE == 0
 
     def closed(self) -> None:
-        """The server closed."""
         self._patience = _PATIENCE
 
     def expired(self) -> None:
-        """The server did not close in time."""
         self._patience -= 1

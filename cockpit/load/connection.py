@@ -27,7 +27,7 @@ LINGER = 0.1
 
 
 class Connection(RequestSlot):
-    """`lane` counts its requests.
+    """`counts` are the metrics of its requests.
 
     `lingers_until` is finite while a finished connection waits for the server to close it first, so that the
     port's TIME_WAIT is the server's, as it is with browsers and with ab.
@@ -45,40 +45,40 @@ class Connection(RequestSlot):
         "_size",
         "_unsent",
         "_whole",
-        "lane",
+        "counts",
         "lingers_until",
     )
 
-    def __init__(self, load: ConnectionOwner, lane: RequestMetrics, request: bytes) -> None:
+    def __init__(self, load: ConnectionOwner, counts: RequestMetrics, request: bytes) -> None:
         super().__init__(load)
         self.lingers_until = inf
         # Made once: every access to a bound method makes a new object.
         self._on_reply: Handler = self.on_reply
-        self._reply = Reply(lane.heads)
+        self._reply = Reply(counts.heads)
         self._first = inf
-        self._bind(lane)
-        self.carry(lane, request)
+        self._bind(counts)
+        self.carry(counts, request)
         self._fresh()
 
-    def carry(self, lane: RequestMetrics, request: bytes) -> None:
-        """The requests it begins from now on, and the lane that counts them."""
+    def carry(self, counts: RequestMetrics, request: bytes) -> None:
+        """Send this request from now on, counted in `counts`."""
         self._request = request
         self._size = len(request)
-        if lane is not self.lane:
-            self._bind(lane)
+        if counts is not self.counts:
+            self._bind(counts)
 
-    def _bind(self, lane: RequestMetrics) -> None:
-        self.lane = lane
-        self._known = lane.heads.known
-        self._like_last = lane.heads.like_last
-        self._reply.take_up(lane.heads)
-        self._whole: Callable[[float], None] = lane.whole.append
-        self._end: Callable[[float], None] = lane.ends.append
+    def _bind(self, counts: RequestMetrics) -> None:
+        self.counts = counts
+        self._known = counts.heads.known
+        self._like_last = counts.heads.like_last
+        self._reply.take_up(counts.heads)
+        self._whole: Callable[[float], None] = counts.whole.append
+        self._end: Callable[[float], None] = counts.ends.append
 
     def _fresh(self) -> None:
         """No byte of a response has arrived yet."""
         if self._first != inf:
-            self.lane.body += self._reply.size
+            self.counts.body += self._reply.size
         self._first = inf
         self._unsent: memoryview | None = None
         self._cut_off: ErrorKind | None = None
@@ -103,18 +103,17 @@ class Connection(RequestSlot):
             self._reconnect()
             return
         if sent == self._size:
-            self.lane.sent_bytes += sent
+            self.counts.sent_bytes += sent
         else:
             self._send_rest(sent, WRITABLE, self.started)
 
     def _unconnected(self, kind: ErrorKind) -> None:
-        self.lane.failed(kind)
+        self.counts.failed(kind)
         self.started = inf
         self._fresh()
         self._load.not_connected(self)
 
     def _ready(self, mask: int, now: float) -> None:
-        """A new connection is ready for its request."""
         self._handlers[self._fd] = self._on_reply
         try:
             sent = self._socket.send(self._request)
@@ -126,14 +125,14 @@ class Connection(RequestSlot):
         if sent != self._size:
             self._send_rest(sent, mask, now)
             return
-        self.lane.sent_bytes += sent
+        self.counts.sent_bytes += sent
         if mask & (READABLE | HANGUP):
             # Edge-triggered: this wake-up is the only one for data from before the request.
             self.on_reply(mask, now)
 
     def _send_rest(self, sent: int, mask: int, now: float) -> None:
         """The request did not fit into the socket's buffer: continue when it has room, reading meanwhile."""
-        self.lane.sent_bytes += sent
+        self.counts.sent_bytes += sent
         self._unsent = memoryview(self._request)[sent:]
         self._handlers[self._fd] = self.on_both
         self._load.poller.watch_both(self._fd)
@@ -153,7 +152,7 @@ class Connection(RequestSlot):
                     return
                 self._cut_off = transfer_failure(error.errno)
                 break
-            self.lane.sent_bytes += sent
+            self.counts.sent_bytes += sent
             self._unsent = self._unsent[sent:]
         if not self._unsent:
             self._unsent = None
@@ -190,7 +189,7 @@ class Connection(RequestSlot):
         if not data:
             self._ended_early()
             return
-        self.lane.received += len(data)
+        self.counts.received += len(data)
         self._first = now
         self._handlers[self._fd] = self.on_more
         # Edge-triggered: there is no second wake for an end that came together with the data.
@@ -211,7 +210,7 @@ class Connection(RequestSlot):
             if not size:
                 self._at_close(mask, now)
                 return
-            self.lane.received += size
+            self.counts.received += size
             if self._first == inf:
                 self._first = now
             if self._feed(memoryview(_SCRATCH)[:size], mask, now):
@@ -235,13 +234,12 @@ class Connection(RequestSlot):
     # --- the end of a request ---
 
     def _complete(self, mask: int, now: float) -> None:
-        """The response is complete."""
         head = self._reply.head
         assert head is not None
-        lane = self.lane
-        lane.firsts.append(self._first - self.started)
+        counts = self.counts
+        counts.firsts.append(self._first - self.started)
         self._end(now - self.started)
-        lane.replied(head.status, self._reply.size, self._reply.verdict())
+        counts.replied(head.status, self._reply.size, self._reply.verdict())
         # With bytes beyond the response, or half a request, the connection cannot be used again.
         spoilt = self._reply.excess or self._unsent is not None
         self._fresh()
@@ -319,19 +317,18 @@ class Connection(RequestSlot):
             self._fail(kind)
             return
         self._tally.reconnects += 1
-        if self.lane.idempotent:
-            self.lane.retries += 1
+        if self.counts.idempotent:
+            self.counts.retries += 1
             self._reconnect()
         else:
             self._fail("closed_before_response")
 
     def _reconnect(self) -> None:
-        """Send the request over a new connection."""
         self.close()
         self._connect(monotonic())
 
     def _fail(self, kind: ErrorKind) -> None:
-        self.lane.failed(kind)
+        self.counts.failed(kind)
         self.started = inf
         self.close()
         self._load.next(self)
@@ -343,11 +340,11 @@ class Connection(RequestSlot):
             self._tally.unclosed += 1
             self._leave()
             return
-        kind: ErrorKind = "timeout" if self._stands else "connect_timeout"
+        kind: ErrorKind = "timeout" if self._connected else "connect_timeout"
         # It stays among the latencies with the time at which it was given up.
         self._end(now - self.started)
         if self._first != inf:
-            self.lane.firsts.append(self._first - self.started)
+            self.counts.firsts.append(self._first - self.started)
         self._fail(kind)
 
     def give_up(self) -> bool:

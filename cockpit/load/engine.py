@@ -1,4 +1,4 @@
-"""One worker's loop: connections, the time-outs, the ticks. By which rule requests are begun is for its subclasses."""
+"""One worker's loop: connections, timeouts, ticks. Subclasses decide when requests begin."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _GRAIN = 0.001
 
 
 class Engine:
-    """Runs one worker's share of a plan, by itself and in one thread.
+    """Runs one worker's share of a plan, in one thread.
 
     `on_tick` is called once per tick; it may leave the metrics for the next. `on_cut` is
     called at the end of a stage or of the warm-up, and has to take them.
@@ -44,8 +44,8 @@ class Engine:
         self.assignment = assignment
         self.poller = poller
         self.handlers: dict[int, Handler] = {}
-        self.deck = RequestOrder(plan, assignment.worker, assignment.workers)
-        self.dial = Dialer(assignment, self.deck.largest)
+        self.order = RequestOrder(plan, assignment.worker, assignment.workers)
+        self.dialer = Dialer(assignment, self.order.largest)
         self.tally = Tally(partial(request_metrics_of, plan), grouped=bool(plan.mix))
         self.closing = Closing()
         self.connections = 0
@@ -140,12 +140,12 @@ class Engine:
     def lingers(self, connection: Connection) -> None:
         """Its request is over, and it waits for the server to close; `next` comes later."""
 
-    def _deal(self, connection: Connection, lanes: list[RequestMetrics]) -> None:
-        """Give a connection the next request of a plan that has several, counted in one of these lanes."""
-        number, request = self.deck.deal()
-        lane = lanes[number]
-        lane.sent += 1
-        connection.carry(lane, request)
+    def _carry_next(self, connection: Connection, per_request: list[RequestMetrics]) -> None:
+        """Give a connection the next request of a plan that has several, counted in its metrics."""
+        number, request = self.order.next_request()
+        counts = per_request[number]
+        counts.sent += 1
+        connection.carry(counts, request)
 
     # --- called by the clock ---
 
@@ -229,7 +229,7 @@ class Engine:
         raise NotImplementedError
 
     def _expire(self, now: float) -> float:
-        """Give up requests whose time is up; when to look again."""
+        """Give up expired requests; return the time of the next check."""
         raise NotImplementedError
 
     def _give_up(self) -> None:
@@ -237,7 +237,7 @@ class Engine:
         raise NotImplementedError
 
     def _abandon(self, connection: Connection) -> None:
-        if connection.give_up() and connection.lane.live:
+        if connection.give_up() and connection.counts.live:
             self.tally.abandoned += 1
 
 

@@ -37,7 +37,6 @@ class Expectation:
         self.needs_body = self._contains is not None or self._pattern is not None or bool(self._digest)
 
     def allows(self, status: int) -> bool:
-        """Return whether this status is expected by number."""
         return status in self._statuses
 
     def of_head(self, status: int, length: int) -> str:
@@ -75,7 +74,6 @@ class Body:
         self._hash = hashlib.sha256() if digest else None
 
     def add(self, piece: bytes | memoryview) -> None:
-        """The next piece."""
         if self._hash is not None:
             self._hash.update(piece)
         if self._contains and not self._found:

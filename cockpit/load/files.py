@@ -1,4 +1,4 @@
-"""How many files, and so sockets, a process may have open."""
+"""The limit of open files, and so of sockets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ OWN_FILES = 32
 
 
 def raise_file_limit(connections: int) -> None:
-    """Let this process have a socket for each connection, as far as its hard limit goes."""
+    """Raise the soft limit to a socket per connection, within the hard limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = connections + OWN_FILES
     if soft != resource.RLIM_INFINITY and soft < needed:
@@ -18,6 +18,6 @@ def raise_file_limit(connections: int) -> None:
 
 
 def most_connections_here() -> int | None:
-    """How many connections a process of this machine may have; None when nothing limits them."""
+    """Maximum number of connections of a process on this machine; None: unlimited."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     return None if hard == resource.RLIM_INFINITY else max(0, hard - OWN_FILES)

@@ -51,7 +51,6 @@ def _used(pid: int) -> float:
 
 
 async def watch_machine(clock: Clock, emit: Callable[[AnyEvent], None], workers: Callable[[], Iterable[int]]) -> None:
-    """Emit a reading every INTERVAL seconds, until cancelled."""
     # The import takes 20 ms, which the event loop has no time for.
     await asyncio.to_thread(__import__, "psutil")
     while True:

@@ -80,7 +80,7 @@ def warnings(plan: LoadPlan) -> tuple[str, ...]:
     """Return warnings that are known before a run, one line each."""
     lines: list[str] = []
     if plan.cpus and sys.platform != "linux":
-        lines.append("workers cannot be pinned to CPUs on this system; they run where it puts them")
+        lines.append("workers cannot be pinned to CPUs on this system; the scheduler places them")
     ports = local_ports() * max(1, len(set(plan.local_addresses)))
     if plan.keepalive or plan.unix or not ports:
         return tuple(lines)
@@ -105,7 +105,7 @@ def warnings(plan: LoadPlan) -> tuple[str, ...]:
 
 
 def local_ports() -> int:
-    """How many local ports this machine deals out to connections; 0 when that cannot be known."""
+    """Number of local ports of this machine for connections; 0 if unknown."""
     try:
         if sys.platform == "darwin":
             names = ["net.inet.ip.portrange.first", "net.inet.ip.portrange.last"]

@@ -1,4 +1,4 @@
-"""Open load: requests are sent when they are due, whatever the server does.
+"""Open load: requests are sent when they are due, independent of the server.
 
 An arrival that finds `max_in_flight` requests in flight is queued, and sent in order as soon as possible.
 Its response time counts from when it was due, its service time from when it was sent, and its lag from when it could
@@ -33,26 +33,26 @@ class Timed(Connection):
 
     __slots__ = ("_on_idle", "_owner", "intended")
 
-    def __init__(self, owner: Open, lane: RequestMetrics, request: bytes) -> None:
-        super().__init__(owner, lane, request)
+    def __init__(self, owner: Open, counts: RequestMetrics, request: bytes) -> None:
+        super().__init__(owner, counts, request)
         self._owner = owner
         self._on_idle = self.on_idle
         self.intended = 0.0
 
-    def _bind(self, lane: RequestMetrics) -> None:
-        super()._bind(lane)
+    def _bind(self, counts: RequestMetrics) -> None:
+        super()._bind(counts)
         self._whole = self._end_whole
         self._end = self._end_other
 
     def _end_whole(self, service: float) -> None:
-        lane = self.lane
-        lane.whole.append(service)
-        lane.responses.append(service + self.started - self.intended)
+        counts = self.counts
+        counts.whole.append(service)
+        counts.responses.append(service + self.started - self.intended)
 
     def _end_other(self, service: float) -> None:
-        lane = self.lane
-        lane.ends.append(service)
-        lane.responses.append(service + self.started - self.intended)
+        counts = self.counts
+        counts.ends.append(service)
+        counts.responses.append(service + self.started - self.intended)
 
     def rest(self) -> bool:
         """Its request is over: wait for the next on the open socket. False when there is no socket."""
@@ -63,7 +63,6 @@ class Timed(Connection):
         return True
 
     def rouse(self) -> None:
-        """It is going to begin a request."""
         if self._fd >= 0:
             self._handlers[self._fd] = self._on_reply
 
@@ -180,21 +179,20 @@ class Open(Engine):
         self._room_since = since if waiting and len(self._busy) < self._most else inf
 
     def _send(self, due: float, possible: float) -> None:
-        """Send the arrivals that were due at one instant."""
         connection = self._free_connection()
         tally = self.tally
-        lanes = tally.lanes
+        per_request = tally.per_request
         if self._stale:
             self._stale -= 1
-            lanes = tally.former
+            per_request = tally.former
         else:
             self._issued += 1
             self.exhausted = self._issued + self._dropped >= self._limit
-        only = self.deck.only
+        only = self.order.only
         if only is not None:
-            connection.carry(lanes[0], only.request)
+            connection.carry(per_request[0], only.request)
         else:
-            self._deal(connection, lanes)
+            self._carry_next(connection, per_request)
         self._busy[connection] = None
         connection.intended = due
         now = monotonic()
@@ -206,7 +204,7 @@ class Open(Engine):
             connection = self._idle.popitem()[0]
             connection.rouse()
             return connection
-        return self._spare.pop() if self._spare else Timed(self, self.tally.lanes[0], b"")
+        return self._spare.pop() if self._spare else Timed(self, self.tally.per_request[0], b"")
 
     # --- called by connections ---
 
@@ -230,14 +228,13 @@ class Open(Engine):
         self._room_or_end()
 
     def lost(self, connection: Timed) -> None:
-        """An idle connection was closed."""
         self._idle.pop(connection, None)
         self._spare.append(connection)
 
     def _room_or_end(self) -> None:
-        """One request fewer is under way."""
+        """A request has ended: admit the next, or end the run."""
         if self._waiting:
-            # Once the events at hand are through: sent from here, one that fails at once would send the next from here.
+            # After the current events: sent from here, a request that fails at once would recurse.
             self._due = 0.0
         elif self.exhausted and not self._busy:
             self._over = True

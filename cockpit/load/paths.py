@@ -44,7 +44,6 @@ class Pattern:
             raise UsageError(f"paths {pattern!r}: gives {self.count} paths; {_MOST} is the most")
 
     def __call__(self, index: int) -> bytes:
-        """The path with this index."""
         numbers = []
         for low, size, width in reversed(self._ranges):
             index, at = divmod(index, size)
@@ -109,7 +108,6 @@ class Paths:
             self._path = lambda at: make(int(mine[at]))
 
     def next(self) -> bytes:
-        """The next path."""
         at = self._at
         path = self._path(at)
         self._at = at + 1 if at + 1 < self.own else 0

@@ -120,10 +120,9 @@ class SelectorPoller:
 
 def _mask(events: int) -> int:
     mask = READABLE if events & selectors.EVENT_READ else 0
-    # A failed connect shows as writable; whoever connects has to look.
+    # A failed connect shows as writable; the caller checks its error.
     return mask | (WRITABLE | TROUBLE if events & selectors.EVENT_WRITE else 0)
 
 
 def best_poller() -> Poller:
-    """The cheapest one this system has."""
     return EpollPoller() if hasattr(select, "epoll") else SelectorPoller()

@@ -73,7 +73,7 @@ class WorkerProcess:
                 self._last_words.append(line.decode(errors="replace").strip())
 
     def tell(self, message: Assignment | Start | Adjust | Extend | Stop) -> None:
-        """Send a line, if anybody is still there to read it."""
+        """Send a message, if the worker still runs."""
         assert self.process.stdin is not None
         if not self.process.stdin.is_closing():
             self.process.stdin.write(protocol.encode(message) + b"\n")
@@ -94,7 +94,6 @@ class WorkerProcess:
             raise CockpitError(f"a load worker did not start: {await self.death()}")
 
     async def death(self) -> str:
-        """How it ended, once it has."""
         code = await self.process.wait()
         await self._errors
         words = f": {self._last_words[-1]}" if self._last_words else ""
@@ -110,7 +109,6 @@ class WorkerProcess:
                 os.kill(self.process.pid, signal.SIGKILL)
 
     async def reap(self) -> None:
-        """See that it is gone and nothing of it is left open."""
         self.kill()
         await self.process.wait()
         await self._errors
@@ -143,12 +141,10 @@ class LoadRun:
 
     @property
     def running(self) -> bool:
-        """Whether RunEnded is pending."""
         return not self._over.done()
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """Process ids of the workers, by worker number."""
         return tuple(worker.process.pid for worker in self._workers)
 
     async def wait(self) -> None:
@@ -225,12 +221,12 @@ class LoadRun:
         while line := await worker.line():
             try:
                 if line.startswith(protocol.SAYING):
-                    said = protocol.decode_saying.decode(line)
-                    worker.done = said if isinstance(said, Done) else worker.done
+                    message = protocol.decode_saying.decode(line)
+                    worker.done = message if isinstance(message, Done) else worker.done
                 else:
                     self._tick(events.decode(line))
             except msgspec.MsgspecError:
-                # A worker that was killed may leave half a line.
+                # A killed worker may leave half a line.
                 break
         if worker.done is None:
             detail = await worker.death()

@@ -34,7 +34,7 @@ class Preflight(msgspec.Struct, frozen=True, kw_only=True):
     """The result. `address` is the address that workers connect to, as the socket functions take it.
 
     `addresses` are all addresses of the name, the used one first. `status` is that of one response, None if a
-    request could have side effects (POST) and only a connect was made. `warnings` are a line each.
+    request could have side effects (POST) and only a connect was made. `warnings` are one line each.
     """
 
     address: tuple[Any, ...]
@@ -64,14 +64,14 @@ async def resolve(plan: LoadPlan) -> list[tuple[Any, ...]]:
 
 
 async def preflight(plan: LoadPlan) -> Preflight:
-    """Look before the run.
+    """Request the target before the run.
 
     Raises UsageError for a plan that cannot be carried out here, TargetError for a target that cannot be reached,
     whose certificate is not trusted, or that does not answer as HTTP.
     """
     limits.check(plan)
     asked = requests_of(plan)[0]
-    request = RequestOrder(plan, 0, 1).deal().request
+    request = RequestOrder(plan, 0, 1).next_request().request
     addresses = await resolve(plan)
     patience = min(_PATIENCE, plan.timeout)
     reader, writer, address = await _connect(plan, addresses, patience)
@@ -86,7 +86,7 @@ async def preflight(plan: LoadPlan) -> Preflight:
             await writer.wait_closed()
     notes = [*limits.fitted(plan)[1], *limits.warnings(plan)]
     if status is not None and status >= 400 and not Expectation(asked.expect).allows(status):
-        notes.append(f"{url_without_password(asked.url)} answers {status}: its replies will count as failed")
+        notes.append(f"{url_without_password(asked.url)} answers {status}: its responses will count as failed")
     if location:
         shown, target = url_without_password(asked.url), redirect_target(asked.url, location)
         notes.append(f"{shown} answers {status}, a redirect, which is not followed: load {target} instead")

@@ -93,19 +93,19 @@ def share(total: int, weights: list[int]) -> list[int]:
 
 
 def dealt(total: int, workers: int) -> list[int]:
-    """How many of `total` things each worker has when they are dealt out in turn."""
+    """Split `total` among workers in turn."""
     return [len(range(worker, total, workers)) for worker in range(workers)]
 
 
 def most_connections(plan: LoadPlan) -> int:
-    """The most connections that a plan has in use at a time, over all workers."""
+    """Maximum number of simultaneous connections of a plan, over all workers."""
     if plan.open:
         return plan.max_in_flight
     return max([plan.concurrency, *(stage.concurrency or 0 for stage in plan.stages)])
 
 
 def connections_of(assignment: Assignment) -> int:
-    """The most connections that a worker's share has in use at a time."""
+    """Maximum number of simultaneous connections of a worker."""
     plan = assignment.plan
     if plan.open:
         return assignment.in_flight
@@ -124,7 +124,7 @@ def _requests(plan: LoadPlan, concurrency: list[int]) -> list[int] | list[None]:
 
 
 def assignments(plan: LoadPlan, run: int, address: tuple[Any, ...]) -> list[Assignment]:
-    """The plan dealt out to its workers; never more workers than connections."""
+    """Split the plan among its workers, at most as many as connections."""
     workers = max(1, min(plan.workers, most_connections(plan)))
     concurrency = share(plan.concurrency, [1] * workers)
     in_flight = share(plan.max_in_flight, [1] * workers)

@@ -19,11 +19,11 @@ from cockpit.load.failures import Malformed
 from cockpit.load.paths import PLAIN
 from cockpit.model.load import is_redirect
 
-# Lengths that are no lengths.
+# Special values of a length.
 CHUNKED = -1
 UNTIL_CLOSE = -2
 
-# A head longer than this is no head.
+# Maximum length of a head (bytes).
 HEAD_LIMIT = 128 * 1024
 
 # Every response starts like this; empty lines before it are ignored.
@@ -36,7 +36,7 @@ _URL = f"{PLAIN}#"
 _REMEMBERED = 128
 _WORTH = 4096
 _SWITCHING_PROTOCOLS = 101
-# Fields that llhttp or this module draws conclusions from.
+# Fields that llhttp or this module interprets.
 _FRAMING = frozenset({b"transfer-encoding", b"connection", b"proxy-connection", b"upgrade"})
 # Allowed characters of a field's value (RFC 9110 section 5.5), and the maximum length of a number.
 _VALUE = re.compile(rb"[\t\x20-\x7e\x80-\xff]*")
@@ -232,7 +232,6 @@ class Heads:
             head.hits = 0
 
     def harvest(self) -> Harvest:
-        """Return the counts of hits since the last harvest."""
         self._collect()
         harvest = Harvest(self._statuses, self._received, self._body, self._varied, self._unexpected)
         self._clear()
@@ -264,13 +263,11 @@ class Reply:
         self.take_up(heads)
 
     def take_up(self, heads: Heads) -> None:
-        """Expect responses to another kind of request."""
         self._heads = heads
         self._chunks = None
         self.reset()
 
     def reset(self) -> None:
-        """Reset for another response."""
         self.head: Head | None = None
         self.excess = False
         self._partial = b""

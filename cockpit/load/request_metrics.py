@@ -65,7 +65,6 @@ class RequestMetrics:
         self.clear()
 
     def clear(self) -> None:
-        """Reset all counts."""
         self.sent = self.sent_bytes = self.received = self.body = self.varied = self.retries = 0
         self.statuses: dict[int, int] = {}
         self.errors: dict[str, int] = {}
@@ -80,7 +79,6 @@ class RequestMetrics:
             self.unexpected[verdict] = self.unexpected.get(verdict, 0) + 1
 
     def failed(self, kind: str) -> None:
-        """A request got no complete response."""
         self.errors[kind] = self.errors.get(kind, 0) + 1
 
     def settle(self) -> None:
@@ -97,7 +95,6 @@ class RequestMetrics:
         self.varied += harvest.varied
 
     def group(self) -> Group:
-        """Return the settled counts, as an event carries them."""
         return Group(
             sent=self.sent,
             completed=sum(self.statuses.values()),

@@ -18,9 +18,9 @@ _ROTATION = 100_000
 
 
 class PlannedRequest(NamedTuple):
-    """A request as it goes out, and the number of the lane that counts it."""
+    """The bytes of a request, and its number in the plan."""
 
-    lane: int
+    number: int
     request: bytes
 
 
@@ -43,7 +43,7 @@ def check(plan: LoadPlan) -> None:
 
 
 def request_metrics_of(plan: LoadPlan) -> list[RequestMetrics]:
-    """A lane for each request of a plan, by their order."""
+    """The metrics of each request of a plan, in order."""
     return [
         RequestMetrics(
             request.name,
@@ -90,8 +90,8 @@ class RequestOrder:
 
     def __init__(self, plan: LoadPlan, worker: int, workers: int) -> None:
         parts = [request_parts(request, keepalive=plan.keepalive) for request in requests_of(plan)]
-        self._cards = [PlannedRequest(lane, b"".join(pieces)) for lane, pieces in enumerate(parts)]
-        self.largest = max(len(card.request) for card in self._cards)
+        self._planned = [PlannedRequest(number, b"".join(pieces)) for number, pieces in enumerate(parts)]
+        self.largest = max(len(planned.request) for planned in self._planned)
         self._before, _, self._after = parts[0]
         self._paths = None if plan.paths is None else Paths(plan.paths, worker, workers)
         self.limit = self._paths.own if self._paths and plan.paths and plan.paths.order == "once" else None
@@ -100,12 +100,11 @@ class RequestOrder:
         start = worker * len(turns) // workers
         self._turns = turns[start:] + turns[:start]
         self._turn = 0
-        self.only = self._cards[0] if len(self._cards) == 1 and self._paths is None else None
+        self.only = self._planned[0] if len(self._planned) == 1 and self._paths is None else None
 
-    def deal(self) -> PlannedRequest:
-        """The next request."""
+    def next_request(self) -> PlannedRequest:
         if self._paths is not None:
             return PlannedRequest(0, self._before + self._paths.next() + self._after)
         turn = self._turn
         self._turn = turn + 1 if turn + 1 < len(self._turns) else 0
-        return self._cards[self._turns[turn]]
+        return self._planned[self._turns[turn]]

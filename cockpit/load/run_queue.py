@@ -1,4 +1,4 @@
-"""How long this thread was ready to run while others had the CPU. Linux counts that; elsewhere it stays at nought."""
+"""Time that this thread was ready to run while others had the CPU; 0 except on Linux."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ class RunQueue:
         self._last = waited() or 0
 
     def since_last(self) -> float:
-        """Seconds."""
         now = waited()
         if now is None:
             # Without a file descriptor to spare it cannot be read; the next asking has it all.

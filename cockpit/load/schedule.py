@@ -1,4 +1,4 @@
-"""When things are due: the arrivals of open load, and the legs of a run. All instants are of time.monotonic()."""
+"""The schedule of arrivals under open load, and of the legs of a run. All times are of time.monotonic()."""
 
 from __future__ import annotations
 
@@ -35,14 +35,13 @@ class Arrivals:
         self.due = inf
 
     def set_rate(self, at: float, rate: float) -> None:
-        """From `at` on, `rate` arrivals a second over all workers."""
+        """From `at` on, `rate` arrivals/s over all workers."""
         if self._pace:
             self._origin += (at - self._from) * self._pace
         self._from, self._pace = at, rate / self._workers
         self._lay()
 
     def advance(self) -> None:
-        """The next arrival was dealt with."""
         self._unit = next(self._units)
         self._lay()
 

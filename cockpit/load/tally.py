@@ -15,17 +15,17 @@ from cockpit.model.histogram import COARSER, EMPTY, Histogram
 
 
 class Tally:
-    """Counts of one worker: per request in its lanes, the others here.
+    """Counts of one worker, of which those in `per_request` are by request.
 
     `close_interval` settles the lists, `take` makes a tick of them.
     """
 
-    def __init__(self, make_lanes: Callable[[], list[RequestMetrics]], *, grouped: bool) -> None:
-        """`grouped`: ticks name the metrics of each lane beside the total."""
-        self._make_lanes = make_lanes
+    def __init__(self, make_counts: Callable[[], list[RequestMetrics]], *, grouped: bool) -> None:
+        """`grouped`: ticks have the metrics of each request beside the total."""
+        self._make_counts = make_counts
         self._grouped = grouped
-        self.lanes = make_lanes()
-        # Lanes of the warm-up, once it is over.
+        self.per_request = make_counts()
+        # The metrics of the warm-up, once it is over.
         self.former: list[RequestMetrics] = []
         self.connects: list[float] = []
         self.handshakes: list[float] = []
@@ -43,14 +43,14 @@ class Tally:
 
     def renew(self) -> None:
         """Count requests from now on; no longer those begun before."""
-        for lane in self.lanes:
-            lane.live = False
-        self.former, self.lanes = self.lanes, self._make_lanes()
+        for counts in self.per_request:
+            counts.live = False
+        self.former, self.per_request = self.per_request, self._make_counts()
 
     def close_interval(self) -> None:
         """Turn the lists into histograms, added to those not yet taken."""
-        for lane in self.lanes:
-            lane.settle()
+        for counts in self.per_request:
+            counts.settle()
         self._connect += histogram(self.connects)
         self._tls += histogram(self.handshakes)
         self._lag += histogram(self.lags)
@@ -63,17 +63,17 @@ class Tally:
         `sent` is the number of requests since the worker began; `connections` those open now.
         """
         cpu = time.process_time()
-        lanes = self.lanes
-        if len(lanes) == 1:
-            # All requests are its own; connections are counted per lane only if there are several.
-            lanes[0].sent = sent - self._sent
+        per_request = self.per_request
+        if len(per_request) == 1:
+            # All requests are its own; connections count them only if there are several.
+            per_request[0].sent = sent - self._sent
         statuses: dict[int, int] = {}
         errors: dict[str, int] = {}
         unexpected: dict[str, int] = {}
-        for lane in lanes:
-            add_counts(statuses, lane.statuses)
-            add_counts(errors, lane.errors)
-            add_counts(unexpected, lane.unexpected)
+        for counts in per_request:
+            add_counts(statuses, counts.statuses)
+            add_counts(errors, counts.errors)
+            add_counts(unexpected, counts.unexpected)
         tick = Tick(
             t=now,
             run=run,
@@ -84,9 +84,9 @@ class Tally:
             abandoned=self.abandoned,
             statuses=statuses,
             errors=errors,
-            bytes_received=sum(lane.received for lane in lanes),
-            bytes_sent=sum(lane.sent_bytes for lane in lanes),
-            body_bytes=sum(lane.body for lane in lanes),
+            bytes_received=sum(counts.received for counts in per_request),
+            bytes_sent=sum(counts.sent_bytes for counts in per_request),
+            body_bytes=sum(counts.body for counts in per_request),
             connections=connections,
             cpu=cpu - self._cpu,
             cpu_wait=self._queue.since_last(),
@@ -94,26 +94,26 @@ class Tally:
             held_back=self.held_back,
             unsent=self.unsent,
             dropped=self.dropped,
-            retries=sum(lane.retries for lane in lanes),
+            retries=sum(counts.retries for counts in per_request),
             reconnects=self.reconnects,
             unclosed=self.unclosed,
-            redirect=next((lane.heads.location for lane in lanes if lane.heads.location), ""),
-            varied=sum(lane.varied for lane in lanes),
+            redirect=next((counts.heads.location for counts in per_request if counts.heads.location), ""),
+            varied=sum(counts.varied for counts in per_request),
             unexpected=unexpected,
-            groups={lane.name: lane.group() for lane in lanes} if self._grouped else {},
+            groups={counts.name: counts.group() for counts in per_request} if self._grouped else {},
             stage=stage,
             warmup=warmup,
             connect=self._connect,
             tls=self._tls,
-            first_byte=Histogram.merged(lane.first_byte for lane in lanes),
-            service=Histogram.merged(lane.service for lane in lanes),
-            response=Histogram.merged(lane.response for lane in lanes),
+            first_byte=Histogram.merged(counts.first_byte for counts in per_request),
+            service=Histogram.merged(counts.service for counts in per_request),
+            response=Histogram.merged(counts.response for counts in per_request),
             lag=self._lag.coarse(COARSER),
         )
         self._sent, self._cpu = sent, cpu
         self.abandoned = self.held_back = self.unsent = self.dropped = self.reconnects = self.unclosed = 0
         self.pause = 0.0
         self._connect = self._tls = self._lag = EMPTY
-        for lane in lanes:
-            lane.clear()
+        for counts in per_request:
+            counts.clear()
         return tick

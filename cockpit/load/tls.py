@@ -38,7 +38,6 @@ def context_of(tls: load.Tls) -> ssl.SSLContext:
 
 
 def trouble(error: OSError) -> str:
-    """Return a short text for a handshake error."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not trusted: {error.verify_message}; name its CA's file, or do not verify"
     if isinstance(error, ssl.SSLEOFError | ConnectionResetError):
@@ -72,7 +71,7 @@ class TlsWrapper:
 
 class TlsSocket:
     """A TLS socket with the errors of a plain one: BlockingIOError if it would block, and OSError
-    with TLS_TROUBLE for what goes wrong with TLS itself, or TLS_CUT for an end without close_notify."""
+    with TLS_TROUBLE for errors of TLS itself, or TLS_CUT for an end without close_notify."""
 
     __slots__ = ("_socket", "fileno")
 
@@ -107,10 +106,10 @@ class TlsSocket:
             raise self._cut(error) from None
 
     def _cut(self, error: ssl.SSLEOFError) -> OSError:
-        """Tell an end without close_notify from a reset, which the ssl module reports as the same exception.
+        """Distinguish an end without close_notify from a reset, which the ssl module reports as the same exception.
 
         OpenSSL 3 names the end, and answers it with an alert that makes a server which is gone reset the connection.
-        With OpenSSL 1.1 a socket that was reset has no peer, and one that ended has.
+        With OpenSSL 1.1 a reset socket has no peer, an ended one has.
         """
         try:
             if error.reason != "UNEXPECTED_EOF_WHILE_READING":

@@ -20,13 +20,13 @@ OK = Response(SMALL, whole=True, status=200, size=5, until_close=False)
 ENDINGS = ("close", "close", "hold", "hold", "keep", "keep")
 
 
-def _counted(lane: RequestMetrics) -> tuple[int, int, int]:
+def _counted(counts: RequestMetrics) -> tuple[int, int, int]:
     """Completed, failed, and latencies, without `Lane.settle`: a histogram per request takes half of the time."""
-    harvest = lane.heads.harvest()
-    add_counts(lane.statuses, harvest.statuses)
-    lane.body += harvest.body
-    latencies = lane.service.count + len(lane.whole) + len(lane.ends)
-    return sum(lane.statuses.values()), sum(lane.errors.values()), latencies
+    harvest = counts.heads.harvest()
+    add_counts(counts.statuses, harvest.statuses)
+    counts.body += harvest.body
+    latencies = counts.service.count + len(counts.whole) + len(counts.ends)
+    return sum(counts.statuses.values()), sum(counts.errors.values()), latencies
 
 
 class Checked(Pairs):
@@ -37,8 +37,8 @@ class Checked(Pairs):
         self._before = (0, 0, 0)
 
     @property
-    def lane(self) -> RequestMetrics:
-        return self.tally.lanes[0]
+    def counts(self) -> RequestMetrics:
+        return self.tally.per_request[0]
 
     def exchange(self, answer: Response, pieces: list[bytes], ending: str) -> None:
         """A request, its response in these pieces, and how the server ends."""
@@ -59,7 +59,7 @@ class Checked(Pairs):
 
     def _check(self, timed_out: bool) -> None:
         assert self.over
-        counted = _counted(self.lane)
+        counted = _counted(self.counts)
         completed, failed, latencies = (now - then for now, then in zip(counted, self._before, strict=True))
         self._before = counted
         assert (completed, failed) in {(1, 0), (0, 1)}
@@ -79,14 +79,14 @@ def test_each_request_over_a_fuzzed_connection_is_counted_once(method: str) -> N
                 pairs.exchange(answer, pieces, ending)
             except Exception as error:
                 raise AssertionError(f"case {case}: {pieces!r}, {ending}") from error
-        latencies = _counted(pairs.lane)[2]
-        pairs.lane.settle()
-        assert pairs.lane.service.count == latencies
-        assert sum(pairs.lane.errors.values()) > CASES // 30
-        assert sum(pairs.lane.statuses.values()) > CASES // 30
-        assert {"malformed", "timeout", "closed_early", "closed_before_response"} >= set(pairs.lane.errors)
+        latencies = _counted(pairs.counts)[2]
+        pairs.counts.settle()
+        assert pairs.counts.service.count == latencies
+        assert sum(pairs.counts.errors.values()) > CASES // 30
+        assert sum(pairs.counts.statuses.values()) > CASES // 30
+        assert {"malformed", "timeout", "closed_early", "closed_before_response"} >= set(pairs.counts.errors)
         if method == "GET":
-            assert pairs.lane.retries > 0
+            assert pairs.counts.retries > 0
 
 
 def test_an_intact_response_is_complete_whatever_its_pieces() -> None:
@@ -96,11 +96,11 @@ def test_an_intact_response_is_complete_whatever_its_pieces() -> None:
             answer = response(chance)
             if not answer.whole:
                 continue
-            before, body = pairs.lane.statuses.get(answer.status, 0), pairs.lane.body
+            before, body = pairs.counts.statuses.get(answer.status, 0), pairs.counts.body
             pairs.exchange(answer, answer.pieces(chance), "keep")
-            assert pairs.lane.statuses[answer.status] == before + 1, answer
-            assert pairs.lane.body - body == answer.size, answer
-        assert pairs.lane.errors == {}
+            assert pairs.counts.statuses[answer.status] == before + 1, answer
+            assert pairs.counts.body - body == answer.size, answer
+        assert pairs.counts.errors == {}
 
 
 @pytest.mark.parametrize("ending", ["close", "hold"])
@@ -112,9 +112,9 @@ def test_a_cut_at_each_byte_is_one_error(ending: str) -> None:
             if not answer.whole or answer.until_close or len(answer.data) > 1000:
                 continue
             for at in range(len(answer.data)):
-                errors = sum(pairs.lane.errors.values())
+                errors = sum(pairs.counts.errors.values())
                 pairs.exchange(answer, [answer.data[:at]] if at else [], ending)
-                assert sum(pairs.lane.errors.values()) == errors + 1, answer.data[:at]
+                assert sum(pairs.counts.errors.values()) == errors + 1, answer.data[:at]
 
 
 MODELS: dict[str, dict[str, Any]] = {

@@ -28,7 +28,7 @@ class Pairs:
             connecting=0, register=nothing, watch_replies=nothing, watch_both=nothing, again=nothing, forget=nothing
         )
         self.tally = Tally(lambda: request_metrics_of(plan), grouped=False)
-        self.dial = SimpleNamespace(tls=None, open=self._open)
+        self.dialer = SimpleNamespace(tls=None, open=self._open)
         self.closing = Closing()
         self.connections = 0
         self.exhausted = False
@@ -36,7 +36,7 @@ class Pairs:
         self._peer = socket.socket()
         self._fd = -1
         self._connecting = False
-        self.connection = Connection(self, self.tally.lanes[0], request_bytes(plan))
+        self.connection = Connection(self, self.tally.per_request[0], request_bytes(plan))
 
     def _open(self) -> tuple[Any, int]:
         self._peer.close()

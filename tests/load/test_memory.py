@@ -82,7 +82,7 @@ def test_memory_stays_flat_over_connections_that_were_cut(no_collector: None) ->
     after = cut(CONNECTIONS)
     pairs.close()
     assert after - before < SLACK
-    assert sum(pairs.tally.lanes[0].errors.values()) == CONNECTIONS + 1000
+    assert sum(pairs.tally.per_request[0].errors.values()) == CONNECTIONS + 1000
 
 
 def resident(pid: int) -> int:
