@@ -1,4 +1,4 @@
-"""What a command prints, as lines of a terminal: pure, in bounded memory and at a bounded rate."""
+"""Output of a command as lines of a terminal, in bounded memory and at a bounded rate. Pure."""
 
 from __future__ import annotations
 
@@ -6,23 +6,21 @@ import codecs
 import re
 from typing import NamedTuple
 
-# Characters of a line that are kept, the last of them `…` where it was longer.
+# Characters kept of a line; the last is `…` if it was longer.
 LINE_CHARS = 2000
-# A line in pieces is looked at in pieces of at most so many characters; what is longer was overwritten or is cut.
+# Maximum length of a piece of a line; the rest was overwritten or is cut.
 PIECE_CHARS = 4 * LINE_CHARS
 TAB = 8
 
 _CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\r\b\t]")
 _BEGUN_ESCAPE = re.compile(r"\x1b(\[[0-?]*[ -/]*)?$")
-# An escape sequence that has not ended after so many characters is none.
+# Maximum length of an escape sequence.
 _ESCAPE_CHARS = 32
 
 
 class CommandOutput(NamedTuple):
-    """Lines to show. `continues`: the first stands in the place of the last one shown, which was not finished.
-
-    `skipped` lines before them are not shown.
-    """
+    """Lines to show, after `skipped` ones that are not shown. `continues`: the first replaces the last line shown,
+    which was unfinished."""
 
     lines: tuple[str, ...]
     skipped: int
@@ -30,10 +28,10 @@ class CommandOutput(NamedTuple):
 
 
 class OutputLines:
-    """Takes what a command prints and gives lines.
+    """Turns output into lines.
 
-    A carriage return rewrites the line, a tab goes to the next column of 8, a backspace one back; colours are left out;
-    everything else stays as it came. Bytes that are no UTF-8 are `�`.
+    Carriage return, backspace and tab (8 columns) act as on a terminal, colours are removed, everything else is kept.
+    Invalid UTF-8 becomes `�`.
     """
 
     def __init__(self) -> None:
@@ -41,9 +39,9 @@ class OutputLines:
         self._shown: str | None = None
 
     def take(self, data: bytes, lines: int, chars: int) -> CommandOutput:
-        """The newest of what `data` adds, at most so many lines and characters; the rest is counted as skipped.
+        """The newest lines of `data`, at most so many lines and characters; the others are counted as skipped.
 
-        The last line may be unfinished; where there is no room for it, it is shown when more of it comes.
+        The last line may be unfinished; without room for it, it is shown once more of it arrives.
         """
         *ends, begun = data.split(b"\n")
         dropped = max(0, len(ends) - max(0, lines))
@@ -52,7 +50,7 @@ class OutputLines:
             self._row = _Row()
         texts = [self._finish(end) for end in ends[dropped:]]
         self._row.write(begun)
-        # One that was shown and is empty meanwhile was erased.
+        # A line that was shown and is empty now was erased.
         unfinished = bool(begun) and len(texts) < lines and bool(self._row.text() or (self._shown and not ends))
         if unfinished:
             texts.append(self._row.text())
@@ -63,12 +61,12 @@ class OutputLines:
         if unfinished and kept:
             self._shown = texts[-1]
         whole = not dropped and not lost
-        # Not lost are a line whose beginning was shown before, and one that is not finished: it comes again.
+        # A line whose beginning was shown, and an unfinished one, are not lost.
         spared = (begun_before and bool(ends) and not whole) + (unfinished and not kept)
         return CommandOutput(tuple(texts[lost:]), dropped + lost - spared, begun_before and whole and bool(texts))
 
     def rest(self) -> CommandOutput:
-        """The line that was never finished, where it has not been shown as it is."""
+        """The last line if it is unfinished and not shown in its current form."""
         text = self._row.text()
         if text == (self._shown or ""):
             return CommandOutput((), 0, False)
@@ -132,7 +130,7 @@ class _Row:
 
 
 def _last_writing(text: str) -> str:
-    """The end of a piece that is too long to look at: what was written over in it cannot be seen anyway."""
+    """The end of a piece that is too long, without overwritten text."""
     if len(text) <= PIECE_CHARS:
         return text
     before, _, last = text[:-1].rpartition("\r")
@@ -140,7 +138,7 @@ def _last_writing(text: str) -> str:
 
 
 def _newest(texts: list[str], chars: int) -> int:
-    """How many lines at the end fit into so many characters."""
+    """Number of lines at the end that fit into so many characters."""
     for count, text in enumerate(reversed(texts)):
         chars -= len(text) + 1
         if chars < 0:
@@ -149,7 +147,7 @@ def _newest(texts: list[str], chars: int) -> int:
 
 
 class OutputBudget:
-    """So much may be spent at once, and as much as comes back each second."""
+    """A token bucket: `most` at once, refilled by `per_second`."""
 
     def __init__(self, most: float, per_second: float) -> None:
         self._most = most
@@ -158,7 +156,7 @@ class OutputBudget:
         self._then = 0.0
 
     def at(self, now: float) -> int:
-        """What may be spent at that instant (s on any clock that does not go back)."""
+        """The amount available at `now` (s, monotonic)."""
         self._left = min(self._most, self._left + self._per_second * max(0.0, now - self._then))
         self._then = now
         return int(self._left)

@@ -1,4 +1,4 @@
-"""The feed of one host: connects, has the probe read at its pace, tells what comes of it, begins again by itself."""
+"""The feed of one host: connects, reads the probe at an interval, emits events, and reconnects by itself."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from typing import Any, NoReturn
 
 from cockpit.hosts.fault import fault
 from cockpit.hosts.host_clock import HostClock
-from cockpit.hosts.keyring import Keyring
 from cockpit.hosts.pauses import PauseDetector
 from cockpit.hosts.poll_interval import PollInterval
 from cockpit.hosts.probe import Probe
-from cockpit.hosts.prompts import Asker, AskingForHost
+from cockpit.hosts.prompts import Asker, AskingForHost, Keyring
 from cockpit.hosts.shell import SILENCE, Shell
 from cockpit.hosts.transport import open_shell
 from cockpit.model.clock import Clock
@@ -30,25 +29,25 @@ from cockpit.model.errors import (
 from cockpit.model.events import AnyEvent, HostChanged, HostCondition, HostSample
 from cockpit.model.hosts import HostConfig, HostFacts, HostReading
 
-# Seconds, or the interval where that is longer, after which a host that has not answered is slow.
+# Seconds, or the interval if that is longer, after which a host that has not answered is slow.
 OVERDUE = 1.5
-# Seconds, or three intervals where that is longer, after which a probe that does not answer on a connection that
-# stands is given up. One that does not stand is gone sooner, by its keepalives.
+# Seconds, or three intervals if that is longer, after which a silent probe on a live connection is given up. A dead
+# connection ends sooner, by its keepalives.
 PATIENCE = 15.0
-# Seconds before a host that was lost is tried again: at first, at most.
+# Seconds before a lost host is tried again: first, longest.
 FIRST_RETRY, LAST_RETRY = 1.0, 2.5
-# A refused key is looked at again, since the user may put it right meanwhile; a refused login seldom, since servers
-# lock out those who try too often.
+# Seconds before a refused host is tried again: soon for a key, which the user may fix, rarely for a login, since
+# servers lock out frequent attempts.
 KEY_RETRY, LOGIN_RETRY = 15.0, 300.0
-# The cockpit looks at least this often (s) whether it has stood still itself.
+# Maximum interval (s) at which cockpit checks whether it was paused itself.
 LOOK = 1.0
 
 
 class HostFeed:
-    """Watches one host; its events go to `emit`, on the cockpit's clock.
+    """Watches one host; its events go to `emit`, in session time.
 
-    `asker` is who may be asked for passphrases, passwords and unknown host keys; None: whatever needs an answer is
-    refused. `keyring` holds what keys were unlocked, for all hosts of a session.
+    `asker` asks a person for passphrases, passwords and unknown host keys; None: a host that needs them is refused.
+    `keyring` has the unlocked keys of the session.
     """
 
     def __init__(
@@ -65,24 +64,24 @@ class HostFeed:
         self._clock = clock
         self._emit = emit
         self._ssh_config = ssh_config
-        self._asking = AskingForHost(asker, self._say) if asker else None
+        self._asking = AskingForHost(asker, self._report) if asker else None
         self._keyring = keyring or Keyring()
         self._shell: Shell | None = None
-        self._standing = asyncio.Event()
-        # Why the host is not up, if an error was the reason.
+        self._connected = asyncio.Event()
+        # The error because of which the host is not up.
         self.failure: CockpitError | None = None
-        self._said: tuple[HostCondition, str] | None = None
-        self._pace = PollInterval(config.interval)
-        self._placing = HostClock()
-        self._standstill = PauseDetector(LOOK)
+        self._reported: tuple[HostCondition, str] | None = None
+        self._interval = PollInterval(config.interval)
+        self._host_clock = HostClock()
+        self._pauses = PauseDetector(LOOK)
         self._uptime = 0.0
 
     async def run(self) -> None:
-        """Watch until cancelled; then the probe and the connection are closed.
+        """Watch until cancelled, then close the probe and the connection.
 
-        Neither what the host sends nor an error of cockpit's own ends this: the host is lost and soon tried again.
+        After invalid data from the host or an internal error, the host is lost and soon tried again.
         """
-        self._say("connecting")
+        self._report("connecting")
         waits = retries()
         while True:
             try:
@@ -98,20 +97,20 @@ class HostFeed:
                 self._fail("lost", error)
                 await asyncio.sleep(next(waits))
             except Exception as error:
-                self._say("lost", fault(error))
+                self._report("lost", fault(error))
                 await asyncio.sleep(LAST_RETRY)
 
     async def shell(self) -> Shell:
-        """The connection that the probe uses, for others to use too. Raises HostError when the host is not up."""
+        """The connection of the probe, to share. Raises HostError if the host is not up."""
         if self._shell is None:
-            condition, detail = self._said or ("not watched", "")
+            condition, detail = self._reported or ("not watched", "")
             raise HostError(f"{self.config.name} is {condition}{': ' + detail if detail else ''}")
         return self._shell
 
     async def up(self) -> Shell:
-        """The connection that the probe uses, as soon as there is one."""
+        """The connection of the probe, once there is one."""
         while self._shell is None:
-            await self._standing.wait()
+            await self._connected.wait()
         return self._shell
 
     async def _watch(self) -> NoReturn:
@@ -120,91 +119,91 @@ class HostFeed:
             probe = await Probe.start(shell, self.config)
             try:
                 self._shell = shell
-                self._standing.set()
+                self._connected.set()
                 self.failure = None
-                self._say("up", facts=probe.facts)
+                self._report("up", facts=probe.facts)
                 if self._asking:
                     self._asking.quiet()
-                self._standstill.begin()
+                self._pauses.begin()
                 await self._sample(shell, probe)
             finally:
                 self._shell = None
-                self._standing.clear()
+                self._connected.clear()
                 probe.close()
         finally:
             await shell.close()
 
     async def _sample(self, shell: Shell, probe: Probe) -> NoReturn:
-        """A sample at every multiple of the interval in force; those that were missed are left out."""
+        """Sample at every multiple of the current interval; missed ones are skipped."""
         begun = self._clock.now()
         gone = asyncio.ensure_future(shell.wait_closed())
         try:
             while True:
                 await self._read(probe)
-                interval = self._pace.interval
+                interval = self._interval.interval
                 due = begun + (math.floor((self._clock.now() - begun) / interval) + 1) * interval
                 await self._tick(gone, due)
         finally:
             await _drop(gone)
 
     async def _tick(self, gone: asyncio.Future[None], due: float) -> None:
-        """Waits for the next tick. Raises HostError when the connection goes meanwhile."""
+        """Wait for the next tick. Raises HostError if the connection ends before."""
         while not gone.done():
-            if self._clock.now() >= due or await self._look(gone, due):
+            if self._clock.now() >= due or await self._wait(gone, due):
                 return
         raise HostError("connection lost", subject=self.config.name)
 
     async def _read(self, probe: Probe) -> None:
-        """One sample; none where the cockpit stood still meanwhile. Raises HostError where no answer comes."""
+        """Emit one sample, or none if cockpit itself was paused. Raises HostError if no answer comes."""
         sent = self._clock.now()
         asked = asyncio.ensure_future(probe.read())
         try:
-            stood = await self._answer(asked)
+            paused = await self._answer(asked)
             reading = await asked
         finally:
             await _drop(asked)
         received = self._clock.now()
         self._see_restart(reading)
-        self._say("up")
-        if stood:
+        self._report("up")
+        if paused:
             return
-        self._pace.took(received - sent)
+        self._interval.took(received - sent)
         self._emit(
             HostSample(
-                t=self._placing.place(sent, received, reading.uptime),
+                t=self._host_clock.place(sent, received, reading.uptime),
                 host=self.config.name,
                 round_trip=received - sent,
                 reading=reading,
-                interval=self._pace.interval,
+                interval=self._interval.interval,
             )
         )
 
     async def _answer(self, asked: asyncio.Future[HostReading]) -> bool:
-        """Returns when the answer is there: whether the cockpit stood still meanwhile. Says where it is overdue."""
-        overdue, patience = max(OVERDUE, self._pace.interval), max(PATIENCE, 3 * self._pace.interval)
-        since, stood = self._clock.now(), False
+        """Wait for the answer, and report if it is overdue; return whether cockpit itself was paused."""
+        overdue, patience = max(OVERDUE, self._interval.interval), max(PATIENCE, 3 * self._interval.interval)
+        since, paused = self._clock.now(), False
         while not asked.done():
             waited = self._clock.now() - since
             if waited >= overdue:
-                self._say("slow", _slow(waited))
+                self._report("slow", _slow(waited))
             if waited >= patience:
-                raise HostError(f"the connection stands, but no answer for {patience:g} s", subject=self.config.name)
-            next_word = min(at for at in (overdue, SILENCE + LOOK, patience) if at > waited)
-            if await self._look(asked, since + next_word):
-                since, stood = self._clock.now(), True
-        return stood
+                raise HostError(f"connected, but no answer for {patience:g} s", subject=self.config.name)
+            next_report = min(at for at in (overdue, SILENCE + LOOK, patience) if at > waited)
+            if await self._wait(asked, since + next_report):
+                since, paused = self._clock.now(), True
+        return paused
 
-    async def _look(self, waited_for: asyncio.Future[Any], until: float) -> bool:
-        """Waits until then (session time), but LOOK seconds at most; whether the cockpit itself stood still in that."""
+    async def _wait(self, waited_for: asyncio.Future[Any], until: float) -> bool:
+        """Wait until then (session time), at most LOOK seconds; return whether cockpit itself was paused."""
         left = until - self._clock.now()
         await asyncio.wait([waited_for], timeout=max(0.0, min(LOOK, left)))
-        stood = self._standstill.paused_seconds()
-        if stood:
-            self._say("lost", f"the cockpit itself did not run for {stood:.0f} s")
-        return stood > 0
+        paused = self._pauses.paused_seconds()
+        if paused:
+            self._report("lost", f"cockpit itself did not run for {paused:.0f} s")
+        return paused > 0
 
     async def _pause_after_refusal(self, error: CockpitError, seconds: float) -> None:
-        """Waits, but no longer than until the person wants to be asked where an answer would help."""
+        """Wait; if an answer would help, only until the person wants to be asked."""
         if self._asking is None or not isinstance(error, HostKeyUnknown | Unanswered):
             await asyncio.sleep(seconds)
             return
@@ -215,30 +214,29 @@ class HostFeed:
             await _drop(wanted)
 
     def _see_restart(self, reading: HostReading) -> None:
-        """Uptime falls only where a host was started anew."""
         if reading.uptime < self._uptime:
-            self._say("lost", f"it was started anew {reading.uptime:.0f} s ago")
+            self._report("lost", f"it was rebooted {reading.uptime:.0f} s ago")
         self._uptime = reading.uptime
 
     def _was_up(self) -> bool:
-        return self._said is not None and self._said[0] in ("up", "slow")
+        return self._reported is not None and self._reported[0] in ("up", "slow")
 
     def _fail(self, condition: HostCondition, error: CockpitError) -> None:
         self.failure = error
-        self._say(condition, error.problem)
+        self._report(condition, error.problem)
 
-    def _say(self, condition: HostCondition, detail: str = "", facts: HostFacts | None = None) -> None:
-        """Tells the condition where it is news, so that `lost` goes on counting while the host is tried again."""
-        if self._said == (condition, detail):
+    def _report(self, condition: HostCondition, detail: str = "", facts: HostFacts | None = None) -> None:
+        """Emit a changed condition; an unchanged `lost` keeps its time while the host is tried again."""
+        if self._reported == (condition, detail):
             return
-        self._said = (condition, detail)
+        self._reported = (condition, detail)
         self._emit(
             HostChanged(t=self._clock.now(), host=self.config.name, condition=condition, detail=detail, facts=facts)
         )
 
 
 def retries() -> Iterator[float]:
-    """Seconds to wait before each further attempt to reach a host that was lost."""
+    """Seconds to wait before each further attempt to reach a lost host."""
     wait = FIRST_RETRY
     while True:
         yield wait
@@ -246,12 +244,12 @@ def retries() -> Iterator[float]:
 
 
 def _slow(waited: float) -> str:
-    """A connection that does not stand is gone by its keepalives after a time; until then it may be either."""
-    return "the connection stands, the probe does not answer" if waited > SILENCE else "its answer is overdue"
+    """A dead connection is closed by its keepalives after SILENCE; before, it may be either."""
+    return "connected, but the probe does not answer" if waited > SILENCE else "its answer is overdue"
 
 
 async def _drop(future: asyncio.Future[Any]) -> None:
-    """Cancels what nobody waits for any longer; what it failed with is known already, or of no use."""
+    """Cancel a future and ignore its error."""
     future.cancel()
     await asyncio.wait([future])
     if not future.cancelled():
@@ -259,7 +257,7 @@ async def _drop(future: asyncio.Future[Any]) -> None:
 
 
 async def check_host(config: HostConfig, ssh_config: Path | None = None) -> HostFacts:
-    """Whether a host can be watched: connects, reads once, lets go. Raises what stands in the way, for exit code 3."""
+    """Connect, read once, disconnect; return the facts. Raises CockpitError if the host cannot be watched."""
     shell = await open_shell(config, ssh_config)
     try:
         probe = await Probe.start(shell, config)

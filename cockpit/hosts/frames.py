@@ -1,4 +1,4 @@
-"""Lines of the probe's output put together to frames; what is not whole, or not the probe's, is dropped. Pure.
+"""Assembles frames from lines of the probe's output; incomplete frames and other lines are dropped. Pure.
 
     #cockpit begin 7
     #cockpit disks sda nvme0n1
@@ -8,7 +8,7 @@
     #cockpit there 4711 4712
     #cockpit end 7
 
-Every line of a file carries the file's name, so that no process can forge another line by what it calls itself.
+Every line of a file begins with the file's name, so that no process can forge another line by its name.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from typing import NamedTuple
 from cockpit.hosts.numbers import count
 
 MARK = b"#cockpit "
-# Bytes of a process's file that are kept; a process can make its command line as long as it likes.
+# Bytes kept of a process's file; command lines are unlimited.
 FILE_LIMIT = 65536
-# Bytes of a file of the whole system, which is worth nothing if it is cut: 8192 CPUs take 1 MiB of /proc/stat.
+# Bytes of a system-wide file, which is useless if cut: 8192 CPUs take 1 MiB of /proc/stat.
 SYSTEM_FILE_LIMIT = 4 * 1024 * 1024
 # Watched processes of a host.
 PROCESSES_LIMIT = 16384
 # Files of a frame: four of each process, and those of the system and the probe.
 FILES_LIMIT = 4 * PROCESSES_LIMIT + 64
-# Bytes from one frame's end to the next; each line counts as longer by LINE_COST, which is what it takes to read.
+# Bytes of a frame; LINE_COST is added per line for reading it.
 FRAME_LIMIT, LINE_COST = 24 * 1024 * 1024, 64
 # The longest path is `/proc/4194304/smaps_rollup`.
 _PATH_BYTES = 64
@@ -38,11 +38,10 @@ PID_LIMIT = 2**22 + 1
 
 
 class Frame(NamedTuple):
-    """What the probe read at one tick: the files by their paths, the names of the disks and of what lies upon disks.
+    """One reading of the probe: files by path, names of disks and of devices on disks (`layered`).
 
-    `longest` is the length of the longest line of it. `there` are the pids of the watched processes that there are,
-    of which only those that changed since the frame before have files; None: all that are there have their files.
-    `hidden`: the probe cannot see the processes of others.
+    `longest` is the length of the longest line. `there` are the pids of the watched processes; only those that changed
+    since the previous frame have files (None: all have). `hidden`: the probe cannot see processes of other users.
     """
 
     number: int
@@ -55,7 +54,7 @@ class Frame(NamedTuple):
 
 
 class FrameReader:
-    """Takes lines in and gives frames out."""
+    """Turns lines into frames."""
 
     def __init__(self) -> None:
         self._number: int | None = None
@@ -68,7 +67,7 @@ class FrameReader:
         self._bytes = 0
 
     def take(self, line: bytes) -> Frame | None:
-        """The frame that this line completes, if it does. Raises ValueError for what no probe sends."""
+        """The frame that this line completes, if any. Raises ValueError for invalid output."""
         size = len(line)
         self._bytes += size + LINE_COST
         if self._bytes > FRAME_LIMIT:

@@ -1,41 +1,39 @@
-"""When on the cockpit's clock a host took its reading. Pure."""
+"""Session times of a host's readings. Pure."""
 
 from __future__ import annotations
 
 from collections import deque
 from typing import NamedTuple
 
-# Answers that the two clocks are compared over: enough to hold a quick one, few enough for clocks to drift apart.
+# Responses over which the two clocks are compared: enough to include a quick one, too few for drift to matter.
 KEPT = 30
-# The host's uptime is told in steps of so many seconds, cut off.
+# Resolution of the host's uptime (s); it is truncated.
 STEP = 0.01
 
 
-class _Between(NamedTuple):
-    """What one answer tells: the cockpit's clock is ahead of the host's uptime by this at least, by that at most."""
+class _Offset(NamedTuple):
+    """Bounds of the offset between session time and the host's uptime (s)."""
 
     least: float
     most: float
 
 
 class HostClock:
-    """Compares the host's uptime with the cockpit's clock over several answers, so that the quick ones tell where a
-    slow one belongs: when an answer came says little about when it was made, but the uptime in it says just that.
-    """
+    """Compares the host's uptime with session time over several responses, so that quick responses place slow ones."""
 
     def __init__(self) -> None:
-        self._told: deque[_Between] = deque(maxlen=KEPT)
+        self._offsets: deque[_Offset] = deque(maxlen=KEPT)
 
     def place(self, sent: float, received: float, uptime: float) -> float:
-        """The instant of a reading, which lies between the question and its answer (s, session time)."""
-        told = _Between(sent - uptime - STEP, received - uptime)
-        self._told.append(told)
+        """The session time (s) of a reading, between request and response."""
+        offset = _Offset(sent - uptime - STEP, received - uptime)
+        self._offsets.append(offset)
         least, most = self._bounds()
-        if least > most + STEP:  # one of the clocks jumped: a reboot, or the cockpit's machine slept
-            self._told.clear()
-            self._told.append(told)
-            least, most = told
+        if least > most + STEP:  # one of the clocks jumped: a reboot, or this machine slept
+            self._offsets.clear()
+            self._offsets.append(offset)
+            least, most = offset
         return min(max(uptime + STEP / 2 + (least + most) / 2, sent), received)
 
-    def _bounds(self) -> _Between:
-        return _Between(max(told.least for told in self._told), min(told.most for told in self._told))
+    def _bounds(self) -> _Offset:
+        return _Offset(max(offset.least for offset in self._offsets), min(offset.most for offset in self._offsets))

@@ -1,4 +1,4 @@
-"""Whether a server's key is the known one. asyncssh says only that it is not trusted; unknown and changed differ."""
+"""Known host keys. asyncssh only reports that a key is not trusted; cockpit tells an unknown from a changed key."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class KnownKey:
 
 
 class KnownHosts:
-    """The entries for one host in its known_hosts files. Files that are not there hold none.
+    """The entries for one host in its known_hosts files; missing files have none.
 
-    They are looked up as ssh(1) does: under `[host]:port` for a port other than 22, and only if that has no key, under
-    the plain name; a HostKeyAlias (`is_alias`) never takes a port. A key that any of these names revokes is refused, as
-    are the keys of the RevokedHostKeys file (`revoked`).
+    As in ssh(1), they are looked up under `[host]:port` for a port other than 22, and under the plain name only if that
+    has no key; a HostKeyAlias (`is_alias`) never has a port. Keys that either name revokes are refused, as are those of
+    the RevokedHostKeys file (`revoked`).
     """
 
     def __init__(
@@ -50,15 +50,15 @@ class KnownHosts:
         self.revoked: Keys = [*revoked, *(entry.key for _, entry in matches if entry.marker == "revoked")]
         self.trusted = self._first(matches, "")
         self.authorities = self._first(matches, "cert-authority")
-        # An entry without the port may be of another server with the same name: its key need not be shown here.
+        # An entry without the port may belong to another server of that name.
         self.expected = [entry for name, entry in matches if name == self.lookup and entry.marker == ""]
 
     def entries(self, _host: str, _address: str, _port: int | None) -> tuple[Keys, Keys, Keys]:
-        """Keys to trust, authorities to trust, revoked keys, as asyncssh asks for them. By name alone, as ssh(1)."""
+        """Trusted keys, trusted authorities and revoked keys, for asyncssh; by name alone, as in ssh(1)."""
         return self.trusted, self.authorities, self.revoked
 
     def _first(self, matches: Sequence[tuple[str, KnownKey]], marker: str) -> Keys:
-        """The keys with this marker under the name that has some."""
+        """The keys with this marker under the first name that has any."""
         found = [(name, entry.key) for name, entry in matches if entry.marker == marker]
         return [key for name, key in found if name == found[0][0]]
 
@@ -73,7 +73,7 @@ def _entries(files: Sequence[Path], name: str) -> Iterator[KnownKey]:
 
 
 def read_revoked(host: str, file: Path) -> Keys:
-    """The public keys of a RevokedHostKeys file, one per line. Raises UsageError if it cannot be read as such."""
+    """The public keys of a RevokedHostKeys file, one per line. Raises UsageError."""
     subject = f"{host}: RevokedHostKeys {file}"
     try:
         data = file.read_bytes()
@@ -92,7 +92,7 @@ def read_revoked(host: str, file: Path) -> Keys:
 
 
 def _lines(file: Path) -> Iterator[tuple[int, SSHKnownHosts]]:
-    """Each by itself with its number, since one line that does not read must not hide the others."""
+    """Each line parsed alone, with its number, so that an invalid line hides no other."""
     try:
         text = file.read_text(errors="replace")
     except OSError:
@@ -107,14 +107,14 @@ def _lines(file: Path) -> Iterator[tuple[int, SSHKnownHosts]]:
 
 
 def offered(where: str, lookup: str, key: SSHKey, file: Path, hashed: bool) -> OfferedKey:
-    """An unknown key with the line of `file` that would make it known; `hashed` hides the host's name in it."""
+    """An unknown key with its line for `file`; `hashed` hides the host's name in it."""
     public = " ".join(key.export_public_key().decode().split()[:2])
     name = _hashed(lookup) if hashed else lookup
     return OfferedKey(where, key.get_algorithm(), key.get_fingerprint(), file, f"{name} {public}")
 
 
 def accept(key: OfferedKey) -> None:
-    """Appends the line to its file, which is made where it is not there. Raises HostError where that fails."""
+    """Append the line to its file, creating it if needed. Raises HostError."""
     try:
         key.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(key.file, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -122,7 +122,7 @@ def accept(key: OfferedKey) -> None:
             begun = file.seek(0, os.SEEK_END) == 0 or _ends_a_line(file.fileno())
             file.write(f"{'' if begun else chr(10)}{key.line}\n".encode())
     except OSError as error:
-        raise HostError(f"its key cannot be kept in {key.file}: {error.strerror}", subject=key.where) from None
+        raise HostError(f"its key cannot be written to {key.file}: {error.strerror}", subject=key.where) from None
 
 
 def _ends_a_line(descriptor: int) -> bool:
@@ -130,7 +130,7 @@ def _ends_a_line(descriptor: int) -> bool:
 
 
 def _hashed(name: str) -> str:
-    """As `ssh-keygen -H` writes it: |1|salt|HMAC-SHA1 of the name under it."""
+    """As `ssh-keygen -H`: |1|salt|HMAC-SHA1 of the name."""
     salt = os.urandom(20)
     digest = hmac.new(salt, name.encode(), hashlib.sha1).digest()
     return "|1|" + "|".join(base64.b64encode(part).decode() for part in (salt, digest))

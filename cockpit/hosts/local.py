@@ -1,4 +1,4 @@
-"""The shell of this machine: what a host without `ssh` is watched through."""
+"""The shell of this machine, for hosts without `ssh`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cockpit.model.errors import HostError
 
 
 class _Protocol(SubprocessStreamProtocol):
-    """Tells when the process has ended, whoever still holds its pipes."""
+    """Reports the end of the process, even if others still hold its pipes."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(limit=CHUNK, loop=loop)
@@ -28,7 +28,7 @@ class _Protocol(SubprocessStreamProtocol):
 
 
 class _Command:
-    """A command of this machine, in a session of its own, so that the terminal's Ctrl-C does not reach it."""
+    """A local command in its own session, so that the terminal's Ctrl-C does not reach it."""
 
     def __init__(self, name: str, transport: asyncio.SubprocessTransport, protocol: _Protocol) -> None:
         self.process = Process(transport, protocol, asyncio.get_running_loop())
@@ -46,7 +46,7 @@ class _Command:
             )
         )
         try:
-            # Shielded: cancelled in the middle of this, asyncio may wait for ever for the process to end.
+            # Shielded: if cancelled here, asyncio may wait forever for the process to end.
             transport, protocol = await asyncio.shield(starting)
         except asyncio.CancelledError:
             await cls(name, *await starting).end()
@@ -76,7 +76,7 @@ class _Command:
         self.process.stdin.close()
 
     def close(self) -> None:
-        """Kill it, with the children that it has in its session, if it still runs."""
+        """Kill it with all of its session, if it still runs."""
         if not self._exited.is_set():
             with suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
@@ -86,13 +86,13 @@ class _Command:
         self._transport.close()
 
     async def end(self) -> None:
-        """Kill it and return once nothing of it is left."""
+        """Kill it and wait for its end."""
         self.close()
         await self.wait_closed()
 
 
 class LocalShell:
-    """`sh` on this machine; `name` is what errors call it."""
+    """`sh` on this machine; `name` is its name in errors."""
 
     def __init__(self, name: str = "this machine") -> None:
         self._name = name
@@ -125,7 +125,7 @@ class LocalShell:
         try:
             reader, writer = await asyncio.open_connection(host, port)
         except OSError as error:
-            raise HostError(f"{address}: not to be reached: {error.strerror or error}", subject=self._name) from None
+            raise HostError(f"{address}: unreachable: {error.strerror or error}", subject=self._name) from None
         return StreamWire(self._name, address, reader, writer, (OSError,))
 
     async def wait_closed(self) -> None:

@@ -35,7 +35,6 @@ def decimal(word: bytes, limit: int) -> float:
 
 
 def name(raw: bytes) -> str:
-    """The name of a device or a system."""
     if len(raw) > NAME_BYTES:
         raise ValueError(f"{shown(raw)} is longer than {NAME_BYTES} bytes")
     return raw.decode("utf-8", "replace")

@@ -1,6 +1,6 @@
-"""Frames of the probe turned into counters and facts.
+"""Parses frames of the probe into counters and facts. Pure.
 
-Pure. A frame that lacks something, or has a number that cannot be represented, raises ValueError.
+Raises ValueError for an incomplete frame, and for a number that cannot be represented.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from cockpit.model.hosts import (
 
 # The most CPUs that a kernel can be built for.
 CPUS_LIMIT = 8192
-# Disks and interfaces that are taken in of each kind, and lines of a file.
+# Maximum number of disks, of interfaces, and of lines of a file.
 DEVICES_LIMIT, LINES_LIMIT = 10_000, 20_000
 # Clock ticks per second, and bytes of a page.
 _HZ_LIMIT, _PAGE_LIMIT = 10_001, 2**22
 # KiB, so that the bytes can be represented too.
 _MEMORY_LIMIT = INTEGER_LIMIT // 1024
 _LOAD_LIMIT = 2**32
-# The most that a kernel's clock of whole seconds is late (s): a tick of the slowest kernel, 100 a second.
+# Maximum lag (s) of the kernel's clock of whole seconds: a tick of the slowest kernel, 100 per second.
 _COARSE = 0.01
 
-# `boot` names one start of one kernel: hosts that have the same share a machine.
+# `boot` is the boot id: hosts with the same one share a machine.
 FACTS = ("hostname", "kernel", "cpus", "hz", "page", "boot")
 
 _Parsed = TypeVar("_Parsed")
 
 
 def facts(lines: Mapping[str, str]) -> HostFacts:
-    """What the probe says of the host before its first frame: `name value` lines. Raises ValueError, KeyError."""
+    """The facts that the probe prints before its first frame. Raises ValueError, KeyError."""
     hostname, kernel, cpus, hz, page = (lines[fact].encode() for fact in FACTS[:5])
     return HostFacts(
         hostname=name(hostname),
@@ -52,19 +52,16 @@ def facts(lines: Mapping[str, str]) -> HostFacts:
     )
 
 
-def _above_zero(number: int, what: str) -> int:
+def _above_zero(number: int, unit: str) -> int:
     if not number:
-        raise ValueError(f"0 {what}")
+        raise ValueError(f"0 {unit}")
     return number
 
 
-def wall_clock(said: str) -> tuple[float, float]:
-    """What `date +%s.%N` printed as (epoch seconds, how far off that may be). A date without %N tells whole seconds,
-    and may go on to the next one a clock tick late.
-
-    Raises ValueError where it is neither.
-    """
-    seconds, _, fraction = said.strip().partition(".")
+def wall_clock(date: str) -> tuple[float, float]:
+    """The output of `date +%s.%N` as (epoch seconds, maximum error). A date without %N prints whole seconds, which may
+    be a clock tick late. Raises ValueError."""
+    seconds, _, fraction = date.strip().partition(".")
     if fraction.isdigit():
         return decimal(f"{seconds}.{fraction}".encode(), TIME_LIMIT), 0.0
     half = (1 + _COARSE) / 2
@@ -78,7 +75,7 @@ def reading(
     pss: int | None = None,
     processes_cpu: int | None = None,
 ) -> HostReading:
-    """All that a frame says, as counters. The wall clock is boot time plus uptime, as ps reckons it: to the second."""
+    """The counters of a frame. The wall clock is boot time plus uptime, as in ps: to the second."""
     stat = _parsed(frame, "/proc/stat", _table)
     uptime = _parsed(frame, "/proc/uptime", _uptime)
     known = frame.disks | frame.layered
@@ -106,14 +103,14 @@ def reading(
 
 
 def probe_seconds(frame: Frame, hz: int) -> float:
-    """CPU time (s) of the probe's processes and of all they have waited for, since they began."""
+    """CPU time (s) of the probe's processes and of their children, since they started."""
     own = (content for path, content in frame.files.items() if path.startswith(("/proc/./", "/proc/self/")))
     fields = (content.rpartition(b")")[2].split() for content in own)
     return sum(count(row[i]) for row in fields if len(row) > 14 for i in (11, 12, 13, 14)) / hz
 
 
 def _parsed(frame: Frame, path: str, parse: Callable[[bytes], _Parsed], *, needed: bool = True) -> _Parsed:
-    """What a file says. Raises ValueError that names the file."""
+    """The parsed content of a file. Raises ValueError that names the file."""
     content = frame.files.get(path, b"")
     if needed and not content:
         raise ValueError(f"{path} cannot be read")
@@ -123,10 +120,10 @@ def _parsed(frame: Frame, path: str, parse: Callable[[bytes], _Parsed], *, neede
         raise ValueError(f"{path}: {error}") from None
 
 
-def _representable(what: str, number: int) -> int:
-    """A sum, if a recording can hold it."""
+def _representable(name: str, number: int) -> int:
+    """The number. Raises ValueError if a recording cannot hold it."""
     if number >= INTEGER_LIMIT:
-        raise ValueError(f"{what}: {number} cannot be represented")
+        raise ValueError(f"{name}: {number} cannot be represented")
     return number
 
 
@@ -150,7 +147,7 @@ def _entry(table: dict[bytes, list[bytes]], name: bytes, path: str) -> list[byte
 
 
 def _number(stat: dict[bytes, list[bytes]], name: bytes, *, needed: bool = False, limit: int = INTEGER_LIMIT) -> int:
-    """The number of a line of /proc/stat; 0 if it may be missing and is."""
+    """The number in a line of /proc/stat; 0 if the line is missing and not `needed`."""
     row = _entry(stat, name, "/proc/stat") if needed else stat.get(name)
     try:
         return count(row[0], limit) if row else 0
@@ -159,7 +156,7 @@ def _number(stat: dict[bytes, list[bytes]], name: bytes, *, needed: bool = False
 
 
 def _uptime(content: bytes) -> float:
-    # A tenth of the time that can be printed, so that boot time and uptime together can be too.
+    # A tenth of the limit, so that boot time plus uptime is within it.
     return decimal(content.split()[0], TIME_LIMIT // 10)
 
 
@@ -176,7 +173,7 @@ def _cpu(words: list[bytes]) -> CpuCounters:
 
 
 def _cores(stat: dict[bytes, list[bytes]]) -> tuple[CpuCounters, ...]:
-    """By their numbers; a core that is switched off has no line, and stands as one that never ran."""
+    """By number; an offline core has no line, and all its counters are 0."""
     numbered = ((name[3:], words) for name, words in stat.items() if name[:3] == b"cpu" and name != b"cpu")
     lines = {count(number, CPUS_LIMIT): _cpu(words) for number, words in numbered}
     never = CpuCounters(*[0] * 8)
@@ -207,14 +204,14 @@ def _memory(content: bytes) -> MemCounters:
 
 
 def _as_in_sys(name: str) -> str:
-    """A device's name as /sys has it, where a slash is written as `!`."""
+    """A device's name in /sys, which has `!` for a slash."""
     return name.replace("/", "!")
 
 
 def _disks(content: bytes, known: Collection[str]) -> tuple[DiskCounters, ...]:
-    """The devices that `sar -d` lists: disks and what lies upon them (dm, md, loop) that were ever used, no partitions.
+    """The devices that `sar -d` lists: disks and devices on them (dm, md, loop) that were ever used, no partitions.
 
-    The columns came with time: 2.6 has eleven, 4.18 added those of discards, 5.5 those of flushes, which are left out.
+    Linux 2.6 has eleven columns; 4.18 added discards, 5.5 flushes, which are ignored.
     """
     disks = []
     for line in _lines(content):
@@ -251,18 +248,18 @@ def _few_enough(devices: list[_Parsed]) -> tuple[_Parsed, ...]:
 
 
 def _io(disks: Iterable[DiskCounters]) -> IoCounters:
-    """Sums what `sar -b` sums: whole disks, but nothing layered on disks (dm, md, loop), which would count twice."""
+    """The sums of `sar -b`: whole disks, without devices on disks (dm, md, loop), which would count twice."""
     counted = tuple(disks)
     sums = (sum(getattr(disk, field) for disk in counted) for field in IoCounters.__struct_fields__)
     return IoCounters(*(_representable("/proc/diskstats: the sum of all disks", total) for total in sums))
 
 
 def _nets(content: bytes) -> tuple[NetCounters, ...]:
-    """Interfaces as /proc/net/dev lists them; the name ends at the last colon before the figures."""
+    """Interfaces as /proc/net/dev lists them; the name ends at the last colon."""
     nets = []
     for line in _lines(content):
-        interface, colon, figures = line.rpartition(b":")
-        row = figures.split()
+        interface, colon, counters = line.rpartition(b":")
+        row = counters.split()
         if not colon or len(row) < 12:
             continue
         received, sent = row[:8], row[8:]

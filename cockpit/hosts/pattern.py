@@ -6,12 +6,12 @@ _MAGIC = "*?[\\"
 
 
 def is_pattern(text: str) -> bool:
-    """Whether a shell would take it for more than the text that it is."""
+    """Whether the text has wildcards or escapes."""
     return any(sign in text for sign in _MAGIC)
 
 
 def regular(pattern: str) -> str:
-    """The extended regular expression, anchored, that matches what the shell pattern does."""
+    """The anchored extended regular expression that is equivalent to the shell pattern."""
     parts: list[str] = []
     at = 0
     while at < len(pattern):
@@ -21,7 +21,7 @@ def regular(pattern: str) -> str:
 
 
 def _part(pattern: str, at: int) -> tuple[str, int]:
-    """What stands at `at` in the pattern, and where the next part begins."""
+    """The part at `at`, translated, and the position of the next."""
     sign = pattern[at]
     if sign == "*":
         return ".*", at + 1
@@ -36,7 +36,7 @@ def _part(pattern: str, at: int) -> tuple[str, int]:
 
 
 def _closing(pattern: str, at: int) -> int:
-    """Where the bracket that opens at `at` is closed; -1 where it is not, so that it is a bracket like any other."""
+    """The position that closes the bracket at `at`; -1 if it is never closed, and so literal."""
     begin = at + 1
     if pattern[begin : begin + 1] in ("!", "^"):
         begin += 1
@@ -52,7 +52,7 @@ def _bracket(members: str) -> str:
 
 
 def _literal(sign: str) -> str:
-    """A sign that stands for itself. Bytes beyond ASCII do so anyway, and a bracket would part them."""
+    """A literal character. Beyond ASCII, a bracket would separate its bytes."""
     if sign in "^\\[]":
         return f"\\{sign}"
     return f"[{sign}]" if sign in ".*?+(){}|$/" else sign

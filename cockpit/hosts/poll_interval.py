@@ -1,17 +1,17 @@
-"""How often a host is asked: as often as the profile says, less often where the answers take too long. Pure."""
+"""The polling interval of a host: the profile's, longer while responses are slow. Pure."""
 
 from __future__ import annotations
 
-# An answer that takes more than this share of the interval is late, one that takes less than the other is early.
+# A response that takes more than this share of the interval is late; less than the other, early.
 LATE, EARLY = 0.5, 0.2
-# So many late ones in a row double the interval, so many early ones halve it: quick to spare, slow to trust again.
+# Number of late responses in a row that double the interval, and of early ones that halve it.
 LATE_IN_A_ROW, EARLY_IN_A_ROW = 2, 5
-# Seconds; a longer interval is only what the profile itself asks for.
+# Seconds; only the profile can request a longer interval.
 LONGEST = 5.0
 
 
 class PollInterval:
-    """`interval` (s) is the one in force; never shorter than `wanted`."""
+    """`interval` (s) is the current one; never shorter than `wanted`."""
 
     def __init__(self, wanted: float) -> None:
         self.wanted = wanted
@@ -20,7 +20,6 @@ class PollInterval:
         self._early = 0
 
     def took(self, seconds: float) -> None:
-        """Takes in how long an answer took."""
         self._late = self._late + 1 if seconds > LATE * self.interval else 0
         self._early = self._early + 1 if seconds < EARLY * self.interval else 0
         if self._late >= LATE_IN_A_ROW:

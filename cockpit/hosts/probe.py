@@ -1,8 +1,8 @@
 """The probe: a shell script that reads /proc on a host, one frame for each line it is sent.
 
-Nothing is installed and nothing left behind: the script goes in on standard input (see `program`), ticks follow it, and
-the end of the input ends it. Where the host's awk can do it, one awk reads for as long as the probe lives, and tells of
-a process only what changed; elsewhere one `grep` a tick reads all files.
+Nothing is installed or left behind: the script is sent to standard input (see `program`), followed by ticks; the end of
+the input ends it. If the host's awk is able to, one awk reads for the life of the probe and prints only changes of
+processes; otherwise one `grep` per tick reads all files.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from cockpit.model.errors import HostError
 from cockpit.model.hosts import HostConfig, HostFacts, HostReading, ProcessCounters
 from cockpit.model.text import neutral
 
-# Seconds that the probe may take to find out about the host.
+# Timeout (s) for the facts about the host.
 START_TIMEOUT = 15.0
-# Frames over which the probe's CPU time is averaged: the kernel tells it in steps of 10 ms.
+# Frames over which the probe's CPU time is averaged: its resolution is 10 ms.
 COST_FRAMES = 30
 # Bytes that a login shell may print before the probe begins.
 NOISE_LIMIT = 1024 * 1024
 
-# Times that the host's clock is asked for at the start; the quickest answer counts. No more once it took so long (s).
+# Number of clock readings at the start, of which the quickest counts, and their total time limit (s).
 CLOCK_ASKED, CLOCK_TIME = 3, 0.5
-# Times in a row that reading is begun anew for one frame.
+# Maximum number of retries of a frame.
 AGAIN = 5
 _AGAIN = MARK + b"again"
 _CLOCK = MARK + b"clock "
 
 
 class _Clock(NamedTuple):
-    """How far the host's wall clock is ahead of the cockpit's (s), and by how much that may be off."""
+    """The host's wall clock minus this machine's (s), and its maximum error."""
 
     error: float
     offset: float
@@ -63,7 +63,7 @@ class Probe:
 
     @classmethod
     async def start(cls, shell: Shell, config: HostConfig) -> Probe:
-        """Starts a probe and waits until it is ready. Raises HostError saying what came in its place."""
+        """Start a probe and wait until it is ready. Raises HostError."""
         channel = await shell.open(script(config.processes))
         try:
             async with asyncio.timeout(START_TIMEOUT):
@@ -80,7 +80,7 @@ class Probe:
             raise
 
     async def compare_clocks(self) -> None:
-        """Asks for the host's wall clock and puts its offset into the facts; None where `date` says nothing of use."""
+        """Put the offset of the host's wall clock into the facts; None without a usable `date`."""
         begun = time.monotonic()
         found: list[_Clock] = []
         while len(found) < CLOCK_ASKED and time.monotonic() - begun < CLOCK_TIME:
@@ -93,51 +93,50 @@ class Probe:
             self.facts = replace(self.facts, clock_offset=best.offset, clock_error=best.error)
 
     async def read(self) -> HostReading:
-        """Has the probe read once. Raises HostError when it has ended or its frame lacks something."""
+        """Take one reading. Raises HostError if the probe has ended or its frame is incomplete."""
         frame, processes = await self._read_frame()
-        # Cutting may cost the host one process more, so it is done only while there are lines to cut.
+        # Cutting may cost an extra process, so it is only on while there are lines to cut.
         self._cut = frame.longest >= LINE_BYTES
         try:
             return parse.reading(frame, processes, self._cost(frame), self._table.pss, self._table.cpu_ticks)
         except (ValueError, IndexError) as error:
-            raise self._nonsense(error) from None
+            raise self._invalid(error) from None
 
     def close(self) -> None:
-        """Ends the probe on the host."""
         self._channel.close()
 
     async def _read_frame(self) -> tuple[Frame, tuple[ProcessCounters, ...]]:
-        """The frame of the next tick, with all its processes. A frame that came late is taken in before it."""
-        began_anew = 0
+        """The frame of the next tick, with all processes, after any late frame."""
+        retries = 0
         await self._tick()
         while line := await self._channel.readline():
             if line.startswith(_AGAIN):
-                began_anew += 1
-                if began_anew > AGAIN:
-                    raise HostError(f"the probe cannot read{self._last_words()}", subject=self._name)
+                retries += 1
+                if retries > AGAIN:
+                    raise HostError(f"the probe cannot read{self._stderr()}", subject=self._name)
                 await self._tick()
             try:
                 frame = self._frames.take(line)
             except ValueError as error:
-                raise self._nonsense(error) from None
+                raise self._invalid(error) from None
             if frame:
                 processes = self._take(frame)
                 if frame.number == self._number:
                     return frame, processes
-        raise HostError(f"the probe ended{self._last_words()}", subject=self._name)
+        raise HostError(f"the probe ended{self._stderr()}", subject=self._name)
 
     async def _tick(self) -> None:
-        """Asks for a frame, for all of it where the one before never came."""
-        what = "changes" if self._taken == self._number else "all"
+        """Request a frame; a full one if the previous one never arrived."""
+        extent = "changes" if self._taken == self._number else "all"
         self._number += 1
-        await _send(self._channel, f"{self._number} {what} {LINE_BYTES if self._cut else ''}\n".encode())
+        await _send(self._channel, f"{self._number} {extent} {LINE_BYTES if self._cut else ''}\n".encode())
 
     def _take(self, frame: Frame) -> tuple[ProcessCounters, ...]:
         self._taken = frame.number
         try:
             return self._table.take(frame)
         except (ValueError, IndexError) as error:
-            raise self._nonsense(error) from None
+            raise self._invalid(error) from None
 
     async def _ask_clock(self) -> _Clock | None:
         sent, since = time.time(), time.monotonic()
@@ -146,20 +145,20 @@ class Probe:
             if line.startswith(_CLOCK):
                 trip = time.monotonic() - since
                 with suppress(ValueError):
-                    wall, unsure = parse.wall_clock(line[len(_CLOCK) :].decode("ascii", "replace"))
-                    return _Clock(error=trip / 2 + unsure, offset=wall - (sent + trip / 2))
+                    wall, error = parse.wall_clock(line[len(_CLOCK) :].decode("ascii", "replace"))
+                    return _Clock(error=trip / 2 + error, offset=wall - (sent + trip / 2))
                 return None
-        raise HostError(f"the probe ended{self._last_words()}", subject=self._name)
+        raise HostError(f"the probe ended{self._stderr()}", subject=self._name)
 
-    def _nonsense(self, error: Exception) -> HostError:
+    def _invalid(self, error: Exception) -> HostError:
         return HostError(f"invalid reading: {neutral(str(error), 200)}", subject=self._name)
 
-    def _last_words(self) -> str:
-        said = self._channel.stderr.decode("utf-8", "replace").strip()
-        return f": {neutral(said, 200)}" if said else ""
+    def _stderr(self) -> str:
+        text = self._channel.stderr.decode("utf-8", "replace").strip()
+        return f": {neutral(text, 200)}" if text else ""
 
     def _cost(self, frame: Frame) -> float:
-        """Return the mean CPU time (s) of a frame; an awk that was started again has used less than the one before."""
+        """Mean CPU time (s) per frame; a restarted awk has used less than the previous one."""
         before, self._spent = self._spent, parse.probe_seconds(frame, self.facts.hz)
         if before is not None:
             self._costs.append(max(0.0, self._spent - before))
@@ -167,13 +166,12 @@ class Probe:
 
 
 async def _send(channel: Channel, data: bytes) -> None:
-    """Writes to the probe. Where that fails, the end of its output comes next and says more."""
+    """Write to the probe. If that fails, the end of its output has the reason."""
     with suppress(HostError):
         await channel.write(data)
 
 
 async def _read_facts(name: str, channel: Channel) -> HostFacts:
-    """Read what the probe finds out about the host until it is ready."""
     found: dict[str, str] = {}
     last = ""
     noise = 0
@@ -195,8 +193,8 @@ async def _read_facts(name: str, channel: Channel) -> HostFacts:
                 raise HostError(f"no /proc there ({named}); hosts must run Linux", subject=name)
             case ["ready"]:
                 return _facts(name, found)
-    said = last or channel.stderr.decode("utf-8", "replace").strip()
-    raise HostError(f"its shell ended before the probe began{': ' + neutral(said, 200) if said else ''}", subject=name)
+    text = last or channel.stderr.decode("utf-8", "replace").strip()
+    raise HostError(f"its shell ended before the probe began{': ' + neutral(text, 200) if text else ''}", subject=name)
 
 
 def _facts(name: str, found: dict[str, str]) -> HostFacts:

@@ -1,4 +1,4 @@
-"""The processes of frames: each as its files say, those kept that a frame only says are still there. Pure."""
+"""The watched processes over several frames, of which each has only the changes. Pure."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from cockpit.hosts.numbers import INTEGER_LIMIT, NAME_BYTES, TIME_LIMIT, count, 
 from cockpit.hosts.tree_time import Times, TreeTime
 from cockpit.model.hosts import ProcessCounters
 
-# Longer command lines are cut: nobody reads on, and every sample is recorded.
+# Longer command lines are cut: every sample is recorded.
 COMMAND_LIMIT = 4096
 # Clock ticks after boot at which a process can have started: 500 years of 1024 ticks per second.
 _START_LIMIT = 2**44
 
 
 class _Kept(NamedTuple):
-    """The newest content of a process's files, and what they say; None where they do not say enough."""
+    """The newest content of a process's files, and its counters; None if the files are incomplete."""
 
     stat: bytes
     statm: bytes
@@ -32,7 +32,7 @@ _NOTHING = _Kept(b"", b"", b"", b"", None)
 
 
 class ProcessTable:
-    """The processes of one probe. Frames must be taken in without a gap: a frame tells what changed since the last."""
+    """The processes of one probe. Takes every frame: each has only the changes since the last."""
 
     def __init__(self, page: int, hz: int) -> None:
         self._page = page
@@ -45,7 +45,7 @@ class ProcessTable:
         return self._time.ticks
 
     def take(self, frame: Frame) -> tuple[ProcessCounters, ...]:
-        """The processes in pid order; one that ended while it was read is left out. Raises ValueError."""
+        """The processes in pid order, without those that ended while they were read. Raises ValueError."""
         if frame.there is None:
             self._kept = {}
         pids = sorted(frame.there if frame.there is not None else _pids_of(frame.files))
@@ -57,10 +57,8 @@ class ProcessTable:
 
     @property
     def pss(self) -> int | None:
-        """Memory of all these processes, the pages they share counted once, by parts; bytes.
-
-        None unless it is known of each; of one that is new that takes a while. Raises ValueError, IndexError.
-        """
+        """Proportional set size of all processes (bytes); None until it was read for each. Raises ValueError,
+        IndexError."""
         rollups = [kept.rollup.split() for kept in self._kept.values() if kept.read is not None and kept.read.rss]
         if not rollups or not all(rollups):
             return None
@@ -70,21 +68,21 @@ class ProcessTable:
         return total
 
     def _newest(self, pid: int, files: Mapping[str, bytes]) -> _Kept:
-        told = [files.get(f"/proc/{pid}/{name}") for name in ("stat", "statm", "cmdline", "smaps_rollup")]
+        new = [files.get(f"/proc/{pid}/{name}") for name in ("stat", "statm", "cmdline", "smaps_rollup")]
         kept = self._kept.get(pid, _NOTHING)
-        if kept is not _NOTHING and told == [None] * 4:
+        if kept is not _NOTHING and new == [None] * 4:
             return kept
-        stat, statm, cmdline, rollup = (old if new is None else new for old, new in zip(kept[:4], told, strict=True))
+        stat, statm, cmdline, rollup = (old if text is None else text for old, text in zip(kept[:4], new, strict=True))
         try:
             read = process(pid, stat, statm, cmdline, self._page)
         except ValueError as error:
             raise ValueError(f"/proc/{pid}: {error}") from None
-        children = kept.children if told[0] is None else _children_ticks(stat)
+        children = kept.children if new[0] is None else _children_ticks(stat)
         return _Kept(stat, statm, cmdline[:COMMAND_LIMIT], rollup, read, children)
 
 
 def _uptime(frame: Frame) -> float:
-    """Seconds since the host's start; 0 when the frame does not say, which `parse.reading` reports."""
+    """Seconds since boot; 0 if the frame has none, which `parse.reading` reports."""
     try:
         return decimal(frame.files.get("/proc/uptime", b"").split()[0], TIME_LIMIT)
     except (ValueError, IndexError):
@@ -92,13 +90,12 @@ def _uptime(frame: Frame) -> float:
 
 
 def _children_ticks(stat: bytes) -> int:
-    """Clock ticks (user and system) of the children that a process waited for; 0 in a line that is cut."""
+    """Clock ticks (user and system) of the children that a process waited for; 0 if the line is cut."""
     fields = stat.rpartition(b")")[2].split()
     return sum(count(field) for field in fields[13:15])
 
 
 def _pids_of(files: Iterable[str]) -> list[int]:
-    """The processes that have a stat file among these paths."""
     parts = (path.split("/") for path in files)
     named = (part[2].encode() for part in parts if len(part) == 4 and part[3] == "stat")
     pids = [count(pid, PID_LIMIT) for pid in named if pid.isdigit()]
@@ -108,9 +105,9 @@ def _pids_of(files: Iterable[str]) -> list[int]:
 
 
 def process(pid: int, stat: bytes, statm: bytes, cmdline: bytes, page: int) -> ProcessCounters | None:
-    """What the three files of a process say; None where they do not say all of it. Raises ValueError."""
+    """The counters of a process from its files; None if they are incomplete. Raises ValueError."""
     sizes = statm.split()
-    # The name stands in brackets and may hold spaces, brackets and newlines itself.
+    # The name is in brackets and may contain spaces, brackets and newlines.
     head, closing, tail = stat.rpartition(b")")
     fields = tail.split()
     if not closing or len(fields) < 22 or len(sizes) < 3:
@@ -134,10 +131,8 @@ def process(pid: int, stat: bytes, statm: bytes, cmdline: bytes, page: int) -> P
 
 
 def _stat_flags(pid: int, fields: list[bytes]) -> str:
-    """What ps prints behind the state: < and N for niceness, s, l, and + for the terminal's foreground.
-
-    ps's L (pages locked in memory) is not in /proc/PID/stat and is left out.
-    """
+    """The flags that ps prints after the state: < and N (niceness), s, l, and + (foreground), but not L (locked pages),
+    which is not in /proc/PID/stat."""
     group, session, foreground, nice, threads = (signed(fields[i]) for i in (2, 3, 5, 16, 17))
     flags = "<" if nice < 0 else "N" if nice > 0 else ""
     flags += "s" if session == pid else ""
@@ -146,7 +141,7 @@ def _stat_flags(pid: int, fields: list[bytes]) -> str:
 
 
 def _command(cmdline: bytes, comm: str, state: str) -> str:
-    """As under COMMAND of `ps aux`: the arguments, or the name in brackets where there are none."""
+    """As in `ps aux`: the arguments, or the name in brackets without any."""
     # The probe ends the line with a newline, the kernel the last argument with a NUL.
     words = cmdline.rstrip(b"\n\0")[:COMMAND_LIMIT]
     if state == "Z":

@@ -1,9 +1,9 @@
-"""Programs in sh on a host, whatever its login shell is: run to their end, or talked to while they run.
+"""Programs in sh on a host, with any login shell: run to their end, or interactive.
 
-A program goes in on the standard input of `sh -s`, so the command line that a login shell parses is a constant that
-every shell understands alike. It is one compound command: the shell has read all of it before any of it runs. First it
-prints a random marker on both outputs, and what a login shell printed before is dropped. The program's own input is
-sent after the marker has come, because dash and busybox read their standard input in blocks and would swallow it.
+A program is sent to the standard input of `sh -s`, so that the login shell parses a constant command line. It is one
+compound command, read in full before it runs. First it prints a random marker on both outputs; earlier output of the
+login shell is dropped. The program's own input is sent after the marker, because dash and busybox read their standard
+input in blocks and would swallow it.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from cockpit.hosts.shell import CHUNK, SH, LineReader, OutputTooLong, Read, Tail
 from cockpit.model.errors import HostError
 from cockpit.model.text import neutral
 
-# Seconds that a login shell may take to start it.
+# Timeout (s) for a login shell to start it.
 START_TIMEOUT = 15.0
-# Bytes kept of what a login shell prints.
+# Bytes kept of the output of a login shell.
 NOISE = 4096
 
 
@@ -41,11 +41,11 @@ class Pipes(Protocol):
         """End the process and its streams."""
 
     async def wait_closed(self) -> None:
-        """Wait until nothing is left of it on this side, after `close`."""
+        """Wait for the end of all local parts, after `close`."""
 
 
 class Marked:
-    """An output from the marker on. `started` tells whether the marker came; `noise` is the end of what came before."""
+    """Output after the marker. `started`: whether the marker came; `noise` is the end of the output before it."""
 
     def __init__(self, read: Read, marker: bytes) -> None:
         self.noise = b""
@@ -69,7 +69,7 @@ class Marked:
         return True
 
     async def read(self, size: int) -> bytes:
-        """As of a stream. Of an output without a marker it gives the end."""
+        """Read as from a stream; of output without a marker, its end."""
         if not self.started.done() and not await self.begin():
             self._rest = self.noise
         if self._rest:
@@ -79,7 +79,7 @@ class Marked:
 
 
 class ProgramChannel:
-    """A running program that is talked to: a Channel."""
+    """The Channel of an interactive program."""
 
     def __init__(self, pipes: Pipes, output: Marked, tail: Tail) -> None:
         self._pipes = pipes
@@ -94,7 +94,6 @@ class ProgramChannel:
 
     @property
     def gone(self) -> bool:
-        """Whether it was closed and nothing is left of it."""
         return self._closing is not None and self._closing.done()
 
     async def write(self, data: bytes) -> None:
@@ -125,7 +124,7 @@ class ProgramChannel:
 
 
 async def run(name: str, pipes: Pipes, program: str, input: bytes) -> tuple[bytes, bytes]:
-    """Run a program to the end of its outputs; gives both. Raises HostError; `name` is the host's."""
+    """Run a program to its end, and return both outputs. Raises HostError; `name` is the host's."""
     text, marker = _framed(program)
     stdout, stderr = Marked(pipes.read_stdout, marker), Marked(pipes.read_stderr, marker)
     feeding = asyncio.ensure_future(_feed(pipes, text, stdout.started, input))
@@ -142,7 +141,7 @@ async def run(name: str, pipes: Pipes, program: str, input: bytes) -> tuple[byte
 
 
 async def _feed(pipes: Pipes, text: bytes, started: asyncio.Future[bool], input: bytes) -> None:
-    """Send the program, and its input once it has started. One that has ended does not need the rest."""
+    """Send the program, and its input once it has started."""
     with suppress(HostError):
         await pipes.write(text)
         if input:
@@ -153,9 +152,9 @@ async def _feed(pipes: Pipes, text: bytes, started: asyncio.Future[bool], input:
 
 
 async def start(name: str, pipes: Pipes, program: str) -> ProgramChannel:
-    """Start a program that is talked to; gives its channel once it runs. Raises HostError.
+    """Start an interactive program, and return its channel once it runs. Raises HostError.
 
-    If it does not start, or this is cancelled, its process is gone afterwards.
+    If it does not start, or this is cancelled, its process is ended.
     """
     text, marker = _framed(program)
     output = Marked(pipes.read_stdout, marker)
@@ -178,12 +177,12 @@ async def start(name: str, pipes: Pipes, program: str) -> ProgramChannel:
 
 
 def took_too_long(name: str, seconds: float) -> HostError:
-    """The error for a program that was stopped. It does not show the program, which may hold a secret."""
+    """The error for a stopped program, without its text, which may hold a secret."""
     return HostError(f"a command took longer than {seconds:g} s; it was stopped", subject=name)
 
 
 def _framed(program: str) -> tuple[bytes, bytes]:
-    """What is sent to `sh -s`, and the marker that it prints before the program runs."""
+    """The text for `sh -s`, and the marker that it prints first."""
     marker = f"#cockpit {secrets.token_hex(16)}"
     text = f"{{ echo '{marker}'; echo '{marker}' >&2; eval {shlex.quote(program)}; exit; }}\n"
     return text.encode("utf-8", "surrogateescape"), f"{marker}\n".encode()

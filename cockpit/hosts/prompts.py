@@ -1,23 +1,38 @@
-"""What hosts ask a person: passphrases, passwords and unknown host keys.
+"""Questions of hosts to a person: passphrases, passwords and unknown host keys.
 
-An answer is used once and kept nowhere: not in an event, the state or a recording.
+An answer is used once; it is never in an event, the state or a recording.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from cockpit.model.events import HostCondition
+
+if TYPE_CHECKING:
+    from asyncssh import SSHKey
+
+
+class Keyring:
+    """Unlocked keys of a session by their files, as an ssh agent holds them; passphrases are not kept.
+
+    `turn` keeps two hosts from asking for the same passphrase at once.
+    """
+
+    def __init__(self) -> None:
+        self.keys: dict[Path, SSHKey] = {}
+        self.turn: dict[Path, asyncio.Lock] = defaultdict(asyncio.Lock)
 
 
 @dataclass(frozen=True)
 class OfferedKey:
-    """A host key that nobody has vouched for yet: `where` it was offered, its kind and fingerprint as ssh prints them,
-    and the known_hosts file and line that would hold it."""
+    """An unknown host key: the address that offered it (`where`), its kind and fingerprint as ssh prints them, and the
+    known_hosts file and line for it."""
 
     where: str
     kind: str
@@ -27,30 +42,30 @@ class OfferedKey:
 
 
 class Asker(Protocol):
-    """Asks a person. Headless there is none, and what would have been asked is refused."""
+    """Asks a person. Headless sessions have no asker, and refuse hosts with questions."""
 
     async def secret(self, host: str, question: str) -> str | None:
-        """A passphrase or password; None: the person thought better of it."""
+        """A passphrase or password; None: declined."""
 
     async def trust(self, host: str, key: OfferedKey) -> bool:
-        """Whether the person vouches for a host key."""
+        """Whether the person accepts a host key."""
 
     async def wanted(self, host: str) -> None:
-        """Returns once the person has said that this host may ask; nothing is put before anybody until then."""
+        """Wait until the person lets this host ask."""
 
 
 class AskingForHost:
-    """Asks for one host: by itself while it is reached for the first time, later only once the person wants it, so
-    that no dialog opens in the middle of a measurement. `say` is told the host's condition and what is being asked."""
+    """Asks for one host: at once while it is reached for the first time, later only when the person wants it, so that
+    no dialog opens during a measurement. `report` takes the host's condition and the question."""
 
-    def __init__(self, asker: Asker, say: Callable[[HostCondition, str], None]) -> None:
+    def __init__(self, asker: Asker, report: Callable[[HostCondition, str], None]) -> None:
         self._asker = asker
-        self._say = say
-        self._by_itself = True
+        self._report = report
+        self._at_once = True
 
     def quiet(self) -> None:
-        """From here on the person is asked only when they want to be."""
-        self._by_itself = False
+        """From now on, ask only when the person wants it."""
+        self._at_once = False
 
     async def secret(self, host: str, question: str) -> str | None:
         await self._turn(host, question)
@@ -60,31 +75,28 @@ class AskingForHost:
 
     async def trust(self, host: str, key: OfferedKey) -> bool:
         await self._turn(host, f"is {key.kind} {key.fingerprint} the key of {key.where}?")
-        vouched = await self._asker.trust(host, key)
-        self._answered(vouched)
-        return vouched
+        accepted = await self._asker.trust(host, key)
+        self._answered(accepted)
+        return accepted
 
     async def wanted(self, host: str) -> None:
         await self._asker.wanted(host)
-        self._by_itself = True
+        self._at_once = True
 
-    def _answered(self, well: bool) -> None:
-        self._say("connecting", "")
-        if not well:
+    def _answered(self, answered: bool) -> None:
+        self._report("connecting", "")
+        if not answered:
             self.quiet()
 
     async def _turn(self, host: str, question: str) -> None:
-        self._say("asking", question)
-        if not self._by_itself:
+        self._report("asking", question)
+        if not self._at_once:
             await self.wanted(host)
 
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """An open question: with `key` whether to trust that host key, else for `text`, a secret.
-
-    `answer` closes it: a secret, True for a key, or None, which is no.
-    """
+    """An open question: whether to trust the host key `key`; without a key, `text` asks for a secret."""
 
     host: str
     text: str
@@ -92,13 +104,13 @@ class Question:
     given: asyncio.Future[str | bool | None]
 
     def answer(self, value: str | bool | None) -> None:
-        """Answer it. The first answer counts; one after the host has dropped the question is ignored."""
+        """Answer with a secret, True for a key, or None for no. Only the first answer counts."""
         if not self.given.done():
             self.given.set_result(value)
 
 
 class Questions:
-    """Queues the questions of the hosts for the person, one at a time: an Asker."""
+    """Queues the questions of all hosts, one at a time: an Asker."""
 
     def __init__(self) -> None:
         self._open: list[Question] = []
@@ -106,7 +118,6 @@ class Questions:
 
     @property
     def first(self) -> Question | None:
-        """The question to ask next."""
         return next((question for question in self._open if not question.given.done()), None)
 
     @property

@@ -8,16 +8,16 @@ from importlib.resources import files
 
 from cockpit.hosts.pattern import is_pattern, regular
 
-# Ticks within which a changed command line (setproctitle) or name is seen; with an awk that knows no NUL it takes a
-# fork, so it is done seldom. So is the reading of each process's part of shared pages.
+# Ticks within which a changed command line (setproctitle) or name is seen; with an awk without NUL support it takes a
+# fork, so it is rare, as is reading each process's share of shared pages.
 ROUND, SLOW_ROUND = 10, 30
-# New processes per tick whose part of shared pages is read.
+# Maximum number of new processes per tick whose share of shared pages is read.
 MOST_SHARES = 10
-# So many process numbers are tried one by one; if more were given within two ticks, /proc is listed.
+# Maximum number of new pids that are tried one by one; beyond, /proc is listed.
 FEW = 64
-# The kernel keeps no more of a process's name.
+# The kernel's limit of a process name (bytes).
 COMM_BYTES = 15
-# Where lines are cut.
+# Longer lines are cut (bytes).
 LINE_BYTES = 8192
 
 

@@ -1,4 +1,4 @@
-"""A way to run commands on a host: what tuning and the probe need of it, whatever the way is."""
+"""The interface to run commands on a host, and readers of their output."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple, Protocol
 
-# The interpreter of programs: it reads them on its standard input.
+# The interpreter of programs; it reads them from standard input.
 SH = "sh -s"
-# A longer line is cut here, so that no server can fill the cockpit's memory with one line.
+# Longer lines are cut, so that no server can fill the memory with one line.
 LINE_LIMIT = 65536
 CHUNK = 65536
-# A connection over which nothing comes for so many seconds, not even answers to its keepalives, is given up.
+# Seconds of silence, without answers to keepalives, after which a connection is closed.
 SILENCE = 8.0
-# Bytes that a command may print to its standard output and error; the largest that is read is a server's configuration.
+# Maximum output of a command (bytes); the largest is a server's configuration.
 STDOUT_LIMIT, STDERR_LIMIT = 16 * 1024 * 1024, 1024 * 1024
 
 Read = Callable[[int], Awaitable[bytes]]
 
 
 class Completed(NamedTuple):
-    """A command that has ended; `exit_status` is negative where a signal ended it."""
+    """A completed command; `exit_status` is negative if a signal ended it."""
 
     exit_status: int
     stdout: bytes
@@ -29,36 +29,34 @@ class Completed(NamedTuple):
 
 
 class Channel(Protocol):
-    """A command that runs on, with its standard input and output."""
+    """A running command, with its standard streams."""
 
     async def write(self, data: bytes) -> None:
-        """Sends to its input. Raises HostError when it has ended or the connection is gone."""
+        """Write to its input. Raises HostError if it has ended or the connection is lost."""
 
     async def readline(self) -> bytes:
-        """One line of its output with its end, cut at LINE_LIMIT bytes; b"" at the end of the output.
-
-        Raises HostError when the connection is lost.
-        """
+        """One line with its end, cut at LINE_LIMIT bytes; b"" at the end. Raises HostError if the connection is
+        lost."""
 
     async def read(self, size: int) -> bytes:
-        """What has come of its output, at most `size` bytes, as soon as there is any; b"" at its end.
+        """Available output, at most `size` bytes; b"" at the end. Not to be mixed with `readline`.
 
-        Not to be mixed with `readline`. Raises HostError when the connection is lost.
+        Raises HostError if the connection is lost.
         """
 
     @property
     def stderr(self) -> bytes:
-        """The last few KiB it wrote to its standard error."""
+        """The last few KiB of its standard error."""
 
     def close(self) -> None:
-        """Ends it: its input and output are closed."""
+        """End it by closing its streams."""
 
 
 class Wire(Protocol):
-    """A TCP connection that a host makes. Its methods raise HostError when it or the host is lost."""
+    """A TCP connection made by a host. Its methods raise HostError if it or the host is lost."""
 
     async def read(self, size: int) -> bytes:
-        """What has come, at most `size` bytes, as soon as there is any; b"" at its end."""
+        """Available data, at most `size` bytes; b"" at the end."""
 
     async def write(self, data: bytes) -> None: ...
 
@@ -66,7 +64,7 @@ class Wire(Protocol):
 
 
 class Shell(Protocol):
-    """A host's shell. All methods raise HostError when the host cannot be talked to."""
+    """A host's shell. All methods raise HostError if the host cannot be reached."""
 
     async def run(self, program: str, *, input: bytes = b"", timeout: float = 30, interpreter: str = SH) -> Completed:  # noqa: ASYNC109
         """Run a program in sh to its end, whatever the login shell is and prints; `input` is its standard input.
@@ -76,20 +74,20 @@ class Shell(Protocol):
         """
 
     async def open(self, program: str) -> Channel:
-        """Start a program in sh that is talked to; its channel, once it runs."""
+        """Start an interactive program in sh; return its channel once it runs."""
 
     async def open_stream(self, host: str, port: int) -> Wire:
-        """Opens a TCP connection from the host to `host`, a name as the host knows it."""
+        """Open a TCP connection from the host to `host`, a name that the host resolves."""
 
     async def wait_closed(self) -> None:
-        """Returns once the connection is gone, however that came about."""
+        """Wait until the connection has ended."""
 
     async def close(self) -> None:
-        """Ends what still runs and lets the connection go."""
+        """End all running commands, and disconnect."""
 
 
 class OutputTooLong(Exception):
-    """A program printed more than it may; says how much that is."""
+    """A program printed more than the limit, which is in the message."""
 
 
 async def read_output(stdout: Read, stderr: Read) -> tuple[bytes, bytes]:
@@ -117,7 +115,7 @@ async def _read_all(read: Read, limit: int, where: str) -> bytes:
 
 
 class LineReader:
-    """Lines out of a stream of bytes, in bounded memory."""
+    """Reads lines from a stream in bounded memory."""
 
     def __init__(self, read: Read, limit: int = LINE_LIMIT) -> None:
         self._read = read
@@ -126,7 +124,7 @@ class LineReader:
         self._rest = bytearray()
 
     async def readline(self) -> bytes:
-        """The next line with its end, cut at the limit; the rest of the stream at its end, then b""."""
+        """The next line with its end, cut at the limit; b"" at the end of the stream."""
         while not self._lines:
             data = await self._read(CHUNK)
             if not data:
@@ -152,10 +150,10 @@ class LineReader:
 
 
 class Tail:
-    """Reads a stream to its end by itself and keeps the last bytes: enough to say why a command failed."""
+    """Reads a stream in the background and keeps the last bytes, which say why a command failed."""
 
     SIZE = 4096
-    # Seconds that the end of the stream may come after the end of the command's output.
+    # Maximum seconds between the ends of the command's output and of this stream.
     LAG = 0.5
 
     def __init__(self, read: Read) -> None:
@@ -164,7 +162,7 @@ class Tail:
         self._reading = asyncio.ensure_future(self._drain())
 
     async def settle(self) -> None:
-        """Returns when all of it has come, or is not worth waiting for."""
+        """Wait for the end of the stream, at most LAG seconds."""
         await asyncio.wait([self._reading], timeout=self.LAG)
 
     def cancel(self) -> None:

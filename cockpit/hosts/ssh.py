@@ -1,4 +1,4 @@
-"""The shell of a host over SSH. Importing this loads asyncssh, so it is imported only where a host has `ssh`."""
+"""The shell of a host over SSH. Importing this loads asyncssh, so it is imported only if a host has `ssh`."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from typing import TypeVar
 import asyncssh
 
 from cockpit.hosts import program as program_in_sh
-from cockpit.hosts.keyring import Keyring
 from cockpit.hosts.program import ProgramChannel, took_too_long
-from cockpit.hosts.prompts import Asker
+from cockpit.hosts.prompts import Asker, Keyring
 from cockpit.hosts.shell import SH, Completed
 from cockpit.hosts.ssh_errors import reason
 from cockpit.hosts.ssh_login import Login
@@ -24,9 +23,9 @@ from cockpit.model.errors import HostError, UsageError
 from cockpit.model.hosts import HostConfig
 from cockpit.model.text import neutral
 
-# Seconds that a connection may take to say goodbye.
+# Timeout (s) of a disconnect.
 CLOSE_TIMEOUT = 2.0
-# How long the start of a process is tried again (s), and the pause before each.
+# Duration (s) for which the start of a process is retried, and the pause before each retry.
 _RETRY_TIME = 20.0
 _RETRY_PAUSE = 0.02
 # Bytes that a server may send ahead of what is read.
@@ -46,7 +45,7 @@ class _Pipes:
         return await _talk(self._name, self.process.stdout.read(size))
 
     async def read_stderr(self, size: int) -> bytes:
-        """Never fails: a lost connection shows on the other output."""
+        """Never raises: a lost connection is reported by the other output."""
         with suppress(asyncssh.Error, OSError):
             return await self.process.stderr.read(size)
         return b""
@@ -108,9 +107,9 @@ class SshShell:
             reader, writer = await self._connection.open_connection(host, port)
         except asyncssh.ChannelOpenError as error:
             if error.code == asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED:
-                forbidden = f"{address}: its sshd forbids this; let it: AllowTcpForwarding local"
+                forbidden = f"{address}: its sshd forbids this; allow it with AllowTcpForwarding local"
                 raise HostError(forbidden, subject=self._name) from None
-            why = f"{address}: not to be reached from there: {neutral(error.reason, 200)}"
+            why = f"{address}: unreachable from there: {neutral(error.reason, 200)}"
             raise HostError(why, subject=self._name) from None
         except (asyncssh.Error, OSError) as error:
             raise HostError(f"connection lost: {reason(error)}", subject=self._name) from None
@@ -123,9 +122,9 @@ class SshShell:
         await _close([self._connection, *reversed(self._via)])
 
     async def _start(self, interpreter: str) -> _Pipes:
-        """Start a process in a channel of its own.
+        """Start a process in a new channel.
 
-        dropbear closes a new channel if another process ends before it has started this one: that is tried again.
+        dropbear closes a new channel if another process ends before this one has started; that is retried.
         """
         deadline = monotonic() + _RETRY_TIME
         while True:
@@ -146,10 +145,10 @@ class SshShell:
 async def connect(
     config: HostConfig, ssh_config: Path | None = None, asker: Asker | None = None, keyring: Keyring | None = None
 ) -> SshShell:
-    """Connects to a host that has `ssh`. Its key must be the one in known_hosts; there is no way around that.
+    """Connect to a host that has `ssh`; its key must be in known_hosts. With an asker, unknown keys and secrets are
+    asked for first.
 
-    Raises HostKeyUnknown, HostKeyChanged, AuthRefused, Unanswered, HostError, or UsageError where ssh_config does not
-    read. With an asker, what is unknown or locked is asked for first.
+    Raises HostKeyUnknown, HostKeyChanged, AuthRefused, Unanswered, HostError, or UsageError for an invalid ssh_config.
     """
     assert config.ssh is not None
     way = _Way(ssh_config, asker, keyring or Keyring())
@@ -162,7 +161,7 @@ async def connect(
 
 
 class _Way:
-    """The way to a host over its jump hosts; each connection that stands is added to `opened`."""
+    """The path to a host over its jump hosts; open connections are in `opened`."""
 
     def __init__(self, ssh_config: Path | None, asker: Asker | None, keyring: Keyring) -> None:
         self.opened: list[asyncssh.SSHClientConnection] = []
@@ -171,7 +170,7 @@ class _Way:
         self._keyring = keyring
 
     async def open(self, name: str, destination: Destination, trail: tuple[Destination, ...] = ()) -> None:
-        """`trail` are the destinations that this one is a jump host for."""
+        """Open the connection; `trail` are the destinations behind this jump host."""
         if destination in trail:
             raise UsageError("ProxyJump goes round in a circle", subject=name)
         settings = await asyncio.to_thread(read_settings, destination, self._ssh_config)
@@ -183,7 +182,7 @@ class _Way:
 
 
 async def _talk(name: str, talking: Awaitable[_Result]) -> _Result:
-    """Waits for something of the connection; what goes wrong with it becomes a HostError."""
+    """Await a step of the connection. Raises HostError if it fails."""
     try:
         return await talking
     except (asyncssh.Error, OSError) as error:
@@ -191,7 +190,6 @@ async def _talk(name: str, talking: Awaitable[_Result]) -> _Result:
 
 
 async def _close(connections: Sequence[asyncssh.SSHClientConnection]) -> None:
-    """Closes them in order; one that does not say goodbye in time is cut off."""
     for connection in connections:
         connection.close()
         try:

@@ -1,28 +1,41 @@
-"""The hosts that somebody has names for: the plain `Host` names of ssh_config and of what it includes."""
+"""The plain `Host` names of ssh_config and of the files that it includes."""
 
 from __future__ import annotations
 
+import glob
+import re
+import shlex
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from cockpit.hosts.ssh_config import DEPTH, included_files, read_lines
 from cockpit.hosts.ssh_settings import SYSTEM_CONFIG, USER_CONFIG
 
+# Nested includes that are followed, as by ssh(1).
+_DEPTH = 16
+_LINE = re.compile(r"(?im)^[ \t]*(host|include)\b[ \t]*=?[ \t]*(.*)$")
 _PATTERN = frozenset("*?!")
 
 
 def aliases(explicit: Path | None = None) -> list[str]:
-    """Names in the order of the files, each once, without patterns; of a file that does not read, those before that."""
+    """Names in the order of the files, each once, without patterns; unreadable files and lines are skipped."""
     files = (explicit,) if explicit else (Path(USER_CONFIG).expanduser(), Path(SYSTEM_CONFIG))
-    return list(dict.fromkeys(name for file in files for name in _named_in(file, DEPTH)))
+    return list(dict.fromkeys(name for file in files for name in _names(file, _DEPTH)))
 
 
-def _named_in(file: Path, deeper: int) -> Iterator[str]:
-    with suppress(OSError, ValueError):
-        for line in read_lines(file):
-            if line.keyword == "host":
-                yield from (value for value in line.values if value and not _PATTERN & set(value))
-            elif line.keyword == "include" and deeper:
-                for included in included_files(line):
-                    yield from _named_in(included, deeper - 1)
+def _names(file: Path, depth: int) -> Iterator[str]:
+    text = ""
+    with suppress(OSError):
+        text = file.read_text(encoding="utf-8", errors="replace")
+    for keyword, rest in _LINE.findall(text):
+        values: list[str] = []
+        with suppress(ValueError):
+            values = shlex.split(rest, comments=True)
+        if keyword.lower() == "host":
+            yield from (value for value in values if value and not _PATTERN & set(value))
+        elif depth:
+            system = Path(SYSTEM_CONFIG).parent
+            base = system if file.is_relative_to(system) else Path(USER_CONFIG).expanduser().parent
+            for value in values:
+                for included in sorted(glob.glob(str(base / Path(value).expanduser()))):  # noqa: PTH207
+                    yield from _names(Path(included), depth - 1)

@@ -1,4 +1,4 @@
-"""What went wrong with a connection, as one line that names the host and the way out."""
+"""Errors of a connection, as one line that names the host and the fix."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from cockpit.model.text import neutral
 
 
 class Witness(asyncssh.SSHClient):
-    """Remembers what a server showed and known_hosts has not: its key, or who signed its certificate. Accepts none.
+    """Keeps the key or the certificate's authority that a server showed and known_hosts lacks; accepts neither.
 
-    Gives the password, where there is one, a single time; `ask` is for what else the server asks while logging in.
-    `limit` is the time limit of the attempt, which it moves: `seconds` to be connected, then `login_seconds`.
+    Gives the password, if any, once; `ask` is for further questions of the server. `limit` is the timeout of the
+    attempt, which it moves: `seconds` for the connect, then `login_seconds`.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Witness(asyncssh.SSHClient):
     async def kbdint_challenge_received(
         self, name: str, instructions: str, lang: str, prompts: Sequence[tuple[str, bool]]
     ) -> list[str] | None:
-        """The password is what is asked for first without being shown; a person answers the rest."""
+        """Give the password to the first hidden prompt; a person answers the others."""
         answers = []
         for prompt, shown in prompts:
             answer = await self._asked(prompt) if shown or self._password is None else self._take_password()
@@ -100,7 +100,7 @@ class Witness(asyncssh.SSHClient):
 
 @dataclass(frozen=True)
 class Attempt:
-    """An attempt to log in that failed, and all that was known and seen in it. `wrong` answers were given before."""
+    """A failed login, with its settings and observations; `wrong` is the number of wrong answers before."""
 
     name: str
     settings: SshSettings
@@ -111,7 +111,7 @@ class Attempt:
 
 
 async def explain(attempt: Attempt, error: Exception) -> CockpitError:
-    """The error to raise for one that asyncssh raised while it connected."""
+    """The CockpitError for an error of asyncssh during the connect."""
     name, settings = attempt.name, attempt.settings
     if isinstance(error, asyncssh.HostKeyNotVerifiable):
         return _key_error(name, settings, attempt.known, attempt.witness, error)
@@ -119,22 +119,21 @@ async def explain(attempt: Attempt, error: Exception) -> CockpitError:
         return await _auth_error(attempt)
     if isinstance(error, TimeoutError):
         silence = f"{settings.where} does not answer within {attempt.witness.seconds:.3g} s"
-        return HostError(f"{silence}; is it up, and does a firewall let ssh through?", subject=name)
+        return HostError(f"{silence}; is it up, and does a firewall allow ssh?", subject=name)
     if isinstance(error, socket.gaierror | UnicodeError):
         why = neutral((isinstance(error, OSError) and error.strerror) or "no host has such a name")
         return HostError(f"the name {settings.host} is not known ({why}); check `ssh` or ssh_config", subject=name)
     if isinstance(error, asyncssh.KeyImportError) or not isinstance(error, asyncssh.Error | OSError):
-        return UsageError(f"ssh_config or a key file does not read: {neutral(str(error), 200)}", subject=name)
+        return UsageError(f"invalid ssh_config or key file: {neutral(str(error), 200)}", subject=name)
     return HostError(f"{settings.where}: {reason(error)}", subject=name)
 
 
 def was_denied(error: Exception) -> bool:
-    """Whether the server let nobody in."""
     return isinstance(error, asyncssh.PermissionDenied) or "authentication failures" in str(error)
 
 
 def reason(error: BaseException) -> str:
-    """What an error says, without Python's words around it."""
+    """The text of an error, without Python's additions."""
     text = error.reason if isinstance(error, asyncssh.Error) else str(error)
     if "not responding to keepalive" in text:
         return "keepalives were not answered"
@@ -149,30 +148,30 @@ def reason(error: BaseException) -> str:
 def _key_error(
     name: str, settings: SshSettings, known: KnownHosts, witness: Witness, error: asyncssh.HostKeyNotVerifiable
 ) -> HostError:
-    looked = ", ".join(str(file) for file in known.files if file.is_file()) or "any known_hosts file"
+    files = ", ".join(str(file) for file in known.files if file.is_file()) or "any known_hosts file"
     if witness.authority:
         return HostKeyUnknown(
             f"{settings.where} shows a certificate signed by {_named(witness.authority)}, which is no"
-            f" @cert-authority for it in {looked}",
+            f" @cert-authority for it in {files}",
             subject=name,
         )
     shown = witness.shown
     if shown is None:
-        # A key that is revoked, or a certificate that is out of date or for another host.
+        # A revoked key, or a certificate that is expired or for another host.
         return HostKeyChanged(f"the key of {settings.where} is refused: {reason(error)}", subject=name)
     if known.expected:
         wanted = ", ".join(f"{_named(entry.key)} ({entry.file} line {entry.line})" for entry in known.expected)
-        files = list(dict.fromkeys(entry.file for entry in known.expected))
-        remedy = "; ".join(f"ssh-keygen -R {shlex.quote(known.lookup)} -f {shlex.quote(str(file))}" for file in files)
+        changed = dict.fromkeys(entry.file for entry in known.expected)
+        remedy = "; ".join(f"ssh-keygen -R {shlex.quote(known.lookup)} -f {shlex.quote(str(file))}" for file in changed)
         return HostKeyChanged(
             f"the key of {settings.where} has CHANGED: it shows {_named(shown)}, known is {wanted}; somebody"
             f" may be in between. Refused. If you know why it changed, forget the old key: {remedy}",
             subject=name,
         )
     if settings.options.value("knownhostscommand"):
-        looked += " (KnownHostsCommand is not run by cockpit)"
+        files += " (KnownHostsCommand is not run by cockpit)"
     return HostKeyUnknown(
-        f"the key of {settings.where}, {_named(shown)}, is not in {looked}; compare the fingerprint with the"
+        f"the key of {settings.where}, {_named(shown)}, is not in {files}; compare the fingerprint with the"
         f" server's and accept it with: {_accept(settings)}",
         subject=name,
     )
@@ -183,7 +182,7 @@ def _named(key: asyncssh.SSHKey) -> str:
 
 
 def _accept(settings: SshSettings) -> str:
-    """The ssh command that shows the key and asks whether to keep it, whatever ssh_config says of asking."""
+    """The ssh command that shows the key and asks whether to accept it, whatever ssh_config sets."""
     words = ["ssh"]
     if settings.explicit_config:
         words += ["-F", str(settings.explicit_config)]
@@ -199,20 +198,20 @@ async def _auth_error(attempt: Attempt) -> AuthRefused:
     wanted = [str(key.path) for key in keys.locked if key.wanted] or [str(path) for path in keys.blind]
     tried = [*map(str, keys.plain), *(str(key.path) for key in keys.locked if not key.wanted)]
     name = attempt.name
-    says = f"{settings.where} does not let {settings.user} in"
+    refusal = f"{settings.where} does not let {settings.user} in"
     wrong = f" ({attempt.wrong} wrong ones were given)" if attempt.wrong else ""
     if wanted:
         files = ", ".join(wanted)
         way_out = "give it on the screen, or ssh-add the key"
-        return Unanswered(f"{says} without the passphrase of {files}{wrong}: {way_out}", subject=name)
-    says += f"; tried {', '.join([*tried, await _agent_keys(settings)])}"
+        return Unanswered(f"{refusal} without the passphrase of {files}{wrong}: {way_out}", subject=name)
+    refusal += f"; tried {', '.join([*tried, await _agent_keys(settings)])}"
     if keys.broken:
-        says += f"; does not read as a key: {', '.join(map(str, keys.broken))}"
+        refusal += f"; invalid key: {', '.join(map(str, keys.broken))}"
     if attempt.witness.wants_password:
         way_out = "give it on the screen, or put a public key there: ssh-copy-id"
-        return Unanswered(f"{says}. It takes a password too{wrong}: {way_out}", subject=name)
+        return Unanswered(f"{refusal}. It takes a password too{wrong}: {way_out}", subject=name)
     way_out = f"Put the public key into {settings.user}'s authorized_keys there, or load another key"
-    return AuthRefused(f"{says}. {way_out}", subject=name)
+    return AuthRefused(f"{refusal}. {way_out}", subject=name)
 
 
 async def _agent_keys(settings: SshSettings) -> str:

@@ -1,4 +1,4 @@
-"""The user's private keys: those that can be used at once, and those under a passphrase."""
+"""The user's private keys, with and without a passphrase."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Literal
 
 import asyncssh
 
-from cockpit.hosts.keyring import Keyring
+from cockpit.hosts.prompts import Keyring
 from cockpit.model.errors import UsageError
 
 _OPENSSH = b"-----BEGIN OPENSSH PRIVATE KEY-----"
@@ -20,9 +20,8 @@ _MAGIC = b"openssh-key-v1\0"
 
 @dataclass
 class Keys:
-    """What to offer a server, in order: files that can be used at once, then locked ones. `blind` are locked files of
-    which not even the public half is known, so that only the passphrase would tell whether the server takes them.
-    `broken` files are no keys."""
+    """Keys to offer a server, in order: files without a passphrase, then locked ones. `blind` are locked files whose
+    public half is unknown, so they cannot be offered before they are unlocked. `broken` files are invalid."""
 
     plain: list[Path] = field(default_factory=list)
     locked: list[LockedKey] = field(default_factory=list)
@@ -31,10 +30,8 @@ class Keys:
 
 
 class LockedKey(asyncssh.SSHKeyPair):
-    """A key under a passphrase. It is offered by its public half; `wanted` tells that the server would take it.
-
-    Once it is unlocked in the keyring it signs.
-    """
+    """A key under a passphrase, offered by its public half; `wanted`: the server accepts it. It signs once it is
+    unlocked in the keyring."""
 
     def __init__(self, path: Path, public: asyncssh.SSHKey, keyring: Keyring) -> None:
         algorithms = public.sig_algorithms
@@ -49,7 +46,7 @@ class LockedKey(asyncssh.SSHKeyPair):
         return "local"
 
     async def sign_async(self, data: bytes) -> bytes:
-        """Raises ValueError while it is locked; the next key or method is tried then."""
+        """Raises ValueError while it is locked, so that the next key or method is tried."""
         key = self._keyring.keys.get(self.path)
         if key is None:
             self.wanted = True
@@ -58,7 +55,6 @@ class LockedKey(asyncssh.SSHKeyPair):
 
 
 def sort_keys(identities: Sequence[Path], keyring: Keyring) -> Keys:
-    """Looks into the key files."""
     keys = Keys()
     for path in identities:
         if path in keyring.keys:
@@ -75,11 +71,11 @@ def sort_keys(identities: Sequence[Path], keyring: Keyring) -> Keys:
 
 
 def unlock(path: Path, passphrase: str) -> asyncssh.SSHKey | None:
-    """The key; None where the passphrase is wrong. Raises UsageError where the file cannot be read at all."""
+    """The key; None if the passphrase is wrong. Raises UsageError if the file cannot be read."""
     try:
         return asyncssh.import_private_key(path.read_bytes(), passphrase)
     except asyncssh.KeyEncryptionError as error:
-        if "nknown" in str(error):  # a cipher that is not known
+        if "nknown" in str(error):  # an unknown cipher
             raise UsageError(f"{path}: {error}") from None
         return None
     except (OSError, asyncssh.KeyImportError) as error:
@@ -87,7 +83,7 @@ def unlock(path: Path, passphrase: str) -> asyncssh.SSHKey | None:
 
 
 def _kind(path: Path) -> Literal["plain", "locked", "broken"]:
-    """A public key alone is plain too: it picks one of the agent's."""
+    """A public key alone is plain too: it selects the agent's key."""
     try:
         asyncssh.import_private_key(path.read_bytes())
     except asyncssh.KeyEncryptionError:
@@ -102,7 +98,7 @@ def _kind(path: Path) -> Literal["plain", "locked", "broken"]:
 
 
 def _public_half(path: Path) -> asyncssh.SSHKey | None:
-    """Out of the file beside it, or out of the key file itself: OpenSSH's own format has it in the clear."""
+    """From the .pub file, or from the key file: OpenSSH's format has it unencrypted."""
     with suppress(OSError, asyncssh.KeyImportError):
         return asyncssh.read_public_key(path.with_name(path.name + ".pub"))
     with suppress(OSError, ValueError, IndexError):
@@ -118,7 +114,7 @@ def _from_openssh(data: bytes) -> asyncssh.SSHKey:
     at = len(_MAGIC)
     for _ in range(3):  # cipher, key derivation and its options
         at += 4 + int.from_bytes(body[at : at + 4])
-    at += 4  # how many keys
+    at += 4  # number of keys
     blob = body[at + 4 : at + 4 + int.from_bytes(body[at : at + 4])]
     kind = blob[4 : 4 + int.from_bytes(blob[:4])]
     return asyncssh.import_public_key(kind + b" " + binascii.b2a_base64(blob))

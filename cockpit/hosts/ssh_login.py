@@ -1,12 +1,13 @@
-"""One connection to one server, and all that may have to be asked until it stands.
+"""One connection to one server, with the questions before it is established.
 
-Nothing is held open while a person thinks: what a server wants is noted, the connection let go, the answer asked for,
-and the connection tried again with it.
+No connection is held open while a person thinks: the question is noted, the connection closed, the person asked, and
+the connection retried with the answer.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 from contextlib import suppress
 from dataclasses import replace
@@ -16,24 +17,23 @@ from typing import Any
 
 import asyncssh
 
-from cockpit.hosts.keyring import Keyring
 from cockpit.hosts.known_hosts import KnownHosts, accept, offered, read_revoked
-from cockpit.hosts.prompts import Asker
+from cockpit.hosts.prompts import Asker, Keyring
 from cockpit.hosts.shell import SILENCE
 from cockpit.hosts.ssh_errors import Attempt, Witness, explain, was_denied
 from cockpit.hosts.ssh_keys import Keys, sort_keys, unlock
 from cockpit.hosts.ssh_settings import SshSettings, public_half
 from cockpit.model.text import neutral
 
-# Seconds for the name and the connection, which is short so that a host that comes back is soon found; and then for
-# key exchange and login together.
+# Timeouts (s): for name lookup and connect, short so that a host that is back is soon found; then for key exchange and
+# login together.
 DIAL_TIMEOUT = 4.0
 CONNECT_TIMEOUT = 15.0
-# Tries that a person has for each secret.
+# Attempts per secret.
 TRIES = 3
 KEEPALIVE_COUNT = 3
 
-# Offered after the kinds of key that are known, so that a server with another kind is seen to have changed.
+# Offered after the known kinds of key, so that a server with another kind counts as changed.
 _HOST_KEY_KINDS = (
     "ssh-ed25519",
     "ecdsa-sha2-nistp256",
@@ -45,7 +45,7 @@ _HOST_KEY_KINDS = (
 
 
 class Login:
-    """Logs in to the server of `settings`, through `tunnel` where there is one."""
+    """Logs in to the server of `settings`, through `tunnel` if there is one."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Login:
         self._given_up: set[Path | str] = set()
 
     async def open(self) -> asyncssh.SSHClientConnection:
-        """The connection. Raises what `explain` makes of what stands in the way."""
+        """Open the connection. Raises the CockpitError that `explain` returns."""
         while True:
             settings = self._settings
             known = await asyncio.to_thread(_known_hosts, self._name, settings)
@@ -89,11 +89,13 @@ class Login:
             try:
                 async with asyncio.timeout(witness.seconds) as witness.limit:
                     return await asyncssh.connect(config=[config.name], **options)
+            except UnicodeError:
+                raise
             except ValueError as error:
-                raise self._settings.options.located(error) from None
+                raise ValueError(re.sub(r"^\S+ line \d+: ", "", str(error))) from None
 
     async def _dialling(self) -> float:
-        """Seconds that it may take to be connected: more where names are slow to come by."""
+        """Timeout (s) of the connect: longer if names resolve slowly."""
         if self._tunnel or self._settings.options.value("proxycommand"):
             return CONNECT_TIMEOUT
         loop = asyncio.get_running_loop()
@@ -103,9 +105,9 @@ class Login:
         return DIAL_TIMEOUT + 2 * (loop.time() - begun)
 
     async def _answered(self, asker: Asker, attempt: Attempt, error: Exception) -> bool:
-        """Whether there is a point in trying again, with what a person has answered."""
+        """Ask the person if that may help; return whether to try again."""
         if isinstance(error, asyncssh.HostKeyNotVerifiable):
-            return await self._vouched(asker, attempt.known, attempt.witness)
+            return await self._key_accepted(asker, attempt.known, attempt.witness)
         if not was_denied(error):
             return False
         wanted = [key.path for key in attempt.keys.locked if key.wanted] or attempt.keys.blind
@@ -114,8 +116,8 @@ class Login:
                 return await self._unlocked(asker, path)
         return attempt.witness.wants_password and await self._password_given(asker)
 
-    async def _vouched(self, asker: Asker, known: KnownHosts, witness: Witness) -> bool:
-        """A key that is unknown may be vouched for. One that differs from the known one is refused, always."""
+    async def _key_accepted(self, asker: Asker, known: KnownHosts, witness: Witness) -> bool:
+        """Ask about an unknown key. A key that differs from the known one is always refused."""
         file = self._settings.accept_into
         if file is None or witness.shown is None or known.expected or "host key" in self._given_up:
             return False
@@ -129,7 +131,7 @@ class Login:
         return True
 
     async def _unlocked(self, asker: Asker, path: Path) -> bool:
-        """Asks for the passphrase of a key that the server would take. After the last wrong one it is given up."""
+        """Ask for the passphrase of a key that the server accepts, at most TRIES times."""
         async with self._keyring.turn[path]:
             if path in self._keyring.keys:
                 return True
@@ -159,7 +161,7 @@ class Login:
         return self._password is not None
 
     async def _ask_live(self, prompt: str) -> str | None:
-        """What a server asks beyond the password, a one-time code for instance."""
+        """Pass on a question beyond the password, e.g. for a one-time code."""
         assert self._asker is not None
         return await self._asker.secret(self._name, f"{self._settings.where} asks: {neutral(prompt, 80).strip()}")
 

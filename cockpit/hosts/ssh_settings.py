@@ -1,15 +1,17 @@
-"""What the user's ssh_config says of a host, read as OpenSSH reads it where asyncssh alone would not."""
+"""The settings of a connection to a host, from the user's ssh_config."""
 
 from __future__ import annotations
 
 import getpass
+import hashlib
 import os
 import re
-from collections.abc import Iterable
+import socket
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from cockpit.hosts.ssh_config import Evaluation, Options, expanded
+from cockpit.hosts.ssh_config import Options, resolve
 from cockpit.model.errors import UsageError
 
 USER_CONFIG = "~/.ssh/config"
@@ -22,6 +24,10 @@ _NOT_FOLLOWED = {
     "KnownHostsCommand": "not run by cockpit; put the host's key into known_hosts",
     "RequiredRSASize": "not checked by cockpit; remove shorter RSA keys from known_hosts and authorized_keys",
 }
+_WITHOUT_CLIENT = (
+    "read without OpenSSH's client",
+    "install ssh: without it, options such as StrictHostKeyChecking and RevokedHostKeys are not followed",
+)
 _DESTINATION = re.compile(
     r"(?:(?P<user>[^@\s]+)@)?(?P<host>\[[^\]\s]+\]|[^:@\s\[\]]+|[0-9a-fA-F:.%]+)(?::(?P<port>\d+))?"
 )
@@ -29,7 +35,7 @@ _DESTINATION = re.compile(
 
 @dataclass(frozen=True)
 class Destination:
-    """`[user@]host[:port]`, where the host may be an alias of ssh_config; None is: as ssh_config has it."""
+    """`[user@]host[:port]`, where the host may be an alias of ssh_config. None: as ssh_config sets it."""
 
     host: str
     user: str | None = None
@@ -49,12 +55,12 @@ class Destination:
 
 @dataclass(frozen=True)
 class SshSettings:
-    """A destination with all that ssh_config adds to it.
+    """A destination with the settings of ssh_config.
 
-    `host` and `port` are where to connect to, `known_as` the name under which known_hosts holds its key.
-    `accept_into` is the file that an unknown key may be added to; None: to none, it has to be known.
-    `identities` are the key files, named in ssh_config or ssh's own, that are there. `agent` is a socket's path.
-    `jumps` lead to the host, nearest first.
+    `host` and `port` are the address to connect to, `known_as` is the host's name in known_hosts. `accept_into` is the
+    file that an unknown key may be added to; None: the key has to be known. `identities` are the existing key files,
+    named in ssh_config or ssh's own. `agent` is a socket's path, "" without an agent. `jumps` lead to the host, nearest
+    first.
     """
 
     destination: Destination
@@ -73,87 +79,95 @@ class SshSettings:
 
     @property
     def where(self) -> str:
-        """Host and port as errors name them."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == 22 else f"{host}:{self.port}"
 
     @property
     def not_followed(self) -> tuple[tuple[str, str], ...]:
-        """Options that ssh(1) follows and cockpit does not, each with its value, and what to do instead."""
+        """Options that ssh(1) follows and cockpit does not, each with its value, and a remedy."""
         found = [(name, self.options.value(name.lower()), todo) for name, todo in _NOT_FOLLOWED.items()]
-        return tuple((f"{name} {value}", todo) for name, value, todo in found if value)
+        without = () if self.options.by_client else (_WITHOUT_CLIENT,)
+        return (*without, *((f"{name} {value}", todo) for name, value, todo in found if value))
 
 
 def read_settings(destination: Destination, explicit: Path | None) -> SshSettings:
-    """Reads ssh_config: the file given, or the user's own and after it the system's, where the first value wins.
+    """Read ssh_config: `explicit`, or the user's own and the system's. Commands of `Match exec` are run.
 
-    Commands of `Match exec` are run. Raises UsageError where it does not read.
+    Raises UsageError if it is invalid.
     """
     own = [Path(name).expanduser() for name in (USER_CONFIG, SYSTEM_CONFIG)]
     files = (explicit,) if explicit else tuple(path for path in own if path.is_file())
-    evaluation = Evaluation(destination.host, destination.user or "", destination.port or 0, getpass.getuser())
     try:
-        options = evaluation.options(files)
-        tokens = evaluation.tokens
-        port = int(tokens["p"])
+        options = resolve(destination.host, destination.user, destination.port, files, explicit)
+        port = int(options.value("port") or 22)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise UsageError(f"ssh_config {explicit or ', '.join(map(str, files))}: {reason}") from None
-    host = tokens["h"]
+    host = options.value("hostname") or destination.host
+    user = options.value("user") or destination.user or getpass.getuser()
+    tokens = _tokens(destination.host, host, port, user, options)
+    known_hosts = _files(options, "userknownhostsfile", USER_KNOWN_HOSTS, tokens)
+    unkept = Path("/dev/null") in known_hosts[:1] or not known_hosts or options.is_on("stricthostkeychecking")
     return SshSettings(
         destination=destination,
         options=options,
         explicit_config=explicit,
         host=host,
         port=port,
-        user=tokens["r"],
+        user=user,
         known_as=tokens["k"].lower(),
-        known_hosts=_paths((*_user_known_hosts(options), *_global_known_hosts(options)), tokens),
-        accept_into=_accept_into(options, tokens),
-        revoked_host_keys=_paths(_given(options, "revokedhostkeys") or (), tokens),
+        known_hosts=known_hosts + _files(options, "globalknownhostsfile", GLOBAL_KNOWN_HOSTS, tokens),
+        accept_into=None if unkept else known_hosts[0],
+        revoked_host_keys=_paths(filter(None, [options.value("revokedhostkeys")]), tokens),
         identities=_identities(options, tokens),
         agent=_agent(options, tokens),
         jumps=_jumps(options, host, port),
     )
 
 
-def _given(options: Options, name: str) -> tuple[str, ...] | None:
-    """The values of an option that takes several, none of them for `none`; None: it is not set."""
-    found = options.values(name)
-    return () if found is not None and found[0].lower() == "none" else found
+def _tokens(name: str, host: str, port: int, user: str, options: Options) -> dict[str, str]:
+    """The values of %h and the other tokens, which `ssh -G` leaves in most paths."""
+    local, jump = socket.gethostname(), options.value("proxyjump") or ""
+    return {
+        "%": "%",
+        "C": hashlib.sha1("".join((local, host, str(port), user, jump)).encode()).hexdigest(),
+        "d": str(Path.home()),
+        "h": host,
+        "i": str(os.getuid()),
+        "j": jump,
+        "k": options.value("hostkeyalias") or host,
+        "L": local.partition(".")[0],
+        "l": local,
+        "n": name,
+        "p": str(port),
+        "r": user,
+        "u": getpass.getuser(),
+    }
 
 
-def _global_known_hosts(options: Options) -> tuple[str, ...]:
-    named = _given(options, "globalknownhostsfile")
-    return GLOBAL_KNOWN_HOSTS if named is None else named
+def _files(options: Options, name: str, default: tuple[str, ...], tokens: Mapping[str, str]) -> tuple[Path, ...]:
+    """The files of an option. `none` is no file: it never means that any key is accepted."""
+    found = options.values.get(name)
+    # ssh -G quotes no spaces; it has expanded ~ by then.
+    named = default if found is None else re.split(r"\s+(?=[/~])", found[0])
+    return _paths((file for file in named if file.lower() != "none"), tokens)
 
 
-def _user_known_hosts(options: Options) -> tuple[str, ...]:
-    """The files in which the host's key may be. `none` is none: that never means that any key will do."""
-    named = _given(options, "userknownhostsfile")
-    return USER_KNOWN_HOSTS if named is None else named
+def _paths(names: Iterable[str], tokens: Mapping[str, str]) -> tuple[Path, ...]:
+    """Paths with tokens and `${VARIABLES}` expanded; unknown ones stay."""
+
+    def expanded(text: str) -> str:
+        text = re.sub(r"%(.)", lambda token: tokens.get(token[1], token[0]), text)
+        return re.sub(r"\$\{(\w+)\}", lambda name: os.environ.get(name[1], name[0]), text)
+
+    return tuple(Path(expanded(name)).expanduser() for name in names)
 
 
-def _accept_into(options: Options, tokens: dict[str, str]) -> Path | None:
-    """The user's first known_hosts file, unless nothing would stay in it, or keys are to be put there by hand."""
-    first = next(iter(_user_known_hosts(options)), "/dev/null")
-    if first == "/dev/null" or options.is_on("stricthostkeychecking"):
-        return None
-    return _paths((first,), tokens)[0]
-
-
-def _paths(names: Iterable[str], tokens: dict[str, str]) -> tuple[Path, ...]:
-    return tuple(Path(expanded(name, tokens)).expanduser() for name in names)
-
-
-def _identities(options: Options, tokens: dict[str, str]) -> tuple[Path, ...]:
-    """Files of keys to offer. One that is not there is passed over, as ssh does.
-
-    Under IdentitiesOnly a public half alone is of use too: it picks the agent's key.
-    """
-    named = options.each("identityfile") or [f"~/.ssh/{name}" for name in DEFAULT_KEYS]
+def _identities(options: Options, tokens: Mapping[str, str]) -> tuple[Path, ...]:
+    """Existing key files to offer. With IdentitiesOnly a public key alone counts too: it selects the agent's key."""
+    named = [name for name in options.values.get("identityfile", ()) if name != "none"]
     found = []
-    for path in _paths(named, tokens):
+    for path in _paths(named or [f"~/.ssh/{name}" for name in DEFAULT_KEYS], tokens):
         public = path.with_name(path.name + ".pub")
         if path.is_file():
             found.append(path)
@@ -163,25 +177,22 @@ def _identities(options: Options, tokens: dict[str, str]) -> tuple[Path, ...]:
 
 
 def public_half(path: Path) -> Path:
-    """The public key file beside a private one; the file itself where there is none."""
+    """The public key file beside a private key; the file itself if there is none."""
     public = path.with_name(path.name + ".pub")
     return public if path.suffix != ".pub" and public.is_file() else path
 
 
-def _agent(options: Options, tokens: dict[str, str]) -> str:
-    """The agent's socket; empty where there is none."""
-    named = (options.values("identityagent") or ("SSH_AUTH_SOCK",))[0]
-    if named == "SSH_AUTH_SOCK":
-        return os.environ.get("SSH_AUTH_SOCK", "")
+def _agent(options: Options, tokens: Mapping[str, str]) -> str:
+    named = options.values.get("identityagent", ("SSH_AUTH_SOCK",))[0]
     if named.lower() == "none":
         return ""
-    if named.startswith("$"):
+    if named == "SSH_AUTH_SOCK" or named.startswith("$"):
         return os.environ.get(named.strip("${}"), "")
     return str(_paths((named,), tokens)[0])
 
 
 def _jumps(options: Options, host: str, port: int) -> tuple[Destination, ...]:
-    """ProxyJump, without a jump over the host itself, which `Host *` gives the jump host too."""
+    """ProxyJump, without a jump over the host itself, which a `Host *` gives the jump host too."""
     text = options.value("proxyjump") or ""
     jumps = tuple(Destination.parse(part.removeprefix("ssh://")) for part in text.split(",") if part)
     return tuple(jump for jump in jumps if (jump.host, jump.port or port) != (host, port))

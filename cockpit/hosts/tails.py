@@ -1,16 +1,16 @@
 """Tails: the lines of any command on a host, for as long as the host is up.
 
-A command runs under a small shell that ends it, with all its children, as soon as the channel is closed or the
-connection gone. It writes a line to its standard error now and then, so that sshd notices where nobody is there any
-more, even though the command itself has nothing to say.
+A command runs under a small shell that ends it, with all its children, when the channel or the connection is closed.
+That shell writes a line to standard error every ALIVE seconds, so that sshd notices a lost client although the command
+prints nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import Callable
-from typing import Literal
+from collections.abc import Callable, Coroutine
+from typing import Any, Literal
 
 from cockpit.hosts.command_output import CommandOutput, OutputBudget, OutputLines
 from cockpit.hosts.fault import fault
@@ -20,21 +20,21 @@ from cockpit.model.clock import Clock
 from cockpit.model.errors import HostError
 from cockpit.model.events import AnyEvent, TailChanged, TailText
 
-# Seconds between two texts of a tail, at least.
+# Minimum seconds between two texts of a tail.
 PACE = 0.25
-# Bytes taken in at a time; what a command prints beyond that waits in the pipe, and the command with it.
+# Bytes read at a time; further output waits in the pipe, and the command with it.
 MOST_BYTES = 256 * 1024
-# What is kept of it: at once, and a second.
+# Output that is kept: burst, and per second.
 LINES, LINES_PER_SECOND = 200, 50
 CHARS, CHARS_PER_SECOND = 32 * 1024, 8 * 1024
-# Seconds before a command that has ended is started again: at first, at most. One that ran for longer than the most
-# begins at the first again.
+# Seconds before a command that ended is restarted: first, longest. A command that ran longer than the longest starts
+# over with the first.
 FIRST_RETRY, LAST_RETRY = 1.0, 30.0
-# Seconds between two signs of life of a tail, and that a command may take to end when it is told to.
+# Seconds between two keepalives of a tail, and between SIGTERM and SIGKILL.
 ALIVE, GRACE = 30, 1
 
-# POSIX sh. The command is in a process group that this shell leads, or that setsid makes where it leads none (sshd and
-# the local shell make it a leader, dropbear does not): all of it is ended by one kill.
+# POSIX sh. The command is in a process group that this shell leads, or, if it leads none (under dropbear), in one made
+# by setsid: one kill ends all of it.
 SCRIPT = r"""
 LC_ALL=C S_COLORS=never S_TIME_FORMAT=ISO TERM=dumb; export LC_ALL S_COLORS S_TIME_FORMAT TERM
 unset GREP_OPTIONS
@@ -66,7 +66,7 @@ main
 
 
 def script(command: str) -> str:
-    """The program. The command is user text: it stands in it quoted, and is what the user wants run."""
+    """The program; the command, which is user text, is quoted in it."""
     filled = SCRIPT.replace("@ALIVE@", str(ALIVE)).replace("@GRACE@", str(GRACE))
     return filled.replace("@COMMAND@", shlex.quote(command))
 
@@ -82,27 +82,27 @@ class HostTail:
         self._emit = emit
         self._lines = OutputBudget(LINES, LINES_PER_SECOND)
         self._chars = OutputBudget(CHARS, CHARS_PER_SECOND)
-        self._last_words = ""
+        self._last_line = ""
 
     async def run(self) -> None:
-        """Shows what the command prints until cancelled; then the command is gone."""
+        """Emit the output of the command until cancelled; the command is ended then."""
         retry = FIRST_RETRY
         while True:
             shell = await self._feed.up()
             begun = self._clock.now()
             detail = await self._follow(shell)
-            self._say("ended", detail)
+            self._report("ended", detail)
             retry = FIRST_RETRY if self._clock.now() - begun > LAST_RETRY else retry
             await asyncio.sleep(retry)
             retry = min(2 * retry, LAST_RETRY)
 
     async def _follow(self, shell: Shell) -> str:
-        """Run the command to its end. Returns why it ended; an error of cockpit's own ends it too."""
+        """Run the command to its end; return why it ended, which may be an internal error."""
         channel: Channel | None = None
         try:
             channel = await shell.open(script(self._command))
-            self._say("running")
-            await self._show(channel)
+            self._report("running")
+            await self._read(channel)
             return self._ending(channel.stderr)
         except HostError as error:
             return error.problem
@@ -112,22 +112,21 @@ class HostTail:
             if channel:
                 channel.close()
 
-    async def _show(self, channel: Channel) -> None:
-        """Reads at its pace: the pipe, and the command behind it, wait meanwhile."""
-        paper = OutputLines()
-        self._last_words = ""
+    async def _read(self, channel: Channel) -> None:
+        output = OutputLines()
+        self._last_line = ""
         while data := await channel.read(MOST_BYTES):
             now = self._clock.now()
-            self._tell(now, paper.take(data, self._lines.at(now), self._chars.at(now)))
+            self._emit_text(now, output.take(data, self._lines.at(now), self._chars.at(now)))
             await asyncio.sleep(PACE)
-        self._tell(self._clock.now(), paper.rest())
+        self._emit_text(self._clock.now(), output.rest())
 
-    def _tell(self, now: float, printed: CommandOutput) -> None:
+    def _emit_text(self, now: float, printed: CommandOutput) -> None:
         if not printed.lines and not printed.skipped:
             return
         self._lines.spend(len(printed.lines))
         self._chars.spend(sum(len(line) + 1 for line in printed.lines))
-        self._last_words = next((line for line in reversed(printed.lines) if line.strip()), self._last_words)
+        self._last_line = next((line for line in reversed(printed.lines) if line.strip()), self._last_line)
         self._emit(
             TailText(
                 t=now,
@@ -139,17 +138,28 @@ class HostTail:
             )
         )
 
-    def _ending(self, said: bytes) -> str:
-        """Exit status, and the last line where that says why."""
+    def _ending(self, stderr: bytes) -> str:
+        """The exit status, and the last line if the command failed."""
         status = ""
-        for line in said.splitlines():
+        for line in stderr.splitlines():
             if line.startswith(b"#cockpit exit "):
                 status = line.split()[-1].decode("ascii", "replace")
         if not status:
             return "the connection or its shell ended"
-        words = self._last_words.strip()[:200]
-        return f"exit status {status}{': ' + words if words and status != '0' else ''}"
+        last = self._last_line.strip()[:200]
+        return f"exit status {status}{': ' + last if last and status != '0' else ''}"
 
-    def _say(self, condition: Literal["running", "ended"], detail: str = "") -> None:
+    def _report(self, condition: Literal["running", "ended"], detail: str = "") -> None:
         host = self._feed.config.name
         self._emit(TailChanged(t=self._clock.now(), host=host, tail=self._place, condition=condition, detail=detail))
+
+
+def pane_feeds(feed: HostFeed, clock: Clock, emit: Callable[[AnyEvent], None]) -> list[Coroutine[Any, Any, None]]:
+    """One per tail and status page of the host, to run until cancelled."""
+    feeds = [HostTail(feed, place, clock, emit).run() for place in range(len(feed.config.tail))]
+    if feed.config.status:
+        # Slow to import, and most hosts have no status page.
+        from cockpit.hosts.status.feed import PageFeed
+
+        feeds += [PageFeed(feed, place, clock, emit).run() for place in range(len(feed.config.status))]
+    return feeds

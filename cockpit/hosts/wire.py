@@ -1,4 +1,4 @@
-"""A TCP connection that a host makes, whatever stream it comes over."""
+"""A TCP connection made by a host, over asyncio or SSH streams."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class StreamWire:
-    """Reads and writes a pair of streams to `address`, from the host `name`; `failures` are what they raise."""
+    """A pair of streams from the host `name` to `address`; `failures` are the exceptions that they raise."""
 
     def __init__(
         self,

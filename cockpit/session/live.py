@@ -12,9 +12,8 @@ from typing import Any
 
 from cockpit import __version__
 from cockpit.hosts.feed import HostFeed
-from cockpit.hosts.keyring import Keyring
-from cockpit.hosts.panes import pane_feeds
-from cockpit.hosts.prompts import Question, Questions
+from cockpit.hosts.prompts import Keyring, Question, Questions
+from cockpit.hosts.tails import pane_feeds
 from cockpit.load.generator import boot_id, watch_machine
 from cockpit.model.clock import Clock
 from cockpit.model.errors import UsageError
@@ -22,7 +21,7 @@ from cockpit.model.events import AnyEvent, HostChanged, Note, SessionEnded, Sess
 from cockpit.model.load import url_without_password
 from cockpit.profiles.profile import Profile
 from cockpit.recording.secrets import Secrets
-from cockpit.session.controls import Action, Controls, LoadPhase, LoadStatus, Mode
+from cockpit.session.controls import Action, Controls, LoadPhase, LoadStatus, Mode, immediate
 from cockpit.session.live_load import LiveLoad
 from cockpit.session.live_tuning import LiveTuning
 from cockpit.session.loop import EventBatch, Latest
@@ -93,11 +92,9 @@ class LiveSource:
                 yield EventBatch(events, reached=self._latest.take)
 
     def now(self) -> float:
-        """Session time."""
         return self._clock.now()
 
     def mark(self, text: str) -> None:
-        """Add a note to the timeline."""
         self.emit(Note(t=self._clock.now(), text=text.strip() or "mark"))
 
     async def close(self) -> None:
@@ -136,17 +133,18 @@ class LiveControls:
     def __init__(self, source: LiveSource) -> None:
         self._source = source
         self.tuning = source.tuning
-        of_load = "Load: requests a second, as 2000/s" if source.load.plan.open else "Load: connections, as 40"
+        load = source.load
+        of_load = "Load: requests per second, e.g. 2000/s" if load.plan.open else "Load: connections, e.g. 40"
         self._always = (
             Action("toggle", "start/stop", self._toggle),
-            Action("more", "more load", self._more),
-            Action("less", "less load", self._less, footer=False),
-            Action("load", "set load", self._load, prompt=of_load),
-            Action("mark", "mark", self._mark, prompt="Note for the timeline"),
+            Action("more", "more load", immediate(lambda _: load.change(more=True))),
+            Action("less", "less load", immediate(lambda _: load.change(more=False)), footer=False),
+            Action("load", "set load", immediate(load.set), prompt=of_load),
+            Action("mark", "mark", immediate(source.mark), prompt="Note for the timeline"),
             Action("undo", "undo change", self._undo, footer=False),
         )
-        self._answering = Action("answer", "answer hosts", self._answer)
-        self._keeping = Action("keep", "keep change", self._keep)
+        self._answering = Action("answer", "answer hosts", immediate(self._answer))
+        self._keeping = Action("keep", "keep change", immediate(lambda _: self.tuning.confirm()))
 
     @property
     def actions(self) -> tuple[Action, ...]:
@@ -197,23 +195,8 @@ class LiveControls:
         else:
             await load.start()
 
-    async def _more(self, _: str) -> None:
-        self._source.load.change(more=True)
-
-    async def _less(self, _: str) -> None:
-        self._source.load.change(more=False)
-
-    async def _load(self, answer: str) -> None:
-        self._source.load.set(answer)
-
-    async def _mark(self, text: str) -> None:
-        self._source.mark(text)
-
     async def _undo(self, _: str) -> None:
         await self.tuning.undo()
-
-    async def _keep(self, _: str) -> None:
-        self.tuning.confirm()
 
     async def _settle(self, answer: str) -> None:
         """Undo or finish the first interrupted change."""
@@ -226,7 +209,7 @@ class LiveControls:
             case _:
                 raise UsageError(f"{past.name}: type undo or finish")
 
-    async def _answer(self, _: str) -> None:
+    def _answer(self, _: str) -> None:
         if self._source.questions:
             self._source.questions.invite()
 

@@ -10,8 +10,7 @@ from pathlib import Path
 import asyncssh
 import pytest
 
-from cockpit.hosts.keyring import Keyring
-from cockpit.hosts.prompts import OfferedKey
+from cockpit.hosts.prompts import Keyring, OfferedKey
 from cockpit.hosts.ssh import connect
 from cockpit.model.errors import AuthRefused, HostError, HostKeyChanged, HostKeyUnknown, Unanswered
 from cockpit.model.hosts import HostConfig
@@ -226,7 +225,7 @@ async def test_a_key_that_is_known_to_be_wrong_is_never_asked_about(sshd: Sshd, 
 
 async def test_where_the_key_cannot_be_kept(sshd: Sshd) -> None:
     sshd.write_config(UserKnownHostsFile="/proc/nowhere/known")
-    assert "cannot be kept in /proc/nowhere/known" in await refusal(sshd, Person(trusts=True), HostError)
+    assert "cannot be written to /proc/nowhere/known" in await refusal(sshd, Person(trusts=True), HostError)
 
 
 async def test_jump_hosts_are_asked_about_as_well(sshd: Sshd, tmp_path: Path) -> None:

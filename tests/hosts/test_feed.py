@@ -143,9 +143,9 @@ async def test_a_host_that_hangs_is_slow_then_lost_and_tried_again(sshd: Sshd, m
         await watch.sampled(2)
         os.killpg(hung, signal.SIGCONT)
         await until(lambda: ended(sshd, hung))
-    assert "the connection stands, the probe does not answer" in [change.detail for change in watch.changes]
+    assert "connected, but the probe does not answer" in [change.detail for change in watch.changes]
     lost = watch.changes[watch.conditions.index("lost")]
-    assert lost.detail == "the connection stands, but no answer for 2 s"
+    assert lost.detail == "connected, but no answer for 2 s"
     assert [marker.kind for marker in watch.state().markers] == ["gap"]
 
 

@@ -168,13 +168,13 @@ REFUSALS = [
     ("nginx", reply("", "302 Found", "Location: /login"), "302: redirected to /login; redirects are not followed"),
     ("nginx", reply("", "500 Oops"), "500 instead of the page"),
     ("nginx", reply("It works!"), "no stub_status on it: the location of this URL needs `stub_status;`"),
-    ("nginx", b"", "no answer that is HTTP"),
-    ("nginx", b"SSH-2.0-OpenSSH_9.2\r\n\r\n", "no answer that is HTTP"),
+    ("nginx", b"", "no HTTP response"),
+    ("nginx", b"SSH-2.0-OpenSSH_9.2\r\n\r\n", "no HTTP response"),
     ("apache", reply("BusyWorkers: 1\n" + "x" * MOST_BYTES), "longer than 1024 KiB: no status page"),
 ]
 
 
-@pytest.mark.parametrize(("kind", "answer", "said"), REFUSALS)
+@pytest.mark.parametrize(("kind", "answer", "said"), REFUSALS, ids=[said for *_, said in REFUSALS])
 async def test_what_is_in_the_way_is_named(shell: Shell, kind: str, answer: bytes, said: str) -> None:
     async with serving(answer) as server:
         page = StatusPage(kind=kind, url=f"http://127.0.0.1:{server.port}/")  # type: ignore[arg-type]
@@ -195,7 +195,7 @@ async def test_nobody_there(shell: Shell) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
-        with pytest.raises(HostError, match=f"web1: 127.0.0.1:{port}: not to be reached"):
+        with pytest.raises(HostError, match=f"web1: 127.0.0.1:{port}: unreachable"):
             await read_page(shell, StatusPage(kind="nginx", url=f"http://127.0.0.1:{port}/"))
 
 
@@ -253,3 +253,24 @@ async def test_the_feed_asks_again_and_keeps_the_secret(sshd: Sshd, monkeypatch:
     assert (first.values, second.detail, second.values["Waiting"]) == ({}, "", 106)
     assert not any(b"sesame" in encode(event) or b"bWU6c2VzYW1l" in encode(event) for event in events)
     assert json.loads(encode(second))["event"] == "status_read"
+
+
+async def test_haproxys_stats_socket(tmp_path: Path) -> None:
+    """Through whichever program of this machine can open it."""
+    path = tmp_path / "admin.sock"
+    page = StatusPage(kind="haproxy", url=f"unix:{path}")
+    shell = LocalShell()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        assert await reader.readline() == b"show stat\n"
+        writer.write(pages.HAPROXY.encode())
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_unix_server(serve, path)
+    async with server:
+        assert await read_page(shell, page) == STATUS_PAGES["haproxy"].parse(pages.HAPROXY)
+    path.unlink()
+    with pytest.raises(HostError, match=f"^{path}: .*No such file"):
+        await read_page(shell, page)
+    await shell.close()

@@ -159,7 +159,7 @@ async def test_a_host_started_anew(lab: Lab, web1: Host) -> None:
             newest = watch.samples[-1]
             assert newest.reading.uptime == 7.21
             details = [change.detail for change in watch.changes if change.condition == "lost"]
-            assert details[-1] == "it was started anew 7 s ago"
+            assert details[-1] == "it was rebooted 7 s ago"
             assert watch.condition == "up"
             point = watch.host().points[len(watch.samples) - 1]
             assert (point.cpu, point.io, point.births) == (None, None, None)

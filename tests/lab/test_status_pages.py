@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from cockpit.hosts.feed import HostFeed
-from cockpit.hosts.panes import pane_feeds
+from cockpit.hosts.tails import pane_feeds
 from cockpit.model.clock import Clock
 from cockpit.model.events import AnyEvent, SessionStarted
 from cockpit.model.fold import fold_all

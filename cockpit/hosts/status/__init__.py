@@ -1,1 +1,1 @@
-"""Pages on which servers tell of themselves: fetched from the host itself, parsed by kind."""
+"""Status pages of servers: requested from the host itself, parsed by kind."""

@@ -1,4 +1,4 @@
-"""The feed of one status page: asked for at the host's pace while the host is up."""
+"""The feed of one status page: requested at the host's interval while the host is up."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from cockpit.hosts.fault import fault
 from cockpit.hosts.feed import HostFeed
 from cockpit.hosts.shell import Shell
 from cockpit.hosts.status.fetch import HttpPage, fetch
+from cockpit.hosts.status.unix_socket import ask_socket
 from cockpit.model.clock import Clock
 from cockpit.model.errors import HostError
 from cockpit.model.events import AnyEvent, StatusRead
@@ -20,13 +21,13 @@ from cockpit.model.text import neutral
 from cockpit.servers.registry import STATUS_PAGES
 from cockpit.servers.status import NotThePageError, PageMetrics, bounded
 
-# Seconds between two readings, or the host's interval where that is longer; and for one answer.
+# Seconds between two requests, unless the host's interval is longer; timeout (s) of a response.
 PACE = 1.0
 PATIENCE = 5.0
 
 
 class PageFeed:
-    """One status page of a host; its events go to `emit`, on the cockpit's clock."""
+    """One status page of a host; its events go to `emit`, in session time."""
 
     def __init__(self, feed: HostFeed, place: int, clock: Clock, emit: Callable[[AnyEvent], None]) -> None:
         self._feed = feed
@@ -37,30 +38,30 @@ class PageFeed:
         self._emit = emit
 
     async def run(self) -> None:
-        """Ask at its pace until cancelled. Whatever goes wrong is an event, and the page is asked for again."""
+        """Request the page until cancelled; an error becomes an event."""
         interval = max(PACE, self._feed.config.interval)
         while True:
             shell = await self._feed.up()
             began = self._clock.now()
             try:
-                said = await read_page(shell, self._page, self._tls)
+                self._report(began, await read_page(shell, self._page, self._tls))
             except HostError as error:
-                self._say(began, PageMetrics({}, {}), error.problem)
+                self._report(began, PageMetrics({}, {}), error.problem)
             except Exception as error:
-                self._say(began, PageMetrics({}, {}), fault(error))
-            else:
-                self._say(began, said)
+                self._report(began, PageMetrics({}, {}), fault(error))
             await asyncio.sleep(max(0.0, began + interval - self._clock.now()))
 
-    def _say(self, began: float, said: PageMetrics, detail: str = "") -> None:
-        """Placed between question and answer."""
+    def _report(self, began: float, page: PageMetrics, detail: str = "") -> None:
         t = (began + self._clock.now()) / 2
         host = self._feed.config.name
-        self._emit(StatusRead(t=t, host=host, page=self._place, values=said.values, text=said.text, detail=detail))
+        self._emit(StatusRead(t=t, host=host, page=self._place, values=page.values, text=page.text, detail=detail))
 
 
 async def read_page(shell: Shell, page: StatusPage, tls: ssl.SSLContext | None = None) -> PageMetrics:
-    """What the page says. Raises HostError naming the cause and the way out."""
+    """The metrics of a page. Raises HostError with the cause and the fix."""
+    if page.url.startswith("unix:"):
+        path, command = page.url.removeprefix("unix:"), STATUS_PAGES[page.kind].command
+        return parse_page(page.kind, await ask_socket(shell, path, command, PATIENCE))
     fetched = await fetch(shell, page.url, page.auth, PATIENCE, tls)
     if fetched.status != 200:
         raise HostError(_refused(page, fetched))
@@ -68,7 +69,7 @@ async def read_page(shell: Shell, page: StatusPage, tls: ssl.SSLContext | None =
 
 
 def parse_page(kind: StatusKind, body: bytes) -> PageMetrics:
-    """What a page says, as much of it as is kept. Raises HostError if it is not a page of that kind."""
+    """The metrics of a page, within limits. Raises HostError if it is not a page of that kind."""
     try:
         return bounded(STATUS_PAGES[kind].parse(body.decode("utf-8", "replace")))
     except NotThePageError as error:

@@ -1,14 +1,14 @@
-"""Fetches a page as the host itself sees it: httpx over a connection that the host makes."""
+"""Requests a page from the host itself: httpcore over a connection made by the host."""
 
 from __future__ import annotations
 
 import asyncio
+import base64
 import ssl
-from collections.abc import AsyncIterator, Iterable
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 import httpcore
-import httpx
 from anyio import BrokenResourceError, EndOfStream
 from anyio.abc import ByteStream
 from anyio.streams.tls import TLSStream
@@ -17,18 +17,17 @@ from cockpit.hosts.shell import Shell, Wire
 from cockpit.model.errors import HostError
 from cockpit.model.text import neutral
 
-# Bytes of a page that are read; a longer one is none of a server's status.
+# Longer responses are not status pages (bytes).
 MOST_BYTES = 1024 * 1024
 CHUNK = 65536
 
 
-class HttpPage:
-    """What a server answered: its status, where it redirects to ("" where it does not), and the page."""
+class HttpPage(NamedTuple):
+    """A response; `location` is the target of a redirect, "" if none."""
 
-    def __init__(self, status: int, location: str, body: bytes) -> None:
-        self.status = status
-        self.location = location
-        self.body = body
+    status: int
+    location: str
+    body: bytes
 
 
 async def fetch(
@@ -38,77 +37,34 @@ async def fetch(
     timeout: float,  # noqa: ASYNC109
     tls: ssl.SSLContext | None = None,
 ) -> HttpPage:
-    """Asks once, over a connection of its own, so that no worker of the server is kept. Redirects are not followed.
+    """Request once, over a new connection, so that no worker of the server is held. Redirects are not followed.
 
-    Certificates are verified, by `tls` where it is given. Raises HostError saying why there is no answer; neither it
-    nor the answer holds `auth` (user:password).
+    Certificates are verified, by `tls` if given. Raises HostError with the reason; neither it nor the response contains
+    `auth` (user:password).
     """
-    user, _, password = auth.partition(":")
-    client = httpx.AsyncClient(
-        transport=_Transport(shell, tls),
-        auth=httpx.BasicAuth(user, password) if auth else None,
-        headers={"Accept-Encoding": "identity", "Connection": "close", "User-Agent": "cockpit"},
-        follow_redirects=False,
-        trust_env=False,
-    )
+    headers = [("Accept-Encoding", "identity"), ("Connection", "close"), ("User-Agent", "cockpit")]
+    if auth:
+        headers.append(("Authorization", f"Basic {base64.b64encode(auth.encode()).decode()}"))
+    pool = httpcore.AsyncConnectionPool(network_backend=_Backend(shell), max_keepalive_connections=0, ssl_context=tls)
     try:
-        async with asyncio.timeout(timeout), client, client.stream("GET", url) as response:
+        async with asyncio.timeout(timeout), pool, pool.stream("GET", url, headers=headers) as response:
             body = bytearray()
-            async for data in response.aiter_raw():
+            async for data in response.aiter_stream():
                 body += data
                 if len(body) > MOST_BYTES:
                     raise HostError(f"longer than {MOST_BYTES // 1024} KiB: no status page")
-            return HttpPage(response.status_code, response.headers.get("Location", ""), bytes(body))
+            location = next((value for name, value in response.headers if name.lower() == b"location"), b"")
+            return HttpPage(response.status, location.decode("latin-1"), bytes(body))
     except TimeoutError:
         raise HostError(f"no answer within {timeout:g} s") from None
     except ssl.SSLError as error:
         why = getattr(error, "verify_message", "") or error.reason or str(error)
         raise HostError(f"TLS: {neutral(why, 200)}") from None
     except (BrokenResourceError, EndOfStream, httpcore.ProtocolError, OSError) as error:
-        said = neutral(str(error), 200) or "the connection was closed"
-        raise HostError(f"no answer that is HTTP: {said}") from None
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise HostError(f"cannot be asked: {neutral(str(error), 200)}") from None
-
-
-class _Transport(httpx.AsyncBaseTransport):
-    """Requests of httpx over connections that the host makes."""
-
-    def __init__(self, shell: Shell, tls: ssl.SSLContext | None) -> None:
-        self._pool = httpcore.AsyncConnectionPool(
-            network_backend=_Backend(shell), max_keepalive_connections=0, ssl_context=tls
-        )
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        answer = await self._pool.handle_async_request(
-            httpcore.Request(
-                method=request.method,
-                url=httpcore.URL(
-                    scheme=request.url.raw_scheme,
-                    host=request.url.raw_host,
-                    port=request.url.port,
-                    target=request.url.raw_path,
-                ),
-                headers=request.headers.raw,
-                content=request.stream,
-            )
-        )
-        return httpx.Response(answer.status, headers=answer.headers, stream=_Body(answer.stream))
-
-    async def aclose(self) -> None:
-        await self._pool.aclose()
-
-
-class _Body(httpx.AsyncByteStream):
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        async for part in self._stream:
-            yield part
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
+        why = neutral(str(error), 200) or "the connection was closed"
+        raise HostError(f"no HTTP response: {why}") from None
+    except (httpcore.UnsupportedProtocol, TypeError, ValueError) as error:
+        raise HostError(f"cannot be requested: {neutral(str(error), 200)}") from None
 
 
 class _Backend(httpcore.AsyncNetworkBackend):
@@ -127,7 +83,7 @@ class _Backend(httpcore.AsyncNetworkBackend):
 
 
 class _WireStream(ByteStream):
-    """A connection of the host as anyio has streams, for its TLS."""
+    """A connection of the host as a stream of anyio, for its TLS."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
@@ -149,7 +105,7 @@ class _WireStream(ByteStream):
 
 
 class _Stream(httpcore.AsyncNetworkStream):
-    """The same as httpcore has streams. Time is limited from outside, for all of a fetch together."""
+    """The same as a stream of httpcore. The timeout is that of the whole request."""
 
     def __init__(self, stream: ByteStream) -> None:
         self._stream = stream

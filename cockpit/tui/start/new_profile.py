@@ -16,8 +16,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
-from cockpit.hosts.keyring import Keyring
-from cockpit.hosts.prompts import Questions
+from cockpit.hosts.prompts import Keyring, Questions
 from cockpit.hosts.ssh_aliases import aliases
 from cockpit.model.errors import CockpitError, UsageError
 from cockpit.model.text import neutral
