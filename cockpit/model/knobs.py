@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import msgspec
 
 from cockpit.model.text import neutral
-from cockpit.servers.registry import GRAMMARS
+from cockpit.servers.registry import GRAMMARS, READ_AT_START
 
 KNOB_KINDS = (*GRAMMARS, "sysctl", "choice", "mount", "command")
 if TYPE_CHECKING:
@@ -93,13 +93,22 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def written_only(self) -> bool:
-        """Return whether a change leaves its value in a file that the server has not read."""
-        return self.in_file and not self.live and not self.reload
+        """Return whether a change leaves its value in a file, without making it active."""
+        return self.in_file and not self.live and (not self.reload or self.needs_restart)
+
+    @property
+    def needs_restart(self) -> bool:
+        """Return whether the server reads the setting only when it starts, and `reload` does not restart it."""
+        restarts = self.cost == "restart" or _RESTARTS.search(self.reload)
+        return not restarts and self.directive.lower() in READ_AT_START.get(self.kind, ())
 
     @property
     def activation(self) -> str:
         """The next step that makes a written value active."""
-        return f"run action {self.action}" if self.action else "restart or reload its server"
+        step = f"run action {self.action}" if self.action else "restart its server"
+        if self.needs_restart:
+            return f"needs a restart: {step}"
+        return step if self.action else "restart or reload its server"
 
     @property
     def choices(self) -> tuple[str, ...]:

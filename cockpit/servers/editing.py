@@ -1,4 +1,4 @@
-"""Settings in a configuration text, whatever its grammar: read, replaced, inserted, removed. Pure.
+"""Reads, replaces, inserts and removes settings of a configuration text in any grammar. Pure.
 
 A grammar locates the statements of a setting and spells values; everything else is done here. Of several statements of
 one setting the last counts. All functions raise ConfigError.
@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import NamedTuple
 
-# A UTF-8 text may begin with it. It stays where it is, and is no part of the first word.
+# A UTF-8 text may begin with it. It is kept, and is not part of the first word.
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 SPACE = b" \t\r\n\v\f"
 # Characters of a value.
@@ -158,7 +158,6 @@ def check_text(text: bytes) -> None:
 
 
 def excerpt(text: str, limit: int = 120) -> str:
-    """A part of the text, for an error."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
@@ -219,7 +218,6 @@ class LogicalLine(NamedTuple):
     open: bool
 
     def position(self, index: int) -> int:
-        """The position in the text of `body[index]`."""
         inside, outside = max(piece for piece in self.pieces if piece[0] <= index)
         return outside + index - inside
 

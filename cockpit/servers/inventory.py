@@ -1,9 +1,9 @@
-"""What a look at a host found: processes, listeners, readable files. Pure; from the text that the look printed."""
+"""Facts about a host: processes, listeners, readable files, configuration texts. Pure; from what discovery printed."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
@@ -28,20 +28,19 @@ class Listener(NamedTuple):
 
 
 class Inventory(NamedTuple):
-    """The facts about a host. `files` are the requested ones that can be read."""
+    """The facts about a host. `files` are the requested ones that can be read, `texts` requested files by name."""
 
     user: str = ""
     processes: tuple[Process, ...] = ()
     listening: tuple[Listener, ...] = ()
     files: frozenset[str] = frozenset()
+    texts: Mapping[str, str] = {}
 
     def count(self, *patterns: str) -> int:
-        """The number of processes of these names."""
         return sum(_matches(process.name, patterns) for process in self.processes)
 
     def ports(self, *patterns: str) -> tuple[int, ...]:
-        """The ports on which processes of these names listen."""
-        return tuple(sorted({one.port for one in self.listening if _matches(one.name, patterns)}))
+        return tuple(sorted({listener.port for listener in self.listening if _matches(listener.name, patterns)}))
 
     def tails(self, *logs: str) -> tuple[str, ...]:
         """Commands that follow the logs that can be read."""
@@ -51,17 +50,22 @@ class Inventory(NamedTuple):
         """The first of the files that can be read; "" if none can."""
         return next((file for file in files if file in self.files), "")
 
+    def text(self, *patterns: str) -> str:
+        """The configuration texts in files of these names."""
+        return "\n".join(text for file, text in self.texts.items() if _matches(file, patterns))
+
 
 def _matches(name: str, patterns: Collection[str]) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
-def parse_inventory(text: str, files: Collection[str]) -> Inventory:
-    """The facts, one per line, their parts separated by tabs; malformed lines are passed over. `files` are those that
-    were asked for."""
+def parse_inventory(text: str, files: Collection[str], texts: Collection[str] = ()) -> Inventory:
+    """The facts, one per line, their parts separated by tabs; malformed lines are skipped. `files` are the requested
+    names, `texts` the requested patterns."""
     user, readable = "", set()
     processes: list[Process] = []
     listening: list[Listener] = []
+    contents: dict[str, str] = {}
     for line in text.splitlines():
         match line.split("\t"):
             case ["user", name]:
@@ -72,7 +76,9 @@ def parse_inventory(text: str, files: Collection[str]) -> Inventory:
                 listening += _listening(local, users)
             case ["file", name] if name in files:
                 readable.add(name)
-    return Inventory(user, tuple(processes), tuple(dict.fromkeys(listening)), frozenset(readable))
+            case ["text", name, *parts] if _matches(name, texts):
+                contents[name] = contents.get(name, "") + "\t".join(parts) + "\n"
+    return Inventory(user, tuple(processes), tuple(dict.fromkeys(listening)), frozenset(readable), contents)
 
 
 def _is_number(text: str) -> bool:

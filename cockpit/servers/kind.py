@@ -1,4 +1,4 @@
-"""A kind of server: everything that cockpit has to know about a web server, a proxy or an application server. Pure."""
+"""A kind of server: all facts about a web server, a proxy or an application server. Pure."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ class StatusPageKind(NamedTuple):
     thresholds and tables find the page's own. `is_counter`: whether a metric only grows while the server runs. `age` is
     the page's metric that restarts with the server, `generation` the one that grows with each reload.
     `not_found` and `forbidden` are hints for the answers 404 and 403. `scoreboard` are the states by their letters.
+    `command` requests the page on the server's Unix socket (a URL such as unix:/run/haproxy/admin.sock); "": HTTP only.
     """
 
     name: str
@@ -30,10 +31,11 @@ class StatusPageKind(NamedTuple):
     age: str = ""
     generation: str = ""
     scoreboard: Mapping[str, str] = {}
+    command: str = ""
 
 
 class CandidateKnob(NamedTuple):
-    """A setting worth offering, with the fields that a knob has; `usual`: one of those that people change first."""
+    """A setting to offer, with the fields of a knob; `usual`: preselected."""
 
     name: str
     kind: str
@@ -71,17 +73,19 @@ class RunningServer(NamedTuple):
 class ServerKind(NamedTuple):
     """A kind of server. `name` is also the kind of its knobs if it has a `grammar` of its own.
 
-    `processes` are shell patterns of its processes' names, `files` the paths that a look at a host tests for being
-    readable; `discover` finds its running servers. `error_logs` are the default places of its error log, in which
-    `failure` matches a line by which a start or reload is given up (group 1: the reason) and `correction` one about a
-    value that was not taken as it is; `chatter` matches lines of its commands and logs without news of a change.
-    `reload_replaces` are parts of the names of processes that a reload replaces by new ones.
+    `processes` are shell patterns of its processes' names, `files` the paths that discovery tests for being readable,
+    `texts` patterns of the files that it reads; `discover` finds its running servers. `error_logs` are the default
+    places of its error log, in which `failure` matches a line by which a start or reload is given up (group 1: the
+    reason) and `correction` one about a corrected value; `chatter` matches lines of its commands and logs that say
+    nothing about a change. `reload_replaces` are parts of the names of processes that a reload replaces by new ones.
+    `read_at_start` are the settings, in small letters, that only a restart activates, by the server's documentation.
     """
 
     name: str
     processes: tuple[str, ...]
     discover: Callable[[Inventory], Iterable[RunningServer]]
     files: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
     grammar: Grammar | None = None
     status: tuple[StatusPageKind, ...] = ()
     error_logs: tuple[str, ...] = ()
@@ -89,6 +93,7 @@ class ServerKind(NamedTuple):
     correction: str = ""
     chatter: str = ""
     reload_replaces: tuple[str, ...] = ()
+    read_at_start: frozenset[str] = frozenset()
 
 
 class ConfigFile(NamedTuple):

@@ -28,19 +28,20 @@ KINDS: tuple[ServerKind, ...] = tuple(import_module(f"cockpit.servers.{folder}")
 DIRECTIVES: dict[str, Grammar] = {kind.name: kind.grammar for kind in KINDS if kind.grammar}
 GRAMMARS: dict[str, Grammar] = {**DIRECTIVES, "keyvalue": keyvalue.GRAMMAR}
 STATUS_PAGES: dict[str, StatusPageKind] = {page.name: page for kind in KINDS for page in kind.status}
-# Shell patterns of process names, and paths, that discovery asks a host about.
+# Shell patterns of process names, and files, for discovery.
 PROCESSES: tuple[str, ...] = tuple(dict.fromkeys(name for kind in KINDS for name in kind.processes))
 FILES: tuple[str, ...] = tuple(dict.fromkeys(file for kind in KINDS for file in kind.files))
+TEXTS: tuple[str, ...] = tuple(dict.fromkeys(file for kind in KINDS for file in kind.texts))
 ERROR_LOGS: dict[str, tuple[str, ...]] = {kind.name: kind.error_logs for kind in KINDS if kind.error_logs}
+READ_AT_START: dict[str, frozenset[str]] = {kind.name: kind.read_at_start for kind in KINDS}
 RELOAD_REPLACES: dict[str, tuple[str, ...]] = {kind.name: kind.reload_replaces for kind in KINDS}
 # Regular expressions for lines of logs and commands; see ServerKind.
 FAILURE = "|".join(kind.failure for kind in KINDS if kind.failure)
 CORRECTION = "|".join(kind.correction for kind in KINDS if kind.correction)
 CHATTER = "|".join(kind.chatter for kind in KINDS if kind.chatter)
-# Settings of the kernel, whatever runs on it.
+# Settings of the kernel, for every host.
 SYSTEM_CANDIDATES = (CandidateKnob(name="somaxconn", kind="sysctl", key="net.core.somaxconn"),)
 
 
 def running_servers(inventory: Inventory) -> list[RunningServer]:
-    """The servers that run on the host, with the knobs worth offering."""
     return [server for kind in KINDS for server in kind.discover(inventory)]

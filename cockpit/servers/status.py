@@ -55,8 +55,8 @@ def colon_lines(page: str, *, required: str, hint: str, text: Collection[str] = 
     return PageMetrics(values, texts)
 
 
-def bounded(said: PageMetrics) -> PageMetrics:
+def bounded(page: PageMetrics) -> PageMetrics:
     """The first MOST_VALUES metrics and texts, without those with overlong names; texts are cut."""
-    values = {name: value for name, value in said.values.items() if len(name) <= NAME_CHARS}
-    text = {name: line[:TEXT_CHARS] for name, line in said.text.items() if len(name) <= NAME_CHARS}
+    values = {name: value for name, value in page.values.items() if len(name) <= NAME_CHARS}
+    text = {name: line[:TEXT_CHARS] for name, line in page.text.items() if len(name) <= NAME_CHARS}
     return PageMetrics(dict(islice(values.items(), MOST_VALUES)), dict(islice(text.items(), MOST_VALUES)))

@@ -11,14 +11,15 @@ from cockpit.model.errors import ChangeRefused
 from cockpit.model.knobs import Knob
 from cockpit.servers.inventory import Inventory, parse_inventory
 from cockpit.servers.kind import CandidateKnob, RunningServer
-from cockpit.servers.registry import FILES, PROCESSES, SYSTEM_CANDIDATES, running_servers
+from cockpit.servers.registry import FILES, PROCESSES, SYSTEM_CANDIDATES, TEXTS, running_servers
 from cockpit.tuning import files, plan
 from cockpit.tuning.files import HostFile
 from cockpit.tuning.remote import Remote
 from cockpit.tuning.scripts import HEAD
 from cockpit.tuning.tuner import Tuner
 
-# Prints facts, a line each, their parts by tabs. It reads /proc, asks ss, and tests whether files can be read.
+# Prints facts, one per line, their parts separated by tabs: from /proc, ss, and configuration files. The patterns in
+# TEXTS are this program's own.
 _SCRIPT = (
     HEAD
     + """
@@ -35,13 +36,17 @@ for at in /proc/[0-9]*/comm; do
 done 2>/dev/null
 ss -ltnpH 2>/dev/null | while read -r _ _ _ local _ users; do printf 'listen\\t%s\\t%s\\n' "$local" "$users"; done
 for file in FILES; do [ ! -r "$file" ] || printf 'file\\t%s\\n' "$file"; done
+for file in TEXTS; do
+    [ -r "$file" ] || continue
+    head -c 65536 "$file" | while IFS= read -r line || [ "$line" ]; do printf 'text\\t%s\\t%s\\n' "$file" "$line"; done
+done
 """
 )
 
 
 class Offered(NamedTuple):
-    """A knob that can be read there: its value (None: not set), whether it is one to begin with, and its server (None:
-    the kernel)."""
+    """A readable knob: its value (None: not set), whether it is preselected (`usual`), and its server (None: the
+    kernel)."""
 
     knob: Knob
     value: str | None
@@ -50,8 +55,8 @@ class Offered(NamedTuple):
 
 
 class DiscoveredHost(NamedTuple):
-    """What was found on a host. `serving` is the server that answers on the requested port, if that is known; `able`
-    are those that may be it; `nobody` says that none can, and who listens there instead."""
+    """The servers of a host. `serving` is the server on the requested port, if known; `able` are those that may be it;
+    `nobody` says that none can, and which process listens there instead."""
 
     user: str
     servers: tuple[RunningServer, ...]
@@ -62,23 +67,24 @@ class DiscoveredHost(NamedTuple):
 
 
 async def discover(remote: Remote, host: str, port: int, answers: bool = False) -> DiscoveredHost:
-    """Everything that is worth offering on a host. `answers`: the target is this very host, so that only what may
-    listen on its port is begun with. Raises HostError, ChangeRefused where nothing can be run there."""
+    """Discover the servers and knobs of a host. `answers`: the target is this host, so only servers that may listen on
+    its port are preselected. Raises HostError, ChangeRefused if no command can be run there."""
     script = _SCRIPT.replace("NAMES", "|".join(map(_shell_pattern, PROCESSES))).replace("FILES", shlex.join(FILES))
+    script = script.replace("TEXTS", " ".join(TEXTS))
     done = await files.run(remote, script)
     if done.exit_status != 0 and not done.stdout:
         raise ChangeRefused(f"{host}: {files.why(done)}")
-    inventory = parse_inventory(done.stdout.decode("utf-8", "replace"), FILES)
+    inventory = parse_inventory(done.stdout.decode("utf-8", "replace"), FILES, TEXTS)
     servers = running_servers(inventory)
     able = able_to_answer(inventory, servers, port) if answers else servers
     chosen = serving(able, port)
     offered: list[Offered] = []
     known: dict[str, HostFile | None] = {}
-    # The one that answers comes first: of two knobs of one name it is that one's which is offered.
+    # The serving one first: of two knobs of one name, its own is offered.
     for server in sorted(servers, key=lambda server: server is not chosen):
-        begin_with = server is chosen or (chosen is None and server in able)
+        preselected = server is chosen or (chosen is None and server in able)
         for candidate in server.candidates:
-            offered += await _offered(remote, host, candidate, known, begin_with, server)
+            offered += await _offered(remote, host, candidate, known, preselected, server)
     for candidate in SYSTEM_CANDIDATES:
         offered += await _offered(remote, host, candidate, known, False, None)
     first = {one.knob.name: one for one in reversed(offered)}
@@ -94,7 +100,8 @@ def serving(servers: Sequence[RunningServer], port: int) -> RunningServer | None
 
 
 def able_to_answer(inventory: Inventory, servers: Sequence[RunningServer], port: int) -> list[RunningServer]:
-    """On the target's own host: the servers that listen on its port, or, if no listener is known, those without one."""
+    """On the target's own host: servers that listen on its port; if no listener is known, those without a known
+    port."""
     if any(one.port == port for one in inventory.listening):
         return [server for server in servers if port in server.ports]
     return [server for server in servers if not server.ports]
@@ -107,7 +114,7 @@ def knob_of(candidate: CandidateKnob, host: str) -> Knob:
 
 
 def _shell_pattern(name: str) -> str:
-    """A pattern for `case`: all but `*` stands for itself."""
+    """A pattern for `case`: all but `*` is literal."""
     return re.sub(r"[^A-Za-z0-9_*.-]", r"\\\g<0>", name)
 
 
@@ -122,11 +129,11 @@ async def _offered(
     host: str,
     candidate: CandidateKnob,
     known: dict[str, HostFile | None],
-    begin_with: bool,
+    preselected: bool,
     server: RunningServer | None,
 ) -> list[Offered]:
     """The knob with its value; nothing if its value cannot be read."""
-    knob, usual = knob_of(candidate, host), candidate.usual and begin_with
+    knob, usual = knob_of(candidate, host), candidate.usual and preselected
     try:
         if not knob.in_file:
             return [Offered(knob, await Tuner().read(remote, knob), usual, server)]

@@ -58,7 +58,7 @@ def test_a_value_without_a_reload_is_only_written() -> None:
         (DIRECTIVE + "min = 5\nmax = 1", "knob K.min: found 5; allowed: at most max, 1"),
         (DIRECTIVE + 'min = 5\nvalues = ["1"]', "knob K.values: found beside min, max or option"),
         (DIRECTIVE + 'action = "x"', "knob K.action: found 'x'; allowed: an [[action]] of its host (none is defined)"),
-        (DIRECTIVE + ACTION, "knob K.action: found in a knob with a reload or a live value; leave it out"),
+        (DIRECTIVE + ACTION, "knob K.action: found in a knob that a reload or a command activates; leave it out"),
         (DIRECTIVE + 'cost = "free"', "knob.0.cost: found 'free'; allowed: "),
         (KNOB + 'kind = "mount"\nmount = "/"\nvalues = ["sync"]', "knob K.values: found sync; allowed: strictatime"),
         (KNOB + 'kind = "choice"\n' + OPTIONS, "knob K.option: an option without when, and no get"),
@@ -70,3 +70,18 @@ def test_what_is_wrong(text: str, said: str) -> None:
     with pytest.raises(ProfileError) as caught:
         parse_profile(HEAD + text, "x", "x.toml")
     assert said in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_setting_that_is_read_at_the_start_needs_a_restart() -> None:
+    limit = DIRECTIVE.replace('"D"', '"ServerLimit"')
+    found = knob(limit)
+    assert (found.written_only, found.price, found.activation) == (
+        True,
+        "written",
+        "needs a restart: restart its server",
+    )
+    assert knob(limit + ACTION).activation == "needs a restart: run action again"
+    assert knob(limit.replace('"r"', '"systemctl restart apache2"')).price == "restart"
+    assert not knob(limit + 'cost = "restart"\n').written_only
+    assert not knob(DIRECTIVE.replace('"D"', '"worker_processes"') + 'kind = "nginx"\n').needs_restart
+    assert knob(DIRECTIVE.replace('"D"', '"workers"') + 'kind = "squid"\n').needs_restart

@@ -33,7 +33,7 @@ nonsense
 
 
 def parsed(text: str) -> Inventory:
-    return parse_inventory(text, registry.FILES)
+    return parse_inventory(text, registry.FILES, registry.TEXTS)
 
 
 def found(text: str = DEBIAN) -> dict[str, RunningServer]:
@@ -114,3 +114,55 @@ def test_of_several_demos_each_is_found_and_reloaded_by_its_own_name() -> None:
 @pytest.mark.parametrize("text", ["", "\t\t\t", "process\tx\ty\tnginx\n", "listen\tnowhere\tusers:((\n", "file\t/x\n"])
 def test_nonsense_is_passed_over(text: str) -> None:
     assert parsed(text) == Inventory()
+
+
+HAPROXY = """\
+user\troot
+process\t500\t1\thaproxy\t/usr/sbin/haproxy\t-Ws\t
+listen\t0.0.0.0:80\tusers:(("haproxy",pid=500,fd=4))
+"""
+GLOBAL = """\
+global
+\tlog /dev/log\tlocal0
+\tstats socket /run/haproxy/admin.sock mode 660 level admin
+\tstats timeout 30s
+defaults
+\tmode\thttp
+"""
+LISTENERS = {
+    "frontend stats\n\tbind 127.0.0.1:8404\n\tstats enable\n\tstats uri /stats # here\n": "http://127.0.0.1:8404/stats;csv",
+    "listen stats\n  bind *:8404 ssl crt /a.pem\n  stats enable\n": "https://localhost:8404/haproxy?stats;csv",
+    "frontend web\n bind :80\nlisten stats\n bind [::]:8404\n stats uri /s\n": "http://localhost:8404/s;csv",
+    "listen stats\n bind :8404\n stats uri /s\n stats auth a:b\n": "unix:/run/haproxy/admin.sock",
+    "backend app\n stats enable\n": "unix:/run/haproxy/admin.sock",
+    "listen stats\n bind :8404\n stats uri /$(reboot)\n": "unix:/run/haproxy/admin.sock",
+}
+
+
+def texts(file: str, content: str) -> str:
+    return "".join(f"text\t{file}\t{line}\n" for line in content.splitlines())
+
+
+@pytest.mark.parametrize("listener", LISTENERS)
+def test_statistics_of_haproxy_are_offered(listener: str) -> None:
+    server = found(HAPROXY + texts("/etc/haproxy/haproxy.cfg", GLOBAL + listener))["HAProxy"]
+    assert [page.url for page in server.status] == [LISTENERS[listener]]
+
+
+def test_the_stats_socket_is_offered_to_root_alone() -> None:
+    text = HAPROXY.replace("root", "mira") + texts("/etc/haproxy/haproxy.cfg", GLOBAL)
+    assert found(text)["HAProxy"].status == () == found(HAPROXY)["HAProxy"].status
+
+
+def test_the_status_page_of_lighttpd_is_offered_if_it_is_on() -> None:
+    running = "process\t7\t1\tlighttpd\t/usr/sbin/lighttpd\t\n" + 'listen\t*:8081\tusers:(("lighttpd",pid=7,fd=4))\n'
+    file = "/etc/lighttpd/conf-enabled/10-status.conf"
+    module = 'server.modules += ( "mod_status" )\n'
+    off = found(running + texts(file, f'{module}# status.status-url = "/server-status"\n'))["lighttpd"]
+    assert off.status == ()
+    on = found(running + texts(file, f'{module}status.status-url = "/server-status"\n'))["lighttpd"]
+    assert [page.url for page in on.status] == ["http://localhost:8081/server-status?auto"]
+
+
+def test_texts_that_were_not_requested_are_ignored() -> None:
+    assert parsed("text\t/etc/shadow\troot:x\n") == Inventory()

@@ -115,7 +115,7 @@ def test_values_that_are_refused(value: str) -> None:
         LIGHTTPD.spell(value)
 
 
-@pytest.mark.parametrize(("files", "note"), [("1024", "takes server.max-connections 600 for 512"), ("1200", "")])
+@pytest.mark.parametrize(("files", "note"), [("1024", "lowers server.max-connections 600 to 512"), ("1200", "")])
 def test_connections_beyond_half_of_the_files_are_noted(files: str, note: str) -> None:
     text = f"server.max-connections = 600\nserver.max-fds = {files}\n".encode()
     assert note in LIGHTTPD.coerced(text, "server.max-fds", None) and bool(note) == bool(

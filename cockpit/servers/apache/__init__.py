@@ -71,4 +71,7 @@ KIND = ServerKind(
     correction=r"AH\d{5}: .*",
     chatter=r"AH00558|AH00112|fully qualified domain name|Action '.*' failed|The Apache error log may",
     reload_replaces=("apache", "httpd"),
+    # https://httpd.apache.org/docs/2.4/mod/mpm_common.html: changes of both limits are ignored during a restart.
+    # https://httpd.apache.org/docs/2.4/bind.html: changed Listen directives can need a stop and a start.
+    read_at_start=frozenset({"serverlimit", "threadlimit", "listen"}),
 )

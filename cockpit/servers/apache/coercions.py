@@ -1,10 +1,10 @@
-"""Values that Apache silently takes for others. Pure."""
+"""Values that Apache silently corrects. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-# Apache reads these with atoi(): what is no number becomes 0 and passes the configuration test without a word
+# Apache reads these with atoi(): text becomes 0 and silently passes the configuration test
 # (seen with `apache2 -t`, 2.4).
 WHOLE_NUMBERS = frozenset(
     (
@@ -44,4 +44,4 @@ def _number(number_of: Callable[[str], int | None], name: str) -> int:
 
 
 def _note(name: str, value: int, least: int, rule: str) -> str:
-    return f"Apache takes {name} {value} for {least} without a word: it must be at least {rule}" * (value < least)
+    return f"Apache silently raises {name} {value} to {least}: it must be at least {rule}" * (value < least)

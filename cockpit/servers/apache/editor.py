@@ -120,7 +120,7 @@ def _survey(text: bytes, directive: str, section: str | None) -> _Survey:
 
 
 def _in_a_condition(directive: str, strays: list[Item]) -> list[Item]:
-    """What the top level lacks and one section that is only a condition has, as Debian's `<IfModule mpm_…>`."""
+    """A setting that only one conditional section has, e.g. Debian's `<IfModule mpm_…>`."""
     conditional = [item for item in strays if all(block.name in CONDITIONAL for block in item.within)]
     if len({item.within for item in conditional}) > 1:
         places = " and ".join(str(item.line.number) for item in conditional)

@@ -86,7 +86,6 @@ def word_at(body: bytes, at: int) -> Word | None:
 
 
 def words(body: bytes, at: int = 0) -> Iterator[Word]:
-    """The words of `body` from `at` on."""
     while word := word_at(body, at):
         yield word
         at = word.end

@@ -21,7 +21,7 @@ def _discover(inventory: Inventory) -> Iterator[RunningServer]:
             continue
         name, file = parent.name, parent.command[-1]
         test = f"{shlex.quote(parent.command[0])} -m cockpit.demo.webserver -t {shlex.quote(file)}"
-        # The oldest of that name is the parent, whatever its pid is by then.
+        # The oldest process of that name is the parent.
         config = ConfigFile("apache", file, test, f"pkill -o -USR1 -x {shlex.quote(name)}", name)
         candidates = tuple(config.candidates(_DIRECTIVES, usual=True, section="IfModule prefork"))
         yield RunningServer("the demo's prefork server", name, inventory.count(name), inventory.ports(name), candidates)

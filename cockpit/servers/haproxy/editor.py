@@ -23,7 +23,7 @@ from cockpit.servers.editing import (
     line_number,
 )
 
-_SECTIONS = frozenset(
+SECTIONS = frozenset(
     {
         *(b"global", b"defaults", b"frontend", b"backend", b"listen", b"peers", b"resolvers", b"userlist", b"mailers"),
         *(b"program", b"http-errors", b"ring", b"cache", b"fcgi-app", b"log-forward", b"crt-store", b"traces"),
@@ -85,13 +85,13 @@ def _items(text: bytes, length: int) -> Iterator[BlockItem]:
         condition = (_CONDITION,) if conditions else ()
         if first.startswith(b"."):
             conditions += (first == b".if") - (first == b".endif")
-        elif first in _SECTIONS:
+        elif first in SECTIONS:
             if within:
                 yield _end(close, within)
             within = (_joined(text, words).decode("utf-8", "replace"), *condition)
         else:
             yield _keyword(text, words, length, (*within[:1], *(condition or within[1:])))
-        close = close if conditions and first not in _SECTIONS else at
+        close = close if conditions and first not in SECTIONS else at
     if conditions:
         raise ConfigError(".if without .endif", line_number(text, len(text)))
     if within:

@@ -1,4 +1,4 @@
-"""HAProxy's statistics page as CSV (`;csv`): a row for each frontend, backend and server."""
+"""HAProxy's statistics as CSV, from its page (`;csv`) or its stats socket: a row per frontend, backend and server."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _is_counter(name: str) -> bool:
 
 STATUS = StatusPageKind(
     name="haproxy",
-    url=";csv",
+    url=";csv, or unix:/run/haproxy/admin.sock",
     parse=parse,
     not_found="is there a `stats uri` on this port? The URL is that URI and ;csv",
     forbidden="do the http-request rules of its frontend let this host in?",
@@ -69,4 +69,5 @@ STATUS = StatusPageKind(
         "errors": "frontend.hrsp_5xx",
         "retries": "backend.wretr",
     },
+    command="show stat",
 )

@@ -50,7 +50,6 @@ class KeyValueGrammar(Grammar):
         return Location(statements, lambda: _insertion(text, name, section, parsed))
 
     def spell(self, value: str, like: bytes | None = None) -> bytes:
-        """The value in a plain text."""
         raw = checked(value)
         if raw[:1] in (b"#", b";") or raw.endswith(b"\\"):
             raise ConfigError("a value must not begin a comment, nor end in a backslash")

@@ -60,7 +60,7 @@ class LighttpdGrammar(Grammar):
         connections, most = (self.number(text, one, section) for one in (_CONNECTIONS, _FILES))
         if connections is None or most is None or connections <= most // 2:
             return ""
-        return f"lighttpd takes {_CONNECTIONS} {connections} for {most // 2} without a word: at most {_FILES} / 2"
+        return f"lighttpd silently lowers {_CONNECTIONS} {connections} to {most // 2}: at most {_FILES} / 2"
 
 
 class _Token(NamedTuple):

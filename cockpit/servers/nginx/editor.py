@@ -6,18 +6,20 @@ A value is the directive's arguments between its name and the `;`. A section is 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from cockpit.servers import blocks
 from cockpit.servers.blocks import BlockItem, BlockPath, BlockStyle
 from cockpit.servers.editing import ConfigError, Grammar, Location, Span, check_text, checked, excerpt, line_number
-from cockpit.servers.nginx import lua
 
 _SPACE = b" \t\r\n"
 _SPECIAL = b";{}"
 # Blocks of such directives hold Lua code (content_by_lua_block).
 _LUA = b"_by_lua_block"
+# In Lua: a comment or a long string, `--[==[`, `[==[`; a line comment; a quoted string, closed or not; a brace.
+_LUA_PART = re.compile(rb"(?:--)?\[(=*)\[|--[^\n]*|\"(?:\\.|[^\"\\\n])*\"?|'(?:\\.|[^'\\\n])*'?|[{}]", re.DOTALL)
 _STYLE = BlockStyle(terminator=b";", inline=True)
 
 
@@ -57,7 +59,7 @@ def _tokens(text: bytes) -> Iterator[_Token]:
             at = len(text) if end < 0 else end
         elif byte in _SPECIAL:
             yield _Token(at, at + 1, True)
-            at = lua.block_end(text, at + 1) if byte == 0x7B and first.endswith(_LUA) else at + 1
+            at = _lua_end(text, at + 1) if byte == 0x7B and first.endswith(_LUA) else at + 1
             first = b""
         else:
             token = _quoted(text, at) if byte in b"\"'" else _bare(text, at)
@@ -127,3 +129,20 @@ def _bytes(text: bytes, word: _Token) -> bytes:
 
 def _arguments(words: list[_Token]) -> Span:
     return (words[1].start, words[-1].end) if len(words) > 1 else (words[0].end, words[0].end)
+
+
+def _lua_end(text: bytes, start: int) -> int:
+    """The position of the `}` that ends the block whose content begins at `start`. Raises ConfigError."""
+    depth, at = 1, start
+    while part := _LUA_PART.search(text, at):
+        at = part.end()
+        if part[0] == b"{":
+            depth += 1
+        elif part[0] == b"}":
+            depth -= 1
+            if depth == 0:
+                return part.start()
+        elif part[1] is not None:
+            closing = text.find(b"]" + part[1] + b"]", at)
+            at = len(text) if closing < 0 else closing + len(part[1]) + 2
+    raise ConfigError("a block of Lua code is never closed", line_number(text, start))

@@ -35,4 +35,6 @@ KIND = ServerKind(
     grammar=SquidGrammar(),
     status=(COUNTERS, INFO),
     correction=r"WARNING: .*",
+    # Squid's warning on a reconfigure: changing the workers requires a restart of the proxy.
+    read_at_start=frozenset({"workers"}),
 )

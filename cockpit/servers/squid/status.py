@@ -28,7 +28,7 @@ def parse_counters(page: str) -> PageMetrics:
 
 
 def parse_info(page: str) -> PageMetrics:
-    """Figures by the names of their rows; of rows with two spans of time, `5min` or `60min` behind it."""
+    """Metrics by row name; rows with two time ranges have `5min` or `60min` appended."""
     values: dict[str, float] = {}
     text: dict[str, str] = {}
     for line in page.splitlines():

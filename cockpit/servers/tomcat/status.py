@@ -14,7 +14,7 @@ _GREATEST = ("maxTime",)
 def parse(page: str) -> PageMetrics:
     """`memory.free`, `.total`, `.max` (bytes); of all connectors together their counters, by their own names.
 
-    Where there are several connectors, also of each with its name before it.
+    With several connectors, also of each, with its name before.
     """
     status = _tree(page)
     values: dict[str, float] = {}

@@ -48,6 +48,8 @@ def details(state: KnobState) -> str:
         f"{name}: {neutral(command)}" for name, command in (("test", knob.test), ("reload", knob.reload)) if command
     )
     price = f"a change is only written: {knob.activation}" if knob.written_only else f"{knob.price}, no reload"
+    if commands and knob.needs_restart:
+        commands += f" · {knob.activation}"
     last = f"could not be read: {neutral(state.detail)}" if state.detail else commands or price
     return f"{neutral(knob.host)}{where}\n{what}{section} · allowed: {allowed}\n{last}"
 
