@@ -39,7 +39,6 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def question(self) -> str:
-        """Return its question on one line."""
         return " ".join(self.profile.question.split()) if self.profile else ""
 
     @property
@@ -78,7 +77,6 @@ def passed_over(name: str) -> list[Path]:
 
 
 def names() -> list[str]:
-    """Return all names that `find` accepts."""
     return sorted({path.stem for folder in _named_folders() for path in _files(folder)})
 
 

@@ -6,7 +6,7 @@ import msgspec
 
 from cockpit.model.knobs import ATIME_OPTIONS, Knob
 from cockpit.profiles.plan import Wrong
-from cockpit.profiles.sections import Host, KnobSection
+from cockpit.profiles.sections import AUTO, Host, KnobSection
 from cockpit.servers.registry import DIRECTIVES, GRAMMARS, RELOAD_REPLACES
 
 _DIRECTIVE = ("file", "directive", "test", "reload")
@@ -42,7 +42,7 @@ def to_knob(section: KnobSection, host: Host) -> Knob:
     _check_values(key, section)
     if section.kind == "choice":
         _check_options(key, section)
-    workers = _workers(section, host) if section.workers is None else section.workers
+    workers = _workers(section, host) if section.workers == AUTO else section.workers
     return msgspec.convert(msgspec.to_builtins(section) | {"workers": workers}, Knob)
 
 

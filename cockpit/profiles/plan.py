@@ -45,7 +45,7 @@ def make_plan(
     url = checked_url(target.url)
     requests = _count("load.requests", load.requests)
     duration = seconds_of("load.duration", load.duration)
-    stages = tuple(_stage(rung) for rung in load.stages)
+    stages = tuple(map(_stage, load.stages))
     endless = requests is None and duration is None and not stages and target.order != "once"
     plan = LoadPlan(
         url=url,
@@ -94,7 +94,7 @@ def check_plan(plan: LoadPlan) -> None:
     least = plan.concurrency if plan.rate is None else plan.max_in_flight
     if plan.workers > least and not plan.stages:
         raise Wrong("load.workers", f"found {plan.workers}; allowed: at most the concurrency, {least}")
-    if len({rung.rate is None for rung in plan.stages}) > 1:
+    if len({stage.rate is None for stage in plan.stages}) > 1:
         raise Wrong("load.stages", "found load levels with concurrency and with rate; allowed: all of one kind")
     if not _TOKEN.fullmatch(plan.method):
         raise Wrong("load.method", f"found {plan.method!r}; allowed: one word, as GET or POST")
@@ -163,7 +163,7 @@ def body_of(key: str, body: str | None, file: str | None, files: NamedFiles) -> 
 
 
 def paths_of(urls: str, order: Any, seed: int, files: NamedFiles) -> PathList:
-    """A pattern holds `{`; anything else names a file with a path a line. Raises Wrong."""
+    """Read a pattern (it contains `{`), or a file with one path per line. Raises Wrong."""
     if "{" in urls:
         if not urls.startswith("/") or set("{}") & set(_RANGE.sub("", urls)):
             raise Wrong("target.urls", f"found {urls!r}; allowed: a pattern as /img/{{001..200}}.jpg, or a file's name")
@@ -171,7 +171,7 @@ def paths_of(urls: str, order: Any, seed: int, files: NamedFiles) -> PathList:
     lines = [line.strip() for line in _text("target.urls", urls, files).splitlines()]
     listed = tuple(_path(line) for line in lines if line and not line.startswith("#"))
     if not listed:
-        raise Wrong("target.urls", f"{urls}: holds no path; allowed: one a line, as /img/1.jpg")
+        raise Wrong("target.urls", f"{urls}: holds no path; allowed: one per line, e.g. /img/1.jpg")
     return PathList(listed=listed, order=order, seed=seed)
 
 
@@ -179,7 +179,7 @@ def _path(line: str) -> str:
     parts = urlsplit(line)
     path = parts._replace(scheme="", netloc="").geturl() or "/"
     if not path.startswith("/") or any(c.isspace() for c in path):
-        raise Wrong("target.urls", f"found the line {line!r}; allowed: a path or URL a line, as /img/1.jpg")
+        raise Wrong("target.urls", f"found the line {line!r}; allowed: one path or URL per line, e.g. /img/1.jpg")
     return path
 
 
@@ -217,13 +217,13 @@ def _expect(key: str, expect: ExpectSection | None) -> Expect | None:
     )
 
 
-def _stage(rung: LoadLevel) -> Stage:
-    if (rung.concurrency is None) == (rung.rate is None):
+def _stage(level: LoadLevel) -> Stage:
+    if (level.concurrency is None) == (level.rate is None):
         raise Wrong(
             "load.stages", "found a load level without exactly one of concurrency and rate; allowed: one of the two"
         )
-    seconds = seconds_of("load.stages.duration", rung.duration) or 0.0
-    return Stage(duration=seconds, concurrency=rung.concurrency, rate=rung.rate)
+    seconds = seconds_of("load.stages.duration", level.duration) or 0.0
+    return Stage(duration=seconds, concurrency=level.concurrency, rate=level.rate)
 
 
 def _file(key: str, name: str, files: NamedFiles) -> str:

@@ -15,8 +15,9 @@ from cockpit.model.study import Study
 from cockpit.profiles.files import NamedFiles
 from cockpit.profiles.knobs import to_knob
 from cockpit.profiles.plan import NAMED, Wrong, make_plan, seconds_of
-from cockpit.profiles.sections import Host, ProfileFile
+from cockpit.profiles.sections import Host, ProfileFile, StatusSection
 from cockpit.profiles.study import to_study
+from cockpit.servers.registry import STATUS_PAGES
 
 
 class ProfileSource(msgspec.Struct, frozen=True):
@@ -94,7 +95,9 @@ def _check_actions(knobs: Sequence[Knob], file: ProfileFile) -> None:
             allowed = f"an [[action]] of its host ({', '.join(known) or 'none is defined'})"
             raise Wrong(f"knob {knob.name}.action", f"found {knob.action!r}; allowed: {allowed}")
         if knob.action and not knob.written_only:
-            raise Wrong(f"knob {knob.name}.action", "found in a knob with a reload or a live value; leave it out")
+            raise Wrong(
+                f"knob {knob.name}.action", "found in a knob that a reload or a command activates; leave it out"
+            )
 
 
 def _check_panes(host: Host) -> None:
@@ -108,14 +111,16 @@ def _check_panes(host: Host) -> None:
             raise Wrong(f"{key}.auth", "found no colon; allowed: user:password")
         if "@" in page.url.partition("://")[2].partition("/")[0]:
             raise Wrong(f"{key}.url", 'found a user in it; allowed: auth = "user:password", which is not recorded')
-        if not _askable(page.url):
-            raise Wrong(f"{key}.url", f"found {page.url!r}; allowed: http://host[:port]/path")
+        if not _askable(page):
+            socket = " or unix:/path" if STATUS_PAGES[page.kind].command else ""
+            raise Wrong(f"{key}.url", f"found {page.url!r}; allowed: http://host[:port]/path{socket}")
 
 
-def _askable(url: str) -> bool:
+def _askable(page: StatusSection) -> bool:
     try:
-        parts = urlsplit(url)
-        return bool(parts.hostname) and parts.port != 0 and url.isprintable() and " " not in url
+        parts = urlsplit(page.url)
+        served = bool(STATUS_PAGES[page.kind].command) if parts.scheme == "unix" else bool(parts.hostname)
+        return served and parts.port != 0 and page.url.isprintable() and " " not in page.url
     except ValueError:
         return False
 

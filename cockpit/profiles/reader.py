@@ -18,7 +18,6 @@ from cockpit.model.errors import NoProfile, ProfileError
 from cockpit.profiles.files import MOST_PROFILE, FolderFiles
 from cockpit.profiles.plan import Wrong
 from cockpit.profiles.profile import Profile, ProfileSource, to_profile
-from cockpit.profiles.section import Section
 from cockpit.profiles.sections import ProfileFile
 
 _AT = re.compile(r"(?P<problem>.*?)(?: - at `(?P<path>\$.*)`)?", re.DOTALL)
@@ -150,8 +149,8 @@ def _value_at(steps: list[tuple[str, str, str]], data: Any) -> Any:
     return data
 
 
-def _section_at(steps: list[tuple[str, str, str]]) -> type[Section]:
-    section: type[Section] = ProfileFile
+def _section_at(steps: list[tuple[str, str, str]]) -> type[msgspec.Struct]:
+    section: type[msgspec.Struct] = ProfileFile
     for name, _, _ in steps:
         if name:
             hint = get_type_hints(section).get(name)
@@ -160,4 +159,4 @@ def _section_at(steps: list[tuple[str, str, str]]) -> type[Section]:
 
 
 def _is_section(hint: Any) -> bool:
-    return isinstance(hint, type) and issubclass(hint, Section)
+    return isinstance(hint, type) and issubclass(hint, msgspec.Struct)

@@ -6,12 +6,14 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
-from cockpit.model.hosts import StatusKind
-from cockpit.model.knobs import KnobKind
-from cockpit.model.load import EXTEND
+from cockpit.model.hosts import HostConfig, StatusPage
+from cockpit.model.knobs import Knob, Option, ServerAction
+from cockpit.model.load import EXTEND, Tls
 from cockpit.profiles.section import Duration, Name, Positive, Section, Seed
 from cockpit.profiles.study_sections import StudySection
 
+# The workers of a knob: the processes of its host that a reload replaces.
+AUTO = "auto"
 Method = Annotated[str, Meta(pattern=r"^[A-Z]+$")]
 Status = Annotated[int, Meta(ge=100, le=999)]
 
@@ -86,72 +88,41 @@ class LoadSection(Section, frozen=True, kw_only=True):
     cpus: tuple[Annotated[int, Meta(ge=0)], ...] = ()
 
 
-class TlsSection(Section, frozen=True, kw_only=True):
-    verify: bool = True
-    ca: str = ""
-    cert: str = ""
-    key: str = ""
-    sni: str = ""
+class TlsSection(Tls, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """TLS of an https target."""
 
 
-class StatusSection(Section, frozen=True, kw_only=True):
+class StatusSection(StatusPage, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A status page of a server, requested from the host."""
 
-    kind: StatusKind
-    url: Annotated[str, Meta(pattern=r"^https?://")]
-    auth: str = ""
+    url: Annotated[str, Meta(pattern=r"^(https?://|unix:/)")]
 
 
-class Host(Section, frozen=True, kw_only=True):
+class Host(HostConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
     name: Name
-    ssh: str | None = None
-    processes: str | None = None
     interval: Annotated[float, Meta(ge=0.1, le=60)] = 1.0
-    tail: tuple[str, ...] = ()
     status: tuple[StatusSection, ...] = ()
-    sudo: bool = False
 
 
-class OptionSection(Section, frozen=True, kw_only=True):
-    """One way of a choice."""
-
+class OptionSection(Option, frozen=True, kw_only=True, forbid_unknown_fields=True):
     name: Name
     set: Annotated[str, Meta(min_length=1)]
-    when: str = ""
 
 
-class KnobSection(Section, frozen=True, kw_only=True):
-    """A setting; which keys it needs depends on its kind (see cockpit.profiles.knobs)."""
+class KnobSection(Knob, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A setting; which keys it needs depends on its kind (see cockpit.profiles.knobs). `workers` is AUTO if the file
+    does not name them."""
 
     name: Name
-    host: str
-    kind: KnobKind = "apache"
-    file: str = ""
-    section: str | None = None
-    directive: str = ""
-    key: str = ""
-    mount: str = ""
     option: tuple[OptionSection, ...] = ()
-    get: str = ""
-    set: str = ""
-    test: str = ""
-    reload: str = ""
-    values: tuple[str, ...] = ()
-    min: float | None = None
-    max: float | None = None
-    unit: str = ""
     cost: Literal["", "live", "graceful", "restart", "remount"] = ""
-    workers: str | None = None
-    log: str = ""
-    action: str = ""
-    secret: bool = False
+    workers: str = AUTO
 
 
-class ActionSection(Section, frozen=True, kw_only=True):
+class ActionSection(ServerAction, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A command to run on a host from the screen or the command line."""
 
     name: Name
-    host: str
     command: Annotated[str, Meta(min_length=1)]
     times: Annotated[int, Meta(ge=1, le=1000)] = 1
 

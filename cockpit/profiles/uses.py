@@ -47,7 +47,7 @@ def is_load_only(profile: Profile) -> bool:
 
 
 def summary(uses: Iterable[Use]) -> str:
-    """How much there is of each, as in `3 commands on web1, app1 · 2 files`."""
+    """The number of each, e.g. `3 commands, 2 files, 1 host (web1)`."""
     found = tuple(uses)
     commands = sum(use.sort == "command" for use in found)
     hosts = [use.place for use in found if use.sort == "host"]
@@ -96,8 +96,8 @@ def _uses(profile: Profile) -> Iterator[Use]:
         times = f", {action.times} times" if action.times > 1 else ""
         yield Use("command", action.host, f"action {action.name}{times}", action.command)
     for study in filter(None, (profile.study, profile.short_study)):
-        for look in study.observations:
-            yield Use("command", look.host, f"study.observe {look.name}", look.command)
+        for observation in study.observations:
+            yield Use("command", observation.host, f"study.observe {observation.name}", observation.command)
 
 
 def _targets(profile: Profile) -> Iterator[Use]:
