@@ -1,4 +1,4 @@
-"""What a change left behind: enough to show it, to record it and to take it back."""
+"""The record of a change: enough to show, record and undo it."""
 
 from __future__ import annotations
 
@@ -12,18 +12,15 @@ from cockpit.model.knobs import Knob, Setting
 
 
 class ChangeFailed(CockpitError):
-    """A change that could neither be finished nor put back whole; the message says how the host stands and where the
-    original bytes are kept."""
+    """A change that could neither be finished nor rolled back completely; the message has the state of the host and the
+    place of the originals."""
 
     exit_code = 5
 
 
 class FileChange(msgspec.Struct, frozen=True, kw_only=True):
-    """A file that was written. `real` is what `file` leads to; `before` and `after` are SHA-256 of its bytes, or
-    scripts.ABSENT where there was, or is, no such file.
-
-    `backup` is the original, on the same host.
-    """
+    """A file that was written. `real` is the target of `file`; `before` and `after` are SHA-256 of its bytes, or
+    scripts.ABSENT. `backup` is the original, on the same host."""
 
     file: str
     real: str
@@ -33,7 +30,7 @@ class FileChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Edit(msgspec.Struct, frozen=True, kw_only=True):
-    """A value's bytes in the file `real`, before and after; None: it was not there."""
+    """A value's bytes in the file `real`, before and after; None: not set."""
 
     knob: Knob
     real: str
@@ -42,7 +39,7 @@ class Edit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Switch(msgspec.Struct, frozen=True, kw_only=True):
-    """A value that the host itself holds, before and after; `got` is what the host made of it ("" as `new`)."""
+    """A live value, before and after; `got` is the value that the host reports ("": `new`)."""
 
     knob: Knob
     old: str
@@ -53,8 +50,8 @@ class Switch(msgspec.Struct, frozen=True, kw_only=True):
 class Applied(msgspec.Struct, frozen=True, kw_only=True):
     """A confirmed change: test passed, reload accepted, values read back, active but for the `inactive` knobs.
 
-    `notes` are remarks for a person, a line each: what the server corrected, a directive that stands twice, an undo
-    that found foreign edits. `change` is its directory on the host ("" where nothing had to be changed).
+    `notes` are lines for a person: corrections by the server, a directive that is set twice, foreign edits that an undo
+    found. `change` is its directory on the host ("": nothing had to be changed).
     """
 
     host: str
@@ -76,7 +73,7 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
 class About(msgspec.Struct, frozen=True, kw_only=True):
     """Facts of a change that its host keeps from the beginning: `who` asked for it, `when` (epoch seconds).
 
-    `places` identify the values it changes, whatever a profile calls them; `undoes` is the directory of the change
+    `places` identify the values it changes, independent of knob names; `undoes` is the directory of the change
     that it undoes. `inactive` are the knobs whose value it only writes.
     """
 
@@ -119,5 +116,4 @@ class Past(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def name_of(change: str) -> str:
-    """The name of the change that is kept in this directory."""
     return change.rpartition("-")[2]

@@ -1,4 +1,4 @@
-"""The options of a change: who asked for it, how long things may take, who confirms it, who watches it."""
+"""The options of a change: its requester, timeouts, confirmation and observer."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from cockpit.tuning.plan import Plan
 
 
 class Patience(NamedTuple):
-    """Seconds: for a command of the profile, for reaching a lost host again, for the effect to show, and for the host
-    to wait without a word before it undoes the change."""
+    """Timeouts (s): of a command of the profile, for reaching a lost host again, for the effect, and of the silence
+    after which the host undoes the change."""
 
     command: float = 60.0
     reach: float = 45.0
@@ -28,18 +28,18 @@ PATIENCE = Patience()
 
 
 class Watch(Protocol):
-    """Is told how a change goes on."""
+    """Observes a change."""
 
     def begun(self, plan: Plan) -> None:
-        """What is going to be done is known; nothing has been touched."""
+        """The change is planned; nothing has been touched."""
 
     def stage(self, stage: Stage, seconds: float | None = None) -> None:
         """A stage was reached (see ChangeStage)."""
 
 
 class Approval(NamedTuple):
-    """A person confirms the change within `seconds` of its coming into force, or it is undone. `given` returns whether
-    it was confirmed. Not `asked`: no person is waited for, the change is only held."""
+    """The change is undone unless it is confirmed within `seconds` of becoming active. `given` returns whether it was
+    confirmed. Not `asked`: no person is asked, the change is only held."""
 
     seconds: float
     given: Callable[[], Awaitable[bool]]
@@ -47,7 +47,7 @@ class Approval(NamedTuple):
 
 
 class ChangeOptions(NamedTuple):
-    """How a change is carried out: what is asked for good replies, who confirms it, who watches, who asked for it."""
+    """Timeouts, the probe of the target, the confirmation, the observer and the requester of a change."""
 
     patience: Patience = PATIENCE
     probe: Probe | None = None
@@ -61,11 +61,11 @@ class ChangeOptions(NamedTuple):
 
 
 class Failure(Exception):
-    """A step of the change failed; the message goes to the user after everything is back."""
+    """A step of the change failed; the message is shown after the rollback."""
 
 
 def whoami() -> str:
-    """Who sits at this cockpit, as `user@machine`; a user without a name is a number."""
+    """The user of this cockpit, as `user@machine`; a user without a name is a number."""
     name = os.environ.get("USER", "")
     # Some containers put the number there.
     if not name or name.isdigit():

@@ -12,7 +12,6 @@ from cockpit.servers.registry import GRAMMARS
 
 
 def read(knob: Knob, text: bytes) -> ConfigValue:
-    """The knob's value in its file."""
     return _grammar(knob).read(text, _name(knob), knob.section)
 
 

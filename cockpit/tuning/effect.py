@@ -1,4 +1,4 @@
-"""Whether a change is really in force: a new generation of workers, good replies, and what the server says of it."""
+"""Whether a change is active: a new generation of workers, good responses, and the messages of the server."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from cockpit.servers.registry import CHATTER, CORRECTION, ERROR_LOGS, FAILURE
 from cockpit.tuning import files, pending, scripts
 from cockpit.tuning.remote import Remote
 
-# Asks the target once: "" for a good reply, else what is wrong with it. Raises TargetError where none came.
+# Requests the target once: "" for a good response, else its problem. Raises TargetError without a response.
 Probe = Callable[[], Awaitable[str]]
 
-# Good replies in a row that are taken for a serving server.
+# Consecutive good responses of a serving server.
 GOOD_REPLIES = 3
-# Seconds between two looks.
+# Seconds between two checks.
 PACE = 0.2
-# A line of an error log by which a server gives up a start or a reload.
+# A line of an error log about an abandoned start or reload.
 _GAVE_UP = re.compile(FAILURE)
-# A line of an error log, or of a command, about a value that was not taken as it is.
+# A line of an error log, or of a command, about a corrected value.
 _CORRECTED = re.compile(f"({CORRECTION})", re.I)
 _TELLS = re.compile(
     r"exceed|decreas|increas|lower|rais|not allowed during|ignor|reset|must be|changing|would|obsolete|deprecat"
@@ -40,7 +40,7 @@ class _Log(NamedTuple):
 
 
 class EffectWatch:
-    """What is watched of one change, from before it is begun. `notes` are what the server said of its values."""
+    """Watches the effect of one change; `notes` are messages of the server about its values."""
 
     def __init__(
         self, shell: Remote, knobs: Sequence[Knob], change: str, lease: int, seconds: float, probe: Probe | None
@@ -57,22 +57,22 @@ class EffectWatch:
         self._before: frozenset[str] = frozenset()
 
     async def begin(self) -> None:
-        """Remembers the workers and the end of the log. To be called right before the reload."""
-        self._before = await self._look() if self._workers else frozenset()
+        """Record the workers and the end of the log; call right before the reload."""
+        self._before = await self._generation() if self._workers else frozenset()
         self._log = await _log_end(self._shell, self._logs) if self._logs else None
 
     async def wait(self) -> str:
-        """Returns "" once the change is in force, or why it is not after `seconds`."""
+        """Wait until the change is active; return "", or after `seconds` why it is not."""
         if not self._workers and self._probe is None:
             return await self._gave_up()
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._seconds
         good = 0
         while True:
-            now = await self._look()
+            now = await self._generation()
             lingering = now & self._before
             fresh = bool(now - self._before) or not self._before
-            wrong = await asked(self._probe)
+            wrong = await problem_of(self._probe)
             good = 0 if wrong else good + 1
             if fresh and not lingering and good >= GOOD_REPLIES:
                 return "" if self._workers else await self._gave_up()
@@ -81,12 +81,12 @@ class EffectWatch:
             await asyncio.sleep(PACE)
 
     async def listen(self) -> None:
-        """Adds to the notes what the server's log says since `begin`."""
-        self.hear(await self._logged())
+        """Add the messages in the server's log since `begin` to the notes."""
+        self.note_corrections(await self._logged())
 
-    def hear(self, said: bytes) -> None:
-        """Adds to the notes the lines that tell of a corrected or ignored value."""
-        for note in corrections(said.decode("utf-8", "replace")):
+    def note_corrections(self, output: bytes) -> None:
+        """Add the lines about corrected or ignored values to the notes."""
+        for note in corrections(output.decode("utf-8", "replace")):
             if note not in self.notes:
                 self.notes.append(note)
 
@@ -98,11 +98,11 @@ class EffectWatch:
         return done.stdout
 
     async def _gave_up(self) -> str:
-        """Why the server dropped the new configuration, from its log; "" if it does not say so."""
-        said = gave_up((await self._logged()).decode("utf-8", "replace"))
-        return f"{self._log.file} says: {said}" if self._log and said else ""
+        """Why the server rejected the new configuration, from its log; "" if unknown."""
+        why = gave_up((await self._logged()).decode("utf-8", "replace"))
+        return f"{self._log.file} says: {why}" if self._log and why else ""
 
-    async def _look(self) -> frozenset[str]:
+    async def _generation(self) -> frozenset[str]:
         return await pending.poll_workers(self._shell, self._change, self._lease, self._workers)
 
     async def _verdict(self, fresh: bool, lingering: int, wrong: str) -> str:
@@ -110,12 +110,12 @@ class EffectWatch:
             missing = f"no new {self._workers} workers came within {self._seconds:g} s"
             return "; ".join(filter(None, (wrong or missing, await self._gave_up())))
         if lingering:
-            self.notes.append(f"{lingering} workers from before still finish their requests, by the old values")
+            self.notes.append(f"{lingering} old workers still finish their requests, with the old values")
         return ""
 
 
-async def asked(probe: Probe | None) -> str:
-    """What is wrong with the target's reply; "" where it is good, or nothing is to be asked."""
+async def problem_of(probe: Probe | None) -> str:
+    """The problem of the target's response; "" if it is good, or without a probe."""
     if probe is None:
         return ""
     try:
@@ -125,7 +125,7 @@ async def asked(probe: Probe | None) -> str:
 
 
 def corrections(text: str) -> list[str]:
-    """The lines of a log that tell of a value the server did not take as it stands, without their time and place."""
+    """The lines of a log about corrected values, without time and place."""
     found = []
     for line in text.splitlines():
         match = _CORRECTED.search(line)
@@ -135,14 +135,14 @@ def corrections(text: str) -> list[str]:
 
 
 def gave_up(text: str) -> str:
-    """The first line of a log by which a server gives up a start or a reload, without its time and place."""
+    """The first line of a log about an abandoned start or reload, without time and place."""
     found = _GAVE_UP.search(text)
     reason = next(filter(None, found.groups()), "") if found else ""
     return neutral(reason.strip(), 400)
 
 
 def _logs_of(knobs: Sequence[Knob]) -> tuple[str, ...]:
-    """Where the server may write its errors; the first that can be read is taken."""
+    """Possible error logs of the server; the first readable one is used."""
     named = tuple(knob.log for knob in knobs if knob.log)
     if named:
         return named
@@ -159,15 +159,15 @@ async def _log_end(shell: Remote, logs: Sequence[str]) -> _Log | None:
 
 
 async def serving(probe: Probe | None, seconds: float) -> str:
-    """Whether the target gives good replies within `seconds`: "" or what is wrong with them."""
+    """Wait for a good response of the target, at most `seconds`; return "" or its problem."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + seconds
-    while (wrong := await asked(probe)) and loop.time() < deadline:  # noqa: ASYNC110  (a server raises no events)
+    while (wrong := await problem_of(probe)) and loop.time() < deadline:  # noqa: ASYNC110  (a server raises no events)
         await asyncio.sleep(PACE)
     return wrong
 
 
 async def must_serve(probe: Probe | None) -> None:
-    """Raises ChangeRefused where the target is not well before anything is touched."""
-    if wrong := await asked(probe):
+    """Raises ChangeRefused if the target gives no good response before the change."""
+    if wrong := await problem_of(probe):
         raise ChangeRefused(f"before the change already: {wrong}; nothing was changed")

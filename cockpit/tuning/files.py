@@ -1,8 +1,8 @@
-"""Files on a host: read whole, kept as a backup, replaced all together, put back. Every step is one command there.
+"""Files on a host: read, backed up, replaced together, rolled back. Every step is one command there.
 
-A change has a directory of its own on the host, for this user alone, outside of any configuration
+A change has its own directory on the host, for this user alone, outside of any configuration
 (`~/.local/state/cockpit/changes/MACHINE/` or `/var/tmp/cockpit-UID/changes/MACHINE/`): the originals, what replaced
-them, and a list `files` of which is which.
+them, and a list `files` of both.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class Replacement(NamedTuple):
 
 
 class PutBack(NamedTuple):
-    """What became of one file: `kept` had its original bytes all along, `restored` got them back, `foreign` holds
-    what somebody else wrote, `stuck` could not be written, see `reason`."""
+    """The rollback of one file: `kept` was never changed, `restored` has its original bytes, `foreign` was written by
+    somebody else, `stuck` could not be written, see `reason`."""
 
     file: HostFile
     state: Literal["kept", "restored", "foreign", "stuck"]
@@ -59,7 +59,7 @@ class PutBack(NamedTuple):
 
 
 class CommitRefused(ChangeRefused):
-    """Not all files could be replaced; `replaced` are those that were before the fault showed, most often none."""
+    """Not all files could be replaced; `replaced` are those that were, usually none."""
 
     def __init__(self, problem: str, host: str, replaced: Sequence[Replacement]) -> None:
         super().__init__(problem, host)
@@ -91,7 +91,7 @@ async def read_if_present(shell: Remote, host: str, file: str) -> HostFile:
 
 async def _read(shell: Remote, host: str, file: str) -> Completed:
     if not file.startswith("/") or neutral(file) != file:
-        raise ChangeRefused(f"{neutral(file, 200)}: a knob's file is named by its whole path, from / on", subject=host)
+        raise ChangeRefused(f"{neutral(file, 200)}: write a knob's file as an absolute path", subject=host)
     return await run(shell, scripts.READ, file, str(MOST_BYTES))
 
 
@@ -103,7 +103,7 @@ def _host_file(host: str, file: str, done: Completed) -> HostFile:
 
 
 def _real(host: str, file: str, path: bytes) -> str:
-    """The path behind links. Raises ChangeRefused where it cannot be shown as text."""
+    """The path behind links. Raises ChangeRefused if it is not printable."""
     real = path.decode("utf-8", "surrogateescape")
     if neutral(real) != real:
         odd = "it leads to a file whose name holds control characters or is no UTF-8"
@@ -112,7 +112,7 @@ def _real(host: str, file: str, path: bytes) -> str:
 
 
 async def open_change(shell: Remote, host: str) -> str:
-    """Makes the directory of a new change on the host; its path."""
+    """Create the directory of a new change on the host; return its path."""
     done = await run(shell, scripts.OPEN)
     path = done.stdout.decode("utf-8", "surrogateescape").rstrip("\n")
     if done.exit_status != 0 or not CHANGE_DIRECTORY.fullmatch(path):
@@ -121,7 +121,7 @@ async def open_change(shell: Remote, host: str) -> str:
 
 
 async def stage(shell: Remote, change: str, replacement: Replacement) -> None:
-    """Keeps the original in the change's directory and sends what is to replace it; the file itself is not touched."""
+    """Back up the original in the change's directory and send the new content; the file itself is not touched."""
     number, file, data, digest = replacement
     name = posixpath.basename(backup(change, replacement))
     texts = (str(number), file.real, file.digest, digest, name, file.file)
@@ -131,10 +131,8 @@ async def stage(shell: Remote, change: str, replacement: Replacement) -> None:
 
 
 async def commit(shell: Remote, change: str, lease: int, replacements: Sequence[Replacement]) -> None:
-    """Replaces all files by what was staged; `lease` as in pending.arm.
-
-    Raises CommitRefused naming the file that could not be replaced.
-    """
+    """Replace all files by the staged ones; `lease` as in pending.arm. Raises CommitRefused with the file that could
+    not be replaced."""
     jobs = [
         (str(r.number), r.before.file, r.before.real, r.before.digest, f"{change}/{r.number}.new", r.digest)
         for r in replacements
@@ -142,24 +140,24 @@ async def commit(shell: Remote, change: str, lease: int, replacements: Sequence[
     done = await run(shell, scripts.commit(change, lease, jobs))
     if done.exit_status == 0:
         return
-    said = [line.split(" ") for line in done.stdout.decode("ascii", "replace").splitlines()]
-    at = next((number for word, number in said if word == "at"), "")
+    steps = [line.split(" ") for line in done.stdout.decode("ascii", "replace").splitlines()]
+    at = next((number for word, number in steps if word == "at"), "")
     culprit = next((r for r in replacements if str(r.number) == at), replacements[0])
-    replaced = [r for r in replacements if ["did", str(r.number)] in said]
+    replaced = [r for r in replacements if ["did", str(r.number)] in steps]
     raise CommitRefused(_refusal(culprit.before, done), culprit.before.host, replaced)
 
 
-def way_back(change: str, replacements: Sequence[Replacement]) -> list[tuple[str, ...]]:
-    """The jobs of an undo program that give every file its original bytes again (see sh/replace.sh)."""
+def rollback_jobs(change: str, replacements: Sequence[Replacement]) -> list[tuple[str, ...]]:
+    """The jobs of an undo program that restore every file (see sh/replace.sh)."""
     return [
         (str(r.number), r.before.real, r.before.real, r.digest, backup(change, r), r.before.digest)
         for r in replacements
     ]
 
 
-def put_back(replacement: Replacement, said: str) -> PutBack:
-    """What became of a file, from what an undo says of it."""
-    state, _, rest = said.partition(" ")
+def put_back(replacement: Replacement, report: str) -> PutBack:
+    """The rollback of a file, from the report of an undo."""
+    state, _, rest = report.partition(" ")
     if state == "kept":
         return PutBack(replacement.before, "kept")
     if state == "restored":
@@ -167,7 +165,7 @@ def put_back(replacement: Replacement, said: str) -> PutBack:
     status, _, reason = rest.partition(" ")
     if status == str(scripts.FOREIGN):
         return PutBack(replacement.before, "foreign")
-    return PutBack(replacement.before, "stuck", last_part(reason) or "it was not come to")
+    return PutBack(replacement.before, "stuck", last_part(reason) or "the undo did not reach it")
 
 
 def backup(change: str, replacement: Replacement) -> str:
@@ -176,7 +174,6 @@ def backup(change: str, replacement: Replacement) -> str:
 
 
 def restore_by_hand(change: str, replacements: Sequence[Replacement]) -> str:
-    """The command that restores the originals by hand."""
     return "; ".join(_restore_one(change, replacement) for replacement in replacements)
 
 
@@ -198,6 +195,6 @@ def _refusal(file: HostFile, done: Completed) -> str:
 
 
 def why(done: Completed) -> str:
-    """The reason out of a tool's last complaint, as in `cp: cannot create regular file 'x': Read-only file system`."""
+    """The reason in a tool's last message, e.g. `cp: cannot create regular file 'x': Read-only file system`."""
     complaint = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
     return last_part(complaint) or f"exit status {done.exit_status}"

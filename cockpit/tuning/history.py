@@ -36,7 +36,7 @@ def next_to_undo(history: Sequence[Past]) -> Past | None:
 
 
 def named(histories: Iterable[tuple[str, Past]], name: str) -> tuple[str, Past]:
-    """The host and the change of that name. Raises UsageError, ChangeRefused where it cannot be undone."""
+    """The host and the change of that name. Raises UsageError, ChangeRefused if it cannot be undone."""
     found = [(host, past) for host, past in histories if name in (past.name, past.change.rpartition("/")[2])]
     if not found:
         raise UsageError(f"unknown change {neutral(name, 80)!r}; tune PROFILE history lists the names")
@@ -52,10 +52,8 @@ def named(histories: Iterable[tuple[str, Past]], name: str) -> tuple[str, Past]:
 
 
 def check_newer(history: Sequence[Past], past: Past) -> None:
-    """Raises ChangeRefused where a newer applied change of the host touched a value of this one.
-
-    A newer change and its undo cancel each other.
-    """
+    """Raises ChangeRefused if a newer applied change of the host touched a value of this one. A newer change and its
+    undo cancel each other."""
     newer = history[: history.index(past)]
     names = {each.change for each in newer}
     for each in newer:

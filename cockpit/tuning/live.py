@@ -1,7 +1,6 @@
-"""Knobs whose value the host itself tells and takes by commands: how each kind is asked, and how it is set.
+"""Knobs that commands read and set. Every kind has two shell commands: one prints the value, one takes it as "$1".
 
-Every kind comes down to two shell commands: one prints the value, one takes it as "$1". A value never becomes part of
-a command's text.
+A value never becomes part of a command's text.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from cockpit.model.text import neutral
 
 _SYSCTL = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/-]*")
 
-# $point is the mount point. Sets $flags to the options of the mount itself, without those of the access time, and
-# $atime to which of these is in force; the last mount on the point counts. mountinfo writes a space as \040.
+# $point is the mount point. Sets $flags to the mount's own options without those of the access time, and $atime to the
+# active one of these; the last mount on the point counts. mountinfo writes a space as \040.
 _MOUNT = r"""
 flags= atime= found=
 while read -r _ _ _ _ at options _; do
@@ -35,7 +34,7 @@ done </proc/self/mountinfo
 [ "$found" ] || { echo "$point: nothing is mounted there" >&2; exit 1; }
 """
 
-# What mountinfo says of the mount now is added by mount(8), so that the other two have to be taken away.
+# mount(8) adds the mount's current options, so the other two have to be removed.
 _REMOUNT = """
 case $1 in
     noatime) atime=norelatime,noatime ;;
@@ -48,7 +47,7 @@ _TRY = 'try() { if sh -c "$1" >/dev/null 2>&1 </dev/null; then printf "%s\\n" "$
 
 
 def getter(knob: Knob) -> str:
-    """The command that prints the knob's value. Raises ChangeRefused where the profile names something impossible."""
+    """The command that prints the knob's value. Raises ChangeRefused for an impossible name in the profile."""
     if knob.kind == "sysctl":
         return f"tr -s '[:space:]' ' ' <{shlex.quote(_sysctl_file(knob))}"
     if knob.kind == "mount":
@@ -60,7 +59,7 @@ def getter(knob: Knob) -> str:
 
 
 def setter(knob: Knob, value: str) -> str:
-    """The command that gives the knob the value that it is handed as "$1"."""
+    """The command that sets the knob to "$1"."""
     if knob.kind == "sysctl":
         return f"printf '%s\\n' \"$1\" >{shlex.quote(_sysctl_file(knob))}"
     if knob.kind == "mount":
@@ -71,12 +70,12 @@ def setter(knob: Knob, value: str) -> str:
 
 
 def plain(value: str) -> str:
-    """A value as it is compared: without white space around it, inner white space as one space."""
+    """A value for comparison: stripped, with single spaces."""
     return " ".join(value.split())
 
 
 def place(knob: Knob) -> str:
-    """Identifies the value on its host, whatever a profile calls the knob."""
+    """Identifies the value on its host, independent of the knob's name."""
     if knob.kind == "sysctl":
         return _sysctl_file(knob)
     return f"mount\t{_point(knob)}" if knob.kind == "mount" else f"{knob.kind}\t{getter(knob)}"
@@ -92,7 +91,7 @@ def check(knob: Knob, value: str) -> None:
 
 
 def _sysctl_file(knob: Knob) -> str:
-    """`net.ipv4.tcp_rmem`, or with slashes where a name in it holds a dot, as sysctl(8) takes them."""
+    """The file of `net.ipv4.tcp_rmem`, or of a key with slashes (for names with a dot), as in sysctl(8)."""
     if not _SYSCTL.fullmatch(knob.key) or ".." in knob.key:
         raise ChangeRefused(f"{knob.name}: {neutral(knob.key, 80)!r} cannot be the name of a sysctl")
     return "/proc/sys/" + (knob.key if "/" in knob.key else knob.key.replace(".", "/"))
@@ -100,5 +99,5 @@ def _sysctl_file(knob: Knob) -> str:
 
 def _point(knob: Knob) -> str:
     if not knob.mount.startswith("/") or neutral(knob.mount) != knob.mount:
-        raise ChangeRefused(f"{knob.name}: {neutral(knob.mount, 80)!r}: a mount point is named by its path from / on")
+        raise ChangeRefused(f"{knob.name}: {neutral(knob.mount, 80)!r}: write a mount point as an absolute path")
     return posixpath.normpath(knob.mount)

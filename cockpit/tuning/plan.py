@@ -1,4 +1,4 @@
-"""What a change is going to do, worked out before anything is touched. No I/O: all comes in as it was read."""
+"""Plans changes before anything is touched. Pure."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _MARKED = "{} begins with a byte order mark, which its server may take for part 
 
 
 class Found(NamedTuple):
-    """What a change starts from: the knobs' files by the name a knob has for it, live values by the knob's name."""
+    """The start of a change: files by the name in their knobs, live values by knob name."""
 
     files: Mapping[str, HostFile]
     values: Mapping[str, str]
 
 
 class Plan(NamedTuple):
-    """A change worked out: what to write and set, and what to run (each command once, in the order of the knobs).
+    """A planned change: files to write, values to set, and commands to run (each once, in the order of the knobs).
 
-    `undoes` is the directory of the change that it takes back, "" where it is no undo.
+    `undoes` is the directory of the change that it undoes, "" if none.
     """
 
     host: str
@@ -42,19 +42,17 @@ class Plan(NamedTuple):
 
     @property
     def knobs(self) -> tuple[Knob, ...]:
-        """Those that change, each once."""
         touched = (*(edit.knob for edit in self.edits), *(switch.knob for switch in self.switches))
         return tuple({knob.name: knob for knob in touched}.values())
 
     @property
     def places(self) -> tuple[str, ...]:
-        """Identifies the values that change, whatever a profile calls them."""
+        """Identifies the values that change, independent of knob names."""
         found = [configuration.place(edit.knob, edit.real) for edit in self.edits]
         return tuple(dict.fromkeys((*found, *(live.place(switch.knob) for switch in self.switches))))
 
     @property
     def shown_settings(self) -> tuple[Setting, ...]:
-        """The settings, secret values hidden."""
         secret = {knob.name for knob in self.knobs if knob.secret}
         return tuple(s.hidden() if s.knob in secret else s for s in self.settings)
 
@@ -62,7 +60,7 @@ class Plan(NamedTuple):
         """The text without the secret values that change."""
         secret = {knob.name for knob in self.knobs if knob.secret}
         values = {value for s in self.settings if s.knob in secret for value in (s.old, s.new) if value}
-        values |= {_said(raw) for edit in self.edits if edit.knob.secret for raw in (edit.old, edit.new) if raw}
+        values |= {_text(raw) for edit in self.edits if edit.knob.secret for raw in (edit.old, edit.new) if raw}
         for value in sorted(values, key=len, reverse=True):
             text = text.replace(value, SECRET)
         return text
@@ -86,19 +84,18 @@ class Plan(NamedTuple):
 
     @property
     def cost(self) -> str:
-        """What it costs: live, graceful, restart or remount."""
         return costliest(self.knobs)
 
     @property
     def diff(self) -> str:
-        """What changes, as `diff -U0` prints it: lines around it may hold what must not be recorded."""
+        """The diff as of `diff -U0`: context lines may contain secrets."""
         parts = [_diff(replacement) for replacement in self.replacements]
         parts += [f"{s.knob.name} on {self.host}\n-{s.old}\n+{s.new}\n" for s in self.switches]
         return self.redacted("".join(parts))
 
 
 def value_in(file: HostFile, knob: Knob) -> ConfigValue:
-    """The knob's value as it stands in the file. Raises ChangeRefused naming the file."""
+    """The knob's value in the file. Raises ChangeRefused naming the file."""
     try:
         return configuration.read(knob, file.data)
     except ConfigError as error:
@@ -106,10 +103,8 @@ def value_in(file: HostFile, knob: Knob) -> ConfigValue:
 
 
 def forward(host: str, found: Found, assignments: Sequence[tuple[Knob, str | None]]) -> Plan:
-    """The plan that gives each knob its value (None: it is taken out of its file).
-
-    Raises ChangeRefused: a value that the knob does not allow, a section that is not there, a knob named twice.
-    """
+    """The plan that sets each knob (None: removed from its file). Raises ChangeRefused for a value that is not allowed,
+    a missing section, or a knob named twice."""
     edited = {file.real: file.data for file in found.files.values()}
     settings, edits, switches, notes = [], [], [], []
     _check(host, found.files, [knob for knob, _ in assignments])
@@ -133,14 +128,14 @@ def forward(host: str, found: Found, assignments: Sequence[tuple[Knob, str | Non
 
 
 def _corrections(edits: Iterable[Edit], edited: Mapping[str, bytes]) -> list[str]:
-    """What the server will take for another value without a word, each once."""
+    """Values that the server silently corrects, each once."""
     found = (configuration.coerced(edit.knob, edited[edit.real]) for edit in edits)
     return list(dict.fromkeys(note for note in found if note))
 
 
 def _switched(knob: Knob, old: str, value: str | None) -> tuple[Setting, Switch | None]:
     if value is None:
-        raise ChangeRefused(f"{knob.name}: it always has a value; it cannot be taken out")
+        raise ChangeRefused(f"{knob.name}: it always has a value; it cannot be removed")
     new = live.plain(value) if knob.kind == "sysctl" else value
     live.check(knob, new)
     return Setting(knob=knob.name, old=old, new=new), None if old == new else Switch(knob=knob, old=old, new=new)
@@ -149,7 +144,7 @@ def _switched(knob: Knob, old: str, value: str | None) -> tuple[Setting, Switch 
 def _edited(
     knob: Knob, file: HostFile, edited: dict[str, bytes], value: str | None
 ) -> tuple[Edit | None, Setting, str]:
-    """Changes the file's text in `edited`; what that is, as an edit (None: nothing), and a remark."""
+    """Change the file's text in `edited`; return the edit (None: no change), the setting and a note."""
     text = edited[file.real]
     try:
         old = configuration.read(knob, text)
@@ -160,16 +155,16 @@ def _edited(
     except ConfigError as error:
         raise ChangeRefused(f"{knob.name}: {file.host}:{file.file}: {neutral(str(error))}") from None
     edit = Edit(knob=knob, real=file.real, old=old.raw, new=new) if new != old.raw else None
-    what = knob.directive or knob.key
-    note = f"{what} is set {old.times} times in {knob.file}; the last one, on line {old.line}, counts"
+    name = knob.directive or knob.key
+    note = f"{name} is set {old.times} times in {knob.file}; the last one, on line {old.line}, counts"
     return edit, Setting(knob=knob.name, old=old.value, new=shown), note if old.times > 1 else ""
 
 
 def backward(applied: Applied, found: Found, originals: Mapping[str, bytes]) -> Plan:
-    """The plan that takes `applied` back. `originals` are the backups that could be read, by real path.
+    """The plan that undoes `applied`. `originals` are the readable backups, by real path.
 
-    A file that nobody wrote since gets its original bytes; in one that somebody did write, only our values go back,
-    and a note says so. Raises ChangeRefused when somebody else changed one of these values too.
+    A file that nobody wrote since gets its original bytes; in others only the values are restored, with a note. Raises
+    ChangeRefused if somebody else changed one of these values.
     """
     edited = {file.real: file.data for file in found.files.values()}
     settings: dict[str, Setting] = {}
@@ -182,7 +177,7 @@ def backward(applied: Applied, found: Found, originals: Mapping[str, bytes]) -> 
             if now.raw == edit.old:
                 continue
             if now.raw != edit.new:
-                is_now, new = (edit.knob.shown(_said(raw)) for raw in (now.raw, edit.new))
+                is_now, new = (edit.knob.shown(_text(raw)) for raw in (now.raw, edit.new))
                 raise ConfigError(f"it is {is_now} there, not {new}: somebody else changed it since")
             edited[file.real] = configuration.change(edit.knob, text, edit.old)
             old = configuration.read(edit.knob, edited[file.real])
@@ -271,5 +266,5 @@ def _diff(replacement: Replacement) -> str:
     return "".join(f"{line}\n" for line in difflib.unified_diff(before, after, old, new, n=0, lineterm=""))
 
 
-def _said(raw: bytes | None) -> str:
+def _text(raw: bytes | None) -> str:
     return "unset" if raw is None else raw.decode("utf-8", "backslashreplace")

@@ -1,4 +1,4 @@
-"""Asking the target of a load plan for one good reply, from here, as the load would ask."""
+"""Requests the target of a load plan once, as the load does."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from cockpit.tuning.effect import Probe
 
 
 def probe_of(plan: LoadPlan) -> Probe:
-    """What says "" while the plan's target replies well, else what is wrong. It raises TargetError."""
     asked = requests_of(plan)[0]
     one = replace(plan, concurrency=1, rate=None, stages=(), workers=1, cpus=())
 

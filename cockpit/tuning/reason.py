@@ -1,4 +1,4 @@
-"""The one line of a failed command's output that says why. Pure; what it gives is harmless to show."""
+"""The line of a failed command's output with the reason, neutralised. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from cockpit.model.text import neutral
 from cockpit.servers.registry import CHATTER
 
-# A word of a complaint; lines that only warn have none of them.
+# Words of errors; warnings have none of them.
 _COMPLAINT = re.compile(
     r"error|invalid|fail|emerg|fatal|denied|cannot|can't|could not|not allowed|unknown|no such|not found|must", re.I
 )
@@ -15,16 +15,16 @@ _CHATTER = re.compile(rf"{CHATTER}|\bwarn", re.I)
 
 
 def useful_line(stderr: bytes, stdout: bytes = b"") -> str:
-    """The first complaint, with the line that it announces when it ends in a colon; else the first line; else ""."""
+    """The first error, with the next line if it ends in a colon; else the first line; else ""."""
     for output in (stderr, stdout):
         lines = [line.strip() for line in output.decode("utf-8", "replace").splitlines() if line.strip()]
-        telling = [line for line in lines if not _CHATTER.search(line)]
-        for index, line in enumerate(telling):
+        relevant = [line for line in lines if not _CHATTER.search(line)]
+        for index, line in enumerate(relevant):
             if _COMPLAINT.search(line):
-                announced = telling[index + 1 : index + 2] if line.endswith(":") else []
-                return neutral(" ".join((line, *announced)), 400)
-        if telling or lines:
-            return neutral((telling or lines)[0], 400)
+                following = relevant[index + 1 : index + 2] if line.endswith(":") else []
+                return neutral(" ".join((line, *following)), 400)
+        if lines:
+            return neutral((relevant or lines)[0], 400)
     return ""
 
 

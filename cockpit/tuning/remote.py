@@ -1,4 +1,4 @@
-"""What tuning needs of a host: programs in sh, each run to its end."""
+"""Runs programs in sh on a host, to their end."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _SUDO = "sudo -n --"
 
 
 class Remote(Protocol):
-    """Runs programs in sh on a host; every Shell is one. Raises HostError when the host cannot be talked to."""
+    """Runs programs in sh on a host; every Shell is one. Raises HostError if the host cannot be reached."""
 
     async def run(self, program: str, *, input: bytes = b"", timeout: float = 30, interpreter: str = SH) -> Completed:  # noqa: ASYNC109
         """Run a program in sh to its end (see Shell.run)."""
 
 
 class Following:
-    """A Remote over whatever connection the host has at the moment, as `shell` gives it (it raises HostError while
-    there is none). A change that loses its connection can put itself back over the next one."""
+    """A Remote over the current connection of the host, from `shell` (which raises HostError without one), so that a
+    change that loses its connection can be rolled back over the next."""
 
     def __init__(self, shell: Callable[[], Awaitable[Shell]]) -> None:
         self._shell = shell
@@ -32,7 +32,7 @@ class Following:
 
 
 class AsRoot:
-    """A Remote whose commands run by `sudo -n`. Raises ChangeRefused where sudo would ask or does not let us."""
+    """A Remote whose commands run by `sudo -n`. Raises ChangeRefused if sudo asks for a password or refuses."""
 
     def __init__(self, host: str, remote: Remote) -> None:
         self._host = host
@@ -53,5 +53,5 @@ class AsRoot:
 
 
 def privileged(config: HostConfig, remote: Remote) -> Remote:
-    """The Remote that changes of this host go through: `sudo -n` where the profile says so."""
+    """The Remote for changes of this host: with `sudo -n` if the profile requests it."""
     return AsRoot(config.name, remote) if config.sudo else remote

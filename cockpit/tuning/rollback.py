@@ -1,4 +1,4 @@
-"""The way back of a change that cannot be finished: the host's own undo, asked for from here, and what came of it."""
+"""The rollback of a change that cannot be finished: the host's own undo, requested from here, and its outcome."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _Result = TypeVar("_Result")
 async def undo(
     shell: Remote, plan: Plan, change: str, options: ChangeOptions, error: BaseException
 ) -> BaseException | Applied:
-    """Has the host put everything back and says, as the exception to raise, how the change ended; an interruption or a
-    bug goes on as what it was. The change itself where it had been confirmed before the connection was lost."""
+    """Have the host roll everything back; return the exception to raise, which is `error` itself after an interruption
+    or a bug. Return the change if it was confirmed before the connection was lost."""
     why = _reason(plan, error)
     patience = options.patience
     try:
@@ -54,28 +54,28 @@ async def undo(
     except ChangeRefused as stuck:
         return ChangeFailed(f"{why}; and the undo on {plan.host} did not come to its end: {stuck}")
     if trouble:
-        return ChangeFailed(f"{why}; put back, but {trouble}")
+        return ChangeFailed(f"{why}; rolled back, but {trouble}")
     if isinstance(error, Failure | CockpitError):
-        return ChangeUndone(f"{why}; put back{remark}")
+        return ChangeUndone(f"{why}; rolled back{remark}")
     return error
 
 
 async def _confirmed(shell: Remote, change: str) -> Applied:
-    """What was kept of a change whose confirmation arrived though its answer did not."""
+    """The record of a change whose confirmation arrived although its response was lost."""
     kept = await files.read(shell, "", f"{change}/applied")
     return msgspec.json.decode(kept.data, type=Applied)
 
 
 async def _settled(plan: Plan, options: ChangeOptions, outcome: pending.UndoOutcome) -> tuple[str, str]:
-    """With everything put back: what is wrong now, and what else there is to say."""
-    for word, number, said in outcome.failed:
+    """After the rollback: the problem that is left, and a remark."""
+    for word, number, why in outcome.failed:
         if word == "reload":
-            return plan.redacted(f"{neutral(plan.reloads[number], 200)} fails with the original files too: {said}"), ""
+            return plan.redacted(f"{neutral(plan.reloads[number], 200)} fails with the original files too: {why}"), ""
     if outcome.reloaded:
         if wrong := await serving(options.probe, options.patience.effect):
             return f"the server does not answer well: {wrong}", ""
         return "", " and reloaded"
-    for _, number, _said in outcome.failed:
+    for _, number, _ in outcome.failed:
         return "", plan.redacted(f" ({neutral(plan.tests[number], 200)} fails without the change too)")
     return "", ""
 
@@ -90,30 +90,30 @@ def _reason(plan: Plan, error: BaseException) -> str:
 
 def _not_back(plan: Plan, change: str, replaced: Sequence[Replacement], outcome: pending.UndoOutcome) -> str:
     """What did not become as it was, and what a person can do; "" when all did."""
-    said = []
+    lost = []
     for replacement in replaced:
         back = files.put_back(replacement, outcome.files.get(str(replacement.number), ""))
         if back.state == "foreign":
-            said.append(f"{back.file.file} was written by somebody else meanwhile and left as it is")
+            lost.append(f"{back.file.file} was written by somebody else meanwhile and left as it is")
         elif back.state == "stuck":
-            said.append(f"{back.file.file} could not be put back: {back.reason}")
-    by_hand = files.restore_by_hand(change, replaced) if said else ""
+            lost.append(f"{back.file.file} could not be rolled back: {back.reason}")
+    by_hand = files.restore_by_hand(change, replaced) if lost else ""
     for number, switch in enumerate(plan.switches):
         state, _, rest = outcome.values.get(str(number), "").partition(" ")
         if state == "foreign":
-            said.append(f"{switch.knob.name} was set to {switch.knob.shown(rest)} by somebody else and left as it is")
+            lost.append(f"{switch.knob.name} was set to {switch.knob.shown(rest)} by somebody else and left as it is")
         elif state == "stuck":
             old = switch.knob.shown(switch.old)
-            said.append(
+            lost.append(
                 f"{switch.knob.name} could not be set back to {old}: {plan.redacted(pending.failure_reason(rest))}"
             )
-    if not said:
+    if not lost:
         return ""
-    return "; ".join(said) + (f". The original comes back with, on {plan.host}: {by_hand}" if by_hand else "")
+    return "; ".join(lost) + (f". The original comes back with, on {plan.host}: {by_hand}" if by_hand else "")
 
 
 async def _persistently(step: Callable[[], Awaitable[_Result]], seconds: float) -> _Result:
-    """Repeats a step while the host is out of reach, for at most `seconds`."""
+    """Repeat a step while the host is out of reach, for at most `seconds`."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + seconds
     while True:

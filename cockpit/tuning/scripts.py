@@ -2,10 +2,10 @@
 
 Arguments are positional or quoted by shlex; content comes on stdin.
 
-They need a POSIX sh and coreutils (or busybox). Exit 4: refused, the reason is the last line on stderr; exit 5: a
-file is not as it was when it was read; exit 6: there is no such file. `absent` stands for the digest of no file.
-`$change` is the directory of a change; `settled` in it is a link that names what ended it (`confirmed`,
-`undo-IDENTITY`, `dropped`): a link is made by one, whole, and on a full disk too.
+They need a POSIX sh and coreutils (or busybox). Exit 4: refused, the reason is the last line on stderr; exit 5: a file
+has changed since it was read; exit 6: no such file. `absent` replaces the digest of a missing file. `$change` is the
+directory of a change; `settled` in it is a link that names its end (`confirmed`, `undo-IDENTITY`, `dropped`): making a
+link is atomic, and works on a full disk.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from importlib.resources import files
 REFUSED = 4
 FOREIGN = 5
 MISSING = 6
-# In place of a digest: there is no such file.
+# Replaces the digest of a missing file.
 ABSENT = "absent"
-# Changes kept on a host: the newest that are applied or undone, which the history walks back through, and all in all.
+# Changes kept on a host: the newest that are applied or undone, and in total.
 MOST_APPLIED, MOST_KEPT = 200, 100
 
 
@@ -52,7 +52,7 @@ DETACH = program("process", "phase", "detach")
 
 
 def commit(change: str, lease: int, jobs: Sequence[Sequence[str]]) -> str:
-    """Replaces all files or, when one cannot be prepared, none. A job: NUMBER FILE REAL WAS SOURCE BECOMES."""
+    """Replace all files, or none if one cannot be prepared. A job is NUMBER FILE REAL WAS SOURCE BECOMES."""
     calls = [shlex.join((step, *job)) for step in ("prepare", "swap") for job in jobs]
     head = (
         program("login", "lease", "process", "paths", "flush", "replace"),
@@ -65,5 +65,4 @@ def commit(change: str, lease: int, jobs: Sequence[Sequence[str]]) -> str:
 
 
 def sweep(jobs: Sequence[Sequence[str]]) -> str:
-    """The function that removes what may be left beside the files."""
     return f"sweep() {{ :; {'; '.join(shlex.join(('clean', *job)) for job in jobs)}{';' if jobs else ''} }}"

@@ -1,8 +1,8 @@
-"""Carrying a plan out on its host so that it ends in one of two ways: in force, or everything as it was.
+"""Carries out a plan on its host, with one of two ends: active, or everything rolled back.
 
-Back up, send, arm the undo there, replace, set, test, reload, wait for the effect, read back, confirm. Whatever goes
-wrong from the arming on (a failing command, a lost connection, Ctrl-C) ends in the host's own undo: asked for from here
-where the host can be reached, else by itself once its lease is over.
+Back up, send, arm the undo there, replace, set, test, reload, wait for the effect, read back, confirm. Any failure
+after arming (a failing command, a lost connection, Ctrl-C) ends in the host's own undo: requested from here if the host
+can be reached, else by itself at the end of its lease.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from cockpit.model.errors import ChangeRefused, CockpitError
 from cockpit.model.events import Stage
 from cockpit.model.text import neutral
-from cockpit.tuning import files, live, pending
+from cockpit.tuning import files, live, pending, undo_program
 from cockpit.tuning.applied import About, Applied, FileChange, Switch
 from cockpit.tuning.change_options import ChangeOptions, Failure, whoami
 from cockpit.tuning.effect import EffectWatch, must_serve
@@ -31,8 +31,8 @@ from cockpit.tuning.rollback import undo
 
 
 async def carry_out(shell: Remote, plan: Plan, options: ChangeOptions) -> Applied:
-    """Puts the plan into force. Raises ChangeRefused (nothing touched), ChangeUndone (all put back), ChangeFailed
-    (could not be put back whole), HostError (lost before anything was touched)."""
+    """Make the plan active. Raises ChangeRefused (nothing touched), ChangeUndone (rolled back), ChangeFailed (could not
+    be rolled back completely), HostError (lost before anything was touched)."""
     if not plan.replacements and not plan.switches and not plan.undoes:
         return Applied(host=plan.host, settings=plan.settings, notes=(*plan.notes, NOTHING_TO_CHANGE))
     await must_serve(options.probe)
@@ -41,12 +41,12 @@ async def carry_out(shell: Remote, plan: Plan, options: ChangeOptions) -> Applie
     try:
         if plan.replacements:
             await to_its_end(files.commit(shell, change, options.patience.lease, plan.replacements))
-        return await _into_force(shell, plan, change, options)
+        return await _activated(shell, plan, change, options)
     except (Exception, asyncio.CancelledError) as error:
         options.report("undoing")
-        way_back = asyncio.ensure_future(undo(shell, plan, change, options, error))
-        await see_through(way_back)
-        ending = way_back.result()
+        rollback = asyncio.ensure_future(undo(shell, plan, change, options, error))
+        await see_through(rollback)
+        ending = rollback.result()
         if isinstance(ending, Applied):
             return ending
         if ending is error:
@@ -55,8 +55,8 @@ async def carry_out(shell: Remote, plan: Plan, options: ChangeOptions) -> Applie
 
 
 async def _armed(shell: Remote, plan: Plan, options: ChangeOptions) -> str:
-    """Originals kept and new content sent, in a directory of the change's own, and the host waiting with its undo. On
-    failure that directory goes."""
+    """Back up the originals and send the new content, in a new directory on the host, and arm the undo there; return
+    the directory. It is removed on failure."""
     change = await files.open_change(shell, plan.host)
     who = options.who or whoami()
     about = About(
@@ -73,8 +73,8 @@ async def _armed(shell: Remote, plan: Plan, options: ChangeOptions) -> str:
         for replacement in plan.replacements:
             await files.stage(shell, change, replacement)
         owner = neutral(f"{who} ({plan.names})", 200).replace(": ", " ")
-        told = msgspec.json.encode(about)
-        await pending.arm(shell, change, options.patience.lease, _undo_program(change, plan, options), owner, told)
+        program = _undo_program(change, plan, options)
+        await pending.arm(shell, change, options.patience.lease, program, owner, msgspec.json.encode(about))
     except (CockpitError, asyncio.CancelledError) as error:
         with suppress(CockpitError):
             await pending.discard(shell, change)
@@ -86,7 +86,6 @@ async def _armed(shell: Remote, plan: Plan, options: ChangeOptions) -> str:
 
 
 def _on(host: str, error: CockpitError) -> str:
-    """The error with the host's name."""
     return str(error) if error.subject else f"{host}: {error}"
 
 
@@ -95,11 +94,13 @@ def _undo_program(change: str, plan: Plan, options: ChangeOptions) -> str:
         (str(number), live.getter(s.knob), live.setter(s.knob, s.old), s.old, s.new)
         for number, s in enumerate(plan.switches)
     ]
-    return pending.jobs_of(change, plan.replacements, values, plan.tests, plan.reloads, options.patience.command)
+    jobs = files.rollback_jobs(change, plan.replacements)
+    seconds = math.ceil(options.patience.command)
+    return undo_program.undo(change, jobs, values, plan.tests, plan.reloads, seconds)
 
 
-async def _into_force(shell: Remote, plan: Plan, change: str, options: ChangeOptions) -> Applied:
-    """Set, test, reload, wait, read back, confirm. Raises Failure naming the command that failed and what it says."""
+async def _activated(shell: Remote, plan: Plan, change: str, options: ChangeOptions) -> Applied:
+    """Set, test, reload, wait, read back, confirm. Raises Failure with the failed command and its message."""
     patience = options.patience
     effect = EffectWatch(shell, plan.knobs, change, patience.lease, patience.effect, options.probe)
     await effect.begin()
@@ -114,11 +115,11 @@ async def _into_force(shell: Remote, plan: Plan, change: str, options: ChangeOpt
     if plan.reloads:
         options.report("reloaded")
     if why := await effect.wait():
-        raise Failure(f"it did not come into force: {why}")
+        raise Failure(f"it did not become active: {why}")
     notes = await _read_back(shell, plan, switches)
     await effect.listen()
-    remarks = (*plan.notes, *dict.fromkeys(notes), *map(plan.redacted, effect.notes))
-    applied = _applied(plan, change, switches, remarks)
+    notes = [*plan.notes, *dict.fromkeys(notes), *map(plan.redacted, effect.notes)]
+    applied = _applied(plan, change, switches, tuple(notes))
     await _approved(shell, change, options, "not yet active" if applied.outcome == "written" else "in force")
     await pending.confirm(shell, change, msgspec.json.encode(applied))
     options.report("confirmed")
@@ -126,7 +127,7 @@ async def _into_force(shell: Remote, plan: Plan, change: str, options: ChangeOpt
 
 
 async def _set(shell: Remote, plan: Plan, change: str, number: int, options: ChangeOptions) -> Switch:
-    """Gives a live value to the host; the switch with what the host made of it."""
+    """Set a live value; return the switch with the value that the host reports."""
     switch = plan.switches[number]
     name = switch.knob.name
     try:
@@ -153,12 +154,12 @@ async def _run(
     ran = await pending.run(shell, change, options.patience.lease, command, options.patience.command, mark=mark)
     if ran.why:
         raise Failure(f"{neutral(command, 200)} says: {ran.why}")
-    effect.hear(ran.said)
+    effect.note_corrections(ran.output)
 
 
 async def _read_back(shell: Remote, plan: Plan, switches: tuple[Switch, ...]) -> list[str]:
-    """Holds what is there now against what was written; a remark for each file that somebody else wrote, and for each
-    value that the host made another of."""
+    """Compare the values with those written; return notes about files that others wrote, and values that the host
+    corrected."""
     after = {r.before.real: r.digest for r in plan.replacements}
     now = {edit.knob.file: await files.read_of(shell, plan.host, edit.knob) for edit in plan.edits}
     for edit in plan.edits:
@@ -175,7 +176,7 @@ async def _read_back(shell: Remote, plan: Plan, switches: tuple[Switch, ...]) ->
         f"{plan.host} made {s.knob.shown(s.got)} of {s.knob.name} {s.knob.shown(s.new)}" for s in switches if s.got
     ]
     return notes + [
-        f"somebody else wrote {file.file} while it was put into force; the values stand"
+        f"somebody else wrote {file.file} during the change; its values are unchanged"
         for file in now.values()
         if file.digest != after.get(file.real)
     ]
@@ -206,7 +207,7 @@ def _applied(plan: Plan, change: str, switches: tuple[Switch, ...], notes: tuple
 
 
 async def _approved(shell: Remote, change: str, options: ChangeOptions, reached: Stage) -> None:
-    """Waits for a person where one is to confirm; the host waits as long, and no longer. Raises Failure."""
+    """Wait for the confirmation, if one is required; the host waits as long. Raises Failure."""
     if options.approval is None:
         options.report(reached)
         return
@@ -223,7 +224,7 @@ async def _approved(shell: Remote, change: str, options: ChangeOptions, reached:
 
 
 async def to_its_end(step: Coroutine[None, None, None]) -> None:
-    """Awaits a step that must not be left half done. A cancellation counts once it is over."""
+    """Await a step that must not be interrupted; a cancellation takes effect after it."""
     task = asyncio.ensure_future(step)
     cancelled = await see_through(task)
     failure = None if task.cancelled() else task.exception()
@@ -234,7 +235,7 @@ async def to_its_end(step: Coroutine[None, None, None]) -> None:
 
 
 async def see_through(task: asyncio.Task[Any]) -> bool:
-    """Waits until the task is done, whatever happens to this one meanwhile; whether this one was cancelled."""
+    """Wait until the task is done; return whether the caller was cancelled meanwhile."""
     cancelled = False
     while not task.done():
         try:

@@ -1,7 +1,7 @@
-"""Reading, changing and taking back the knobs of hosts: the door of this room.
+"""Reads, changes and undoes knobs of hosts.
 
 "Applied" means: the host has the values, the test command passed, the reload command ended well, new workers and good
-replies came, and the host was told that it need not undo the change.
+replies came, and the change was confirmed on the host.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from cockpit.tuning.transaction import carry_out
 
 
 class Tuner:
-    """One change at a time on each host. A host is reached by any Shell, or by `Following`, which outlives a lost one.
+    """One change at a time on each host, over any Shell, or `Following`, which outlives a lost one.
 
-    `probe` asks the target for a good reply, before a change and after it; `who` is told to others who find a change.
-    ChangeRefused and HostError: nothing was touched. ChangeUndone: everything was put back. ChangeFailed: it could not
-    be put back whole; the message says how the host stands and how the original comes back.
+    `probe` requests the target before and after a change; `who` is recorded on the host. ChangeRefused and HostError:
+    nothing was touched. ChangeUndone: rolled back. ChangeFailed: not rolled back completely; the message has the state
+    of the host and the way to restore it.
     """
 
     def __init__(self, probe: Probe | None = None, patience: Patience = PATIENCE, who: str = "") -> None:
@@ -38,13 +38,13 @@ class Tuner:
         self._turns: dict[str, asyncio.Lock] = {}
 
     async def read(self, shell: Remote, knob: Knob) -> str | None:
-        """The knob's value as the host has it; None: not set there. Raises ChangeRefused where that cannot be told."""
+        """The knob's value on the host; None: not set. Raises ChangeRefused if it cannot be read."""
         if knob.live:
             return await _value(shell, knob)
         return plan.value_in(await files.read_of(shell, knob.host, knob), knob).value
 
     async def prepare(self, shell: Remote, host: str, assignments: Sequence[tuple[Knob, str | None]]) -> Plan:
-        """What a change would do, with nothing touched."""
+        """Plan a change, without touching anything."""
         return plan.forward(host, await _found(shell, host, [knob for knob, _ in assignments]), assignments)
 
     async def apply(
@@ -55,21 +55,20 @@ class Tuner:
         watch: Watch | None = None,
         approval: Approval | None = None,
     ) -> Applied:
-        """Gives knobs of one host their values (None: not set) as one change: all of them or none."""
+        """Set knobs of one host (None: unset) as one change: all or none."""
         async with self._turn(host):
             return await self._carry_out(shell, await self.prepare(shell, host, assignments), watch, approval)
 
     async def undo(self, shell: Remote, applied: Applied, watch: Watch | None = None) -> Applied:
-        """Takes a change back, by a change: every file byte for byte the original where nobody else wrote since."""
+        """Undo a change by a change; files that nobody else wrote since are the original byte for byte."""
         async with self._turn(applied.host):
             knobs = {edit.knob.name: edit.knob for edit in applied.edits}
             knobs |= {switch.knob.name: switch.knob for switch in applied.switches}
             found = await _found(shell, applied.host, list(knobs.values()))
-            way_back = plan.backward(applied, found, await _originals(shell, applied))
-            return await self._carry_out(shell, way_back, watch, None)
+            reverse = plan.backward(applied, found, await _originals(shell, applied))
+            return await self._carry_out(shell, reverse, watch, None)
 
     async def history(self, shell: Remote, host: str) -> list[Past]:
-        """The changes that were made on the host by this user, the newest first."""
         done = await files.run(shell, HISTORY)
         if done.exit_status != 0:
             raise ChangeRefused(files.why(done), subject=host)
@@ -77,7 +76,7 @@ class Tuner:
         return history.ordered(one for one in past if one)
 
     async def kept(self, shell: Remote, host: str, past: Past) -> Applied:
-        """A change of the history, to take it back. Raises ChangeRefused where not enough was kept of it."""
+        """The record of a change of the history, for an undo. Raises ChangeRefused if it cannot be read."""
         kept = await files.read(shell, host, f"{past.change}/applied")
         try:
             return replace(msgspec.json.decode(kept.data, type=Applied), host=host)
@@ -85,13 +84,13 @@ class Tuner:
             raise ChangeRefused(f"{kept.file}: cannot be read: {error}", subject=host) from None
 
     async def give_up(self, shell: Remote, host: str, past: Past) -> None:
-        """Has the host undo a change that is under way, or was left half done. Raises ChangeRefused."""
+        """Have the host undo a change that is under way, or was left half done. Raises ChangeRefused."""
         outcome = await pending.fire(shell, past.change, 600, "given up")
         if outcome.ended:
             raise ChangeRefused(f"the change was {outcome.ended} before", subject=host)
 
     async def act(self, shell: Remote, action: ServerAction, seconds: float | None = None) -> None:
-        """Runs an action's command once. Raises ChangeRefused with what it says when it fails."""
+        """Run an action's command once. Raises ChangeRefused with its message if it fails."""
         async with self._turn(action.host):
             longest = self._options.patience.command if seconds is None else seconds
             change = await files.open_change(shell, action.host)
@@ -112,7 +111,7 @@ class Tuner:
 
 
 async def _found(shell: Remote, host: str, knobs: Sequence[Knob]) -> Found:
-    """What the knobs are now: their files, each read once, and the values that the host holds itself."""
+    """The files of the knobs, each read once, and their live values."""
     read = await _files(shell, host, (knob for knob in knobs if knob.in_file))
     return Found(read, {knob.name: await _value(shell, knob) for knob in knobs if knob.live})
 

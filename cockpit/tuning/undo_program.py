@@ -1,9 +1,9 @@
-"""The sh programs of a change that undoes itself: armed on the host before anything is touched, and on their own there.
+"""The sh programs of a change that undoes itself; they are armed on the host before anything is touched.
 
-`guard` waits on the host, whatever becomes of the connection, and runs `undo` when the lease is over. `undo` puts back
-what still is as we wrote it, tests, reloads, and writes to `outcome` what it did; it may be run again, and by hand.
-After a reboot it reloads in any case: the server may have started with the new files.
-One change at a time has the host: `lock` in the base directory is a link to its `owner`.
+`guard` waits on the host, independent of the connection, and runs `undo` at the end of the lease. `undo` restores what
+is still as cockpit wrote it, tests, reloads, and writes its report to `outcome`; it can be repeated, also by hand.
+After a reboot it always reloads: the server may have started with the new files. The host is locked for one change at a
+time: `lock` in the base directory is a link to its `owner`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def undo(
     seconds: int,
 ) -> str:
     """The undo program. A job is NUMBER FILE REAL WAS SOURCE BECOMES (see sh/replace.sh), a value NUMBER, the commands
-    that get it and set it, OLD and NEW; `seconds` is the most that a command may take."""
+    that get it and set it, OLD and NEW; `seconds` is the timeout of a command."""
     steps = [shlex.join(("back", *job)) for job in jobs]
     steps += [shlex.join(("revert", *value)) for value in reversed(values)]
     return "\n".join(

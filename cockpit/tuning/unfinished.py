@@ -1,4 +1,4 @@
-"""Changes that were left half done on a host, as by a restart: what to say of them, and how to finish them."""
+"""Changes that were left half done on a host, e.g. by a reboot: their description, and how to finish them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ from cockpit.tuning.tuner import Tuner
 
 
 def described(host: str, past: Past) -> str:
-    """One line that names the change."""
     settings = ", ".join(f"{s.knob} {s.old or 'unset'} → {s.new or 'unset'}" for s in past.about.settings)
     return f"{host}: change {past.name} of {past.about.who} ({settings}) was left half done"
 
 
 async def finish(tuner: Tuner, remote: Remote, host: str, past: Past, knobs: Iterable[Knob]) -> Applied:
-    """Roll the change back, then make all of it again. Raises ChangeRefused before that if its values are unknown."""
+    """Roll the change back, then make it again. Raises ChangeRefused first if its values are unknown."""
     known = {knob.name: knob for knob in knobs if knob.host == host}
     for setting in past.about.settings:
         if setting.knob not in known or setting.new == SECRET:

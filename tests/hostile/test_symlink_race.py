@@ -124,7 +124,7 @@ async def test_an_undo_follows_no_link_in_a_directory_that_others_can_write_sinc
     knob = server.keep_alive(test="true", reload="true")
     with pytest.raises(ChangeFailed, match="every user can write its directory") as failed:
         await Tuner().apply(shell, "web1", [(knob, "Off")], approval=Approval(60, opened))
-    assert "could not be put back" in str(failed.value) and not attack.won()
+    assert "could not be rolled back" in str(failed.value) and not attack.won()
     (change,) = server.changes()
     assert (change / f"0-{server.other.name}").read_bytes() == b"KeepAlive On"
 

@@ -110,5 +110,5 @@ async def test_a_reload_that_nginx_dropped_says_why(nginx: Nginx, shell: LocalSh
         with pytest.raises(ChangeUndone) as undone:
             await tuner.apply(shell, "web1", [(nginx.knob(workers), occupied)])
     why = f"{nginx.root}/error.log says: bind() to {occupied} failed (98: Address already in use)"
-    assert why in str(undone.value) and "put back" in str(undone.value)
+    assert why in str(undone.value) and "rolled back" in str(undone.value)
     assert nginx.config == before and await nginx.serves() == ""

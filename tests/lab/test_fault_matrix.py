@@ -208,7 +208,7 @@ async def test_the_configuration_is_refused(web1: Host, shell: SshShell, cell: C
     before = web1.run(STATE).stdout
     refusing = f"if mkdir {FIRST}; then echo AH00526: no >&2; exit 1; fi; apachectl -t"
     error = await fails(shell, replace(cell.knob, test=refusing), cell.value)
-    assert isinstance(error, ChangeUndone) and "AH00526: no; put back" in str(error)
+    assert isinstance(error, ChangeUndone) and "AH00526: no; rolled back" in str(error)
     await must_stand(web1, before)
 
 
@@ -216,7 +216,7 @@ async def test_the_reload_fails(web1: Host, shell: SshShell, cell: Cell) -> None
     before = web1.run(STATE).stdout
     reload = f"if mkdir {FIRST}; then echo it is jammed >&2; exit 1; fi; apachectl graceful"
     error = await fails(shell, replace(cell.knob, reload=reload), cell.value)
-    assert isinstance(error, ChangeUndone) and "it is jammed; put back and reloaded" in str(error)
+    assert isinstance(error, ChangeUndone) and "it is jammed; rolled back and reloaded" in str(error)
     await must_stand(web1, before)
 
 
@@ -224,7 +224,7 @@ async def test_the_server_does_not_come_up(web1: Host, shell: SshShell, cell: Ce
     before = web1.run(STATE).stdout
     reload = f"if mkdir {FIRST}; then service apache2 stop; else service apache2 start; fi"
     error = await fails(shell, replace(cell.knob, reload=reload), cell.value, probe_of(LoadPlan(url=web1.url)), 0.5)
-    assert "did not come into force" in str(error) and not isinstance(error, ChangeRefused)
+    assert "did not become active" in str(error) and not isinstance(error, ChangeRefused)
     await asyncio.to_thread(wait_until_it_answers, web1.address, 80)
     await must_stand(web1, before)
 
@@ -245,7 +245,7 @@ async def test_the_page_is_bad_with_the_change(web1: Host, shell: SshShell, cell
         return "" if now == cell.before else "it answers 500"
 
     error = await fails(shell, cell.knob, cell.value, probe, 0.5)
-    assert isinstance(error, ChangeUndone) and "it answers 500; put back and reloaded" in str(error)
+    assert isinstance(error, ChangeUndone) and "it answers 500; rolled back and reloaded" in str(error)
     await must_stand(web1, before)
 
 

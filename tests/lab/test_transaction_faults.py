@@ -201,7 +201,7 @@ async def test_the_command_line(fresh_web1: Host, tmp_path: Path) -> None:
     assert (await run("undo"))[0] == 0
     assert fresh_web1.run(f"cat {CONF}").stdout == original
     code, _, err = await run("set", "MaxSpareServers=30", "--confirm-within", "60s", typed=b"no\n")
-    assert code == 5 and "it was not confirmed; put back and reloaded" in err
+    assert code == 5 and "it was not confirmed; rolled back and reloaded" in err
     code, _, _ = await run("set", "MaxSpareServers=30", "--confirm-within", "60s", typed=b"y\n")
     assert code == 0
     code, out, _ = await run("history")

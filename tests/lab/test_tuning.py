@@ -108,7 +108,7 @@ async def test_what_apache_refuses_is_put_back(fresh_web1: Host, shell: SshShell
         await Tuner().apply(shell, "web1", [(SPARE, "30"), (KEEP_ALIVE, "banana")])
     assert str(undone.value) == (
         f"MaxSpareServers, KeepAlive: apachectl -t says: AH00526: Syntax error on line {line} of {MAIN}: "
-        "KeepAlive must be On or Off; put back"
+        "KeepAlive must be On or Off; rolled back"
     )
     assert (content(fresh_web1, MAIN), content(fresh_web1, AVAILABLE)) == (main, prefork)
     assert state_of(fresh_web1) == before
@@ -125,7 +125,7 @@ async def test_a_reload_that_fails_is_put_back_and_reloaded(fresh_web1: Host, sh
     restart = "apachectl stop; while pgrep -x apache2 >/dev/null; do sleep 0.02; done; apachectl start"
     listen = knob("Listen", file="/etc/apache2/ports.conf", section=None, reload=restart)
     with pytest.raises(
-        ChangeUndone, match=r"Listen: apachectl stop; .* says: .*could not bind.*; put back and reloaded"
+        ChangeUndone, match=r"Listen: apachectl stop; .* says: .*could not bind.*; rolled back and reloaded"
     ):
         await Tuner().apply(shell, "web1", [(listen, "203.0.113.1:80")])
     assert content(fresh_web1, "/etc/apache2/ports.conf") == original
@@ -203,7 +203,7 @@ async def test_a_connection_that_is_cut_puts_itself_back_over_the_next_one(fresh
 
     spare = knob("MaxSpareServers", test=f"[ -e /tmp/cut ] || {{ : >/tmp/cut; {END_SSHD}; sleep 60; }}")
     try:
-        with pytest.raises(ChangeUndone, match=r"connection lost in the middle of the change \(web1: .*; put back"):
+        with pytest.raises(ChangeUndone, match=r"connection lost in the middle of the change \(web1: .*; rolled back"):
             await Tuner().apply(Following(current), "web1", [(spare, "30")])
         assert len(opened) == 2
         assert content(fresh_web1, AVAILABLE) == original and state_of(fresh_web1) == before

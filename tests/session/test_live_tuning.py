@@ -76,7 +76,7 @@ async def test_a_change_that_waits_for_a_person(live: Live, tmp_path: Path, kept
         await applying
     else:
         await source.tuning.undo()
-        with pytest.raises(ChangeUndone, match="it was not confirmed; put back and reloaded"):
+        with pytest.raises(ChangeUndone, match="it was not confirmed; rolled back and reloaded"):
             await applying
     await until(session, lambda state: bool(state.changes[0].outcome))
     assert session.state.knobs["Level"].value == ("7" if kept else "5")

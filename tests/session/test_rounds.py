@@ -191,7 +191,7 @@ async def test_a_change_that_is_refused_ends_rounds_in_one_line(live: Live, tmp_
     _session, source = live
     knobs = source.tuning._knobs._knobs
     knobs["Level"] = replace(knobs["Level"], test="echo no way >&2; exit 1")
-    with pytest.raises(ChangeUndone, match="no way; put back"):
+    with pytest.raises(ChangeUndone, match="no way; rolled back"):
         await source.tuning.prove({"Level": "7"}, SHORT)
     state = await ended(live)
     last = state.rounds[0].ended

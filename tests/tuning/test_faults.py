@@ -200,7 +200,7 @@ async def test_another_editor_during_a_test_that_fails(server: Server, shell: In
 async def test_another_editor_after_the_reload_beside_the_value(server: Server, shell: Interfering) -> None:
     shell.before[READ_BACK] = lambda: server.other.write_bytes(b"# mine\nKeepAlive Off")
     applied = await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")])
-    assert applied.notes == (f"somebody else wrote {server.other} while it was put into force; the values stand",)
+    assert applied.notes == (f"somebody else wrote {server.other} during the change; its values are unchanged",)
     assert server.other.read_bytes() == b"# mine\nKeepAlive Off"
 
 
@@ -254,7 +254,7 @@ async def test_an_undo_that_fails_its_test_is_put_back(server: Server, shell: In
     server.other.write_bytes(b"KeepAlive maybe")
     strict = server.keep_alive(test=f"! grep maybe '{server.other}'")
     applied = await Tuner().apply(shell, "web1", [(strict, "Off")])
-    with pytest.raises(ChangeUndone, match=r"KeepAlive: .* says: KeepAlive maybe; put back"):
+    with pytest.raises(ChangeUndone, match=r"KeepAlive: .* says: KeepAlive maybe; rolled back"):
         await Tuner().undo(shell, applied)
     assert server.other.read_bytes() == b"KeepAlive Off"
 
@@ -268,7 +268,7 @@ async def test_a_fault_between_two_files_puts_the_first_one_back(
     (tools / "mv").write_text(f'#!/bin/sh\n/bin/mv "$@" && {meddle}\n')
     (tools / "mv").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
-    with pytest.raises(ChangeUndone, match=r"other\.conf: somebody else changed it meanwhile; put back"):
+    with pytest.raises(ChangeUndone, match=r"other\.conf: somebody else changed it meanwhile; rolled back"):
         await Tuner().apply(shell, "web1", [(server.knob(), "30"), (server.keep_alive(), "Off")])
     assert server.target.read_bytes() == PREFORK
     assert server.other.read_bytes().startswith(OTHER + b"# mine\n")
@@ -280,7 +280,7 @@ async def test_a_connection_that_is_replaced_is_followed(server: Server, shell: 
     shell.cut_before.update(range(TEST, 100))
     remote = Following(lambda: _first(shells))
     shell.before[TEST] = lambda: shells.pop(0)
-    with pytest.raises(ChangeUndone, match=r"connection lost in the middle of the change .*; put back"):
+    with pytest.raises(ChangeUndone, match=r"connection lost in the middle of the change .*; rolled back"):
         await Tuner().apply(remote, "web1", [(server.keep_alive(), "Off")])
     assert server.bytes() == ORIGINAL and shells[0].count > 0
     await shells[0].close()

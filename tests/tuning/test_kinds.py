@@ -210,10 +210,10 @@ async def test_a_connection_that_is_cut(
 async def test_failing_commands(held: Held, server: Server, shell: Interfering, kind: str) -> None:
     knob, value = KINDS[kind](held)
     held.fails.touch()
-    with pytest.raises(ChangeUndone, match=r"says: cannot: it is jammed; put back"):
+    with pytest.raises(ChangeUndone, match=r"says: cannot: it is jammed; rolled back"):
         await Tuner().apply(shell, "web1", [(knob, value)])
     assert held.now() == BEFORE and server.reloads == 0
-    for broken, said in (("test", "says: .*put back"), ("reload", "fails with the original files too")):
+    for broken, said in (("test", "says: .*rolled back"), ("reload", "fails with the original files too")):
         changed = held.command(**{broken: "exit 9"}) if kind == "command" else held.choice(**{broken: "exit 9"})
         with pytest.raises(CockpitError, match=said):
             await Tuner().apply(shell, "web1", [(changed, value)])

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from cockpit.hosts.local import LocalShell
 from cockpit.model.errors import ChangeRefused
-from cockpit.setup.doctor_changes import examine_changes
+from cockpit.setup.doctor_host import examine_changes
 from cockpit.tuning import scripts
 from cockpit.tuning.applied import ChangeFailed
 from cockpit.tuning.change_options import Patience

@@ -72,7 +72,7 @@ async def test_a_person_confirms(server: Server, shell: Interfering) -> None:
 async def test_what_nobody_confirms_is_undone(
     server: Server, shell: Interfering, given: bool | None, said: str
 ) -> None:
-    with pytest.raises(ChangeUndone, match=f"KeepAlive: {said}; put back and reloaded"):
+    with pytest.raises(ChangeUndone, match=f"KeepAlive: {said}; rolled back and reloaded"):
         await Tuner().apply(
             shell,
             "web1",
@@ -90,7 +90,7 @@ async def test_the_host_undoes_what_is_not_confirmed_in_its_time_by_itself(serve
         await until(lambda: not server.locked())
         return True
 
-    with pytest.raises(ChangeUndone, match="the host has undone it meanwhile; put back"):
+    with pytest.raises(ChangeUndone, match="the host has undone it meanwhile; rolled back"):
         await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")], approval=Approval(60, too_late))
     assert server.bytes() == ORIGINAL and server.reloads == 2
 
@@ -168,14 +168,14 @@ async def test_what_the_server_says_of_its_values_is_noted(server: Server, shell
     reload = f"{server.reload}; echo {shlex.quote(line)} >>{shlex.quote(str(server.log))}"
     applied = await Tuner().apply(shell, "web1", [(server.knob(reload=reload), "4")])
     assert applied.notes == (
-        "Apache takes MaxSpareServers 4 for 6 without a word: it must be at least MinSpareServers + 1",
+        "Apache silently raises MaxSpareServers 4 to 6: it must be at least MinSpareServers + 1",
         "AH00515: changing ServerLimit to 300 from original value of 256 not allowed during restart",
     )
 
 
 async def test_what_the_server_will_make_of_its_values_is_known_before(server: Server, shell: Interfering) -> None:
     plan = await Tuner().prepare(shell, "web1", [(server.knob(), "4")])
-    note = "Apache takes MaxSpareServers 4 for 6 without a word: it must be at least MinSpareServers + 1"
+    note = "Apache silently raises MaxSpareServers 4 to 6: it must be at least MinSpareServers + 1"
     assert plan.notes == (note,)
     assert (await Tuner().prepare(shell, "web1", [(server.knob(), "60")])).notes == ()
 
@@ -277,7 +277,7 @@ async def test_busybox_is_enough(server: Server) -> None:
     assert server.other.read_bytes() == OFF and not server.locked()
     await tuner.undo(shell, applied)
     assert server.bytes() == ORIGINAL
-    with pytest.raises(ChangeUndone, match=r"says: it failed without a word .*; put back"):
+    with pytest.raises(ChangeUndone, match=r"says: it failed without a message .*; rolled back"):
         await tuner.apply(
             shell, "web1", [(server.keep_alive(test="! grep -q Off " + shlex.quote(str(server.other))), "Off")]
         )

@@ -83,7 +83,7 @@ async def test_two_changes_of_a_created_file_are_undone_in_any_order(file: Sysct
 
 
 async def test_a_rollback_removes_the_created_file(file: SysctlFile, shell: Interfering) -> None:
-    with pytest.raises(ChangeUndone, match="put back"):
+    with pytest.raises(ChangeUndone, match="rolled back"):
         await Tuner().apply(shell, "web1", [(file.knob(test="echo 'cannot: no' >&2; exit 1"), "4096")])
     assert file.entries() == []
 

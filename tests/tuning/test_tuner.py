@@ -138,14 +138,15 @@ async def test_a_directive_that_stands_twice_is_told(server: Server, shell: Inte
 async def test_a_failing_test_puts_every_file_back(server: Server, shell: Interfering) -> None:
     with pytest.raises(ChangeUndone) as undone:
         await Tuner().apply(shell, "web1", [(server.knob(), "30"), (server.keep_alive(test="false"), "Off")])
-    assert "false says: it failed without a word (exit status 1); put back (false fails without the change too)" in str(
-        undone.value
+    assert (
+        "false says: it failed without a message (exit status 1); rolled back (false fails without the change too)"
+        in str(undone.value)
     )
     with pytest.raises(ChangeUndone) as undone:
         await Tuner().apply(shell, "web1", [(server.knob(), "30"), (server.keep_alive(), "banana")])
     said = str(undone.value)
     assert said.startswith("MaxSpareServers, KeepAlive: cd ")
-    assert said.endswith(" says: AH00526: Syntax error on line 1 of it: KeepAlive must be On or ·[31mOff; put back")
+    assert said.endswith(" says: AH00526: Syntax error on line 1 of it: KeepAlive must be On or ·[31mOff; rolled back")
     assert server.bytes() == ORIGINAL and server.entries() == ENTRIES and server.reloads == 0
     assert server.prefork.is_symlink()
 
@@ -160,21 +161,21 @@ async def test_each_command_runs_once(server: Server, shell: Interfering) -> Non
 
 async def test_a_failing_reload_puts_back_and_reloads_again(server: Server, shell: Interfering) -> None:
     reload = f"{server.reload}; ! grep -q Off '{server.other}' || {{ echo cannot: it says no >&2; exit 3; }}"
-    with pytest.raises(ChangeUndone, match="says: cannot: it says no; put back and reloaded"):
+    with pytest.raises(ChangeUndone, match="says: cannot: it says no; rolled back and reloaded"):
         await Tuner().apply(shell, "web1", [(server.keep_alive(reload=reload), "Off")])
     assert server.bytes() == ORIGINAL and server.reloads == 2
     assert server.force.read_bytes() == PREFORK + OTHER
 
 
 async def test_a_reload_that_fails_with_the_original_too_is_said(server: Server, shell: Interfering) -> None:
-    with pytest.raises(ChangeFailed, match="put back, but exit 7 fails with the original files too"):
+    with pytest.raises(ChangeFailed, match="rolled back, but exit 7 fails with the original files too"):
         await Tuner().apply(shell, "web1", [(server.keep_alive(reload="exit 7"), "Off")])
     assert server.bytes() == ORIGINAL
 
 
 async def test_a_command_that_does_not_end_is_ended(server: Server, shell: Interfering) -> None:
     tuner = Tuner(patience=Patience(command=0.2))
-    with pytest.raises(ChangeUndone, match=r"sleep 1000 says: it did not end within 0\.2 s; put back"):
+    with pytest.raises(ChangeUndone, match=r"sleep 1000 says: it did not end within 0\.2 s; rolled back"):
         await tuner.apply(shell, "web1", [(server.keep_alive(test="sleep 1000"), "Off")])
     assert server.bytes() == ORIGINAL
 
@@ -202,7 +203,7 @@ async def test_what_comes_into_force_late_is_waited_for(server: Server, shell: I
     await tuner.apply(shell, "web1", [(server.knob(), "30")])
     assert seen[0] == 0 and seen.count(1) == 5  # twice not yet, then three good replies
     with pytest.raises(
-        ChangeUndone, match=r"it did not come into force: http://web1/ answers 503; put back and reloaded"
+        ChangeUndone, match=r"it did not become active: http://web1/ answers 503; rolled back and reloaded"
     ):
         await tuner.apply(shell, "web1", [(server.knob(), "40")])
     assert server.target.read_bytes() == CHANGED and server.force.read_bytes() == CHANGED + OTHER
@@ -306,7 +307,7 @@ def _no_directive(server: Server) -> Knob:
         (_directory, r"web1:.*/etc: it is not a regular file"),
         (_fifo, r"web1:.*/pipe\.conf: it is not a regular file"),
         (_large, r"web1:.*/other\.conf: it is larger than 8388608 bytes"),
-        (_relative, r"web1: etc/mpm\.conf: a knob's file is named by its whole path, from / on"),
+        (_relative, r"web1: etc/mpm\.conf: write a knob's file as an absolute path"),
         (_hard_link, r"KeepAlive: web1:.*/other\.conf: it has a second hard link, which would be cut off; nothing was"),
         (_no_section, r"MaxSpareServers: web1:.*/mpm\.conf: it has no section <IfModule worker\.c>; MaxSpareServers"),
         (_other_host, r"MaxSpareServers is a knob of web2, not of web1"),
