@@ -98,7 +98,7 @@ Assignments = list[tuple[Knob, str | None]]
 
 
 class KnobValues:
-    """Every value is as it was read last; what cannot be read has its reason in the event."""
+    """Values of knobs as last read; the event of a knob that cannot be read has the reason."""
 
     def __init__(
         self,
@@ -153,14 +153,13 @@ class KnobValues:
         return bool(knobs)
 
     async def settings(self, assignments: Assignments) -> tuple[Setting, ...]:
-        """Return what will be changed, as far as it is known before the host is asked."""
+        """The settings of a change, with the values that are known before the host is asked."""
         for knob, _ in assignments:
             if knob.name not in self._values:
                 await self._read(knob)
         return tuple(Setting(knob=knob.name, old=self._values.get(knob.name), new=new) for knob, new in assignments)
 
     def take(self, settings: Iterable[Setting]) -> None:
-        """Keep the new values of a change that was made."""
         self._values |= {setting.knob: setting.new for setting in settings}
 
     async def _read(self, knob: Knob) -> None:
@@ -188,7 +187,7 @@ class ActiveChange(NamedTuple):
 
 
 class Changes:
-    """Makes changes on the hosts of a session and reports them. Each kept one has a letter; one at a time."""
+    """Makes changes on the hosts of a session, one at a time, and reports them. Each kept change has a letter."""
 
     def __init__(
         self,
@@ -209,7 +208,7 @@ class Changes:
         self._set_ups = 0
 
     async def preview(self, host: str, assignments: Assignments) -> Plan:
-        """Return what a change would do, with nothing touched. Raises ChangeRefused, HostError."""
+        """Plan a change without touching anything. Raises ChangeRefused, HostError."""
         return await self._tuner.prepare(self._remotes[host], host, assignments)
 
     async def apply(
@@ -248,13 +247,11 @@ class Changes:
                 raise
 
     async def undo(self, change: ActiveChange) -> Applied:
-        """Undo a change of this session."""
         applied = await self._undo(change.host, change.applied, change.letter)
         self.active.remove(change)
         return applied
 
     async def undo_past(self, host: str, past: Past) -> Applied:
-        """Undo a change of the host's history."""
         kept = await self._tuner.kept(self._remotes[host], host, past)
         return await self._undo(host, kept, past.name)
 

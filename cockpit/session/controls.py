@@ -1,5 +1,5 @@
 """Controls of a session: actions, status and tuning. A live source and a replay each have their own; the screen binds
-keys to the actions that there are."""
+keys to the available actions."""
 
 from __future__ import annotations
 
@@ -31,6 +31,15 @@ class Action:
     run: Callable[[str], Awaitable[None]]
     prompt: str = ""
     footer: bool = True
+
+
+def immediate(step: Callable[[str], object]) -> Callable[[str], Awaitable[None]]:
+    """The `run` of an action without waiting."""
+
+    async def run(answer: str) -> None:
+        step(answer)
+
+    return run
 
 
 class Mode(Enum):
@@ -212,7 +221,7 @@ class Controls(Protocol):
 
     @property
     def lost(self) -> tuple[str, ...]:
-        """Parts of a recording that are damaged and left out, a line each."""
+        """Damaged parts of a recording that are left out, one line each."""
 
     @property
     def actions(self) -> tuple[Action, ...]: ...

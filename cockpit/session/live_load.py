@@ -39,7 +39,6 @@ class LiveLoad:
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """Process ids of the workers of the run."""
         return self._run.pids if self._run is not None else ()
 
     @property
@@ -145,7 +144,7 @@ class RunExtension:
         self._watching: asyncio.Task[None] | None = None
 
     def hold(self, awaited: Awaited, seconds: float, change: str = "") -> None:
-        """Extend the run by at least these seconds, without a judgement meanwhile."""
+        """Extend the run by at least these seconds, without waiting for a verdict."""
         self._cancel()
         self._extend(awaited, seconds, change)
 

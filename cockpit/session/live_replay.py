@@ -58,7 +58,6 @@ class LiveReplay:
 
     @property
     def revision(self) -> int:
-        """Grows with each change of the past state."""
         return self._past.session.revision if self._past else 0
 
     @property
@@ -97,7 +96,6 @@ class LiveReplay:
         return (Action("end", "back to live", self._leave), *others)
 
     async def close(self) -> None:
-        """Return to the present and close the recording."""
         past, self._past = self._past, None
         if past is not None:
             self._notes, self._present = past.notes, (State(), State())

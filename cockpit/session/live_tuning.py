@@ -80,7 +80,7 @@ class LiveTuning:
         """
         done = await self._remotes[host].run(command, timeout=seconds)
         if done.exit_status != 0:
-            silent = f"it failed without a word (exit status {done.exit_status})"
+            silent = f"it failed without a message (exit status {done.exit_status})"
             raise ChangeRefused(f"{host}: {useful_line(done.stderr, done.stdout) or silent}")
         if len(done.stdout) > OBSERVATION_LIMIT:
             limit = OBSERVATION_LIMIT // 1024
@@ -222,7 +222,7 @@ class LiveTuning:
         self._rounds.stop()
 
     async def _subject(self, values: Mapping[str, str]) -> Subject:
-        """Return what rounds compare: values that are not active yet, or (none given) the last active change. Raises
+        """The comparison of values that are not active yet, or (none given) the last active change. Raises
         ChangeRefused."""
         if not values:
             if not self._changes.active:

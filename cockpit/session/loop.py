@@ -29,7 +29,7 @@ Listener = Callable[[Sequence[AnyEvent]], None]
 
 
 class EventSource(Protocol):
-    """Where a session's events come from."""
+    """The origin of a session's events."""
 
     @property
     def controls(self) -> Controls: ...
@@ -185,7 +185,6 @@ class Latest:
         self._changed = asyncio.Event()
 
     def take(self, _number: int, state: State) -> None:
-        """Take the state after an event: the `reached` of a batch."""
         self.state = state
         self._changed.set()
 
@@ -196,7 +195,6 @@ class Latest:
         return self.state
 
     async def until(self, holds: Callable[[State], bool]) -> State:
-        """Wait for a state for which `holds` is true."""
         while not holds(self.state):
             await self.change()
         return self.state

@@ -13,14 +13,14 @@ from cockpit.model.errors import UsageError
 from cockpit.model.state import State
 from cockpit.model.units import parse_duration
 from cockpit.recording.reader import BEGINNING, Anchor, Known, Recording
-from cockpit.session.controls import Action, Mode, PlaybackPhase, PlaybackStatus, Tuning
+from cockpit.session.controls import Action, Mode, PlaybackPhase, PlaybackStatus, Tuning, immediate
 from cockpit.session.loop import EventBatch
 
 SPEEDS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 FRAME = 0.05
-# Seconds between two reads of what another process has written.
+# Seconds between two reads of a recording that another process writes.
 REFRESH_EVERY = 0.25
-# Events between states that are kept here if the recording has none near, and the most of them.
+# Events between states that are kept here if the recording has none near, and their maximum number.
 CHECKPOINT_EVERY = 500
 CHECKPOINTS = 128
 LANDMARKS = ("run_started", "change_ended", "action_begun", "note", "load_adjusted", "worker_lost")
@@ -119,7 +119,6 @@ class ReplaySource:
         self._woken.clear()
 
     def _refresh(self, now: float) -> None:
-        """Read what another process has written meanwhile."""
         if self.growing and now - self._refreshed >= REFRESH_EVERY:
             self._refreshed = now
             before = self.recording.packed
@@ -157,7 +156,6 @@ class ReplaySource:
         return own if own.number > kept.number else kept
 
     def _keep(self, known: Known, state: State) -> None:
-        """Keep a state if there is none near."""
         place = bisect_right(self._kept, known.number, key=lambda anchor: anchor.number)
         before = self._kept[place - 1].number if place else 0
         if known.number - before < CHECKPOINT_EVERY or self.recording.kept_near(known.number, CHECKPOINT_EVERY):
@@ -206,10 +204,7 @@ class Playback:
         source = self._source
 
         def do(step: Callable[[], None]) -> Callable[[str], Awaitable[None]]:
-            async def run(_: str) -> None:
-                step()
-
-            return run
+            return immediate(lambda _: step())
 
         def by(seconds: float) -> Callable[[str], Awaitable[None]]:
             return do(lambda: source.seek(source.position + seconds))
@@ -217,11 +212,8 @@ class Playback:
         def share(part: float) -> Callable[[str], Awaitable[None]]:
             return do(lambda: source.seek(source.position + part * source.end))
 
-        async def jump(answer: str) -> None:
+        def jump(answer: str) -> None:
             source.seek(parse_jump(answer, source.position, source.recording.started.wall))
-
-        async def mark(answer: str) -> None:
-            source.annotate(answer)
 
         return (
             Action("toggle", "pause/resume", do(source.toggle)),
@@ -233,17 +225,12 @@ class Playback:
             Action("forward_tenth", "forward 10 %", share(0.1), footer=False),
             Action("home", "to the beginning", do(lambda: source.seek(0.0)), footer=False),
             Action("end", "to the end", do(lambda: source.seek(source.end)), footer=False),
-            Action(
-                "previous",
-                "previous marker",
-                do(lambda: source.seek_landmark(-1)),
-                footer=False,
-            ),
+            Action("previous", "previous marker", do(lambda: source.seek_landmark(-1)), footer=False),
             Action("next", "next marker", do(lambda: source.seek_landmark(1))),
             Action("faster", "faster", do(lambda: source.change_speed(1))),
             Action("slower", "slower", do(lambda: source.change_speed(-1)), footer=False),
-            Action("jump", "jump", jump, prompt=JUMP),
-            Action("mark", "note", mark, prompt="Note for this instant", footer=False),
+            Action("jump", "jump", immediate(jump), prompt=JUMP),
+            Action("mark", "note", immediate(source.annotate), prompt="Note for this instant", footer=False),
         )
 
 

@@ -1,4 +1,4 @@
-"""Events as a session takes them in: instants to the microsecond, no number that is NaN or infinite."""
+"""Rounds instants of events to microseconds, and rejects NaN and infinity."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from cockpit.model import events as ev
 
-# An instant finer than a microsecond means nothing.
+# Digits of a time (s).
 _DIGITS = 6
 
 
@@ -26,7 +26,7 @@ def rounded(event: ev.AnyEvent) -> ev.AnyEvent:
 
 
 def _floats(event: ev.AnyEvent) -> Iterable[float]:
-    """The instant of an event, and the numbers of it that come from a host and are no integers."""
+    """The time of an event, and its floats from a host."""
     if isinstance(event, ev.HostSample):
         reading = event.reading
         return (event.t, event.round_trip, reading.uptime, reading.wall, reading.probe_cpu, *reading.load)

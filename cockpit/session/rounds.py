@@ -34,8 +34,8 @@ MakeAndUndo = Callable[[float, Hold], Awaitable[None]]
 
 
 class Subject(NamedTuple):
-    """What rounds compare on a host: `settings` from old (before) to new (after). `active` is the side that is active
-    now, `change` the letter of the change that made the new values active ("": none did)."""
+    """The compared settings of a host, from old (before) to new (after). `active` is the currently active side,
+    `change` the letter of the change that made the new values active ("": none did)."""
 
     host: str
     settings: tuple[Setting, ...]
@@ -43,7 +43,6 @@ class Subject(NamedTuple):
     change: str = ""
 
     def values(self, side: Side) -> dict[str, str | None]:
-        """Return the values of one side by knob."""
         return {one.knob: one.old if side == "before" else one.new for one in self.settings}
 
 
@@ -55,7 +54,7 @@ class Conclusion(NamedTuple):
 
 
 class Rounds:
-    """One at a time, under the run in flight or one of their own."""
+    """Rounds one at a time, under the current run or their own."""
 
     def __init__(
         self,
@@ -76,7 +75,7 @@ class Rounds:
         self._stopping = asyncio.Event()
 
     def stop(self) -> None:
-        """End them: what is changed is undone at once."""
+        """End them and undo the current change at once."""
         self._stopping.set()
 
     def check(self) -> None:

@@ -1,7 +1,7 @@
 """Examines a profile before it is used: this machine, the target, each host, what can be read and changed there.
 
-Nothing is changed anywhere: one request goes to the target and to each status page, the probe reads twice, commands
-that test a configuration are run, and values are read. `Scope` says how much of that is done.
+Nothing is changed: the target and each status page are requested once, the probe reads twice, commands that test a
+configuration run, and values are read. `Scope` limits this.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from cockpit.setup.doctor_host import examine_host
 from cockpit.setup.finding import Finding, failed, good, note
 
 MACHINE, TARGET = "this machine", "target"
-# Percent of this machine's CPUs in use before any load, from which a reader should know.
+# CPU use (%) of this machine before any load from which it is reported.
 BUSY = 25.0
 
 
 class Scope(Enum):
-    """What an examination may do. `NO_COMMANDS` runs no command of the profile; `NO_HOSTS` contacts none of its hosts
-    either, reads none of its files, and sends the target a request over the network only."""
+    """Limits of an examination. `NO_COMMANDS` runs no command of the profile; `NO_HOSTS` also contacts no host, reads
+    no file, and requests the target over the network only."""
 
     ALL = auto()
     NO_COMMANDS = auto()
@@ -45,7 +45,7 @@ class Scope(Enum):
 async def examine(profile: Profile, ssh_config: Path | None = None, scope: Scope = Scope.ALL) -> AsyncIterator[Finding]:
     """Findings as they come, hosts in the order of the profile; all hosts are examined concurrently.
 
-    The profile's secrets are replaced in them: a server's error may quote what it was sent."""
+    The profile's secrets are replaced in them: a server's error may quote its request."""
     secrets = Secrets(profile)
     async with aclosing(_findings(profile, ssh_config, scope)) as findings:
         async for finding in findings:
@@ -56,7 +56,7 @@ async def _findings(profile: Profile, ssh_config: Path | None, scope: Scope) -> 
     checked = _WITHIN[scope](profile)
     hosts = [asyncio.create_task(examine_host(checked, host, ssh_config)) for host in checked.hosts]
     try:
-        yield good("profile", _what_it_is(profile))
+        yield good("profile", _summary(profile))
         for finding in (*machine(profile), *await other_load()):
             yield finding
         if scope is Scope.NO_HOSTS and not _is_plain(profile):
@@ -82,8 +82,7 @@ def _without_hosts(profile: Profile) -> Profile:
 
 
 def _without_commands(profile: Profile) -> Profile:
-    """Knobs whose value only a command tells are left out; of other commands it is checked whether they exist, as it is
-    of an action's."""
+    """Leave out knobs that only a command reads; other commands become actions, so only their existence is checked."""
     tests = [(knob, command) for knob in profile.knobs for command in (knob.test, knob.reload) if command]
     commands = tuple(ServerAction(name=knob.name, host=knob.host, command=command) for knob, command in tests)
     knobs = tuple(replace(knob, test="", reload="") for knob in profile.knobs if knob.kind not in ("command", "choice"))
@@ -97,7 +96,7 @@ _WITHIN: dict[Scope, Callable[[Profile], Profile]] = {
 }
 
 
-def _what_it_is(profile: Profile) -> str:
+def _summary(profile: Profile) -> str:
     parts = [load_words(profile.plan)]
     words = ("host", "knob", "action", "threshold")
     counted = zip((profile.hosts, profile.knobs, profile.actions, profile.thresholds), words, strict=True)
@@ -107,7 +106,7 @@ def _what_it_is(profile: Profile) -> str:
 
 
 def machine(profile: Profile) -> list[Finding]:
-    """Whether this machine can send the load that is asked for."""
+    """Whether this machine can send the requested load."""
     plan = profile.plan
     try:
         limits.check(plan)
@@ -118,36 +117,36 @@ def machine(profile: Profile) -> list[Finding]:
     processes = f"{workers} load process{'' if workers == 1 else 'es'}"
     files = "any number of open files" if most is None else f"{most * workers} connections allowed"
     wanted = f"at most {plan.max_in_flight} in flight" if plan.open else f"{most_connections(plan)} connections"
-    said = [good(MACHINE, f"{wanted} from {processes}, {files}; {ports} local ports; {os.cpu_count() or 1} CPUs")]
+    findings = [good(MACHINE, f"{wanted} from {processes}, {files}; {ports} local ports; {os.cpu_count() or 1} CPUs")]
     if workers > (os.cpu_count() or workers):
-        said.append(note(MACHINE, "more load processes than CPUs", "fewer workers: they would wait for each other"))
+        findings.append(note(MACHINE, "more load processes than CPUs", "fewer workers: they would wait for each other"))
     for line in (*limits.fitted(plan)[1], *limits.warnings(plan)):
-        said.append(note(MACHINE, line))
-    return said
+        findings.append(note(MACHINE, line))
+    return findings
 
 
 async def other_load() -> list[Finding]:
-    """Whether other processes leave this machine's CPUs to the load generator, over half a second."""
-    import psutil  # a heavy import for something that only the doctor asks
+    """Whether other processes use this machine's CPUs, over half a second."""
+    import psutil  # slow to import
 
     share = await asyncio.to_thread(psutil.cpu_percent, 0.5)
     if share < BUSY:
         return []
     text = f"its CPUs are {share:.0f}% busy: the load generator will wait for a CPU, and latencies include that wait"
-    return [note(MACHINE, text, "stop what else runs there, or measure later")]
+    return [note(MACHINE, text, "stop other programs, or measure later")]
 
 
 async def target(profile: Profile) -> AsyncIterator[Finding]:
-    """Whether the target answers as the load would ask it."""
+    """Whether the target answers a request of the load."""
     shown = url_without_password(profile.plan.url)
     own = (*limits.fitted(profile.plan)[1], *limits.warnings(profile.plan))
     try:
         found = await preflight(profile.plan)
     except CockpitError as error:
-        yield failed(TARGET, error, "is the server up, is the URL right, does a firewall stand between?")
+        yield failed(TARGET, error, "is the server up, is the URL right, does a firewall block it?")
         return
     answer = "takes connections" if found.status is None else f"answers {found.status}"
     yield good(TARGET, f"{shown} {answer} at {', '.join(found.addresses)}")
     for line in found.warnings:
         if line not in own:
-            yield note(TARGET, line, "mend the URL, or say in [target] expect which status is good")
+            yield note(TARGET, line, "fix the URL, or set the good status in [target] expect")

@@ -1,4 +1,4 @@
-"""Examines one host: can it be reached, read, and changed as the profile wants it?"""
+"""Examines one host: can it be reached, read, and changed as the profile requires?"""
 
 from __future__ import annotations
 
@@ -14,50 +14,51 @@ from cockpit.hosts.shell import Shell
 from cockpit.hosts.ssh_settings import Destination, read_settings
 from cockpit.hosts.status.feed import read_page
 from cockpit.hosts.transport import open_shell
-from cockpit.model.errors import AuthRefused, CockpitError, HostError, HostKeyChanged, HostKeyUnknown
+from cockpit.model.errors import AuthRefused, ChangeRefused, CockpitError, HostError, HostKeyChanged, HostKeyUnknown
 from cockpit.model.hosts import HostConfig, HostReading, StatusPage
 from cockpit.model.knobs import Knob
 from cockpit.model.text import neutral
 from cockpit.profiles.profile import Profile
-from cockpit.setup.doctor_changes import examine_changes
 from cockpit.setup.finding import Finding, failed, good, note, wrong
 from cockpit.tuning import files, plan
+from cockpit.tuning.applied import PastState
 from cockpit.tuning.reason import useful_line
 from cockpit.tuning.remote import Remote, privileged
-from cockpit.tuning.scripts import HEAD
+from cockpit.tuning.scripts import DETACH, HEAD
 from cockpit.tuning.tuner import Tuner
 
 # Seconds for the probe's readings, for a command that tests a configuration, and between two readings.
 _PATIENCE, _TEST, _APART = 20.0, 60.0, 0.3
-# A host's clock that is off by more than this (s) makes its logs hard to lay beside the timeline.
+# A host's clock that is off by more than this (s) is reported: its logs do not fit the timeline.
 _CLOCK_OFF = 2.0
-# Channels that sshd lets one connection have unless told otherwise (MaxSessions).
+# Default number of channels per connection (MaxSessions of sshd).
 _CHANNELS = 10
 _TOOLS = ("timeout", "sha256sum", "mktemp", "readlink", "stat", "head", "tail", "cut")
-# KIND:WHAT each: a line `yes` or `no`. A `command` of the profile must be found by the login's own PATH, a `tool` by
-# cockpit's. A file's place must be writable too: files are replaced by a rename.
-_LOOK = (
+# For each KIND:NAME, a line `yes` or `no`. A `command` of the profile must be in the login's own PATH, a `tool` in
+# cockpit's. A file's directory must be writable too: files are replaced by a rename.
+_EXIST = (
     HEAD
     + """
 for each; do
-    kind=${each%%:*} what=${each#*:} said=no
+    kind=${each%%:*} name=${each#*:} found=no
     case $kind in
-        command) as_login sh -c 'command -v -- "$1"' sh "$what" >/dev/null 2>&1 </dev/null && said=yes ;;
-        tool) command -v -- "$what" >/dev/null 2>&1 && said=yes ;;
-        read) [ -r "$what" ] && said=yes ;;
-        write) [ -w "$what" ] && [ -w "$(dirname -- "$what")" ] && said=yes ;;
+        command) as_login sh -c 'command -v -- "$1"' sh "$name" >/dev/null 2>&1 </dev/null && found=yes ;;
+        tool) command -v -- "$name" >/dev/null 2>&1 && found=yes ;;
+        read) [ -r "$name" ] && found=yes ;;
+        write) [ -w "$name" ] && [ -w "$(dirname -- "$name")" ] && found=yes ;;
     esac
-    printf '%s\\n' "$said"
+    printf '%s\\n' "$found"
 done
 """
 )
-# Words of the shell itself: what comes after them says nothing of a command.
+# Words that the guard prints: its kind, whether logind kills it, how backups reach the disk.
+_FACTS = 3
+# Words of the shell itself, which are no commands.
 _SHELL = frozenset({"if", "while", "for", "case", "until", "{", "(", "!", "test", "[", ":", "."})
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 
 
 async def examine_host(profile: Profile, config: HostConfig, ssh_config: Path | None) -> list[Finding]:
-    """All that was found out about a host."""
     name = config.name
     try:
         shell = await open_shell(config, ssh_config)
@@ -73,7 +74,6 @@ async def examine_host(profile: Profile, config: HostConfig, ssh_config: Path | 
 
 
 def _ssh_notes(config: HostConfig, ssh_config: Path | None) -> list[Finding]:
-    """Options of ssh_config that cockpit does not follow."""
     if config.ssh is None:
         return []
     settings = read_settings(Destination.parse(config.ssh), ssh_config)
@@ -106,7 +106,6 @@ async def _examine(profile: Profile, config: HostConfig, shell: Shell) -> AsyncI
 
 
 async def _readable(config: HostConfig, shell: Shell) -> AsyncIterator[Finding]:
-    """What the probe can read there."""
     name = config.name
     try:
         probe = await Probe.start(shell, config)
@@ -135,13 +134,13 @@ async def _readable(config: HostConfig, shell: Shell) -> AsyncIterator[Finding]:
 
 def _clock(name: str, offset: float | None) -> Finding:
     if offset is None:
-        return note(name, "its clock cannot be read", "its times stand beside the figures as it tells them")
+        return note(name, "its clock cannot be read", "times in its logs are shown unchanged")
     if abs(offset) > _CLOCK_OFF:
         which = "ahead" if offset > 0 else "behind"
         return note(
             name,
-            f"its clock is {abs(offset):.1f} s {which}; figures stand at the right instant all the same",
-            "times in its log lines are off by that much; NTP would mend it",
+            f"its clock is {abs(offset):.1f} s {which}; metrics are placed correctly nevertheless",
+            "times in its log lines are off by that much; NTP fixes it",
         )
     return good(name, f"clock within {max(abs(offset), 0.001):.3f} s of this machine's")
 
@@ -151,7 +150,7 @@ def _processes(config: HostConfig, reading: HostReading) -> Iterable[Finding]:
         yield note(
             config.name,
             "/proc hides the processes of others from this user (hidepid)",
-            "log in as root, or have the user in the group that hidepid's gid= names",
+            "log in as root, or add the user to the group of hidepid's gid=",
         )
     if config.processes is None:
         return
@@ -168,26 +167,26 @@ def _processes(config: HostConfig, reading: HostReading) -> Iterable[Finding]:
 
 async def _status(name: str, shell: Shell, page: StatusPage) -> Finding:
     try:
-        said = await read_page(shell, page)
+        found = await read_page(shell, page)
     except HostError as error:
         return note(
             name,
             f"status page {page.url}: {error.problem}",
-            "its figures will be missing; everything else goes on",
+            "its metrics will be missing",
         )
-    return good(name, f"status page {page.url}: {len(said.values)} figures")
+    return good(name, f"status page {page.url}: {len(found.values)} metrics")
 
 
 async def _panes(config: HostConfig, shell: Shell) -> AsyncIterator[Finding]:
-    """Whether what the tails run is there."""
+    """Whether the commands and files of the tails exist."""
     asked = [f"tool:{word}" for tail in config.tail for word in _first_words([tail])]
     asked += [f"read:{path}" for tail in config.tail for path in _paths(tail)]
     for each in await _missing(shell, asked):
-        kind, _, what = each.partition(":")
+        kind, _, name = each.partition(":")
         if kind == "tool":
-            yield note(config.name, f"tail: there is no command {what!r}", "install it there, or drop the tail")
+            yield note(config.name, f"tail: there is no command {name!r}", "install it there, or remove the tail")
         else:
-            yield note(config.name, f"tail: {what} cannot be read", "is the path right, may this user read it?")
+            yield note(config.name, f"tail: {name} cannot be read", "is the path right, may this user read it?")
     if len(config.tail) + 2 > _CHANNELS:
         yield note(
             config.name,
@@ -229,7 +228,7 @@ async def _changeable(
         yield wrong(
             name,
             f"there is no command {each.partition(':')[2]!r} in the login's PATH",
-            "a test, reload or action begins with it; install it, or write its whole path",
+            "a test, reload or action begins with it; install it, or write its absolute path",
         )
     for test in dict.fromkeys(knob.test for knob in knobs if knob.test):
         if f"command:{next(_first_words([test]), '')}" not in absent:
@@ -237,7 +236,7 @@ async def _changeable(
 
 
 async def _value(remote: Remote, knob: Knob, real: dict[str, str]) -> Finding:
-    """The knob's value; its file's real path is put down in `real`."""
+    """The knob's value; adds its file's real path to `real`."""
     try:
         if knob.in_file:
             file = await files.read_of(remote, knob.host, knob)
@@ -246,7 +245,7 @@ async def _value(remote: Remote, knob: Knob, real: dict[str, str]) -> Finding:
         if knob.live:
             value = await Tuner().read(remote, knob)
     except CockpitError as error:
-        return wrong(knob.host, f"{knob.name}: {error.problem}", "mend file, section or command of this knob")
+        return wrong(knob.host, f"{knob.name}: {error.problem}", "fix file, section or command of this knob")
     shown = "not set there" if value is None else "(secret)" if knob.secret else f"= {neutral(value, 60)}"
     if knob.written_only:
         shown += f"; a change is only written: {knob.activation}"
@@ -257,23 +256,20 @@ async def _tested(name: str, remote: Remote, test: str) -> Finding:
     done = await files.run(remote, f'{HEAD}\nas_login sh -c "$1" </dev/null', test, seconds=_TEST)
     if done.exit_status == 0:
         return good(name, f"`{neutral(test, 200)}` passes")
-    said = useful_line(done.stderr, done.stdout) or f"exit status {done.exit_status}"
-    return wrong(
-        name, f"`{neutral(test, 200)}` fails: {said}", "no change would be let through: mend the configuration"
-    )
+    why = useful_line(done.stderr, done.stdout) or f"exit status {done.exit_status}"
+    return wrong(name, f"`{neutral(test, 200)}` fails: {why}", "every change would be refused: fix the configuration")
 
 
 async def _missing(remote: Remote, asked: Iterable[str]) -> list[str]:
-    """Those of them that are not there, each once."""
     wanted = list(dict.fromkeys(asked))
     if not wanted:
         return []
-    said = (await files.run(remote, _LOOK, *wanted)).stdout.decode("ascii", "replace").split()
-    return [each for each, there in zip(wanted, said, strict=False) if there != "yes"]
+    found = (await files.run(remote, _EXIST, *wanted)).stdout.decode("ascii", "replace").split()
+    return [each for each, exists in zip(wanted, found, strict=False) if exists != "yes"]
 
 
 def _first_words(commands: Iterable[str]) -> Iterator[str]:
-    """What each command runs first, where that can be told: a plain word, before any pipe or assignment."""
+    """The first program of each command, if it is a plain word."""
     for command in commands:
         try:
             words = shlex.split(command.replace("\n", " "), posix=True)
@@ -285,7 +281,7 @@ def _first_words(commands: Iterable[str]) -> Iterator[str]:
 
 
 def _paths(command: str) -> Iterable[str]:
-    """Whole paths that a command is given."""
+    """Absolute paths among a command's arguments."""
     try:
         words = shlex.split(command)[1:]
     except ValueError:
@@ -293,3 +289,40 @@ def _paths(command: str) -> Iterable[str]:
     for word in words:
         if posixpath.isabs(word) and not set(word) & set("*?["):
             yield word
+
+
+async def examine_changes(remote: Remote, name: str) -> AsyncIterator[Finding]:
+    """Whether the guard survives a logout, backups reach the disk, and no change is unfinished."""
+    done = await files.run(remote, f"{HEAD}{DETACH}outlives")
+    facts = done.stdout.decode("ascii", "replace").split()
+    if len(facts) != _FACTS:
+        yield note(name, f"the guard of a change cannot be examined: {files.why(done)}")
+        return
+    guard, kills, flushes = facts
+    yield _guard(name, guard, kills)
+    how = "" if flushes == "files" else ", by a sync of all disks (an old sync(1))"
+    yield good(name, f"backups are written to the disk before a file is replaced{how}")
+    try:
+        past = await Tuner().history(remote, name)
+    except ChangeRefused as error:
+        yield wrong(name, str(error), "a change needs a place for its backups")
+        return
+    unfinished = [one for one in past if one.state == PastState.HALF_DONE]
+    for one in unfinished:
+        knobs = ", ".join(setting.knob for setting in one.about.settings)
+        todo = f"cockpit tune PROFILE undo {one.name} rolls it back"
+        yield wrong(name, f"change {one.name} of {one.about.who} ({knobs}) was left half done", todo)
+    if not unfinished:
+        yield good(name, "no change was left half done")
+
+
+def _guard(name: str, guard: str, kills: str) -> Finding:
+    if guard == "unit":
+        return good(name, "the guard of a change survives a logout: it runs in a systemd unit of its own")
+    if kills == "yes":
+        return wrong(
+            name,
+            "the guard of a change ends with the login (KillUserProcesses=yes), and nothing rolls the change back",
+            "loginctl enable-linger for this user, log in as root, or set sudo = true in [[host]]",
+        )
+    return good(name, "the guard of a change survives a logout: it runs in a session of its own")

@@ -1,4 +1,4 @@
-"""What an examination found, a line each: good, worth knowing, or to be mended first."""
+"""Findings of an examination, one line each: good, a note, or an error to fix."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ Level = Literal["ok", "note", "wrong"]
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """`about` is the profile, this machine, the target or a host; `todo` what to do about it, "" where it is good.
+    """`about` is the profile, this machine, the target or a host; `todo` is the fix, "" if all is good.
 
-    `exit_code` is that of the errors: 2 for what is to be put right in the profile or on a host, 3 for what cannot be
-    reached; 0 else.
+    `exit_code` is 2 for an error in the profile or on a host, 3 for an unreachable target or host, else 0.
     """
 
     about: str
@@ -45,10 +44,9 @@ def failed(about: str, error: CockpitError, todo: str = "") -> Finding:
 
 
 def summed(findings: Sequence[Finding]) -> str:
-    """All of them in a few words."""
     levels = [finding.level for finding in findings]
     bad, notes = levels.count("wrong"), levels.count("note")
     if not bad and not notes:
         return "all well"
-    parts = [f"{bad} to mend"] if bad else ["nothing to mend"]
-    return ", ".join([*parts, *([f"{notes} to know"] if notes else [])])
+    parts = [f"{bad} to fix"] if bad else ["nothing to fix"]
+    return ", ".join([*parts, *([f"{notes} note{'s' * (notes > 1)}"] if notes else [])])

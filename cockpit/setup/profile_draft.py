@@ -12,8 +12,7 @@ from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
-from cockpit.hosts.keyring import Keyring
-from cockpit.hosts.prompts import Asker
+from cockpit.hosts.prompts import Asker, Keyring
 from cockpit.hosts.ssh_settings import Destination, read_settings
 from cockpit.hosts.transport import open_shell
 from cockpit.model.errors import CockpitError
@@ -24,13 +23,13 @@ from cockpit.profiles.writing import Draft
 from cockpit.servers.kind import RunningServer
 from cockpit.tuning.server_discovery import DiscoveredHost, Offered, discover
 
-# What stands for a host without ssh.
+# The destination of a host without ssh.
 HERE = "this machine"
 _ODD = re.compile(r"[^A-Za-z0-9_-]+")
 
 
 class Surveyed(NamedTuple):
-    """A host and what was found on it; `problem` says why nothing was."""
+    """A host and its discovery; `problem` says why it failed."""
 
     config: HostConfig
     found: DiscoveredHost | None
@@ -38,8 +37,7 @@ class Surveyed(NamedTuple):
 
     @property
     def server(self) -> RunningServer | None:
-        """What the profile watches there: the server that answers, else of those that may the one with most
-        processes."""
+        """The server to watch: the one that answers, else the possible one with most processes."""
         if self.found is None:
             return None
         most = max(self.found.able, key=lambda server: server.processes, default=None)
@@ -47,28 +45,26 @@ class Surveyed(NamedTuple):
 
     @property
     def words(self) -> str:
-        """What was found, on one line."""
         if self.found is None:
             return self.problem
         if not self.found.servers:
-            return f"as {self.found.user}: no server that is known here runs there; it can be watched all the same"
+            return f"as {self.found.user}: no known server runs there; the host can still be watched"
         nobody = (self.found.nobody,) if self.found.nobody else ()
-        return f"as {self.found.user}: " + "; ".join((*nobody, *(_told(server) for server in self.found.servers)))
+        return f"as {self.found.user}: " + "; ".join((*nobody, *(_described(server) for server in self.found.servers)))
 
     def server_of(self, knobs: Iterable[Knob]) -> RunningServer | None:
-        """That of the knobs that were chosen, where nothing else says which one the profile is about."""
         wanted = set(knobs)
         offered = self.found.offered if self.found else ()
         return next((one.server for one in offered if one.server and one.knob in wanted), None)
 
 
-def _told(server: RunningServer) -> str:
+def _described(server: RunningServer) -> str:
     ports = f", port {', '.join(map(str, server.ports))}" if server.ports else ""
     return f"{server.title}, {server.processes} process{'' if server.processes == 1 else 'es'}{ports}"
 
 
 def hosts_named(texts: Iterable[str]) -> list[HostConfig]:
-    """A host for each destination (`root@web1`, an alias, HERE), named as a profile can name it, each name once."""
+    """A host per destination (`root@web1`, an alias, HERE), each with a unique valid name."""
     made: dict[str, HostConfig] = {}
     for text in texts:
         destination = text.strip()
@@ -83,7 +79,7 @@ def hosts_named(texts: Iterable[str]) -> list[HostConfig]:
 
 
 def host_name(destination: str) -> str:
-    """A short name: of `root@web1.example.com:2222` web1, of an address its figures."""
+    """A short name: web1 for `root@web1.example.com:2222`, the digits of an address."""
     if destination == HERE:
         return "here"
     host = _bare(destination)
@@ -98,14 +94,12 @@ def _bare(destination: str) -> str:
 
 
 def port_of(url: str) -> int:
-    """The port that a URL leads to."""
     parts = urlsplit(url)
     return parts.port or (443 if parts.scheme == "https" else 80)
 
 
 def leads_to(url: str, config: HostConfig, ssh_config: Path | None = None) -> bool:
-    """Whether a URL leads to this very host, as far as their names tell. Raises UsageError for an ssh_config that does
-    not read."""
+    """Whether a URL leads to this host, by their names. Raises UsageError for an invalid ssh_config."""
     name = urlsplit(url).hostname or ""
     if config.ssh is None:
         return _loopback(name) or _is_own(name)
@@ -122,7 +116,7 @@ def _loopback(name: str) -> bool:
 
 
 def _is_own(name: str) -> bool:
-    """Whether it is this machine's name, or an address that it has: one that a socket can be bound to."""
+    """Whether it is this machine's name or address, to which a socket can be bound."""
     own = gethostname().lower()
     if name in (own, own.partition(".")[0]):
         return True
@@ -142,7 +136,7 @@ async def survey(
     asker: Asker | None = None,
     keyring: Keyring | None = None,
 ) -> Surveyed:
-    """Looks at a host, with commands that read; what stands in the way becomes its problem."""
+    """Discover a host with commands that only read; an error becomes its problem."""
     try:
         shell = await open_shell(config, ssh_config, asker, keyring)
     except CockpitError as error:
@@ -165,7 +159,7 @@ def draft_of(
     duration: str = "30s",
     keepalive: bool = True,
 ) -> Draft:
-    """The profile with the knobs chosen, by (host, name); None: those that one begins with."""
+    """The profile with the chosen knobs, by (host, name); None: the usual ones."""
     wanted = None if chosen is None else set(chosen)
     hosts: list[HostConfig] = []
     notes: dict[str, tuple[str, ...]] = {}
@@ -197,7 +191,7 @@ def _picked(offered: Offered, wanted: set[tuple[str, str]] | None) -> bool:
 
 
 def _apart(knobs: Sequence[Knob]) -> Iterator[Knob]:
-    """Knobs of one name on two hosts are named after the host too."""
+    """Add the host to the names of knobs with one name on two hosts."""
     names = [knob.name for knob in knobs]
     for knob in knobs:
         yield replace(knob, name=f"{knob.name}-{knob.host}") if names.count(knob.name) > 1 else knob
@@ -206,14 +200,14 @@ def _apart(knobs: Sequence[Knob]) -> Iterator[Knob]:
 def _notes(one: Surveyed) -> tuple[str, ...]:
     if one.found is None:
         return (f"{one.config.name} could not be inspected: {one.problem}",)
-    said = [f"found there: {one.words}"]
+    notes = [f"found there: {one.words}"]
     if one.found.user not in ("root", ""):
-        said.append(f"where {one.found.user} may not write its configuration: log in as root, or sudo = true")
-    return tuple(said)
+        notes.append(f"if {one.found.user} may not write its configuration: log in as root, or sudo = true")
+    return tuple(notes)
 
 
 def place_for(url: str, surveyed: Sequence[Surveyed]) -> Path:
-    """Where a new profile goes: beside those of the working directory, else among the user's own; a free name."""
+    """A free path for a new profile: in the profiles of the working directory, else in the user's own."""
     here, shipped = Path("profiles"), catalogue.shipped_folder()
     is_shipped = shipped is not None and here.resolve() == shipped.resolve()
     folder = here if here.is_dir() and not is_shipped else catalogue.own_folder()

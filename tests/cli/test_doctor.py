@@ -38,7 +38,7 @@ def test_a_url_that_answers_is_all_well(url: str) -> None:
     assert done.returncode == 0, done.stderr
     assert f"{url}/ answers 200 at 127.0.0.1" in done.stdout
     # On a busy machine there is a note about that.
-    assert done.stdout.splitlines()[-1] in ("all well", "nothing to mend, 1 to know")
+    assert done.stdout.splitlines()[-1] in ("all well", "nothing to fix, 1 note")
 
 
 def test_a_busy_machine_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,7 +70,7 @@ def test_what_is_wrong_is_a_line_on_stdout_and_the_exit_code(tmp_path: Path, tex
     done = cockpit("doctor", "--trust", profile)
     assert done.returncode == code, done.stderr
     assert said in done.stdout
-    assert "to mend" in done.stdout
+    assert "to fix" in done.stdout
     assert done.stderr == ""
 
 
@@ -88,7 +88,7 @@ def test_ports_that_run_out_are_worth_a_note(url: str, tmp_path: Path) -> None:
     done = cockpit("doctor", "--trust", profile)
     assert done.returncode == 0
     assert "note   this machine    1000000 new connections from" in done.stdout
-    assert done.stdout.splitlines()[-1] in ("nothing to mend, 1 to know", "nothing to mend, 2 to know")
+    assert done.stdout.splitlines()[-1] in ("nothing to fix, 1 note", "nothing to fix, 2 notes")
 
 
 HOST = """
@@ -134,7 +134,7 @@ def test_a_host_is_examined_whole_and_left_as_it_was(url: str, tmp_path: Path) -
     for said in (
         "ok     here            this machine as ",
         "note   here            no process is called 'no-such-server'",
-        "note   here            status page http://127.0.0.1:1/server-status?auto: 127.0.0.1:1: not to be reached",
+        "note   here            status page http://127.0.0.1:1/server-status?auto: 127.0.0.1:1: unreachable",
         f"note   here            tail: {tmp_path}/none.log cannot be read",
         "note   here            tail: there is no command 'no-such-tool'",
         "ok     here            Good = On",

@@ -221,7 +221,7 @@ async def test_c_examines_the_profile_looked_at(tmp_path: Path) -> None:
         assert "mine reads: " in told
         assert "no such host" in told and "→ is the server up" in told
         # On a busy machine there is a note about that.
-        assert told.splitlines()[-1] in ("1 to mend", "1 to mend, 1 to know")
+        assert told.splitlines()[-1] in ("1 to fix", "1 to fix, 1 note")
 
 
 async def test_c_elsewhere_says_what_to_do() -> None:
