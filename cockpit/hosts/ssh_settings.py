@@ -149,7 +149,7 @@ def _files(options: Options, name: str, default: tuple[str, ...], tokens: Mappin
     """The files of an option. `none` is no file: it never means that any key is accepted."""
     found = options.values.get(name)
     # ssh -G quotes no spaces; it has expanded ~ by then.
-    named = default if found is None else re.split(r"\s+(?=[/~])", found[0])
+    named = default if found is None else re.split(r" (?=[/~])", found[0])
     return _paths((file for file in named if file.lower() != "none"), tokens)
 
 
