@@ -51,7 +51,6 @@ def _baseline(state: State, row: Segment) -> Window:
 
 
 def change_row(state: State, change: str) -> Segment | None:
-    """Return the row that a change opened under load."""
     return next((row for row in reversed(state.segments) if row.changes == (change,)), None)
 
 

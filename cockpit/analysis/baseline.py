@@ -63,7 +63,6 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
     runs: tuple[BaselineRun, ...]
 
     def values(self, name: str) -> list[float]:
-        """Return a metric of each run; empty when a run has no data for it."""
         found = [value for run in self.runs if (value := run.metric(name)) is not None]
         return found if len(found) == len(self.runs) else []
 
@@ -167,7 +166,6 @@ def runs_to_settle(ratio: Ratio, share: float) -> int | None:
 
 
 def _deviation(before: Floats, after: Floats) -> float:
-    """Return the deviation within both sides, pooled."""
     squares = sum(float(((side - side.mean()) ** 2).sum()) for side in (before, after))
     return math.sqrt(squares / (len(before) + len(after) - 2))
 

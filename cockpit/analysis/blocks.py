@@ -48,7 +48,6 @@ class LatencyBlocks(NamedTuple):
         return cls(counts, lower.astype(np.float64), (np.int64(16) << shifts).astype(np.float64))
 
     def grouped(self, places: Sequence[Sequence[int]]) -> LatencyBlocks:
-        """Rows added up: a row for each group of places."""
         return self._replace(counts=np.array([self.counts[list(group)].sum(axis=0) for group in places]))
 
     def percentiles(self, percent: float) -> Floats:
@@ -56,7 +55,6 @@ class LatencyBlocks(NamedTuple):
         return self.percentiles_of(self.counts, percent)
 
     def percentiles_of(self, counts: Floats, percent: float) -> Floats:
-        """The same for other counts over these buckets."""
         running = np.cumsum(counts, axis=1)
         total = running[:, -1]
         wanted = total * percent / 100

@@ -172,7 +172,6 @@ def _environment(before: Side, after: Side) -> tuple[Difference, ...]:
 
 
 def _environment_of(side: Side) -> dict[str, str]:
-    """Return versions and machines of the measurement."""
     started, plan = side.state.started, side.result.plan
     found = {"cockpit": started.version, **started.environment} if started else {}
     found |= {"target": ", ".join(_addresses(side)) or "unknown", "load processes": str(plan.workers)}
@@ -189,7 +188,6 @@ def _addresses(side: Side) -> dict[str, None]:
 
 
 def _errors(before: Side, after: Side) -> tuple[MetricPair, ...]:
-    """Return errors, unexpected responses and statuses from 400 on, by kind."""
     one, two = _failures(before), _failures(after)
     return tuple(MetricPair(kind, one.get(kind, 0), two.get(kind, 0)) for kind in sorted({*one, *two}))
 

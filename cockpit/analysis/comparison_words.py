@@ -38,7 +38,6 @@ def tables(comparison: Comparison) -> Iterator[tuple[str, list[Row]]]:
 
 
 def row_of(one: MetricPair) -> Row:
-    """The metric's name, both values with their unit, and their difference."""
     return Row(neutral(one.name), value_words(one.name, one.before), value_words(one.name, one.after), change_of(one))
 
 
@@ -114,6 +113,5 @@ def _is_latency(one: MetricPair) -> bool:
 
 
 def columns(rows: Sequence[Row]) -> tuple[int, int, int, int]:
-    """Return the width of each column."""
     widths = [max((len(row[at]) for row in rows), default=0) for at in range(4)]
     return widths[0], widths[1], widths[2], widths[3]

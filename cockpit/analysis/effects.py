@@ -106,12 +106,10 @@ def margin_of(name: str, wider: float | None = None) -> float:
 
 
 def more_is_better(name: str) -> bool:
-    """Return whether a server is better if the metric is larger."""
     return name.endswith(_MORE)
 
 
 def log_values(samples: Collection[Floats]) -> bool:
-    """Return whether the values can be compared as logarithms: all are above 0."""
     return all(bool((one > 0).all()) for one in samples)
 
 
@@ -159,5 +157,4 @@ def _likely(name: str, measured: MeasuredEffect, margin: float) -> Outcome | Non
 
 
 def _shares(interval: Interval) -> Interval:
-    """Turn logarithms of ratios into shares."""
     return Interval(*(math.expm1(min(value, 700.0)) for value in interval))

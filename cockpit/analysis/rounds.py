@@ -61,7 +61,6 @@ class RoundsPlan(NamedTuple):
 
     @property
     def first(self) -> tuple[Side, ...]:
-        """The side that each round begins with."""
         return mirrored(self.rounds) if self.order is Order.MIRRORED else balanced(self.rounds, self.seed)
 
 
@@ -216,5 +215,4 @@ def other(side: Side) -> Side:
 
 
 def sequence(first: tuple[Side, ...]) -> tuple[Side, ...]:
-    """Return the sides of all windows in order of time."""
     return tuple(side for one in first for side in (one, other(one)))

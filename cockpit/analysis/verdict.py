@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from cockpit.analysis import switch
 from cockpit.analysis.baseline import assumed_spread
 from cockpit.analysis.blocks import BLOCK, Sample, block_sample, run_values, segment_metrics, window_values
-from cockpit.analysis.effects import MARGIN, MeasuredEffect, effects, log_values, metrics
+from cockpit.analysis.effects import MARGIN, Measure, MeasuredEffect, effects, log_values, metrics
 from cockpit.analysis.intervals import (
     FIRST_LOOK,
     Floats,
@@ -208,13 +208,7 @@ def _rounds(before: Visits, after: Visits, budget: int | None, planned: Planned)
             reach = minimum_detectable(deviation, max(budget, FIRST_LOOK), alpha)
         return MeasuredEffect(interval, logarithmic, float(one.mean()), float(two.mean()), reach, _halved(interval))
 
-    names = metrics([[sides[0]], [sides[1]]], before[0][0].plan.open, planned.metrics)
-    return Verdict(
-        outcome=Outcome.INCONCLUSIVE,
-        design=Design.ROUNDS,
-        values=(len(before), len(after)),
-        effects=effects(names, measure, planned.comparisons, planned.margin),
-    )
+    return _verdict(Design.ROUNDS, (len(before), len(after)), sides, measure, before[0][0].plan.open, planned)
 
 
 def _runs(before: Visits, after: Visits, others: Sequence[Visits], planned: Planned) -> Verdict:
@@ -237,13 +231,7 @@ def _runs(before: Visits, after: Visits, others: Sequence[Visits], planned: Plan
         reach = (interval.high - interval.low) / 2 * 1.4 if math.isfinite(interval.high) else None
         return MeasuredEffect(interval, logarithmic, *means, reach)
 
-    names = metrics([[sides[0]], [sides[1]]], before[0][0].plan.open, planned.metrics)
-    return Verdict(
-        outcome=Outcome.INCONCLUSIVE,
-        design=Design.RUNS,
-        values=(len(before), len(after)),
-        effects=effects(names, measure, planned.comparisons, planned.margin),
-    )
+    return _verdict(Design.RUNS, (len(before), len(after)), sides, measure, before[0][0].plan.open, planned)
 
 
 def _single_runs(before: Window, after: Window) -> Verdict:
@@ -266,10 +254,20 @@ def _single_runs(before: Window, after: Window) -> Verdict:
         half = _NORMAL.inv_cdf(1 - alpha / 2) * math.sqrt(2) * assumed_spread(name)
         return MeasuredEffect(Interval.around(estimate, half), True, one, two, half)
 
-    names = metrics([[sides[0]], [sides[1]]], before.plan.open)
-    return Verdict(
-        outcome=Outcome.INCONCLUSIVE, design=Design.SINGLE_RUNS, values=(1, 1), effects=effects(names, measure)
-    )
+    return _verdict(Design.SINGLE_RUNS, (1, 1), sides, measure, before.plan.open, ALONE)
+
+
+def _verdict(
+    design: Design,
+    values: tuple[int, int],
+    sides: tuple[_Values, _Values],
+    measure: Measure,
+    open_load: bool,
+    planned: Planned,
+) -> Verdict:
+    names = metrics([[side] for side in sides], open_load, planned.metrics)
+    found = effects(names, measure, planned.comparisons, planned.margin)
+    return Verdict(outcome=Outcome.INCONCLUSIVE, design=design, values=values, effects=found)
 
 
 def _sides(before: Visits, after: Visits, further: Sequence[str] = ()) -> tuple[_Values, _Values]:

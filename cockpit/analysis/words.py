@@ -259,7 +259,6 @@ _METHOD = {
 
 
 def needs_words(verdict: Verdict) -> str:
-    """Return how much longer an inconclusive verdict takes."""
     if verdict.needs is None:
         return ""
     if math.isinf(verdict.needs):
@@ -286,7 +285,6 @@ def _member(effect: Effect, verdict: Verdict) -> str:
 
 
 def too_few_words(verdict: Verdict) -> str:
-    """Return what data a verdict without effects needs."""
     before, after = verdict.values
     if verdict.needs is not None and math.isfinite(verdict.needs):
         return f"{math.ceil(verdict.needs)} s more"

@@ -79,7 +79,6 @@ class Counts(LoadCounts, frozen=True, kw_only=True):
 
     @property
     def ended(self) -> int:
-        """Requests that got a complete response or failed."""
         return self.completed + sum(self.errors.values())
 
     @property
@@ -89,7 +88,6 @@ class Counts(LoadCounts, frozen=True, kw_only=True):
 
     @property
     def latency_name(self) -> str:
-        """The name of that latency: response or service."""
         return "response" if self.response.count else "service"
 
 

@@ -65,7 +65,6 @@ def host_sample(state: State, event: ev.HostSample) -> State:
 
 
 def with_rows(host: HostState, before: HostReading | None, step: ReadingStep | None) -> HostState:
-    """Return the host with its process and device rows, from its sample and the one before."""
     sample, facts = host.sample, host.facts
     if sample is None or facts is None:
         return host

@@ -55,7 +55,6 @@ def run_started(state: State, event: ev.RunStarted) -> State:
 
 
 def load_adjusted(state: State, event: ev.LoadAdjusted) -> State:
-    """Mark the instant, and the segment as altered."""
     current = state.segment
     if current is None or current.run != event.run:
         return state
@@ -147,12 +146,10 @@ def bottlenecks(tick: ev.Tick) -> tuple[bool, bool]:
 
 
 def saturated(tick: ev.Tick) -> bool:
-    """Return whether the generator, not the server, was the bottleneck in this tick."""
     return any(bottlenecks(tick))
 
 
 def _open_windows(state: State) -> dict[str, HostWindow]:
-    """Return a window for every host with samples, from its latest sample on."""
     return {
         name: begun(host.sample)
         for name, host in state.hosts.items()
@@ -185,7 +182,6 @@ def load_words(plan: LoadPlan) -> str:
 
 
 def _plan_of(plan: LoadPlan, stage: int) -> LoadPlan:
-    """Return the plan at one of its load levels."""
     if not plan.stages:
         return plan
     level = plan.stages[min(stage, len(plan.stages) - 1)]
@@ -302,7 +298,6 @@ def _of_a_second(counts: Counts) -> Counts:
 
 
 def load_second(filling: Filling) -> LoadSecond:
-    """Return the metrics of a second, as far as its ticks have arrived."""
     counts = filling.counts
     return LoadSecond(
         second=filling.second,
@@ -327,7 +322,6 @@ def load_second(filling: Filling) -> LoadSecond:
 
 
 def _share(filling: Filling, worker: int) -> float:
-    """The share of a second that a worker waited for a CPU."""
     span = filling.spent[worker][1]
     return round(filling.waited[worker] / span, _SHARE_DIGITS) if span else 0.0
 

@@ -15,7 +15,6 @@ TAIL_LINES = 500
 
 
 def panes_of(host: HostState) -> HostState:
-    """The host with an empty pane for each of its tails and pages."""
     return replace(
         host,
         tails=tuple(TailPane(command=command) for command in host.config.tail),

@@ -29,7 +29,6 @@ class _Seen(msgspec.Struct, frozen=True):
 
 
 def mark_restarts(state: State, event: ev.HostSample) -> State:
-    """The state with the host's parents as the sample has them, and a marker for each restart."""
     host = state.hosts[event.host]
     if host.facts is None:
         return state

@@ -51,7 +51,6 @@ class Sums:
         return f"Sums({self.by_name()})"
 
     def plus(self, more: Iterable[MeanGroup]) -> Sums:
-        """Return these sums with new values added, each times its weight."""
         return self._with(
             (names, _Group(tuple([v * weight for v in values]), weight)) for names, values, weight in more
         )
@@ -60,7 +59,6 @@ class Sums:
         return self._with(other._groups.items())
 
     def by_name(self) -> dict[str, Weighted]:
-        """Return the sum of each name, in order of first occurrence."""
         total: dict[str, Weighted] = {}
         for names, (amounts, weight) in self._groups.items():
             for name, amount in zip(names, amounts, strict=True):

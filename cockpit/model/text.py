@@ -98,6 +98,5 @@ def mebibytes(nbytes: float) -> str:
 
 
 def clock(seconds: float) -> str:
-    """Session time as HH:MM:SS."""
     whole = int(seconds)
     return f"{whole // 3600:02d}:{whole // 60 % 60:02d}:{whole % 60:02d}"

@@ -129,7 +129,6 @@ class Rows:
         return tuple(self._lost)
 
     def lose(self, what: str) -> None:
-        """Each is said once."""
         self._lost[what] = None
 
     def lose_often(self, begin: float, end: float, error: Exception) -> None:

@@ -40,7 +40,6 @@ class PageBuilder:
         self._counted: tuple[int | None, Totals, int] = (None, Totals(), 0)
 
     def take(self, number: int, event: AnyEvent) -> None:
-        """Hold an event that is a row now."""
         latest = max(self._known[1], event.t)
         self._known = (self._known[0], latest)
         if isinstance(event, FREQUENT):
@@ -119,7 +118,6 @@ class PageBuilder:
         return packed(PageSeries(tuple(seconds), {name: tuple(some) for name, some in points.items()}))
 
     def _samples_before(self, state: State) -> Mapping[str, HostSample]:
-        """The sample before the last one, by host."""
         found = {}
         for name, host in state.hosts.items():
             known = self._samples.get(name, [])

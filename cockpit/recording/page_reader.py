@@ -62,7 +62,6 @@ class PageReader:
         return at_hand(self._totals, place, read)
 
     def points(self, host: str, last: int) -> Series[HostPoint]:
-        """The points of a host up to a page, that one included."""
         chunks = [
             LazyChunk(self, at, grown.points[host], host) for at, grown in self._upto(last) if host in grown.points
         ]

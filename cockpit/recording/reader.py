@@ -103,7 +103,6 @@ class Recording:
 
     @property
     def lost(self) -> tuple[str, ...]:
-        """The damage found so far, a line each."""
         return self._rows.damage
 
     @property

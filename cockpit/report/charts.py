@@ -169,7 +169,6 @@ def _series(series: ChartSeries, chart: SvgChart) -> str:
 
 
 def _parts(points: Iterable[Point]) -> list[list[tuple[float, float]]]:
-    """Points without gaps, a list for each part between them."""
     parts: list[list[tuple[float, float]]] = [[]]
     for x, y in points:
         if y is not None:
@@ -185,7 +184,6 @@ def _floor(series: ChartSeries, part: list[tuple[float, float]], chart: SvgChart
 
 
 def _stepped(part: list[tuple[float, float]], chart: SvgChart) -> str:
-    """Each value holds until the next x."""
     pieces = [xy(chart, *part[0])]
     for (_, before), (x, y) in pairwise(part):
         pieces += [xy(chart, x, before), xy(chart, x, y)]
@@ -228,7 +226,6 @@ def _beside(chart: SvgChart) -> Iterable[str]:
 
 
 def _band_labels(chart: SvgChart) -> Iterable[str]:
-    """Return the labels that have room beside the one before."""
     before = -1.0
     for start, _, label in chart.bands:
         at = chart.x.at(start)

@@ -36,7 +36,6 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def failed(self) -> tuple[ThresholdResult, ...]:
-        """The thresholds that failed."""
         return tuple(one for one in self.held if one.status is Status.FAILED)
 
     @property
@@ -131,7 +130,6 @@ def check_text(check: CheckResult) -> str:
 
 
 def junit(check: CheckResult) -> str:
-    """Return a test suite with a case per threshold, and one for the stability if that was checked."""
     seconds, target = check.result.seconds, neutral(check.target)
     cases = [(one.threshold.text, "" if one.holds else _failure_words(one)) for one in check.held]
     if check.stability is not None:

@@ -140,7 +140,6 @@ def comparison_text(comparison: Comparison) -> str:
 
 
 def side_words(side: Side) -> str:
-    """Return the origin of a side: its name as requested, its segments, and its times in the session."""
     first, last = side.rows[0], side.rows[-1]
     runs = sorted({row.run for row in side.rows})
     which = f"run {runs[0]}" if len(runs) == 1 else f"runs {runs[0]} to {runs[-1]}"

@@ -64,7 +64,6 @@ def forest(head: str, rows: Sequence[ForestRow]) -> str:
 
 
 def outcome_words(effect: Effect) -> str:
-    """Return an effect's outcome as HTML, in its colour, with the reason when it is invalid."""
     role = _ROLES.get(effect.outcome, "soft")
     reason = f" <small>{text(objection_words(effect.objection))}</small>" if effect.objection else ""
     return f'<span class="{role}">{text(effect.outcome)}</span>{reason}'
@@ -134,7 +133,6 @@ def _drawn(effect: Effect, scale: _Scale) -> str:
 
 
 def _margin(effect: Effect, scale: _Scale) -> str:
-    """The changes that count as equivalent, as an area."""
     low, high = (scale.at(_at(effect, end)) for end in (-effect.margin, effect.margin))
     left, width = _WIDTH * low, _WIDTH * (high - low)
     return f'<rect class="band" x="{left:.1f}" y="0" width="{width:.1f}" height="{_HEIGHT:g}"/>' if width else ""
@@ -248,7 +246,6 @@ def _dots_drawn(row: DotRow, axis: Axis) -> str:
 
 
 def _apart(axis: Axis) -> list[tuple[float, str]]:
-    """The labels that have room beside the one before."""
     shown: list[tuple[float, str]] = []
     for value, label in axis.labels:
         if not shown or axis.at(value) - axis.at(shown[-1][0]) >= _DOTS_APART:

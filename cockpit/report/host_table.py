@@ -47,7 +47,6 @@ def _lacking(coverage: float) -> str:
 def _table(
     title: str, columns: Sequence[str], rows: Sequence[tuple[str, str]], found: Mapping[str, float], unit: float = 1.0
 ) -> list[str]:
-    """Return a header and a line for each row (title, group) with metrics."""
     known = [(name, group) for name, group in rows if any(f"{group}.{column}" in found for column in columns)]
     if not known:
         return []
@@ -106,7 +105,6 @@ def _processes(window: HostWindow, found: Mapping[str, float]) -> list[str]:
 
 
 def _pages(found: Mapping[str, float]) -> list[str]:
-    """Return the metrics of status pages: one line per kind, means and counters per second."""
     lines = []
     for kind, page in STATUS_PAGES.items():
         columns = [(name, f"{kind}.{name}", "") for name in page.means]

@@ -68,7 +68,6 @@ def _header(found: SessionSummary) -> str:
 
 
 def _tiles(found: SessionSummary) -> str:
-    """Return the main metrics of the newest segment."""
     row = found.rows[-1] if found.rows else None
     if row is None:
         return ""
@@ -86,7 +85,6 @@ def _verdicts(found: SessionSummary) -> str:
 
 
 def _thresholds(found: SessionSummary) -> str:
-    """Return a row per threshold and a column per run."""
     if not found.held:
         return ""
     runs = sorted({run for run, _ in found.held})

@@ -154,7 +154,6 @@ def _kind(kind: str) -> str:
 def lines_over_time(
     title: str, x: Axis, y: Axis, series: Iterable[tuple[str, Sequence[Point]]], signs: Sequence[Sign] = ()
 ) -> str:
-    """Return a chart of lines, coloured in their order; lines without a value are left out."""
     drawn = [
         ChartSeries(name, points, colour)
         for colour, (name, points) in enumerate(series)
@@ -185,7 +184,6 @@ def heat_map(seconds: Sequence[LoadSecond], x: Axis, title: str) -> SvgChart | N
 
 
 def _counts(seconds: Sequence[LoadSecond], x: Axis) -> _Grid:
-    """Responses by column and bucket."""
     width = max(1.0, (x.high - x.low) / _COLUMNS)
     columns = max(1, math.ceil((x.high - x.low) / width))
     counts = np.zeros((columns, len(LATENCY_EDGES) - 1))

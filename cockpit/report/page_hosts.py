@@ -27,7 +27,6 @@ _SEEN = 0.05
 
 
 def host_section(state: State, host: HostState, rows: Sequence[Segment]) -> str:
-    """Charts and the table of means, under the host's name."""
     facts = host.facts
     notes = [text(host.config.ssh or "this machine")]
     if facts:

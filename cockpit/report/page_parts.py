@@ -70,13 +70,11 @@ def head(titles: Sequence[str]) -> str:
 
 
 def items(lines: Iterable[str], role: str = "") -> str:
-    """Return a list of lines of text, empty when there are none."""
     inside = "".join(f"<li>{text(line)}</li>" for line in lines)
     return f"<ul{f' class={role}' if role else ''}>{inside}</ul>\n" if inside else ""
 
 
 def folded(title: str, inside: str) -> str:
-    """Return HTML that a click shows; empty when there is nothing inside."""
     return f"<details><summary>{text(title)}</summary>{inside}</details>\n" if inside else ""
 
 

@@ -39,7 +39,6 @@ _LOAD: dict[str, Callable[[LoadSecond], Cell]] = {
 
 
 def _part(name: str, metric: str) -> Callable[[HostPoint], Cell]:
-    """Return a metric of a group that may be missing."""
 
     def read(point: HostPoint) -> Cell:
         group = getattr(point, name)

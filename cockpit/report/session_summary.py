@@ -84,7 +84,6 @@ def run_named(found: SessionSummary, run: int) -> str:
 
 
 def question_of(state: State) -> str:
-    """Return the session's question on one line; empty if there is none."""
     return " ".join(state.started.question.split()) if state.started else ""
 
 

@@ -127,7 +127,6 @@ def load_line(result: StudyResult) -> str:
 
 
 def question_lines(result: StudyResult) -> list[str]:
-    """Return the question, a line each; empty when the profile asks none."""
     return [neutral(line.strip()) for line in result.question.splitlines() if line.strip()]
 
 
@@ -166,7 +165,6 @@ def _unstable_words(cell: Cell) -> str:
 
 
 def _run_metric(result: StudyResult, run: StudyRunResult) -> str:
-    """The rate of a run; its median under open load."""
     if result.study.plan.open:
         return f"{milliseconds(run.result.counts.latency.percentile(50))} ms"
     return si(run.result.rate, 4)

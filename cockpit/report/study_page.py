@@ -100,7 +100,6 @@ def _settings(variant: Variant) -> str:
 
 
 def _order(result: StudyResult) -> Iterable[tuple[int, str]]:
-    """The variants of each round in order."""
     yield from ((turn.round, ", ".join(dict.fromkeys(name for name, _ in turn.steps))) for turn in result.rounds)
 
 
@@ -143,7 +142,6 @@ def _shown(verdict: Verdict) -> str:
 
 
 def _effects(result: StudyResult) -> str:
-    """A forest plot per metric over all comparisons, with the warnings about it."""
     names = dict.fromkeys(effect.name for one in result.verdicts for effect in one.verdict.effects)
     return "".join(_metric_effects(result, name) for name in names)
 
@@ -160,7 +158,6 @@ def _metric_effects(result: StudyResult, name: str) -> str:
 
 
 def _metrics(result: StudyResult) -> str:
-    """Return a chart per metric with every run, less common ones folded."""
     shown = measured(result)
     first = [_metric(result, column) for column in shown if column.name in _OPEN]
     others = [_metric(result, column) for column in shown if column.name not in _OPEN]
@@ -194,7 +191,6 @@ def _cell(is_name: bool, value: str) -> str:
 
 
 def method(result: StudyResult) -> list[str]:
-    """Return the rules of the verdicts, and their limits."""
     plain = [replace(one.verdict, left_out=({}, {}), warnings=()) for one in result.verdicts]
     found = list(dict.fromkeys(line for verdict in plain for line in method_lines(verdict)))
     discarded = dict.fromkeys(

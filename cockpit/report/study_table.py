@@ -28,7 +28,6 @@ class StudyColumn(NamedTuple):
 
 
 def columns(result: StudyResult) -> tuple[StudyColumn, ...]:
-    """Return all columns of the table, counters of observations last."""
     watched = result.study.watch or tuple(f"{host}.{name}" for host in hosts_of(result) for name in _OF_A_HOST)
     names = dict.fromkeys((*ALWAYS, *watched))
     found = [StudyColumn(name, _head(name), _metric_of(name), _shown(name)) for name in names]
@@ -62,7 +61,6 @@ def growth(observation: Observation, run: StudyRunResult) -> float | None:
 
 
 def _head(name: str) -> str:
-    """Return the title of a column: the metric's name, with its unit if that is not obvious."""
     if name == "rate":
         return "req/s"
     if _in_ms(name):
@@ -112,7 +110,6 @@ def text_of(column: StudyColumn, cell: Cell) -> str:
 
 
 def labels(result: StudyResult) -> tuple[str, ...]:
-    """Return the titles of the columns that identify a cell."""
     study = result.study
     level = ("rate" if study.plan.open else "c",) if study.levels else ()
     part = ("pass",) if len(study.passes) > 1 else ()
@@ -127,7 +124,6 @@ def place_of(study: Study, cell: Cell) -> tuple[str, ...]:
 
 
 def rows(result: StudyResult) -> list[list[str]]:
-    """The table with its head, as text."""
     chosen = columns(result)
     head = [*labels(result), "runs", *(column.head for column in chosen)]
     return [head, *([*place_of(result.study, cell), _runs(cell), *_texts(chosen, cell)] for cell in result.cells)]
@@ -138,7 +134,6 @@ def _texts(chosen: Sequence[StudyColumn], cell: Cell) -> list[str]:
 
 
 def _runs(cell: Cell) -> str:
-    """The number of counted runs, and of discarded ones."""
     discarded = len(cell.discarded)
     marks = (" ~" if cell.unstable else "") + ("" if cell.whole else " …")
     return f"{len(cell.counted)}{f'+{discarded}' if discarded else ''}{marks}"

@@ -67,7 +67,6 @@ def errors_words(errors: Mapping[str, int]) -> str:
 
 
 def threshold_table(outcomes: tuple[ThresholdResult, ...]) -> str:
-    """Return one line per threshold: its outcome, its text, the value found."""
     if not outcomes:
         return "no thresholds"
     width = max(len(outcome.threshold.text) for outcome in outcomes)
@@ -152,7 +151,6 @@ def _waited(result: RunResult) -> str:
 
 
 def _held_back(result: RunResult) -> str:
-    """Return the arrivals that were queued, and those never sent."""
     counts = result.counts
     waited = f"{counts.held_back} arrivals found {result.plan.max_in_flight} under way and waited for room"
     dropped = f"; {counts.dropped} were dropped" if counts.dropped else ""
@@ -204,7 +202,6 @@ def _row(histogram: Histogram) -> str:
 
 
 def _segments(segments: Sequence[Segment]) -> list[str]:
-    """Return a line per load level, and per time between two changes."""
     if len(segments) < 2:
         return []
     width = min(60, max(len(segment.label) for segment in segments))

@@ -70,7 +70,6 @@ def completed_by(result: RunResult, verdicts: Iterable[Verdict]) -> tuple[Verdic
 
 
 def verdict_lines(verdicts: Iterable[Verdict]) -> list[str]:
-    """A line each, and below it by which rules it was found."""
     lines = []
     for verdict in verdicts:
         lines += [f"  {verdict_line(verdict)}", *(f"    {line}" for line in method_lines(verdict))]

@@ -87,7 +87,6 @@ def _cpu(points: Sequence[HostPoint], row: Segment) -> tuple[tuple[float, float]
 def _cells(
     study: Study, runs: Sequence[StudyRunResult], rounds: Sequence[StudyRound], done: frozenset[int]
 ) -> list[Cell]:
-    """The cells that have any run, in the order of the plan."""
     steps = [step for turn in rounds for step in steps_of(study, turn)]
     found = []
     for variant in study.variants:

@@ -117,17 +117,14 @@ class StudyResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def unstable(self) -> tuple[StudyRunResult, ...]:
-        """The counted runs that were not stable."""
         return tuple(run for cell in self.cells for run in cell.unstable)
 
     @property
     def counted_rounds(self) -> int:
-        """The complete rounds that count."""
         return max(0, self.whole_rounds - self.study.discard_rounds)
 
     @property
     def whole_rounds(self) -> int:
-        """The number of complete rounds."""
         return sum(all(step.number in self.done for step in steps_of(self.study, turn)) for turn in self.rounds)
 
     @property
