@@ -33,8 +33,8 @@ from cockpit.session.live import LiveSource
 from cockpit.session.loop import Session
 from cockpit.tui.app import CockpitApp
 from cockpit.tui.main_screen import MainScreen
-from cockpit.tui.tuning.knobs import KnobRow
 from cockpit.tui.tuning.screen import TuningScreen
+from cockpit.tui.tuning.widgets import KnobRow
 
 LIMIT = 180.0
 # Seconds until a step is given up.
@@ -96,8 +96,8 @@ def _shown(pilot: Pilot[None]) -> Verdict | None:
     screen = pilot.app.screen
     if not isinstance(screen, MainScreen):
         return None
-    scene = screen.scene()
-    return scene.verdict(scene.row) if scene.row is not None and scene.row.changes else None
+    context = screen.context()
+    return context.verdict(context.segment) if context.segment is not None and context.segment.changes else None
 
 
 def _ended(pilot: Pilot[None]) -> bool:

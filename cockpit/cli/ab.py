@@ -5,16 +5,15 @@ from __future__ import annotations
 import asyncio
 import sys
 from argparse import Namespace
-from collections.abc import Iterable
 
 from msgspec.structs import replace
 
 from cockpit.cli.live import Keeping, SessionEnd, headless
 from cockpit.cli.load_options import FLAGS, flagged, given_headers
-from cockpit.cli.terminal import tell
+from cockpit.cli.terminal import emit
 from cockpit.load.preflight import preflight
 from cockpit.model.errors import EXIT_GOOD, EXIT_INTERRUPTED, TargetError, UsageError
-from cockpit.model.events import AnyEvent, Tick
+from cockpit.model.events import Tick
 from cockpit.model.load import LoadPlan
 from cockpit.model.metrics import RunResult, run_result
 from cockpit.profiles.plan import NAMED, Wrong, body_of, check_plan, checked_url, headers_of
@@ -22,7 +21,7 @@ from cockpit.profiles.profile import Profile
 from cockpit.report.ab import Document, gnuplot_tsv, percentages_csv, report
 from cockpit.report.summary import warning_texts
 
-# With -t and without -n, ab sends at most so many.
+# Limit of ab with -t and without -n.
 TIMED_REQUESTS = 50_000
 _FLAGS = FLAGS | {"load.auth": "-A", "load.body_file": "-p"}
 
@@ -38,17 +37,17 @@ def ab(options: Namespace) -> int:
         Keeping(),
         limit=options.timelimit,
         quiet=options.quiet,
-        listen=lambda events: _keep(ticks, events),
+        listen=lambda events: ticks.extend(event for event in events if isinstance(event, Tick)),
     )
     result = run_result(outcome.state, outcome.state.runs)
     if result is None:
         return EXIT_INTERRUPTED
-    tell(report(result, document))
+    emit(report(result, document))
     _write_files(options, outcome, result, ticks)
     if options.timelimit and not outcome.interrupted:
-        # The end by the time limit is as requested.
+        # Ending at the time limit was requested.
         result = replace(result, reason="completed")
-    _say_more(result, options)
+    _print_warnings(result, options)
     return EXIT_INTERRUPTED if outcome.interrupted else EXIT_GOOD
 
 
@@ -95,10 +94,6 @@ async def _ask(plan: LoadPlan) -> Document:
     return Document(server=answer.headers.get("server", ""), length=len(answer.content))
 
 
-def _keep(ticks: list[Tick], events: Iterable[AnyEvent]) -> None:
-    ticks += [event for event in events if isinstance(event, Tick)]
-
-
 def _write_files(options: Namespace, outcome: SessionEnd, result: RunResult, ticks: list[Tick]) -> None:
     started = outcome.state.started
     try:
@@ -111,11 +106,9 @@ def _write_files(options: Namespace, outcome: SessionEnd, result: RunResult, tic
         raise UsageError(f"{error.filename}: cannot be written: {error.strerror}") from None
 
 
-def _say_more(result: RunResult, options: Namespace) -> None:
+def _print_warnings(result: RunResult, options: Namespace) -> None:
     if result.counts.varied and not options.any_length:
-        varied = result.counts.varied
-        print(
-            f"cockpit: {varied} responses had another length than the first; ab counts them as failed", file=sys.stderr
-        )
+        words = f"{result.counts.varied} responses had another length than the first; ab counts them as failed"
+        print(f"cockpit: {words}", file=sys.stderr)
     for warning in warning_texts(result):
         print(f"cockpit: {warning}", file=sys.stderr)

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 THEMES = ("dark", "light", "contrast")
 
-# Terminals that are known to have no braille, whatever the locale says.
+# Terminals without braille.
 _WITHOUT_BRAILLE = ("linux", "vt100", "vt102", "vt220", "dumb", "ansi", "cons25")
 
-# Round trip (s) from which the line counts as slow, and the longest wait (s) for an answer.
+# Round trip (s) of a slow line, and the maximum wait (s) for an answer.
 SLOW = 0.15
 _PATIENCE = 1.0
 # Request for the cursor position; every terminal answers.
@@ -35,7 +35,6 @@ _ANSWER = re.compile(rb"\x1b\[\d+;\d+R")
 
 
 def add_appearance(parser: ArgumentParser, *, hangup: bool = True) -> None:
-    """Add the flags of every command with a screen."""
     add = parser.add_argument_group("screen").add_argument
     add("--theme", choices=THEMES, help="colours (default: the last choice)")
     add("--ascii", action="store_true", default=None, help="draw with ASCII only (default: if the terminal needs it)")
@@ -78,26 +77,25 @@ def appearance_of(options: Namespace) -> Appearance:
 
 def _theme(requested: str | None) -> tuple[str, tuple[str, ...]]:
     """Return the theme's name, and warnings about an invalid setting."""
-    from cockpit.tui.terminal import settings
+    from cockpit.tui.terminal.appearance import read_settings, settings_file
 
     if requested:
         return requested, ()
     try:
-        stored = settings.recall().get("theme", THEMES[0])
+        stored = read_settings().get("theme", THEMES[0])
     except UsageError as error:
         return THEMES[0], (str(error),)
     if stored not in THEMES:
-        return THEMES[0], (f"{settings.place()}: unknown theme {stored!r} ({', '.join(THEMES)}); defaults are used",)
+        return THEMES[0], (f"{settings_file()}: unknown theme {stored!r} ({', '.join(THEMES)}); defaults are used",)
     return stored, ()
 
 
 def needs_ascii(environment: Mapping[str, str], encoding: str) -> bool:
-    """Return whether the terminal probably shows no braille and blocks."""
     return environment.get("TERM", "") in _WITHOUT_BRAILLE or encoding.lower().replace("-", "") not in ("utf8", "utf")
 
 
 def colours(environment: Mapping[str, str]) -> Colours:
-    """Return the number of colours, by the rules of the screen's own console."""
+    """Return the number of colours, by the rules of Textual's console."""
     from rich.console import Console
     from textual.constants import COLOR_SYSTEM
 

@@ -6,24 +6,24 @@ import argparse
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from cockpit import __version__
 from cockpit.cli.appearance_options import add_appearance
-from cockpit.cli.load_arguments import SSH_CONFIG, add_ab, add_load, add_trust
-from cockpit.cli.pages import GROUPS, RECORDINGS, START, add_command, overview
+from cockpit.cli.load_arguments import add_ab, add_load, add_ssh_config, add_trust
+from cockpit.cli.pages import BASELINE, GROUPS, RECORDINGS, START, TUNE, add_command, overview
 from cockpit.cli.parser import CommandParser
-from cockpit.cli.result_arguments import add_baseline, add_check, add_compare, add_export, add_report
-from cockpit.cli.tune_arguments import add_tune
 from cockpit.cli.values import age, count, positive, recording, seconds
 
 PROFILE = "a profile: its name, or a path such as ./x.toml"
-# The function of a command, if it is not called like the command.
+_RECORD = "record to a new FILE (default: to ~/.local/state/cockpit/recordings)"
+EXPORT_FORMATS = ("jsonl", "csv", "hlog", "cast", "svg")
+_SIDE = "FILE, FILE#2 (its second run), FILE@10s..60s or FILE@14:05..14:10 (a time range)"
+# Functions with another name than their command.
 _FUNCTIONS = {"help": "help_topic"}
 
 
 class MainParser(CommandParser):
-    """Parse the whole command line; its help lists the commands by group."""
-
     def format_help(self) -> str:
         return overview()
 
@@ -42,7 +42,7 @@ def make_parser() -> MainParser:
 
 
 def _add_start(parser: CommandParser) -> None:
-    parser.add_argument("--ssh-config", type=Path, metavar="FILE", help=SSH_CONFIG)
+    add_ssh_config(parser.add_argument)
     add_appearance(parser)
 
 
@@ -51,7 +51,7 @@ def _add_run(parser: CommandParser) -> None:
         parser,
         target="PROFILE|URL",
         about="a profile (its name, or a path such as ./x.toml) or http://...",
-        record="record to a new FILE (default: to ~/.local/state/cockpit/recordings)",
+        record=_RECORD,
     )
     add = parser.add_argument
     add("--no-tui", action="store_true", help="no screen: progress on stderr, a summary on stdout")
@@ -66,7 +66,7 @@ def _add_check(parser: CommandParser) -> None:
         about="a profile (its name, or a path such as ./x.toml), http://..., or a recording (FILE#2: its second run)",
         record="record to a new FILE (default: not recorded)",
     )
-    add_check(parser)
+    _add_check_flags(parser)
 
 
 def _add_study(parser: CommandParser) -> None:
@@ -87,8 +87,7 @@ def _add_study(parser: CommandParser) -> None:
     add("--json", action="store_true", help="print the result as JSON, show no screen")
     add("-o", "--output", type=Path, metavar="DIR", help="recordings and results (default studies/PROFILE-FORM-N)")
     add("--no-tui", action="store_true", help="no screen: progress on stderr, the result on stdout")
-    add_trust(parser)
-    add("--ssh-config", type=Path, metavar="FILE", help=SSH_CONFIG)
+    add_trust(add)
     add_appearance(parser)
 
 
@@ -109,7 +108,7 @@ def _add_recordings(parser: CommandParser) -> None:
     commands["delete"].add_argument("names", metavar="NAME", nargs="+")
     add = commands["prune"].add_argument
     add("--keep", type=count, metavar="N", help="keep the N newest")
-    add("--older", type=age, metavar="T", help="delete those older than T, e.g. 12h, 30d")
+    add("--older", type=age, metavar="T", help="delete recordings older than T, e.g. 12h, 30d")
     add("--dry-run", action="store_true", help="only list them")
 
 
@@ -133,26 +132,20 @@ def _add_new(parser: CommandParser) -> None:
         help="profile to write (default: in ./profiles if it exists, else ~/.config/cockpit/profiles)",
     )
     add("--force", action="store_true", help="replace FILE if it exists")
-    add("--ssh-config", type=Path, metavar="FILE", help=SSH_CONFIG)
+    add_ssh_config(add)
 
 
 def _add_doctor(parser: CommandParser) -> None:
     add = parser.add_argument
     add("profile", metavar="PROFILE|URL", help=f"{PROFILE}, or http://...")
-    add("--ssh-config", type=Path, metavar="FILE", help=SSH_CONFIG)
     add("--json", action="store_true", help="print the findings as JSON")
     add("--no-exec", action="store_true", help="list the profile's commands, run none of them")
-    add_trust(parser)
+    add_trust(add)
 
 
 def _add_demo(parser: CommandParser) -> None:
     add = parser.add_argument
-    add(
-        "--record",
-        type=Path,
-        metavar="FILE",
-        help="record to a new FILE (default: to ~/.local/state/cockpit/recordings)",
-    )
+    add("--record", type=Path, metavar="FILE", help=_RECORD)
     add("--no-record", action="store_true", help="do not record")
     add_appearance(parser)
 
@@ -169,19 +162,133 @@ def _add_help(parser: CommandParser) -> None:
     parser.add_argument("topic", nargs="?", metavar="TOPIC", help="a topic or a command (default: list the topics)")
 
 
+def _add_check_flags(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument_group("check").add_argument
+    expression: dict[str, Any] = {"metavar": "EXPR", "action": "append", "default": []}
+    add("--threshold", help="e.g. 'p99 < 50ms' or 'rate >= 95%% of baseline'; may be repeated", **expression)
+    add("--abort-on", help="a threshold that also ends the run as soon as it fails", **expression)
+    add("--baseline", metavar="NAME", help="baseline to compare with; see cockpit baseline")
+    add("--anyway", action="store_true", help="compare with a baseline of another load")
+    add("--steady", action="store_true", help="exit 4 if the rate is unstable")
+    add("--cap", type=seconds, metavar="T", help="end the load after T (default 15s if it has no duration)")
+    add("--runs", type=positive, metavar="N", help="number of runs; of a recording the last N (default 1)")
+    add("--save-baseline", metavar="NAME", help="save the runs as a baseline")
+    add("--add-to-baseline", metavar="NAME", help="add the runs to a baseline, or make it")
+    add("--junit", type=Path, metavar="FILE", help="write the result as JUnit XML")
+
+
+def _add_compare(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("before", metavar="BEFORE", help=_SIDE)
+    add("after", metavar="AFTER", help="likewise; FILE alone means all its runs, if they are repeats of one load")
+    add("--anyway", action="store_true", help="compare even if the loads differ")
+    add("--json", action="store_true", help="print the comparison as JSON")
+
+
+def _add_baseline(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(metavar="SUBCOMMAND", required=True, dest="action", prog=parser.prog)
+    commands = {name: add_command(actions, name, page) for name, page in BASELINE.items()}
+    for name in ("set", "add"):
+        add = commands[name].add_argument
+        add("name", metavar="NAME")
+        add("recording", nargs="+", metavar="RECORDING", help="a recording (its last run), or FILE#2")
+        add("--runs", type=positive, default=1, metavar="N", help="the last N runs of each recording (default 1)")
+    for name in ("show", "delete"):
+        commands[name].add_argument("name", metavar="NAME")
+    for name in ("show", "list"):
+        commands[name].add_argument("--json", action="store_true", help="print JSON")
+
+
+def _add_report(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add(
+        "file",
+        type=recording,
+        metavar="FILE|NAME|DIR",
+        help="a file, a name in `cockpit recordings list`, or a study's directory",
+    )
+    add("-o", "--output", type=Path, metavar="FILE", help="write to FILE (default: stdout)")
+    formats = ("text", "md", "json", "html", "csv", "verdicts-csv")
+    add(
+        "--format",
+        choices=formats,
+        help="default: by the suffix of -o, else text; csv (one line per run and metric) and verdicts-csv (one line "
+        "per comparison and metric) are for studies",
+    )
+    add("--json", action="store_true", help="the same as --format json: a list with one entry per run")
+
+
+def _add_export(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("file", metavar="FILE", help="a recording; for hlog FILE#2 is its second run")
+    add("--format", choices=EXPORT_FORMATS, help="default: by the suffix of -o")
+    add("-o", "--output", type=Path, metavar="FILE", help="write to FILE (default: stdout)")
+    add("--at", metavar="T", help="svg: instant (default: the end); cast: start; e.g. 90s, -30s, 14:05")
+    add("--until", metavar="T", help="cast: end (default: the end of the recording)")
+    add("--every", type=seconds, default=1.0, metavar="T", help="cast: session time between frames (default 1s)")
+    add("--size", default="120x40", metavar="COLSxROWS", help="cast, svg: size of the screen (default 120x40)")
+    add("--keys", default="", metavar="LIST", help="cast, svg: keys to press first, as Textual names them: p,s,down")
+
+
+def _add_tune(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("profile", metavar="PROFILE", help=PROFILE)
+    _add_shared(parser)
+    actions = parser.add_subparsers(metavar="SUBCOMMAND", required=True, dest="action", prog=f"{parser.prog} PROFILE")
+    commands = {name: add_command(actions, name, page) for name, page in TUNE.items()}
+    for command in commands.values():
+        _add_shared(command, default=argparse.SUPPRESS)
+
+    commands["show"].add_argument("names", nargs="*", metavar="NAME", help="knobs (default: all)")
+
+    add = commands["set"].add_argument
+    add("names", nargs="+", metavar="NAME=VALUE", help="knobs and new values; several are one change")
+    add("--dry-run", action="store_true", help="print the diff and its cost, change nothing")
+    add("--confirm-within", type=seconds, metavar="T", help="roll back unless y is typed within T, e.g. 60s")
+    _add_probe(commands["set"])
+
+    add = commands["undo"].add_argument
+    add("change", nargs="?", metavar="CHANGE", help="name from `history` (default: the newest that is applied)")
+    _add_probe(commands["undo"])
+
+    add = commands["rounds"].add_argument
+    add("names", nargs="+", metavar="NAME=VALUE", help="knobs and new values")
+    add("--rounds", type=positive, default=12, metavar="N", help="rounds at most, 4 to 50 (default 12)")
+    add("--seconds", type=seconds, default=15.0, metavar="T", help="load per window, 15s or more (default 15s)")
+    add("--seed", type=count, default=1, metavar="N", help="seed of the random order (default 1)")
+    add("--mirrored", action="store_true", help="order A-B-B-A instead of a random one")
+    add("--keep", action="store_true", help="keep the new values unless they are worse (default: the old ones)")
+    add("--record", type=Path, metavar="FILE", help=_RECORD)
+    add("--target", dest="url", metavar="URL", help="load this URL instead of the profile's")
+
+    add = commands["action"].add_argument
+    add("names", nargs="*", metavar="NAME", help="actions to run in this order (default: list all)")
+
+
+def _add_shared(parser: argparse.ArgumentParser, **settings: Any) -> None:
+    """Add the flags that may be given before and after the subcommand."""
+    parser.add_argument("--json", action="store_true", help="print the result as JSON", **settings)
+    add_trust(parser.add_argument, **settings)
+
+
+def _add_probe(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--target", dest="url", metavar="URL", help="check the server with this URL instead of the profile's")
+    add("--no-probe", action="store_true", help="send no requests to check the server before and after the change")
+
+
 _FLAGS: dict[str, Callable[[CommandParser], None]] = {
     "start": _add_start,
     "run": _add_run,
     "check": _add_check,
     "ab": add_ab,
-    "tune": add_tune,
+    "tune": _add_tune,
     "study": _add_study,
     "replay": _add_replay,
-    "compare": add_compare,
-    "report": add_report,
-    "export": add_export,
+    "compare": _add_compare,
+    "report": _add_report,
+    "export": _add_export,
     "recordings": _add_recordings,
-    "baseline": add_baseline,
+    "baseline": _add_baseline,
     "new": _add_new,
     "doctor": _add_doctor,
     "demo": _add_demo,
@@ -192,7 +299,7 @@ _FLAGS: dict[str, Callable[[CommandParser], None]] = {
 
 
 def _lazy(module: str, name: str) -> Callable[[argparse.Namespace], int]:
-    """Return a function that imports the command when it is called, so that no command pays for another."""
+    """Return a function that imports the command when it is called."""
 
     def command(options: argparse.Namespace) -> int:
         function: Callable[[argparse.Namespace], int] = getattr(import_module(module), name)

@@ -11,7 +11,7 @@ from statistics import stdev
 from cockpit.analysis.baseline import Baseline, BaselineRun, baseline_of, baseline_run
 from cockpit.analysis.plans import differences
 from cockpit.cli.opening import recording_at
-from cockpit.cli.terminal import tell
+from cockpit.cli.terminal import emit
 from cockpit.model.errors import EXIT_GOOD, UsageError
 from cockpit.model.load import LoadPlan
 from cockpit.model.metrics import PERCENTILES, RunResult
@@ -55,7 +55,6 @@ def add(name: str, runs: Sequence[BaselineRun], plan: LoadPlan) -> None:
 
 
 def runs_to_keep(source: str, wall: float, results: Sequence[RunResult]) -> list[BaselineRun]:
-    """Return runs of a session that began at `wall` (epoch s), as a baseline keeps them."""
     return [baseline_run(source, wall, result) for result in results]
 
 
@@ -81,7 +80,7 @@ def _runs_in(recordings: Sequence[str], last: int) -> tuple[list[BaselineRun], L
 def _list(as_data: bool) -> None:
     found = [baselines.load(name) for name in baselines.names()]
     if as_data:
-        tell(to_json([baseline_json(one) for one in found]))
+        emit(to_json([baseline_json(each) for each in found]))
         return
     width = max((len(one.name) for one in found), default=0)
     lines = [
@@ -89,23 +88,23 @@ def _list(as_data: bool) -> None:
         f"{plan_words(one.plan)}"
         for one in found
     ]
-    tell("\n".join(lines) or f"no baseline in {baselines.folder()}")
+    emit("\n".join(lines) or f"no baseline in {baselines.folder()}")
 
 
 def _show(base: Baseline, as_data: bool) -> None:
     if as_data:
-        tell(to_json(baseline_json(base)))
+        emit(to_json(baseline_json(base)))
         return
     lines = [f"{base.name}  {_counted(base)}", f"  {plan_words(base.plan)}"]
     lines += [f"  {_when(run)}  from {neutral(run.source)}" for run in base.runs]
     names = dict.fromkeys((*base.runs[0].metrics, *PERCENTILES))
     names |= dict.fromkeys(f"{host}.{name}" for host, figures in base.runs[0].hosts.items() for name in figures)
     width = max(len(name) for name in names)
-    tell("\n".join((*lines, "", *(f"  {neutral(name):<{width}}  {_values(base, name)}" for name in names))))
+    emit("\n".join((*lines, "", *(f"  {neutral(name):<{width}}  {_values(base, name)}" for name in names))))
 
 
 def _values(base: Baseline, name: str) -> str:
-    """The mean of a metric, and the spread between the runs."""
+    """Return the mean of a metric, and its coefficient of variation."""
     mean = base.metric(name)
     if mean is None:
         return "no data"

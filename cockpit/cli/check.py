@@ -14,8 +14,7 @@ from cockpit.cli.baseline import add, keep, runs_to_keep
 from cockpit.cli.live import Keeping, headless, hlog_into
 from cockpit.cli.load_options import chosen_profile, given_load_flags, thresholds_for, thresholds_of
 from cockpit.cli.opening import recording_at
-from cockpit.cli.outputs import put
-from cockpit.cli.terminal import tell
+from cockpit.cli.terminal import emit, put
 from cockpit.model.errors import EXIT_INTERRUPTED, CockpitError, TargetError, UsageError
 from cockpit.model.load import LoadPlan
 from cockpit.model.metrics import RunResult, run_result, runs_result
@@ -27,18 +26,19 @@ from cockpit.report.baselines import load
 from cockpit.report.check_result import CheckResult, check_json, check_text, junit, junit_without_run
 from cockpit.report.selectors import is_recording, parse_source, runs_of
 
-# What is held where neither profile nor command line says anything; with a baseline, closed and open load.
+# Thresholds if none is given; with a baseline for closed and open load.
 DEFAULT_THRESHOLD = "failed == 0"
 DEFAULT_AGAINST = ("rate >= 95% of baseline", "p99 <= 110% of baseline")
-# The longest (s) that a run without a duration of its own may take.
+# Limit (s) of a run without a duration.
 DEFAULT_CAP = 15.0
 
 
 def check(options: Namespace) -> int:
-    """Exit 0 when every threshold holds, 99 when one failed (one without data did), 4 when one is inconclusive, or the
-    run had to be stable and was not."""
+    """Exit 0: every threshold holds; 99: one failed or had no data; 4: inconclusive, or --steady and unstable."""
     try:
-        found = _recorded(options) if _names_recording(options.target) else _run(options)
+        # Profile names take precedence over files.
+        recorded = find(options.target) is None and is_recording(options.target)
+        found = _recorded(options) if recorded else _run(options)
     except CockpitError as error:
         if options.junit:
             put((junit_without_run(without_credentials(options.target), str(error)),), options.junit)
@@ -47,17 +47,12 @@ def check(options: Namespace) -> int:
         return EXIT_INTERRUPTED
     if options.junit:
         put((junit(found),), options.junit)
-    tell(check_json(found) if options.json else check_text(found))
+    emit(check_json(found) if options.json else check_text(found))
     return found.exit_code
 
 
-def _names_recording(target: str) -> bool:
-    """Whether it is a recording; a profile's name is not, whatever files are in the working directory."""
-    return find(target) is None and is_recording(target)
-
-
 def _run(options: Namespace) -> CheckResult | None:
-    """None: interrupted before any load. Raises TargetError, HostError."""
+    """Return None if interrupted before any load. Raises TargetError, HostError."""
     profile = chosen_profile(options)
     base = _baseline(options, profile.baseline, profile.plan)
     thresholds = _with_defaults(thresholds_of(profile, options.threshold), base, profile.plan)
@@ -100,14 +95,14 @@ def _run(options: Namespace) -> CheckResult | None:
 def _held(
     thresholds: Sequence[Threshold], abort_on: Sequence[Threshold], runs: Sequence[RunResult], breaker: Breaker
 ) -> tuple[ThresholdResult, ...]:
-    """All of them at the end of the runs, each once; the one that ended them stays as it was found then."""
+    """Return the results at the end of the runs; the threshold that aborted them keeps its result from then."""
     found = hold(dict.fromkeys((*thresholds, *abort_on)), runs_result(runs), breaker.baseline, runs)
     failed = breaker.failed
     return tuple(failed if failed and one.threshold == failed.threshold else one for one in found)
 
 
 def _save(options: Namespace, found: CheckResult, state: State, results: Sequence[RunResult]) -> None:
-    """Only complete runs become a baseline."""
+    """Save complete runs as a baseline."""
     if found.interrupted or found.result.reason == "failed":
         return
     runs = runs_to_keep(found.target, state.started.wall if state.started else 0.0, results)
@@ -118,7 +113,7 @@ def _save(options: Namespace, found: CheckResult, state: State, results: Sequenc
 
 
 def _recorded(options: Namespace) -> CheckResult:
-    """The last run of a recording, or the run or stretch that was named."""
+    """Check the last run of a recording, or the selected run or time range."""
     given = given_load_flags(options)
     if given:
         raise UsageError(f"{', '.join(given)}: load flags do not apply to a recording")
@@ -145,15 +140,16 @@ def _checked(options: Namespace, sides: Sequence[Side]) -> CheckResult:
 
 
 def _baseline(options: Namespace, named: str, plan: LoadPlan) -> Baseline | None:
-    """That of the flag, else of the profile. Raises UsageError for one that was made under another load."""
+    """Return the baseline of the flag, else of the profile. Raises UsageError if its load differs."""
     name = options.baseline or named
     if not name:
         return None
     base = load(name)
     unlike = differences(base.plan, plan)
     if unlike and not options.anyway:
-        said = ", ".join(unlike)
-        raise UsageError(f"baseline {name}: was made under a different load: {said}; compare with --anyway")
+        raise UsageError(
+            f"baseline {name}: was made under a different load: {', '.join(unlike)}; compare with --anyway"
+        )
     return base
 
 

@@ -1,14 +1,14 @@
-"""`cockpit compare`: two recordings, runs or stretches of time beside each other."""
+"""`cockpit compare`: two recordings, runs or time ranges."""
 
 from __future__ import annotations
 
 from argparse import Namespace
 
-from cockpit.analysis.comparison import Comparison
 from cockpit.analysis.comparison import compare as put_beside
 from cockpit.cli.opening import recording_at
-from cockpit.cli.terminal import tell
+from cockpit.cli.terminal import emit
 from cockpit.model.errors import EXIT_GOOD, UsageError
+from cockpit.report.comparison import comparison_json, comparison_text
 from cockpit.report.selectors import parse_source, side_of
 
 
@@ -17,21 +17,8 @@ def compare(options: Namespace) -> int:
     before, after = parse_source(options.before), parse_source(options.after)
     with recording_at(before.path) as first, recording_at(after.path) as second:
         found = put_beside(side_of(first, before, options.before), side_of(second, after, options.after))
-        _tell(options, found)
-    return EXIT_GOOD
-
-
-def _tell(options: Namespace, found: Comparison) -> None:
     if found.load and not options.anyway:
         unlike = ", ".join(found.load)
-        raise UsageError(
-            f"{options.before} and {options.after}: different load: {unlike}; --anyway compares them still"
-        )
-    if options.json:
-        from cockpit.report.comparison import comparison_json
-
-        tell(comparison_json(found))
-    else:
-        from cockpit.report.comparison import comparison_text
-
-        tell(comparison_text(found))
+        raise UsageError(f"{options.before} and {options.after}: different load: {unlike}; compare them with --anyway")
+    emit(comparison_json(found) if options.json else comparison_text(found))
+    return EXIT_GOOD

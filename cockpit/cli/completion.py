@@ -7,14 +7,14 @@ import shlex
 from argparse import Namespace
 from collections.abc import Iterator
 
-from cockpit.cli.help_topics import topics
+from cockpit.cli.help import topics
 from cockpit.cli.parser import CommandParser
-from cockpit.cli.terminal import tell
+from cockpit.cli.terminal import emit
 from cockpit.model.errors import EXIT_GOOD
 from cockpit.profiles.catalogue import own_folder, shipped_folder
 from cockpit.recording import library
 
-# By shell: profiles and recordings are files, and the names of those in the folders where cockpit finds them.
+# Profiles and recordings are files, or names of files in cockpit's folders.
 _BASH = """
 _cockpit_named() {
   local ending=$1 folder found
@@ -55,7 +55,7 @@ function _cockpit_either; _cockpit_profiles; _cockpit_recordings; end
 """
 _HELPERS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
 SHELLS = tuple(_HELPERS)
-# What a positional of that name takes: command and name of the argument, or the name alone.
+# Completions by command and argument.
 _TAKES = {
     "run target": "profiles",
     "check target": "either",
@@ -75,14 +75,13 @@ _TAKES = {
 
 
 def completion(options: Namespace) -> int:
-    """Print the script for one shell."""
     import shtab
 
     from cockpit.cli.arguments import make_parser
 
     parser = make_parser()
     for command in _parsers(parser):
-        # A shell shows the summary of a command, not its page.
+        # Shells show only the summary of a command.
         command.description = None
     for path, action in _arguments(parser):
         name = f"{path} {action.dest}".strip()
@@ -93,12 +92,11 @@ def completion(options: Namespace) -> int:
             action.choices = list(topics())
         elif action.metavar in ("FILE", "DIR"):
             action.complete = shtab.FILE if action.metavar == "FILE" else shtab.DIRECTORY  # type: ignore[attr-defined]
-    tell(shtab.complete(parser, shell=options.shell, preamble=_helpers(options.shell)))
+    emit(shtab.complete(parser, shell=options.shell, preamble=_helpers(options.shell)))
     return EXIT_GOOD
 
 
 def _helpers(shell: str) -> str:
-    """Return the helper functions of a shell, with the folders of this machine and user."""
     folders = (own_folder(), shipped_folder())
     profiles = " ".join(shlex.quote(str(folder)) for folder in folders if folder)
     return _HELPERS[shell].replace("PROFILES", profiles).replace("LIBRARY", shlex.quote(str(library.folder())))

@@ -9,8 +9,8 @@ from collections.abc import Callable
 import msgspec
 
 from cockpit.cli.load_options import flagged, named_profile, thresholds_of
-from cockpit.cli.terminal import tell
-from cockpit.cli.trusting import NotTrusted, accepting, require_trust
+from cockpit.cli.terminal import emit
+from cockpit.cli.trusting import NotTrusted, doctor_command, require_trust
 from cockpit.model.errors import EXIT_GOOD, CockpitError, NoProfile
 from cockpit.model.text import neutral
 from cockpit.profiles.catalogue import own_folder
@@ -28,15 +28,14 @@ _LONGEST = 2000
 
 def doctor(options: Namespace) -> int:
     """Exit 0: no problem; 2: the profile or a host has to be fixed; 3: the target or a host is unreachable."""
-    show = _nothing if options.json else _show
-    findings, uses = asyncio.run(_findings(options, show))
+    findings, uses = asyncio.run(_findings(options, (lambda finding: None) if options.json else _show))
     code = max((finding.exit_code for finding in findings), default=EXIT_GOOD)
     if options.json:
         found = {"profile": options.profile, "exit": code, "findings": msgspec.to_builtins(findings)}
         found["uses"] = [use._asdict() for use in uses]
-        tell(to_json(found))
+        emit(to_json(found))
     else:
-        tell(summed(findings))
+        emit(summed(findings))
     return code
 
 
@@ -55,9 +54,10 @@ async def _findings(options: Namespace, show: Callable[[Finding], None]) -> tupl
         return found, ()
     uses = uses_of(profile) if options.no_exec else ()
     if uses and not options.json:
-        tell("\n".join(listing(uses)))
+        emit("\n".join(listing(uses)))
     if not is_trusted(profile):
-        found.append(note("profile", "is not trusted yet: no host was contacted", _accepting(options.profile)))
+        todo = f"read the list, then accept it: {doctor_command(options.profile, '--trust')}"
+        found.append(note("profile", "is not trusted yet: no host was contacted", todo))
         show(found[0])
     async for finding in examine(profile, options.ssh_config, _scope(options, profile)):
         found.append(finding)
@@ -69,10 +69,6 @@ def _scope(options: Namespace, profile: Profile) -> Scope:
     if not options.no_exec:
         return Scope.ALL
     return Scope.NO_COMMANDS if is_trusted(profile) else Scope.NO_HOSTS
-
-
-def _accepting(given: str) -> str:
-    return f"read the list, then accept it: {accepting(given)}"
 
 
 def _way_out(error: CockpitError) -> str:
@@ -91,10 +87,6 @@ def _profile(name: str) -> Profile:
 
 
 def _show(finding: Finding) -> None:
-    tell(f"{_WORDS[finding.level]:<5}  {finding.about:<14}  {neutral(finding.text, _LONGEST)}")
+    emit(f"{_WORDS[finding.level]:<5}  {finding.about:<14}  {neutral(finding.text, _LONGEST)}")
     if finding.todo:
-        tell(f"{'':23}-> {neutral(finding.todo, _LONGEST)}")
-
-
-def _nothing(_: Finding) -> None:
-    """Told at the end."""
+        emit(f"{'':23}-> {neutral(finding.todo, _LONGEST)}")

@@ -6,8 +6,9 @@ import asyncio
 from argparse import Namespace
 from collections.abc import Iterable
 
+from cockpit.cli.arguments import EXPORT_FORMATS
 from cockpit.cli.opening import recording_at
-from cockpit.cli.outputs import put
+from cockpit.cli.terminal import put
 from cockpit.model.errors import EXIT_GOOD, UsageError
 from cockpit.model.events import encode
 from cockpit.model.text import escaped
@@ -15,14 +16,12 @@ from cockpit.recording.reader import Recording
 from cockpit.report.selectors import last_state, parse_source
 from cockpit.session.replay import parse_instant
 
-FORMATS = ("jsonl", "csv", "hlog", "cast", "svg")
 _SMALLEST, _LARGEST = (20, 5), (500, 200)
-# A cast of more pictures than this is a mistake in --every.
+# Maximum pictures of a cast.
 _MOST_PICTURES = 20_000
 
 
 def export(options: Namespace) -> int:
-    """To stdout, or whole into the file."""
     form = _format(options)
     source = parse_source(options.file)
     if source.time_range is not None or (source.run is not None and form != "hlog"):
@@ -45,8 +44,10 @@ def export(options: Namespace) -> int:
 def _format(options: Namespace) -> str:
     ending = options.output.suffix.lower().removeprefix(".") if options.output else ""
     form = options.format or ending
-    if form not in FORMATS:
-        raise UsageError(f"export: which format? --format {'|'.join(FORMATS)}, or an -o that ends in one of them")
+    if form not in EXPORT_FORMATS:
+        raise UsageError(
+            f"export: which format? --format {'|'.join(EXPORT_FORMATS)}, or an -o that ends in one of them"
+        )
     if form not in ("cast", "svg"):
         given = [f"--{name}" for name in ("at", "until", "keys") if getattr(options, name)]
         if given:
@@ -55,7 +56,7 @@ def _format(options: Namespace) -> str:
 
 
 def _hlog(recording: Recording, run: int | None, text: str) -> Iterable[str]:
-    """A log holds one run: of several, one must be named."""
+    """Return the log of one run; of several runs, one must be named."""
     from cockpit.report.hlog import run_log
 
     runs = range(1, last_state(recording).runs + 1)

@@ -1,4 +1,4 @@
-"""A live session from beginning to end, without the screen or with it. Shared by run, check and demo."""
+"""A live session from start to end, with or without the screen."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SessionEnd:
-    """The last state, whether somebody interrupted, and the file that was recorded into ("": none)."""
+    """The last state, whether it was interrupted, and the recording ("": none)."""
 
     state: State
     interrupted: bool
@@ -41,20 +41,20 @@ class SessionEnd:
 
 @dataclass(frozen=True)
 class Keeping:
-    """Where a session is recorded: into `file`, else in the library where `by_itself`, else nowhere."""
+    """Record into `file`, else into the library if `by_itself`, else not at all."""
 
     file: Path | None = None
     by_itself: bool = False
 
     @classmethod
     def of(cls, options: Namespace) -> Keeping:
-        """What --record and --no-record say, for a command that records by itself."""
+        """Return the choice of --record and --no-record, for a command that records by default."""
         return cls(options.record, not options.no_record)
 
     def recorder(self, session: str) -> Recorder | None:
-        """For a session of that name. Raises RecordingError before any load starts when `file` cannot be written.
+        """Return the recorder of a session of that name. Raises RecordingError if `file` cannot be written.
 
-        A session that nobody asked to keep goes on where the library cannot be written, and says so.
+        If only the library cannot be written, the session continues with a warning.
         """
         if self.file is not None:
             return RecordingWriter(self.file)
@@ -77,93 +77,72 @@ def headless(
     stop_when: Callable[[State], bool] = lambda state: False,
     runs: int = 1,
 ) -> SessionEnd:
-    """`runs` runs without a screen, one after the other. Ctrl-C, SIGTERM and SIGHUP stop them; what was measured until
-    then is the result.
+    """Do `runs` runs without a screen. Ctrl-C, SIGTERM and SIGHUP stop them; the result is what was measured.
 
-    `limit` seconds of load per run at the most, and until `stop_when`; `listen` is given every event as it comes.
+    A run ends after `limit` seconds of load or at `stop_when`; `listen` receives every event.
     """
     recorder = keeping.recorder(profile.name)
+
+    async def measure() -> SessionEnd:
+        live = LiveSession(profile, recorder, ssh_config=ssh_config, listen=listen)
+        interrupted = False
+        try:
+            with cancelled_by_signals() as ignore_signals:
+                async with live:
+                    showing = asyncio.create_task(asyncio.sleep(0) if quiet else show_progress(live.session, profile))
+                    try:
+                        for _ in range(runs):
+                            state = await live.run_once(limit, stop_when)
+                            if state.segments[-1].reason == "failed" or stop_when(state):
+                                break
+                    except asyncio.CancelledError:
+                        interrupted = True
+                    finally:
+                        ignore_signals()
+                        showing.cancel()
+                        await asyncio.gather(showing, return_exceptions=True)
+        except CockpitError:
+            if recorder and not live.state.runs:
+                discard(recorder)
+            raise
+        report_gaps(recorder)
+        return SessionEnd(live.state, interrupted)
+
     with Secrets(profile).out_of_errors():
-        return asyncio.run(_headless(profile, ssh_config, recorder, limit, quiet, listen, stop_when, runs))
-
-
-async def _headless(
-    profile: Profile,
-    ssh_config: Path | None,
-    recorder: Recorder | None,
-    limit: float | None,
-    quiet: bool,
-    listen: Listener | None,
-    stop_when: Callable[[State], bool],
-    runs: int,
-) -> SessionEnd:
-    live = LiveSession(profile, recorder, ssh_config=ssh_config, listen=listen)
-    interrupted, unused = False, False
-    try:
-        with cancelled_by_signals() as ignore_signals:
-            async with live:
-                showing = asyncio.create_task(_nothing() if quiet else show_progress(live.session, profile))
-                try:
-                    for _ in range(runs):
-                        state = await live.run_once(limit, stop_when)
-                        if state.segments[-1].reason == "failed" or stop_when(state):
-                            break
-                except asyncio.CancelledError:
-                    interrupted = True
-                finally:
-                    ignore_signals()
-                    showing.cancel()
-                    await asyncio.gather(showing, return_exceptions=True)
-    except CockpitError:
-        unused = live.state.runs == 0
-        raise
-    finally:
-        if recorder and unused:
-            discard(recorder)
-    say_trouble(recorder)
-    return SessionEnd(live.state, interrupted)
+        return asyncio.run(measure())
 
 
 def discard(recorder: Recorder) -> None:
-    """Delete a closed recording that holds nothing of use."""
     if recorder.path:
         Path(recorder.path).unlink(missing_ok=True)
 
 
-async def _nothing() -> None:
-    """No progress is shown."""
-
-
-def on_screen(
+async def on_screen(
     profile: Profile,
     ssh_config: Path | None,
     keeping: Keeping,
     *,
     autostart: str = "",
     listen: Listener | None = None,
-    look: Appearance | None = None,
+    appearance: Appearance | None = None,
 ) -> SessionEnd:
-    """The cockpit's screen until it is closed."""
+    """Show the session on the screen until it is closed."""
     from cockpit.tui.app import CockpitApp
     from cockpit.tui.hints import Hints
 
-    async def show() -> SessionEnd:
-        live = LiveSession(profile, recorder, ssh_config=ssh_config, questions=Questions(), listen=listen)
-        session = can_look_back(live.session)
-        app = CockpitApp(session, autostart=autostart, hints=Hints(), look=look)
-        await app.run_async()
-        return SessionEnd(session.state, app.interrupted, recorder.path if recorder else "")
-
     recorder = keeping.recorder(profile.name)
     with Secrets(profile).out_of_errors():
-        outcome = asyncio.run(show())
-    say_trouble(recorder)
-    return outcome
+        live = LiveSession(profile, recorder, ssh_config=ssh_config, questions=Questions(), listen=listen)
+        session = can_look_back(live.session)
+        app = CockpitApp(session, autostart=autostart, hints=Hints(), appearance=appearance)
+        await app.run_async()
+    report_gaps(recorder)
+    return SessionEnd(session.state, app.interrupted, recorder.path if recorder else "")
 
 
 @contextmanager
 def hlog_into(path: Path | None) -> Iterator[Listener | None]:
-    """A listener that writes an HdrHistogram log, where one is wanted. What fails before any load leaves no file."""
+    """Yield a listener that writes an HdrHistogram log, or None. A failure before any load leaves no file."""
     if path is None:
         yield None
         return
@@ -182,16 +161,16 @@ def hlog_into(path: Path | None) -> Iterator[Listener | None]:
             print(f"cockpit: {writer.trouble}", file=sys.stderr)
 
 
-def say_kept(path: str) -> None:
-    """Once the screen is gone: where the session was recorded, and how it is seen again."""
+def report_recording(path: str) -> None:
+    """Print where the session was recorded, and the command that replays it."""
     if path:
         in_library = Path(path).parent == library.folder()
         print(f"cockpit: recorded in {path}", file=sys.stderr)
         print(f"see it again: cockpit replay {shlex.quote(Path(path).stem if in_library else path)}", file=sys.stderr)
 
 
-def say_trouble(recorder: Recorder | None) -> None:
-    """A recording that is not whole must not pass in silence."""
+def report_gaps(recorder: Recorder | None) -> None:
+    """Print recording errors and gaps."""
     if recorder and recorder.trouble:
         print(f"cockpit: recording: {recorder.trouble}", file=sys.stderr)
     for gap in recorder.gaps if recorder else ():

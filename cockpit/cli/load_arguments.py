@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 
-from cockpit.cli.values import cpus, positive, rate, seconds, seed, statuses, wait, workers
-
-SSH_CONFIG = "read FILE instead of ~/.ssh/config, as ssh -F does"
+from cockpit.cli.values import count, cpus, positive, rate, seconds, statuses, wait, workers
 
 
 def add_load(parser: argparse.ArgumentParser, *, target: str, about: str, record: str) -> None:
@@ -18,17 +17,22 @@ def add_load(parser: argparse.ArgumentParser, *, target: str, about: str, record
     _add_connection(parser.add_argument_group("connection"))
     _add_tls(parser.add_argument_group("TLS"))
     add = parser.add_argument_group("profile and output").add_argument
-    add("--trust", action="store_true", help="accept the profile's commands, hosts and files without asking")
-    add("--ssh-config", type=Path, metavar="FILE", help=SSH_CONFIG)
+    add_trust(add)
     add("--record", type=Path, metavar="FILE", help=record)
     add("--hlog", type=Path, metavar="FILE", help="write an HdrHistogram log, one interval per second")
     add("--json", action="store_true", help="print the result as JSON, show no screen")
 
 
-def add_trust(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--trust", action="store_true", help="accept the profile's commands, hosts and files without asking"
-    )
+def add_trust(add: Callable[..., object], **settings: object) -> None:
+    """Add --trust and --ssh-config."""
+    words = "accept the profile's commands, hosts and files without asking"
+    add("--trust", action="store_true", help=words, **settings)
+    add_ssh_config(add, **settings)
+
+
+def add_ssh_config(add: Callable[..., object], **settings: object) -> None:
+    words = "read FILE instead of ~/.ssh/config, as ssh -F does"
+    add("--ssh-config", type=Path, metavar="FILE", help=words, **settings)
 
 
 def _add_amount(group: argparse._ArgumentGroup) -> None:
@@ -81,7 +85,7 @@ def _add_request(group: argparse._ArgumentGroup) -> None:
     add("-a", "--auth", metavar="USER:PASSWORD", help="basic authentication")
     add("--urls", metavar="PATTERN|FILE", help="many paths: /img/{00001..15000}.jpg, or a file with one path per line")
     add("--order", choices=("sequence", "shuffle", "once"), default="sequence", help="of --urls (default sequence)")
-    add("--seed", type=seed, default=1, metavar="N", help="of a shuffle and of random arrivals (default 1)")
+    add("--seed", type=count, default=1, metavar="N", help="of a shuffle and of random arrivals (default 1)")
     add("--expect-status", type=statuses, metavar="LIST", help="good statuses, e.g. 200 or 200,204 (default below 400)")
     add("--expect-body", metavar="TEXT", help="count a response without this text as failed")
 
@@ -103,7 +107,6 @@ def _add_tls(group: argparse._ArgumentGroup) -> None:
 
 
 def add_ab(parser: argparse.ArgumentParser) -> None:
-    """Add ab's flags by ab's names."""
     add = parser.add_argument
     add("url", metavar="http[s]://host[:port]/path")
     add("-n", dest="requests", type=positive, metavar="N", help="requests (default 1)")

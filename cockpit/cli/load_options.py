@@ -1,4 +1,4 @@
-"""From flags and a profile to what is to be run."""
+"""The load plan of a profile and flags."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ from cockpit.profiles.profile import Profile
 from cockpit.profiles.reader import read_profile
 from cockpit.profiles.sections import LoadSection, TargetSection
 
-# The longest name that an error shows whole.
+# Maximum characters of a name in an error.
 _SHOWN = 200
 
-# Flags by the key of the profile that they stand in for, so that an error names what the user wrote.
+# Flags by the profile's key, for errors.
 FLAGS = {
     "load": "-n, -z and --ladder",
     "load.auth": "-a",
@@ -55,7 +55,7 @@ FLAGS = {
     "tls.key": "--key",
 }
 
-# Flags that say what a request is, by what they are parsed into.
+# Flags of a request by option name.
 _OF_A_REQUEST = {
     "method": "-m",
     "header": "-H",
@@ -79,16 +79,17 @@ _OF_A_LOAD = {
     "url": "--target",
     **{
         name: f"--{name.replace('_', '-')}"
-        for name in ("poisson", "max_in_flight", "ladder", "warmup", "extend", "timeout")
+        for name in (
+            *("poisson", "max_in_flight", "ladder", "warmup", "extend", "timeout", "cpus", "urls", "connect_to"),
+            *("unix_socket", "local_address", "insecure", "cacert", "cert", "key", "sni", "ssh_config", "record"),
+            *("hlog", "abort_on", "cap"),
+        )
     },
-    **{name: f"--{name.replace('_', '-')}" for name in ("cpus", "urls", "connect_to", "unix_socket", "local_address")},
-    **{name: f"--{name.replace('_', '-')}" for name in ("insecure", "cacert", "cert", "key", "sni", "ssh_config")},
-    **{name: f"--{name.replace('_', '-')}" for name in ("record", "hlog", "abort_on", "cap")},
 }
 
 
 def chosen_profile(options: Namespace) -> Profile:
-    """The profile, or one made of a URL, with the flags applied. Raises UsageError, ProfileError."""
+    """Return the profile, or one made of a URL, with the flags applied. Raises UsageError, ProfileError."""
     try:
         profile = named_profile(options.target)
         thresholds_of(profile, [])
@@ -101,18 +102,18 @@ def chosen_profile(options: Namespace) -> Profile:
 
 
 def flagged(error: Wrong, flags: Mapping[str, str]) -> UsageError:
-    """The error with the flag in place of the profile's key."""
+    """Return the error with the flag in place of the profile's key."""
     return UsageError(error.problem, subject=flags.get(error.key, error.key))
 
 
 def thresholds_of(profile: Profile, more: list[str]) -> tuple[Threshold, ...]:
-    """The profile's thresholds and those of the command line, parsed. Raises ProfileError, UsageError."""
+    """Return the thresholds of the profile and the command line. Raises ProfileError, UsageError."""
     hosts = [host.name for host in profile.hosts]
     return thresholds_for(f"{profile.name}: check.thresholds", profile.thresholds, more, hosts)
 
 
 def thresholds_for(key: str, own: Sequence[str], more: Sequence[str], hosts: list[str]) -> tuple[Threshold, ...]:
-    """`own`, which stand under `key`, and `more` of the command line, parsed. Raises ProfileError, UsageError."""
+    """Parse `own` (of the profile's `key`) and `more` (of the command line). Raises ProfileError, UsageError."""
     try:
         parsed = [_threshold(text, hosts) for text in own]
     except UsageError as error:
@@ -129,12 +130,12 @@ def _threshold(text: str, hosts: list[str]) -> Threshold:
 
 
 def given_load_flags(options: Namespace) -> list[str]:
-    """Those flags that say what load to send, or what to do with it as it is sent."""
+    """Return the given flags about load."""
     return [flag for name, flag in _OF_A_LOAD.items() if getattr(options, name, None) not in (None, [], (), "", False)]
 
 
 def with_flags(plan: LoadPlan, options: Namespace) -> LoadPlan:
-    """The plan with every flag that was given in place of what it said. Raises Wrong, UsageError."""
+    """Return the plan with the given flags applied. Raises Wrong, UsageError."""
     return replace(plan, **_amount(plan, options), **_request(plan, options), **_way(plan, options))
 
 
@@ -144,7 +145,7 @@ def _amount(plan: LoadPlan, options: Namespace) -> dict[str, Any]:
     if options.concurrency is not None and options.rate is not None:
         if options.max_in_flight is not None:
             raise UsageError("-c and --max-in-flight: with -q both limit the requests in flight; leave one out")
-        # As in oha: the rate of all connections together, and at most so many of them.
+        # As in oha: the rate of all connections together; -c limits the requests in flight.
         changes["max_in_flight"] = changes.pop("concurrency")
     elif options.concurrency is not None:
         changes["rate"] = None
@@ -161,30 +162,30 @@ def _amount(plan: LoadPlan, options: Namespace) -> dict[str, Any]:
     if options.disable_keepalive:
         changes["keepalive"] = False
     if options.workers == "auto":
-        changes["workers"] = _one_a_cpu(replace(plan, **(changes | {"workers": 1})))
+        changes["workers"] = _worker_per_cpu(replace(plan, **(changes | {"workers": 1})))
     return changes
 
 
-def _one_a_cpu(plan: LoadPlan) -> int:
-    """As many workers as this process may use CPUs, and no more than there is load to share."""
+def _worker_per_cpu(plan: LoadPlan) -> int:
+    """Return one worker per available CPU, at most one per connection."""
     cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    rungs = [stage.concurrency for stage in plan.stages if stage.concurrency]
-    most = plan.max_in_flight if plan.open else min(rungs, default=plan.concurrency)
+    levels = [stage.concurrency for stage in plan.stages if stage.concurrency]
+    most = plan.max_in_flight if plan.open else min(levels, default=plan.concurrency)
     return max(1, min(cpus, most))
 
 
 def _ladder(options: Namespace) -> tuple[Stage, ...]:
-    rungs, colon, duration = options.ladder.rpartition(":")
+    levels, colon, duration = options.ladder.rpartition(":")
     try:
         if not colon:
             raise ValueError("it has no duration")
         seconds = parse_duration(duration)
-        return tuple(_rung(rung, seconds) for rung in rungs.split(","))
+        return tuple(_load_level(level, seconds) for level in levels.split(","))
     except ValueError as error:
         raise UsageError(f"--ladder {options.ladder!r}: {error}; write it as 1,2,4:30s or 500/s,1k/s:30s") from None
 
 
-def _rung(text: str, seconds: float) -> Stage:
+def _load_level(text: str, seconds: float) -> Stage:
     if text.endswith("/s"):
         return Stage(duration=seconds, rate=parse_rate(text))
     return Stage(duration=seconds, concurrency=parse_count(text))
@@ -195,7 +196,9 @@ def _request(plan: LoadPlan, options: Namespace) -> dict[str, Any]:
     _check_mix(plan, options)
     if options.url:
         changes["url"] = checked_url(options.url)
-        changes["mix"] = tuple(replace(one, url=_moved(one.url, changes["url"])) for one in plan.mix)
+        scheme, authority, *_ = urlsplit(changes["url"])
+        mix = ((each, urlsplit(each.url)._replace(scheme=scheme, netloc=authority)) for each in plan.mix)
+        changes["mix"] = tuple(replace(each, url=url.geturl()) for each, url in mix)
     if options.method:
         changes["method"] = options.method
     body = _body(options)
@@ -215,24 +218,18 @@ def _request(plan: LoadPlan, options: Namespace) -> dict[str, Any]:
 
 
 def _check_mix(plan: LoadPlan, options: Namespace) -> None:
-    """Raises UsageError for flags that would have to be about one of several requests."""
+    """Raise UsageError for flags that would apply to only one of several requests."""
     given = [flag for name, flag in _OF_A_REQUEST.items() if getattr(options, name) not in (None, [], ())]
     if plan.mix and given:
-        raise UsageError(f"{', '.join(given)}: the [[request]] blocks of the profile say that each; change it there")
+        raise UsageError(f"{', '.join(given)}: the profile has several [[request]] blocks; change it there")
 
 
 def given_headers(texts: list[str], content_type: str | None) -> list[tuple[str, str]]:
-    """Every -H as name and value, and the type of -T where no -H gives one. Raises UsageError."""
+    """Return every -H as name and value, and -T unless a -H has the type. Raises UsageError."""
     headers = [_header(text) for text in texts]
     if content_type and not any(name.lower() == "content-type" for name, _ in headers):
         headers.append(("Content-Type", content_type))
     return headers
-
-
-def _moved(url: str, target: str) -> str:
-    """`url` at the scheme and authority of `target`."""
-    to = urlsplit(target)
-    return urlsplit(url)._replace(scheme=to.scheme, netloc=to.netloc).geturl()
 
 
 def _way(plan: LoadPlan, options: Namespace) -> dict[str, Any]:
@@ -253,7 +250,7 @@ def _way(plan: LoadPlan, options: Namespace) -> dict[str, Any]:
 
 
 def named_profile(target: str) -> Profile:
-    """The profile of that path or name, or one made of a URL. Raises UsageError, ProfileError, Wrong."""
+    """Return the profile of that path or name, or one made of a URL. Raises UsageError, ProfileError, Wrong."""
     if "://" in target:
         return Profile(name="url", plan=make_plan(TargetSection(url=target), LoadSection()))
     path = Path(target)
@@ -267,11 +264,13 @@ def named_profile(target: str) -> Profile:
                 f"cockpit: {target}: using {known}; other files need their path: {', '.join(others)}", file=sys.stderr
             )
         return read_profile(known)
-    raise NoProfile(f"{_short(without_credentials(target)) or repr('')}: no such profile; {_way_out(target, others)}")
+    name = without_credentials(target)
+    name = name if len(name) <= _SHOWN else f"{name[:_SHOWN]}…"
+    raise NoProfile(f"{name or repr('')}: no such profile; {_way_out(target, others)}")
 
 
 def _way_out(target: str, files: list[str]) -> str:
-    """What to write in place of a name that is no profile's."""
+    """Return the next step after an unknown profile name."""
     if files:
         return f"a file needs a path: {', '.join(files)}"
     names = catalogue.names()
@@ -281,23 +280,17 @@ def _way_out(target: str, files: list[str]) -> str:
 
 
 def _path_given(path: Path) -> str:
-    """A path as a command takes it: with a slash."""
     return neutral(str(path) if path.is_absolute() else f"./{path}")
 
 
-def _short(text: str) -> str:
-    """As much of a name as a line of an error can show."""
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
-
-
 def is_there(path: Path) -> bool:
-    """Whether there is such a file; a name that cannot be one (too long, with a NUL) is of none."""
+    """Return whether the path exists; False for an impossible name (too long, with a NUL)."""
     return os.path.exists(path)  # noqa: PTH110
 
 
 def _body(options: Namespace) -> dict[str, Any]:
     if options.data is not None and options.data_file is not None:
-        raise UsageError("-d and -D: one of the two")
+        raise UsageError("-d and -D: leave one out")
     return body_of("load", options.data, None if options.data_file is None else str(options.data_file), NAMED)
 
 

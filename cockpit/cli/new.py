@@ -8,7 +8,7 @@ import sys
 from argparse import Namespace
 
 from cockpit.cli.load_options import flagged
-from cockpit.cli.terminal import tell
+from cockpit.cli.terminal import emit
 from cockpit.model.errors import EXIT_GOOD, UsageError
 from cockpit.model.text import neutral
 from cockpit.profiles.plan import Wrong, checked_url
@@ -34,7 +34,7 @@ def new(options: Namespace) -> int:
         hint = "; --force replaces it, -o names another place" if path.exists() else ""
         raise UsageError(f"{error}{hint}") from None
     accept_written(text)
-    tell(str(path))
+    emit(str(path))
     named = shlex.quote(str(path) if len(path.parts) > 1 else f"./{path}")
     print(f"open it: cockpit run {named}   check it first: cockpit doctor {named}", file=sys.stderr)
     return EXIT_GOOD

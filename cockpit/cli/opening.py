@@ -15,9 +15,7 @@ from cockpit.recording.reader import Recording
 
 @contextmanager
 def recording_at(path: Path) -> Iterator[Recording]:
-    """Open until the block is left; then lost ranges are listed on stderr, a line each.
-
-    Raises RecordingError, also for events that read but cannot have happened in that order."""
+    """Yield the open recording, then list lost ranges on stderr. Raises RecordingError, also for impossible events."""
     with Recording(path) as recording:
         try:
             with reading(str(path)):

@@ -14,19 +14,17 @@ from cockpit.model.text import neutral
 # Flags whose value may begin with a sign, and the start of such a value.
 _TIME_FLAGS = ("--at", "--until")
 _NEGATIVE = re.compile(r"-\d")
-# Columns from the left edge to the help of a flag.
+# Column of the help of a flag.
 _HELP_COLUMN = 28
 
 
 class HelpFormatter(argparse.RawDescriptionHelpFormatter):
-    """Keep the line breaks of examples and exit codes."""
-
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=_HELP_COLUMN)
 
 
 class CommandParser(argparse.ArgumentParser):
-    """Parse a command line; `commands` are its commands by name. Flags are written in full; an error is one line."""
+    """Subcommands by name are `commands`. Flags cannot be abbreviated; an error is one line."""
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **{"allow_abbrev": False, "formatter_class": HelpFormatter, **settings})
@@ -67,7 +65,6 @@ class CommandParser(argparse.ArgumentParser):
         self.exit(EXIT_USAGE, f"cockpit: {neutral(message)}; see {prog} --help\n")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """Suggest the nearest choice for an unknown one."""
         near = get_close_matches(str(value), [str(choice) for choice in action.choices or ()], 1, 0.5)
         if near and near[0] != value:
             raise argparse.ArgumentError(action, f"invalid choice: {value!r}; did you mean {near[0]}?")
@@ -75,7 +72,7 @@ class CommandParser(argparse.ArgumentParser):
 
 
 def joined(arguments: Iterable[str]) -> list[str]:
-    """Return the command line with `--at -30s` as `--at=-30s`: argparse would take the value for a flag."""
+    """Join `--at -30s` to `--at=-30s`, because argparse takes the value for a flag."""
     found: list[str] = []
     for text in arguments:
         if _NEGATIVE.match(text) and found and found[-1] in _TIME_FLAGS and "--" not in found:

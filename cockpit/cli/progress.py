@@ -46,15 +46,17 @@ def _so_far(state: State, plan: LoadPlan) -> tuple[float, str]:
     result = run_result(state, state.runs) if state.runs else None
     if result is None:
         return 0.0, _waiting(state)
-    counts = result.counts
     warming = "warm-up  " if result.segments[0].warmup else ""
-    p99 = milliseconds(counts.latency.percentile(99))
-    words = f"{warming}{si(result.rate)} req/s  p99 {p99} ms  {counts.failed} failed"
-    return min(1.0, _share(state, plan, result)), words
+    return min(1.0, _share(state, plan, result)), f"{warming}{result_words(result)}"
+
+
+def result_words(result: RunResult) -> str:
+    p99 = milliseconds(result.counts.latency.percentile(99))
+    return f"{si(result.rate)} req/s  p99 {p99} ms  {result.counts.failed} failed"
 
 
 def _share(state: State, plan: LoadPlan, result: RunResult) -> float:
-    """How much of the run is done, of its time (warm-up included) or of its requests: whichever ends it first."""
+    """Return the completed share of the time (warm-up included) or of the requests, whichever is larger."""
     return max(_share_of_time(state, plan, result), _share_of_requests(plan, result))
 
 

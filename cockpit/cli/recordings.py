@@ -7,7 +7,7 @@ import time
 from argparse import Namespace
 from datetime import datetime
 
-from cockpit.cli.terminal import tell
+from cockpit.cli.terminal import emit
 from cockpit.model.errors import EXIT_GOOD, UsageError
 from cockpit.model.text import clock, mebibytes, neutral
 from cockpit.recording import library
@@ -17,7 +17,6 @@ from cockpit.report.encoding import to_json
 
 
 def recordings(options: Namespace) -> int:
-    """Carries one of the actions out."""
     {"list": _list, "rename": _rename, "delete": _delete, "prune": _prune}[options.action](options)
     return EXIT_GOOD
 
@@ -25,11 +24,11 @@ def recordings(options: Namespace) -> int:
 def _list(options: Namespace) -> None:
     kept = library.all_kept()
     if options.json:
-        tell(to_json(kept))
+        emit(to_json(kept))
     elif not kept:
-        tell(f"no recordings in {library.folder()}")
+        emit(f"no recordings in {library.folder()}")
     else:
-        tell("\n".join(_table(kept)))
+        emit("\n".join(_table(kept)))
 
 
 def _table(kept: list[Kept]) -> list[str]:
@@ -52,14 +51,14 @@ def _row(one: Kept) -> tuple[str, str, str, str, str, str]:
 
 
 def _rename(options: Namespace) -> None:
-    tell(str(library.rename(options.name, options.new)))
+    emit(str(library.rename(options.name, options.new)))
 
 
 def _delete(options: Namespace) -> None:
     for name in options.names:
         library.in_library(name)
     for name in options.names:
-        tell(f"deleted {name}: {mebibytes(library.delete(name))}")
+        emit(f"deleted {name}: {mebibytes(library.delete(name))}")
 
 
 def _prune(options: Namespace) -> None:
@@ -74,6 +73,6 @@ def _prune(options: Namespace) -> None:
         if in_use(library.in_library(one.name)):
             print(f"cockpit: {one.name}: is in use; kept", file=sys.stderr)
         elif options.dry_run:
-            tell(f"would delete {one.name}: {mebibytes(one.size)}")
+            emit(f"would delete {one.name}: {mebibytes(one.size)}")
         else:
-            tell(f"deleted {one.name}: {mebibytes(library.delete(one.name))}")
+            emit(f"deleted {one.name}: {mebibytes(library.delete(one.name))}")

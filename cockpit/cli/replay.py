@@ -12,7 +12,6 @@ from cockpit.cli.appearance_options import appearance_of
 from cockpit.cli.opening import recording_at
 from cockpit.cli.terminal import on_terminal
 from cockpit.model.errors import EXIT_GOOD, EXIT_INTERRUPTED, UsageError
-from cockpit.recording.reader import Recording
 from cockpit.session.loop import Session
 from cockpit.session.replay import ReplaySource, parse_instant
 
@@ -21,29 +20,23 @@ if TYPE_CHECKING:
 
 
 def replay(options: Namespace) -> int:
-    """Show a recording on the screen."""
     interrupted = show_recording(options.file, appearance_of(options), options.at, playing=not options.paused)
     return EXIT_INTERRUPTED if interrupted else EXIT_GOOD
 
 
-def show_recording(file: Path, look: Appearance, at: str = "0", *, playing: bool = True) -> bool:
-    """Show a recording from the instant `at` until the screen is closed; return whether it was interrupted.
-
-    Raises RecordingError, UsageError.
-    """
+def show_recording(file: Path, appearance: Appearance, at: str = "0", *, playing: bool = True) -> bool:
+    """Show a recording until the screen is closed; return whether it was interrupted. Raises CockpitError."""
     with recording_at(file) as recording:
         start = parse_instant(at, recording.end, recording.started.wall)
         if not on_terminal():
             raise UsageError(f"replay needs a terminal; for text use: cockpit report {file}")
         # The index of a long recording stays: a garbage collection of it would delay seeks.
         gc.freeze()
-        return asyncio.run(_show(recording, start, playing, look))
+        from cockpit.tui.app import CockpitApp
 
+        async def show() -> bool:
+            app = CockpitApp(Session(ReplaySource(recording, start, playing)), appearance=appearance)
+            await app.run_async()
+            return app.interrupted
 
-async def _show(recording: Recording, start: float, playing: bool, look: Appearance) -> bool:
-    """Until the screen is closed; whether it was interrupted."""
-    from cockpit.tui.app import CockpitApp
-
-    app = CockpitApp(Session(ReplaySource(recording, start, playing)), look=look)
-    await app.run_async()
-    return app.interrupted
+        return asyncio.run(show())

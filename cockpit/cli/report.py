@@ -7,8 +7,8 @@ from pathlib import Path
 
 from cockpit.analysis.row_verdicts import verdicts
 from cockpit.cli.opening import recording_at
-from cockpit.cli.outputs import put
 from cockpit.cli.study_folder import result_in
+from cockpit.cli.terminal import put
 from cockpit.model.errors import EXIT_GOOD, UsageError
 from cockpit.model.metrics import run_result
 from cockpit.model.state import State
@@ -23,9 +23,8 @@ _OF_STUDIES = ("csv", "verdicts-csv")
 
 
 def report(options: Namespace) -> int:
-    """Every run of a recording, or a study's result, whatever the format."""
     if options.json and options.format not in (None, "json"):
-        raise UsageError(f"--json and --format {options.format}: one of the two")
+        raise UsageError(f"--json and --format {options.format}: leave one out")
     ending = options.output.suffix.lower() if options.output else ""
     form = options.format or ("json" if options.json else _ENDINGS.get(ending, "text"))
     put((_study(options.file, form) if options.file.is_dir() else _recording(options.file, form),), options.output)
@@ -47,7 +46,7 @@ def _study(folder: Path, form: str) -> str:
 
 
 def study_as(result: StudyResult, form: str) -> str:
-    """Return a study's result as a whole file in one of the command's formats."""
+    """Return a study's result in one of the command's formats."""
     if form == "html":
         from cockpit.report.study_page import study_page
 
@@ -66,7 +65,6 @@ def study_as(result: StudyResult, form: str) -> str:
 
 
 def _made(state: State, form: str) -> str:
-    """Without its last line end."""
     if form == "html":
         from cockpit.report.page import page
 

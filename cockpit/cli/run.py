@@ -8,9 +8,9 @@ from pathlib import Path
 
 from cockpit.analysis.row_verdicts import verdicts
 from cockpit.cli.appearance_options import appearance_of
-from cockpit.cli.live import Keeping, SessionEnd, headless, hlog_into, on_screen, say_kept
+from cockpit.cli.live import Keeping, SessionEnd, headless, hlog_into, on_screen, report_recording
 from cockpit.cli.load_options import chosen_profile
-from cockpit.cli.terminal import on_terminal, tell
+from cockpit.cli.terminal import emit, on_terminal
 from cockpit.hosts.feed import check_host
 from cockpit.load.preflight import preflight
 from cockpit.model.errors import (
@@ -38,16 +38,20 @@ def run(options: Namespace) -> int:
         if options.no_tui or options.json or not on_terminal():
             outcome = headless(profile, options.ssh_config, keeping, listen=listen)
         else:
-            look = appearance_of(options)
+            appearance = appearance_of(options)
             with Secrets(profile).out_of_errors():
-                asyncio.run(_look_first(profile, options.ssh_config))
-            outcome = on_screen(profile, options.ssh_config, keeping, autostart="toggle", listen=listen, look=look)
+                asyncio.run(_check_first(profile, options.ssh_config))
+            outcome = asyncio.run(
+                on_screen(
+                    profile, options.ssh_config, keeping, autostart="toggle", listen=listen, appearance=appearance
+                )
+            )
     code = _tell(outcome, as_data=options.json)
-    say_kept(outcome.recording)
+    report_recording(outcome.recording)
     return code
 
 
-async def _look_first(profile: Profile, ssh_config: Path | None) -> None:
+async def _check_first(profile: Profile, ssh_config: Path | None) -> None:
     """Check target and hosts before the screen opens. Raises TargetError, HostError.
 
     An unreachable host is no error: the screen shows it as lost until it is back. Nor is a host that asks a question:
@@ -66,11 +70,10 @@ def _for_the_screen(problem: BaseException) -> bool:
 
 
 def _tell(outcome: SessionEnd, as_data: bool) -> int:
-    """Prints the result of every run and returns the exit code."""
     results = [run_result(outcome.state, number) for number in range(1, outcome.state.runs + 1)]
     found = verdicts(outcome.state)
     for result in filter(None, results):
-        tell(
+        emit(
             to_json(run_json(result, verdicts=found, rounds=outcome.state.rounds))
             if as_data
             else summary(result, found)

@@ -7,12 +7,13 @@ from typing import Any
 
 import msgspec
 
-from cockpit.cli.help_topics import profile_keys
-from cockpit.cli.terminal import tell
+from cockpit.cli.help import profile_keys
+from cockpit.cli.terminal import emit
 from cockpit.model.errors import EXIT_GOOD
 from cockpit.profiles.sections import ProfileFile
 from cockpit.report.check_result import CheckJson
 from cockpit.report.comparison import CompareJson
+from cockpit.report.encoding import to_json
 from cockpit.report.run_json import RunJson
 from cockpit.report.study_json import StudyJson
 
@@ -33,18 +34,17 @@ def _of(reference: str) -> str:
     return reference.rpartition("/")[2]
 
 
-def _refers(told: Any) -> str:
+def _refers(schema: Any) -> str:
     """Return the reference of a key's section: plain, in a list, or one of several types."""
-    while "$ref" not in told:
-        told = told.get("items") or next(one for one in told["anyOf"] if one.get("type") != "null")
-    return str(told["$ref"])
+    while "$ref" not in schema:
+        schema = schema.get("items") or next(each for each in schema["anyOf"] if each.get("type") != "null")
+    return str(schema["$ref"])
 
 
 _OUTPUTS = {"run": RunJson, "check": CheckJson, "compare": CompareJson, "study": StudyJson}
 
 
 def schema(options: Namespace) -> int:
-    """Print the schema of --json (`run`, `check`, `compare`, `study`); `profile`: for editors."""
     found = profile_schema() if options.of == "profile" else msgspec.json.schema(_OUTPUTS[options.of])
-    tell(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
+    emit(to_json(found))
     return EXIT_GOOD

@@ -83,7 +83,7 @@ def _handled(act: Callable[[], object]) -> Iterator[None]:
 
 
 def _ignore(number: int, _: FrameType | None) -> None:
-    """Not SIG_IGN, which child processes would inherit."""
+    """Used instead of SIG_IGN, which child processes would inherit."""
     drop_lost_terminals()
 
 

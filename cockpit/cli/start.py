@@ -9,13 +9,12 @@ from pathlib import Path
 
 from cockpit.cli.appearance_options import appearance_of
 from cockpit.cli.arguments import make_parser
-from cockpit.cli.live import Keeping, SessionEnd, on_screen
+from cockpit.cli.live import Keeping, on_screen
 from cockpit.cli.load_options import named_profile, thresholds_of
 from cockpit.cli.replay import show_recording
 from cockpit.cli.terminal import on_terminal
 from cockpit.model.errors import EXIT_GOOD, EXIT_INTERRUPTED, EXIT_USAGE, CockpitError, UsageError
 from cockpit.profiles.catalogue import listed
-from cockpit.profiles.profile import Profile
 from cockpit.profiles.reader import read_profile
 from cockpit.profiles.trust import is_trusted
 from cockpit.recording.library import recent
@@ -32,10 +31,10 @@ def start(options: Namespace) -> int:
         return EXIT_USAGE
     from cockpit.tui.start.app import StartApp
 
-    told, bad, at = "", False, None
+    message, bad, at = "", False, None
     while True:
-        look = appearance_of(options)
-        app = StartApp(_offers, told=told, bad=bad, at=at, ssh_config=options.ssh_config, look=look)
+        appearance = appearance_of(options)
+        app = StartApp(_offers, message=message, bad=bad, at=at, ssh_config=options.ssh_config, appearance=appearance)
         choice = app.run()
         if app.interrupted:
             return EXIT_INTERRUPTED
@@ -43,17 +42,16 @@ def start(options: Namespace) -> int:
             return EXIT_GOOD
         at = choice
         try:
-            told, bad = _open(choice, options), False
+            message, bad = _open(choice, options), False
         except CockpitError as error:
-            told, bad = str(error), True
+            message, bad = str(error), True
         except KeyboardInterrupt:
             return EXIT_INTERRUPTED
         if choice.kind == "demo" and not bad and (newest := recent(1)):
-            told, at = "The demo has ended. Enter: replay it", Choice("recording", newest[0].kept.path)
+            message, at = "The demo has ended. Enter: replay it", Choice("recording", newest[0].kept.path)
 
 
 def _offers() -> StartChoices:
-    """Return the profiles and recordings to offer."""
     return StartChoices(listed(), recent(_RECENT))
 
 
@@ -62,32 +60,23 @@ def _open(choice: Choice, options: Namespace) -> str:
 
     Raises CockpitError, and KeyboardInterrupt when somebody interrupted it.
     """
+    appearance = appearance_of(options)
     if choice.kind == "recording":
-        if show_recording(Path(choice.what), appearance_of(options)):
+        if show_recording(Path(choice.what), appearance):
             raise KeyboardInterrupt
         return ""
     if choice.kind == "demo":
-        return _demo(options)
+        from cockpit.cli.demo import show_demo
+
+        if asyncio.run(show_demo(Keeping(by_itself=True), appearance)).interrupted:
+            raise KeyboardInterrupt
+        return ""
     profile = read_profile(Path(choice.what)) if choice.kind == "profile" else named_profile(choice.what)
     if not is_trusted(profile):
         raise UsageError(f"{profile.name}: was edited since you accepted it; open it again to see what it uses now")
     thresholds_of(profile, [])
-    outcome = on_screen(profile, options.ssh_config, Keeping(by_itself=True), look=appearance_of(options))
-    return _left(profile, outcome)
-
-
-def _demo(options: Namespace) -> str:
-    """Run the demo; messages appear on the start screen, not below it."""
-    from cockpit.cli.demo import show_demo
-
-    if asyncio.run(show_demo(Keeping(by_itself=True), appearance_of(options))).interrupted:
-        raise KeyboardInterrupt
-    return ""
-
-
-def _left(profile: Profile, outcome: SessionEnd) -> str:
+    outcome = asyncio.run(on_screen(profile, options.ssh_config, Keeping(by_itself=True), appearance=appearance))
     if outcome.interrupted:
         raise KeyboardInterrupt
     runs = outcome.state.runs
-    what = "no run" if not runs else f"{runs} run{'s' if runs > 1 else ''}"
-    return f"{profile.name}: ended with {what}; it is the first recording"
+    return f"{profile.name}: ended with {runs or 'no'} run{'s' if runs > 1 else ''}; it is the first recording"

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from cockpit.cli.appearance_options import appearance_of
-from cockpit.cli.live import Keeping, say_trouble
+from cockpit.cli.live import Keeping, report_gaps
 from cockpit.cli.load_options import named_profile
 from cockpit.cli.report import study_as
 from cockpit.cli.signals import cancelled_by_signals
 from cockpit.cli.study_folder import PAGE, RESULTS, Place, locked, open_place, result_in, sessions_of
 from cockpit.cli.study_progress import ahead_lines, plan_text, show_study
-from cockpit.cli.terminal import on_terminal, tell
+from cockpit.cli.terminal import emit, on_terminal
 from cockpit.cli.trusting import require_trust
 from cockpit.files import write_private
 from cockpit.hosts.prompts import Questions
@@ -53,7 +53,7 @@ def study(options: Namespace) -> int:
     """Exit 0: done; 4: done, and the A/A control differs; 5: a change was rolled back; 130: interrupted."""
     profile, chosen = _chosen(options)
     if options.dry_run:
-        tell(plan_text(profile, chosen))
+        emit(plan_text(profile, chosen))
         return EXIT_GOOD
     require_trust(profile, options.profile, accepted=options.trust)
     place = open_place(options, profile.name, chosen)
@@ -65,7 +65,7 @@ def study(options: Namespace) -> int:
 
 
 def _chosen(options: Namespace) -> tuple[Profile, Study]:
-    """The profile and its study in the form asked for, each name of a URL with where it is reached."""
+    """Return the profile and its study in the requested form, with the addresses of its URLs."""
     try:
         profile = named_profile(options.profile)
     except Wrong as error:
@@ -80,7 +80,7 @@ def _chosen(options: Namespace) -> tuple[Profile, Study]:
 
 
 def _address(name: str, ssh_config: Path | None) -> str:
-    """Where ssh_config says that a server is which no resolver knows; "" where it need not or cannot be said."""
+    """Return the address of a server that only ssh_config knows, else ""."""
     from cockpit.hosts.ssh_settings import Destination, read_settings
 
     try:
@@ -92,11 +92,11 @@ def _address(name: str, ssh_config: Path | None) -> str:
 
 
 async def _study(options: Namespace, profile: Profile, chosen: Study, place: Place) -> int:
-    """Put back what a killed study left, do the rounds that are left, and print the result."""
+    """Restore what a killed study left, do the remaining rounds, and print the result."""
     if place.left is not None:
         await _put_back_left(place.left)
     if place.journal.touched:
-        print(f"cockpit: {place.folder}: putting back the settings that a killed study left", file=sys.stderr)
+        print(f"cockpit: {place.folder}: restoring the settings of a killed study", file=sys.stderr)
         place = place._replace(journal=await put_back(place.folder, place.journal))
     chosen = replace(chosen, seed=_seed(options, chosen, place))
     fingerprint = chosen.fingerprint
@@ -113,7 +113,7 @@ async def _study(options: Namespace, profile: Profile, chosen: Study, place: Pla
         return EXIT_INTERRUPTED if interrupted else EXIT_GOOD
     for name, form in RESULTS.items():
         _replace(place.folder / name, study_as(result, form))
-    tell(study_as(result, "json" if options.json else "text").rstrip("\n"))
+    emit(study_as(result, "json" if options.json else "text").rstrip("\n"))
     print(f"cockpit: recorded in {place.folder}; charts are in {place.folder / PAGE}", file=sys.stderr)
     if interrupted:
         return EXIT_INTERRUPTED
@@ -123,7 +123,7 @@ async def _study(options: Namespace, profile: Profile, chosen: Study, place: Pla
 
 
 def _seed(options: Namespace, chosen: Study, place: Place) -> int:
-    """The seed of the order: that of the unfinished study, else the one given, else one that is drawn now.
+    """Return the seed of the order: of the unfinished study, else of --seed, else a random one.
 
     Raises UsageError if another one is given for an unfinished study.
     """
@@ -136,12 +136,12 @@ def _seed(options: Namespace, chosen: Study, place: Place) -> int:
 
 
 async def _put_back_left(folder: Path) -> None:
-    """Puts back what a killed study left that another begins in place of."""
+    """Restore the settings of a killed study that is replaced by this one."""
     lock = locked(folder)
     try:
         journal = read_journal(folder)
         if journal is not None:
-            print(f"cockpit: {folder}: putting back the settings that a killed study left", file=sys.stderr)
+            print(f"cockpit: {folder}: restoring the settings of a killed study", file=sys.stderr)
             await put_back(folder, journal)
     finally:
         lock.release()
@@ -161,7 +161,7 @@ async def _go(options: Namespace, profile: Profile, chosen: Study, place: Place,
         live.source.controls = StudyControls(live.source.controls)
         return await _on_screen(live, runner, appearance_of(options))
     finally:
-        say_trouble(recorder)
+        report_gaps(recorder)
         if not live.state.runs:
             place.recording.unlink(missing_ok=True)
 
@@ -182,11 +182,10 @@ async def _headless(live: LiveSession, runner: Runner) -> bool:
     return interrupted
 
 
-async def _on_screen(live: LiveSession, runner: Runner, look: Appearance) -> bool:
-    """The study's screen until it is over, or closed, which interrupts it."""
+async def _on_screen(live: LiveSession, runner: Runner, appearance: Appearance) -> bool:
     from cockpit.tui.study.screen import StudyApp
 
-    app = StudyApp(live.session, runner, look)
+    app = StudyApp(live.session, runner, appearance)
     await app.run_async()
     if app.failure is not None:
         raise app.failure
@@ -194,7 +193,7 @@ async def _on_screen(live: LiveSession, runner: Runner, look: Appearance) -> boo
 
 
 def _journal(options: Namespace, profile: Profile, chosen: Study, journal: Journal) -> Journal:
-    """The journal with what it takes to put things back from this session."""
+    """Return the journal with everything needed to restore the settings of this session."""
     by_name = {action.name: action for action in profile.actions}
     return replace(
         journal,
@@ -212,7 +211,7 @@ def _journal(options: Namespace, profile: Profile, chosen: Study, journal: Journ
 
 
 def _replace(path: Path, text: str) -> None:
-    """Write a file of the study's folder. A link that somebody put in its place is not followed."""
+    """Write a file of the study's folder, without following a link."""
     try:
         write_private(path, text.encode())
     except OSError as error:

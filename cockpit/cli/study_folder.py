@@ -1,4 +1,4 @@
-"""A study's folder: which one it is, who has it, and the sessions recorded in it."""
+"""A study's folder: its choice, its lock, and the sessions recorded in it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cockpit.study.collecting import collect
 from cockpit.study.journal import FILE, FolderLock, Journal, LockRole, read_journal
 from cockpit.study.results import StudyResult
 
-# Where studies lie when nobody says where.
+# The default folder of studies.
 STUDIES = Path("studies")
 PAGE = "page.html"
 # Results beside the recordings, each with its format as `cockpit report` names it.
@@ -30,16 +30,16 @@ RESULTS = {
     "runs.csv": "csv",
     "verdicts.csv": "verdicts-csv",
 }
-# How long a keeper that puts settings back is waited for (s).
+# Maximum wait (s) for a keeper that restores settings.
 KEEPER_WITHIN = 300.0
-_HOLDERS = {LockRole.STUDY: "a study", LockRole.KEEPER: "the keeper that puts its settings back"}
+_HOLDERS = {LockRole.STUDY: "a study", LockRole.KEEPER: "the keeper that restores its settings"}
 
 
 class Place(NamedTuple):
-    """A study's folder, locked for this process: its journal, and the file that the next session is recorded in.
+    """A study's folder, locked for this process: its journal, and the file of the next session's recording.
 
-    `left` is the folder of one that was killed and is not gone on with, if its settings still have to be put back.
-    `continued`: the study in the folder is unfinished, and this process goes on with it.
+    `left` is the folder of a killed study that is not continued, if its settings still have to be restored.
+    `continued`: the study in the folder is unfinished, and this process continues it.
     """
 
     folder: Path
@@ -51,16 +51,15 @@ class Place(NamedTuple):
 
 
 def open_place(options: Namespace, name: str, study: Study) -> Place:
-    """The folder of `-o`, or the newest of this study in `studies/`: one that is not finished goes on.
+    """Return the folder of `-o`, or the newest of this study in `studies/`; an unfinished study is continued.
 
-    Raises UsageError: it belongs to another study, cannot be written, is in use, or --resume finds nothing to go on
-    with.
+    Raises UsageError: it belongs to another study, cannot be written, is in use, or --resume finds no study.
     """
     newest = folder = options.output or _newest(name, study.form)
     journal = _unfinished(folder, study, options)
     if journal is None:
         if options.resume:
-            raise UsageError(f"{folder}: --resume: no unfinished study of this profile lies there")
+            raise UsageError(f"{folder}: --resume: found no unfinished study of this profile")
         folder = options.output or _next(name, study.form)
         if (folder / FILE).exists() and not options.fresh:
             raise UsageError(
@@ -71,11 +70,11 @@ def open_place(options: Namespace, name: str, study: Study) -> Place:
     except OSError as error:
         raise UsageError(f"{folder}: cannot be made: {error.strerror}") from None
     lock = locked(folder)
-    # A keeper may have put everything back while we waited for it.
+    # A keeper may have restored everything during the wait.
     known = read_journal(folder)
     continued = journal is not None
     if journal is not None:
-        print(f"cockpit: {folder}: goes on where it stopped", file=sys.stderr)
+        print(f"cockpit: {folder}: continuing the unfinished study", file=sys.stderr)
         journal = known or journal
     else:
         _set_aside(folder, known)
@@ -86,22 +85,20 @@ def open_place(options: Namespace, name: str, study: Study) -> Place:
 
 
 def _unfinished(folder: Path, study: Study, options: Namespace) -> Journal | None:
-    """The journal there, if it is of this very study and not finished and may go on."""
+    """Return the journal of an unfinished study with the same plan, else None."""
     found = None if options.fresh else read_journal(folder)
     if found is None or found.finished:
         return None
     if found.fingerprint != study.fingerprint:
         if options.output or options.resume:
             raise UsageError(
-                f"{folder}: holds an unfinished study with another plan; --fresh begins anew there, its settings put "
-                "back first"
+                f"{folder}: holds an unfinished study with another plan; --fresh restores its settings and starts over"
             )
         return None
     return found
 
 
 def _numbered(name: str, form: str) -> list[Path]:
-    """The folders of this study in studies/, oldest first."""
     pattern = f"{name}-{form}-*"
     found = [path for path in STUDIES.glob(pattern) if _is_number(path.name.rpartition("-")[2])]
     return sorted(found, key=lambda path: int(path.name.rpartition("-")[2]))
@@ -121,7 +118,7 @@ def _next(name: str, form: str) -> Path:
 
 
 def locked(folder: Path) -> FolderLock:
-    """The folder's lock, once a keeper that has it is done. Raises UsageError while another study has it."""
+    """Lock the folder, once a keeper in it is done. Raises UsageError while another study uses it."""
     lock = FolderLock(folder)
     deadline = time.monotonic() + KEEPER_WITHIN
     waiting = False
@@ -137,7 +134,7 @@ def locked(folder: Path) -> FolderLock:
 
 
 def _set_aside(folder: Path, known: Journal | None) -> None:
-    """Recordings and results of a study that is begun anew go to a folder of their own beside them."""
+    """Move recordings and results of a replaced study to a folder beside them."""
     if known is None:
         return
     old = [*folder.glob("*.cockpit*"), *(path for name in RESULTS if (path := folder / name).exists())]
@@ -156,7 +153,7 @@ def _recording(folder: Path) -> Path:
 
 
 def _is_session(path: Path) -> bool:
-    """Whether it is a recording of this study: a file by a number, and no link out of the folder."""
+    """Return whether it is a recording of this study: a numbered file, no link."""
     return _is_number(path.stem) and not path.is_symlink()
 
 
@@ -165,9 +162,9 @@ def _is_number(name: str) -> bool:
 
 
 def sessions_of(folder: Path) -> list[State]:
-    """The last states of the sessions recorded in a study's folder, oldest first.
+    """Return the last states of the sessions recorded in a study's folder, oldest first.
 
-    One that does not read (it was killed before anything was written) is left out, and said.
+    An unreadable recording (killed before its first write) is left out, with a warning.
     """
     files = sorted((path for path in folder.glob("*.cockpit") if _is_session(path)), key=lambda path: int(path.stem))
     states = []
@@ -181,7 +178,7 @@ def sessions_of(folder: Path) -> list[State]:
 
 
 def result_in(folder: Path) -> StudyResult | None:
-    """The result of the study recorded in a folder; None when no run of one is recorded there."""
+    """Return the result of the study recorded in a folder; None without a recorded run."""
     states = sessions_of(folder)
     named = next((state.started.name for state in reversed(states) if state.study and state.started), "")
     result = collect(states, named)

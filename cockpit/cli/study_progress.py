@@ -6,10 +6,11 @@ import asyncio
 import sys
 
 from cockpit.analysis.intervals import FIRST_LOOK
+from cockpit.cli.progress import result_words
 from cockpit.model.metrics import run_result
 from cockpit.model.state import State
 from cockpit.model.study import Study, Variant, load_of
-from cockpit.model.text import milliseconds, neutral, si
+from cockpit.model.text import neutral
 from cockpit.profiles.profile import Profile
 from cockpit.report.summary import plan_words
 from cockpit.session.loop import Session
@@ -60,7 +61,6 @@ def ahead_lines(profile: Profile, study: Study, known: StudyResult | None = None
 
 
 def _order(study: Study, turn: int) -> str:
-    """`  round 1  few · more · A/A control`, with the URL of each variant that has one of its own."""
     names = dict.fromkeys(step.variant.name for step in steps_of(study, round_of(study, turn, planned(study))))
     return f"  round {turn:<3} {' · '.join(neutral(name) for name in names)}"
 
@@ -101,19 +101,17 @@ def _rules(study: Study) -> list[tuple[str, str]]:
 
 
 def _risk(study: Study) -> str:
-    """`5% over 3 comparisons, tested after each round from the 4th`."""
     many = f"{study.comparisons} comparison{'s' if study.comparisons > 1 else ''}"
     if study.rounds < FIRST_LOOK:
         return f"5% over {many}; {_FEW}"
     return f"5% over {many}, tested after each round from the {FIRST_LOOK}th; a closed comparison drops out"
 
 
-_FEW = f"fewer than {FIRST_LOOK} rounds: the spread between runs is shared over all cells, and there is one test"
+_FEW = f"fewer than {FIRST_LOOK} rounds: the spread between runs is pooled over all cells, and there is one test"
 
 
 async def show_study(session: Session, runner: Runner) -> None:
-    """Until cancelled: a line that changes on a terminal, else a line for each thing that is begun; and a few lines
-    after each round."""
+    """Show progress until cancelled: one changing line on a terminal, else one line per step; lines per round."""
     before, rounds = "", 0
     terminal = sys.stderr.isatty()
     clear = "\r\x1b[K" if terminal else ""
@@ -136,9 +134,7 @@ async def show_study(session: Session, runner: Runner) -> None:
 
 
 def so_far(state: State) -> str:
-    """Return the metrics of the run so far; empty if there is none."""
     result = run_result(state, state.running) if state.running else None
     if result is None or not result.counts.completed:
         return ""
-    p99 = milliseconds(result.counts.latency.percentile(99))
-    return f" · {si(result.rate)} req/s  p99 {p99} ms  {result.counts.failed} failed"
+    return f" · {result_words(result)}"

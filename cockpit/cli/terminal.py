@@ -1,4 +1,4 @@
-"""The three standard streams: whether the screen can be shown on them, and results that go out whole or not at all."""
+"""The standard streams, and results written to stdout or a file."""
 
 from __future__ import annotations
 
@@ -7,21 +7,22 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from cockpit.files import atomic_write
 from cockpit.model.errors import UsageError
 
 
 def on_terminal() -> bool:
-    """Return whether the screen can be shown: stdin and stdout are terminals. stderr may be a file."""
+    """Return whether the screen can be shown: stdin and stdout are terminals."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
-def tell(text: str) -> None:
+def emit(text: str) -> None:
     """Write a result to stdout at once. Raises UsageError if it cannot be written, BrokenPipeError."""
-    tell_all((text, "\n"))
+    emit_all((text, "\n"))
 
 
-def tell_all(pieces: Iterable[str]) -> None:
-    """Write a result to stdout piece by piece. Raises as `tell`, and as the iterable does."""
+def emit_all(pieces: Iterable[str]) -> None:
+    """Write a result to stdout piece by piece. Raises as `emit`, and as the iterable does."""
     try:
         sys.stdout.writelines(pieces)
         sys.stdout.flush()
@@ -33,16 +34,32 @@ def tell_all(pieces: Iterable[str]) -> None:
         raise UsageError(f"the result cannot be written to stdout: {error.strerror}") from None
 
 
+def put(pieces: Iterable[str], path: Path | None) -> None:
+    """Replace the file in one step; None: write to stdout. Raises as `emit_all`."""
+    if path is None:
+        emit_all(pieces)
+        return
+    try:
+        if path.exists() and not path.is_file():
+            # A pipe or a device cannot be replaced.
+            with path.open("w", encoding="utf-8") as file:
+                file.writelines(pieces)
+        else:
+            with atomic_write(path.resolve()) as whole:
+                whole.writelines(piece.encode() for piece in pieces)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
+
+
 def drop_output() -> None:
-    """Discard buffered and later output on stdout."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def open_closed_streams() -> None:
-    """A standard stream that was closed (`>&-`) becomes the null device, before another file takes its number."""
+    """Open the null device for each closed standard stream, before another file takes its number."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
-            # Open for the life of the process and of its children.
+            # Stays open.
             stream = Path(os.devnull).open("w" if number else "r", encoding="utf-8")  # noqa: SIM115
             os.set_inheritable(stream.fileno(), True)
             setattr(sys, name, stream)

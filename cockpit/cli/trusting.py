@@ -32,8 +32,8 @@ def _ask(profile: Profile, given: str) -> None:
     uses = uses_of(profile)
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise NotTrusted(
-            f"{given}: is not trusted yet and uses {summary(uses)}; list them: {listing_command(given)}; accept "
-            f"them: {accepting(given)}"
+            f"{given}: is not trusted yet and uses {summary(uses)}; list them: {doctor_command(given)}; accept "
+            f"them: {doctor_command(given, '--trust')}"
         )
     print("\n".join((f"{given} is not trusted yet, or was edited. It uses on", *listing(uses))), file=sys.stderr)
     print(f"Trust it ({summary(uses)})? [y/N] ", end="", file=sys.stderr, flush=True)
@@ -41,11 +41,6 @@ def _ask(profile: Profile, given: str) -> None:
         raise NotTrusted(f"{given}: is not trusted; nothing was run and no host was contacted")
 
 
-def listing_command(given: str) -> str:
-    """Return the command that lists what a profile uses, and runs none of it."""
-    return shlex.join(("cockpit", "doctor", "--no-exec", given))
-
-
-def accepting(given: str) -> str:
-    """Return the command that trusts a profile and runs none of its commands."""
-    return shlex.join(("cockpit", "doctor", "--no-exec", "--trust", given))
+def doctor_command(given: str, *flags: str) -> str:
+    """Return the command that lists what a profile uses and runs none of it; with --trust it also accepts it."""
+    return shlex.join(("cockpit", "doctor", "--no-exec", *flags, given))

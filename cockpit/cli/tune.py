@@ -9,13 +9,16 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequenc
 from contextlib import asynccontextmanager
 from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
-from cockpit.cli.live import Keeping, discard, say_trouble
+from cockpit.analysis.intervals import FIRST_LOOK
+from cockpit.analysis.rounds import Order, RoundsPlan, rounds_verdict
+from cockpit.analysis.rounds_words import announcement_words, ended_words, window_words
+from cockpit.analysis.words import verdict_line
+from cockpit.cli.live import Keeping, discard, report_gaps, report_recording
 from cockpit.cli.load_options import flagged, named_profile
-from cockpit.cli.rounds import rounds
-from cockpit.cli.terminal import tell
+from cockpit.cli.signals import cancelled_by_signals
+from cockpit.cli.terminal import emit
 from cockpit.cli.trusting import require_trust
 from cockpit.cli.tune_output import (
     ChangeProgress,
@@ -24,38 +27,37 @@ from cockpit.cli.tune_output import (
     knob_table,
     past_line,
     past_row,
-    print_json,
+    settle,
+    typed_line,
     value_text,
 )
-from cockpit.cli.unfinished import settle, typed_line
-from cockpit.model.errors import EXIT_GOOD, ChangeRefused, CockpitError, HostError, UsageError
+from cockpit.model.errors import EXIT_GOOD, EXIT_INTERRUPTED, ChangeRefused, CockpitError, HostError, UsageError
 from cockpit.model.knobs import Knob, ServerAction
+from cockpit.model.state import State
 from cockpit.model.text import neutral
 from cockpit.profiles.plan import Wrong, checked_url
 from cockpit.profiles.profile import Profile
 from cockpit.recording.secrets import Secrets
+from cockpit.report.encoding import to_json
+from cockpit.report.verdicts import verdict_json, verdict_lines
+from cockpit.session.controls import Afterwards, Proven, check_rounds
 from cockpit.session.live_session import LiveSession
-from cockpit.session.loop import Listener
+from cockpit.session.loop import EndOfSession, Listener, Session
 from cockpit.tuning import history
 from cockpit.tuning.applied import Applied, Past, PastState
-
-Assignments = list[tuple[Knob, str | None]]
 
 
 def tune(options: Namespace) -> int:
     """Run a subcommand. Exit 5: the change was refused or rolled back; 3: a host is unreachable."""
-    profile = _profile(options)
-    if options.action == "rounds":
-        return rounds(options, profile)
-    subcommands: dict[str, Callable[[Namespace, Profile], Coroutine[Any, Any, None]]] = {
+    subcommands: dict[str, Callable[[Namespace, Profile], Coroutine[Any, Any, int | None]]] = {
         "show": _show,
         "set": _set,
         "undo": _undo,
         "history": _history,
+        "rounds": measure_rounds,
         "action": _action,
     }
-    asyncio.run(subcommands[options.action](options, profile))
-    return EXIT_GOOD
+    return asyncio.run(subcommands[options.action](options, _profile(options))) or EXIT_GOOD
 
 
 def _profile(options: Namespace) -> Profile:
@@ -100,9 +102,11 @@ async def _live(
                 await live.hosts_up(hosts)
                 yield live
         finally:
-            if recorder and not live.state.markers:
+            if recorder and live.state.markers:
+                report_gaps(recorder)
+                report_recording(recorder.path)
+            elif recorder:
                 discard(recorder)
-    say_trouble(recorder)
 
 
 async def _show(options: Namespace, profile: Profile) -> None:
@@ -122,20 +126,15 @@ async def _show(options: Namespace, profile: Profile) -> None:
                 problem = str(error)
             rows.append(knob_row(knob, value, problem))
     if options.json:
-        print_json(rows)
+        emit(to_json(rows))
     elif len(options.names) == 1:
-        tell(value_text(rows[0]))
+        emit(value_text(rows[0]))
     else:
-        tell("\n".join(knob_table(rows)) if rows else "the profile has no knobs; add a [[knob]] block to it")
+        emit("\n".join(knob_table(rows)) if rows else "the profile has no knobs; add a [[knob]] block to it")
 
 
 async def _set(options: Namespace, profile: Profile) -> None:
-    values: dict[str, str] = {}
-    for text in options.names:
-        name, sign, value = text.partition("=")
-        if not sign:
-            raise UsageError(f"tune set: {text!r}: write NAME=VALUE")
-        values[_knob(profile, name).name] = value
+    values = _assignments(options, profile)
     hosts = {_knob(profile, name).host for name in values}
     # An interrupted change is finished with any knobs of its host.
     knobs = [knob for knob in profile.knobs if knob.host in hosts]
@@ -149,7 +148,7 @@ async def _set(options: Namespace, profile: Profile) -> None:
             changes = live.tuning.apply(values, options.confirm_within, _typed_yes)
             rows = progress.rows(await _ended(live, await finished(changes)))
     if options.json:
-        print_json(rows)
+        emit(to_json(rows))
 
 
 async def _undo(options: Namespace, profile: Profile) -> None:
@@ -165,7 +164,7 @@ async def _undo(options: Namespace, profile: Profile) -> None:
             await live.tuning.undo_unfinished(host, past)
             rows = [progress.rolled_back(host)]
             if not options.json:
-                tell(f"{host}: {past.name} was interrupted and is rolled back")
+                emit(f"{host}: {past.name} was interrupted and is rolled back")
         else:
             history.check_newer(histories[host], past)
             await live.knobs_read()
@@ -173,11 +172,10 @@ async def _undo(options: Namespace, profile: Profile) -> None:
             if not options.json:
                 print(f"{host}: {past.name} undone; repeat the command to undo the one before", file=sys.stderr)
     if options.json:
-        print_json([row | {"undoes": past.name} for row in rows])
+        emit(to_json([row | {"undoes": past.name} for row in rows]))
 
 
 async def _ended(live: LiveSession, changes: Sequence[Applied]) -> Sequence[Applied]:
-    """Return the changes once the session has taken their last events."""
     await live.session.until(lambda state: sum(bool(change.outcome) for change in state.changes) >= len(changes))
     return changes
 
@@ -192,7 +190,6 @@ def _next_to_undo(histories: Mapping[str, Sequence[Past]]) -> tuple[str, Past]:
 
 
 async def _histories(live: LiveSession, profile: Profile) -> dict[str, list[Past]]:
-    """The changes on each host that has knobs, newest first."""
     hosts = dict.fromkeys(knob.host for knob in profile.knobs)
     return {host: await live.tuning.history(host) for host in hosts}
 
@@ -206,21 +203,21 @@ async def _history(options: Namespace, profile: Profile) -> None:
     async with _live(profile, options, profile.knobs) as live:
         past = _newest_first(await _histories(live, profile))
     if options.json:
-        print_json([past_row(host, one) for host, one in past])
+        emit(to_json([past_row(host, one) for host, one in past]))
     elif not past:
-        tell("no changes yet")
+        emit("no changes yet")
     else:
-        tell("\n".join(past_line(host, one) for host, one in past))
+        emit("\n".join(past_line(host, one) for host, one in past))
 
 
 async def _action(options: Namespace, profile: Profile) -> None:
     """Run the named actions in this order; without a name list all."""
     if not options.names:
         if options.json:
-            print_json([msgspec.to_builtins(action) for action in profile.actions])
+            emit(to_json(profile.actions))
             return
         lines = [f"{one.name}  {one.host}  {one.times} x  {neutral(one.command, 100)}" for one in profile.actions]
-        tell("\n".join(lines) or "the profile has no actions; add an [[action]] block to it")
+        emit("\n".join(lines) or "the profile has no actions; add an [[action]] block to it")
         return
     known = {action.name: action for action in profile.actions}
     for name in options.names:
@@ -233,14 +230,92 @@ async def _action(options: Namespace, profile: Profile) -> None:
             await live.tuning.act(action.name)
             done.append({"action": action.name, "host": action.host, "done": action.times})
             if not options.json:
-                tell(f"{action.host}: {action.name} done{f' {action.times} times' if action.times > 1 else ''}")
+                emit(f"{action.host}: {action.name} done{f' {action.times} times' if action.times > 1 else ''}")
     if options.json:
-        print_json(done)
+        emit(to_json(done))
+
+
+async def measure_rounds(options: Namespace, profile: Profile) -> int:
+    """Return 0 with any verdict; 130: interrupted, the old values are active."""
+    check_rounds(options.rounds, options.seconds)
+    values = _assignments(options, profile)
+    order = Order.MIRRORED if options.mirrored else Order.RANDOM
+    plan = RoundsPlan(options.rounds, options.seconds, order, options.seed)
+    recorder = Keeping(options.record, by_itself=True).recorder(profile.name)
+    live = LiveSession(profile, recorder, ssh_config=options.ssh_config)
+    showing = asyncio.create_task(_show_rounds(live.session))
+    proven: Proven | None = None
+    afterwards = Afterwards.CHOSEN if options.keep else Afterwards.RESTORED
+    try:
+        with Secrets(profile).out_of_errors(), cancelled_by_signals() as ignore_signals:
+            async with live:
+                try:
+                    await live.hosts_read()
+                    proven = await live.tuning.prove(values, plan, afterwards)
+                except asyncio.CancelledError:
+                    print("cockpit: interrupted; the old values are active again", file=sys.stderr)
+                finally:
+                    ignore_signals()
+    finally:
+        showing.cancel()
+        await asyncio.gather(showing, return_exceptions=True)
+        report_gaps(recorder)
+        if recorder:
+            report_recording(recorder.path)
+    if proven is None:
+        return EXIT_INTERRUPTED
+    known = live.state.rounds[-1]
+    verdict = rounds_verdict(live.state, known)
+    if known.ended is not None:
+        print(f"cockpit: {neutral(ended_words(known, known.ended, verdict), 400)}", file=sys.stderr)
+    if options.json:
+        emit(to_json(None if verdict is None else verdict_json(verdict)))
+    elif verdict is None:
+        emit("inconclusive: no round is complete")
+    else:
+        emit("\n".join(line.removeprefix("  ") for line in verdict_lines([verdict]) if line))
+    return EXIT_GOOD
+
+
+async def _show_rounds(session: Session) -> None:
+    """Print the announcement, each window as it begins, and growing verdicts on stderr."""
+    printed: list[str] = []
+
+    def fresh(state: State) -> list[str]:
+        if not state.rounds:
+            return []
+        rounds = state.rounds[-1]
+        lines = [announcement_words(rounds.begun)]
+        lines += [window_words(rounds, window) for window in rounds.windows]
+        growing = rounds.ended is None and len(rounds.complete) >= FIRST_LOOK
+        found = rounds_verdict(state, rounds) if growing else None
+        if found is not None:
+            lines.append(f"after {len(rounds.complete)} rounds: {verdict_line(found)}")
+        return [line for line in lines if line not in printed]
+
+    while True:
+        try:
+            state = await session.until(lambda state: bool(fresh(state)))
+        except EndOfSession:
+            return
+        for line in fresh(state):
+            printed.append(line)
+            print(neutral(line), file=sys.stderr, flush=True)
 
 
 async def _typed_yes() -> bool:
-    """Return whether the next line of stdin is y or yes."""
     return await typed_line() in ("y", "yes")
+
+
+def _assignments(options: Namespace, profile: Profile) -> dict[str, str]:
+    """Return the values of NAME=VALUE arguments by knob. Raises UsageError."""
+    values: dict[str, str] = {}
+    for text in options.names:
+        name, sign, value = text.partition("=")
+        if not sign:
+            raise UsageError(f"tune {options.action}: {text!r}: write NAME=VALUE")
+        values[_knob(profile, name).name] = value
+    return values
 
 
 def _knob(profile: Profile, name: str) -> Knob:

@@ -1,22 +1,25 @@
-"""Text and JSON of `cockpit tune`: knobs, changes, the history."""
+"""Text and JSON of `cockpit tune`: knobs, changes, the history; prompts about interrupted changes."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
+import threading
 from collections.abc import Awaitable, Iterable, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
 import msgspec
 
-from cockpit.cli.terminal import tell
+from cockpit.cli.terminal import emit
 from cockpit.model.events import AnyEvent, ChangeBegun, ChangeStage, Stage
 from cockpit.model.knobs import Knob, Setting, not_yet_active
 from cockpit.model.text import neutral
-from cockpit.report.encoding import to_json
 from cockpit.session.controls import Preview
+from cockpit.session.live_tuning import LiveTuning
 from cockpit.tuning.applied import Applied, Past, PastState, name_of
+from cockpit.tuning.unfinished import described
 
 T = TypeVar("T")
 
@@ -89,7 +92,6 @@ class ChangeProgress:
         self._stages: dict[str, list[Stage]] = {}
 
     def take(self, events: Iterable[AnyEvent]) -> None:
-        """Print what is new in the session's events."""
         for event in events:
             if isinstance(event, ChangeBegun):
                 self._begun.append(event)
@@ -107,11 +109,9 @@ class ChangeProgress:
         )
 
     def rolled_back(self, host: str) -> dict[str, Any]:
-        """Return an interrupted change that was rolled back as JSON data."""
         return _row(host, (), "", "", [], "rolled back", (), ())
 
     def rows(self, changes: Iterable[Applied]) -> list[dict[str, Any]]:
-        """Print how the changes ended, in their order, and return them as JSON data."""
         rows = []
         for begun, applied in zip(self._begun, changes, strict=True):
             if waits := not_yet_active(applied.inactive):
@@ -139,7 +139,7 @@ class ChangeProgress:
             return
         lines = "".join(f"{_neutral_line(line)}\n" for line in diff.splitlines())
         waits = not_yet_active([self._knobs[name] for name in inactive if name in self._knobs])
-        tell(f"{lines}cost: {cost}{f' ({waits})' if waits else ''}" if lines else "nothing to change")
+        emit(f"{lines}cost: {cost}{f' ({waits})' if waits else ''}" if lines else "nothing to change")
 
 
 def _row(
@@ -165,12 +165,11 @@ def _row(
 
 
 def _neutral_line(line: str) -> str:
-    """Neutralise a line of a diff, except its tabs."""
     return "\t".join(neutral(part) for part in line.split("\t"))
 
 
 async def finished(change: Awaitable[T]) -> T:
-    """Await a change; say that it was rolled back if it is interrupted."""
+    """Await a change; report the rollback if it is interrupted."""
     try:
         return await change
     except asyncio.CancelledError:
@@ -178,5 +177,34 @@ async def finished(change: Awaitable[T]) -> T:
         raise
 
 
-def print_json(rows: Any) -> None:
-    tell(to_json(rows))
+async def settle(tuning: LiveTuning, hosts: Iterable[str]) -> None:
+    """Ask for each interrupted change of the hosts whether to undo, finish or leave it. Without a terminal list them.
+    Raises CockpitError."""
+    for host in hosts:
+        await tuning.find_unfinished(host)
+    for host, past in tuple(tuning.unfinished):
+        text = neutral(described(host, past))
+        if not sys.stdin.isatty():
+            print(f"{text}; `cockpit tune PROFILE undo {past.name}` rolls it back", file=sys.stderr)
+            continue
+        print(f"{text}.\nundo, finish, or Enter to leave it: ", end="", file=sys.stderr, flush=True)
+        answer = await typed_line()
+        if answer in ("u", "undo"):
+            await tuning.undo_unfinished(host, past)
+            print(f"{host}: {past.name} is rolled back", file=sys.stderr)
+        elif answer in ("f", "finish"):
+            await tuning.finish_unfinished(host, past)
+            print(f"{host}: {past.name} is finished", file=sys.stderr)
+
+
+async def typed_line() -> str:
+    """Return the next line of stdin in lower case. A daemon thread reads it, so that exit need not wait."""
+    loop = asyncio.get_running_loop()
+    typed: asyncio.Future[str] = loop.create_future()
+
+    def read() -> None:
+        line = os.read(sys.stdin.fileno(), 4096).decode("utf-8", "replace")
+        loop.call_soon_threadsafe(lambda: None if typed.done() else typed.set_result(line))
+
+    threading.Thread(target=read, daemon=True).start()
+    return (await typed).strip().lower()

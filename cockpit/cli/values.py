@@ -30,13 +30,20 @@ def count(text: str) -> int:
     raise argparse.ArgumentTypeError(f"{text!r}: must be a whole number, 0 or more")
 
 
+def rate(text: str) -> float:
+    return float(_typed(parse_rate, text))
+
+
+def seconds(text: str) -> float:
+    return float(_typed(parse_duration, text))
+
+
 def wait(text: str) -> float:
-    """Seconds, or 0 for none."""
-    return 0.0 if text == "0" else float(_typed(parse_duration, text))
+    return 0.0 if text == "0" else seconds(text)
 
 
 def age(text: str) -> float:
-    """Seconds; days as well."""
+    """Parse seconds, or days as in 30d."""
     days = text.removesuffix("d")
     return 86_400 * float(_typed(float, days)) if days != text else seconds(text)
 
@@ -45,39 +52,23 @@ def workers(text: str) -> int | str:
     return text if text == "auto" else positive(text)
 
 
-def seed(text: str) -> int:
+def _numbers(text: str, example: str) -> tuple[int, ...]:
     try:
-        if int(text) >= 0:
-            return int(text)
+        return tuple(map(int, text.split(",")))
     except ValueError:
-        pass
-    raise argparse.ArgumentTypeError(f"{text!r}: must be a whole number, 0 or more")
-
-
-def rate(text: str) -> float:
-    return float(_typed(parse_rate, text))
+        raise argparse.ArgumentTypeError(f"{text!r}: write {example}") from None
 
 
 def statuses(text: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(status) for status in text.split(","))
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r}: write statuses as 200 or 200,204") from None
-
-
-def seconds(text: str) -> float:
-    return float(_typed(parse_duration, text))
+    return _numbers(text, "statuses as 200 or 200,204")
 
 
 def cpus(text: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(cpu) for cpu in text.split(","))
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r}: write CPU numbers as 1 or 1,2") from None
+    return _numbers(text, "CPU numbers as 1 or 1,2")
 
 
 def recording(text: str) -> Path:
-    """A file, or a recording in the library by its name."""
+    """Return a file, or a recording in the library by its name."""
     from cockpit.recording.library import find
 
     return find(text)

@@ -1,11 +1,4 @@
-"""The process that keeps the demo together: it makes the directory, starts both servers, and leaves nothing behind.
-
-    python -m cockpit.demo.keeper
-
-It prints one line of JSON, {"directory": PATH, "url": URL}, once both servers are ready, or {"error": TEXT}. When its
-standard input ends, that is when whoever started it ends in whatever way, or at SIGTERM, it ends the servers, every
-process that they or the commands they ran left behind, and removes the directory.
-"""
+"""Keeps the demo together (python -m cockpit.demo.keeper): its directory, both servers, and the clean-up."""
 
 import contextlib
 import json
@@ -25,7 +18,7 @@ from cockpit.demo.layout import Layout
 NAME = "demo-keeper"
 
 _ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-_PATIENCE = 5.0  # seconds that the servers have to end by themselves
+_PATIENCE = 5.0  # seconds for the servers to exit
 
 
 class _CannotStart(Exception):
@@ -56,7 +49,7 @@ class DemoSupervisor:
         return f"{url}/hello.html"
 
     def watch(self) -> None:
-        """Return when standard input ends or SIGTERM comes; reap what ends until then."""
+        """Return when standard input ends or SIGTERM arrives; reap children until then."""
         while not self._stopping:
             ready, _, _ = select.select([sys.stdin, self._wake_read], [], [])
             if sys.stdin in ready and not os.read(sys.stdin.fileno(), 4096):
@@ -65,7 +58,6 @@ class DemoSupervisor:
             self._reap()
 
     def end(self) -> None:
-        """End the servers, then every other descendant there is."""
         for server in self._servers:
             server.terminate()
         deadline = time.monotonic() + _PATIENCE
@@ -95,16 +87,16 @@ class DemoSupervisor:
         return server
 
     def _ready(self, server: subprocess.Popen[bytes], module: str) -> str:
-        """What the server says beside `ready`."""
+        """Return the address that the server prints after `ready`. Raises _CannotStart."""
         assert server.stdout
         words = server.stdout.readline().split()
         if len(words) != 2 or words[0] != b"ready":
-            said = (self._layout.directory / f"{module}.err").read_text(errors="replace").strip().splitlines()
-            raise _CannotStart(said[-1] if said else f"the demo's {module} ended before it was ready")
+            lines = (self._layout.directory / f"{module}.err").read_text(errors="replace").strip().splitlines()
+            raise _CannotStart(lines[-1] if lines else f"the demo's {module} ended before it was ready")
         return words[1].decode()
 
     def _reap(self) -> None:
-        """Take the exit status of every child that has ended, orphans that came to this process among them."""
+        """Reap every child that has ended, adopted orphans too."""
         for server in self._servers:
             server.poll()
         servers = {server.pid for server in self._servers}
@@ -114,7 +106,7 @@ class DemoSupervisor:
                     os.waitpid(pid, os.WNOHANG)
 
     def _kill_descendants(self, deadline: float) -> None:
-        """A killed process's children come to this one, so it goes on until there are none."""
+        """Kill all children until none is left; orphans of a killed process are adopted."""
         while children := kernel.children():
             for pid in children:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -124,7 +116,7 @@ class DemoSupervisor:
             self._reap()
 
     def _wait_child(self, deadline: float) -> bool:
-        """Wait until some child has ended; False once `deadline` has passed."""
+        """Wait until a child has ended; False after `deadline`."""
         left = deadline - time.monotonic()
         if left > 0:
             select.select([self._wake_read], [], [], left)
@@ -139,11 +131,11 @@ def main() -> int:
     keeper = DemoSupervisor(layout)
     try:
         url = keeper.start()
-        _tell({"directory": str(layout.directory), "url": url})
+        _print({"directory": str(layout.directory), "url": url})
         keeper.watch()
         return 0
     except (_CannotStart, OSError) as error:
-        _tell({"error": str(error)})
+        _print({"error": str(error)})
         return 1
     finally:
         try:
@@ -152,8 +144,8 @@ def main() -> int:
             shutil.rmtree(layout.directory, ignore_errors=True)
 
 
-def _tell(message: dict[str, str]) -> None:
-    with contextlib.suppress(BrokenPipeError):  # whoever asked may be gone
+def _print(message: dict[str, str]) -> None:
+    with contextlib.suppress(BrokenPipeError):  # the reader may be gone
         print(json.dumps(message), flush=True)
 
 

@@ -1,6 +1,6 @@
-"""What a process asks the kernel for itself: a name, an end with its parent, its orphaned descendants.
+"""Process settings: name, parent-death signal, adoption of orphans.
 
-Linux only; elsewhere each call says False and the caller has another way, or does without.
+Linux only; elsewhere each call returns False.
 """
 
 import ctypes
@@ -20,7 +20,7 @@ def set_name(name: str) -> bool:
 
 
 def die_with_parent(parent: int) -> bool:
-    """Have this process killed when process `parent`, which made it, ends. Exits at once if that has happened."""
+    """Have the kernel kill this process when `parent` ends; exit at once if it has ended."""
     if not _prctl(_PR_SET_PDEATHSIG, ctypes.c_ulong(signal.SIGKILL)):
         return False
     if os.getppid() != parent:
@@ -29,19 +29,19 @@ def die_with_parent(parent: int) -> bool:
 
 
 def adopt_orphans() -> bool:
-    """Make this process, in place of init, the parent of those of its descendants that lose theirs."""
+    """Become the parent of descendants that lose theirs, instead of init."""
     return _prctl(_PR_SET_CHILD_SUBREAPER, ctypes.c_ulong(1))
 
 
 def children() -> list[int]:
-    """The processes whose parent this one is; none where there is no /proc to tell, and no orphans are adopted."""
+    """Return the pids of this process's children; none without /proc."""
     me = os.getpid()
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             fields = (entry / "stat").read_text(errors="replace").rpartition(")")[2].split()
         except OSError:
-            continue  # it ended while we looked
+            continue  # it has exited
         if int(fields[1]) == me:
             found.append(int(entry.name))
     return found

@@ -1,13 +1,13 @@
-"""Where things stand in the demo's private directory, and the first content of its files."""
+"""The files in the demo's private directory, and their initial content."""
 
 import os
 import time
 from pathlib import Path
 
-# Pages a second that the demo's server is to be good for, whatever the machine: few enough that children which
-# leave after 100 requests are missed about as fast as a prefork server can make new ones.
+# Pages/s of the demo's server on any machine: few enough that children that exit after 100 requests are missed
+# about as fast as a prefork server can make new ones.
 _PAGES_PER_SECOND = 3000
-# The demo's load has 20 connections open, so more processors than that serve no more pages.
+# The demo's load has 20 connections, so more CPUs serve no more pages.
 _MOST_USED_CPUS = 20
 
 _CONFIG = """\
@@ -54,25 +54,21 @@ class Layout:
         (self.document_root / "hello.html").write_bytes(PAGE)
         self.config_file.write_text(
             _CONFIG.format(
-                document_root=_quoted(self.document_root),
-                pid_file=_quoted(self.pid_file),
-                error_log=_quoted(self.error_log),
+                document_root=f'"{self.document_root}"',
+                pid_file=f'"{self.pid_file}"',
+                error_log=f'"{self.error_log}"',
                 page_cost=_fitting_page_cost(),
             )
         )
 
 
-def _quoted(path: Path) -> str:
-    return f'"{path}"'
-
-
 def _fitting_page_cost() -> int:
-    """Kilobytes a page such that all of this machine's processors together serve _PAGES_PER_SECOND."""
+    """Return the kilobytes per page with which all CPUs together serve _PAGES_PER_SECOND."""
     from cockpit.demo.webchild import work
 
     kilobytes = 10
     seconds = []
-    for _ in range(100):  # many short ones: the quickest of them is hardly one that something else slowed down
+    for _ in range(100):  # the fastest of many short ones was not slowed down by anything else
         begin = time.process_time()
         work(kilobytes)
         seconds.append(time.process_time() - begin)

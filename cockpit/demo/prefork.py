@@ -1,8 +1,8 @@
 """The parent of the demo web server: it keeps as many children as Apache's prefork MPM would.
 
-Once a second it looks at the scoreboard. With fewer idle children than MinSpareServers it makes 1, then 2, 4, up to
-32 a pass until there are enough; with more than MaxSpareServers it asks one to leave. A child that has taken its
-MaxRequestsPerChild leaves by itself and stays defunct until the pass that reaps it.
+Once per second it reads the scoreboard. With fewer idle children than MinSpareServers it makes 1, then 2, 4, up to
+32 per pass until there are enough; with more than MaxSpareServers it dismisses one. A child that has served its
+MaxRequestsPerChild exits and stays defunct until the pass that reaps it.
 """
 
 import gc
@@ -16,36 +16,33 @@ from collections.abc import Callable
 from pathlib import Path
 
 from cockpit.demo import kernel
-from cockpit.demo.scoreboard import DEAD, FINISHING, STARTING, Scoreboard
-from cockpit.demo.webchild import Child, run_child
+from cockpit.demo.webchild import DEAD, FINISHING, STARTING, Child, Scoreboard, run_child
 from cockpit.demo.webconfig import WebConfigError, WebSettings, load
 
 _PASS = 1.0  # seconds between two maintenance passes
-_MAX_SPAWN = 32  # the most children one pass makes
-_BURST = 8  # from this many on, a pass says in the log that it was busy
+_MAX_SPAWN = 32  # maximum children per pass
+_BURST = 8  # from this many on, a pass is logged as busy
 _HOLD_OFF = 10  # passes after a reload in which the spawn rate does not double
 _PATIENCE = 3.0  # seconds the children have to end at shutdown before they are killed
 _SIGNALS = {signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP}
 
 
 def process_name(port: int) -> str:
-    """What the server's processes are called: its own name, of at most 15 bytes, however many demos run."""
+    """Return the name of the server's processes, at most 15 bytes and unique per demo."""
     return f"demo-http-{port}"
 
 
 class PreforkChild:
-    """What the parent knows of a child: its slot of the scoreboard, and whether it was asked to leave."""
-
     def __init__(self, slot: int) -> None:
         self.slot = slot
         self.leaving = False
 
 
 class Prefork:
-    """The parent process. Made before it is run, so that what cannot start says so: ConfigError, OSError."""
+    """The parent process. Raises WebConfigError, OSError if it cannot start."""
 
     def __init__(self, config: Path, leash: int | None = None) -> None:
-        """`leash` is a descriptor whose end of file ends the server; without it only a signal does."""
+        """The end of file of descriptor `leash` ends the server; None: only a signal does."""
         self._config = config
         self._settings = load(config)
         self._generation = 0
@@ -54,7 +51,7 @@ class Prefork:
         self._spawn_rate = 1
         self._hold_off = 0
         self._to_replace = 0  # children of the new generation that wait for one of the old to make room
-        self._told_full = False
+        self._logged_full = False
         self._pending: set[int] = set()
         self._leash = leash
         self._alive = os.pipe()  # for the children: its reading end ends with this process
@@ -67,7 +64,6 @@ class Prefork:
 
     @property
     def address(self) -> tuple[str, int]:
-        """Where the server listens."""
         host, port = self._listener.getsockname()[:2]
         return host, port
 
@@ -85,7 +81,7 @@ class Prefork:
         gc.freeze()
         try:
             self._start(min(self._settings.start_servers, self._settings.max_clients))
-            self._say("notice", "demo-httpd configured -- resuming normal operations")
+            self._write_log("notice", "demo-httpd configured -- resuming normal operations")
             ready()
             while not self._stopping():
                 self._reap()
@@ -94,10 +90,10 @@ class Prefork:
                 if self._pending & {signal.SIGUSR1, signal.SIGHUP}:
                     self._pending -= {signal.SIGUSR1, signal.SIGHUP}
                     self._reload()
-            self._say("notice", "caught SIGTERM, shutting down")
+            self._write_log("notice", "caught SIGTERM, shutting down")
         finally:
             self._listener.close()
-            self._pending.add(signal.SIGTERM)  # also when something else than a signal ends the server
+            self._pending.add(signal.SIGTERM)  # also without a signal
             self._end_children()
             if self._settings.pid_file is not None:
                 self._settings.pid_file.unlink(missing_ok=True)
@@ -109,7 +105,7 @@ class Prefork:
         return bool(self._pending & {signal.SIGTERM, signal.SIGINT})
 
     def _wait(self, seconds: float) -> bool:
-        """Wait for a signal or the end of the leash, at most `seconds`; whether all of that time went by."""
+        """Wait for a signal or the end of the leash; return whether `seconds` passed without either."""
         watched = [self._wake_read] if self._leash is None else [self._wake_read, self._leash]
         ready, _, _ = select.select(watched, [], [], seconds)
         if self._wake_read in ready:
@@ -119,7 +115,6 @@ class Prefork:
         return not ready
 
     def _maintain(self) -> None:
-        """One pass of idle maintenance."""
         for pid, worker in self._workers.items():
             if worker.leaving and self._board.states[worker.slot] != FINISHING:
                 os.kill(pid, signal.SIGUSR1)  # it may have missed the first: see Child._leave
@@ -141,16 +136,16 @@ class Prefork:
             self._spawn_rate = 1
 
     def _spawn(self, idle: int) -> None:
-        """Make this pass's children, and double the next pass's number."""
+        """Make this pass's children, and double the number for the next pass."""
         room = self._settings.max_clients - len(self._workers)
         if room <= 0:
-            if not self._told_full:
-                self._say("error", "server reached MaxClients setting, consider raising the MaxClients setting")
-            self._told_full = True
+            if not self._logged_full:
+                self._write_log("error", "server reached MaxClients setting, consider raising the MaxClients setting")
+            self._logged_full = True
             self._spawn_rate = 1
             return
         if self._spawn_rate >= _BURST:
-            self._say(
+            self._write_log(
                 "info",
                 "server seems busy, (you may need to increase StartServers, or Min/MaxSpareServers), "
                 f"spawning {min(room, self._spawn_rate)} children, there are {idle} idle, "
@@ -163,7 +158,7 @@ class Prefork:
             self._spawn_rate *= 2
 
     def _start(self, count: int) -> int:
-        """Make up to `count` children, as far as MaxClients leaves room; how many were made."""
+        """Make up to `count` children within MaxClients; return how many were made."""
         taken = {worker.slot for worker in self._workers.values()}
         slots = [slot for slot in range(len(self._board.states)) if slot not in taken]
         room = self._settings.max_clients - len(self._workers)
@@ -175,9 +170,9 @@ class Prefork:
         return made
 
     def _fork(self, slot: int) -> bool:
-        """Make one child. Signals wait until it has set its own handlers, so that none is lost in between."""
+        """Make one child. Signals are blocked until it has its own handlers, so that none is lost."""
         parent = os.getpid()
-        child = Child(self._listener, self._board, slot, self._settings, self._in_force())
+        child = Child(self._listener, self._board, slot, self._settings, self._active_settings())
         self._board.states[slot] = STARTING
         signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         try:
@@ -186,7 +181,7 @@ class Prefork:
                 run_child(child, parent, self._alive)
         except OSError as error:
             self._board.states[slot] = DEAD
-            self._say("error", f"fork: Unable to fork new process: {error.strerror}")
+            self._write_log("error", f"fork: Unable to fork new process: {error.strerror}")
             return False
         finally:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
@@ -194,12 +189,12 @@ class Prefork:
         return True
 
     def _dismiss(self, pid: int) -> None:
-        """Ask a child to leave once it is done with the connection it may have."""
+        """Ask a child to exit after its current connection."""
         self._workers[pid].leaving = True
         os.kill(pid, signal.SIGUSR1)
 
     def _reap(self) -> None:
-        """Take leave of the children that have ended, and replace those that a reload has sent away."""
+        """Reap ended children, and replace those that a reload dismissed."""
         while self._workers:
             pid, status = os.waitpid(-1, os.WNOHANG)
             if pid == 0:
@@ -207,34 +202,34 @@ class Prefork:
             worker = self._workers.pop(pid)
             self._board.states[worker.slot] = DEAD
             if status != 0 and not self._stopping():
-                self._say("error", f"child pid {pid} ended with {_ending(status)}")
+                self._write_log("error", f"child pid {pid} ended with {_ending(status)}")
             if self._to_replace:
                 self._to_replace -= self._start(1)
 
     def _reload(self) -> None:
-        """Read the configuration again and let a new generation take over; a bad one changes nothing but the log."""
-        self._say("notice", "Graceful restart requested, doing restart")
+        """Read the configuration again and replace all children; an invalid one is only logged."""
+        self._write_log("notice", "Graceful restart requested, doing restart")
         try:
             settings = load(self._config)
             self._open_log(settings)
             self._write_pid_file(settings)
         except (WebConfigError, OSError) as error:
-            self._say("error", f"{error}; the configuration before it stays in force")
+            self._write_log("error", f"{error}; the previous configuration stays active")
             return
         if settings.listen != self._settings.listen:
-            self._say("warn", "a new Listen takes effect only when the server is started anew")
+            self._write_log("warn", "a new Listen takes effect only after a restart")
         self._settings = settings
         self._generation += 1
-        self._told_full = False
+        self._logged_full = False
         self._hold_off = _HOLD_OFF
         for pid in self._workers:
             self._dismiss(pid)
         wanted = min(settings.start_servers, settings.max_clients)
         self._to_replace = wanted - self._start(wanted)
-        self._say("notice", "demo-httpd configured -- resuming normal operations")
+        self._write_log("notice", "demo-httpd configured -- resuming normal operations")
 
     def _end_children(self) -> None:
-        """End every child: SIGTERM, and SIGKILL for what is left after a while."""
+        """End every child: SIGTERM, then SIGKILL."""
         signal.signal(signal.SIGCHLD, self._note)
         for pid in self._workers:
             os.kill(pid, signal.SIGTERM)
@@ -249,8 +244,8 @@ class Prefork:
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
 
-    def _in_force(self) -> str:
-        """The part of the status page that says which configuration the child that answers was made with."""
+    def _active_settings(self) -> str:
+        """Return the part of the status page about the active configuration."""
         settings = self._settings
         return (
             f"ParentServerMPMGeneration: {self._generation}\nMinSpareServers: {settings.min_spare}\n"
@@ -263,14 +258,14 @@ class Prefork:
             settings.pid_file.write_text(f"{os.getpid()}\n")
 
     def _open_log(self, settings: WebSettings) -> None:
-        """(Re)open the error log, which is standard error where the configuration names none."""
+        """Open the error log, standard error if none is configured."""
         old, path = self._log, settings.error_log
         standard = sys.stderr.fileno()
         self._log = standard if path is None else os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         if old != standard:
             os.close(old)
 
-    def _say(self, level: str, text: str) -> None:
+    def _write_log(self, level: str, text: str) -> None:
         now = time.time()
         date, year = time.strftime("%a %b %d %H:%M:%S|%Y", time.localtime(now)).split("|")
         line = f"[{date}.{int(now % 1 * 1e6):06d} {year}] [mpm_prefork:{level}] [pid {os.getpid()}] {text}\n"

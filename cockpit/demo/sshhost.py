@@ -1,9 +1,9 @@
-"""The demo's SSH host: runs the commands it is asked for on this machine, for the one key that may log in.
+"""The demo's SSH host: runs requested commands on this machine, for one authorized key.
 
     python -m cockpit.demo.sshhost DIRECTORY
 
-It makes its keys in DIRECTORY, with a known_hosts and an ssh_config (Host demo) that lead to it, prints `ready PORT`
-once it takes connections, and ends with its standard input or at SIGTERM.
+It writes its keys, a known_hosts and an ssh_config (Host demo) to DIRECTORY, prints `ready PORT` once it accepts
+connections, and ends with its standard input or at SIGTERM.
 """
 
 import asyncio
@@ -22,10 +22,10 @@ from cockpit.demo import kernel
 from cockpit.demo.layout import Layout
 
 NAME = "demo-sshd"
-HOST = "demo"  # what the ssh_config calls it
+HOST = "demo"  # its name in the ssh_config
 
 _CHUNK = 65536
-_GRACE = 2.0  # seconds that a command has to end after a hang-up before it is killed
+_GRACE = 2.0  # seconds between SIGHUP and SIGKILL of a command
 
 _SSH_CONFIG = """\
 Host {host}
@@ -42,7 +42,7 @@ Host {host}
 
 
 async def serve(directory: Path) -> None:
-    """Run the host until its standard input ends or SIGTERM comes; commands still running then are hung up."""
+    """Run the host until its standard input ends or SIGTERM arrives; hang up running commands."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -84,7 +84,7 @@ def _read_leash(stop: asyncio.Event) -> None:
 
 
 def _make_keys(layout: Layout) -> asyncssh.SSHKey:
-    """Make the host's key, and the client's: the one that it lets in."""
+    """Make the host's key, and the client's key that may log in."""
     client_key = asyncssh.generate_private_key("ssh-ed25519", comment="cockpit demo")
     layout.client_key.touch(0o600)
     client_key.write_private_key(layout.client_key)
@@ -101,7 +101,7 @@ def _write_ways_in(layout: Layout, port: int, host_key: asyncssh.SSHKey) -> None
 
 
 async def _run(session: asyncssh.SSHServerProcess[bytes], directory: Path) -> None:
-    """Run what one channel asks for, its streams tied to the channel's, until the command or the channel ends."""
+    """Run one channel's command until the command or the channel ends."""
     argv = ["/bin/sh", "-c", session.command] if session.command else ["/bin/sh"]
     loop = asyncio.get_running_loop()
     transport, protocol = await loop.subprocess_exec(
@@ -125,7 +125,7 @@ async def _run(session: asyncssh.SSHServerProcess[bytes], directory: Path) -> No
     try:
         await asyncio.wait(tasks[1:], return_when=asyncio.FIRST_COMPLETED)
         if command.returncode is not None and not closing.done():
-            _tell_ending(session, command.returncode)
+            _send_exit(session, command.returncode)
     finally:
         if command.returncode is None:
             await _hang_up(command)
@@ -136,14 +136,14 @@ async def _run(session: asyncssh.SSHServerProcess[bytes], directory: Path) -> No
 
 
 def _environment(home: Path) -> dict[str, str]:
-    """What a command finds: a home in the demo's directory, so that what it keeps there goes with the demo."""
+    """Return a command's environment, with the demo's directory as home."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("XDG_")}
-    # Python looks below the home for what was installed for one user, and this package may be there.
+    # This package may be in the user's own site-packages.
     return {"PYTHONUSERBASE": site.getuserbase(), **kept, "HOME": str(home)}
 
 
 async def _feed(session: asyncssh.SSHServerProcess[bytes], command: Process) -> None:
-    """Pass the channel's input, its end and its signals on to the command."""
+    """Pass the channel's input, its end and its signals to the command."""
     assert command.stdin
     with contextlib.suppress(asyncssh.Error, OSError):
         while True:
@@ -166,7 +166,7 @@ async def _pump(source: asyncio.StreamReader, target: asyncssh.SSHWriter[bytes])
             await target.drain()
 
 
-def _tell_ending(session: asyncssh.SSHServerProcess[bytes], code: int) -> None:
+def _send_exit(session: asyncssh.SSHServerProcess[bytes], code: int) -> None:
     if code >= 0:
         session.exit(code)
     else:
@@ -174,7 +174,7 @@ def _tell_ending(session: asyncssh.SSHServerProcess[bytes], code: int) -> None:
 
 
 async def _hang_up(command: Process) -> None:
-    """Treat a command whose channel is gone as a terminal that hangs up would: `nohup` is heeded, the command ends."""
+    """End a command whose channel is gone as a terminal hang-up does: SIGHUP, then SIGKILL."""
     _signal_group(command.pid, signal.SIGHUP)
     with contextlib.suppress(TimeoutError):
         await asyncio.wait_for(command.wait(), _GRACE)

@@ -1,5 +1,6 @@
 """One child of the demo web server: it takes one connection at a time and answers the requests on it."""
 
+import mmap
 import os
 import signal
 import socket
@@ -11,20 +12,54 @@ from threading import Thread
 from typing import NamedTuple
 
 from cockpit.demo import kernel
-from cockpit.demo.scoreboard import BUSY, FINISHING, IDLE, KEEPALIVE, Scoreboard
-from cockpit.demo.webconfig import WebSettings
+from cockpit.demo.webconfig import SERVER_LIMIT, WebSettings
 
-# The page that is served when the configuration names no DocumentRoot: 92 bytes, as in the study it comes from.
+# The page without a DocumentRoot: 92 bytes.
 PAGE = b"<html><head><title>hi</title></head>\n<body><p>Hello from a prefork child.</p></body></html>\n"
 
-# What a page costs is the compression of this much text, time and again, as a page put together by a script would.
+# The cost of a page is the compression of this text, like the work of a script.
 _KILOBYTE = b" ".join(b"%d" % (number * 7919 % 65521) for number in range(200))[:1024]
 
-_REQUEST_TIMEOUT = 10.0  # seconds for a request to arrive, or a reply to be taken
-_LINGER_TIMEOUT = 2.0  # seconds to read on after a refused request, so that the client gets to see the reply
+_REQUEST_TIMEOUT = 10.0  # seconds for a request to arrive, or a response to be read
+_LINGER_TIMEOUT = 2.0  # seconds to read after a refused request, so that the client receives the response
 _HEAD_LIMIT = 16384  # bytes
 _TYPES = {".html": "text/html", ".txt": "text/plain", ".css": "text/css", ".jpg": "image/jpeg", ".png": "image/png"}
 _REASONS = {200: "OK", 400: "Bad Request", 403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed"}
+
+# One byte per slot, with the letters of Apache's mod_status.
+DEAD = ord(".")
+STARTING = ord("S")
+IDLE = ord("_")
+BUSY = ord("W")
+KEEPALIVE = ord("K")
+FINISHING = ord("G")
+
+
+class Scoreboard:
+    """`states[slot]` and `served[slot]` (requests answered in that slot since the server began).
+
+    A slot is written by the child that holds it, and by the parent only while no child does; a reader takes no lock.
+    """
+
+    def __init__(self) -> None:
+        shared = memoryview(mmap.mmap(-1, SERVER_LIMIT * 9))
+        self.states = shared[:SERVER_LIMIT]
+        self.served = shared[SERVER_LIMIT:].cast("Q")
+        self.states[:] = bytes([DEAD]) * SERVER_LIMIT
+
+    def is_idle(self, slot: int) -> bool:
+        """Starting counts as idle: starting more does not help a server that is slow to start."""
+        return self.states[slot] in (IDLE, STARTING)
+
+    def report(self) -> str:
+        states = self.states.tobytes()
+        idle = states.count(IDLE) + states.count(STARTING)
+        busy = len(states) - states.count(DEAD) - idle
+        used = len(states.rstrip(bytes([DEAD])))
+        return (
+            f"Total Accesses: {sum(self.served)}\nBusyWorkers: {busy}\nIdleWorkers: {idle}\n"
+            f"Scoreboard: {states[:used].decode()}\n"
+        )
 
 
 class _Request(NamedTuple):
@@ -38,7 +73,7 @@ class _BadRequest(Exception):
 
 
 class Child:
-    """Serves until it has taken its share of connections or SIGUSR1 asks it to leave after the present one."""
+    """Serves until its share of connections is done or SIGUSR1 asks it to exit."""
 
     def __init__(
         self, listener: socket.socket, board: Scoreboard, slot: int, settings: WebSettings, status: str
@@ -47,13 +82,13 @@ class Child:
         self._board = board
         self._slot = slot
         self._settings = settings
-        self._status = status  # what the status page says beside the scoreboard
+        self._status = status  # the status page beside the scoreboard
         self._leaving = False
         self._pid = 0
         self._date = (0, "")  # the second, and its text
 
     def run(self, parent: int, alive: tuple[int, int]) -> None:
-        """The whole life of the child, from the fork on; `alive` is a pipe that only process `parent` keeps open."""
+        """Run the child from the fork on; `alive` is a pipe that only process `parent` keeps open."""
         self._pid = os.getpid()
         os.close(alive[1])
         if not kernel.die_with_parent(parent):
@@ -97,7 +132,7 @@ class Child:
             os.close(nothing)
 
     def _serve(self, connection: socket.socket) -> None:
-        """Answer requests on `connection` until either side is done with it."""
+        """Answer requests on `connection` until either side closes it."""
         connection.settimeout(_REQUEST_TIMEOUT)
         pending = b""
         try:
@@ -140,7 +175,7 @@ class Child:
         return _file(root, path)
 
     def _refuse(self, connection: socket.socket, status: int) -> None:
-        """Answer what cannot be served, and close without a reset that would overtake the answer."""
+        """Answer an unsupported request, and close without a reset that would overtake the answer."""
         self._board.served[self._slot] += 1
         _, kind, body = _error(status)
         connection.sendall(self._head(status, kind, len(body), False) + body)
@@ -164,20 +199,20 @@ class Child:
 
 
 def work(kilobytes: int) -> None:
-    """Spend the processor time that a page of this cost takes."""
+    """Use the CPU time of a page of this cost."""
     for _ in range(kilobytes):
         zlib.compress(_KILOBYTE)
 
 
 def _end_with(alive: int) -> None:
-    """Where the kernel does not end a child with its parent: end this process once `alive` reads as ended."""
+    """End this process when `alive` ends, on kernels without a parent-death signal."""
     while os.read(alive, 1):
         pass
     os._exit(0)
 
 
 def _read_head(connection: socket.socket, pending: bytes) -> tuple[bytes, bytes]:
-    """The next request's head and the bytes after it; an empty head when the client has closed."""
+    """Return the next request's head and the bytes after it; an empty head if the client closed."""
     while b"\r\n\r\n" not in pending and len(pending) <= _HEAD_LIMIT:
         received = connection.recv(_HEAD_LIMIT)
         if not received:
@@ -190,7 +225,7 @@ def _read_head(connection: socket.socket, pending: bytes) -> tuple[bytes, bytes]
 
 
 def _parse(head: bytes) -> _Request:
-    """Raises _BadRequest for what RFC 9112 has a server refuse, and for what this one does not read."""
+    """Raises _BadRequest for requests that RFC 9112 refuses, and for unsupported ones."""
     if not head.endswith(b"\r\n\r\n"):
         raise _BadRequest
     line, *fields = head[:-4].split(b"\r\n")
@@ -234,7 +269,7 @@ def _error(status: int) -> tuple[int, str, bytes]:
 
 
 def run_child(child: Child, parent: int, alive: tuple[int, int]) -> None:
-    """Run `child` and end the process, whatever happens. Never returns."""
+    """Run `child` and end the process. Never returns."""
     code = 1
     try:
         child.run(parent, alive)

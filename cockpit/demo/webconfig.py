@@ -20,7 +20,7 @@ class WebConfigError(Exception):
 
 
 class WebSettings(NamedTuple):
-    """What a configuration file says. Times in seconds; paths absolute; no `document_root` is the built-in page."""
+    """Times in seconds; absolute paths; without `document_root` the built-in page is served."""
 
     listen: tuple[str, int]
     document_root: Path | None = None
@@ -115,7 +115,7 @@ def load(file: Path) -> WebSettings:
 
 
 def _values(text: bytes, base: Path) -> Iterator[tuple[str, object]]:
-    """The fields that the directives outside of other modules' sections set."""
+    """Yield the fields set outside of sections of other modules."""
     for item in items(text):
         if item.closes:
             _check_section(item.closes)
@@ -129,7 +129,6 @@ def _check_section(block: Block) -> None:
 
 
 def _counts(block: Block) -> bool:
-    """Whether the directives of a section count."""
     _check_section(block)
     name = block.argument.lower()
     return (name.lstrip("!") in _MODULES) != name.startswith("!")

@@ -3,8 +3,8 @@
     python -m cockpit.demo.webserver [--leash] CONFIG    serve
     python -m cockpit.demo.webserver -t CONFIG           test the configuration
 
-Once it takes connections it prints `ready http://ADDRESS:PORT` and nothing more. With --leash it ends when its
-standard input does, so that it cannot outlive what started it. SIGUSR1 reloads, SIGTERM ends.
+Once it accepts connections it prints `ready http://ADDRESS:PORT` and nothing more. With --leash it ends with its
+standard input, so that it cannot outlive its parent. SIGUSR1 reloads, SIGTERM ends.
 """
 
 import os
@@ -17,7 +17,7 @@ _USAGE = "usage: python -m cockpit.demo.webserver [-t | --leash] CONFIG"
 
 
 def main(arguments: list[str]) -> int:
-    """0 when all went well; 1 for a bad configuration or an address that cannot be had; 2 for bad usage."""
+    """Return 0 if good, 1 for an invalid configuration or address, 2 for wrong usage."""
     options, files = arguments[:-1], arguments[-1:]
     if not files or files[0].startswith("-") or options not in ([], ["-t"], ["--leash"]):
         print(_USAGE, file=sys.stderr)

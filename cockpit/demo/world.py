@@ -1,4 +1,4 @@
-"""The world that `cockpit demo` opens on: a prefork web server and an SSH host on loopback, with nothing installed."""
+"""The servers of `cockpit demo`: a prefork web server and an SSH host on loopback, without installation."""
 
 import asyncio
 import contextlib
@@ -21,7 +21,7 @@ from cockpit.model.errors import OutOfReach
 _START_WITHIN = 30.0  # seconds
 _END_WITHIN = 15.0  # seconds; the keeper itself gives the servers less
 
-# What the server takes: the least, and the most where there is one.
+# Minimum and maximum of each knob.
 _KNOBS: dict[str, tuple[int, int | None]] = {
     "MinSpareServers": (1, SERVER_LIMIT),
     "MaxSpareServers": (1, None),
@@ -35,10 +35,10 @@ class DemoError(OutOfReach):
 
 
 class DemoWorld:
-    """`async with DemoWorld() as world:` both servers run inside, and nothing of them is left outside.
+    """`async with DemoWorld() as world:` both servers run inside; nothing is left afterwards.
 
-    A process of its own, the keeper, holds them (see keeper.py); it outlives this one just long enough to clean up,
-    however this one ends. Entering raises DemoError. The attributes can be read once entered.
+    The keeper, a separate process (keeper.py), runs them and cleans up however this process ends. Entering raises
+    DemoError. The attributes are set once entered.
     """
 
     url: str  # of the page to load
@@ -60,15 +60,15 @@ class DemoWorld:
             stderr=PIPE,
             cwd="/",
             env=_environment(),
-            start_new_session=True,  # Ctrl-C is for the cockpit; it ends the demo when it is done itself
+            start_new_session=True,  # Ctrl-C is handled by cockpit, which then ends the demo
         )
         try:
-            said = await self._first_line(self._keeper)
+            started = await self._first_line(self._keeper)
         except BaseException:
             await self._end()
             raise
-        self._layout = Layout(Path(said["directory"]))
-        self.url = said["url"]
+        self._layout = Layout(Path(started["directory"]))
+        self.url = started["url"]
         self.directory = self._layout.directory
         self.ssh_config = self._layout.ssh_config
         self.config_file = self._layout.config_file
@@ -81,7 +81,7 @@ class DemoWorld:
         await self._end()
 
     def profile_toml(self) -> str:
-        """A profile of this world: its load, its host, its knobs, and what counts as good."""
+        """Return a profile of the demo: load, host, knobs, thresholds."""
         file = str(self.config_file)
         test = f"{shlex.quote(sys.executable)} -m cockpit.demo.webserver -t {shlex.quote(file)}"
         reload = f'kill -USR1 "$(cat {shlex.quote(str(self._layout.pid_file))})"'
@@ -103,13 +103,13 @@ class DemoWorld:
         if not line:
             lines = (await keeper.stderr.read()).decode(errors="replace").strip().splitlines()
             raise DemoError(f"the demo could not be started: {lines[-1] if lines else 'its keeper ended at once'}")
-        said: dict[str, str] = json.loads(line)
-        if "error" in said:
-            raise DemoError(f"the demo could not be started: {said['error']}")
-        return said
+        started: dict[str, str] = json.loads(line)
+        if "error" in started:
+            raise DemoError(f"the demo could not be started: {started['error']}")
+        return started
 
     async def _end(self) -> None:
-        """Let go of the keeper and wait until it has cleaned up."""
+        """Close the keeper's input and wait until it has cleaned up."""
         keeper, self._keeper = self._keeper, None
         if keeper is None:
             return
@@ -122,12 +122,12 @@ class DemoWorld:
             with contextlib.suppress(ProcessLookupError):
                 keeper.kill()  # both servers end with it
             await keeper.wait()
-        if hasattr(self, "directory"):  # where the keeper did not come to it
+        if hasattr(self, "directory"):  # in case the keeper was killed
             shutil.rmtree(self.directory, ignore_errors=True)
 
 
 def _environment() -> dict[str, str]:
-    """This process's environment, with this package found by it wherever it runs, unless it is installed."""
+    """Return this environment with this package on PYTHONPATH, unless it is installed."""
     root = Path(__file__).resolve().parents[2]
     if root.name in ("site-packages", "dist-packages"):
         return dict(os.environ)
@@ -136,12 +136,11 @@ def _environment() -> dict[str, str]:
 
 
 def _text(value: str) -> str:
-    """`value` as a TOML string."""
     return json.dumps(value, ensure_ascii=False)
 
 
 _PROFILE = """\
-question = "Do children that live longer, and more spare ones, make this server steadier?"
+question = "Do children with a longer life, and more spare children, make this server more stable?"
 
 [target]
 url = {url}

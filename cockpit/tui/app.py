@@ -1,4 +1,4 @@
-"""The screen: a reader of a session, live or replayed, that it also runs."""
+"""The app that runs a session, live or replayed, and shows it."""
 
 from __future__ import annotations
 
@@ -15,24 +15,20 @@ from cockpit.tui.terminal.appearance import Appearance
 from cockpit.tui.terminal.base_app import CockpitBase
 from cockpit.tui.tuning.changes import ending_words
 
-# Signals that end the screen like ctrl+c: load stopped, recording closed, terminal restored.
+# Signals that end the screen like ctrl+c.
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
-# Seconds between two looks whether the terminal is still there.
-LOOK = 1.0
+# Seconds between two checks of the terminal.
+CHECK_INTERVAL = 1.0
 
 
 class CockpitApp(CockpitBase[object]):
-    """Runs the session and shows it. `interrupted` is whether ctrl+c or a signal ended it.
-
-    `autostart` names an action of the session's controls to run once the screen is up. `hints` are for
-    new users. If the session fails, the screen ends and `run()` raises its error.
-    """
+    """Runs the session and shows it; raises its error. `interrupted`: ctrl+c or a signal ended it."""
 
     def __init__(
-        self, session: Session, *, autostart: str = "", hints: Hints | None = None, look: Appearance | None = None
+        self, session: Session, *, autostart: str = "", hints: Hints | None = None, appearance: Appearance | None = None
     ) -> None:
-        super().__init__(look)
+        super().__init__(appearance)
         self.session = session
         self.autostart = autostart
         self.hints = hints
@@ -47,8 +43,8 @@ class CockpitApp(CockpitBase[object]):
     def on_mount(self) -> None:
         self._session_task = asyncio.create_task(self.session.run())
         self._session_task.add_done_callback(self._session_over)
-        self.set_interval(LOOK, self.look_at_terminal)
-        self.tell_of_look()
+        self.set_interval(CHECK_INTERVAL, self.check_terminal)
+        self.show_startup_notices()
 
     async def on_unmount(self) -> None:
         if not self._outlives:
@@ -56,7 +52,7 @@ class CockpitApp(CockpitBase[object]):
 
     async def run_async(self, **options: Any) -> object:
         with handled(self._signalled, self.lost_terminal):
-            returned = await super().run_async(**{"mouse": self.look.mouse, **options})
+            returned = await super().run_async(**{"mouse": self.appearance.mouse, **options})
             if self._outlives:
                 await self._live_on()
         if self.failure is not None:
@@ -64,26 +60,25 @@ class CockpitApp(CockpitBase[object]):
         return returned
 
     def action_leave(self, interrupted: bool = False) -> None:
-        """Ends the session, then the screen; asked a second time, does not wait for the session."""
+        """End the session, then the screen; the second time without waiting for the session."""
         self.interrupted |= interrupted
         if self._leaving is not None:
             self.exit()
             return
-        self._tell_ending()
+        self._show_ending()
         self._leaving = asyncio.create_task(self._leave())
-        self.set_interval(LOOK, self._tell_ending)
+        self.set_interval(CHECK_INTERVAL, self._show_ending)
 
-    def _tell_ending(self) -> None:
-        """Show what the end waits for."""
-        self.tell(ending_words(self.session.state), matter="ending")
+    def _show_ending(self) -> None:
+        self.show_notice(ending_words(self.session.state), matter="ending")
 
     @property
     def leaving(self) -> bool:
-        """Whether the session ends or has ended: nothing is begun any more."""
+        """Whether the session ends or has ended; no action starts any more."""
         return self._leaving is not None
 
     def end_without_terminal(self) -> None:
-        """End the session, or let it continue without a terminal, by `look.outlive`."""
+        """End the session, or let it continue without a terminal, by `appearance.outlive`."""
         if self._outlives:
             self.exit()
         else:
@@ -91,7 +86,7 @@ class CockpitApp(CockpitBase[object]):
 
     @property
     def _outlives(self) -> bool:
-        return self.hung_up and self.look.outlive and self._leaving is None
+        return self.hung_up and self.appearance.outlive and self._leaving is None
 
     async def _live_on(self) -> None:
         """Continue without a screen until the run and changes are over, or a signal."""
@@ -101,7 +96,7 @@ class CockpitApp(CockpitBase[object]):
         await self._end_session()
 
     async def _finish(self) -> None:
-        """Until the run has come to its end."""
+        """Wait for the end of the run."""
         with contextlib.suppress(EndOfSession):
             await self.session.until(lambda state: state.running is None)
 
@@ -118,7 +113,7 @@ class CockpitApp(CockpitBase[object]):
         self.exit()
 
     async def _end_session(self) -> None:
-        """Run the session; `_session_over` keeps its error."""
+        """Cancel the session; `_session_over` keeps its error."""
         if self._session_task is not None:
             self._session_task.cancel()
             await asyncio.wait([self._session_task])

@@ -18,14 +18,9 @@ class Background:
     def run(self, node: DOMNode, work: Coroutine[Any, Any, None]) -> None:
         """Start the work; if it fails, so does the app."""
         self._task = asyncio.create_task(work)
-        node.run_worker(self._outcome(self._task))
-
-    @staticmethod
-    async def _outcome(task: asyncio.Task[None]) -> None:
-        await asyncio.shield(task)
+        node.run_worker(asyncio.shield(self._task))
 
     async def end(self) -> None:
-        """Cancel the work and wait for its cleanup."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])

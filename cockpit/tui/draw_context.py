@@ -1,11 +1,11 @@
-"""The input of one frame: the session's state, and the view of the person."""
+"""The input of one frame: the session's state, and the view of the user."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from cockpit.analysis.outcome import Verdict
 from cockpit.analysis.row_verdicts import RowVerdicts, row_before
@@ -17,11 +17,11 @@ from cockpit.tui.charts.window import AXIS, ChartWindow, window_for
 
 LatencyView = Literal["histogram", "heat map", "percentiles"]
 ProcessOrder = Literal["pid", "cpu", "rss", "unshared", "age", "start", "command"]
-# The share of the screen for hosts: their column, all of it for the selected one, all of it for all of them.
+# Room for hosts: their column, the whole screen for the selected host, or for all hosts.
 HostRoom = Literal["column", "alone", "all"]
 
-LATENCY_VIEWS: tuple[LatencyView, ...] = ("histogram", "heat map", "percentiles")
-PROCESS_ORDERS: tuple[ProcessOrder, ...] = ("pid", "cpu", "rss", "unshared", "age", "start", "command")
+LATENCY_VIEWS: tuple[LatencyView, ...] = get_args(LatencyView)
+PROCESS_ORDERS: tuple[ProcessOrder, ...] = get_args(ProcessOrder)
 
 
 class Detail(NamedTuple):
@@ -37,17 +37,17 @@ AVERAGES = Detail("averages")
 
 @dataclass(frozen=True)
 class View:
-    """The view of the person. `row` and `baseline` are segment numbers; None follows the last, or the first.
+    """The view of the user. `segment` and `baseline` are segment numbers; None follows the last, or the first.
 
     `details` is by host name; `averages` shows those of the selected segment instead. `entered`: the
     arrows act on the list of the selected host, which begins `scroll` lines down (a tail: ends that many lines up).
     `chosen` is a process by (pid, start). `frozen` is the state whose hosts are shown, `held` the tail as it
-    was when the person scrolled back; None: the current ones. `cursor` is the instant of the cursor in the charts
+    was when the user scrolled back; None: the current ones. `cursor` is the instant of the cursor in the charts
     over time, None: no cursor; `span` the seconds per cell of these charts, None: see window_for.
     """
 
     host: int = 0
-    row: int | None = None
+    segment: int | None = None
     baseline: int | None = None
     latency: LatencyView = "histogram"
     room: HostRoom = "column"
@@ -66,14 +66,14 @@ class View:
 
     @property
     def inside(self) -> bool:
-        """Whether the arrows act on the list of the selected host; else they select a segment of the runs table."""
+        """Whether the arrows act on the list of the selected host; else they select a segment."""
         return self.entered or self.room != "column"
 
 
 @dataclass(frozen=True)
 class DrawContext:
-    """`mode` and `status` are those of the session; `trouble` says why nothing is recorded,
-    `gaps` which time ranges were not.
+    """`mode` and `status` are those of the session; `trouble` is why nothing is recorded,
+    `gaps` are time ranges that were not.
 
     `position` is the instant of a replay if that is not the state's own time; `lost` are damaged parts of a recording;
     `verdicts` and `stretches` are kept from frame to frame. `lite`: charts are plain, without
@@ -97,35 +97,35 @@ class DrawContext:
 
     @property
     def now(self) -> float:
-        """The instant shown, session seconds."""
+        """The shown instant, session seconds."""
         return self.state.t if self.position is None else self.position
 
     @property
-    def row(self) -> Segment | None:
-        """Return the selected segment, else the last."""
-        return by_number(self.state.segments, self.view.row) or self.state.segment
+    def segment(self) -> Segment | None:
+        """The selected segment, else the last."""
+        return by_number(self.state.segments, self.view.segment) or self.state.segment
 
     @property
     def baseline(self) -> Segment | None:
-        """The row that others are compared with: the chosen one, else the first that is no warm-up."""
+        """The baseline: the chosen segment, else the first that is no warm-up."""
         segments = self.state.segments
         first = next((segment for segment in segments if not segment.warmup), None)
         return by_number(segments, self.view.baseline) or first
 
-    def before(self, row: Segment) -> Segment | None:
+    def before(self, segment: Segment) -> Segment | None:
         """Return the baseline of a segment: the chosen one, else the one before a change under load, else the first."""
         chosen = by_number(self.state.segments, self.view.baseline)
-        base = chosen or row_before(self.state, row) or self.baseline
-        return None if base is None or row.warmup or row.round or base.number == row.number else base
+        base = chosen or row_before(self.state, segment) or self.baseline
+        return None if base is None or segment.warmup or segment.round or base.number == segment.number else base
 
-    def verdict(self, row: Segment) -> Verdict | None:
+    def verdict(self, segment: Segment) -> Verdict | None:
         """Return the verdict on a segment; None without a baseline."""
-        base = self.before(row)
-        return None if base is None else self.verdicts.verdict(self.state, row, base)
+        base = self.before(segment)
+        return None if base is None else self.verdicts.verdict(self.state, segment, base)
 
     @property
     def hosts(self) -> tuple[HostState, ...]:
-        """All hosts, as they are or as they were when somebody froze them."""
+        """All hosts, current or frozen."""
         return tuple((self.view.frozen or self.state).hosts.values())
 
     @property
@@ -135,7 +135,6 @@ class DrawContext:
 
     @property
     def host(self) -> HostState | None:
-        """Return the selected host."""
         return self.hosts[self.view.host % len(self.hosts)] if self.hosts else None
 
     def detail(self, host: HostState) -> Detail:
@@ -148,7 +147,7 @@ class DrawContext:
 
     @property
     def second(self) -> LoadSecond | None:
-        """Return the newest complete second of the running load; None without load."""
+        """The newest complete second of the running load; None without load."""
         state = self.state
         if state.running is None or not state.seconds:
             return None
@@ -157,17 +156,15 @@ class DrawContext:
         return whole[0] if whole and whole[0].end > started else state.seconds[-1]
 
     def window(self, width: int) -> ChartWindow:
-        """Return the window of the charts over time for `width` cells."""
         return window_for(self.now, max(2, width - AXIS - 1), self.view.span, self.view.cursor)
 
     def cursor(self, window: ChartWindow) -> float | None:
-        """Return the cursor in that window, at the beginning of a cell: `now` if a replay went back
-        before it. None: there is no cursor."""
+        """Return the cursor at the start of its cell, at most `now`; None without a cursor."""
         at = self.view.cursor
         return None if at is None else window.instant(window.cell(min(at, self.now)))
 
     def stretch(self, start: float, length: float) -> TimeRange | None:
-        """The load from an instant on for `length` s, of whole seconds; without one that has only just begun."""
+        """Return the load from `start` for `length` s, whole seconds, without a second that has just begun."""
         return self.stretches.of(self.state.seconds, int(start), max(1, int(length)), self._until)
 
     @cached_property
@@ -190,5 +187,4 @@ def details_of(host: HostState) -> tuple[Detail, ...]:
 
 
 def by_number(segments: tuple[Segment, ...], number: int | None) -> Segment | None:
-    """The row of that number, if there is one."""
     return segments[number - 1] if number is not None and 0 < number <= len(segments) else None

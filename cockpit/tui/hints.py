@@ -26,7 +26,7 @@ from cockpit.session.controls import Mode
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.tuning.changes import inactive_knobs
 
-# This name in the file: no more hints.
+# A name in the file that hides all hints.
 _HIDDEN = "hidden"
 _MOST = 1 << 20  # bytes of the file
 
@@ -38,19 +38,18 @@ class Hint(NamedTuple):
     words: str | Callable[[DrawContext], str]
     fits: Callable[[DrawContext], bool]
 
-    def text(self, scene: DrawContext) -> str:
-        """Return the text for this state."""
-        return self.words if isinstance(self.words, str) else self.words(scene)
+    def text(self, context: DrawContext) -> str:
+        return self.words if isinstance(self.words, str) else self.words(context)
 
 
-def of_change(scene: DrawContext) -> str:
-    """Return what the newest change waits for, or its verdict; "" if neither."""
-    state = scene.state
-    if (where := progress(state, scene.now)) is not None:
+def of_change(context: DrawContext) -> str:
+    """Return what the newest change waits for, or its verdict, or ""."""
+    state = context.state
+    if (where := progress(state, context.now)) is not None:
         return f"{progress_words(where)}. r: stop"
     if not state.own_changes:
         return ""
-    change, row = state.own_changes[-1], state.segment
+    change, segment = state.own_changes[-1], state.segment
     name = f"change {neutral(change.letter)}"
     if not change.outcome:
         if change.confirm_by is not None:
@@ -61,56 +60,51 @@ def of_change(scene: DrawContext) -> str:
         return f"{name} is {not_yet_active(inactive_knobs(change, state))}"
     if change.outcome != "applied":
         return ""
-    if row is None or change.letter not in row.changes:
+    if segment is None or change.letter not in segment.changes:
         return "" if state.running is not None else f"{name} is active. space: start load to see its effect"
-    return _of_verdict(scene, row, name)
+    return _of_verdict(context, segment, name)
 
 
-def _of_verdict(scene: DrawContext, row: Segment, name: str) -> str:
-    verdict = scene.verdict(row)
+def _of_verdict(context: DrawContext, segment: Segment, name: str) -> str:
+    verdict = context.verdict(segment)
     if verdict is None:
         return ""
     if verdict.outcome not in (Outcome.INCONCLUSIVE, Outcome.INVALID):
         return f"{name} is {verdict.outcome}. c: all metrics with intervals"
-    if row.end is None and verdict.needs is not None and math.isfinite(verdict.needs):
+    if segment.end is None and verdict.needs is not None and math.isfinite(verdict.needs):
         return f"{name}: verdict in about {math.ceil(verdict.needs)} s of load. c: all metrics"
-    rounds = "" if verdict.outcome is Outcome.INVALID or scene.state.studying else "r: rounds; "
+    rounds = "" if verdict.outcome is Outcome.INVALID or context.state.studying else "r: rounds; "
     return f"{name} is {verdict.outcome}. {rounds}c: reason and all metrics"
 
 
-def to_tune(scene: DrawContext) -> str:
+def to_tune(context: DrawContext) -> str:
     """Return how to change a setting, and how long a change waits for enough load to compare it with."""
-    left = baseline_wait(scene.state)
+    left = baseline_wait(context.state)
     if left > 0:
         return f"t: tune; a change waits {math.ceil(left)} s for enough load"
     return "t: tuning panel, to see and change settings"
 
 
 _HINTS = (
-    Hint("load", "space: start the load, and stop it", lambda scene: scene.state.runs == 0),
-    Hint("compare", of_change, lambda scene: bool(of_change(scene))),
-    Hint(
-        "tune",
-        to_tune,
-        lambda scene: scene.state.runs > 0 and bool(scene.state.knobs),
-    ),
+    Hint("load", "space: start the load, and stop it", lambda context: context.state.runs == 0),
+    Hint("compare", of_change, lambda context: bool(of_change(context))),
+    Hint("tune", to_tune, lambda context: context.state.runs > 0 and bool(context.state.knobs)),
     Hint(
         "detail",
         "d: next list below the host; Enter: focus it",
-        # Not while somebody is busy with a change.
-        lambda scene: scene.state.runs > 0 and bool(scene.hosts) and not of_change(scene),
+        # Not during a change.
+        lambda context: context.state.runs > 0 and bool(context.hosts) and not of_change(context),
     ),
     Hint(
         "compare",
         "↑ ↓: select a segment of the runs table; c: compare it with the baseline",
-        lambda scene: len(scene.state.segments) > 1,
+        lambda context: len(context.state.segments) > 1,
     ),
     Hint("help", "?: help for the focused pane and every metric; ^P: search all commands", lambda _: True),
 )
 
 
 def hints_file() -> Path:
-    """Return the file in the state directory; it may not exist yet."""
     return platformdirs.user_state_path("cockpit") / "hints.json"
 
 
@@ -121,19 +115,17 @@ class Hints:
         self._file = hints_file() if file is None else file
         self._done = self._read()
 
-    def next(self, scene: DrawContext) -> str:
-        """The hint that fits now; empty where there is none."""
-        if _HIDDEN in self._done or scene.mode is not Mode.LIVE:
+    def next(self, context: DrawContext) -> str:
+        """Return the hint that applies now, or ""."""
+        if _HIDDEN in self._done or context.mode is not Mode.LIVE:
             return ""
-        return next((hint.text(scene) for hint in _HINTS if hint.name not in self._done and hint.fits(scene)), "")
+        return next((hint.text(context) for hint in _HINTS if hint.name not in self._done and hint.fits(context)), "")
 
     def done(self, name: str) -> None:
-        """Mark a hint as followed."""
         if any(hint.name == name for hint in _HINTS) and not self._done & {name, _HIDDEN}:
             self._keep(name)
 
     def hide(self) -> None:
-        """Show no more hints, in this session and later ones."""
         self._keep(_HIDDEN)
 
     def _keep(self, name: str) -> None:

@@ -12,7 +12,7 @@ from textual.screen import Screen
 from cockpit.model.text import neutral
 from cockpit.tui.dialogs.help import HelpScreen, help_entries
 from cockpit.tui.draw_context import Detail, DrawContext
-from cockpit.tui.terminal.words import key_name
+from cockpit.tui.key_names import key_name
 
 
 class Focus(NamedTuple):
@@ -41,10 +41,7 @@ _OVER_TIME = (
 _SCROLL = ("↑ ↓ PgUp PgDn", "scroll")
 _FAR = ("g  G", "to the first line, to the last")
 _OUT = ("Esc", "leave: the arrows select segments of the runs table again")
-_NEXT = (
-    "d  D",
-    "next, previous list: processes, cores, disks, interfaces, status pages, tails",
-)
+_NEXT = ("d  D", "next, previous list: processes, cores, disks, interfaces, status pages, tails")
 _HOST = ("tab", "next host")
 _ROWS = (
     ("↑ ↓", "select a segment: the latency above is of that segment; Esc follows the newest again"),
@@ -57,7 +54,7 @@ _PROCESSES = (
     ("↑ ↓ PgUp PgDn", "select a process; Esc deselects"),
     _FAR,
     ("s  S", "sort by the next column; reverse the order"),
-    ("/", "show only those with a text in PID or command"),
+    ("/", "show only processes with a text in PID or command"),
     ("f", "freeze: sort and read this instant while the load continues"),
     _NEXT,
     _HOST,
@@ -65,7 +62,7 @@ _PROCESSES = (
     _OUT,
 )
 _TAIL = (
-    ("↑ PgUp g", "scroll back; the tail stands still and counts new lines"),
+    ("↑ PgUp g", "scroll back; the tail pauses and counts new lines"),
     ("↓ PgDn G", "towards the newest line"),
     _NEXT,
     _HOST,
@@ -75,20 +72,18 @@ _OTHER = (_SCROLL, _FAR, ("f", "freeze: read this instant while the load continu
 _NAMES = {"nets": "interfaces", "page": "status page"}
 
 
-def focus_of(scene: DrawContext) -> Focus:
-    """Return the focus of the arrows: the charts, the list of the selected host, or the runs table."""
-    if scene.view.cursor is not None:
+def focus_of(context: DrawContext) -> Focus:
+    if context.view.cursor is not None:
         return Focus("the charts over time", _OVER_TIME)
-    host = scene.host
-    if host is None or not scene.view.inside:
+    host = context.host
+    if host is None or not context.view.inside:
         return Focus("the runs table", _ROWS)
-    detail = scene.detail(host)
+    detail = context.detail(host)
     keys = {"processes": _PROCESSES, "tail": _TAIL}.get(detail.kind, _OTHER)
     return Focus(f"{name_of(detail)} of {neutral(host.config.name)}", keys)
 
 
 def name_of(detail: Detail) -> str:
-    """Return the name of a list."""
     return _NAMES.get(detail.kind, detail.kind)
 
 
@@ -101,12 +96,10 @@ def bindings_of(screen: Screen[Any]) -> Iterator[Binding]:
 
 
 def keys_of(screen: Screen[Any]) -> tuple[tuple[str, str], ...]:
-    """Return the bindings as (keys, description)."""
     return tuple((names_of(binding), binding.description) for binding in bindings_of(screen))
 
 
 def names_of(binding: Binding) -> str:
-    """Return a binding's keys by their names on a keyboard."""
     return "  ".join(key_name(key.strip()) for key in binding.key.split(","))
 
 
@@ -121,7 +114,6 @@ def show_help(app: App[Any]) -> None:
         app.push_screen(HelpScreen(keys))
 
 
-def main_help(scene: DrawContext) -> HelpScreen:
-    """Return the help of the main screen, the focused pane first."""
-    focus = focus_of(scene)
-    return HelpScreen(help_entries(scene.actions, focus.keys, focus.title), f"in focus: {focus.title}")
+def main_help(context: DrawContext) -> HelpScreen:
+    focus = focus_of(context)
+    return HelpScreen(help_entries(context.actions, focus.keys, focus.title), f"in focus: {focus.title}")

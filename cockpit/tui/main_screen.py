@@ -4,73 +4,59 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.events import Key, Resize
 
-from cockpit.analysis.row_verdicts import RowVerdicts
-from cockpit.analysis.time_ranges import TimeRanges
 from cockpit.model.errors import CockpitError
 from cockpit.session.controls import Action
 from cockpit.session.loop import Session
 from cockpit.tui import navigation
-from cockpit.tui.action_keys import action_key
 from cockpit.tui.charts.latency import Latency
-from cockpit.tui.charts.position import Position
 from cockpit.tui.charts.throughput import Throughput
-from cockpit.tui.commands import main_commands
-from cockpit.tui.dialogs.asking import attend
+from cockpit.tui.dialogs.asking import ask_user
 from cockpit.tui.dialogs.help import HelpScreen
 from cockpit.tui.dialogs.prompt import OneLine, PromptScreen
-from cockpit.tui.draw_context import LATENCY_VIEWS, DrawContext, View
+from cockpit.tui.draw_context import LATENCY_VIEWS
 from cockpit.tui.footer import Footer
-from cockpit.tui.hint import HintLine
 from cockpit.tui.hints import Hints
-from cockpit.tui.hosts.keys import OverHosts
 from cockpit.tui.hosts.panes import HostLines, HostPanes
+from cockpit.tui.key_names import action_key
 from cockpit.tui.keys import main_help
-from cockpit.tui.losses import Losses, loss_lines
-from cockpit.tui.palette import Command
+from cockpit.tui.palette import Command, main_commands
 from cockpit.tui.runs.compare import CompareScreen
 from cockpit.tui.runs.strip import Strip, strip
-from cockpit.tui.runs.strip_lines import compact_height, full_height
-from cockpit.tui.runs.strip_widget import VerdictStrip
+from cockpit.tui.runs.strip_lines import VerdictStrip, compact_height, full_height
 from cockpit.tui.runs.table import Runs
+from cockpit.tui.status_lines import HintLine, Losses, Position, TopLine, loss_lines
 from cockpit.tui.terminal.lines import Lines
 from cockpit.tui.tiny_screen import TinyScreen
-from cockpit.tui.topline import TopLine
 from cockpit.tui.tuning.rounds import ask
 from cockpit.tui.tuning.screen import TuningScreen
+from cockpit.tui.view_keys import ViewKeys
 
-if TYPE_CHECKING:
-    from cockpit.tui.app import CockpitApp
-    from cockpit.tui.terminal.base_app import CockpitBase
-
-# Seconds between two frames. A terminal that is slower than this misses frames, never events.
+# Seconds between two frames. A slower terminal misses frames, never events.
 FRAME = 0.5
 # A lite screen draws only every n-th frame by itself; the effect of a key is drawn at once.
 _LITE = 4
 
-# Seconds of load that are added up for one frame: of a session of hours the charts are read in several.
-_AT_ONCE = 300
-
 LAYOUTS = ("wide", "narrow", "tiny")
 
-# From this width on two hosts are side by side in their column.
+# Minimum width for two hosts side by side in their column.
 _BROAD = 180
 
-# Below this height beside the hosts the chart takes the room of the histogram; its metrics are in the table.
+# Below this height the histogram is hidden; its metrics are in the table.
 _ROOM_FOR_LATENCY = 19
-# From this height on the verdict strip is shown in full; below, with this many effects at most: wide, and narrow.
+# From this height on the verdict strip is shown in full; below with at most this many effects, by layout.
 _ROOM_FOR_STRIP = 34
 _EFFECTS = {"wide": 5, "narrow": 3}
-# Lines of the strip that the runs table does not miss.
+# Lines of the strip that fit below the runs table.
 _SPARE = 2
 
-# Keys that scroll the list of a host while the arrows act on it, whatever the session does with them.
+# Keys that scroll the focused list, even if the session has actions for them.
 _SCROLLS = ("up", "down", "pageup", "pagedown")
 
 
@@ -81,9 +67,7 @@ def layout_for(width: int, height: int) -> str:
     return "narrow" if width >= 72 and height >= 20 else "tiny"
 
 
-class MainScreen(OverHosts):
-    """Everything at a glance."""
-
+class MainScreen(ViewKeys):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("t", "tune", "tune"),
         Binding("v", "view", "view"),
@@ -132,18 +116,10 @@ class MainScreen(OverHosts):
     """
 
     def __init__(self, session: Session, autostart: str = "", hints: Hints | None = None) -> None:
-        super().__init__()
-        self.session = session
+        super().__init__(session, hints)
         self.autostart = autostart
-        self.hints = hints
-        self.view = View()
-        self.verdicts, self.stretches = RowVerdicts(), TimeRanges(_AT_ONCE)
         self._drawn: tuple[object, ...] = ()
         self._ticks = 0
-
-    @property
-    def _cockpit(self) -> CockpitApp:
-        return cast("CockpitApp", self.app)
 
     def compose(self) -> ComposeResult:
         yield TopLine()
@@ -169,57 +145,36 @@ class MainScreen(OverHosts):
             self.call_after_refresh(self._start)
 
     def on_screen_suspend(self) -> None:
-        self.frame(anew=True)
+        self.frame(force=True)
 
     def on_screen_resume(self) -> None:
-        self.frame(anew=True)
+        self.frame(force=True)
 
     def on_resize(self, event: Resize) -> None:
         self.frame()
 
-    def scene(self) -> DrawContext:
-        """Return the context of the next frame."""
-        controls, recorder = self.session.controls, self.session.recorder
-        return DrawContext(
-            state=self.session.shown,
-            view=self.view,
-            mode=controls.mode,
-            status=controls.status,
-            position=controls.position,
-            extent=controls.extent,
-            actions=controls.actions,
-            recording=recorder.path if recorder else "",
-            trouble=recorder.trouble if recorder else "",
-            gaps=recorder.gaps if recorder else (),
-            lost=controls.lost,
-            verdicts=self.verdicts,
-            stretches=self.stretches,
-            lite=self._cockpit.lite,
-        )
-
     def _tick(self) -> None:
-        """Draws a frame, unless the terminal has not taken the one before."""
-        attend(self.app, self, self.session)
+        """Draw a frame, unless the terminal has not accepted the last one."""
+        ask_user(self.app, self, lambda: self.session.controls.question)
         self._ticks += 1
         if self._cockpit.keeps_up() and not (self._cockpit.lite and self._ticks % _LITE):
             self.frame()
 
-    def frame(self, anew: bool = False) -> None:
-        """Draws the present state, if it is another than the one drawn last, or in any case."""
-        attend(self.app, self, self.session)
-        scene = self.scene()
-        recorded = (scene.trouble, scene.gaps, scene.lost)
-        words = (scene.mode, scene.status, scene.position, scene.extent, recorded, scene.lite)
+    def frame(self, force: bool = False) -> None:
+        ask_user(self.app, self, lambda: self.session.controls.question)
+        context = self.context()
+        recorded = (context.trouble, context.gaps, context.lost)
+        words = (context.mode, context.status, context.position, context.extent, recorded, context.lite)
         now = (self.session.shown_revision, self.view, words, self.size)
-        if now == self._drawn and not anew:
+        if now == self._drawn and not force:
             return
         self._drawn = now
         self.stretches.again()
-        self._arrange(strip(scene))
+        self._arrange(strip(context))
         for lines in self.query(Lines):
-            lines.show(scene)
+            lines.show(context)
         if self.stretches.behind:
-            # Keys that wait come first.
+            # Pending keys are handled first.
             self.call_later(self.frame, True)
 
     def _arrange(self, verdict: Strip | None) -> None:
@@ -246,138 +201,115 @@ class MainScreen(OverHosts):
             return full_height(verdict)
         return compact_height(verdict, _EFFECTS[layout])
 
-    def say(self, words: str) -> None:
-        self._cockpit.tell(words, matter="missing")
-
-    def _look(self, view: View) -> None:
-        self.view = view
-        self.frame()
-
     def action_view(self) -> None:
-        """The next way to show latency."""
+        """Show the next view of latency."""
         at = LATENCY_VIEWS.index(self.view.latency)
-        self._look(replace(self.view, latency=LATENCY_VIEWS[(at + 1) % len(LATENCY_VIEWS)]))
+        self.set_view(replace(self.view, latency=LATENCY_VIEWS[(at + 1) % len(LATENCY_VIEWS)]))
 
     def action_baseline(self) -> None:
         """Make the selected segment the baseline."""
-        row = self.scene().row
-        if row is None:
-            self.say("No segment to compare with yet. space: start a run")
+        segment = self.context().segment
+        if segment is None:
+            self.show_reason("No segment to compare with yet. space: start a run")
             return
-        self._look(replace(self.view, baseline=row.number))
+        self.set_view(replace(self.view, baseline=segment.number))
 
     def action_compare(self) -> None:
-        """Compare the selected segment: verdict, and all metrics beside those of its baseline."""
-        self.found_out("compare")
-        if self.scene().row is None:
-            self.say("No segment to compare yet. space: start a run; a change under load (t) starts the next segment")
+        """Compare the selected segment with its baseline: verdict, all metrics."""
+        self.end_hint("compare")
+        if self.context().segment is None:
+            self.show_reason("No segment to compare yet. space: start a run; a change under load (t): next segment")
             return
-        self.app.push_screen(CompareScreen(self.scene, self._look))
+        self.app.push_screen(CompareScreen(self.context, self.set_view))
 
     def action_rounds(self) -> None:
         """Measure the last change in rounds; while rounds run, stop them."""
         tuning = self.session.controls.tuning
         if tuning is None:
-            self.say("rounds need a live session; this one is read-only")
+            self.show_reason("rounds need a live session; this one is read-only")
             return
 
-        def say(words: str, bad: bool) -> None:
-            self._cockpit.tell(words, severity="error" if bad else "information", matter="rounds")
+        def report(words: str, bad: bool) -> None:
+            self._cockpit.show_notice(words, severity="error" if bad else "information", matter="rounds")
 
-        ask(cast("CockpitBase[object]", self.app), self.session, tuning, {}, say)
+        ask(self._cockpit, self.session, tuning, {}, report)
 
     def action_up_or_down(self, step: int) -> None:
-        """Moves in the detail that the arrows act on, or to the row of the runs table above or below."""
-        if self._inside():
-            self._scroll(step)
+        """Scroll the focused list, or select the next or previous segment."""
+        if self.inside():
+            self.scroll_detail(step)
         else:
-            self.action_row(step)
+            self._select_segment(step)
 
-    def action_row(self, step: int) -> None:
-        """Looks at the row above or below; below the last one is: whichever is the newest."""
-        row = self.scene().row
-        if row is not None:
-            number = max(1, row.number + step)
+    def _select_segment(self, step: int) -> None:
+        segment = self.context().segment
+        if segment is not None:
+            number = max(1, segment.number + step)
             last = len(self.session.shown.segments)
-            self._look(replace(self.view, row=None if number > last else number))
+            self.set_view(replace(self.view, segment=None if number > last else number))
 
     def action_back(self) -> None:
-        """One step back, in the end to the newest row and how the screen is at first."""
+        """Go one step back, finally to the newest segment and the initial view."""
         before = self.view
-        self._look(navigation.back(self.view))
+        self.set_view(navigation.back(self.view))
         if self.hints and before == self.view and self.query_one(HintLine).display:
             self.hints.hide()
-            self.frame(anew=True)
+            self.frame(force=True)
 
     def hosts_beside(self) -> bool:
         return layout_for(*self.size) == "wide"
 
-    def found_out(self, name: str) -> None:
-        """No hint is needed for that any more."""
-        if self.hints:
-            self.hints.done(name)
-            self.frame(anew=True)
-
     def action_help(self) -> None:
-        """Keys of the focused pane, all other keys, and definitions of metrics."""
-        self.found_out("help")
+        """Show the keys of the focused pane, all other keys, and definitions of metrics."""
+        self.end_hint("help")
         self.app.push_screen(self.help_screen())
 
     def help_screen(self) -> HelpScreen:
-        """Return the help page."""
-        return main_help(self.scene())
+        return main_help(self.context())
 
     def commands(self) -> Iterator[Command]:
-        """Yield the palette's commands beside the bindings."""
-
-        def answer(action: Action, text: str) -> None:
-            self.app.run_worker(self._carry_out(action, text))
-
-        return main_commands(self.scene(), self._begin, answer, self._look)
+        return main_commands(self.context(), self._begin, self.set_view)
 
     def action_tune(self) -> None:
-        """The tuning panel."""
-        self.found_out("tune")
+        """Open the tuning panel."""
+        self.end_hint("tune")
         self.app.push_screen(TuningScreen(self.session))
 
     def on_key(self, event: Key) -> None:
-        if isinstance(self.app.screen, OneLine):
-            # Typed right behind the key that opened it.
-            self.app.screen.type(event)
-            event.stop()
-            event.prevent_default()
-            return
-        if event.key in _SCROLLS and self._inside():
-            return
         before = self._cockpit.notices()
-        if self.over_time(event.key):
-            self._cockpit.forget_notices(before)
-            event.stop()
-            event.prevent_default()
-            return
         action = next((action for action in self.session.controls.actions if _pressed(event, action)), None)
-        if action is not None:
-            event.stop()
-            event.prevent_default()
+        if isinstance(self.app.screen, OneLine):
+            # Typed right after the key that opened it.
+            self.app.screen.type(event)
+        elif event.key in _SCROLLS and self.inside():
+            return
+        elif self.over_time(event.key):
+            self._cockpit.forget_notices(before)
+        elif action is not None:
             self._begin(action)
+        else:
+            return
+        event.stop()
+        event.prevent_default()
 
     def _start(self) -> None:
         for action in self.session.controls.actions:
             if action.name == self.autostart:
                 self._begin(action)
 
-    def _begin(self, action: Action) -> None:
+    def _begin(self, action: Action, answer: str = "") -> None:
+        """Run an action, with a prompt if it has one and `answer` is empty."""
         if self._cockpit.leaving:
             return
         if action.name == "toggle":
-            self.found_out("load")
-        if not action.prompt:
-            self.app.run_worker(self._carry_out(action, ""))
+            self.end_hint("load")
+        if answer or not action.prompt:
+            self.app.run_worker(self._carry_out(action, answer))
             return
 
-        def answered(answer: str | None) -> None:
-            if answer is not None:
-                self.app.run_worker(self._carry_out(action, answer))
+        def answered(text: str | None) -> None:
+            if text is not None:
+                self.app.run_worker(self._carry_out(action, text))
 
         self.app.push_screen(PromptScreen(action.prompt), answered)
 
@@ -386,7 +318,7 @@ class MainScreen(OverHosts):
         try:
             await action.run(answer)
         except CockpitError as error:
-            self._cockpit.tell(str(error), severity="error", matter=action.name)
+            self._cockpit.show_notice(str(error), severity="error", matter=action.name)
         else:
             self._cockpit.forget_notices(before)
         if self.is_attached:

@@ -1,9 +1,10 @@
-"""The command palette (ctrl+p): everything that the screen on top can do, by name, with its key."""
+"""The command palette (ctrl+p): all commands of the screen on top, with their keys."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -13,17 +14,21 @@ from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 from textual.screen import Screen
 
+from cockpit.model.text import clock, neutral
 from cockpit.tui.charts.cursor import ALONG
-from cockpit.tui.keys import bindings_of, names_of
+from cockpit.tui.charts.markers import words_of
+from cockpit.tui.draw_context import LATENCY_VIEWS, Detail, DrawContext, View, details_of
+from cockpit.tui.key_names import action_key_name
+from cockpit.tui.keys import bindings_of, name_of, names_of
 from cockpit.tui.terminal import theme
 from cockpit.tui.terminal.styled_line import fit
 
-# Cells: of the palette, and of its first column.
+# Cells of the palette and of its first column.
 _WIDTH, _TITLE = 84, 30
-# What moves a cursor is no command; opening what the arrows stand on is one.
+# Keys that move a cursor are no commands.
 _MOVES = frozenset({"up", "down", "g", "G", "escape", *ALONG})
 
-# The palette and tooltips as the dialogs look.
+# The palette and tooltips in the style of the dialogs.
 STYLE = """
 CommandPalette { background: transparent; }
 CommandPalette > Vertical { width: 84; max-width: 100%; margin-top: 2; }
@@ -38,7 +43,7 @@ Tooltip { background: $panel; color: $cockpit-text; padding: 0 1; max-width: 60;
 
 
 class Command(NamedTuple):
-    """A command: `title` is searched, `words` is one line about it with its key."""
+    """`title` is searched; `words` is one line about the command, with its key."""
 
     title: str
     words: str
@@ -47,13 +52,13 @@ class Command(NamedTuple):
 
 @runtime_checkable
 class Commanding(Protocol):
-    """A screen that offers more than its bindings."""
+    """A screen with commands beside its bindings."""
 
     def commands(self) -> Iterable[Command]: ...
 
 
-class Everything(Provider):
-    """Searches the commands of the screen that was on top when the palette was opened."""
+class CommandProvider(Provider):
+    """Searches the commands of the screen below the palette."""
 
     async def discover(self) -> Hits:
         for command in commands_of(self.app, self.screen):
@@ -69,7 +74,6 @@ class Everything(Provider):
                 yield Hit(score, self._line(command, title), command.run, text=command.title)
 
     def _line(self, command: Command, title: Content) -> Content:
-        """Title and words side by side, cut to the palette's width."""
         gap = max(2, _TITLE - cell_len(command.title))
         room = min(_WIDTH, self.app.size.width) - 8 - gap - cell_len(command.title)
         words = command.words if cell_len(command.words) <= room else fit(command.words, max(0, room))
@@ -80,7 +84,7 @@ def commands_of(app: App[Any], screen: Screen[Any]) -> Iterator[Command]:
     """Yield the screen's own commands, its bindings, then the global ones; each title once."""
     own = screen.commands() if isinstance(screen, Commanding) else ()
     seen: set[str] = set()
-    for command in (*own, *_bound(app, screen), *_everywhere(app)):
+    for command in (*own, *_bound(app, screen), *_global(app)):
         if command.title not in seen:
             seen.add(command.title)
             yield command
@@ -90,12 +94,11 @@ def _bound(app: App[Any], screen: Screen[Any]) -> Iterator[Command]:
     for binding in bindings_of(screen):
         if binding.key in _MOVES:
             continue
-        words = f"{names_of(binding)}   {_told(app, screen, binding.action)}".rstrip()
+        words = f"{names_of(binding)}   {_summary(app, screen, binding.action)}".rstrip()
         yield Command(binding.description, words, partial(app.run_action, binding.action, screen))
 
 
-def _told(app: App[Any], screen: Screen[Any], action: str) -> str:
-    """Return the first line of an action's docstring."""
+def _summary(app: App[Any], screen: Screen[Any], action: str) -> str:
     of, _, name = action.partition("(")[0].rpartition(".")
     method = getattr(app if of == "app" else screen, f"action_{name}", None)
     if method is None or not type(screen).__module__.startswith("cockpit."):
@@ -104,9 +107,43 @@ def _told(app: App[Any], screen: Screen[Any], action: str) -> str:
     return written.partition("\n")[0].rstrip(".") if method.__func__.__module__.startswith("cockpit.") else ""
 
 
-def _everywhere(app: App[Any]) -> Iterator[Command]:
+def _global(app: App[Any]) -> Iterator[Command]:
     for name in theme.NAMES:
         words = f"T   colours of the screen{', active' if name == app.theme else ''}; remembered"
         yield Command(f"theme: {name}", words, partial(app.action_theme, name))  # type: ignore[attr-defined]
     yield Command("help", "?  F1   keys of the focused pane, definitions of metrics", app.action_help)  # type: ignore[attr-defined]
     yield Command("quit", "^Q   the load stops, the recording is closed", app.action_leave)  # type: ignore[attr-defined]
+
+
+def main_commands(context: DrawContext, begin: Callable[..., None], show: Callable[[View], None]) -> Iterator[Command]:
+    """Yield the commands of the main screen; `begin(action)` prompts if needed, `begin(action, answer)` does not."""
+    for action in context.actions:
+        asks = f"   asks: {action.prompt}" if action.prompt else ""
+        yield Command(action.label, f"{action_key_name(action)}{asks}", partial(begin, action))
+    for view in LATENCY_VIEWS:
+        yield Command(f"view latency as {view}", "v: next view", partial(show, replace(context.view, latency=view)))
+    yield from _hosts(context, show)
+    jump = next((action for action in context.actions if action.name == "jump"), None)
+    if jump is not None:
+        for marker in context.state.markers:
+            title = f"jump to {neutral(marker.sign)} {words_of(marker)}".rstrip()
+            yield Command(title, f"{clock(marker.t)}   {marker.kind}", partial(begin, jump, f"{marker.t:.1f}s"))
+
+
+def _hosts(context: DrawContext, show: Callable[[View], None]) -> Iterator[Command]:
+    for place, host in enumerate(context.hosts):
+        name = neutral(host.config.name)
+        view = replace(context.view, host=place)
+        if len(context.hosts) > 1:
+            yield Command(f"show {name}", "tab: next host", partial(show, view))
+        for detail in details_of(host):
+            chosen = replace(view, details={**view.details, host.config.name: detail}, averages=False)
+            title = f"{name}: {_title(host.config.tail, detail)}"
+            yield Command(title, "d: next list below the host", partial(show, chosen))
+
+
+def _title(tails: tuple[str, ...], detail: Detail) -> str:
+    if detail.kind == "tail" and detail.place < len(tails):
+        return f"tail {neutral(tails[detail.place], 60)}"
+    number = f" {detail.place + 1}" if detail.kind == "page" else ""
+    return f"{name_of(detail)}{number}"

@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from cockpit.tui.dialogs.help import READING
 from cockpit.tui.terminal.styled_line import Line
 
-# Panes by widget name.
+# Panes by widget class.
 _PANES = {
     "TopLine": "Target, mode, session time, recording; gen: CPU of the load processes and their delay behind schedule. "
     "From 95% or 10 ms on, the generator and not the server limits the rate.",
@@ -48,7 +48,6 @@ _WORD = re.compile(r"\S+")
 
 
 def _glossary() -> dict[str, str]:
-    """Return the definitions of the help by name, each word of a name separately."""
     found: dict[str, str] = {}
     for name, words in READING:
         for word in re.split(r"[\s,]+", name):

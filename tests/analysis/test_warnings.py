@@ -73,7 +73,7 @@ def test_a_generator_that_waited_for_a_cpu_says_so() -> None:
     assert result.cpu_wait == of_row(state).cpu_wait == pytest.approx(0.12)
     assert [second.cpu_wait for second in state.seconds] == [pytest.approx(0.12)] * 10
     assert texts(result) == ("the generator waited 12% of the time for a CPU: latencies include that wait",)
-    assert labelled(of_row(state)) == [("cpu!", texts(result)[0])]
+    assert labelled(of_row(state)) == [("cpu-wait", texts(result)[0])]
     assert result.saturated == 0
 
 

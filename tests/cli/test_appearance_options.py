@@ -11,8 +11,7 @@ import pytest
 
 from cockpit.cli import appearance_options
 from cockpit.cli.arguments import make_parser
-from cockpit.tui.terminal import settings
-from cockpit.tui.terminal.appearance import Appearance
+from cockpit.tui.terminal.appearance import Appearance, read_settings, save_settings, settings_file
 from tests.cli.terminals import on_terminal
 from tests.cli.test_headless import COCKPIT
 from tests.servers import http_server
@@ -74,30 +73,30 @@ def test_options_are_taken_as_they_are_given(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_the_theme_chosen_last_is_the_one_to_begin_with() -> None:
     assert chosen().theme == "dark"
-    settings.remember({"theme": "contrast"})
+    save_settings({"theme": "contrast"})
     assert chosen().theme == "contrast"
     assert chosen("--theme", "light").theme == "light"
-    assert settings.recall() == {"theme": "contrast"}, "an option holds for one session"
+    assert read_settings() == {"theme": "contrast"}, "an option holds for one session"
 
 
 @pytest.mark.parametrize("text", ["{", "[1]", '{"theme": "mauve"}', '{"theme": 7}', "\x00"])
 def test_broken_settings_are_one_clear_line_and_defaults(text: str) -> None:
-    settings.place().parent.mkdir(parents=True)
-    settings.place().write_text(text)
+    settings_file().parent.mkdir(parents=True)
+    settings_file().write_text(text)
     found = chosen()
     assert found.theme == "dark"
     assert len(found.notices) == 1
-    assert found.notices[0].startswith(str(settings.place()))
+    assert found.notices[0].startswith(str(settings_file()))
     assert "defaults are used" in found.notices[0]
 
 
 def test_what_is_remembered_takes_the_place_of_what_does_not_read_and_keeps_the_rest() -> None:
-    settings.place().parent.mkdir(parents=True)
-    settings.place().write_text("{")
-    settings.remember({"theme": "light"})
-    settings.remember({"other": 1})
-    assert settings.recall() == {"theme": "light", "other": 1}
-    assert [file.name for file in settings.place().parent.iterdir()] == ["settings.json"]
+    settings_file().parent.mkdir(parents=True)
+    settings_file().write_text("{")
+    save_settings({"theme": "light"})
+    save_settings({"other": 1})
+    assert read_settings() == {"theme": "light", "other": 1}
+    assert [file.name for file in settings_file().parent.iterdir()] == ["settings.json"]
 
 
 def test_a_slow_line_makes_the_screen_lite_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:

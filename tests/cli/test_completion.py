@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from cockpit.cli.completion import SHELLS
-from cockpit.cli.help_topics import topics
+from cockpit.cli.help import topics
 
 ROOT = Path(__file__).parents[2]
 # What is typed, and what it is completed to.

@@ -21,7 +21,7 @@ import pytest
 from cockpit.analysis.thresholds import is_time, known_metrics, parse_threshold
 from cockpit.cli import main
 from cockpit.cli.arguments import make_parser
-from cockpit.cli.help_topics import profile_keys, text, topics
+from cockpit.cli.help import profile_keys, text, topics
 from cockpit.cli.pages import BASELINE, GROUPS, RECORDINGS, TUNE
 from cockpit.cli.parser import CommandParser, joined
 from cockpit.cli.schema import profile_schema

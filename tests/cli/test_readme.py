@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cockpit.cli.arguments import make_parser
-from cockpit.cli.help_topics import topics
+from cockpit.cli.help import topics
 from cockpit.cli.parser import joined
 
 ROOT = Path(__file__).parents[2]

@@ -79,7 +79,7 @@ def test_flags_about_a_request_are_refused_where_a_profile_has_several(flag: str
     done = cockpit("run", profile, flag, value)
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
-    assert line.startswith(f"cockpit: {flag}: the [[request]] blocks of the profile say that")
+    assert line.startswith(f"cockpit: {flag}: the profile has several [[request]] blocks")
     assert "sesame" not in line
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from cockpit.analysis import warnings
-from cockpit.cli import rounds as command
+from cockpit.cli import tune as command
 from cockpit.model import fold_load
 from cockpit.profiles.reader import read_profile
 from cockpit.session import rounds as session_rounds
@@ -102,11 +103,13 @@ def test_a_verdict_is_the_result(
     monkeypatch.setattr(session_rounds, "UNCOUNTED", 0.0)
     record = tmp_path / "s.cockpit"
     options = Namespace(names=["Level=7"], rounds=2, seconds=0.4, ssh_config=None, record=record, json=not keep)
-    options.dry_run = options.confirm_within = options.no_probe = None
+    options.action, options.dry_run = "rounds", None
+    options.confirm_within = options.no_probe = None
     options.seed, options.mirrored, options.keep = 1, True, keep
-    assert command.rounds(options, read_profile(profile)) == 0
+    assert asyncio.run(command.measure_rounds(options, read_profile(profile))) == 0
     out, err = capsys.readouterr()
     assert "round 1 of 2: old values" in err and "round 2 of 2: old values" in err
+    assert f"cockpit: recorded in {record}\nsee it again: cockpit replay {record}\n" in err
     if keep:
         assert out.startswith("Level 5 → 7: ") and "2 rounds" in out
         assert "the new values are active: they are not worse" in err

@@ -192,7 +192,9 @@ def test_a_value_that_no_reload_reads_is_stated_as_written(tuned: Tuned) -> None
     (result,) = json.loads(done.stdout)
     assert (result["outcome"], result["inactive"], result["cost"]) == ("written", ["Limit"], "written")
     assert result["stages"] == ["armed", "written", "not yet active", "confirmed"]
-    assert done.stderr.splitlines() == [*result["stages"], waits]
+    *lines, recorded, replay = done.stderr.splitlines()
+    assert lines == [*result["stages"], waits]
+    assert recorded.startswith("cockpit: recorded in ") and replay.startswith("see it again: cockpit replay ")
     assert tuned.run("history").stdout.endswith("Limit 1 → 2  written without a reload: Limit\n")
     assert tuned.history()[0]["inactive"] == ["Limit"]
     (mixed,) = json.loads(tuned.run("set", "Limit=3", "Level=2", "--json").stdout)

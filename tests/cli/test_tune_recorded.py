@@ -59,12 +59,13 @@ class Tuned:
         return done.stdout + done.stderr
 
     def recorded(self) -> list[State]:
-        """The last states of the library's recordings, in the order of their names."""
+        """The last states of the library's recordings, oldest first."""
         states = []
         for path in sorted((self._state / "cockpit" / "recordings").glob("*.cockpit")):
             with Recording(path) as recording:
                 states.append(fold_all(recording.events()))
-        return states
+        # Several may begin in one second, and be named by it.
+        return sorted(states, key=lambda state: state.started.wall if state.started else 0.0)
 
 
 @pytest.fixture

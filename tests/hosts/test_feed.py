@@ -130,7 +130,7 @@ async def test_lost_and_back_by_itself(sshd: Sshd) -> None:
 async def test_a_host_that_hangs_is_slow_then_lost_and_tried_again(sshd: Sshd, monkeypatch: pytest.MonkeyPatch) -> None:
     async with watching(web(), sshd.ssh_config) as watch:
         await watch.sampled(2)
-        for name, seconds in (("OVERDUE", 0.5), ("SILENCE", 0.2), ("LOOK", 0.5), ("PATIENCE", 2.0)):
+        for name, seconds in (("OVERDUE", 0.5), ("SILENCE", 0.2), ("CHECK_INTERVAL", 0.5), ("PATIENCE", 2.0)):
             monkeypatch.setattr(f"cockpit.hosts.feed.{name}", seconds)
         await watch.sampled(2)  # the question that was under way knew nothing of this
         hung = sshd.commands[-1].pid

@@ -26,7 +26,7 @@ from cockpit.session.replay import ReplaySource
 from cockpit.tui.app import CockpitApp
 from cockpit.tui.charts.markers import bands_of
 from cockpit.tui.charts.throughput import Throughput
-from cockpit.tui.runs.strip_widget import VerdictStrip
+from cockpit.tui.runs.strip_lines import VerdictStrip
 from cockpit.tui.runs.table import Runs
 from tests.lab.cpus import generator_cpu
 from tests.lab.lab import Host
@@ -154,7 +154,7 @@ async def test_the_verdict_on_spare_servers_raised_under_load(fresh_web1: Host, 
         await until(session, lambda state: (state.hosts["web1"].seen or 0.0) >= (state.segments[-1].end or 0.0))
         await pilot.pause()
         app.screen.frame()  # type: ignore[attr-defined]
-        assert "vs row 1" in shown(app, VerdictStrip)
+        assert "vs segment 1" in shown(app, VerdictStrip)
         # The band begins before the letter's second; where both fall into one cell the letter stands alone.
         (band,), (change,) = bands_of(session.state), session.state.changes
         assert band.asked == change.begun < band.effect == change.in_force

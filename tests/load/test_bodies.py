@@ -64,12 +64,12 @@ def test_a_body_of_64_mib_is_looked_at_in_4_mib(framing: str, expect: Expect, ve
 @given(st.binary(max_size=200), st.binary(min_size=1, max_size=4), st.lists(st.integers(0, 200), max_size=8))
 def test_pieces_do_not_matter_to_what_a_body_contains(body: bytes, needle: bytes, cuts: list[int]) -> None:
     text = needle.decode("latin-1").encode("ascii", "ignore").decode() or "a"
-    looked_at = Expectation(Expect(contains=text)).body()
-    assert looked_at is not None
+    selected = Expectation(Expect(contains=text)).body()
+    assert selected is not None
     edges = sorted({0, len(body), *(cut for cut in cuts if cut < len(body))})
     for start, stop in pairwise(edges):
-        looked_at.add(memoryview(body)[start:stop])
-    assert (looked_at.verdict() == "") == (text.encode() in body)
+        selected.add(memoryview(body)[start:stop])
+    assert (selected.verdict() == "") == (text.encode() in body)
 
 
 @pytest.mark.parametrize(("size", "unexpected"), [(MATCH_LIMIT, {}), (MATCH_LIMIT + 1, {"too_large": 6})])

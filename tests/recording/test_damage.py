@@ -24,7 +24,7 @@ def whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> bytes:
     return (tmp_path / "whole.cockpit").read_bytes()
 
 
-def looked_at(path: Path) -> tuple[int, str]:
+def selected(path: Path) -> tuple[int, str]:
     """How many events came of it and what is said to be lost; no error but a RecordingError of one line."""
     try:
         with Recording(path) as recording:
@@ -51,7 +51,7 @@ def test_flipped_bytes(whole: bytes, tmp_path: Path) -> None:
             content[drawn.randrange(100 if number % 3 else 0, len(content))] ^= drawn.randrange(1, 256)
         path = tmp_path / f"{number}.cockpit"
         path.write_bytes(content)
-        count, said = looked_at(path)
+        count, said = selected(path)
         opened += count > 0
         assert said or count == len(EVENTS) or count > 0
         path.unlink()
@@ -62,7 +62,7 @@ def test_truncated_anywhere(whole: bytes, tmp_path: Path) -> None:
     for share in range(0, 100, 4):
         path = tmp_path / "cut.cockpit"
         path.write_bytes(whole[: len(whole) * share // 100])
-        count, said = looked_at(path)
+        count, said = selected(path)
         assert said and count < len(EVENTS)
 
 

@@ -210,7 +210,7 @@ def test_different_loads_are_refused(file: Path, louder: Path, capsys: pytest.Ca
     assert main(["compare", *sides]) == 2
     refused = capsys.readouterr()
     assert refused.out == ""
-    assert "different load: concurrency 20 → 40; --anyway compares them still" in refused.err
+    assert "different load: concurrency 20 → 40; compare them with --anyway" in refused.err
     assert main(["compare", *sides, "--anyway", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["load"] == ["concurrency 20 → 40"]

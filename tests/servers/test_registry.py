@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cockpit.cli.help_topics import text
+from cockpit.cli.help import text
 from cockpit.model.hosts import StatusPage
 from cockpit.model.pages import PAGE_METRICS
 from cockpit.profiles.knobs import NEEDS

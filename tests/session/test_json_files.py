@@ -11,9 +11,9 @@ from cockpit.model.errors import UsageError
 from cockpit.report import baselines
 from cockpit.study.journal import read_journal
 from cockpit.tui.hints import Hints, hints_file
-from cockpit.tui.terminal import settings
+from cockpit.tui.terminal.appearance import read_settings, settings_file
 
-READERS: list[Callable[[], object]] = [settings.recall, lambda: baselines.load("deep"), lambda: read_journal(Path())]
+READERS: list[Callable[[], object]] = [read_settings, lambda: baselines.load("deep"), lambda: read_journal(Path())]
 
 
 @pytest.mark.parametrize("read", READERS, ids=["settings", "baseline", "journal"])
@@ -23,7 +23,7 @@ def test_json_made_to_exhaust_the_reader_is_one_line(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    for path in (settings.place(), baselines.folder() / "deep.json", tmp_path / "study.json", hints_file()):
+    for path in (settings_file(), baselines.folder() / "deep.json", tmp_path / "study.json", hints_file()):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content)
     with pytest.raises(UsageError) as caught:

@@ -23,9 +23,8 @@ from cockpit.session.live import LiveSource
 from cockpit.session.live_replay import can_look_back
 from cockpit.session.loop import Session
 from cockpit.tui.app import CockpitApp
-from cockpit.tui.charts.position import Position
 from cockpit.tui.charts.throughput import Throughput
-from cockpit.tui.topline import TopLine
+from cockpit.tui.status_lines import Position, TopLine
 from cockpit.tui.tuning.screen import TuningScreen
 from tests.servers import http_server
 from tests.tui.driving import text_of, until

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from cockpit.cli.unfinished import settle
+from cockpit.cli.tune_output import settle
 from cockpit.model.clock import Clock
 from cockpit.model.errors import UsageError
 from cockpit.model.events import Note

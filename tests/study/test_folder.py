@@ -50,7 +50,7 @@ def test_an_unfinished_one_goes_on(capsys: pytest.CaptureFixture[str]) -> None:
     left(STUDIES / "mpm-full-3", originals={"K": "5"}, touched=True)
     place = opened()
     assert place.folder == STUDIES / "mpm-full-3" and place.journal.touched and place.left is None
-    assert "goes on where it stopped" in capsys.readouterr().err
+    assert "continuing the unfinished study" in capsys.readouterr().err
     assert opened(resume=True).folder == place.folder
 
 
@@ -62,11 +62,11 @@ def test_another_plan_begins_anew_and_what_was_left_is_put_back_first() -> None:
 
 
 def test_what_is_refused() -> None:
-    with pytest.raises(UsageError, match="--resume: no unfinished study"):
+    with pytest.raises(UsageError, match="--resume: found no unfinished study"):
         opened(resume=True)
     folder = Path("out")
     left(folder)
-    with pytest.raises(UsageError, match="another plan; --fresh begins anew"):
+    with pytest.raises(UsageError, match="another plan; --fresh restores its settings"):
         opened(OTHER, output=folder)
     left(folder, finished=True)
     with pytest.raises(UsageError, match="holds a study already"):

@@ -104,7 +104,7 @@ async def test_killed_its_settings_come_back_and_it_goes_on(studied: Studied) ->
     assert f"its unfinished study has seed {seed}" in (await studied.run("--seed", "1000001"))[2]
     code, out, err = await studied.run("--json")
     assert code in (0, 4), err
-    assert "goes on where it stopped" in err and studied.as_it_was()
+    assert "continuing the unfinished study" in err and studied.as_it_was()
     result = json.loads(out)
     assert (result["whole_rounds"], result["seed"], len(result["rounds"])) == (1, seed, 1)
     sessions = {run["session"] for cell in result["cells"] for run in cell["runs"] if run["counted"]}
@@ -128,7 +128,7 @@ async def test_killed_with_its_keeper_its_settings_come_back_at_the_next_start(s
     assert code == 2 and "holds an unfinished study with another plan; --fresh" in err
     code, _, err = await studied.run("--fresh")
     assert code == 0, err
-    assert "putting back the settings that a killed study left" in err
+    assert "restoring the settings of a killed study" in err
     assert studied.as_it_was() and studied.journal().originals == {"MinSpareServers": "5"}
     with Recording(studied.folder / "restored-1.cockpit") as recording:
         (change,) = fold_all(recording.events()).changes

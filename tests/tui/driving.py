@@ -103,6 +103,6 @@ def plain(lines: Sequence[Line]) -> list[str]:
     return ["".join(text for text, _ in line) for line in lines]
 
 
-def scene_of(events: Sequence[ev.AnyEvent], **view: object) -> DrawContext:
+def context_of(events: Sequence[ev.AnyEvent], **view: object) -> DrawContext:
     """What a widget is given after those events."""
     return DrawContext(state=state_after(events), view=View(**view), mode=Mode.LIVE)  # type: ignore[arg-type]

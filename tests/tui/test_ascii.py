@@ -61,7 +61,7 @@ SCREENS: tuple[tuple[str, ...], ...] = (
 @pytest.mark.parametrize("events", [Scenario(2).events(62.5), changed_under_load()], ids=["two hosts", "a change"])
 async def test_every_screen_is_drawn_in_ascii(size: tuple[int, int], events: Sequence[AnyEvent]) -> None:
     source = ScriptedSource(events)
-    app = CockpitApp(source.session, look=Appearance(ascii=True))
+    app = CockpitApp(source.session, appearance=Appearance(ascii=True))
     async with app.run_test(size=size) as pilot:
         await settled(pilot, source, len(events))
         for keys in SCREENS:
@@ -72,7 +72,7 @@ async def test_every_screen_is_drawn_in_ascii(size: tuple[int, int], events: Seq
 
 @pytest.mark.parametrize("keys", [(), ("n",), ("question_mark",), ("ctrl+p",)], ids=" ".join)
 async def test_the_start_screen_is_drawn_in_ascii(keys: tuple[str, ...]) -> None:
-    async with started(offers(), (100, 30), look=Appearance(ascii=True)) as (pilot, app):
+    async with started(offers(), (100, 30), appearance=Appearance(ascii=True)) as (pilot, app):
         await pilot.press(*keys)
         await at_rest(pilot)  # type: ignore[arg-type]
         assert not_ascii(app) == set()
@@ -80,7 +80,7 @@ async def test_the_start_screen_is_drawn_in_ascii(keys: tuple[str, ...]) -> None
 
 async def test_an_empty_screen_is_drawn_in_ascii() -> None:
     source = ScriptedSource()
-    app = CockpitApp(source.session, look=Appearance(ascii=True))
+    app = CockpitApp(source.session, appearance=Appearance(ascii=True))
     async with app.run_test(size=(120, 40)) as pilot:
         await settled(pilot, source)
         assert not_ascii(app) == set()

@@ -22,9 +22,7 @@ from cockpit.model.load import LoadPlan
 from cockpit.profiles.profile import Profile
 from cockpit.tui.app import CockpitApp
 from cockpit.tui.dialogs.asking import AskingScreen
-from cockpit.tui.dialogs.picking import PickScreen
-from cockpit.tui.start.checklist import Checklist
-from cockpit.tui.start.new_profile import FoundScreen, NewProfileScreen, Wanted
+from cockpit.tui.start.new_profile import Checklist, FoundScreen, NewProfileScreen, Wanted
 from cockpit.tui.start.trust import TrustScreen
 from tests.tui.driving import at_rest, driven, first_screen, main, press, until
 from tests.tui.scenario import Scenario
@@ -43,10 +41,6 @@ class Row(NamedTuple):
     before: str = ""
     prepare: Prepare | None = None
     world: str = "main"
-
-
-async def push_picking(pilot: Pilot[Any]) -> None:
-    await pilot.app.push_screen(PickScreen("MPM", ["prefork", "event"], "event"))
 
 
 async def push_asking(pilot: Pilot[Any]) -> None:
@@ -98,21 +92,20 @@ async def pick(pilot: Pilot[Any]) -> None:
 ROWS = (
     Row("CockpitBase", "f1 ctrl+q ctrl+c"),
     Row("CockpitBase", "f1 question_mark T ctrl+q ctrl+c", world="start"),
-    Row("OverTime", "e i l"),
-    Row("OverTime", "o", before="i"),
-    Row("MarkersScreen", "escape l q", before="l"),
+    Row("ViewKeys", "e i l"),
+    Row("ViewKeys", "o", before="i"),
+    Row("PickScreen", "escape l q", before="l"),
     Row("MainScreen", "T t v c r up question_mark q"),
     Row("MainScreen", "b down escape", before="up"),
-    Row("OverHosts", "tab shift+tab p d D enter w f slash s S"),
-    Row("OverHosts", "pagedown G", before="enter"),
-    Row("OverHosts", "pageup g", before="enter G"),
+    Row("ViewKeys", "tab shift+tab p d D enter w f slash s S"),
+    Row("ViewKeys", "pagedown G", before="enter"),
+    Row("ViewKeys", "pageup g", before="enter G"),
     Row("TuningScreen", "escape up down tab shift+tab ctrl+g ctrl+y ctrl+r ctrl+z", prepare=tune),
     Row("TuningScreen", "ctrl+f ctrl+s", prepare=type_a_value),
     Row("CompareScreen", "left b escape c q enter", before="c"),
     Row("CompareScreen", "right", before="c left"),
     Row("HelpScreen", "escape question_mark q enter", before="question_mark"),
     Row("OneLine", "escape", before="m"),
-    Row("PickScreen", "escape", prepare=push_picking),
     Row("AskingScreen", "escape", prepare=push_asking),
     Row("TrustScreen", "y n escape q", prepare=push_trust),
     Row("StartScreen", "slash n u d c question_mark q", world="start"),
@@ -126,8 +119,8 @@ ROWS = (
 )
 # Keys that a screen takes without a binding, so that those typed in a row keep their order.
 UNBOUND = (
-    Row("OverTime", "left home pageup left_square_bracket", before="e"),
-    Row("OverTime", "right end pagedown right_square_bracket", before="e home"),
+    Row("ViewKeys", "left home pageup left_square_bracket", before="e"),
+    Row("ViewKeys", "right end pagedown right_square_bracket", before="e home"),
 )
 
 

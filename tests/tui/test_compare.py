@@ -8,7 +8,7 @@ from cockpit.analysis.outcome import Design, Effect, Outcome, Verdict
 from cockpit.model import events as ev
 from cockpit.tui.runs.compare import CompareScreen, comparison_lines
 from cockpit.tui.runs.verdict_lines import judged
-from tests.tui.driving import at_rest, driven, main, plain, press, scene_of, text_of
+from tests.tui.driving import at_rest, context_of, driven, main, plain, press, text_of
 from tests.tui.scenario import Scenario
 from tests.tui.test_verdicts import changed_under_load
 
@@ -23,7 +23,7 @@ async def test_c_tells_the_verdict_then_puts_both_rows_beside_each_other() -> No
     async with driven(Scenario().events(60)) as (pilot, _):
         await press(pilot, "c")
         text = told(pilot.app)
-        pieces = ("2  A ", "vs segment 1", "never counted", "before  row 1", "settings that differ", "cpu.idle")
+        pieces = ("2  A ", "vs segment 1", "never counted", "before  segment 1", "settings that differ", "cpu.idle")
         places = [text.index(piece) for piece in (*pieces, "service time, ms  ▀ before")]
         assert places == sorted(places)
         await press(pilot, "escape")
@@ -33,50 +33,54 @@ async def test_c_tells_the_verdict_then_puts_both_rows_beside_each_other() -> No
 async def test_left_and_right_go_to_other_rows_and_b_makes_one_the_baseline() -> None:
     async with driven(Scenario().events()) as (pilot, _):
         await press(pilot, "c")
-        assert "before  row 1" in told(pilot.app)
-        assert "after   row 4" in told(pilot.app)
+        assert "before  segment 1" in told(pilot.app)
+        assert "after   segment 4" in told(pilot.app)
         await press(pilot, "end")
         assert pilot.app.screen.query("VerticalScroll").first().scroll_y > 0
         await press(pilot, "left", "left")
-        assert "after   row 2" in told(pilot.app)
+        assert "after   segment 2" in told(pilot.app)
         assert pilot.app.screen.query("VerticalScroll").first().scroll_y == 0
         await press(pilot, "b", "right")
         await at_rest(pilot)
-        assert "before  row 2" in told(pilot.app)
+        assert "before  segment 2" in told(pilot.app)
         assert "the chosen baseline" in told(pilot.app)
         assert main(pilot.app).view.baseline == 2
         await press(pilot, *["left"] * 5)
         assert "1  baseline" in told(pilot.app)
         await press(pilot, *["right"] * 9)
-        assert "after   row 4" in told(pilot.app)
+        assert "after   segment 4" in told(pilot.app)
 
 
 async def test_the_first_row_has_nothing_beside_it() -> None:
     async with driven(Scenario().events(30)) as (pilot, _):
         await press(pilot, "c")
-        assert "no other row yet" in told(pilot.app)
+        assert "no other segment" in told(pilot.app)
 
 
 def test_under_another_load_the_verdict_says_so_and_what_it_would_be() -> None:
-    scene = scene_of(Scenario().events())
-    text = "\n".join(plain(comparison_lines(scene, scene.state.segments[-1], 114)))
-    assert text.index("invalid: the load differs") < text.index("Whatever the load:") < text.index("before  row 1")
+    context = context_of(Scenario().events())
+    text = "\n".join(plain(comparison_lines(context, context.state.segments[-1], 114)))
+    assert (
+        text.index("invalid: the load differs")
+        < text.index("Independent of the load:")
+        < text.index("before  segment 1")
+    )
 
 
 def test_it_fits_narrow_and_wide() -> None:
-    scene = scene_of(Scenario().events())
+    context = context_of(Scenario().events())
     for width in (34, 74, 114, 194):
-        lines = plain(comparison_lines(scene, scene.state.segments[-1], width))
+        lines = plain(comparison_lines(context, context.state.segments[-1], width))
         tables = [line for line in lines if line.startswith(("p99 ", "rate ", "cpu."))]
         assert tables
         assert all(len(line) <= max(width, 70) for line in tables)
-    wide = plain(comparison_lines(scene, scene.state.segments[-1], 114))
+    wide = plain(comparison_lines(context, context.state.segments[-1], 114))
     assert any("rate" in line and "cpu.user" in line for line in wide)
 
 
 def test_what_cannot_be_put_side_by_side_keeps_its_verdict() -> None:
-    scene = scene_of(changed_under_load(), baseline=2)
-    assert plain(comparison_lines(scene, scene.state.segments[0], 90))[0] == "1  baseline"
+    context = context_of(changed_under_load(), baseline=2)
+    assert plain(comparison_lines(context, context.state.segments[0], 90))[0] == "1  baseline"
 
 
 def test_the_columns_of_figures_are_as_wide_as_their_widest_cell() -> None:
@@ -118,7 +122,7 @@ def test_rows_of_one_run_reached_the_same_target() -> None:
         msgspec.structs.replace(event, addresses=("192.0.2.7",)) if isinstance(event, ev.RunStarted) else event
         for event in changed_under_load()
     ]
-    scene = scene_of(events)
-    text = "\n".join(plain(comparison_lines(scene, scene.state.segments[1], 114)))
-    assert "after   row 2" in text
+    context = context_of(events)
+    text = "\n".join(plain(comparison_lines(context, context.state.segments[1], 114)))
+    assert "after   segment 2" in text
     assert "environment that differ" not in text

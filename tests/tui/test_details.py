@@ -15,7 +15,7 @@ from cockpit.tui.hosts.host_pane import condition, host_pane
 from cockpit.tui.hosts.panes import HostLines, HostPanes, host_line
 from cockpit.tui.runs.table import Runs
 from tests.tui.describing import detail, looking_at, with_host
-from tests.tui.driving import plain, scene_of
+from tests.tui.driving import context_of, plain
 from tests.tui.scenario import FACTS, Scenario, session_started
 from tests.tui.topology import APP, WEB, topology
 
@@ -23,7 +23,7 @@ HALF = CpuShare(user=30.0, nice=1.5, system=15.0, iowait=2.5, steal=1.0, idle=50
 
 
 def test_details_are_offered_in_a_fixed_order_and_only_those_a_host_has() -> None:
-    web, app = scene_of(topology()).hosts
+    web, app = context_of(topology()).hosts
     kinds = [detail.kind for detail in details_of(web)]
     assert kinds == ["processes", "cores", "disks", "nets", "page", "tail", "tail"]
     assert Detail("tail", 1) not in details_of(app)
@@ -31,18 +31,18 @@ def test_details_are_offered_in_a_fixed_order_and_only_those_a_host_has() -> Non
 
 
 def test_each_core_has_the_columns_of_sar_and_all_of_them_come_first() -> None:
-    scene = with_host(looking_at("cores"), "web1", cores=(HALF, None, HALF))
-    lines = detail(scene)
+    context = with_host(looking_at("cores"), "web1", cores=(HALF, None, HALF))
+    lines = detail(context)
     assert lines[0].split() == ["CPU", "%user", "%nice", "%system", "%iowait", "%steal", "%idle"]
     assert lines[1].startswith("all")
     assert lines[2].split()[:7] == ["0", "30.0", "1.5", "15.0", "2.5", "1.0", "50.0"]
     assert "█" in lines[2], "how busy it is"
-    assert "nothing read of it" in lines[3]
+    assert "no data" in lines[3]
 
 
 def test_many_cores_say_which_of_them_are_in_sight_and_scroll() -> None:
-    scene = with_host(looking_at("cores", entered=True, scroll=40), "web1", cores=(HALF,) * 64)
-    lines = detail(scene, height=11)
+    context = with_host(looking_at("cores", entered=True, scroll=40), "web1", cores=(HALF,) * 64)
+    lines = detail(context, height=11)
     assert "41–50 of 65" in lines[0]
     assert lines[1].split()[0] == "39", "the first of the rows is all of them together"
     beyond = with_host(looking_at("cores", entered=True, scroll=400), "web1", cores=(HALF,) * 64)
@@ -68,36 +68,36 @@ def test_disks_and_interfaces_are_named_as_sar_names_them() -> None:
 @pytest.mark.parametrize("width", [20, 49, 120])
 def test_a_host_of_which_nothing_is_known_yet_shows_no_figures(kind: str, width: int) -> None:
     """Neither zeros nor a traceback: there is nothing to say yet."""
-    scene = scene_of(topology(0.3), details={"web1": Detail(kind)}, averages=kind == "averages")  # type: ignore[arg-type]
-    drawn = "\n".join(plain(host_pane(scene.hosts[0], scene, width, 20).lines))
+    context = context_of(topology(0.3), details={"web1": Detail(kind)}, averages=kind == "averages")  # type: ignore[arg-type]
+    drawn = "\n".join(plain(host_pane(context.hosts[0], context, width, 20).lines))
     assert "0.0 " not in drawn
     assert "waiting for data" in drawn
 
 
 def test_the_total_of_the_interfaces_stands_among_the_figures() -> None:
-    scene = scene_of(topology(30.7))
-    host = scene.hosts[0]
+    context = context_of(topology(30.7))
+    host = context.hosts[0]
     assert host.point is not None
     net = NetRates("", 9120.0, 8800.0, 1203.0, 8411.0)
     points = (*host.points[:-1], replace(host.point, net=None))
-    scene = with_host(scene, "web1", points=points)
-    assert "net  waiting for data" in "\n".join(plain(host_pane(scene.hosts[0], scene, 80, 20).lines))
+    context = with_host(context, "web1", points=points)
+    assert "net  waiting for data" in "\n".join(plain(host_pane(context.hosts[0], context, 80, 20).lines))
     points = (*host.points[:-1], replace(host.point, net=net))
-    scene = with_host(scene, "web1", points=points)
-    wide = "\n".join(plain(host_pane(scene.hosts[0], scene, 80, 20).lines))
+    context = with_host(context, "web1", points=points)
+    wide = "\n".join(plain(host_pane(context.hosts[0], context, 80, 20).lines))
     assert "net  rxkB/s 1.2k  txkB/s 8.41k  rxpck/s 9.12k  txpck/s 8.8k" in wide
     dropping = replace(net, drops=2.0)
-    scene = with_host(scene, "web1", points=(*points[:-1], replace(points[-1], net=dropping)))
-    assert "err/s 0 drop/s 2" in "\n".join(plain(host_pane(scene.hosts[0], scene, 80, 20).lines))
+    context = with_host(context, "web1", points=(*points[:-1], replace(points[-1], net=dropping)))
+    assert "err/s 0 drop/s 2" in "\n".join(plain(host_pane(context.hosts[0], context, 80, 20).lines))
 
 
 def test_the_cpu_of_other_programs_is_the_mean_of_the_last_readings() -> None:
-    scene = scene_of(topology(30.7))
-    points = scene.hosts[0].points
+    context = context_of(topology(30.7))
+    points = context.hosts[0].points
 
     def load_line(*others: float | None) -> str:
         known = tuple(replace(point, other=other) for point, other in zip(points[-len(others) :], others, strict=True))
-        told = with_host(scene, "web1", points=(*points[: -len(others)], *known))
+        told = with_host(context, "web1", points=(*points[: -len(others)], *known))
         lines = plain(host_pane(told.hosts[0], told, 56, 20).lines)
         return next(line for line in lines if line.startswith("load"))
 
@@ -107,10 +107,10 @@ def test_the_cpu_of_other_programs_is_the_mean_of_the_last_readings() -> None:
 
 
 def test_a_scoreboard_is_counted_in_words_and_figures_have_their_rates() -> None:
-    scene = looking_at("page")
-    pane = scene.hosts[0].pages[0]
+    context = looking_at("page")
+    pane = context.hosts[0].pages[0]
     pages = (replace(pane, rates={"Total Accesses": 37.0}),)
-    lines = detail(with_host(scene, "web1", pages=pages, seen=60.0), width=60)
+    lines = detail(with_host(context, "web1", pages=pages, seen=60.0), width=60)
     assert lines[0].startswith("apache  http://127.0.0.1/server-status?auto")
     text = "\n".join(lines)
     assert "20 waiting" in text
@@ -121,27 +121,27 @@ def test_a_scoreboard_is_counted_in_words_and_figures_have_their_rates() -> None
 
 
 def test_a_page_that_cannot_be_read_says_why_and_keeps_its_last_figures() -> None:
-    scene = looking_at("page")
-    pane = replace(scene.hosts[0].pages[0], detail="403 Forbidden\x1b[2J")
-    text = "\n".join(detail(with_host(scene, "web1", pages=(pane,))))
+    context = looking_at("page")
+    pane = replace(context.hosts[0].pages[0], detail="403 Forbidden\x1b[2J")
+    text = "\n".join(detail(with_host(context, "web1", pages=(pane,))))
     assert "403 Forbidden·[2J" in text
     assert "IdleWorkers" in text
     never = StatusPane(page=pane.page, detail="connection refused")
-    text = "\n".join(detail(with_host(scene, "web1", pages=(never,))))
+    text = "\n".join(detail(with_host(context, "web1", pages=(never,))))
     assert "connection refused" in text
     assert "not read yet" not in text
 
 
 def test_averages_of_the_row_looked_at_take_the_place_of_every_detail() -> None:
-    scene = scene_of(topology(), averages=True)
-    for host in scene.hosts:
-        text = "\n".join(plain(host_pane(host, scene, 50, 30).lines))
+    context = context_of(topology(), averages=True)
+    for host in context.hosts:
+        text = "\n".join(plain(host_pane(host, context, 50, 30).lines))
         assert "averages of segment 1  baseline" in text
         for words in ("user ", "iowait ", "idle ", "tps ", "bwrtn/s ", "used ", "rss−shr "):
             assert words in text
-    figures = averages_of(scene, "app1")
+    figures = averages_of(context, "app1")
     assert figures["cpu.user"] > 50
-    lines = plain(host_pane(scene.hosts[1], scene, 50, 70).lines)
+    lines = plain(host_pane(context.hosts[1], context, 50, 70).lines)
     assert any(line.split()[:3] == ["cpu", "user", f"{figures['cpu.user']:.1f}"] for line in lines)
     below = lines[next(at for at, line in enumerate(lines) if line.startswith("averages")) :]
     names = [line.split()[0] for line in below if line.strip()]
@@ -150,24 +150,24 @@ def test_averages_of_the_row_looked_at_take_the_place_of_every_detail() -> None:
     assert "nvme1n1" not in names, "a disk that did nothing"
 
 
-def averages_of(scene: DrawContext, name: str) -> dict[str, float]:
+def averages_of(context: DrawContext, name: str) -> dict[str, float]:
     """A host's averages over the first row."""
-    return host_metrics(scene.state.segments[0].hosts[name])
+    return host_metrics(context.state.segments[0].hosts[name])
 
 
 def test_averages_say_so_where_a_host_was_not_there() -> None:
-    scene = scene_of(Scenario(2).events(8), averages=True)
-    segment = replace(scene.state.segments[0], hosts={})
-    without = DrawContext(state=replace(scene.state, segments=(segment,)), view=scene.view)
+    context = context_of(Scenario(2).events(8), averages=True)
+    segment = replace(context.state.segments[0], hosts={})
+    without = DrawContext(state=replace(context.state, segments=(segment,)), view=context.view)
     assert "fewer than two samples" in "\n".join(detail(without))
-    before = DrawContext(state=replace(scene.state, segments=()), view=scene.view)
+    before = DrawContext(state=replace(context.state, segments=()), view=context.view)
     assert "No runs yet" in "\n".join(detail(before))
 
 
 def processes(**view: object) -> list[str]:
     """PIDs in the order in which they stand."""
-    scene = scene_of(Scenario().events(30.6), **view)
-    return [line[1:].split()[0] for line in detail(scene, 110, 40)[1:] if line[1:].split()[:1]]
+    context = context_of(Scenario().events(30.6), **view)
+    return [line[1:].split()[0] for line in detail(context, 110, 40)[1:] if line[1:].split()[:1]]
 
 
 def test_every_order_has_a_column_with_its_mark_and_turns_round() -> None:
@@ -181,9 +181,9 @@ def test_every_order_has_a_column_with_its_mark_and_turns_round() -> None:
         ("command", "▴COMMAND"),
     ):
         for width in (49, 110):
-            head = detail(scene_of(Scenario().events(30.6), order=order), width)[0]
+            head = detail(context_of(Scenario().events(30.6), order=order), width)[0]
             assert mark in head, "a column that sorts is there however narrow the table is"
-        turned = detail(scene_of(Scenario().events(30.6), order=order, turned=True))[0]
+        turned = detail(context_of(Scenario().events(30.6), order=order, turned=True))[0]
         assert {"▴": "▾", "▾": "▴"}[mark[0]] + mark[1:] in turned
     assert processes(turned=True) == processes()[::-1]
     assert processes(order="age")[0] == processes()[0], "the parent is the oldest"
@@ -194,44 +194,44 @@ def test_a_filter_looks_into_pid_and_command_and_says_how_many_it_leaves() -> No
     wanted = every[3]
     assert processes(filter=wanted) == [wanted]
     assert len(processes(filter="DEFUNCT")) == 1
-    head = detail(scene_of(Scenario().events(30.6), filter="defunct"))[0]
+    head = detail(context_of(Scenario().events(30.6), filter="defunct"))[0]
     assert f"/defunct 1 of {len(every)}" in head
-    none = detail(scene_of(Scenario().events(30.6), filter="nginx"))
+    none = detail(context_of(Scenario().events(30.6), filter="nginx"))
     assert f"none of {len(every)} has “nginx”" in none[1]
 
 
 def test_a_pattern_that_no_process_has_says_so() -> None:
-    scene = scene_of(Scenario().events(30.6))
-    assert "no process is called apache2" in detail(with_host(scene, "web1", processes=()))[1]
+    context = context_of(Scenario().events(30.6))
+    assert "no process is called apache2" in detail(with_host(context, "web1", processes=()))[1]
 
 
 def test_the_chosen_process_stays_in_sight_and_is_told_in_full() -> None:
-    scene = scene_of(Scenario().events(30.6))
-    row = scene.hosts[0].processes[-1]
+    context = context_of(Scenario().events(30.6))
+    row = context.hosts[0].processes[-1]
     chosen = (row.process.pid, row.process.start)
     for order in ("pid", "cpu", "age"):
         view = View(order=order, chosen=chosen, entered=True)  # type: ignore[arg-type]
-        lines = detail(DrawContext(state=scene.state, view=view), 100, 13)
+        lines = detail(DrawContext(state=context.state, view=view), 100, 13)
         assert len([line for line in lines if str(row.process.pid) in line]) == 2, "its row, and what is told of it"
         assert any(f"PID {row.process.pid}  parent 2010  threads 1" in line for line in lines)
 
 
 def test_hidden_processes_are_not_told_as_none() -> None:
-    scene = scene_of(Scenario().events(30.6))
-    sample = scene.hosts[0].sample
+    context = context_of(Scenario().events(30.6))
+    sample = context.hosts[0].sample
     assert sample is not None
     hidden = replace(sample, reading=replace(sample.reading, hidden=True))
-    scene = with_host(scene, "web1", sample=hidden)
-    assert "hidden by hidepid" in "\n".join(plain(host_pane(scene.hosts[0], scene, 80, 20).lines))
-    assert "hidden (hidepid)" in plain([host_line(scene.hosts[0], scene, 80)])[0]
+    context = with_host(context, "web1", sample=hidden)
+    assert "hidden by hidepid" in "\n".join(plain(host_pane(context.hosts[0], context, 80, 20).lines))
+    assert "hidden (hidepid)" in plain([host_line(context.hosts[0], context, 80)])[0]
 
 
 def test_an_interval_that_is_not_the_asked_one_is_said() -> None:
-    scene = scene_of(Scenario().events(30.6))
-    sample = scene.hosts[0].sample
+    context = context_of(Scenario().events(30.6))
+    sample = context.hosts[0].sample
     assert sample is not None
-    assert "every" not in plain(host_pane(scene.hosts[0], scene, 100, 20).lines)[0]
-    slow = with_host(scene, "web1", sample=replace(sample, interval=4.0))
+    assert "every" not in plain(host_pane(context.hosts[0], context, 100, 20).lines)[0]
+    slow = with_host(context, "web1", sample=replace(sample, interval=4.0))
     assert "every 4.0 s · 0.0 s ago · probe 3 ms · rtt 4 ms" in plain(host_pane(slow.hosts[0], slow, 100, 20).lines)[0]
 
 
@@ -248,29 +248,29 @@ def test_an_interval_that_is_not_the_asked_one_is_said() -> None:
 )
 def test_every_condition_says_in_words_what_is_so(name: ev.HostCondition, detail: str, words: str) -> None:
     events = [*Scenario().events(30.6), ev.HostChanged(t=33.5, host="web1", condition=name, detail=detail)]
-    scene = scene_of(events)
-    lines = plain(condition(scene.hosts[0], scene, 60))
+    context = context_of(events)
+    lines = plain(condition(context.hosts[0], context, 60))
     assert lines[0] == words
-    assert words.strip() in plain([host_line(scene.hosts[0], scene, 80)])[0]
+    assert words.strip() in plain([host_line(context.hosts[0], context, 80)])[0]
 
 
 def test_a_long_refusal_is_wrapped_not_cut() -> None:
     line = "the host key has changed: " + " ".join(f"word{n}" for n in range(20)) + " ssh-keygen -R web1"
-    scene = scene_of([session_started(), ev.HostChanged(t=1.0, host="web1", condition="refused", detail=line)])
-    lines = plain(condition(scene.hosts[0], scene, 49))
+    context = context_of([session_started(), ev.HostChanged(t=1.0, host="web1", condition="refused", detail=line)])
+    lines = plain(condition(context.hosts[0], context, 49))
     assert all(cell_len(text) <= 49 for text in lines)
     assert "ssh-keygen -R web1" in " ".join(" ".join(lines).split())
 
 
 def test_two_hosts_stand_side_by_side_where_there_is_room_and_one_under_the_other_elsewhere() -> None:
-    scene = scene_of(topology(30.7))
-    lines = plain(HostPanes().draw(scene, 106, 47))
+    context = context_of(topology(30.7))
+    lines = plain(HostPanes().draw(context, 106, 47))
     assert "web1" in lines[0]
     assert "app1" in lines[0]
     assert "apache2" in lines[7]
     assert "java" in lines[7]
     assert {line.index(" │ ") for line in lines if "設" not in line} == {lines[0].index(" │ ")}
-    stacked = plain(HostPanes().draw(scene, 49, 38))
+    stacked = plain(HostPanes().draw(context, 49, 38))
     assert "app1" not in stacked[0]
     assert any("app1" in line for line in stacked)
 
@@ -281,55 +281,55 @@ def test_wide_characters_keep_the_columns_aligned() -> None:
     started = replace(session_started(), hosts=configs)
     server = [event for event in Scenario().events(20) if isinstance(event, ev.HostSample)]
     ups = [ev.HostChanged(t=0.3, host=name, condition="up", facts=FACTS) for name in names]
-    scene = scene_of([started, *ups, *(replace(event, host=name) for event in server for name in names)])
-    lines = plain(HostLines().draw(scene, 120, 3))
+    context = context_of([started, *ups, *(replace(event, host=name) for event in server for name in names)])
+    lines = plain(HostLines().draw(context, 120, 3))
     assert {cell_len(line[: line.index("cpu")]) for line in lines} == {19}
     assert {cell_len(line[: line.index("avail")]) for line in lines} == {cell_len(lines[0][: lines[0].index("avail")])}
-    panes = HostPanes().draw(scene, 150, 30)
+    panes = HostPanes().draw(context, 150, 30)
     borders = [[cell_len(line[:at]) for at, char in enumerate(line) if char == "│"] for line in plain(panes)]
     assert {tuple(found) for found in borders} == {tuple(borders[0])}
 
 
 def test_more_hosts_than_lines_show_those_around_the_one_looked_at_and_how_many_more() -> None:
-    scene = scene_of(Scenario(12).events(3), host=8)
-    lines = plain(HostLines().draw(scene, 80, 8))
+    context = context_of(Scenario(12).events(3), host=8)
+    lines = plain(HostLines().draw(context, 80, 8))
     assert len(lines) == 8
     assert any(line.startswith("▸web9") for line in lines)
     assert "5 hosts more" in lines[-1]
-    panes = plain(HostPanes().draw(scene, 49, 10))
+    panes = plain(HostPanes().draw(context, 49, 10))
     assert len(panes) <= 10
     assert any("▸ web9" in line for line in panes)
     assert "hosts more: tab" in panes[-1]
 
 
 def test_frozen_hosts_say_of_which_instant_they_are() -> None:
-    then, now = scene_of(Scenario().events(20)), scene_of(Scenario().events(30))
-    scene = DrawContext(state=now.state, view=View(frozen=then.state))
-    drawn = plain(HostPanes().draw(scene, 60, 20))
+    then, now = context_of(Scenario().events(20)), context_of(Scenario().events(30))
+    context = DrawContext(state=now.state, view=View(frozen=then.state))
+    drawn = plain(HostPanes().draw(context, 60, 20))
     assert "FROZEN at 00:00:20" in drawn[0]
     assert drawn[1:] == plain(HostPanes().draw(then, 60, 20))[1:]
-    assert "FROZEN" in plain(HostLines().draw(scene, 80, 1))[0]
+    assert "FROZEN" in plain(HostLines().draw(context, 80, 1))[0]
 
 
 def test_the_runs_table_has_the_cpu_of_each_server_and_more_where_there_is_room() -> None:
-    scene = scene_of(topology())
-    narrow = plain(Runs().draw(scene, 66, 10))
+    context = context_of(topology())
+    narrow = plain(Runs().draw(context, 66, 10))
     assert "cpu %: web1/app1" in narrow[0]
     at = narrow[1].index("cpu %") + len("cpu %")
-    busy = [100 - averages_of(scene, name)["cpu.idle"] for name in ("web1", "app1")]
+    busy = [100 - averages_of(context, name)["cpu.idle"] for name in ("web1", "app1")]
     assert busy[0] < 15
     assert busy[1] > 85
     assert narrow[2][:at].endswith(f" {busy[0]:.0f}/{busy[1]:.0f}")
-    wide = plain(Runs().draw(scene, 130, 10))
+    wide = plain(Runs().draw(context, 130, 10))
     for title in ("spawns", "p50", "max", "iowait", "tps", "p99.9"):
         assert title in wide[1]
-    many = plain(Runs().draw(scene_of(Scenario(8).events(40), host=2), 66, 10))
+    many = plain(Runs().draw(context_of(Scenario(8).events(40), host=2), 66, 10))
     assert "cpu %: web3" in many[0]
-    alone = plain(Runs().draw(scene_of(Scenario(0).events(40)), 130, 10))
+    alone = plain(Runs().draw(context_of(Scenario(0).events(40)), 130, 10))
     assert "cpu %" not in "".join(alone)
 
 
 def test_hosts_of_the_topology_are_the_two_of_the_study() -> None:
-    scene = scene_of(topology())
-    assert [host.config for host in scene.hosts] == [WEB, APP]
-    assert scene.detail(scene.hosts[0]) == PROCESSES
+    context = context_of(topology())
+    assert [host.config for host in context.hosts] == [WEB, APP]
+    assert context.detail(context.hosts[0]) == PROCESSES

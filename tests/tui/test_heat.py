@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace as replace_scene
+from dataclasses import replace as replace_context
 
 import pytest
 from msgspec.structs import replace
@@ -19,7 +19,7 @@ from cockpit.tui.charts.window import AXIS, ChartWindow
 from cockpit.tui.draw_context import DrawContext, View
 from cockpit.tui.terminal.glyphs import to_ascii
 from cockpit.tui.terminal.styled_line import length
-from tests.tui.driving import plain, scene_of
+from tests.tui.driving import context_of, plain
 from tests.tui.scenario import Scenario, plan, session_started
 
 EVENTS = Scenario().events(99)
@@ -41,13 +41,13 @@ def axis_of(lines: list[str]) -> tuple[str, str]:
     return lines[at], lines[at + 1]
 
 
-def heat(scene: DrawContext, width: int = 70, height: int = 11) -> list[str]:
-    return plain(Latency().draw(scene, width, height))
+def heat(context: DrawContext, width: int = 70, height: int = 11) -> list[str]:
+    return plain(Latency().draw(context, width, height))
 
 
 def test_columns_stand_below_those_of_the_throughput_chart() -> None:
-    scene = scene_of(EVENTS, latency="heat map")
-    above, below = plain(Throughput().draw(scene, 70, 16)), heat(scene)
+    context = context_of(EVENTS, latency="heat map")
+    above, below = plain(Throughput().draw(context, 70, 16)), heat(context)
     # Every cell with replies has dots above and shades below.
     dots = {
         at
@@ -62,14 +62,14 @@ def test_columns_stand_below_those_of_the_throughput_chart() -> None:
 def test_all_replies_are_in_some_bucket_and_shades_tell_their_share() -> None:
     ms = 1_000_000
     values = [[ms] * 97 + [30 * ms] * 3, [ms] * 50 + [3 * ms] * 50, [100 * ms] + [ms] * 999]
-    scene = scene_of([*ticks(values)], latency="heat map")
-    cells = [scene.stretch(at, 1) for at in range(3)]
+    context = context_of([*ticks(values)], latency="heat map")
+    cells = [context.stretch(at, 1) for at in range(3)]
     edges = edges_of(cells, 9)
     assert len(edges) == 10
     for cell in cells:
         assert cell is not None
         assert sum(shares(cell, edges)) == pytest.approx(1)
-    lines = heat(scene, width=12 + AXIS)
+    lines = heat(context, width=12 + AXIS)
     # Half a second a cell: two cells a second, from the fast end up.
     columns = ["".join(line[AXIS + 1 + 2 * at] for line in reversed(lines[1:-1])) for at in range(3)]
     assert columns[0].count("─") == 1
@@ -80,9 +80,9 @@ def test_all_replies_are_in_some_bucket_and_shades_tell_their_share() -> None:
 
 
 def test_on_a_slow_line_the_shades_have_one_colour() -> None:
-    scene = scene_of(EVENTS, latency="heat map")
+    context = context_of(EVENTS, latency="heat map")
     for lite, expected in ((False, {"heat1", "heat2", "heat3", "on_heat3"}), (True, {"chart", "strong"})):
-        lines = Latency().draw(replace_scene(scene, lite=lite), 70, 11)[1:-1]
+        lines = Latency().draw(replace_context(context, lite=lite), 70, 11)[1:-1]
         assert expected <= {role for line in lines for text, role in line if text.strip()}
         assert lite != any(role.endswith("heat2") for line in lines for _, role in line)
 
@@ -91,73 +91,73 @@ def test_beyond_the_ends_of_the_axis_is_said() -> None:
     ms = 1_000_000
     values = [[ms, 2 * ms, 3 * ms] * 40 for _ in range(60)]
     values[7] = [ms] * 10 + [9_000 * ms]
-    lines = heat(scene_of(ticks(values), latency="heat map"))
+    lines = heat(context_of(ticks(values), latency="heat map"))
     assert lines[1].lstrip().startswith(">")
     assert lines[1].index("═") == AXIS + 1 + 7, "a second a cell"
 
 
 def test_the_title_says_which_time_is_drawn() -> None:
     closed, opened = ticks([[1000] * 5] * 3), ticks([[1000] * 5] * 3, response=True)
-    assert "latency service over time, ms" in heat(scene_of(closed, latency="heat map"))[0]
-    assert "latency response over time, ms" in heat(scene_of(opened, latency="heat map"))[0]
+    assert "latency service over time, ms" in heat(context_of(closed, latency="heat map"))[0]
+    assert "latency response over time, ms" in heat(context_of(opened, latency="heat map"))[0]
 
 
 @pytest.mark.parametrize(("width", "height"), [(10, 3), (30, 5), (50, 8), (78, 7), (110, 20)])
 def test_it_fits(width: int, height: int) -> None:
     for span in (None, 0.5, 10.0):
         for at in (None, 40.0, 99.0):
-            scene = scene_of(EVENTS, latency="heat map", span=span, cursor=at)
+            context = context_of(EVENTS, latency="heat map", span=span, cursor=at)
             for widget in (Latency(), Throughput()):
-                lines = widget.draw(scene, width, height)
+                lines = widget.draw(context, width, height)
                 assert all(length(line) <= width for line in lines[1:]) or width < 12
-    assert len(heat(scene_of(EVENTS, latency="heat map"), width, height)) <= height
+    assert len(heat(context_of(EVENTS, latency="heat map"), width, height)) <= height
 
 
 def test_before_the_first_reply_there_is_no_map() -> None:
     started = [session_started(), ev.RunStarted(t=0.0, run=1, plan=plan()), ev.Tick(t=1.0, run=1, worker=0, start=0.0)]
-    assert "no responses in this time range" in "\n".join(heat(scene_of(started, latency="heat map")))
-    assert "No responses yet" in "\n".join(heat(scene_of([], latency="heat map")))
+    assert "no responses in this time range" in "\n".join(heat(context_of(started, latency="heat map")))
+    assert "No responses yet" in "\n".join(heat(context_of([], latency="heat map")))
 
 
 def test_what_is_under_the_cursor_is_named() -> None:
-    scene = scene_of(EVENTS, cursor=20.0, span=2.0)
-    found = scene.stretch(20, 2)
+    context = context_of(EVENTS, cursor=20.0, span=2.0)
+    found = context.stretch(20, 2)
     assert found is not None and found.seconds == 2
-    above = plain(Throughput().draw(scene, 100, 16))
+    above = plain(Throughput().draw(context, 100, 16))
     assert "00:00:20  1.12k req/s" in above[0] or f"00:00:20  {found.rate / 1000:.2f}k req/s" in above[0]
     assert f"p99 {found.p99 * 1000:.0f}" in above[0]
     assert "web1 cpu 7" in above[0]
-    assert "row 1" in above[0]
+    assert "segment 1" in above[0]
     assert axis_of(above)[1][AXIS + 1 + 10] == "▲"
-    below = heat(scene_of(EVENTS, cursor=20.0, span=2.0, latency="heat map"))
+    below = heat(context_of(EVENTS, cursor=20.0, span=2.0, latency="heat map"))
     assert f"00:00:20  p50 {found.p50 * 1000:.0f} p99 {found.p99 * 1000:.0f}" in below[0]
-    failing = plain(Throughput().draw(scene_of(EVENTS, cursor=91.0, span=1.0), 100, 16))[0]
+    failing = plain(Throughput().draw(context_of(EVENTS, cursor=91.0, span=1.0), 100, 16))[0]
     assert "x 2" in failing and "failed" in failing
-    wide = plain(Throughput().draw(scene_of(EVENTS, cursor=60.0, span=20.0), 110, 16))[0]
+    wide = plain(Throughput().draw(context_of(EVENTS, cursor=60.0, span=20.0), 110, 16))[0]
     assert "▒ 3 s saturated" in wide
-    assert "no load" in plain(Throughput().draw(scene_of(EVENTS, cursor=40.0), 100, 16))[0]
+    assert "no load" in plain(Throughput().draw(context_of(EVENTS, cursor=40.0), 100, 16))[0]
 
 
 def test_a_cursor_ahead_of_a_replay_that_went_back_stands_at_its_newest_cell() -> None:
     for now in (0.0, 3.2, 30.0, 98.0):
-        state = replace(scene_of(EVENTS).state, t=now)
+        state = replace(context_of(EVENTS).state, t=now)
         for cursor in (0.0, 60.0, 98.0, 5000.0):
             for view in ("heat map", "histogram"):
-                scene = DrawContext(state=state, view=View(cursor=cursor, latency=view))  # type: ignore[arg-type]
-                window = scene.window(60)
-                at = scene.cursor(window)
+                context = DrawContext(state=state, view=View(cursor=cursor, latency=view))  # type: ignore[arg-type]
+                window = context.window(60)
+                at = context.cursor(window)
                 assert at is not None and at <= now
-                lines = plain(Throughput().draw(scene, 60, 16))
+                lines = plain(Throughput().draw(context, 60, 16))
                 assert axis_of(lines)[1].index("▲") == AXIS + 1 + window.cell(at)
-                assert len(plain(Latency().draw(scene, 60, 10))) <= 10
+                assert len(plain(Latency().draw(context, 60, 10))) <= 10
 
 
 def test_the_words_of_a_marker_stand_beside_its_letter() -> None:
-    scene = scene_of(EVENTS, cursor=70.0, span=2.0)
-    line = plain(Throughput().draw(scene, 90, 16))[1]
+    context = context_of(EVENTS, cursor=70.0, span=2.0)
+    line = plain(Throughput().draw(context, 90, 16))[1]
     assert line[AXIS + 1 + 20] == "A" and line[AXIS + 1 + 35 :].startswith("B MaxConnectionsPerChild 10 → 1000")
     assert "MinSpare" not in line
-    standing = replace(scene.state, t=41.0)
+    standing = replace(context.state, t=41.0)
     line = plain(Throughput().draw(DrawContext(state=standing, position=41.0), 90, 16))[1]
     assert "MinSpareServers 5 → 20" in line, "a replay that stands on it"
 
@@ -178,21 +178,21 @@ def test_words_keep_clear_of_other_letters_where_there_is_room() -> None:
 
 
 def test_zoomed_out_failed_and_saturated_seconds_still_mark_their_cell() -> None:
-    lines = plain(Throughput().draw(scene_of(EVENTS, span=20.0), 60, 16))
+    lines = plain(Throughput().draw(context_of(EVENTS, span=20.0), 60, 16))
     axis, instants = axis_of(lines)
     axis = axis[AXIS + 1 :]
     assert axis[:6] == "1─2▒x4", "row 3 begins where the generator was saturated: its number gives way"
-    assert instants.endswith("least · mean · most   20 s a cell")
-    assert axis_of(plain(Throughput().draw(scene_of(EVENTS), 60, 16)))[1].endswith("2 s a cell")
+    assert instants.endswith("min · mean · max   20 s/cell")
+    assert axis_of(plain(Throughput().draw(context_of(EVENTS), 60, 16)))[1].endswith("2 s/cell")
 
 
 def test_labels_of_the_axis_do_not_overlap() -> None:
     for at in range(60):
-        line = plain([times(ChartWindow(0, 2.0, 60), at * 2.0, "2 s a cell")])[0]
+        line = plain([times(ChartWindow(0, 2.0, 60), at * 2.0, "2 s/cell")])[0]
         assert line[at] == "▲"
         assert len(line) <= 60
-        assert line.endswith("2 s a cell") == (at < 49)
-        assert all(len(label) in (1, 8, 9) for label in line.removesuffix("2 s a cell").split())
+        assert line.endswith("2 s/cell") == (at < 51)
+        assert all(len(label) in (1, 8, 9) for label in line.removesuffix("2 s/cell").split())
 
 
 def test_the_cursor_is_a_line_where_nothing_is_drawn() -> None:

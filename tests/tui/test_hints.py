@@ -9,11 +9,11 @@ import pytest
 
 from cockpit.model import events as ev
 from cockpit.session.controls import Mode
-from cockpit.tui.hint import HintLine
 from cockpit.tui.hints import Hints, of_change, to_tune
 from cockpit.tui.main_screen import MainScreen
+from cockpit.tui.status_lines import HintLine
 from cockpit.tui.tuning.screen import TuningScreen
-from tests.tui.driving import driven, main, press, scene_of, settled, text_of, until
+from tests.tui.driving import context_of, driven, main, press, settled, text_of, until
 from tests.tui.scenario import Scenario
 from tests.tui.scripted import scripted_app
 from tests.tui.test_verdicts import changed_under_load
@@ -35,25 +35,25 @@ def until_second(t: float) -> list[ev.AnyEvent]:
     ],
 )
 def test_a_change_is_followed_until_it_is_judged(t: float, words: str) -> None:
-    assert of_change(scene_of(until_second(t))) == words
+    assert of_change(context_of(until_second(t))) == words
 
 
 def test_while_its_row_grows_it_says_how_much_longer() -> None:
-    words = of_change(scene_of(until_second(66.0)))
+    words = of_change(context_of(until_second(66.0)))
     assert words.startswith("change A: ")
     assert len(words) <= 56, "on 80 columns it stands whole"
     assert words.endswith(" s of load. c: all metrics")
 
 
 def test_a_change_is_hinted_at_when_there_is_enough_to_compare_it_with() -> None:
-    assert to_tune(scene_of(until_second(20.0))).endswith(" s for enough load")
-    assert len(to_tune(scene_of(until_second(20.0)))) <= 56
-    assert to_tune(scene_of(until_second(55.0))).startswith("t: tuning panel")
+    assert to_tune(context_of(until_second(20.0))).endswith(" s for enough load")
+    assert len(to_tune(context_of(until_second(20.0)))) <= 56
+    assert to_tune(context_of(until_second(55.0))).startswith("t: tuning panel")
 
 
 def test_without_load_it_says_how_to_see_what_it_does() -> None:
     begun = [event for event in EVENTS if not isinstance(event, ev.RunStarted | ev.Tick | ev.RunEnded)]
-    assert of_change(scene_of(begun)) == "change A is active. space: start load to see its effect"
+    assert of_change(context_of(begun)) == "change A is active. space: start load to see its effect"
 
 
 async def test_it_goes_before_other_hints_and_is_not_said_below_another_screen(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_nobody_busy_with_a_change_is_told_of_the_hosts_details(tmp_path: Path) 
     hints = Hints(tmp_path / "hints.json")
     for name in ("load", "tune", "compare"):
         hints.done(name)
-    busy, before = (replace(scene_of(Scenario().events(t)), mode=Mode.LIVE) for t in (54.0, 34.0))
+    busy, before = (replace(context_of(Scenario().events(t)), mode=Mode.LIVE) for t in (54.0, 34.0))
     assert "d: next list" in hints.next(before)
     assert "d: next list" not in hints.next(busy)
 

@@ -6,7 +6,6 @@ import pytest
 
 from cockpit.model.text import clock
 from cockpit.tui.charts.latency import Latency
-from cockpit.tui.charts.position import Position
 from cockpit.tui.charts.throughput import Throughput
 from cockpit.tui.dialogs.help import HelpScreen
 from cockpit.tui.dialogs.prompt import PromptScreen
@@ -14,6 +13,7 @@ from cockpit.tui.footer import Footer
 from cockpit.tui.hosts.panes import HostPanes
 from cockpit.tui.main_screen import MainScreen
 from cockpit.tui.runs.table import Runs
+from cockpit.tui.status_lines import Position
 from cockpit.tui.tuning.screen import TuningScreen
 from tests.tui.driving import at_rest, driven, main, press, settled, shown, text_of, until
 from tests.tui.scenario import Scenario
@@ -53,23 +53,23 @@ async def test_up_and_down_choose_a_row_whose_latency_is_shown_and_escape_lets_g
     async with driven(EVENTS) as (pilot, _):
         screen = main(pilot.app)
         latency, runs = screen.query_one(Latency), screen.query_one(Runs)
-        assert "row 4" in text_of(latency)
+        assert "segment 4" in text_of(latency)
         await press(pilot, "up", "up")
-        assert "row 2" in text_of(latency)
+        assert "segment 2" in text_of(latency)
         assert "▸ 2" in text_of(runs)
         await press(pilot, "down")
-        assert "row 3" in text_of(latency)
+        assert "segment 3" in text_of(latency)
         await press(pilot, "up", "up", "up", "up")
-        assert "row 1" in text_of(latency)
+        assert "segment 1" in text_of(latency)
         await press(pilot, "escape")
-        assert "row 4" in text_of(latency)
+        assert "segment 4" in text_of(latency)
 
 
 async def test_b_makes_the_chosen_row_the_baseline() -> None:
     async with driven(EVENTS) as (pilot, _):
         await press(pilot, "up", "up", "b")
         rows = text_of(main(pilot.app).query_one(Runs)).splitlines()
-        assert "base gen!+" in rows[3]
+        assert "base gen-sat+" in rows[3]
         assert rows[2].split()[-1] in ("short", "gen-sat"), "compared with one in which the generator was saturated"
 
 

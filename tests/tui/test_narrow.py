@@ -11,7 +11,7 @@ from cockpit.recording.reader import Recording
 from cockpit.tui.draw_context import AVERAGES
 from cockpit.tui.footer import Footer
 from cockpit.tui.runs.table import Runs, ends_with
-from tests.tui.driving import driven, main, plain, press, scene_of, shown, text_of
+from tests.tui.driving import context_of, driven, main, plain, press, shown, text_of
 from tests.tui.scenario import Scenario, plan, session_started
 from tests.tui.test_verdicts import changed_under_load
 
@@ -42,9 +42,9 @@ async def test_w_gives_the_host_the_screen_with_its_averages_and_d_leaves_them()
         await press(pilot, "escape", "w")
         assert "averages of segment 4" in shown(pilot), "asked for again they are shown again"
         await press(pilot, "escape", "d")
-        scene = main(pilot.app).scene()
-        assert scene.host is not None
-        assert scene.detail(scene.host) != AVERAGES
+        context = main(pilot.app).context()
+        assert context.host is not None
+        assert context.detail(context.host) != AVERAGES
 
 
 async def test_beside_the_charts_both_keys_act_on_the_column() -> None:
@@ -65,21 +65,21 @@ async def test_the_footer_has_room_for_what_tells_the_verdict(width: int) -> Non
 
 @pytest.mark.parametrize("width", [80, 120])
 def test_once_there_is_a_change_the_footer_has_room_for_rounds(width: int) -> None:
-    (line,) = plain(Footer().draw(scene_of(changed_under_load()), width, 1))
+    (line,) = plain(Footer().draw(context_of(changed_under_load()), width, 1))
     assert all(key in line for key in ("t tune", "c compare", "r rounds", "? help", "q quit"))
 
 
 def rows_in_sight(**view: object) -> list[str]:
     runs = [ev.RunStarted(t=float(run), run=run, plan=plan()) for run in range(1, 31)]
-    lines = plain(Runs().draw(scene_of([session_started(), *runs], **view), 78, 4))
+    lines = plain(Runs().draw(context_of([session_started(), *runs], **view), 78, 4))
     return ["".join(line[:3].split()) for line in lines[2:4]]
 
 
 def test_the_row_looked_at_and_what_it_is_compared_with_are_both_in_sight() -> None:
     assert rows_in_sight() == ["1", "▸30"]
-    assert rows_in_sight(row=12) == ["1", "▸12"]
-    assert rows_in_sight(row=12, baseline=20) == ["▸12", "20"]
-    assert rows_in_sight(row=20, baseline=20) == ["▸20", "21"], "there is nothing else it is compared with"
+    assert rows_in_sight(segment=12) == ["1", "▸12"]
+    assert rows_in_sight(segment=12, baseline=20) == ["▸12", "20"]
+    assert rows_in_sight(segment=20, baseline=20) == ["▸20", "21"], "there is nothing else it is compared with"
 
 
 def test_what_is_too_long_is_cut_at_a_whole_word() -> None:
@@ -90,9 +90,9 @@ def test_what_is_too_long_is_cut_at_a_whole_word() -> None:
 
 
 def test_a_doubt_is_said_once() -> None:
-    rows = plain(Runs().draw(scene_of(Scenario().events(99)), 118, 14))[2:6]
-    assert rows[1].split()[-1] == "gen!+"
+    rows = plain(Runs().draw(context_of(Scenario().events(99)), 118, 14))[2:6]
+    assert rows[1].split()[-1] == "gen-sat+"
     assert rows[3].split()[-3:] == ["≠", "load", "short"], "and so does this one"
     with Recording(RECORDING) as recording:
-        rows = plain(Runs().draw(scene_of(tuple(recording.events())), 118, 14))[2:7]
+        rows = plain(Runs().draw(context_of(tuple(recording.events())), 118, 14))[2:7]
     assert rows[2].split()[-1] == "short"

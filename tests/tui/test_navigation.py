@@ -6,7 +6,6 @@ import pytest
 
 from cockpit.model import events as ev
 from cockpit.session.controls import Controls
-from cockpit.tui.charts.keys import OverTime
 from cockpit.tui.charts.throughput import Throughput
 from cockpit.tui.dialogs.help import HelpScreen, help_entries
 from cockpit.tui.dialogs.prompt import FilterScreen
@@ -14,6 +13,7 @@ from cockpit.tui.footer import Footer
 from cockpit.tui.hosts.panes import HostPanes
 from cockpit.tui.main_screen import MainScreen
 from cockpit.tui.runs.table import Runs
+from cockpit.tui.view_keys import ViewKeys
 from tests.tui.driving import at_rest, driven, main, press, settled, text_of, until
 from tests.tui.scenario import Scenario
 from tests.tui.scripted import ScriptedSource
@@ -50,16 +50,16 @@ async def test_arrows_choose_rows_until_enter_leads_them_into_the_detail() -> No
     async with driven(EVENTS) as (pilot, _):
         screen = main(pilot.app)
         await press(pilot, "up")
-        assert screen.view.row == 3
+        assert screen.view.segment == 3
         await press(pilot, "enter", "down", "down")
-        assert screen.view.row == 3, "the table keeps its row"
+        assert screen.view.segment == 3, "the table keeps its row"
         assert screen.view.scroll == 2
         await until(pilot, lambda: "↑↓ PgUp PgDn scroll" in text_of(screen.query_one(Footer)))
         await press(pilot, "escape", "up")
-        assert screen.view.row == 2
+        assert screen.view.segment == 2
         assert "scroll" not in text_of(screen.query_one(Footer))
         await press(pilot, "enter", "enter", "up")
-        assert screen.view.row == 1, "Enter leads out again too"
+        assert screen.view.segment == 1, "Enter leads out again too"
 
 
 async def test_where_no_pane_is_in_sight_enter_gives_the_host_the_screen() -> None:
@@ -199,7 +199,7 @@ async def test_pages_belong_to_the_session_until_the_arrows_are_in_a_detail() ->
 
 
 def test_no_key_of_the_screen_is_one_that_a_terminal_multiplexer_eats() -> None:
-    bindings = [*MainScreen.BINDINGS, *OverTime.BINDINGS]
+    bindings = [*MainScreen.BINDINGS, *ViewKeys.BINDINGS]
     keys = {key for binding in bindings for key in binding.key.split(",")}  # type: ignore[union-attr]
     assert not keys & {"ctrl+a", "ctrl+b", "shift+up", "shift+down", "shift+left", "shift+right"}
 

@@ -13,16 +13,15 @@ from urllib.parse import urlsplit
 
 import pytest
 from textual.pilot import Pilot
-from textual.widgets import Input
+from textual.widgets import Input, Static
 
 from cockpit.demo.world import DemoWorld
 from cockpit.model.hosts import HostConfig
 from cockpit.profiles.reader import read_profile
 from cockpit.setup.profile_draft import HERE, host_name, hosts_named, leads_to
 from cockpit.tui.start.app import StartApp
-from cockpit.tui.start.checklist import Checklist, ChecklistItem
 from cockpit.tui.start.choices import Choice, StartChoices
-from cockpit.tui.start.new_profile import FoundScreen, NewProfileScreen
+from cockpit.tui.start.new_profile import Checklist, ChecklistItem, FoundScreen, NewProfileScreen
 from cockpit.tui.start.screen import StartScreen
 from tests.commands import cockpit
 from tests.tui.driving import at_rest, until
@@ -103,6 +102,8 @@ async def test_where_nothing_known_listens_on_the_port_nothing_is_picked(elsewhe
                     if found.query_one("#knobs", Checklist).selected != ["here\nMaxClients"]:
                         await pilot.press("space", "down")
                 assert (found.draft().hosts[0].processes or "").startswith("demo-http-"), "what is tuned is watched"
+                preview = found.query_one("#text", Static)
+                await until(pilot, lambda: 'directive = "MaxClients"' in str(preview.content))
 
 
 @pytest.mark.parametrize(

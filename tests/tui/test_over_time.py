@@ -13,11 +13,11 @@ from cockpit.session.loop import Session
 from cockpit.session.replay import ReplaySource
 from cockpit.tui.app import CockpitApp
 from cockpit.tui.charts.latency import Latency
-from cockpit.tui.charts.marker_list import MarkersScreen
 from cockpit.tui.charts.throughput import Throughput
 from cockpit.tui.charts.window import AXIS
+from cockpit.tui.dialogs.prompt import PickScreen
 from cockpit.tui.footer import Footer
-from cockpit.tui.topline import TopLine
+from cockpit.tui.status_lines import TopLine
 from tests.tui.driving import at_rest, driven, main, press, settled, text_of, until
 from tests.tui.scenario import Scenario
 
@@ -126,18 +126,18 @@ async def test_i_and_o_zoom_both_charts() -> None:
     async with driven(EVENTS) as (pilot, _):
         chart, heat = (main(pilot.app).query_one(kind) for kind in (Throughput, Latency))
         await press(pilot, "v")
-        assert "2 s a cell" in text_of(chart)
+        assert "2 s/cell" in text_of(chart)
         await press(pilot, "o")
         assert chart.window == heat.window
-        assert "2 s a cell" in text_of(chart), "all of the session is in sight"
+        assert "2 s/cell" in text_of(chart), "all of the session is in sight"
         await press(pilot, "i", "i", "i", "i")
-        assert "0.5 s a cell" in text_of(chart)
+        assert "0.5 s/cell" in text_of(chart)
         assert chart.window == heat.window
         assert "00:01:10" in text_of(chart)
         await press(pilot, "e", "home")
         assert chart.window is not None and chart.window.first == 0, "the window follows the cursor into the past"
         await press(pilot, "o")
-        assert "1 s a cell" in text_of(chart)
+        assert "1 s/cell" in text_of(chart)
         assert cursor(pilot) == 0
         await press(pilot, "escape", "escape")
         assert main(pilot.app).view.span is None
@@ -147,7 +147,7 @@ async def test_l_lists_the_markers_and_enter_takes_the_cursor_to_one() -> None:
     async with driven(EVENTS) as (pilot, _):
         await press(pilot, "l")
         screen = pilot.app.screen
-        assert isinstance(screen, MarkersScreen)
+        assert isinstance(screen, PickScreen)
         listed = text_of(screen.query_one("OptionList"))
         assert "00:00:40  A  MinSpareServers 5 → 20, MaxSpareServers 10 → 40" in listed
         assert "asked Ann about the disk" in listed
@@ -163,7 +163,7 @@ async def test_without_markers_the_list_says_what_becomes_one() -> None:
         await press(pilot, "l")
         assert "none yet" in text_of(pilot.app.screen.query_one(".hint"))
         await press(pilot, "enter", "l")
-        assert not isinstance(pilot.app.screen, MarkersScreen)
+        assert not isinstance(pilot.app.screen, PickScreen)
 
 
 @pytest.mark.parametrize("keys", [("e",), ("i",), ("o",), ("l", "enter")])

@@ -12,13 +12,13 @@ from textual.widgets import Input, OptionList
 from cockpit.tui.dialogs.help import HelpScreen
 from cockpit.tui.dialogs.prompt import PromptScreen
 from cockpit.tui.draw_context import Detail
-from cockpit.tui.hint import HintLine
 from cockpit.tui.hints import Hints
 from cockpit.tui.hosts.panes import HostPanes
 from cockpit.tui.main_screen import MainScreen
 from cockpit.tui.palette import Command, commands_of
 from cockpit.tui.runs.table import Runs
 from cockpit.tui.start.choices import Choice
+from cockpit.tui.status_lines import HintLine
 from cockpit.tui.tips import tip, word_at
 from cockpit.tui.tuning.screen import TuningScreen
 from tests.tui.driving import at_rest, driven, main, press, settled, text_of, until
@@ -51,7 +51,7 @@ async def test_every_binding_and_action_of_the_screen_is_offered_with_its_key() 
         for action in source.controls.actions:
             assert action.label in found
         assert found["mark"].words == "m   asks: What happened?"
-        assert found["freeze"].words == "f   Freeze what is shown of the hosts, or continue"
+        assert found["freeze"].words == "f   Freeze the hosts, or continue"
         assert found["larger"].words.startswith("p   ")
         assert {"view latency as percentiles", "show web2", "web1: processes", "help", "quit"} <= set(found)
         assert "up" not in found, "moving a cursor is no command"
@@ -207,7 +207,7 @@ async def test_escape_hides_all_hints_for_good(tmp_path: Path) -> None:
         assert await hinted(pilot), "the first one went one step back"
         await press(pilot, "escape")
         assert await hinted(pilot) == ""
-        assert Hints(file).next(main(app).scene()) == ""
+        assert Hints(file).next(main(app).context()) == ""
 
 
 @pytest.mark.parametrize("content", ["", "{", '{"a": 1}', "[3]"])

@@ -14,10 +14,9 @@ from cockpit.tui.app import CockpitApp
 from cockpit.tui.charts.latency import Latency
 from cockpit.tui.charts.throughput import Throughput
 from cockpit.tui.hosts.panes import HostPanes
-from cockpit.tui.losses import Losses
-from cockpit.tui.runs.strip_widget import VerdictStrip
+from cockpit.tui.runs.strip_lines import VerdictStrip
 from cockpit.tui.runs.table import Runs
-from cockpit.tui.topline import TopLine
+from cockpit.tui.status_lines import Losses, TopLine
 from tests.recording.test_pages import settled
 from tests.report.test_compare import recorded
 from tests.session.events import small_session

@@ -59,12 +59,12 @@ async def on_emulator(
     events: Sequence[ev.AnyEvent],
     size: tuple[int, int],
     steps: Sequence[str | float | tuple[int, int]],
-    look: Appearance,
+    appearance: Appearance,
 ) -> Emulator:
     """Keys, instants and sizes in turn; after each the terminal shows what is meant."""
     first = [event for event in events if event.t <= 46]
     source = ScriptedSource(first)
-    app = CockpitApp(source.session, look=look)
+    app = CockpitApp(source.session, appearance=appearance)
     emulator = emulated(app, size)
 
     async def drive(pilot: Pilot[object]) -> None:
@@ -121,12 +121,12 @@ async def test_the_terminal_shows_what_is_meant(steps: list[Any], monkeypatch: p
 
 
 @pytest.mark.parametrize(
-    "look", [Appearance(), Appearance(colours="16"), Appearance(ascii=True)], ids=["all", "sixteen", "ascii"]
+    "appearance", [Appearance(), Appearance(colours="16"), Appearance(ascii=True)], ids=["all", "sixteen", "ascii"]
 )
-async def test_the_terminal_shows_a_verdict_that_grows(look: Appearance, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_terminal_shows_a_verdict_that_grows(appearance: Appearance, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("COLORTERM", raising=False)
-    await on_emulator(changed_under_load(), (120, 40), _VERDICT, look)
+    await on_emulator(changed_under_load(), (120, 40), _VERDICT, appearance)
 
 
 async def test_in_sixteen_colours_too(monkeypatch: pytest.MonkeyPatch) -> None:

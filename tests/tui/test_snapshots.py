@@ -12,8 +12,8 @@ from cockpit.recording.reader import Recording
 from cockpit.session.loop import Session
 from cockpit.session.replay import ReplaySource
 from cockpit.tui.app import CockpitApp
-from cockpit.tui.tuning.history import History
 from cockpit.tui.tuning.screen import TuningScreen
+from cockpit.tui.tuning.widgets import History
 from tests.tui.driving import at_rest, main, press, settled, text_of, until
 from tests.tui.scenario import Scenario
 from tests.tui.scripted import scripted_app

@@ -91,7 +91,7 @@ async def test_it_lists_ways_to_begin_profiles_with_their_question_and_recording
         "d try it on the demo",
         "mpm                   Does Apache's event MPM take less CPU than its",
         "web1 · 3 knobs · study",
-        "does not read: target.url: found 'ftp://x/'",
+        "invalid: target.url: found 'ftp://x/'",
         "spare-servers          today 14:05  00:03:12   2 runs  13.9k req/s  p99  4.2 ms  1 change",
         "before                Nov 20 14:05  00:00:00   no run  not ended",
         "junk                  does not read: not a database",
@@ -147,7 +147,7 @@ async def test_enter_opens_a_recording_and_what_came_of_it_is_told() -> None:
 @pytest.mark.parametrize("what", [Choice("profile", "broken.toml"), Choice("recording", "/state/junk.cockpit")])
 async def test_what_does_not_read_is_not_opened(what: Choice) -> None:
     async with started(offers(), at=what) as (pilot, app):
-        assert first(pilot).looked_at.choice == what
+        assert first(pilot).selected.choice == what
         await pilot.press("enter")
         await until(pilot, lambda: "invalid profile" in text(pilot, "#message"))
         assert app.is_running
@@ -195,7 +195,7 @@ async def test_leaving_opens_nothing(key: str, interrupted: bool) -> None:
 
 
 async def test_what_became_of_the_session_before_is_told() -> None:
-    async with started(offers(), told="no host \x1b[31mof that name", bad=True) as (pilot, _):
+    async with started(offers(), message="no host \x1b[31mof that name", bad=True) as (pilot, _):
         assert text(pilot, "#message").strip() == "no host ·[31mof that name"
         assert first(pilot).query_one("#message", Static).has_class("-bad")
 
@@ -208,7 +208,7 @@ async def test_it_stays_whole_at_any_size(size: tuple[int, int]) -> None:
         assert all(len(line) <= size[0] for line in text(pilot, "OptionList").splitlines())
         await pilot.press("end", "home")
         await at_rest(pilot)
-        assert first(pilot).looked_at is not None
+        assert first(pilot).selected is not None
 
 
 async def test_c_examines_the_profile_looked_at(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from cockpit.model.host_state import TailLine, TailPane
 from cockpit.tui.hosts.host_pane import host_pane
 from cockpit.tui.hosts.tails import as_printed, draw_tail
 from tests.tui.describing import detail, looking_at
-from tests.tui.driving import plain, scene_of
+from tests.tui.driving import context_of, plain
 from tests.tui.topology import topology
 
 
@@ -74,8 +74,8 @@ def test_a_tail_without_lines_says_what_it_waits_for(tail: TailPane, words: str)
 
 
 def test_the_newest_lines_of_tails_stand_below_the_host_but_not_twice() -> None:
-    scene = scene_of(topology())
-    text = "\n".join(plain(host_pane(scene.hosts[0], scene, 100, 40).lines))
+    context = context_of(topology())
+    text = "\n".join(plain(host_pane(context.hosts[0], context, 100, 40).lines))
     assert "─ tail -F" in text
     assert "─ sar -b 1" in text
     chosen = looking_at("tail", 1)

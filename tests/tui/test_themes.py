@@ -11,7 +11,8 @@ from textual.app import App
 from textual.strip import Strip
 
 from cockpit.cli.appearance_options import THEMES
-from cockpit.tui.terminal import settings, theme
+from cockpit.tui.terminal import theme
+from cockpit.tui.terminal.appearance import read_settings
 from cockpit.tui.terminal.base_app import CockpitBase
 from cockpit.tui.terminal.theme import Colours
 from tests.tui.driving import driven, first_screen, press, settled
@@ -83,7 +84,7 @@ async def test_a_key_goes_on_to_the_next_theme_which_is_remembered() -> None:
         for _ in range(3):
             await press(pilot, "T")
             seen.append(pilot.app.theme)
-            assert settings.recall() == {"theme": pilot.app.theme}
+            assert read_settings() == {"theme": pilot.app.theme}
     assert seen == ["dark", "light", "contrast", "dark"]
 
 

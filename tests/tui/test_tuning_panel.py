@@ -13,12 +13,10 @@ from textual.widgets import Input, OptionList, Static
 
 from cockpit.model import events as ev
 from cockpit.model.knobs import ServerAction, Setting
-from cockpit.tui.dialogs.picking import PickScreen
-from cockpit.tui.dialogs.prompt import PromptScreen
+from cockpit.tui.dialogs.prompt import PickScreen, PromptScreen
 from cockpit.tui.main_screen import MainScreen
-from cockpit.tui.tuning.history import History
-from cockpit.tui.tuning.knobs import KnobRow
 from cockpit.tui.tuning.screen import TuningScreen
+from cockpit.tui.tuning.widgets import History, KnobRow
 from tests.tui.driving import at_rest, driven, press, text_of, until
 from tests.tui.scenario import Scenario
 from tests.tui.scripted import ScriptedSource, ScriptedTuning

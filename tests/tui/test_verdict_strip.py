@@ -27,13 +27,12 @@ from cockpit.session.replay import ReplaySource
 from cockpit.tui.app import CockpitApp
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.runs.strip import Strip, VerdictProgress, strip
-from cockpit.tui.runs.strip_lines import compact_height, full_height, strip_lines, strip_words
-from cockpit.tui.runs.strip_widget import VerdictStrip
+from cockpit.tui.runs.strip_lines import VerdictStrip, compact_height, full_height, strip_lines, strip_words
 from cockpit.tui.terminal.appearance import Appearance
 from cockpit.tui.tiny_screen import TinyScreen
 from tests.analysis.test_rounds import rounds_of
 from tests.analysis.test_row_verdicts import flipped
-from tests.tui.driving import at_rest, driven, main, plain, press, scene_of, text_of, until
+from tests.tui.driving import at_rest, context_of, driven, main, plain, press, text_of, until
 from tests.tui.scenario import Scenario
 from tests.tui.test_themes import strips
 from tests.tui.test_verdicts import changed_under_load
@@ -53,7 +52,7 @@ def under_load() -> tuple[ev.AnyEvent, ...]:
 
 
 def at(t: float, events: Sequence[ev.AnyEvent] | None = None) -> Strip:
-    found = strip(scene_of([event for event in events or under_load() if event.t <= t]))
+    found = strip(context_of([event for event in events or under_load() if event.t <= t]))
     assert found is not None
     return found
 
@@ -71,8 +70,8 @@ class Fixed(RowVerdicts):
 
 def showing(verdict: Verdict) -> Strip:
     """The strip of a change under load on web1 on which that is the verdict."""
-    scene = scene_of(changed_under_load())
-    found = strip(dataclasses.replace(scene, verdicts=Fixed(verdict)))
+    context = context_of(changed_under_load())
+    found = strip(dataclasses.replace(context, verdicts=Fixed(verdict)))
     assert found is not None
     return found
 
@@ -95,12 +94,12 @@ def lines_of(of: Strip, size: tuple[int, int] = WIDE) -> list[str]:
 
 @asynccontextmanager
 async def replayed(
-    name: str, t: float, size: tuple[int, int] = (120, 40), look: Appearance | None = None
+    name: str, t: float, size: tuple[int, int] = (120, 40), appearance: Appearance | None = None
 ) -> AsyncIterator[tuple[Pilot[object], Session]]:
     """The app on a recording, halted at an instant."""
     with Recording(RECORDINGS / f"{name}.cockpit") as recording:
         session = Session(ReplaySource(recording, min(t, recording.end), playing=False))
-        app = CockpitApp(session, look=look)
+        app = CockpitApp(session, appearance=appearance)
         async with app.run_test(size=size) as pilot:
             await until(pilot, lambda: bool(session.revision))
             await drawn(pilot)
@@ -121,14 +120,14 @@ async def sought(pilot: Pilot[object], session: Session, t: float) -> str:
 
 
 def test_without_a_comparison_there_is_no_strip() -> None:
-    assert strip(scene_of([])) is None
-    assert strip(scene_of([event for event in under_load() if event.t <= 30])) is None
+    assert strip(context_of([])) is None
+    assert strip(context_of([event for event in under_load() if event.t <= 30])) is None
 
 
 def test_before_the_first_block_it_shows_the_change_the_wait_and_the_rate_so_far() -> None:
     lines = lines_of(at(EARLY))
-    assert lines[0].startswith("─ verdict A MinSpareServers 5 → 30, MaxSpareServers 10")
-    assert lines[0].endswith("vs row 1 ─")
+    assert lines[0].startswith("─ verdict A MinSpareServers 5 → 30, MaxSpareServer")
+    assert lines[0].endswith("vs segment 1 ─")
     assert lines[1].startswith("?  inconclusive so far")
     assert lines[1].endswith("············ 35 s more to be sure")
     assert [line.split()[1] for line in lines[2:7]] == ["rate", "p50", "p99", "CPU/request", "memory"]
@@ -241,7 +240,7 @@ def test_an_invalid_comparison_has_its_reason_and_what_to_do_next(cause: Cause) 
 def test_other_load_is_invalid_and_names_the_way_out() -> None:
     lines = lines_of(at(99, Scenario().events(99)))
     assert " ".join(lines[1].split()) == "! invalid: the load differs: concurrency 20 → 40; next: choose a"
-    assert lines[2] == "   row of the same load and press b"
+    assert lines[2] == "   segment of the same load and press b"
 
 
 def test_an_inconclusive_row_that_is_over_names_its_detectable_effect_and_the_next_step() -> None:
@@ -252,9 +251,9 @@ def test_an_inconclusive_row_that_is_over_names_its_detectable_effect_and_the_ne
 
 
 def test_a_study_that_runs_has_rounds_of_its_own() -> None:
-    scene = scene_of([event for event in flipped((1000.0, 1300.0), 12) if event.t <= 22])
+    context = context_of([event for event in flipped((1000.0, 1300.0), 12) if event.t <= 22])
     study = StudyState(study=Study(plan=LoadPlan(url="http://a/")), fingerprint="", steps=2)
-    found = strip(dataclasses.replace(scene, state=msgspec.structs.replace(scene.state, study=study)))
+    found = strip(dataclasses.replace(context, state=msgspec.structs.replace(context.state, study=study)))
     assert found is not None and found.next == ""
 
 

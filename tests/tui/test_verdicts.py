@@ -14,7 +14,7 @@ from cockpit.tui.runs.table import Runs
 from cockpit.tui.runs.verdict_lines import verdict_lines
 from tests.analysis.test_rounds import rounds_of
 from tests.analysis.test_row_verdicts import flipped
-from tests.tui.driving import at_rest, driven, main, plain, press, scene_of, text_of, until
+from tests.tui.driving import at_rest, context_of, driven, main, plain, press, text_of, until
 from tests.tui.scenario import Scenario
 
 
@@ -34,7 +34,7 @@ def changed_under_load() -> tuple[ev.AnyEvent, ...]:
 
 
 def test_a_change_is_a_band_from_its_request_to_its_effect() -> None:
-    lines = Throughput().draw(scene_of(changed_under_load()), 90, 14)
+    lines = Throughput().draw(context_of(changed_under_load()), 90, 14)
     told = plain(lines)
     # Two seconds a cell from 7 on: asked for at 59.6, reloaded from 60.5 on, in force at 63.
     assert told[1][7 + 59 // 2 : 7 + 63 // 2 + 1] == "░▓A"
@@ -46,7 +46,7 @@ def test_a_change_is_a_band_from_its_request_to_its_effect() -> None:
 
 def test_a_change_under_way_has_its_letter_where_it_has_come_to() -> None:
     events = [event for event in changed_under_load() if event.t <= 61.0]
-    signs = plain(Throughput().draw(scene_of(events), 90, 14))[1]
+    signs = plain(Throughput().draw(context_of(events), 90, 14))[1]
     assert signs[7 + 59 :] == "░▓A", "a second a cell"
 
 
@@ -60,14 +60,14 @@ def test_what_was_put_back_has_a_band_each_way() -> None:
     events.append(ev.ChangeStage(t=77.0, change="A", stage="undoing"))
     events.append(ev.ChangeEnded(t=80.0, change="A", outcome="restored", detail="not confirmed"))
     events = sorted((event for event in events if event.t <= 90), key=lambda event: event.t)
-    signs = plain(Throughput().draw(scene_of(events), 120, 14))[1]
+    signs = plain(Throughput().draw(context_of(events), 120, 14))[1]
     # A second a cell: in force at 40, put back from 77 to 80.
     assert signs[7 + 39 : 7 + 41] == "░A"
     assert signs[7 + 77 : 7 + 81] == "▓▓▓A"
 
 
 def test_the_verdict_on_a_change_under_load_is_in_the_table() -> None:
-    rows = plain(Runs().draw(scene_of(changed_under_load()), 110, 16))
+    rows = plain(Runs().draw(context_of(changed_under_load()), 110, 16))
     assert "verdict" in rows[1]
     assert rows[2].split()[-1] == "base"
     assert "▲ +30%" in rows[3] or "▲ +29%" in rows[3] or "▲ +31%" in rows[3]
@@ -77,15 +77,15 @@ def test_the_verdict_on_a_change_under_load_is_in_the_table() -> None:
 
 
 def test_a_row_is_cut_short_rather_than_the_table() -> None:
-    rows = plain(Runs().draw(scene_of(changed_under_load()), 76, 5))
+    rows = plain(Runs().draw(context_of(changed_under_load()), 76, 5))
     assert [row[:3].strip("▸ ") for row in rows[2:4]] == ["1", "2"] or "▸ 2" in rows[2]
     assert "A: AH00513: ServerLimit ignored" in rows[-1]
 
 
 @pytest.mark.parametrize("width", [110, 76])
 def test_all_figures_and_rules_stand_in_the_details(width: int) -> None:
-    scene = scene_of(changed_under_load())
-    told = plain(verdict_lines(scene, scene.state.segments[1], width))
+    context = context_of(changed_under_load())
+    told = plain(verdict_lines(context, context.state.segments[1], width))
     text = " ".join(" ".join(told).split())
     assert all(len(line) <= width for line in told)
     assert "vs segment 1, just before it, same run: baseline" in text
@@ -98,15 +98,15 @@ def test_all_figures_and_rules_stand_in_the_details(width: int) -> None:
 
 
 def test_rounds_have_a_verdict_on_all_their_windows() -> None:
-    scene = scene_of(list(rounds_of(1.3, 5)))
-    text = " ".join(" ".join(plain(verdict_lines(scene, scene.state.segments[-1], 110))).split())
+    context = context_of(list(rounds_of(1.3, 5)))
+    text = " ".join(" ".join(plain(verdict_lines(context, context.state.segments[-1], 110))).split())
     assert "5 rounds of A MaxSpareServers 10 → 30 ▲ better: rate +" in text
     assert "one value per round" in text
 
 
 def test_a_row_with_nothing_beside_it_says_so() -> None:
-    scene = scene_of(list(flipped((1000.0,))))
-    assert "no other row yet" in " ".join(plain(verdict_lines(scene, scene.state.segments[0], 80)))
+    context = context_of(list(flipped((1000.0,))))
+    assert "no other segment" in " ".join(plain(verdict_lines(context, context.state.segments[0], 80)))
 
 
 async def test_c_opens_the_verdict_of_the_row_looked_at() -> None:
@@ -133,5 +133,5 @@ async def test_c_without_a_row_says_what_is_missing() -> None:
 async def test_a_change_between_two_runs_is_compared_with_the_baseline() -> None:
     async with driven(Scenario().events(60.0)) as (pilot, _):
         await at_rest(pilot)
-        scene = main(pilot.app).scene()
-        assert [scene.before(row) for row in scene.state.segments] == [None, scene.state.segments[0]]
+        context = main(pilot.app).context()
+        assert [context.before(row) for row in context.state.segments] == [None, context.state.segments[0]]

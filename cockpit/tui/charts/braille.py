@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 
-# A cell's dots from the bottom up, in its left and in its right column.
+# A cell's dots from the bottom up, left and right column.
 _LEFT = (0x40, 0x04, 0x02, 0x01)
 _RIGHT = (0x80, 0x20, 0x10, 0x08)
 _BARS = " ▁▂▃▄▅▆▇█"
 
 
 def area(values: Sequence[float | None], top: float, height: int, marks: Sequence[Sequence[float]] = ()) -> list[str]:
-    """Lines, top first, of one column of dots per value; `top` fills the height. None leaves its column empty.
+    """Return lines, top first, with one column of dots per value; `top` is the full height. None: an empty column.
 
-    A value of 0 still shows one dot: something was there, and it was nothing. `marks` are further values of each
-    column, a dot each.
+    A value of 0 still shows one dot. `marks` are further values of each column, one dot each.
     """
     dots = [0 if value is None else (1 << _dots(value, top, height * 4)) - 1 for value in values]
     for at, more in enumerate(marks):
@@ -43,12 +42,12 @@ def _cell(left: int, right: int) -> str:
 
 
 def trend(values: Sequence[float], top: float) -> str:
-    """One line, one block a value, for a small trend; `top` is a full block. The least is a thin line, not a gap."""
+    """Return one block per value; `top` is a full block. The minimum is a thin line, not a gap."""
     return "".join(_BARS[max(1, min(8, round(value / top * 8)))] if top > 0 else "▁" for value in values)
 
 
 def bar(fraction: float, width: int) -> str:
-    """A horizontal bar in eighths of a cell; anything above 0 shows at least a sliver."""
+    """Return a horizontal bar in eighths of a cell; any value above 0 shows at least one eighth."""
     eighths = round(max(0.0, min(1.0, fraction)) * width * 8)
     if fraction > 0:
         eighths = max(1, eighths)

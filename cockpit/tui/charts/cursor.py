@@ -1,4 +1,4 @@
-"""The cursor in the charts over time: its keys, and the values under it, in words. Pure."""
+"""The cursor in the charts over time: its movements, and the values under it in words."""
 
 from __future__ import annotations
 
@@ -6,79 +6,97 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import replace
 
+from textual.events import Click
+from textual.message import Message
+
 from cockpit.analysis.time_ranges import TimeRange
 from cockpit.model.host_state import HostState
 from cockpit.model.text import clock, milliseconds, neutral, si
 from cockpit.tui.charts.markers import all_markers
-from cockpit.tui.charts.window import ChartWindow, closer, wider
+from cockpit.tui.charts.window import AXIS, ChartWindow, closer, wider
 from cockpit.tui.draw_context import DrawContext, View
+from cockpit.tui.terminal.lines import Lines
 from cockpit.tui.terminal.styled_line import Line
 
-# Keys that move the cursor while it is in the charts, whatever the session does with them.
+
+class Chart(Lines):
+    """The base of the charts over time; `window` is the drawn part of the session, None without charts."""
+
+    class Pointed(Message):
+        """A click on an instant (session seconds)."""
+
+        def __init__(self, t: float) -> None:
+            super().__init__()
+            self.t = t
+
+    window: ChartWindow | None = None
+
+    def on_click(self, event: Click) -> None:
+        cell = event.x - AXIS - 1
+        if self.window is not None and 0 <= cell < self.window.cells:
+            self.post_message(self.Pointed(self.window.instant(cell)))
+
+
+# Keys that move the cursor in the charts, even if the session has actions for them.
 ALONG = ("left", "right", "home", "end", "pageup", "pagedown", "left_square_bracket", "right_square_bracket")
 
-# In a running replay the text of a marker stays for this many seconds.
+# Seconds for which the text of a new marker is shown.
 _READ = 5.0
 
 
-def begun(scene: DrawContext, window: ChartWindow) -> View:
-    """The cursor on the newest second that is drawn, or gone again."""
-    if scene.view.cursor is not None:
-        return gone(scene.view)
-    newest = scene.second
-    return placed_at(scene, window, min(scene.now, newest.second if newest else scene.now))
+def begun(context: DrawContext, window: ChartWindow) -> View:
+    """Put the cursor on the newest second, or remove it."""
+    if context.view.cursor is not None:
+        return replace(context.view, cursor=None)
+    newest = context.second
+    return placed_at(context, window, min(context.now, newest.second if newest else context.now))
 
 
-def placed_at(scene: DrawContext, window: ChartWindow, t: float) -> View:
-    """The cursor at an instant of the session that has come already; the arrows move it."""
-    at = max(0.0, min(t, scene.now)) // window.span * window.span
-    return replace(scene.view, cursor=at, entered=False, room="column")
+def placed_at(context: DrawContext, window: ChartWindow, t: float) -> View:
+    """Put the cursor at an instant of the session, at most now."""
+    at = max(0.0, min(t, context.now)) // window.span * window.span
+    return replace(context.view, cursor=at, entered=False, room="column")
 
 
-def moved(scene: DrawContext, window: ChartWindow, cells: int) -> View:
-    """Move the cursor by cells; the window follows it into the past."""
-    here = scene.cursor(window)
-    return scene.view if here is None else placed_at(scene, window, here + cells * window.span)
+def moved(context: DrawContext, window: ChartWindow, cells: int) -> View:
+    here = context.cursor(window)
+    return context.view if here is None else placed_at(context, window, here + cells * window.span)
 
 
-def to_marker(scene: DrawContext, window: ChartWindow, step: int) -> View:
-    """To the next (1) or previous (-1) marker or beginning of a row, in another cell than this one."""
-    here = scene.cursor(window)
+def to_marker(context: DrawContext, window: ChartWindow, step: int) -> View:
+    """Move to the next (1) or previous (-1) marker or start of a segment in another cell."""
+    here = context.cursor(window)
     if here is None:
-        return scene.view
-    times = sorted({*(marker.t for marker in all_markers(scene.state)), *(row.start for row in scene.state.segments)})
+        return context.view
+    starts = (segment.start for segment in context.state.segments)
+    times = sorted({*(marker.t for marker in all_markers(context.state)), *starts})
     ahead = [t for t in times if (window.cell(t) - window.cell(here)) * step > 0]
-    return placed_at(scene, window, (ahead[0] if step > 0 else ahead[-1])) if ahead else scene.view
+    return placed_at(context, window, (ahead[0] if step > 0 else ahead[-1])) if ahead else context.view
 
 
-def gone(view: View) -> View:
-    """The arrows choose rows of the runs table again."""
-    return replace(view, cursor=None)
+def zoomed(context: DrawContext, window: ChartWindow, step: int) -> View:
+    """Show more time (1) or less (-1); the cursor stays."""
+    span = wider(window, context.now) if step > 0 else closer(window)
+    cursor = context.cursor(window)
+    return replace(context.view, span=span, cursor=None if cursor is None else cursor // span * span)
 
 
-def zoomed(scene: DrawContext, window: ChartWindow, step: int) -> View:
-    """More time across (1), or less (-1); the cursor stays in its place."""
-    span = wider(window, scene.now) if step > 0 else closer(window)
-    cursor = scene.cursor(window)
-    return replace(scene.view, span=span, cursor=None if cursor is None else cursor // span * span)
-
-
-def named(scene: DrawContext, window: ChartWindow) -> tuple[float, float]:
-    """Return (from, to): the text of markers between them is shown: under the cursor, or recent ones."""
-    cursor = scene.cursor(window)
+def named(context: DrawContext, window: ChartWindow) -> tuple[float, float]:
+    """Return (from, to): markers between them show their text: those under the cursor, or recent ones."""
+    cursor = context.cursor(window)
     if cursor is not None:
         return cursor, cursor + window.span
-    return max(0.0, scene.now - _READ), scene.now
+    return max(0.0, context.now - _READ), context.now
 
 
-def load_under(scene: DrawContext, window: ChartWindow) -> list[Line]:
+def load_under(context: DrawContext, window: ChartWindow) -> list[Line]:
     """Return the values under the cursor, the most important first; nothing without a cursor."""
-    cursor = scene.cursor(window)
+    cursor = context.cursor(window)
     if cursor is None:
         return []
     parts: list[Line] = [((clock(cursor), "strong"),)]
-    found = scene.stretch(cursor, window.span)
-    busy = [((words, "text"),) for host in scene.state.hosts.values() for words in _busy(host, cursor, window.span)]
+    found = context.stretch(cursor, window.span)
+    busy = [((words, "text"),) for host in context.state.hosts.values() for words in _busy(host, cursor, window.span)]
     if found is None:
         return [*parts, (("no load", "dim"),), *busy]
     parts.append(((si(found.rate), "strong"), (" req/s", "text")))
@@ -86,23 +104,26 @@ def load_under(scene: DrawContext, window: ChartWindow) -> list[Line]:
         parts.append(((f"x {si(found.failed)} failed", "warn"),))
     if found.saturated:
         parts.append(((f"▒ {found.saturated} s saturated" if found.seconds > 1 else "▒ saturated", "warn"),))
-    if scene.view.latency != "heat map" and found.latency.count:
+    if context.view.latency != "heat map" and found.latency.count:
         parts.append(latency_words(found))
     parts += busy
-    row = next((row for row in reversed(scene.state.segments) if row.start < cursor + window.span), None)
-    parts += [((f"row {row.number}", "dim"),)] if row else []
+    number = sum(segment.start < cursor + window.span for segment in context.state.segments)
+    parts += [((f"segment {number}", "dim"),)] if number else []
     return [*parts, ((f"{si(found.least)} to {si(found.most)}", "dim"),)] if found.seconds > 1 else parts
 
 
 def latency_words(found: TimeRange) -> Line:
-    """`p50 1.2 p99 9.8 max 61 ms`."""
-    figures = (("p50", found.p50), ("p99", found.p99), ("max", found.latency.max))
-    words = [piece for name, value in figures for piece in ((f"{name} ", "dim"), (f"{milliseconds(value)} ", "strong"))]
+    return percentile_words(("p50", found.p50), ("p99", found.p99), ("max", found.latency.max))
+
+
+def percentile_words(*values: tuple[str, float]) -> Line:
+    """Return e.g. `p50 1.2 p99 9.8 max 61 ms`."""
+    words = (piece for name, value in values for piece in ((f"{name} ", "dim"), (f"{milliseconds(value)} ", "strong")))
     return (*words, ("ms", "dim"))
 
 
 def _busy(host: HostState, start: float, span: float) -> Iterator[str]:
-    """The mean CPU of a host over a cell, or at the last sample before, at most a few seconds old."""
+    """Yield the mean CPU of a host over a cell, or at the last sample before, at most a few seconds old."""
     low, high = (bisect_left(host.points, t, key=lambda point: point.t) for t in (start, start + max(1.0, span)))
     shares = [100 - point.cpu.idle for point in host.points[low:high] if point.cpu]
     if shares:
@@ -142,7 +163,7 @@ def times(window: ChartWindow, cursor: float | None, *scales: str) -> Line:
     right = window.cells - min(len(scale) for scale in scales)
     if cursor is not None:
         at, label = window.cell(cursor), clock(cursor)
-        # Rather on the left of the cursor than over the scale, and rather there than none.
+        # Left of the cursor rather than over the scale.
         before, behind = (at - len(label), f"{label}▲"), (at, f"▲{label}")
         for start, text in (behind, before) if at + len(label) + 1 < right else (before, behind, (at, "▲")):
             if not found:

@@ -1,4 +1,4 @@
-"""A forest plot in text: intervals of effects on one scale, worse on the left of a zero line, better on the right.
+"""A forest plot in text: intervals of effects on one scale, worse left of a zero line, better right.
 
 Positions are logarithms of ratios, so that ×2 and ÷2 are as far from the zero line. All functions are pure.
 """
@@ -14,11 +14,11 @@ from cockpit.analysis.outcome import Effect
 from cockpit.model.text import si
 from cockpit.tui.terminal.styled_line import Line, fit, length
 
-# Ends of the scale, as ratios: few, so that it holds still while effects waver.
+# Ends of the scale, as ratios: few, so that the scale is stable while effects vary.
 _ENDS = (1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 10000.0)
 # An interval end beyond this multiple of the largest effect is cut: else one wide interval hides the others.
 _FAR = 2.5
-# An effect this little beyond an end is at it.
+# Tolerance at the ends.
 _ROUNDING = 1 + 1e-9
 
 ZERO, MARGIN, CROSSING = "│", "┊", "┼"
@@ -105,5 +105,4 @@ def axis(end: float, width: int) -> Line:
 
 
 def _log(share: float) -> float:
-    """Return the logarithm of the ratio for a share."""
     return math.log1p(max(share, -0.999999))

@@ -16,11 +16,11 @@ from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.terminal.role_styles import HEAT
 from cockpit.tui.terminal.styled_line import Line, centred, clip, length, right, rule
 
-# Minimum share of a cell's responses for a glyph and role. Below the first is still visible.
+# Minimum share of a cell's responses for a glyph and role.
 _SHADES = ((0.3, "█", "heat4"), (0.1, "▓", "heat3"), (0.02, "▒", "heat2"), (0.0, "░", "heat1"))
-# On a slow line only glyphs show the shades: colours of many cells cost most of the bytes.
+# On a slow line without colours, which cost most of the bytes.
 _PLAIN = {role: "strong" if role.startswith("on_") else "chart" for role in HEAT}
-# Lines of percentiles over the shades: the glyph of both, of the 50th, of the 99th.
+# Glyphs of percentiles over the shades.
 _P50, _P99, _BOTH = "─", "═", "≡"
 # The axis covers the 1st to 99th percentiles of most cells; rarer values are in its open ends.
 _RARE = 0.05
@@ -28,19 +28,19 @@ _RARE = 0.05
 _ENDS = (0, 1 << 53)
 
 
-def heat_map(scene: DrawContext, window: ChartWindow, width: int, height: int) -> list[Line]:
+def heat_map(context: DrawContext, window: ChartWindow, width: int, height: int) -> list[Line]:
     """Return title, one line per bucket, and an axis with a legend of the shades."""
-    cells = [scene.stretch(window.instant(at), window.span) for at in range(window.cells)]
+    cells = [context.stretch(window.instant(at), window.span) for at in range(window.cells)]
     cells = [cell if cell and cell.latency.count else None for cell in cells]
-    title = _title(scene, window, cells, width)
+    title = _title(context, window, cells, width)
     rows = height - 2
     if rows < 1 or not any(cells):
         return [title, *centred([("no responses in this time range", "dim")], width, height - 1)][:height]
     edges = edges_of(cells, rows)
-    signs = letters(placed(all_markers(scene.state), window), window).ljust(window.cells)
-    cursor = scene.cursor(window)
+    signs = letters(placed(all_markers(context.state), window), window).ljust(window.cells)
+    cursor = context.cursor(window)
     columns = [_column(cell, edges) for cell in cells]
-    if scene.lite:
+    if context.lite:
         columns = [[(glyph, _PLAIN.get(role, role)) for glyph, role in column] for column in columns]
     lines: list[Line] = []
     for row in reversed(range(len(edges) - 1)):
@@ -68,7 +68,7 @@ def shares(cell: TimeRange, edges: Sequence[int]) -> list[float]:
 
 
 def _column(cell: TimeRange | None, edges: Sequence[int]) -> list[tuple[str, str]]:
-    """A cell's shades from the fastest bucket up, with its percentiles."""
+    """Return a cell's shades from the fastest bucket up, with its percentiles."""
     if cell is None:
         return []
     made = [_shade(share) for share in shares(cell, edges)]
@@ -85,7 +85,7 @@ def _shade(share: float) -> tuple[str, str]:
 
 
 def _row(seconds: float, edges: Sequence[int]) -> int:
-    """The bucket of a latency."""
+    """Return the bucket of a latency."""
     ns = round(seconds * 1e9)
     return max(0, min(sum(ns >= edge for edge in edges[1:-1]), len(edges) - 2))
 
@@ -95,7 +95,7 @@ def _empty(sign: str) -> tuple[str, str]:
 
 
 def _label(row: int, edges: Sequence[int], cells: Sequence[TimeRange | None]) -> Line:
-    """From which latency on, ms; of an open end that holds something, that it is open."""
+    """Return the lower edge of a bucket, ms; open ends that are not empty have a < or >."""
     last = row == len(edges) - 2
     text = f"{edges[row] / 1e6:g}"
     if last and any(cell and cell.latency.max_ns >= edges[-1] for cell in cells):
@@ -113,23 +113,23 @@ def _legend(width: int) -> Line:
     return clip((*line, ("─" * (width - length(tuple(line))), "rule")), width)
 
 
-def _title(scene: DrawContext, window: ChartWindow, cells: Sequence[TimeRange | None], width: int) -> Line:
-    title: Line = (("latency", "strong"), (f" {kind_of(scene.state, window)} over time", "dim"))
-    cursor = scene.cursor(window)
+def _title(context: DrawContext, window: ChartWindow, cells: Sequence[TimeRange | None], width: int) -> Line:
+    title: Line = (("latency", "strong"), (f" {kind_of(context.state, window)} over time", "dim"))
+    cursor = context.cursor(window)
     if cursor is None:
         signs = ((_P50, "p50  "), (_P99, "p99  "), (_BOTH, "both"))
         legend = tuple(piece for glyph, words in signs for piece in ((f"{glyph} ", "strong"), (words, "dim")))
         return rule((*title, (", ms", "dim")), legend, width)
     found = cells[window.cell(cursor)]
-    figures = latency_words(found) if found else (("no responses", "dim"),)
-    return rule(title, ((f"{clock(cursor)}  ", "strong"), *figures), width)
+    texts = latency_words(found) if found else (("no responses", "dim"),)
+    return rule(title, ((f"{clock(cursor)}  ", "strong"), *texts), width)
 
 
 def kind_of(state: State, window: ChartWindow) -> str:
-    """Which time is drawn: from the intended send under open load (response), else from the send (service)."""
+    """Return which time is drawn: from the intended send under open load (response), else from the send (service)."""
     names = {
-        row.counts.latency_name
-        for row in state.segments
-        if row.counts.completed and row.start < window.end and row.last > window.first
+        segment.counts.latency_name
+        for segment in state.segments
+        if segment.counts.completed and segment.start < window.end and segment.last > window.first
     }
     return "service (closed load), response (open)" if len(names) > 1 else next(iter(names), "service")

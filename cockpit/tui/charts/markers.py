@@ -13,7 +13,7 @@ from cockpit.model.text import neutral
 from cockpit.tui.charts.window import ChartWindow
 from cockpit.tui.terminal.styled_line import Line, fit
 
-# Above and behind the chart, while a change is carried out: before its reload, and from that until it is in effect.
+# Shades of a change in progress: before its reload, and from the reload until it is active.
 ASKED, RELOADING = "░", "▓"
 
 
@@ -38,13 +38,13 @@ def bands_of(state: State) -> list[Band]:
 
 
 def _reload_of(change: Change, effect: float) -> float:
-    """When its reload began: after the test, or after the writing if it has none."""
+    """Return the start of its reload: after the test, or after the write if it has none."""
     return change.stages.get("tested", change.stages.get("written", effect))
 
 
 def all_markers(state: State) -> list[Marker]:
-    """Return the session's markers, and letters of changes whose own marker is not yet, or not there, where they
-    became active."""
+    """Return the session's markers, and markers of changes that have none yet, at the instant at which they became
+    active."""
     opened = [
         Marker(
             t=state.t if change.in_force is None else change.in_force,
@@ -59,12 +59,12 @@ def all_markers(state: State) -> list[Marker]:
 
 
 def words_of(marker: Marker) -> str:
-    """Return the marker's text without the letter on the chart."""
+    """Return the marker's text without its letter."""
     return neutral(marker.text).removeprefix(f"{marker.sign} ")
 
 
 def shades(bands: Sequence[Band], window: ChartWindow) -> str:
-    """A cell each: lightly shaded from a request on, darker from the reload on, blank elsewhere."""
+    """Return one cell each: light from a request on, darker from its reload on, else blank."""
     row = [" "] * window.cells
     for band in bands:
         reload = window.cell(band.reload)
@@ -74,7 +74,7 @@ def shades(bands: Sequence[Band], window: ChartWindow) -> str:
 
 
 def placed(markers: Sequence[Marker], window: ChartWindow) -> dict[int, Marker]:
-    """Return markers by the cell of their letter: of two in one cell the later moves on if there is room."""
+    """Return markers by the cell of their letter; the second of two in one cell moves right if there is room."""
     found: dict[int, Marker] = {}
     for marker in markers:
         at = window.cell(marker.t)
@@ -87,7 +87,6 @@ def placed(markers: Sequence[Marker], window: ChartWindow) -> dict[int, Marker]:
 
 
 def letters(markers: dict[int, Marker], window: ChartWindow) -> str:
-    """A cell each: the markers' letters over their instants."""
     row = [" "] * window.cells
     for at, marker in markers.items():
         row[at] = marker.sign[:1] or "▸"
@@ -95,18 +94,18 @@ def letters(markers: dict[int, Marker], window: ChartWindow) -> str:
 
 
 def over(shaded: str, signs: str) -> str:
-    """Return the letters, and the shades between them."""
+    """Return the letters with shades between them."""
     width = max(len(shaded), len(signs))
     return "".join(
         shade if sign == " " else sign for shade, sign in zip(shaded.ljust(width), signs.ljust(width), strict=True)
     )
 
 
-def with_words(row: str, told: dict[int, Marker], width: int) -> str:
-    """Return the line of letters with the text of the markers of `told`: clear of others if there is room on
+def with_words(row: str, shown: dict[int, Marker], width: int) -> str:
+    """Return the line of letters with the text of the markers of `shown`: clear of others if there is room on
     either side, else over them, cut only at the edge of the chart."""
     row = row.ljust(width)
-    for at, marker in told.items():
+    for at, marker in shown.items():
         # The shade that leads to a letter stays with it.
         words, left, rest = words_of(marker), row[:at].rstrip(ASKED + RELOADING), row[at + 1 :]
         wide = cell_len(words) + 1
@@ -120,9 +119,9 @@ def with_words(row: str, told: dict[int, Marker], width: int) -> str:
     return row.rstrip()
 
 
-def with_threads(row: str, signs: str, shaded: str) -> Line:
-    """Return a row of a chart, with a thread down from every sign and a shade behind every change in empty cells;
-    in others a shaded cell has a background colour."""
+def with_guides(row: str, signs: str, shaded: str) -> Line:
+    """Return a line of a chart with a dotted line below every sign, and a shade behind every change: in empty cells a
+    glyph, in others a background colour."""
     width = max(len(signs), len(shaded))
     if not width:
         return ((row.rstrip(), "chart"),)

@@ -1,4 +1,4 @@
-"""Replies a second over time, with changes, gaps, errors and seconds not to be trusted."""
+"""Responses/s over time, with changes, gaps, errors and seconds with a saturated generator."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from collections.abc import Iterable, Sequence
 
 from cockpit.analysis.time_ranges import TimeRange
 from cockpit.model.state import Segment
-from cockpit.model.text import si
-from cockpit.tui.action_keys import how_to_begin
+from cockpit.model.text import neutral, si
+from cockpit.session.controls import PlaybackPhase, PlaybackStatus
 from cockpit.tui.charts import braille
-from cockpit.tui.charts.chart import Chart
-from cockpit.tui.charts.cursor import crossed, load_under, named, times
+from cockpit.tui.charts.cursor import Chart, crossed, load_under, named, times
 from cockpit.tui.charts.markers import (
     ASKED,
     RELOADING,
@@ -20,49 +19,49 @@ from cockpit.tui.charts.markers import (
     over,
     placed,
     shades,
-    with_threads,
+    with_guides,
     with_words,
 )
 from cockpit.tui.charts.window import AXIS, ChartWindow
 from cockpit.tui.draw_context import DrawContext
-from cockpit.tui.runs.state_line import state_line
+from cockpit.tui.key_names import action_key_name, how_to_begin
 from cockpit.tui.terminal.styled_line import EMPTY, Line, centred, length, packed, right, rule
 
-# On the time axis, below seconds that are not reliable, and below those with errors.
+# Signs on the time axis below seconds with a saturated generator, and with errors.
 _SATURATED = "▒"
 _FAILED = "x"
 
-# From this height on the last line explains the state.
+# Minimum height for the line with the session's state.
 _ROOMY = 10
 
-# Markers that are neither a change nor a note, whose sign is to be explained.
+# Markers whose sign is explained in the legend.
 _KINDS = (("gap", "host lost"), ("restart", "restart"), ("worker", "load worker lost"))
 
 
 class Throughput(Chart):
-    """As many seconds as fit, one a column of dots, more while there are few, or as few as somebody zoomed to."""
+    """One second per column of dots, or as the zoom sets it."""
 
-    def draw(self, scene: DrawContext, width: int, height: int) -> list[Line]:
-        state = scene.state
-        self.window = window = scene.window(width)
-        cursor = scene.cursor(window)
+    def draw(self, context: DrawContext, width: int, height: int) -> list[Line]:
+        state = context.state
+        self.window = window = context.window(width)
+        cursor = context.cursor(window)
         if not state.seconds:
-            empty = centred([("nothing has been sent yet", "text"), *how_to_begin(scene)], width, height - 1)
+            empty = centred([("nothing has been sent yet", "text"), *how_to_begin(context)], width, height - 1)
             return [rule((("throughput", "strong"),), (), width), *empty]
-        columns = columns_of(scene, window)
-        title = _title(scene, columns, window, width)
-        # An even number of lines, so that half of the top has a line of its own.
+        columns = columns_of(context, window)
+        title = _title(context, columns, window, width)
+        # An even number of lines, so that half of the maximum is on a line.
         plot = (height - 4 - (height >= _ROOMY)) // 2 * 2
         if plot < 2:
             return [title]
         top = nice_ceiling(max((column.most for column in columns if column), default=0.0))
         markers = placed(all_markers(state), window)
         signs, shaded = letters(markers, window), shades(bands_of(state), window)
-        start, end = named(scene, window)
-        told = {at: marker for at, marker in markers.items() if start <= marker.t <= end and marker.text}
-        lines: list[Line] = [((with_words(over(shaded, signs), told, window.cells), "mark"),)]
+        start, end = named(context, window)
+        shown = {at: marker for at, marker in markers.items() if start <= marker.t <= end and marker.text}
+        lines: list[Line] = [((with_words(over(shaded, signs), shown, window.cells), "mark"),)]
         rows = braille.area([column.least if column else None for column in columns], top, plot, _marks(columns))
-        lines += [with_threads(row, signs, shaded) for row in rows]
+        lines += [with_guides(row, signs, shaded) for row in rows]
         if cursor is not None:
             at = window.cell(cursor)
             lines[1:] = [crossed(line, at) for line in lines[1:]]
@@ -71,67 +70,64 @@ class Throughput(Chart):
         lines.append(((right("0", AXIS - 1) + " ", "dim"), ("└", "rule"), *_axis(state.segments, columns, window)))
         lines.append(((" " * (AXIS + 1), ""), *times(window, cursor, window.scale, _scale(window))))
         if len(lines) + 1 < height:
-            said: Line = ((" " * (AXIS + 1), ""), *state_line(scene, width - AXIS - 1))
-            lines += [*[EMPTY] * (height - len(lines) - 2), said]
+            below: Line = ((" " * (AXIS + 1), ""), *state_line(context, width - AXIS - 1))
+            lines += [*[EMPTY] * (height - len(lines) - 2), below]
         return [title, *lines]
 
 
-def columns_of(scene: DrawContext, window: ChartWindow) -> list[TimeRange | None]:
-    """The load under each column of dots, two a cell; a column of less than a second is one of that second."""
+def columns_of(context: DrawContext, window: ChartWindow) -> list[TimeRange | None]:
+    """Return the load under each column of dots, two per cell; a column of less than a second shows that second."""
     span = window.span / 2
-    return [scene.stretch(window.first + at * span, span) for at in range(window.cells * 2)]
+    return [context.stretch(window.first + at * span, span) for at in range(window.cells * 2)]
 
 
 def _marks(columns: Iterable[TimeRange | None]) -> list[tuple[float, ...]]:
-    """Draw columns of several seconds: mean and maximum, above the minimum."""
     return [(column.rate, column.most) if column and column.seconds > 1 else () for column in columns]
 
 
 def nice_ceiling(value: float) -> float:
-    """The next even step of a power of ten: a top that holds still while the rate wavers."""
+    """Return the next round step: a stable top while the rate varies."""
     if value <= 0:
         return 1.0
     power = 10.0 ** (len(str(int(value))) - 1) if value >= 1 else 1.0
     return next((step * power for step in (1, 1.2, 1.6, 2, 2.4, 3, 4, 5, 6, 8) if step * power >= value), 10 * power)
 
 
-def _title(scene: DrawContext, columns: Sequence[TimeRange | None], window: ChartWindow, width: int) -> Line:
+def _title(context: DrawContext, columns: Sequence[TimeRange | None], window: ChartWindow, width: int) -> Line:
     """Return the values under the cursor; without one the current rate, and a legend of visible signs."""
     name: Line = (("throughput", "strong"),)
-    under = load_under(scene, window)
-    figures = packed(under, width - length(name) - 6) if under else _figures(scene, columns, window)
-    return rule(name, figures, width)
+    under = load_under(context, window)
+    end = packed(under, width - length(name) - 6) if under else _legend(context, columns, window)
+    return rule(name, end, width)
 
 
-def _figures(scene: DrawContext, columns: Sequence[TimeRange | None], window: ChartWindow) -> Line:
-    # The least important is first: it is dropped first.
-    said = [("reading …  ", "text")] if scene.stretches.behind else []
-    if any(window.first <= band.effect and band.asked < window.end for band in bands_of(scene.state)):
-        said.append((f"{ASKED} change {RELOADING} reload  ", "mark"))
+def _legend(context: DrawContext, columns: Sequence[TimeRange | None], window: ChartWindow) -> Line:
+    # The first is dropped first.
+    legend = [("reading …  ", "text")] if context.stretches.behind else []
+    if any(window.first <= band.effect and band.asked < window.end for band in bands_of(context.state)):
+        legend.append((f"{ASKED} change {RELOADING} reload  ", "mark"))
     if any(column and column.saturated for column in columns):
-        said.append((f"{_SATURATED} saturated  ", "warn"))
+        legend.append((f"{_SATURATED} saturated  ", "warn"))
     if any(column and column.failed for column in columns):
-        said.append((f"{_FAILED} errors  ", "warn"))
-    signs = {marker.kind: marker.sign for marker in scene.state.markers if window.first <= marker.t < window.end}
-    said += [(f"{signs[kind]} {words}  ", "warn") for kind, words in _KINDS if kind in signs]
-    now = scene.second
+        legend.append((f"{_FAILED} errors  ", "warn"))
+    signs = {marker.kind: marker.sign for marker in context.state.markers if window.first <= marker.t < window.end}
+    legend += [(f"{signs[kind]} {words}  ", "warn") for kind, words in _KINDS if kind in signs]
+    now = context.second
     if now is None:
-        return (*said, ("no load now", "dim"))
-    return (*said, (si(now.rate), "strong"), (" req/s", "text"))
+        return (*legend, ("no load now", "dim"))
+    return (*legend, (si(now.rate), "strong"), (" req/s", "text"))
 
 
 def _scale(window: ChartWindow) -> str:
-    """Return the time per cell, and how a column of several seconds is drawn."""
-    return f"least · mean · most   {window.scale}" if window.span > 2 else window.scale
+    return f"min · mean · max   {window.scale}" if window.span > 2 else window.scale
 
 
 def _label(at: int, plot: int, top: float) -> Line:
-    figure = si(top) if at == 0 else si(top / 2) if plot >= 6 and at == plot // 2 else ""
-    return ((right(figure, AXIS - 1) + " ", "dim"), ("┤" if figure else "│", "rule"))
+    text = si(top) if at == 0 else si(top / 2) if plot >= 6 and at == plot // 2 else ""
+    return ((right(text, AXIS - 1) + " ", "dim"), ("┤" if text else "│", "rule"))
 
 
 def _axis(segments: Sequence[Segment], columns: Sequence[TimeRange | None], window: ChartWindow) -> Line:
-    """Return the time axis: starts of segments, and seconds with warnings."""
     axis = ["─"] * window.cells
     for at, column in enumerate(columns):
         if column and column.saturated:
@@ -148,8 +144,8 @@ def _axis(segments: Sequence[Segment], columns: Sequence[TimeRange | None], wind
 
 
 def _room_for(number: str, axis: Sequence[str], at: int) -> int | None:
-    """Return the position of a segment's number so that it hides no other sign: at its start, or one cell beside, or
-    among equal signs."""
+    """Return the position of a segment's number that hides no other sign: at its start, one cell beside, or among equal
+    signs."""
     wide = len(number)
     if not 0 <= at <= len(axis) - wide:
         return None
@@ -158,3 +154,55 @@ def _room_for(number: str, axis: Sequence[str], at: int) -> int | None:
             return place
     around = axis[max(0, at - 1) : at + wide + 1]
     return at if len(around) > wide and len(set(around)) == 1 and not around[0].isdigit() else None
+
+
+_ENDED = {"completed": "is over", "stopped": "was stopped"}
+
+
+def state_line(context: DrawContext, width: int) -> Line:
+    """Return the line if the generator is saturated, at the end of a recording, or between runs; else an empty one."""
+    second = context.second
+    if second is not None and second.saturated:
+        return _first(_SATURATED_WORDS, width, "warn")
+    if context.view.cursor is not None:
+        return EMPTY
+    if isinstance(context.status, PlaybackStatus) and context.status.phase is PlaybackPhase.END:
+        return _with_keys(("end of the recording", "strong"), _AT_END, width)
+    segment = context.segment
+    if context.state.running is not None or segment is None or segment.end is None or context.view.segment is not None:
+        return EMPTY
+    return _over(segment, context, width)
+
+
+_SATURATED_WORDS = (
+    "the generator is saturated: it limits the rate, not the server. Less load (-), or more processes (-w, --cpus)",
+    "the generator limits the rate, not the server: less load (-), or -w, --cpus",
+    "the generator limits the rate, not the server: less load (-)",
+    "the generator is saturated: less load (-)",
+)
+_AT_END = (("Home", "start"), ("[ ]", "markers"), ("← →", "step"), ("q", "quit"))
+
+
+def _over(segment: Segment, context: DrawContext, width: int) -> Line:
+    """Return the end of the last run, and the keys for the next step."""
+    counted = [each.counts for each in context.state.segments if each.run == segment.run and not each.warmup]
+    failures = sum(counts.failed for counts in counted)
+    failed = f", {si(failures)} failed" if failures else ""
+    how = _ENDED.get(segment.reason, f"ended: {neutral(segment.detail or segment.reason)}")
+    begin = next((action_key_name(action) for action in context.actions if action.name == "toggle"), "")
+    keys = [(begin, "again")] if begin and context.extent is None else []
+    keys += [("t", "tune")] if context.state.knobs and context.extent is None else []
+    keys += [("c", "compare")] if len(context.state.segments) > 1 else []
+    text = f"run {segment.run} {how}: {si(sum(counts.completed for counts in counted))} responses{failed}"
+    return _with_keys((text, "strong"), tuple(keys), width)
+
+
+def _with_keys(text: tuple[str, str], keys: tuple[tuple[str, str], ...], width: int) -> Line:
+    parts: list[Line] = [((key, "key"), (f" {words}", "dim")) for key, words in keys]
+    return packed([(text,), *parts], width, "   ")
+
+
+def _first(texts: tuple[str, ...], width: int, role: str) -> Line:
+    """Return the longest text that fits, else the last one."""
+    lines: list[Line] = [((text, role),) for text in texts]
+    return next((line for line in lines if length(line) <= width), lines[-1])

@@ -1,4 +1,4 @@
-"""The part of the session that the charts over time show, the same for all, so that their columns line up."""
+"""The time range of the charts over time, shared by all of them."""
 
 from __future__ import annotations
 
@@ -7,17 +7,16 @@ from typing import NamedTuple
 
 # Seconds per cell. Each is two columns of dots; up to 2 s a column is at most one second.
 SCALES = (0.5, 1.0, 2.0, 4.0, 10.0, 20.0, 60.0, 120.0, 300.0, 600.0, 1800.0)
-# As wide as the session fits, until it does not at a second a column; then the window moves along with it.
+# The first scale at which the session fits; after the last the window moves.
 _USUAL = SCALES[:3]
 
-# The window moves by so many columns at a time, at least by so many seconds: between two moves only the newest column
-# changes.
+# Columns (and minimum seconds) per move of the window: between moves only the newest column changes.
 _STEP = 10
 
 # Cells for the labels of the y axis and the axis itself.
 AXIS = 6
 
-# Cells between two labels of the time axis, so that they are round instants.
+# Cells between two labels of the time axis, for round instants.
 _LABELS = {0.5: 20, 10.0: 12, 300.0: 12, 600.0: 12, 1800.0: 12}
 _USUAL_LABELS = 15
 
@@ -31,12 +30,10 @@ class ChartWindow(NamedTuple):
 
     @property
     def seconds(self) -> int:
-        """How many seconds fit."""
         return int(self.cells * self.span)
 
     @property
     def end(self) -> float:
-        """The first instant that is out of sight."""
         return self.first + self.cells * self.span
 
     @property
@@ -49,13 +46,11 @@ class ChartWindow(NamedTuple):
         return math.floor((t - self.first) / self.span)
 
     def instant(self, cell: int) -> float:
-        """When a cell begins, session seconds."""
         return self.first + cell * self.span
 
     @property
     def scale(self) -> str:
-        """In words, as in `2 s a cell`."""
-        return f"{length_words(self.span)} a cell"
+        return f"{length_words(self.span)}/cell"
 
 
 def window_for(now: float, cells: int, span: float | None = None, cursor: float | None = None) -> ChartWindow:
@@ -65,7 +60,7 @@ def window_for(now: float, cells: int, span: float | None = None, cursor: float 
     """
     if span is None:
         span = next((scale for scale in _USUAL if now < int(cells * scale)), _USUAL[-1])
-    # Whole cells and whole seconds, whatever it moves by.
+    # Move by whole cells and whole seconds.
     unit = max(1, int(span))
 
     def steps(most: float) -> int:
@@ -75,23 +70,22 @@ def window_for(now: float, cells: int, span: float | None = None, cursor: float 
     over = int(now) + 1 - int(cells * span)
     first = max(0, -(-over // step) * step) if over > 0 else 0
     if cursor is not None and cursor < first:
-        # Pages of half a window, each beginning at the middle of the one before.
+        # Pages of half a window.
         page = steps(cells * span / 2)
         first = int(cursor) // page * page
     return ChartWindow(first, span, cells)
 
 
 def wider(window: ChartWindow, now: float) -> float:
-    """The next scale with more time across, at most that at which all of the session is in sight."""
+    """Return the next wider scale, up to the one that shows the whole session."""
     at = SCALES.index(window.span)
     return SCALES[at] if window.cells * window.span > now else SCALES[min(at + 1, len(SCALES) - 1)]
 
 
 def closer(window: ChartWindow) -> float:
-    """The next scale with less time across."""
     return SCALES[max(0, SCALES.index(window.span) - 1)]
 
 
 def length_words(seconds: float) -> str:
-    """`0.5 s`, `20 s`, `5 min`."""
+    """Return e.g. `0.5 s`, `20 s`, `5 min`."""
     return f"{seconds:g} s" if seconds < 60 else f"{seconds / 60:g} min"

@@ -9,59 +9,44 @@ from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen, Screen
+from textual.screen import Screen
 from textual.widgets import Input, Static
 
 from cockpit.hosts.prompts import OfferedKey, Question
 from cockpit.model.text import neutral
-from cockpit.session.loop import Session
+from cockpit.tui.dialogs.prompt import Dialog, one_line_input
 
 # Seconds between checks whether the prompt is still needed.
-LOOK = 0.2
+CHECK_INTERVAL = 0.2
 
 
-def attend(app: App[object], screen: Screen[None], session: Session) -> None:
-    """Open the dialog for a host's prompt, unless another dialog is open: then later."""
-    ask(app, screen, lambda: session.controls.question)
-
-
-def ask(app: App[Any], screen: Screen[Any], standing: Callable[[], Question | None]) -> None:
-    """The same for whoever has questions: `standing` is the one that is open."""
-    question = standing()
+def ask_user(app: App[Any], screen: Screen[Any], pending: Callable[[], Question | None]) -> None:
+    """Open the dialog for a host's pending prompt, unless another dialog is open."""
+    question = pending()
     if question is not None and app.screen is screen:
-        app.push_screen(AskingScreen(standing, question))
+        app.push_screen(AskingScreen(pending, question))
 
 
-class AskingScreen(ModalScreen[None]):
-    """One question. Escape is no; it goes by itself when the host no longer waits for the answer."""
+class AskingScreen(Dialog[None]):
+    """One prompt. Escape declines; it closes when the host no longer waits for the answer."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "refuse", "no")]
-    DEFAULT_CSS = """
-    AskingScreen { align: center middle; background: transparent; }
-    AskingScreen > Vertical {
-        width: 76; max-width: 100%; height: auto;
-        padding: 0 1; border: solid $cockpit-warn; background: $surface;
-    }
-    AskingScreen Input { background: $panel; }
-    AskingScreen .hint { color: $cockpit-dim; }
-    """
+    DEFAULT_CSS = "AskingScreen > Vertical { width: 76; border: solid $cockpit-warn; }"
 
-    def __init__(self, standing: Callable[[], Question | None], question: Question) -> None:
+    def __init__(self, pending: Callable[[], Question | None], question: Question) -> None:
         super().__init__()
-        self.standing = standing
+        self.pending = pending
         self.question = question
 
     def compose(self) -> ComposeResult:
         key = self.question.key
         with Vertical():
             yield Static(Content("\n".join(self._words(key))))
-            field = Input(compact=True, password=key is None)
-            field.cursor_blink = False
-            yield field
+            yield one_line_input(password=key is None)
             yield Static(Content(self._hint(key)), classes="hint")
 
     def on_mount(self) -> None:
-        self.set_interval(LOOK, self._still_asked)
+        self.set_interval(CHECK_INTERVAL, self._still_asked)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         text = event.value
@@ -104,5 +89,5 @@ class AskingScreen(ModalScreen[None]):
         self.dismiss()
 
     def _still_asked(self) -> None:
-        if self.standing() is not self.question and self.is_current:
+        if self.pending() is not self.question and self.is_current:
             self.dismiss()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from itertools import zip_longest
 from textwrap import wrap
@@ -10,11 +11,11 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
-from textual.screen import ModalScreen
 
 from cockpit.session.controls import Action
-from cockpit.tui.action_keys import action_key_name
 from cockpit.tui.dialogs.long_text import LongText
+from cockpit.tui.dialogs.prompt import Dialog
+from cockpit.tui.key_names import action_key_name
 from cockpit.tui.terminal.styled_line import Line, fit
 
 # Keys and description; a heading starts with a dash.
@@ -23,159 +24,109 @@ Entry = tuple[str, str]
 # Width in cells: the page, its first column.
 _WIDTH, _NAME = 84, 14
 
-_SCREEN_KEYS = (
-    (
-        "t",
-        "tuning panel: active values; type new ones (space: choose from a list), Enter shows the diff and its cost, "
-        "Enter again applies them as one change. ^G guard: rolled back after 60 s unless ^Y keeps it. ^Z undoes the "
-        "last change, ^F measures the typed values in rounds, Tab: earlier changes, actions",
-    ),
-    (
-        "r",
-        "rounds: old and new values of the last change in turn under load, in random order, each after a set-up of its "
-        "own, until the verdict. The maximum duration and the minimum detectable effect are announced first. r again "
-        "stops them and restores the values of the start; otherwise the new values stay, unless they are worse",
-    ),
-    ("v", "latency as histogram, as heat map over time, or as table of percentiles"),
-    (
-        "e",
-        "chart cursor: ← → PgUp PgDn Home End move it, [ ] move it to a marker or a segment; the titles of the charts "
-        "show the values there. Enter shows the whole screen at that instant. Esc leaves. A click on a chart does the "
-        "same",
-    ),
-    ("i  o", "zoom the charts in, or out to the whole session; the scale is at the right end of the axis"),
-    ("l", "list of markers; Enter moves the cursor to one"),
-    ("↑ ↓", "select a segment of the runs table: latency shows that segment; Esc follows the newest again"),
-    ("b", "make the selected segment the baseline"),
-    (
-        "c",
-        "compare the selected segment: verdict, every metric with its interval and method, differences of the "
-        "settings, all metrics side by side, both latency distributions; ← → select another segment",
-    ),
-    ("tab", "next host"),
-    ("d  D", "next, previous list below the host: processes, cores, disks, interfaces, each status page, each tail"),
-    ("w", "averages of every host over the selected segment, instead of the list"),
-    ("p", "one host on the whole screen, then all hosts side by side, then back"),
-    (
-        "Enter",
-        "focus the host's list, its head is highlighted: ↑ ↓ PgUp PgDn g G scroll. On the whole screen (p) it has the "
-        "focus already. Esc leaves",
-    ),
-    ("f", "freeze the hosts: sort, filter and scroll this instant; again to continue"),
-    ("s  S", "sort processes by the next column; S reverses the order"),
-    ("/", "show only processes with a text in PID or command; an empty text shows all"),
-    ("T", "next theme: dark, light, high contrast; the last choice is remembered"),
-    ("^P", "search all commands; hosts, views, markers and themes too"),
-    ("?  F1", "this help: the focused pane first"),
-    ("q  ^C", "quit: the load stops, the recording is closed, the terminal is restored"),
-)
 
-READING = (
-    (
-        "throughput",
-        "Responses/s. A letter with a line below it is a change, ▸ a note, ! above the chart a lost host, "
-        "R a restart of the server's parent process, ± a manual change of the load; "
-        "a number on the time axis is the start of that segment of the runs table (one cell beside it, or left out, if "
-        "it would hide ▒ or x). No dots: no load was running.",
-    ),
-    ("▒ on the axis", "In that second the load generator was the bottleneck, not the server: do not trust it."),
-    ("x on the axis", "In that second some requests failed. Zoomed out, one such second marks its cell."),
-    (
-        "cell",
-        "The time per cell of the charts is at the right end of the axis. From 4 s on each column is several "
-        "seconds: solid up to their minimum of responses/s, a dot for the mean, a dot for the maximum.",
-    ),
-    (
-        "heat map",
-        "Latency upwards, ms at the lower edge of each line, time as in the chart above. ░ ▒ ▓ █: the share of the "
-        "responses of that time with that latency. ─ is p50, ═ is p99, ≡ both. > and <: the cell at the edge includes "
-        "everything beyond.",
-    ),
-    (
-        "service",
-        "Time from the first byte sent (or the start of the connect) to the last byte read. Closed load waits for each "
-        "response before it sends the next request, so users of a busier site would wait longer.",
-    ),
-    (
-        "░ ▓",
-        "Above and behind the chart: a change in progress. ░ from its request, ▓ from its reload until it is active "
-        "(its letter) or rolled back.",
-    ),
-    (
-        "verdict",
-        "The segment vs the one before the change, in the same run; a new run vs the baseline. ▲ better, ▼ worse: the "
-        "rate, or the metric that is named. ≈ equivalent. ? inconclusive; wait: keep the load running. ≥ ≤: at "
-        "least and at most, because the generator was saturated. ≠ load, altered, gen-sat, lost, errors: invalid; c "
-        "shows why.",
-    ),
-    (
-        "├─●─┤",
-        "In the verdict: the effect on a metric with its interval; left of the zero line is worse, right is better. "
-        "┊ ┊: margins of equivalence; an interval between them is equivalent. ○: first impression, no interval yet. "
-        "◂ ▸: beyond the scale, whose ends are named below. ▲? ▼?: likely; the bar shows the time still needed.",
-    ),
-    ("spawns", "Processes spawned per second during the segment, all hosts together."),
-    ("cpu %  tps …", "Averages of the servers over the segment, of several hosts as web1/app1. w shows all of them."),
-    ("start, end", "In the averages: the first and the last 5 s of the segment. mem is at its end."),
-    ("gen!", "Beside a segment: the generator was saturated during part of it."),
-    ("short", "Beside a segment: it lasted less than five seconds."),
-    ("stop", "Beside a segment: stopped by hand before its end."),
-    ("part", "Beside a segment: a load process was lost, the metrics are incomplete."),
-    ("failed", "Beside a segment: the run failed; the line below the table names the reason."),
-    ("us sy io st id", "CPU of all cores as sar -u: user (with nice), system, waiting for disks, stolen, idle."),
-    ("io", "As sar -b: transfers/s, reads and writes among them; 512-byte blocks read and written per second."),
-    ("mem", "As free -m. “avail” is the memory that programs could still get."),
-    ("net", "As sar -n DEV, all interfaces except the loopback. err/s and drop/s appear if there are any."),
-    ("run, blocked", "Running tasks, and tasks that waited for a disk, at that instant."),
-    (
-        "rss, rss−shr",
-        "Memory of all processes shown. rss counts shared pages (libraries, shared memory) in every process: the sum "
-        "can be many times the memory in use. rss−shr leaves out file-backed and shared-memory pages, but pages shared "
-        "since fork still count in every process. pss divides each shared page by its users, and its sum is right: "
-        "prefer it if it is shown (it needs the same user or root).",
-    ),
-    (
-        "≤ 4 unseen",
-        "The host created more processes and threads in that second than were seen: at most this many of the processes "
-        "shown were spawned and exited between two samples.",
-    ),
-    ("%CPU", "Of one core, over the last interval (ps shows the average over a process's life)."),
-    (
-        "+ before a PID",
-        "The process is new in this sample. Orange: defunct, its parent has not reaped it.",
-    ),
-    ("probe, rtt", "CPU time of the probe on the host per sample; round trip of request and answer."),
-    ("every 2 s", "Beside a host: samples are less frequent than requested, because the line is slow."),
-    (
-        "SLOW, LOST",
-        "SLOW: connected, but the answer is overdue. LOST: no connection; cockpit retries every few seconds.",
-    ),
-    ("REFUSED", "The host or its key was refused, for the reason shown. A changed key is always refused."),
-    ("hidepid", "/proc of that host hides processes of other users: processes may exist that are not shown."),
-    ("LOOKING BACK", "The past of this session; load and recording continue. End returns to live."),
-    (
-        "lite",
-        "Beside the clock: one frame every two seconds and no trends, requested or because the line to this terminal "
-        "is slow. Metrics and recording are complete. --no-lite: all frames.",
-    ),
-    ("paused", "You scrolled back in a tail, so it stands still; Esc continues with the newest line."),
-    ("skipped", "Lines of a tail that arrived faster than they can be kept."),
-)
+def _entries(text: str) -> tuple[Entry, ...]:
+    """Parse lines of `name | description`; further lines of a description are indented."""
+    entries = (line.partition(" | ") for line in re.sub(r"\n +", " ", text).splitlines())
+    return tuple((name, words) for name, _, words in entries)
 
 
-class HelpScreen(ModalScreen[None]):
+_SCREEN_KEYS = _entries("""\
+t | tuning panel: active values; type new ones (space: choose from a list), Enter shows the diff and its cost, Enter
+    again applies them as one change. ^G guard: rolled back after 60 s unless ^Y keeps it. ^Z undoes the last
+    change, ^F measures the typed values in rounds, Tab: earlier changes, actions
+r | rounds: old and new values of the last change in turn under load, in random order, each after a set-up of its
+    own, until the verdict. The maximum duration and the minimum detectable effect are announced first. r again
+    stops them and restores the values of the start; otherwise the new values stay, unless they are worse
+v | latency as histogram, as heat map over time, or as table of percentiles
+e | chart cursor: ← → PgUp PgDn Home End move it, [ ] move it to a marker or a segment; the titles of the charts
+    show the values there. Enter shows the whole screen at that instant. Esc leaves. A click on a chart does the
+    same
+i  o | zoom the charts in, or out to the whole session; the scale is at the right end of the axis
+l | list of markers; Enter moves the cursor to one
+↑ ↓ | select a segment of the runs table: latency shows that segment; Esc follows the newest again
+b | make the selected segment the baseline
+c | compare the selected segment: verdict, every metric with its interval and method, differences of the settings,
+    all metrics side by side, both latency distributions; ← → select another segment
+tab | next host
+d  D | next, previous list below the host: processes, cores, disks, interfaces, each status page, each tail
+w | averages of every host over the selected segment, instead of the list
+p | one host on the whole screen, then all hosts side by side, then back
+Enter | focus the host's list, its head is highlighted: ↑ ↓ PgUp PgDn g G scroll. On the whole screen (p) it has the
+    focus already. Esc leaves
+f | freeze the hosts: sort, filter and scroll this instant; again to continue
+s  S | sort processes by the next column; S reverses the order
+/ | show only processes with a text in PID or command; an empty text shows all
+T | next theme: dark, light, high contrast; the last choice is remembered
+^P | search all commands; hosts, views, markers and themes too
+?  F1 | this help: the focused pane first
+q  ^C | quit: the load stops, the recording is closed, the terminal is restored
+""")
+
+READING = _entries("""\
+throughput | Responses/s. A letter with a line below it is a change, ▸ a note, ! above the chart a lost host, R a
+    restart of the server's parent process, ± a manual change of the load; a number on the time axis is the start of
+    that segment of the runs table (one cell beside it, or left out, if it would hide ▒ or x). No dots: no load was
+    running.
+▒ on the axis | In that second the load generator was the bottleneck, not the server: do not trust it.
+x on the axis | In that second some requests failed. Zoomed out, one such second marks its cell.
+cell | The time per cell of the charts is at the right end of the axis. From 4 s on each column is several seconds:
+    solid up to their minimum of responses/s, a dot for the mean, a dot for the maximum.
+heat map | Latency upwards, ms at the lower edge of each line, time as in the chart above. ░ ▒ ▓ █: the share of the
+    responses of that time with that latency. ─ is p50, ═ is p99, ≡ both. > and <: the cell at the edge includes
+    everything beyond.
+service | Time from the first byte sent (or the start of the connect) to the last byte read. Closed load waits for
+    each response before it sends the next request, so users of a busier site would wait longer.
+░ ▓ | Above and behind the chart: a change in progress. ░ from its request, ▓ from its reload until it is active
+    (its letter) or rolled back.
+verdict | The segment vs the one before the change, in the same run; a new run vs the baseline. ▲ better, ▼ worse:
+    the rate, or the metric that is named. ≈ equivalent. ? inconclusive; wait: keep the load running. ≥ ≤: at least
+    and at most, because the generator was saturated. ≠ load, altered, gen-sat, lost, errors: invalid; c shows why.
+├─●─┤ | In the verdict: the effect on a metric with its interval; left of the zero line is worse, right is better. ┊
+    ┊: margins of equivalence; an interval between them is equivalent. ○: first impression, no interval yet. ◂ ▸:
+    beyond the scale, whose ends are named below. ▲? ▼?: likely; the bar shows the time still needed.
+spawns | Processes spawned per second during the segment, all hosts together.
+cpu %  tps … | Averages of the servers over the segment, of several hosts as web1/app1. w shows all of them.
+start, end | In the averages: the first and the last 5 s of the segment. mem is at its end.
+gen-sat | Beside a segment: the generator was saturated for more than a tenth of it.
+cpu-wait | Beside a segment: the generator waited for a CPU; latencies include that wait.
+short | Beside a segment: it lasted less than five seconds.
+stop | Beside a segment: stopped by hand before its end.
+part | Beside a segment: a load process was lost, the metrics are incomplete.
+failed | Beside a segment: the run failed; the line below the table names the reason.
+us sy io st id | CPU of all cores as sar -u: user (with nice), system, waiting for disks, stolen, idle.
+io | As sar -b: transfers/s, reads and writes among them; 512-byte blocks read and written per second.
+mem | As free -m. “avail” is the memory that programs could still get.
+net | As sar -n DEV, all interfaces except the loopback. err/s and drop/s appear if there are any.
+run, blocked | Running tasks, and tasks that waited for a disk, at that instant.
+rss, rss−shr | Memory of all processes shown. rss counts shared pages (libraries, shared memory) in every process:
+    the sum can be many times the memory in use. rss−shr leaves out file-backed and shared-memory pages, but pages
+    shared since fork still count in every process. pss divides each shared page by its users, and its sum is right:
+    prefer it if it is shown (it needs the same user or root).
+≤ 4 unseen | The host created more processes and threads in that second than were seen: at most this many of the
+    processes shown were spawned and exited between two samples.
+%CPU | Of one core, over the last interval (ps shows the average over a process's life).
++ before a PID | The process is new in this sample. Orange: defunct, its parent has not reaped it.
+probe, rtt | CPU time of the probe on the host per sample; round trip of request and answer.
+every 2 s | Beside a host: samples are less frequent than requested, because the line is slow.
+SLOW, LOST | SLOW: connected, but the answer is overdue. LOST: no connection; cockpit retries every few seconds.
+REFUSED | The host or its key was refused, for the reason shown. A changed key is always refused.
+hidepid | /proc of that host hides processes of other users: processes may exist that are not shown.
+LOOKING BACK | The past of this session; load and recording continue. End returns to live.
+lite | Beside the clock: one frame every two seconds and no trends, requested or because the line to this terminal
+    is slow. Metrics and recording are complete. --no-lite: all frames.
+paused | You scrolled back in a tail; Esc continues with the newest line.
+skipped | Lines of a tail that arrived faster than they can be kept.
+""")
+
+
+class HelpScreen(Dialog[None]):
     """A page that scrolls; the keys of the focused pane first."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,question_mark,q,enter", "dismiss(None)", "close"),
     ]
-    DEFAULT_CSS = """
-    HelpScreen { align: center middle; background: transparent; }
-    HelpScreen > LongText {
-        width: 84; max-width: 100%; max-height: 100%;
-        padding: 0 1; border: solid $cockpit-chart; background: $surface; border-title-color: $cockpit-strong;
-    }
-    """
+    DEFAULT_CSS = "HelpScreen > LongText { width: 84; }"
 
     def __init__(self, entries: Sequence[Entry], title: str = "keys") -> None:
         super().__init__()

@@ -20,7 +20,7 @@ _FRAME, _BAR = 4, 1
 
 
 class LongText(ScrollView, can_focus=True):
-    """`told(width)` returns its lines for a width; a piece is plain (""), "strong" or a "heading"."""
+    """`lines_for(width)` returns its lines; a piece is plain (""), "strong" or a "heading"."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"long-text--strong", "long-text--heading"}
     DEFAULT_CSS = """
@@ -29,9 +29,9 @@ class LongText(ScrollView, can_focus=True):
     LongText > .long-text--heading { color: $cockpit-strong; text-style: bold underline; }
     """
 
-    def __init__(self, told: Callable[[int], Sequence[Line]]) -> None:
+    def __init__(self, lines_for: Callable[[int], Sequence[Line]]) -> None:
         super().__init__()
-        self._told = told
+        self._lines_for = lines_for
         self._lines: Sequence[Line] = ()
         self._width = 0
 
@@ -40,7 +40,7 @@ class LongText(ScrollView, can_focus=True):
         if width != self._width:
             self._width = width
             room = max(1, width - _FRAME - _BAR)
-            self._lines = self._told(room)
+            self._lines = self._lines_for(room)
             self.virtual_size = Size(room, len(self._lines))
             self.styles.height = len(self._lines) + 2
 

@@ -1,9 +1,9 @@
-"""One question, one line of answer."""
+"""Dialogs with one answer: a line of text, or a value of a list."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import ClassVar
+from collections.abc import Callable, Sequence
+from typing import ClassVar, TypeVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -11,14 +11,36 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.events import Key
 from textual.screen import ModalScreen
-from textual.widgets import Input, Static
+from textual.widgets import Input, OptionList, Static
+
+from cockpit.model.text import neutral
+
+Result = TypeVar("Result")
 
 
-class OneLine(ModalScreen[str | None]):
-    """A field of one line. Ends with its text, or None if cancelled.
+class Dialog(ModalScreen[Result]):
+    """A bordered box over the screen below it."""
 
-    Keys typed before the field exists are typed into it once it does.
+    DEFAULT_CSS = """
+    Dialog { align: center middle; background: transparent; }
+    Dialog > Vertical, Dialog > VerticalScroll, Dialog > LongText {
+        max-width: 100%; height: auto; max-height: 100%; padding: 0 1; scrollbar-size: 1 1;
+        border: solid $cockpit-chart; border-title-color: $cockpit-strong; background: $surface;
+    }
+    Dialog Input { background: $panel; }
+    Dialog .hint { color: $cockpit-dim; }
     """
+
+
+def one_line_input(value: str = "", *, password: bool = False) -> Input:
+    """Return a field without a blinking cursor, which would send data on a slow line."""
+    field = Input(value, compact=True, password=password, select_on_focus=False)
+    field.cursor_blink = False
+    return field
+
+
+class OneLine(Dialog[str | None]):
+    """A field of one line; ends with its text, or None if cancelled. Keys typed before it exists are kept for it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "cancel")]
 
@@ -39,7 +61,7 @@ class OneLine(ModalScreen[str | None]):
             event.stop()
 
     def type(self, key: Key) -> None:
-        """Takes a key that did not reach the field by itself."""
+        """Take a key that did not reach the field."""
         if not self._ready:
             self._early.append(key)
         elif self._over:
@@ -63,16 +85,7 @@ class OneLine(ModalScreen[str | None]):
 
 
 class PromptScreen(OneLine):
-    """A question, and a field for the answer."""
-
-    DEFAULT_CSS = """
-    PromptScreen { align: center middle; background: transparent; }
-    PromptScreen > Vertical {
-        width: 60; max-width: 100%; height: auto;
-        padding: 0 1; border: solid $cockpit-chart; background: $surface;
-    }
-    PromptScreen .hint { color: $cockpit-dim; }
-    """
+    DEFAULT_CSS = "PromptScreen > Vertical { width: 60; }"
 
     def __init__(self, question: str) -> None:
         super().__init__()
@@ -81,20 +94,18 @@ class PromptScreen(OneLine):
     def compose(self) -> ComposeResult:
         with Vertical():
             yield Static(Content(self.question))
-            field = Input(compact=True)
-            field.cursor_blink = False
-            yield field
-            yield Static(Content("Enter: do it   Esc: leave it"), classes="hint")
+            yield one_line_input()
+            yield Static(Content("Enter: do it   Esc: cancel"), classes="hint")
 
 
 class FilterScreen(OneLine):
     """One line at the bottom: each letter is passed to `typed`, so that its effect is visible at once."""
 
     DEFAULT_CSS = """
-    FilterScreen { align: center bottom; background: transparent; }
+    FilterScreen { align: center bottom; }
     FilterScreen > Horizontal { width: 1fr; height: 1; padding: 0 1; background: $surface; }
     FilterScreen Static { width: auto; color: $cockpit-dim; }
-    FilterScreen Input { width: 1fr; background: $panel; }
+    FilterScreen Input { width: 1fr; }
     """
 
     def __init__(self, label: str, text: str, typed: Callable[[str], None]) -> None:
@@ -106,12 +117,47 @@ class FilterScreen(OneLine):
     def compose(self) -> ComposeResult:
         with Horizontal():
             yield Static(Content(f"{self.label} "))
-            field = Input(self.text, compact=True, select_on_focus=False)
-            field.cursor_blink = False
-            yield field
+            yield one_line_input(self.text)
             yield Static(Content(" Enter: keep it   Esc: as before"))
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        # A key pressed right behind Enter still reaches the field.
+        # A key pressed right after Enter still reaches the field.
         if not self._over:
             self.typed(event.value)
+
+
+class PickScreen(Dialog[int | None]):
+    """Ends with the position of the chosen line, or None. The selection starts at `at`."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,l,q", "dismiss(None)", "close")]
+    DEFAULT_CSS = """
+    PickScreen > Vertical { width: 50; }
+    PickScreen OptionList { height: auto; max-height: 14; background: $surface; }
+    PickScreen.-wide > Vertical { width: 100; }
+    PickScreen.-wide OptionList { max-height: 20; }
+    """
+
+    def __init__(
+        self,
+        title: str,
+        lines: Sequence[str],
+        at: int | None,
+        hint: str = "Enter: choose   Esc: cancel",
+        *,
+        wide: bool = False,
+    ) -> None:
+        super().__init__(classes="-wide" if wide else None)
+        self.heading, self.lines, self.at, self.hint = title, lines, at, hint
+
+    def compose(self) -> ComposeResult:
+        with Vertical() as panel:
+            panel.border_title = Content(neutral(self.heading))
+            yield OptionList(*map(Content, self.lines), compact=True)
+            yield Static(Content(self.hint), classes="hint")
+
+    def on_mount(self) -> None:
+        if self.at is not None:
+            self.query_one(OptionList).highlighted = self.at
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        self.dismiss(event.option_index)

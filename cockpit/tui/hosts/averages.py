@@ -13,20 +13,13 @@ from cockpit.tui.terminal.styled_line import Line, fit, length, pairs
 # Cells for the name of the group before a line of metrics.
 _HEAD = 10
 
-# Order of the groups, and their names here.
+# Order and names of the groups.
 _ORDER = ("cpu", "memory", "processes", "io", "net", "load", "disk")
 _NAMED = {"memory": "mem", "processes": "procs"}
-# Metrics with another name than in thresholds: that of sar, or the one used elsewhere on the screen.
+# Metrics with another name than in thresholds: the name of sar, or of the rest of the screen.
 _NAMES = {
-    "bread": "bread/s",
-    "bwrtn": "bwrtn/s",
-    "rxpck": "rxpck/s",
-    "txpck": "txpck/s",
-    "rxkb": "rxkB/s",
-    "txkb": "txkB/s",
-    "rkb": "rkB/s",
-    "wkb": "wkB/s",
-    "dkb": "dkB/s",
+    **{name: f"{name}/s" for name in ("bread", "bwrtn", "rxpck", "txpck")},
+    **{name: f"{name[:-1]}B/s" for name in ("rxkb", "txkb", "rkb", "wkb", "dkb")},
     "areq_sz": "areq-sz",
     "aqu_sz": "aqu-sz",
     "util": "%util",
@@ -42,17 +35,17 @@ _NAMES = {
 _BYTES = ("processes.rss", "processes.unshared", "processes.pss", "processes.rss_each", "processes.unshared_each")
 
 
-def averages_rows(host: HostState, row: Segment | None, width: int) -> tuple[Line, Sequence[Line]]:
-    """Return the head (the segment) and rows: the metrics, one group after the other, its parts below it."""
-    if row is None:
+def averages_rows(host: HostState, segment: Segment | None, width: int) -> tuple[Line, Sequence[Line]]:
+    """Return head and rows: the metrics, one group after the other, its parts below it."""
+    if segment is None:
         return (("averages of a run", "strong"),), [(("No runs yet. Press space to start.", "dim"),)]
-    window = row.hosts.get(host.config.name)
-    head: Line = ((f"averages of segment {row.number}", "strong"), (f"  {neutral(row.label)}", "dim"))
+    window = segment.hosts.get(host.config.name)
+    head: Line = ((f"averages of segment {segment.number}", "strong"), (f"  {neutral(segment.label)}", "dim"))
     if window is None or window.seconds <= 0:
         return head, [(("fewer than two samples of this host in the segment", "dim"),)]
-    figures = host_metrics(window, row.seconds)
-    rows = _wrapped("over", _span(window.seconds, figures.get("coverage")), width)
-    for group, parts in sorted(_grouped(figures).items(), key=lambda entry: _place(entry[0])):
+    metrics = host_metrics(window, segment.seconds)
+    rows = _wrapped("over", _span(window.seconds, metrics.get("coverage")), width)
+    for group, parts in sorted(_grouped(metrics).items(), key=lambda entry: _place(entry[0])):
         name = _NAMED.get(group, neutral(group))
         rows += _wrapped(name, parts.pop("", []), width) if "" in parts else [((name, "dim"),)] if parts else []
         for part, found in parts.items():
@@ -61,7 +54,7 @@ def averages_rows(host: HostState, row: Segment | None, width: int) -> tuple[Lin
 
 
 def _span(seconds: float, coverage: float | None) -> list[tuple[str, str]]:
-    """How long the window is, and how much of it the host was read."""
+    """Return the length of the window, and its share with samples at the configured interval."""
     whole = [] if coverage is None else [("read at its pace for ", f"{coverage:.0f} %"), ("of it ", "")]
     return [("", f"{seconds:.1f} s on the host's clock"), *whole]
 
@@ -70,45 +63,43 @@ def _place(group: str) -> int:
     return _ORDER.index(group) if group in _ORDER else len(_ORDER)
 
 
-def _grouped(figures: Mapping[str, float]) -> dict[str, dict[str, list[tuple[str, str]]]]:
+def _grouped(metrics: Mapping[str, float]) -> dict[str, dict[str, list[tuple[str, str]]]]:
     """Return by group and part (`io`, `start`; the group itself is the part "") name and text of each metric.
 
     Idle disks and interfaces are left out: a machine has many unused ones.
     """
     groups: dict[str, dict[str, list[tuple[str, str]]]] = {}
-    for name, value in figures.items():
+    for name, value in metrics.items():
         path, _, last = name.rpartition(".")
         group, _, part = path.partition(".")
-        idle = part and group in ("disk", "net") and not _worked(figures, path)
+        idle = part and group in ("disk", "net") and not _worked(metrics, path)
         if path and not idle:
             groups.setdefault(group, {}).setdefault(part, []).append((_NAMES.get(last, last), shown(name, value)))
     return groups
 
 
-def _worked(figures: Mapping[str, float], path: str) -> bool:
-    return any(value for name, value in figures.items() if name.rpartition(".")[0] == path)
+def _worked(metrics: Mapping[str, float], path: str) -> bool:
+    return any(value for name, value in metrics.items() if name.rpartition(".")[0] == path)
 
 
 def shown(name: str, value: float) -> str:
-    """Return a metric in short: per cent with a decimal, memory in bytes."""
     if name.startswith("memory.") or name in _BYTES:
         return size(value)
     return f"{value:.1f}" if name.startswith("cpu.") else si(value)
 
 
 def _wrapped(head: str, found: Sequence[tuple[str, str]], width: int) -> list[Line]:
-    """Return `name metric` pairs on as many lines as they take."""
     lines: list[Line] = []
     part: list[tuple[str, str]] = []
-    for name, figure in found:
+    for name, value in found:
         name = f"{name} " if name else ""
-        longer = [*part, (f"{'  ' if part else ''}{name}", figure)]
+        longer = [*part, (f"{'  ' if part else ''}{name}", value)]
         if part and length(_line(head, longer)) > width:
             lines.append(_line("" if lines else head, part))
-            longer = [(name, figure)]
+            longer = [(name, value)]
         part = longer
     return [*lines, _line("" if lines else head, part)] if part else lines
 
 
-def _line(head: str, figures: Sequence[tuple[str, str]]) -> Line:
-    return ((fit(head, _HEAD), "dim"), *pairs(figures))
+def _line(head: str, metrics: Sequence[tuple[str, str]]) -> Line:
+    return ((fit(head, _HEAD), "dim"), *pairs(metrics))

@@ -4,88 +4,79 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from textwrap import wrap
-from typing import NamedTuple
 
 from cockpit.analysis.other_load import TAKES
 from cockpit.model.host_state import HostPoint, HostState
 from cockpit.model.text import clock, neutral, si, size
 from cockpit.tui.charts.braille import trend
 from cockpit.tui.draw_context import PROCESSES, Detail, DrawContext
-from cockpit.tui.hosts.details import Reach, draw_detail
-from cockpit.tui.hosts.processes import TOLD
+from cockpit.tui.hosts.details import draw_detail
+from cockpit.tui.hosts.processes import IN_FULL, percent
 from cockpit.tui.hosts.tails import draw_tail
-from cockpit.tui.terminal.styled_line import EMPTY, Line, clip, ends, length, packed, pairs, right, rule
+from cockpit.tui.terminal.styled_line import EMPTY, DrawnList, Line, clip, ends, length, packed, pairs, right, rule
 
-# Title and seven lines of metrics: the height of an unselected host if there is room.
+# Height of an unselected host: title and seven lines of metrics.
 FIGURES = 8
-# With this many lines a host has a detail that is worth its name.
+# Minimum height of a host with a list.
 WHOLE = 12
 
 _MIB = 1024 * 1024
 
-# Points in a trend, at most.
+# Maximum points of a trend.
 _TREND = 24
 
-# Readings whose mean is shown as the CPU of other programs: one alone is off by some points.
+# Samples averaged for the CPU of other programs: a single one is off by some points.
 _OTHER_MEAN = 5
 
-# From this width on a line holds all that sar prints.
+# Minimum width for all metrics of sar.
 _ROOMY = 72
 
 # Time (s) without an answer from which possible causes are shown.
 _LONG = 10.0
 
-# Lines for a tail below the host: title and two lines at least. Processes get room in steps of this many rows.
+# Minimum lines of a tail below the host; step of the room for processes.
 _STRIP = 3
 _STEP = 4
 
 
-class Pane(NamedTuple):
-    """A host's lines, and how far its detail can be scrolled."""
-
-    lines: list[Line]
-    reach: Reach
-
-
-def host_pane(host: HostState, scene: DrawContext, width: int, height: int) -> Pane:
+def host_pane(host: HostState, context: DrawContext, width: int, height: int) -> DrawnList:
     """Return as much of the host as fits: title, condition, metrics, list, the newest lines of its tails."""
-    lines = [title(host, scene, width), *condition(host, scene, width)]
+    lines = [title(host, context, width), *condition(host, context, width)]
     point = host.point
     role = "" if host.condition == "up" else "dim"
     if point:
-        lines += figures(host, point, role, width, height - len(lines), trends=not scene.lite)
+        lines += metric_lines(host, point, role, width, height - len(lines), trends=not context.lite)
     elif host.condition in ("up", "connecting"):
-        lines += _to_come(host, scene, width)
+        lines += _waiting(host, context, width)
     room = height - len(lines)
-    strips = _strips(host, scene, width, room)
-    below, reach = draw_detail(host, scene, role, width, room - len(strips))
-    if strips:
-        below += [EMPTY] * (room - len(strips) - len(below))
-    return Pane([*lines, *below, *strips][:height], reach)
+    strips = _strips(host, context, width, room)
+    below = draw_detail(host, context, role, width, room - len(strips))
+    gap = [EMPTY] * (room - len(strips) - len(below.lines)) if strips else []
+    return below._replace(lines=[*lines, *below.lines, *gap, *strips][:height])
 
 
-def _to_come(host: HostState, scene: DrawContext, width: int) -> list[Line]:
+def _waiting(host: HostState, context: DrawContext, width: int) -> list[Line]:
     """Return a text for a host without metrics yet, and possible causes if that takes long."""
     if host.condition == "up":
         return [(("waiting for data", "dim"),)]
-    waited = max(0.0, scene.hosts_now - host.since)
+    waited = max(0.0, context.hosts_now - host.since)
     if waited < _LONG:
-        said, role = "waiting for its first sample; you can start the load already", "dim"
+        text, role = "waiting for its first sample; you can start the load already", "dim"
     else:
         where = "is its SSH port reachable from here" if host.config.ssh is not None else "can its probe start"
-        said, role = f"no answer for {seconds_or_minutes(waited)}: is it up, and {where}? cockpit keeps trying.", "warn"
-    return [EMPTY, *(((part, role),) for part in wrap(said, max(12, width)))]
+        text, role = f"no answer for {seconds_or_minutes(waited)}: is it up, and {where}? cockpit keeps trying.", "warn"
+    return [EMPTY, *(((part, role),) for part in wrap(text, max(12, width)))]
 
 
-def _strips(host: HostState, scene: DrawContext, width: int, room: int) -> list[Line]:
+def _strips(host: HostState, context: DrawContext, width: int, room: int) -> list[Line]:
     """Return the newest lines of as many tails as fit, except a selected one.
 
     They have a third of the room, and the rest of the processes; that changes in steps, or each process that exits
     would move the lines.
     """
-    looked_at = scene.detail(host)
-    others = [tail for place, tail in enumerate(host.tails) if Detail("tail", place) != looked_at]
-    taken = -(-(len(host.processes) + 1 + TOLD) // _STEP) * _STEP if looked_at == PROCESSES else room
+    selected = context.detail(host)
+    others = [tail for place, tail in enumerate(host.tails) if Detail("tail", place) != selected]
+    taken = -(-(len(host.processes) + 1 + IN_FULL) // _STEP) * _STEP if selected == PROCESSES else room
     given = max(room // 3, room - taken)
     shown = others[: given // _STRIP]
     if not shown:
@@ -97,38 +88,38 @@ def _strips(host: HostState, scene: DrawContext, width: int, room: int) -> list[
     return lines
 
 
-def title(host: HostState, scene: DrawContext, width: int) -> Line:
+def title(host: HostState, context: DrawContext, width: int) -> Line:
     """Return name and address; on the right the age of the sample and its cost on the host."""
-    looked_at = host is scene.host and len(scene.hosts) > 1
-    name: Line = ((f"{'▸ ' if looked_at else ''}{neutral(host.config.name)}", "strong"),)
+    selected = host is context.host and len(context.hosts) > 1
+    name: Line = ((f"{'▸ ' if selected else ''}{neutral(host.config.name)}", "strong"),)
     place = f"  ssh {neutral(host.config.ssh)}" if host.config.ssh is not None else "  this machine"
-    if scene.view.frozen is not None:
-        return rule((*name, (place, "dim")), ((f" FROZEN at {clock(scene.hosts_now)} ", "alarm"),), width)
+    if context.view.frozen is not None:
+        return rule((*name, (place, "dim")), ((f" FROZEN at {clock(context.hosts_now)} ", "alarm"),), width)
     point = host.point
     if host.condition != "up" or point is None or host.seen is None:
         return rule((*name, (place, "dim")), (), width)
     parts: list[Line] = [
-        ((f"{max(0.0, scene.now - host.seen):.1f} s ago", "dim"),),
+        ((f"{max(0.0, context.now - host.seen):.1f} s ago", "dim"),),
         ((f"probe {1000 * point.probe_cpu:.0f} ms", "dim"),),
         ((f"rtt {1000 * point.round_trip:.0f} ms", "dim"),),
     ]
-    every = interval_in_force(host)
+    every = slow_interval(host)
     if every is not None:
         parts.insert(0, ((f"every {every:.1f} s", "warn"),))
-    figures = packed(parts, width - length(name) - 8, " · ")
-    whole = length(name) + len(place) + length(figures) + 8 <= width
-    return rule((*name, (place, "dim")) if whole else name, figures, width)
+    facts = packed(parts, width - length(name) - 8, " · ")
+    whole = length(name) + len(place) + length(facts) + 8 <= width
+    return rule((*name, (place, "dim")) if whole else name, facts, width)
 
 
-def interval_in_force(host: HostState) -> float | None:
+def slow_interval(host: HostState) -> float | None:
     """Return the seconds between samples if they exceed the configured interval (a slow line), else None."""
     every = host.sample.interval if host.sample else 0.0
     return every if every > host.config.interval else None
 
 
-def condition(host: HostState, scene: DrawContext, width: int) -> list[Line]:
-    """Return lines about a host that is not simply up."""
-    word, rest, role = condition_words(host, scene)
+def condition(host: HostState, context: DrawContext, width: int) -> list[Line]:
+    """Return lines about a host that is not up."""
+    word, rest, role = condition_words(host, context)
     if not word:
         return []
     badge = f" {word} " if role == "alarm" else word
@@ -138,21 +129,21 @@ def condition(host: HostState, scene: DrawContext, width: int) -> list[Line]:
     lines += [((indent + text, ""),) for text in texts[1:]]
     more = ["tried again every few seconds"] if host.condition == "lost" else []
     if host.condition in ("slow", "lost") and host.seen is not None:
-        more.append(f"figures of {clock(host.seen)}")
+        more.append(f"metrics of {clock(host.seen)}")
     return [*lines, (("; ".join(more), "warn"),)] if more else lines
 
 
-def condition_words(host: HostState, scene: DrawContext) -> tuple[str, str, str]:
+def condition_words(host: HostState, context: DrawContext) -> tuple[str, str, str]:
     """Return (word, detail, role); the word is empty for a host that is up."""
     detail = neutral(host.detail)
-    ago = seconds_or_minutes(max(0.0, scene.hosts_now - host.since))
+    ago = seconds_or_minutes(max(0.0, context.hosts_now - host.since))
     match host.condition:
         case "connecting":
             return "connecting …", detail, "warn"
         case "asking":
             return "ASKING", detail or "waits for an answer", "alarm"
         case "slow":
-            waited = max(0.0, scene.hosts_now - (host.since if host.seen is None else host.seen))
+            waited = max(0.0, context.hosts_now - (host.since if host.seen is None else host.seen))
             return "SLOW", seconds_or_minutes(waited) + (f": {detail}" if detail else ""), "alarm"
         case "lost":
             return "LOST", f"{ago} ago" + (f": {detail}" if detail else ""), "alarm"
@@ -163,11 +154,13 @@ def condition_words(host: HostState, scene: DrawContext) -> tuple[str, str, str]
 
 
 def seconds_or_minutes(seconds: float) -> str:
-    """12 s, 3 min."""
+    """Return e.g. `12 s`, `3 min`."""
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
-def figures(host: HostState, point: HostPoint, role: str, width: int, height: int, trends: bool = True) -> list[Line]:
+def metric_lines(
+    host: HostState, point: HostPoint, role: str, width: int, height: int, trends: bool = True
+) -> list[Line]:
     """Return the lines in reading order; if there are too many, the least important are left out."""
     recent = host.points[-_TREND:] if trends else ()
     busy = [100 - at.cpu.idle for at in recent if at.cpu]
@@ -199,13 +192,7 @@ def _cpu(point: HostPoint, width: int) -> list[tuple[str, str]]:
     return [(f"{' ' if at else ''}%{name} ", right(percent(getattr(cpu, name)), 4)) for at, name in enumerate(_SHARES)]
 
 
-def percent(share: float) -> str:
-    """In four cells at most: 4.2, 100."""
-    return f"{share:.1f}" if share < 99.95 else f"{share:.0f}"
-
-
 def _memory(point: HostPoint, width: int) -> list[tuple[str, str]]:
-    """Return memory as free -m; in a narrow pane only the most important."""
     names = next(names for need, names in _MEMORY if width >= need)
     called = {"buff_cache": "buff/cache", "available": "avail" if width < _ROOMY else "available"}
     found = [
@@ -251,7 +238,6 @@ _NET = (("rxkB/s", "rxkb"), ("txkB/s", "txkb"), ("rxpck/s", "rxpck"), ("txpck/s"
 
 
 def _load(host: HostState, point: HostPoint, role: str, width: int) -> Line:
-    """Load of 1, 5 and 15 minutes, the CPU of other programs, the tasks that run or wait for a disk just now."""
     averages = " ".join(f"{load:.2f}" for load in point.load)
     line = (*pairs([("", averages)], role, "load"), *_other(host, role))
     running, blocked = [("  run ", str(point.running))], [("  blocked ", str(point.blocked))]
@@ -307,7 +293,6 @@ def churn(point: HostPoint) -> str:
 
 
 def _trended(line: Line, values: Sequence[float], top: float, room: int, width: int) -> Line:
-    """Return the metrics with their recent trend at the right, as much as fits into `room`."""
     if room < 4 or not values:
         return clip(line, width)
     return ends(line, ((trend(values[-room:], top), "chart"),), width)

@@ -31,11 +31,11 @@ def page_rows(pane: StatusPane, now: float, role: str, width: int) -> tuple[Line
     for name, text in pane.text.items():
         states = STATUS_PAGES[pane.page.kind].scoreboard if name.lower() == _SCOREBOARD else {}
         rows += _scoreboard(text, states, width) if states else _text(name, text, width)
-    return tuple(head), rows + _figures(pane, role, width)
+    return tuple(head), rows + _metrics(pane, role, width)
 
 
 def _scoreboard(board: str, states: Mapping[str, str], width: int) -> list[Line]:
-    """Letters counted, with their meaning; then the board itself, without the open slots at its end."""
+    """Return the count of each letter with its meaning, then the board without open slots at its end."""
     counted = Counter(board)
     meaning = [(f"{counted[sign]} ", word) for sign, word in states.items() if counted[sign]]
     lines: list[Line] = []
@@ -51,8 +51,7 @@ def _text(name: str, text: str, width: int) -> list[Line]:
     return [((line, "dim"),) for line in lines]
 
 
-def _figures(pane: StatusPane, role: str, width: int) -> list[Line]:
-    """Return name, value and rate of each; a second column beside the first if both have room."""
+def _metrics(pane: StatusPane, role: str, width: int) -> list[Line]:
     cells = [(name, value, pane.rates.get(name)) for name, value in pane.values.items()]
     if not cells:
         return []
@@ -67,12 +66,12 @@ def _figures(pane: StatusPane, role: str, width: int) -> list[Line]:
         for at, (name, value, rate) in enumerate(cells[y::tall]):
             if at:
                 line.append(("   ", ""))
-            line += _figure(name, value, rate, role, each)
+            line += _metric(name, value, rate, role, each)
         rows.append(tuple(line))
     return rows
 
 
-def _figure(name: str, value: float, rate: float | None, role: str, width: int) -> Line:
+def _metric(name: str, value: float, rate: float | None, role: str, width: int) -> Line:
     per_second = f"{si(rate)}/s" if rate is not None else ""
     room = width - _VALUE - _RATE
     return (

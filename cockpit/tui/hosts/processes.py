@@ -13,53 +13,45 @@ from cockpit.model.host_state import HostState, ProcessRow
 from cockpit.model.hosts import ProcessCounters
 from cockpit.model.text import neutral, size
 from cockpit.tui.draw_context import ProcessOrder, View
-from cockpit.tui.terminal.styled_line import EMPTY, Line, ends, fit, packed, padded, right
+from cockpit.tui.terminal.styled_line import EMPTY, DrawnList, Line, ends, fit, packed, padded, right
 
 _DAY = 24 * 3600
 
-# Lines for the command of the selected process, and the minimum height of a table that gives them up.
+# Lines for the command of the selected process, and the minimum height of a table with them.
 _COMMAND = 2
-TOLD = 2 + _COMMAND
+IN_FULL = 2 + _COMMAND
 _TALL = 12
 
 
-class ProcessRows(NamedTuple):
-    """Header and rows; `page` is how many rows are in sight, `most` the place of the last one."""
-
-    lines: list[Line]
-    page: int
-    most: int
-
-
 class ProcessColumn(NamedTuple):
-    """Shown in tables at least `need` cells wide, and in any that is sorted by it. `order` is what sorts by it."""
+    """Shown in tables of at least `need` cells, and in all that are sorted by it (`order`)."""
 
     title: str
     width: int
     need: int
     order: ProcessOrder | None
-    figure: Callable[[ProcessRow, HostState], str]
+    text: Callable[[ProcessRow, HostState], str]
 
 
-def process_table(host: HostState, view: View, mine: bool, role: str, width: int, height: int) -> ProcessRows:
+def process_table(host: HostState, view: View, mine: bool, role: str, width: int, height: int) -> DrawnList:
     """Return a header and the processes that fit, the rest as a number. `role` is that of plain numbers; `mine`: the
     arrows act on this table, so that one of its rows is selected."""
     rows = chosen_rows(host, view)
     at = place_of(rows, view) if mine else 0
     columns = columns_for(view, width)
     digits = max(5, *(len(str(row.process.pid)) for row in host.processes), 0)
-    told = told_in_full(rows[at], host, width) if mine and rows and height >= _TALL else []
-    room = height - 1 - len(told)
+    below = in_full(rows[at], host, width) if mine and rows and height >= _TALL else []
+    room = height - 1 - len(below)
     first = max(0, min(at - room // 2, len(rows) - room))
     seen = rows[first : first + room]
     head = _header(columns, digits, view) + " " + _head("COMMAND", "command", view)
-    lines: list[Line] = [ends(((head, "dim"),), _said(host, rows, first, len(seen), view), width)]
+    lines: list[Line] = [ends(((head, "dim"),), _range(host, rows, first, len(seen), view), width)]
     for number, row in enumerate(seen, first):
         lines.append(_row(row, host, columns, digits, role, width, mine and number == at))
     if not rows:
         lines.append(((_no_rows(host, view), "dim"),))
-    lines += [EMPTY] * (room - len(seen)) if told else []
-    return ProcessRows(lines + told, room, max(0, len(rows) - 1))
+    lines += [EMPTY] * (room - len(seen)) if below else []
+    return DrawnList(lines + below, room, max(0, len(rows) - 1))
 
 
 def _no_rows(host: HostState, view: View) -> str:
@@ -69,7 +61,7 @@ def _no_rows(host: HostState, view: View) -> str:
 
 
 def columns_for(view: View, width: int) -> list[ProcessColumn]:
-    """Return the columns that fit; the one that sorts is always shown and has room for its mark."""
+    """Return the columns that fit; the sorting column is always shown, with room for its mark."""
     found = []
     for column in _COLUMNS:
         if column.order == view.order:
@@ -80,7 +72,6 @@ def columns_for(view: View, width: int) -> list[ProcessColumn]:
 
 
 def chosen_rows(host: HostState, view: View) -> list[ProcessRow]:
-    """Return the processes that pass the filter, sorted."""
     wanted = view.filter.casefold()
     rows = [row for row in host.processes if wanted in filterable(row)] if wanted else list(host.processes)
     key, downward = _ORDERS[view.order]
@@ -98,16 +89,15 @@ def place_of(rows: Sequence[ProcessRow], view: View) -> int:
 
 
 def identity(row: ProcessRow) -> tuple[int, int]:
-    """Return the identity of a process."""
     return row.process.pid, row.process.start
 
 
 def filterable(row: ProcessRow) -> str:
-    """The text that a filter looks into: PID and command."""
+    """Return the text that filters search: PID and command."""
     return f"{row.process.pid} {shown_command(row.process)}".casefold()
 
 
-def told_in_full(row: ProcessRow, host: HostState, width: int) -> list[Line]:
+def in_full(row: ProcessRow, host: HostState, width: int) -> list[Line]:
     """Return one process below a thin rule: facts without a column, then its command."""
     process = row.process
     unshared = max(0, process.rss - process.shared)
@@ -117,19 +107,19 @@ def told_in_full(row: ProcessRow, host: HostState, width: int) -> list[Line]:
     ]
     command = wrap(shown_command(process), max(12, width), max_lines=_COMMAND, placeholder=" …")
     command += [""] * (_COMMAND - len(command))
-    told = packed((((fact, ""),) for fact in facts), width)
-    return [(("─" * width, "rule"),), told, *(((line, "dim"),) for line in command)]
+    below = packed((((fact, ""),) for fact in facts), width)
+    return [(("─" * width, "rule"),), below, *(((line, "dim"),) for line in command)]
 
 
-def _said(host: HostState, rows: Sequence[ProcessRow], first: int, seen: int, view: View) -> Line:
+def _range(host: HostState, rows: Sequence[ProcessRow], first: int, seen: int, view: View) -> Line:
     """Return the filter and the visible range, for the right end of the header."""
-    said: list[tuple[str, str]] = []
+    parts: list[tuple[str, str]] = []
     if view.filter:
-        said.append((f"/{neutral(view.filter, 20)} {len(rows)} of {len(host.processes)}", "warn"))
+        parts.append((f"/{neutral(view.filter, 20)} {len(rows)} of {len(host.processes)}", "warn"))
     if seen < len(rows):
         span = f"{first + 1}–{first + seen} of " if first else f"{seen}/"
-        said.append((f"{'  ' if said else ''}{span}{len(rows)}", "dim"))
-    return tuple(said)
+        parts.append((f"{'  ' if parts else ''}{span}{len(rows)}", "dim"))
+    return tuple(parts)
 
 
 def _header(columns: Sequence[ProcessColumn], digits: int, view: View) -> str:
@@ -151,16 +141,16 @@ def _row(
     process = row.process
     mark = "+" if row.new else " "
     texts = [f" {right(str(process.pid), digits)}", fit(neutral(process.stat, 4), 4)]
-    texts += [right(column.figure(row, host), column.width) for column in columns]
-    figures = " ".join(texts)
-    command = _cut(shown_command(process), max(0, width - len(figures) - 2))
+    texts += [right(column.text(row, host), column.width) for column in columns]
+    values = " ".join(texts)
+    command = _cut(shown_command(process), max(0, width - len(values) - 2))
     role = "warn" if process.stat.startswith("Z") else role
-    line: Line = ((mark, "mark"), (f"{figures} {command}", role))
+    line: Line = ((mark, "mark"), (f"{values} {command}", role))
     return padded(tuple((text, "focus") for text, _ in line), width, "focus") if chosen else line
 
 
 def _cut(command: str, room: int) -> str:
-    """Return the command in `room` cells; if it is too long its directory is dropped first."""
+    """Return the command in `room` cells, without its directory if it is too long."""
     program, *arguments = command.split(" ")
     if cell_len(command) > room and program.startswith("/"):
         command = " ".join(("…/" + program.rpartition("/")[2], *arguments))
@@ -168,7 +158,7 @@ def _cut(command: str, room: int) -> str:
 
 
 def shown_command(process: ProcessCounters) -> str:
-    """Return the command line as ps prints it: a process without one in brackets, a dead one marked."""
+    """Return the command line as ps prints it: in brackets without arguments, marked if defunct."""
     text = neutral(process.command or f"[{process.comm}]")
     return f"{text} <defunct>" if process.stat.startswith("Z") and not text.endswith("<defunct>") else text
 
@@ -184,7 +174,7 @@ def start_as_ps(started: float, wall: float) -> str:
 
 
 def age(seconds: float) -> str:
-    """How long a process has lived: 0.4s, 12s, 3m, 5h, 12d."""
+    """Return e.g. 0.4s, 12s, 3m, 5h, 12d."""
     for below, factor, unit in ((60, 1, "s"), (3600, 60, "m"), (2 * _DAY, 3600, "h")):
         if seconds < below:
             value = seconds / factor
@@ -192,8 +182,9 @@ def age(seconds: float) -> str:
     return f"{int(seconds / _DAY)}d"
 
 
-def _cpu(row: ProcessRow, host: HostState) -> str:
-    return f"{row.cpu:.1f}" if row.cpu < 99.95 else f"{row.cpu:.0f}"
+def percent(share: float) -> str:
+    """Return at most four cells, e.g. 4.2, 100."""
+    return f"{share:.1f}" if share < 99.95 else f"{share:.0f}"
 
 
 def _memory(row: ProcessRow, host: HostState) -> str:
@@ -206,7 +197,7 @@ def _start(row: ProcessRow, host: HostState) -> str:
 
 
 def _time(row: ProcessRow, host: HostState) -> str:
-    """CPU time so far as ps aux has it: minutes and seconds."""
+    """CPU time as in ps aux: minutes and seconds."""
     ticks = row.process.utime + row.process.stime
     seconds = ticks // host.facts.hz if host.facts else 0
     return f"{seconds // 60}:{seconds % 60:02d}"
@@ -217,7 +208,7 @@ def _unshared(row: ProcessRow) -> int:
 
 
 _COLUMNS = (
-    ProcessColumn("%CPU", 5, 0, "cpu", _cpu),
+    ProcessColumn("%CPU", 5, 0, "cpu", lambda row, host: percent(row.cpu)),
     ProcessColumn("%MEM", 5, 84, None, _memory),
     ProcessColumn("VSZ", 5, 56, None, lambda row, host: size(row.process.vsz)),
     ProcessColumn("RSS", 5, 0, "rss", lambda row, host: size(row.process.rss)),

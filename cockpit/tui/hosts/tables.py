@@ -49,7 +49,7 @@ _NET = (
     MetricColumn("drop/s", "drops", 8, 66),
 )
 
-# Least and most cells for a device's name.
+# Minimum and maximum cells of a device's name.
 _NAME = (5, 16)
 
 
@@ -59,7 +59,7 @@ def core_rows(host: HostState, role: str, width: int) -> Table:
     head = _head("CPU", columns, _NAME[0])
     point = host.point
     if not host.cores and (point is None or point.cpu is None):
-        return head, [_to_come()]
+        return head, [_waiting()]
     shares: list[tuple[str, CpuShare | None]] = [("all", point.cpu if point else None)]
     shares += [(str(number), share) for number, share in enumerate(host.cores)]
     room = width - _NAME[0] - sum(column.width for column in columns) - 2
@@ -68,15 +68,14 @@ def core_rows(host: HostState, role: str, width: int) -> Table:
 
 def _core(name: str, share: CpuShare | None, columns: Sequence[MetricColumn], room: int, role: str) -> Line:
     if share is None:
-        return ((fit(name, _NAME[0]), role), ("  nothing read of it", "dim"))
-    figures = "".join(right(f"{getattr(share, column.field):.1f}", column.width) for column in columns)
+        return ((fit(name, _NAME[0]), role), ("  no data", "dim"))
+    cells = "".join(right(f"{getattr(share, column.field):.1f}", column.width) for column in columns)
     busy = bar((100 - share.idle) / 100, room) if room >= 4 else ""
-    return ((fit(name, _NAME[0]) + figures, role), ("  ", ""), (busy, "chart"))
+    return ((fit(name, _NAME[0]) + cells, role), ("  ", ""), (busy, "chart"))
 
 
 def disk_rows(host: HostState, role: str, width: int) -> Table:
-    """Whole disks in the order in which the kernel lists them; files that could be mounted as disks and are not used
-    come as a number."""
+    """Return disks in the order of the kernel; idle loop devices are only counted."""
     shown = [disk for disk in host.disks if disk.tps or not disk.name.startswith("loop")]
     head, rows = _devices("DEV", shown, _DISK, role, width)
     idle = len(host.disks) - len(shown)
@@ -84,7 +83,7 @@ def disk_rows(host: HostState, role: str, width: int) -> Table:
 
 
 def net_rows(host: HostState, role: str, width: int) -> Table:
-    """Return every interface, the loopback too; the sum in the metrics above excludes the loopback."""
+    """Return every interface, including the loopback."""
     return _devices("IFACE", host.nets, _NET, role, width)
 
 
@@ -96,7 +95,7 @@ def _devices(
     shown = [column for column in columns if width >= column.need]
     head = _head(title, shown, name)
     if not found:
-        return head, [_to_come()]
+        return head, [_waiting()]
     rows: list[Line] = []
     for device in found:
         line: list[Piece] = [(fit(neutral(device.name), name), role)]
@@ -112,5 +111,5 @@ def _head(title: str, columns: Sequence[MetricColumn], name: int) -> Line:
     return ((fit(title, name) + "".join(right(column.title, column.width) for column in columns), "dim"),)
 
 
-def _to_come() -> Line:
+def _waiting() -> Line:
     return (("waiting for data", "dim"),)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from rich.cells import cell_len
 
 from cockpit.model.host_state import TailPane
 from cockpit.model.text import clock, neutral
-from cockpit.tui.terminal.styled_line import EMPTY, Line, Piece, centred, clip, length, rule
+from cockpit.tui.terminal.styled_line import EMPTY, DrawnList, Line, Piece, centred, clip, length, rule
 
-# Colours and bold that a program requested: they do not change the text.
+# Colours and weights requested by a program.
 _COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
 
 # Maximum characters of a line: no terminal is as wide.
@@ -19,15 +18,8 @@ _LONGEST = 2000
 _TAB = 8
 
 
-class DrawnTail(NamedTuple):
-    """Title and lines; `most` is how many lines one can look back."""
-
-    lines: list[Line]
-    most: int
-
-
-def draw_tail(tail: TailPane, back: int, held: TailPane | None, width: int, height: int) -> DrawnTail:
-    """The lines that end `back` lines before the newest of `held`, the tail as it was, or of the tail as it is."""
+def draw_tail(tail: TailPane, back: int, held: TailPane | None, width: int, height: int) -> DrawnList:
+    """Return the lines that end `back` lines before the newest of `held` (the paused tail), or of `tail`."""
     shown = held if held is not None and held.command == tail.command else tail
     room = max(0, height - 1)
     most = max(0, len(shown.lines) - room)
@@ -36,9 +28,9 @@ def draw_tail(tail: TailPane, back: int, held: TailPane | None, width: int, heig
     lines = [clip(line, width) for line in lines]
     if not shown.lines:
         lines = centred([(_nothing(tail), "dim")], width, room)
-    said = _said(tail, shown if shown is held else None)
-    head = rule(((short_command(neutral(tail.command), width - length(said) - 6), "strong"),), said, width)
-    return DrawnTail([head, *lines, *[EMPTY] * (room - len(lines))], most)
+    state = _state(tail, shown if shown is held else None)
+    head = rule(((short_command(neutral(tail.command), width - length(state) - 6), "strong"),), state, width)
+    return DrawnList([head, *lines, *[EMPTY] * (room - len(lines))], room, most)
 
 
 def short_command(command: str, room: int) -> str:
@@ -50,31 +42,31 @@ def short_command(command: str, room: int) -> str:
 
 
 def as_printed(text: str) -> str:
-    """A line as a terminal would show it without its colours; everything else that is no text shows as `·`."""
+    """Return the line without colours and control characters."""
     text = _COLOUR.sub("", text[:_LONGEST].rstrip("\r\n"))
     return neutral(text.expandtabs(_TAB), _LONGEST)
 
 
 def newer(tail: TailPane, held: TailPane) -> int:
-    """Lines that came after the last one of `held`."""
+    """Count the lines after the last one of `held`."""
     last = held.lines[-1].t if held.lines else -1.0
     return sum(line.t > last for line in tail.lines)
 
 
-def _said(tail: TailPane, held: TailPane | None) -> Line:
+def _state(tail: TailPane, held: TailPane | None) -> Line:
     """Return the state of the lines: scrolled back, skipped, ended."""
-    said: list[Piece] = []
+    state: list[Piece] = []
     if held is not None:
         count = newer(tail, held)
         all_of_them = "+" if count and count == len(tail.lines) else ""
         at = f" at {clock(held.lines[-1].t)}" if held.lines else ""
-        said.append((f"paused{at}, {count}{all_of_them} newer", "warn"))
+        state.append((f"paused{at}, {count}{all_of_them} newer", "warn"))
     if tail.skipped:
-        said.append((f"{'  ' if said else ''}skipped {tail.skipped} lines", "warn"))
+        state.append((f"{'  ' if state else ''}skipped {tail.skipped} lines", "warn"))
     if tail.condition == "ended":
         detail = f": {neutral(tail.detail)}" if tail.detail else ""
-        said.append((f"{'  ' if said else ''}ended{detail}", "warn"))
-    return tuple(said)
+        state.append((f"{'  ' if state else ''}ended{detail}", "warn"))
+    return tuple(state)
 
 
 def _nothing(tail: TailPane) -> str:

@@ -1,6 +1,6 @@
 """The verdict on the selected segment at a glance: its effects, its baseline, and the seconds still needed.
 
-`strip` reads the scene; `strip_lines` draws it. Reasons, warnings and rules are left to the compare screen.
+`strip` reads the context; `strip_lines` draws it. Reasons, warnings and rules are left to the compare screen.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from cockpit.model.state import RoundsState, Segment, State
 from cockpit.model.text import neutral
 from cockpit.tui.draw_context import DrawContext
 
-# Metrics with a row in the plot, in this order after the headline; failed requests only if their share differs.
+# Metrics with a line in the plot, in this order after the headline; failed requests only if their share differs.
 _PLOTTED = ("errors", "rate", "p50", "p99", "cpu.per_reply", "cpu.busy", "memory.used")
 _NEXT = {
     Cause.OTHER_LOAD: "end the other load, then run it again",
     Cause.GENERATOR_SATURATED: "less load (-), or more workers (-w)",
     Cause.HOST_LOST: "run it again when the host answers",
     Cause.LOAD_ALTERED: "leave the load as it is, and apply the change again",
-    Cause.LOAD_DIFFERS: "choose a row of the same load and press b",
+    Cause.LOAD_DIFFERS: "choose a segment of the same load and press b",
     Cause.RUN_FAILED: "see the run's error (c), then run it again",
     Cause.PARTIAL: "run it again",
     Cause.REQUESTS_FAILED: "undo the change (t, then ^Z)",
@@ -58,7 +58,7 @@ class VerdictProgress(NamedTuple):
 
 
 class Strip(NamedTuple):
-    """A comparison at a glance. `change` and `compared` are its title; `effects` have a row each, the headline first.
+    """A comparison at a glance. `change` and `compared` are its title; `effects` have a line each, the headline first.
 
     `so_far`: the change of the rate (share) before there is any effect. `progress`: None if no verdict is pending.
     `next`: the next step if none is expected, or "". `cap`: seconds after the change at which the run ends
@@ -75,55 +75,55 @@ class Strip(NamedTuple):
     cap: float | None = None
 
 
-def strip(scene: DrawContext) -> Strip | None:
+def strip(context: DrawContext) -> Strip | None:
     """Return the comparison of the selected segment; None without a baseline."""
-    row = scene.row
-    if row is None:
+    segment = context.segment
+    if segment is None:
         return None
-    rounds = _rounds_of(scene.state, row)
+    rounds = _rounds_of(context.state, segment)
     if rounds is not None:
-        return _rounds_strip(scene, rounds, row)
-    base, verdict = scene.before(row), scene.verdict(row)
+        return _rounds_strip(context, rounds, segment)
+    base, verdict = context.before(segment), context.verdict(segment)
     if base is None or verdict is None:
         return None
     return Strip(
         verdict=verdict,
-        change=_change(scene.state, row, base),
-        compared=f"vs row {base.number}",
-        effects=_plotted(verdict, _host_of(scene.state, row)) or _expected(verdict, row),
-        so_far=_so_far(scene.state, row, base),
-        progress=_progress(scene.state, row, verdict),
-        next="" if scene.state.studying else _next(verdict),
-        cap=_cap(scene.state, row),
+        change=_change(context.state, segment, base),
+        compared=f"vs segment {base.number}",
+        effects=_plotted(verdict, _host_of(context.state, segment)) or _expected(verdict, segment),
+        so_far=_so_far(context.state, segment, base),
+        progress=_progress(context.state, segment, verdict),
+        next="" if context.state.studying else _next(verdict),
+        cap=_cap(context.state, segment),
     )
 
 
-def _cap(state: State, row: Segment) -> float | None:
-    """The seconds from a growing row's start to the end of the run that is extended for it."""
+def _cap(state: State, segment: Segment) -> float | None:
+    """Return the seconds from the segment's start to the end of its extended run; None if it is not extended."""
     extension = state.extension
-    if extension is None or row.end is not None or extension.change not in row.changes:
+    if extension is None or segment.end is not None or extension.change not in segment.changes:
         return None
-    return extension.until - row.start
+    return extension.until - segment.start
 
 
-def _rounds_of(state: State, row: Segment) -> RoundsState | None:
-    """Return the rounds that the row belongs to, follows, or waits for."""
-    if row.end is None and state.running_rounds is not None:
+def _rounds_of(state: State, segment: Segment) -> RoundsState | None:
+    """Return the rounds that the segment belongs to, follows, or waits for."""
+    if segment.end is None and state.running_rounds is not None:
         return state.running_rounds
-    before = state.segments[row.number - 2] if row.number > 1 else row
-    if not row.round and not (before.round and before.run == row.run and not row.changes):
+    before = state.segments[segment.number - 2] if segment.number > 1 else segment
+    if not segment.round and not (before.round and before.run == segment.run and not segment.changes):
         return None
-    return next((one for one in reversed(state.rounds) if one.begun.t <= row.start), None)
+    return next((one for one in reversed(state.rounds) if one.begun.t <= segment.start), None)
 
 
-def _rounds_strip(scene: DrawContext, rounds: RoundsState, row: Segment) -> Strip:
-    """Return rounds as far as they are, at least their progress."""
-    state = scene.state
-    verdict = scene.verdicts.rounds(state, rounds)
+def _rounds_strip(context: DrawContext, rounds: RoundsState, segment: Segment) -> Strip:
+    """Return the rounds so far, at least their progress."""
+    state = context.state
+    verdict = context.verdicts.rounds(state, rounds)
     if verdict is None:
         growing = rounds.ended is None
         verdict = Verdict(outcome=Outcome.INCONCLUSIVE, design=Design.ROUNDS, growing=growing)
-    now = math.floor(scene.now)
+    now = math.floor(context.now)
     where = progress(state, now) if rounds.ended is None else None
     waits = where is not None and verdict.outcome is Outcome.INCONCLUSIVE
     compared = f"{len(rounds.complete)} of {rounds.budget} rounds" if where is None else place_words(where)
@@ -131,7 +131,7 @@ def _rounds_strip(scene: DrawContext, rounds: RoundsState, row: Segment) -> Stri
         verdict=verdict,
         change=title_words(rounds.begun),
         compared=compared,
-        effects=_plotted(verdict, rounds.begun.host) or _expected(verdict, row),
+        effects=_plotted(verdict, rounds.begun.host) or _expected(verdict, segment),
         progress=VerdictProgress(max(0.0, now - rounds.begun.t), max(1.0, where.left), True)
         if where and waits
         else None,
@@ -140,12 +140,11 @@ def _rounds_strip(scene: DrawContext, rounds: RoundsState, row: Segment) -> Stri
 
 
 def _without_interval(effect: Effect) -> Effect:
-    """The bare change, of a metric on which there is no verdict."""
     return replace(effect, low=None, high=None)
 
 
 def _plotted(verdict: Verdict, host: str) -> tuple[Effect, ...]:
-    """Return the effects with a row: the headline, then in order of _PLOTTED, those of `host` before other hosts."""
+    """Return the plotted effects: the headline, then in order of _PLOTTED, those of `host` before other hosts."""
     shown = [one for one in verdict.effects if metric_of(one.name) in _PLOTTED]
     shown = [one for one in shown if one.name != "errors" or one.outcome in DIFFERENT]
     shown = [_without_interval(one) if one.outcome is Outcome.INVALID else one for one in shown]
@@ -158,55 +157,51 @@ def _plotted(verdict: Verdict, host: str) -> tuple[Effect, ...]:
 
 
 def _place(effect: Effect) -> int:
-    """Hosts' metrics stay in the order in which they were compared."""
     return 0 if "." in effect.name else _PLOTTED.index(effect.name)
 
 
-def _so_far(state: State, row: Segment, base: Segment) -> float | None:
-    """The change of the rate over the whole seconds of a growing row that count; None before there are any."""
-    counted = counted_range(state, row)
+def _so_far(state: State, segment: Segment, base: Segment) -> float | None:
+    """Return the change of the rate over the counted seconds of a growing segment; None without any."""
+    counted = counted_range(state, segment)
     seconds = between(state.seconds, counted.start, counted.stop)
     covered = sum(second.end - second.start for second in seconds)
-    if row.end is not None or covered <= 0 or base.rate <= 0:
+    if segment.end is not None or covered <= 0 or base.rate <= 0:
         return None
     return sum(second.completed for second in seconds) / covered / base.rate - 1
 
 
-def _expected(verdict: Verdict, row: Segment) -> tuple[Effect, ...]:
-    """Rows without values, as long as a growing verdict has none: the strip is as high from the start."""
+def _expected(verdict: Verdict, segment: Segment) -> tuple[Effect, ...]:
+    """Return effects without values for a verdict that has none yet: the strip keeps its height."""
     if not verdict.growing or verdict.outcome is Outcome.INVALID:
         return ()
-    timed = ("p99", "rate", "p50") if row.plan.open else ("rate", "p50", "p99")
-    cost = "cpu.busy" if row.plan.open else "cpu.per_reply"
-    names = [*timed, *(f"{host}.{metric}" for host in row.hosts for metric in (cost, "memory.used"))]
+    timed = ("p99", "rate", "p50") if segment.plan.open else ("rate", "p50", "p99")
+    cost = "cpu.busy" if segment.plan.open else "cpu.per_reply"
+    names = [*timed, *(f"{host}.{metric}" for host in segment.hosts for metric in (cost, "memory.used"))]
     return tuple(Effect(name=name, outcome=Outcome.INCONCLUSIVE) for name in names)
 
 
-def _change(state: State, row: Segment, base: Segment) -> str:
-    """Return the change between two segments; the segment's label if it names its changes, or if no setting differs."""
-    before, after = (knobs_at(state, one.start) for one in (base, row))
+def _change(state: State, segment: Segment, base: Segment) -> str:
+    """Return the label of the segment if it names its changes, else the settings that differ."""
+    before, after = (knobs_at(state, one.start) for one in (base, segment))
     differing = [name for name in after if name in before and before[name] != after[name]]
-    if row.changes or not differing:
-        return neutral(row.label)
+    if segment.changes or not differing:
+        return neutral(segment.label)
     return neutral(", ".join(f"{name} {before[name] or 'unset'} → {after[name] or 'unset'}" for name in differing))
 
 
-def _host_of(state: State, row: Segment) -> str:
-    """The host that the row's changes were made on; "" for none."""
-    return next((change.host for change in state.changes if change.letter in row.changes), "")
+def _host_of(state: State, segment: Segment) -> str:
+    return next((change.host for change in state.changes if change.letter in segment.changes), "")
 
 
-def _progress(state: State, row: Segment, verdict: Verdict) -> VerdictProgress | None:
-    """How far a growing verdict is, by whole seconds."""
-    if verdict.needs is None or math.isinf(verdict.needs) or row.end is not None:
+def _progress(state: State, segment: Segment, verdict: Verdict) -> VerdictProgress | None:
+    if verdict.needs is None or math.isinf(verdict.needs) or segment.end is not None:
         return None
-    passed = len(counted_range(state, row))
+    passed = len(counted_range(state, segment))
     # The verdict was made after the last whole block.
     return VerdictProgress(passed, max(1.0, verdict.needs - passed % BLOCK))
 
 
 def _next(verdict: Verdict) -> str:
-    """Return the next step if waiting does not help."""
     if verdict.outcome is Outcome.INVALID:
         return _NEXT.get(verdict.objection.cause, _AGAIN) if verdict.objection else _AGAIN
     waits = verdict.growing and verdict.needs is not None and math.isfinite(verdict.needs)

@@ -20,7 +20,9 @@ from cockpit.analysis.words import (
     too_few_words,
 )
 from cockpit.tui.charts.forest import axis, forest_row, scale_end
-from cockpit.tui.runs.strip import Strip, VerdictProgress
+from cockpit.tui.draw_context import DrawContext
+from cockpit.tui.runs.strip import Strip, VerdictProgress, strip
+from cockpit.tui.terminal.lines import Lines
 from cockpit.tui.terminal.styled_line import EMPTY, Line, clip, ends, fit, length, rule
 
 MARKS = {
@@ -37,11 +39,11 @@ ROLES = {
     Outcome.INCONCLUSIVE: "dim",
     Outcome.INVALID: "dim",
 }
-# Of the word: an outcome that is only likely has the weight of a metric.
+# Roles of the word; a likely outcome has the role of a metric.
 _WORD_ROLES = {**dict.fromkeys(Outcome, "strong"), Outcome.BETTER: "better", Outcome.WORSE: "worse"}
 # Metrics that can decide a verdict whose headline shows no difference.
 _DECIDING = ("errors", "rate", "p50", "p99", "cpu.per_reply", "cpu.busy")
-# Cells of the marks, of the widest name, of change and interval, and of a plot that is worth its room.
+# Cells of the marks, the widest name, change and interval, and the narrowest plot.
 _MARK, _NAME, _CHANGE, _PLOT = 3, 16, 24, 11
 _BAR = 12
 
@@ -53,7 +55,7 @@ def strip_lines(of: Strip, width: int, height: int) -> list[Line]:
 
 
 def full_lines(of: Strip, width: int) -> list[Line]:
-    """Return title, word, a row per effect, and the scale."""
+    """Return title, word, one line per effect, and the scale."""
     title = rule((("verdict ", "strong"), (of.change, "text")), ((of.compared, "dim"),), width)
     word = _word(of)
     if of.verdict.outcome is Outcome.INVALID:
@@ -94,17 +96,15 @@ def strip_words(of: Strip) -> Line:
 
 
 def full_height(of: Strip) -> int:
-    """Return the lines of the full form."""
     return 2 + bool(of.next) + (len(of.effects) + 1 if of.effects else 0)
 
 
 def compact_height(of: Strip, most: int) -> int:
-    """Return the lines of the compact form with at most that many effects."""
     return 3 if of.verdict.outcome is Outcome.INVALID else 1 + min(most, len(of.effects))
 
 
 def _word(of: Strip, short: bool = False) -> Line:
-    """Mark and word, and the effect that it rests on unless `short`."""
+    """Return mark and word, and the deciding effect unless `short`."""
     verdict = of.verdict
     likely = _likely(of, of.effects[0]) if of.effects else None
     role = ROLES[likely] if likely else _WORD_ROLES[verdict.outcome]
@@ -119,12 +119,11 @@ def _word(of: Strip, short: bool = False) -> Line:
 
 
 def _likely(of: Strip, effect: Effect) -> Outcome | None:
-    """Return what an effect leans to, while waiting can still conclude it."""
+    """Return the likely outcome of an effect, while more load can still conclude it."""
     return effect.likely if of.verdict.growing and effect.outcome is Outcome.INCONCLUSIVE else None
 
 
 def _detail(of: Strip) -> str:
-    """Return the basis of the word in short."""
     verdict, effect = of.verdict, _deciding(of.verdict)
     if verdict.outcome is Outcome.INVALID:
         return _reason(verdict)
@@ -142,7 +141,7 @@ def _detail(of: Strip) -> str:
 
 
 def _deciding(verdict: Verdict) -> Effect | None:
-    """The effect that the outcome comes from: failed requests, the headline, or the first that lends it its own."""
+    """Return the deciding effect: failed requests, the headline, or the first of the same outcome."""
     if verdict.outcome in DIFFERENT:
         alike = [one for one in verdict.effects if one.outcome is verdict.outcome]
         errors = [one for one in alike if one.name == "errors" and one.outcome is Outcome.WORSE]
@@ -157,7 +156,7 @@ def _reason(verdict: Verdict) -> str:
 
 
 def _rows(of: Strip, effects: Sequence[Effect], width: int) -> tuple[list[Line], int]:
-    """A line per effect, and the cells of its plot."""
+    """Return one line per effect, and the cells of its plot."""
     hosts = {one.name.partition(".")[0] for one in effects if "." in one.name}
     names = [_name(one, len(hosts) > 1) for one in effects]
     wide = min(_NAME, max(map(cell_len, names), default=0))
@@ -174,7 +173,7 @@ def _rows(of: Strip, effects: Sequence[Effect], width: int) -> tuple[list[Line],
 
 
 def _change(effect: Effect) -> str:
-    """The change with its interval; while it is inconclusive, the measured change comes first."""
+    """Return the change with its interval; the measured change first while it is inconclusive."""
     if effect.change is None:
         return "–"
     if effect.low is None and effect.high is None:
@@ -185,7 +184,6 @@ def _change(effect: Effect) -> str:
 
 
 def _name(effect: Effect, with_host: bool) -> str:
-    """Return the metric's name; its host only if there are several."""
     words = metric_words(effect.name)
     return words if with_host or "." not in effect.name else words.rpartition(" ")[2]
 
@@ -195,7 +193,7 @@ def _rate(change: float) -> Effect:
 
 
 def _first(of: Strip, most: int) -> Sequence[Effect]:
-    """As many effects as have room; the one that decides is among them."""
+    """Return as many effects as fit, the deciding one among them."""
     deciding = _deciding(of.verdict)
     kept = list(of.effects[:most])
     if kept and deciding in of.effects and deciding not in kept:
@@ -204,7 +202,6 @@ def _first(of: Strip, most: int) -> Sequence[Effect]:
 
 
 def _progress_line(progress: VerdictProgress | None, room: int) -> Line:
-    """A bar and the seconds left, as the room allows."""
     if progress is None:
         return EMPTY
     forms = ((_BAR, f" {progress.words} to be sure"), (_BAR, f" {progress.words}"), (_BAR // 2, f" {progress.words}"))
@@ -214,7 +211,7 @@ def _progress_line(progress: VerdictProgress | None, room: int) -> Line:
 
 
 def _basis(of: Strip) -> str:
-    """How many values the verdict rests on, and how many seconds of load the wait for it takes at most."""
+    """Return the number of values of the verdict, and the maximum seconds of load for it."""
     verdict = of.verdict
     before, after = verdict.values
     if not verdict.effects and not of.cap:
@@ -225,3 +222,11 @@ def _basis(of: Strip) -> str:
     if verdict.design is Design.ROUNDS:
         return "1 round" if before == 1 else f"{before} rounds"
     return f"runs: {before} before, {after} after"
+
+
+class VerdictStrip(Lines):
+    DEFAULT_CSS = "VerdictStrip { height: 0; }"
+
+    def draw(self, context: DrawContext, width: int, height: int) -> list[Line]:
+        found = strip(context)
+        return [] if found is None else strip_lines(found, width, height)

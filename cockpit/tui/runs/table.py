@@ -1,4 +1,4 @@
-"""The runs table: every run, and every change within one, is a row."""
+"""The runs table: every run, and every change within one, is a line."""
 
 from __future__ import annotations
 
@@ -22,20 +22,23 @@ from cockpit.tui.terminal.styled_line import EMPTY, Line, Piece, centred, fit, r
 
 # Cells for the mark and number on the left, and for a warning on the right.
 _NUMBER = 5
-_WARNING = 7
-
-# Reasons of an invalid verdict that the warning beside it shows, too.
-_EXPLAINED = {(Cause.OTHER_LOAD, WarningKind.OTHER_LOAD), (Cause.RUN_FAILED, WarningKind.RUN_FAILED)}
+_WARNING = 9
 
 # Cells of the verdict's title beside the label.
 _TITLE = 40
 
-# Minimum cells of the label; the label of the selected segment is shown in full below. Columns from that
-# rank on need a wider label.
+# Reasons of an invalid verdict that the warning beside it shows, too.
+_EXPLAINED = {
+    (Cause.GENERATOR_SATURATED, WarningKind.GENERATOR_SATURATED),
+    (Cause.OTHER_LOAD, WarningKind.OTHER_LOAD),
+    (Cause.RUN_FAILED, WarningKind.RUN_FAILED),
+}
+
+# Minimum cells of the label; columns from rank _EXTRA on need a wider label.
 _LABEL = 8
 _EXTRA, _ROOMY_LABEL = 5, 20
 
-# Maximum number of hosts that share a column; of more, only the selected one is shown.
+# Maximum number of hosts that share a column; of more, only the selected host is shown.
 _TOGETHER = 3
 
 
@@ -45,84 +48,87 @@ _COLOURS: dict[Role, str] = {"good": "better_value", "bad": "worse_value", "": "
 
 
 class RunColumn(NamedTuple):
-    """A column right of the label; columns of the lowest `rank` come first, as the width allows."""
+    """A column right of the label; the lowest `rank` is shown first."""
 
     title: str
     width: int
     rank: int
-    figure: Callable[[Segment, DrawContext], Piece]
+    cell: Callable[[Segment, DrawContext], Piece]
 
 
 class Runs(Lines):
-    """The newest segments, or those around the selected one; the last line is the selected one in full."""
+    """The newest segments, or those around the selected one, which is in full below."""
 
-    def draw(self, scene: DrawContext, width: int, height: int) -> list[Line]:
-        segments = scene.state.segments
-        columns = columns_for(scene, width)
-        title = rule((("runs", "strong"),), _legend(scene, columns), width)
+    def draw(self, context: DrawContext, width: int, height: int) -> list[Line]:
+        segments = context.state.segments
+        columns = columns_for(context, width)
+        title = rule((("runs", "strong"),), _legend(context, columns), width)
         if not segments:
             return [title, *centred([("No runs yet. Press space to start.", "dim")], width, height - 1)]
         label = width - _NUMBER - sum(column.width for column in columns) - _WARNING
         head: list[Piece] = [(right("#", _NUMBER - 2) + "  " + fit("change", label), "dim")]
         head += [(right(column.title, column.width), "dim") for column in columns]
-        told = in_full(scene.row, scene, width, max(0, min(height - 4, height // 2))) if scene.row else []
-        rows = _visible(segments, scene, max(1, height - 2 - len(told)))
-        lines = [title, tuple(head), *(_row(segment, scene, columns, label) for segment in rows)]
-        return lines + [EMPTY] * (height - len(told) - len(lines)) + told
+        room = max(0, min(height - 4, height // 2))
+        details = in_full(context.segment, context, width, room) if context.segment else []
+        rows = _visible(segments, context, max(1, height - 2 - len(details)))
+        lines = [title, tuple(head), *(_line(segment, context, columns, label) for segment in rows)]
+        return lines + [EMPTY] * (height - len(details) - len(lines)) + details
 
 
-def _visible(segments: tuple[Segment, ...], scene: DrawContext, room: int) -> tuple[Segment, ...]:
+def _visible(segments: tuple[Segment, ...], context: DrawContext, room: int) -> tuple[Segment, ...]:
     """Return the last rows that fit, moved up if the selected one would not be among them; its baseline
     is above or below them if it is none of them."""
-    looked_at = scene.row
-    base = (scene.before(looked_at) if looked_at else None) or scene.baseline
-    found = _around(segments, looked_at, room)
-    if base is None or room < 2 or base.number in [row.number for row in found]:
+    selected = context.segment
+    base = (context.before(selected) if selected else None) or context.baseline
+    found = _around(segments, selected, room)
+    if base is None or room < 2 or base.number in [segment.number for segment in found]:
         return found
-    found = _around(segments, looked_at, room - 1)
+    found = _around(segments, selected, room - 1)
     return (base, *found) if base.number < found[0].number else (*found, base)
 
 
-def _around(segments: tuple[Segment, ...], looked_at: Segment | None, room: int) -> tuple[Segment, ...]:
+def _around(segments: tuple[Segment, ...], selected: Segment | None, room: int) -> tuple[Segment, ...]:
     last = len(segments)
-    if looked_at and looked_at.number <= last - room:
-        last = looked_at.number + room - 1
+    if selected and selected.number <= last - room:
+        last = selected.number + room - 1
     return segments[max(0, last - room) : last]
 
 
-def _row(segment: Segment, scene: DrawContext, columns: Sequence[RunColumn], label: int) -> Line:
-    chosen = segment is scene.row
+def _line(segment: Segment, context: DrawContext, columns: Sequence[RunColumn], label: int) -> Line:
+    chosen = segment is context.segment
     mark = "▸" if chosen else " "
     role = "strong" if chosen else ""
     line: list[Piece] = [(f"{mark}{segment.number:>2}  {fit(neutral(segment.label), label)}", role)]
     for column in columns:
-        figure, its_role = column.figure(segment, scene)
-        line.append((right(figure, column.width), its_role or role))
+        text, its_role = column.cell(segment, context)
+        line.append((right(text, column.width), its_role or role))
     warnings = segment_warnings(segment)
     if warnings:
-        line.append((f" {warning_label(warnings[0])}{'+' if len(warnings) > 1 else ''}", "warn"))
+        # A plus for further warnings, if it fits.
+        plus = "+" if len(warnings) > 1 else ""
+        line.append((f" {warning_label(warnings[0])}{plus}"[:_WARNING], "warn"))
     elif segment.end is None:
         line.append((" now", "dim"))
     return tuple(line)
 
 
-def in_full(row: Segment, scene: DrawContext, width: int, room: int) -> list[Line]:
+def in_full(segment: Segment, context: DrawContext, width: int, room: int) -> list[Line]:
     """Return the segment's label, notes of the server on its values, and warnings.
 
     Of a compared segment, the label is in the verdict's title if it fits, and warnings are on the compare screen.
     """
-    compared = scene.before(row) is not None or row.round > 0
-    said = wrap(neutral(row.label), max(10, width - _NUMBER))
-    if compared and cell_len(neutral(row.label)) <= width - _TITLE:
-        said = []
-    rest = [(note, "warn") for note in server_notes(row, scene.state)]
+    compared = context.before(segment) is not None or segment.round > 0
+    label = wrap(neutral(segment.label), max(10, width - _NUMBER))
+    if compared and cell_len(neutral(segment.label)) <= width - _TITLE:
+        label = []
+    rest = [(note, "warn") for note in server_notes(segment, context.state)]
     if not compared:
-        rest += [(part, "dim") for part in wrap(connection_words(row.counts), max(10, width - _NUMBER)) if part]
-        texts = map(warning_words, segment_warnings(row))
+        rest += [(part, "dim") for part in wrap(connection_words(segment.counts), max(10, width - _NUMBER)) if part]
+        texts = map(warning_words, segment_warnings(segment))
         rest += [(part, "warn") for text in texts for part in wrap(text, max(10, width - _NUMBER))]
-    if len(said) + len(rest) > room:
-        said = [ends_with(said[0], "…", width - _NUMBER)] if len(said) > 1 else said
-    lines = [(f"{row.number if at == 0 else '':>3}  {part}", "dim") for at, part in enumerate(said)]
+    if len(label) + len(rest) > room:
+        label = [ends_with(label[0], "…", width - _NUMBER)] if len(label) > 1 else label
+    lines = [(f"{segment.number if at == 0 else '':>3}  {part}", "dim") for at, part in enumerate(label)]
     lines += [(f"     {reason}", role) for reason, role in rest]
     if len(lines) > room > 0:
         lines = [*lines[: room - 1], (ends_with(lines[room - 1][0], "… c: all", width), lines[room - 1][1])]
@@ -134,59 +140,50 @@ def ends_with(text: str, end: str, width: int) -> str:
     room = max(0, width - len(end) - 1)
     if cell_len(text) > room:
         cut = fit(text, room).removesuffix("…")
-        # The word that was cut, unless there is no other.
+        # Drop the word that was cut, unless it is the only one.
         text = cut if text.startswith(f"{cut} ") else cut.rstrip().rpartition(" ")[0] or cut
     return f"{text.rstrip('… ,;:')} {end}"
 
 
-def server_notes(row: Segment, state: State) -> list[str]:
+def server_notes(segment: Segment, state: State) -> list[str]:
     """Return the server's corrections of the changes at the start of the segment."""
     return [
         f"{change.letter}: {neutral(change.detail)}"
         for change in state.changes
-        if change.letter in row.changes and change.outcome == "applied" and change.detail
+        if change.letter in segment.changes and change.outcome == "applied" and change.detail
     ]
 
 
 def births_per_second(segment: Segment) -> float | None:
-    """Return processes spawned per second in the segment, all hosts together; None without two samples."""
+    """Return processes spawned per second on all hosts; None without two samples."""
     rates = [window.births / window.seconds for window in segment.hosts.values() if window.seconds > 0]
     return sum(rates) if rates else None
 
 
-def _rate(segment: Segment, scene: DrawContext) -> Piece:
-    return (si(segment.rate) if segment.seconds > 0 else "–", "")
-
-
 def _percentile(percent: float) -> Callable[[Segment, DrawContext], Piece]:
-    def figure(segment: Segment, scene: DrawContext) -> Piece:
+    def cell(segment: Segment, context: DrawContext) -> Piece:
         latency = segment.counts.latency
         return (_short(latency.percentile(percent)) if latency.count else "–", "")
 
-    return figure
+    return cell
 
 
 def _short(seconds: float) -> str:
-    """Return milliseconds in at most four cells; from ten seconds on seconds with their unit."""
+    """Return milliseconds in at most four cells; seconds with their unit from ten on."""
     return milliseconds(seconds) if seconds < 9.9995 else f"{seconds:.0f}s"
 
 
-def _errors(segment: Segment, scene: DrawContext) -> Piece:
-    failed = segment.counts.failed
-    return (si(failed, 2), "warn" if failed else "")
-
-
-def _births(segment: Segment, scene: DrawContext) -> Piece:
+def _births(segment: Segment, context: DrawContext) -> Piece:
     rate = births_per_second(segment)
     return ("–" if rate is None else f"{rate:.1f}", "")
 
 
-def _verdict(segment: Segment, scene: DrawContext) -> Piece:
-    """Return the verdict in short; coloured, with a sign up or down, only if there is a difference."""
-    if scene.before(segment) is None:
-        base = scene.baseline
+def _verdict(segment: Segment, context: DrawContext) -> Piece:
+    """Return the verdict in short; only a difference has a colour and a sign."""
+    if context.before(segment) is None:
+        base = context.baseline
         return ("base" if base is not None and base.number == segment.number else "–", "dim")
-    verdict = scene.verdict(segment)
+    verdict = context.verdict(segment)
     if verdict is None:
         return ("–", "dim")
     first = next(iter(segment_warnings(segment)), None)
@@ -196,10 +193,9 @@ def _verdict(segment: Segment, scene: DrawContext) -> Piece:
     return (f"{_POINTS[role]}{words}", _COLOURS[role])
 
 
-def columns_for(scene: DrawContext, width: int) -> list[RunColumn]:
-    """Return the columns that fit beside a label, in display order."""
+def columns_for(context: DrawContext, width: int) -> list[RunColumn]:
     room = width - _NUMBER - _WARNING
-    offered = _columns(scene)
+    offered = _columns(context)
     kept: set[int] = set()
     for column in sorted(offered, key=lambda column: column.rank):
         label = _ROOMY_LABEL if column.rank >= _EXTRA else _LABEL
@@ -210,61 +206,59 @@ def columns_for(scene: DrawContext, width: int) -> list[RunColumn]:
     return [column for column in offered if column.rank in kept]
 
 
-def _columns(scene: DrawContext) -> list[RunColumn]:
-    """Return all possible columns: host metrics only if hosts are watched."""
-    hosts = together(scene)
+def _columns(context: DrawContext) -> list[RunColumn]:
+    hosts = together(context)
     found = [
-        RunColumn("req/s", 6, 0, _rate),
+        RunColumn("req/s", 6, 0, lambda segment, _: (si(segment.rate) if segment.seconds > 0 else "–", "")),
         RunColumn("p50", 5, 3, _percentile(50)),
         RunColumn("p99", 5, 0, _percentile(99)),
         RunColumn("p99.9", 6, 8, _percentile(99.9)),
         RunColumn("max", 5, 4, _percentile(100)),
-        RunColumn("err", 5, 0, _errors),
+        RunColumn(
+            "err", 5, 0, lambda segment, _: (si(segment.counts.failed, 2), "warn" if segment.counts.failed else "")
+        ),
     ]
-    if any(host.config.processes is not None for host in scene.hosts):
+    if any(host.config.processes is not None for host in context.hosts):
         found.append(RunColumn("spawns", 7, 2, _births))
-    for title, rank, most, figure in _HOST_COLUMNS if hosts else ():
+    for title, rank, most, metric in _HOST_COLUMNS if hosts else ():
         wide = max(len(title) + 1, (most + 1) * len(hosts))
-        found.append(RunColumn(title, wide, rank, _of_hosts([host.config.name for host in hosts], figure)))
+        found.append(RunColumn(title, wide, rank, _of_hosts([host.config.name for host in hosts], metric)))
     return [*found, RunColumn("verdict", 10, 0, _verdict)]
 
 
-def together(scene: DrawContext) -> list[HostState]:
+def together(context: DrawContext) -> list[HostState]:
     """Return the hosts in the table: all, or the selected one if there are many."""
-    hosts = scene.hosts
-    return [host for host in hosts if len(hosts) <= _TOGETHER or host is scene.host]
+    hosts = context.hosts
+    return [host for host in hosts if len(hosts) <= _TOGETHER or host is context.host]
 
 
-def _legend(scene: DrawContext, columns: Sequence[RunColumn]) -> Line:
-    """Return the kind of times, and the hosts that share a column."""
-    if not scene.state.segments:
+def _legend(context: DrawContext, columns: Sequence[RunColumn]) -> Line:
+    if not context.state.segments:
         return ()
-    said = f"times: {scene.state.segments[-1].counts.latency_name}, ms"
-    hosts = together(scene)
-    if len(scene.hosts) > 1 and any(column.title == _HOST_COLUMNS[0][0] for column in columns):
-        said = f"{_HOST_COLUMNS[0][0]}: {'/'.join(neutral(host.config.name, 12) for host in hosts)} · {said}"
-    return ((said, "dim"),)
+    legend = f"times: {context.state.segments[-1].counts.latency_name}, ms"
+    hosts = together(context)
+    if len(context.hosts) > 1 and any(column.title == _HOST_COLUMNS[0][0] for column in columns):
+        legend = f"{_HOST_COLUMNS[0][0]}: {'/'.join(neutral(host.config.name, 12) for host in hosts)} · {legend}"
+    return ((legend, "dim"),)
 
 
 def _of_hosts(
-    names: Sequence[str], figure: Callable[[Mapping[str, float]], str]
+    names: Sequence[str], metric: Callable[[Mapping[str, float]], str]
 ) -> Callable[[Segment, DrawContext], Piece]:
-    """Return a metric of each host over the segment, with `/` between them."""
-
-    def cell(segment: Segment, scene: DrawContext) -> Piece:
+    def cell(segment: Segment, context: DrawContext) -> Piece:
         windows = [segment.hosts.get(name) for name in names]
-        figures = [host_metrics(window, segment.seconds) if window and window.seconds > 0 else {} for window in windows]
-        return ("/".join(figure(each) for each in figures), "")
+        metrics = [host_metrics(window, segment.seconds) if window and window.seconds > 0 else {} for window in windows]
+        return ("/".join(metric(each) for each in metrics), "")
 
     return cell
 
 
-def _busy(figures: Mapping[str, float]) -> str:
-    return f"{100 - figures['cpu.idle']:.0f}" if "cpu.idle" in figures else "–"
+def _busy(metrics: Mapping[str, float]) -> str:
+    return f"{100 - metrics['cpu.idle']:.0f}" if "cpu.idle" in metrics else "–"
 
 
 def _shown(name: str, form: Callable[[float], str]) -> Callable[[Mapping[str, float]], str]:
-    return lambda figures: form(figures[name]) if name in figures else "–"
+    return lambda metrics: form(metrics[name]) if name in metrics else "–"
 
 
 # Title, rank, maximum cells per host, and the metric from its averages over the segment.

@@ -29,43 +29,41 @@ from cockpit.tui.runs.strip_lines import MARKS, ROLES
 from cockpit.tui.runs.table import server_notes
 from cockpit.tui.terminal.styled_line import EMPTY, Line, fit
 
-# Heads of the table; before the first there is room for a mark. Columns are as wide as their widest cell.
+# Headings; two blanks before the first for a mark.
 _HEAD = ("  metric", "before → after", "change", "verdict")
-# The rule by which the seconds around a change are left out, whether or not there were any here.
+# Which seconds are left out around a change.
 RULE = (
     f"never counted: the time between the request of a change and its effect, {GUARD} s after it and after the start "
-    "of a row, seconds not covered whole, and seconds with the generator saturated"
+    "of a segment, seconds not covered whole, and seconds with the generator saturated"
 )
 
 
-def verdict_lines(scene: DrawContext, row: Segment, width: int) -> list[Line]:
-    """Return the comparison of a segment with its baseline in full."""
-    lines = _wrapped(f"{row.number}  {neutral(row.label)}", width, "strong")
-    base, verdict = scene.before(row), scene.verdict(row)
-    if row.round and (found := _rounds_lines(scene, row, width)):
+def verdict_lines(context: DrawContext, segment: Segment, width: int) -> list[Line]:
+    lines = _wrapped(f"{segment.number}  {neutral(segment.label)}", width, "strong")
+    base, verdict = context.before(segment), context.verdict(segment)
+    if segment.round and (found := _rounds_lines(context, segment, width)):
         return [*lines, *found, EMPTY, *_wrapped(RULE, width, "dim")]
     if base is None or verdict is None:
-        alone = (
-            "there is no other row yet to compare it with: a change under load (t) opens one, or another run (space)"
-        )
-        why = "a warm-up is compared with nothing: go to another row with ← →" if row.warmup else alone
+        alone = "no other segment to compare it with yet: a change under load (t) starts one, or another run (space)"
+        why = "warm-ups are not compared: choose another segment with ← →" if segment.warmup else alone
         return [*lines, EMPTY, *_wrapped(why, width, "dim")]
-    chosen = scene.view.baseline == base.number
-    known = "the chosen baseline" if chosen else "just before it, same run" if base.run == row.run else "the baseline"
+    chosen = context.view.baseline == base.number
+    before = "just before it, same run" if base.run == segment.run else "the baseline"
+    known = "the chosen baseline" if chosen else before
     lines += _wrapped(f"vs segment {base.number}, {known}: {neutral(base.label)}", width, "dim")
     lines += [EMPTY, *judged(verdict, width)]
-    for warning in segment_warnings(row):
-        lines += _wrapped(f"row {row.number}: {warning_words(warning)}", width, "warn")
-    for note in server_notes(row, scene.state):
+    for warning in segment_warnings(segment):
+        lines += _wrapped(f"segment {segment.number}: {warning_words(warning)}", width, "warn")
+    for note in server_notes(segment, context.state):
         lines += _wrapped(f"server on {note}", width, "warn")
-    return [*lines, *_rounds_lines(scene, row, width), EMPTY, *_wrapped(RULE, width, "dim")]
+    return [*lines, *_rounds_lines(context, segment, width), EMPTY, *_wrapped(RULE, width, "dim")]
 
 
-def _rounds_lines(scene: DrawContext, row: Segment, width: int) -> list[Line]:
-    """The verdicts of the rounds in the run of the row."""
+def _rounds_lines(context: DrawContext, segment: Segment, width: int) -> list[Line]:
+    """Return the verdicts of rounds in the run of the segment."""
     lines: list[Line] = []
-    for rounds in (one for one in scene.state.rounds if one.begun.run == row.run):
-        verdict = scene.verdicts.rounds(scene.state, rounds)
+    for rounds in (one for one in context.state.rounds if one.begun.run == segment.run):
+        verdict = context.verdicts.rounds(context.state, rounds)
         if verdict is not None:
             head = f"{verdict.values[0]} rounds of {title_words(rounds.begun)}"
             lines += [EMPTY, ((fit(head, width).rstrip(), "strong"),), *judged(verdict, width)]
@@ -91,7 +89,6 @@ def judged(verdict: Verdict, width: int) -> list[Line]:
 
 
 def _cells(effect: Effect) -> tuple[str, str, str, str]:
-    """Mark and name, values, change with its interval, verdict."""
     change = "–" if effect.change is None else change_words(effect)
     verdict = f"{effect.outcome}{detectable_words(effect)}"
     if effect.objection is not None:
@@ -107,9 +104,9 @@ def _effect(row: Sequence[str], wide: Sequence[int], role: str, width: int) -> l
 
 
 def _straight(row: Sequence[str], wide: Sequence[int], width: int) -> str:
-    """The cells in columns of that width, the last one as long as it is; at most `width` cells."""
-    told = "".join(fit(cell, room) for cell, room in zip(row, wide, strict=False)) + "".join(row[len(wide) :])
-    return fit(told, width).rstrip()
+    """Return the cells in columns of the given widths, at most `width` cells in all."""
+    text = "".join(fit(cell, room) for cell, room in zip(row, wide, strict=False)) + "".join(row[len(wide) :])
+    return fit(text, width).rstrip()
 
 
 def _wrapped(text: str, width: int, role: str) -> list[Line]:

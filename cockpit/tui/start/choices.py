@@ -10,9 +10,11 @@ from typing import Literal, NamedTuple
 
 from rich.cells import cell_len
 
+from cockpit.model.errors import UsageError
 from cockpit.model.fold_load import load_words
 from cockpit.model.text import clock, milliseconds, neutral, si
 from cockpit.profiles.catalogue import Listed
+from cockpit.profiles.plan import Wrong, checked_url
 from cockpit.recording.library import Recent
 from cockpit.tui.terminal.styled_line import Line, clip, fit, length, right
 
@@ -26,7 +28,7 @@ _OF_CHANGES = 3
 
 @dataclass(frozen=True)
 class Choice:
-    """A choice: `what` is a profile's or a recording's file, or a URL; empty if none is needed."""
+    """`what` is a file or URL, or "" if none is needed."""
 
     kind: Kind
     what: str = ""
@@ -34,7 +36,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class StartChoice:
-    """An entry of the list. `key` opens it from anywhere; a filter searches `words`."""
+    """An entry of the list. `key` opens it; a filter searches `words`."""
 
     choice: Choice
     key: str = ""
@@ -44,14 +46,13 @@ class StartChoice:
 
     @property
     def opens(self) -> bool:
-        """Whether it can be opened: invalid files are listed, too."""
         broken = (self.listed and self.listed.problem) or (self.recent and self.recent.kept.problem)
         return not broken
 
 
 @dataclass(frozen=True)
 class ChoiceGroup:
-    """Offers under a heading; `empty` is the text if there are none."""
+    """Choices under a heading; `empty` is shown if there are none."""
 
     heading: str
     offers: tuple[StartChoice, ...]
@@ -60,8 +61,6 @@ class ChoiceGroup:
 
 @dataclass(frozen=True)
 class StartChoices:
-    """All profiles, and the newest recordings."""
-
     profiles: Sequence[Listed] = ()
     recordings: Sequence[Recent] = ()
 
@@ -71,22 +70,24 @@ BEGIN = (
     StartChoice(Choice("url"), "u", words="url load"),
     StartChoice(Choice("new"), "n", words="new profile"),
 )
-_BEGINNINGS = {
+# Title, description, details and the effect of Enter.
+_FIRST_STEPS = {
     "demo": (
         "try it on the demo",
         "an embedded web server and SSH host: nothing is installed, nothing remains",
-    ),
-    "url": ("load a URL", "requests/s and latency of any web server; no profile needed"),
-    "new": ("write a profile", "your URL and hosts; cockpit finds their servers and settings"),
-}
-_ABOUT = {
-    "demo": (
-        "A prefork web server with too tight limits, watched over SSH. space: start the load, t: change a setting and "
-        "see its effect.",
+        "A prefork web server with low limits, watched over SSH. space: start the load, t: change a setting and see "
+        "its effect.",
         "Enter: open it   ·   cockpit demo",
     ),
-    "url": ("Asks for a URL and opens the main screen.", "Enter: type a URL   ·   cockpit run http://…"),
+    "url": (
+        "load a URL",
+        "requests/s and latency of any web server; no profile needed",
+        "Asks for a URL and opens the main screen.",
+        "Enter: type a URL   ·   cockpit run http://…",
+    ),
     "new": (
+        "write a profile",
+        "your URL and hosts; cockpit finds their servers and settings",
         "Asks for a URL, the hosts to watch (from your ssh_config) and the load; inspects the hosts for servers and "
         "offers their settings. Nothing is changed.",
         "Enter: start",
@@ -96,7 +97,7 @@ _ORIGINS = {"here": "of this folder", "yours": "your own", "shipped": "comes wit
 
 
 def sections(profiles: Sequence[Listed], recordings: Sequence[Recent], text: str = "") -> tuple[ChoiceGroup, ...]:
-    """Return all offers, or those with every word of `text`."""
+    """Return all choices, or those with every word of `text`."""
     of_profiles = [StartChoice(Choice("profile", str(one.path)), listed=one, words=_words(one)) for one in profiles]
     of_recordings = [
         StartChoice(Choice("recording", one.kept.path), recent=one, words=_recording_words(one)) for one in recordings
@@ -130,23 +131,21 @@ def _recording_words(one: Recent) -> str:
 
 
 class Widths(NamedTuple):
-    """Cells for the names of all offers and for the last part of a profile's row, so that columns are straight."""
+    """Cells for the names of all choices, and for the last column of profiles."""
 
     name: int
     last: int
 
 
 def widths(found: Iterable[ChoiceGroup], width: int) -> Widths:
-    """Of everything that is listed, in rows of `width` cells."""
     offers = [offer for section in found for offer in section.offers]
     names = [_name(offer) for offer in offers if offer.choice.kind != "recording"]
-    lasts = [cell_len(_figures(offer.listed)) for offer in offers if offer.listed]
+    lasts = [cell_len(_summary(offer.listed)) for offer in offers if offer.listed]
     most = min(_MOST_NAME, width // 3)
     return Widths(min(most, max(map(cell_len, names), default=0)), max(lasts, default=0))
 
 
 def heading(section: ChoiceGroup, width: int) -> Line:
-    """A section's first line."""
     count = f" {len(section.offers)} " if section.offers and section.heading != "begin" else ""
     title = f"─ {section.heading} "
     rule = "─" * max(0, width - cell_len(title) - len(count) - 2)
@@ -156,48 +155,45 @@ def heading(section: ChoiceGroup, width: int) -> Line:
 
 
 def row(offer: StartChoice, columns: Widths, width: int, now: dt.datetime) -> Line:
-    """An offer on one line of at most `width` cells."""
     if offer.listed:
         return _profile_row(offer.listed, columns, width)
     if offer.recent:
         return _recording_row(offer.recent, columns.name, width, now)
-    title, words = _BEGINNINGS[offer.choice.kind]
+    title, words, *_ = _FIRST_STEPS[offer.choice.kind]
     return clip(((f"{offer.key} ", "key"), (fit(title, columns.name - 2), ""), (f"  {words}", "dim")), width)
 
 
 def command_words(offer: StartChoice) -> tuple[str, str]:
-    """A name for the palette, and one line about it."""
     if offer.listed:
         return f"open {neutral(offer.listed.name)}", neutral(offer.listed.question or offer.listed.target)
     if offer.recent:
         return f"replay {neutral(offer.recent.kept.name)}", neutral(offer.recent.kept.target)
-    title, words = _BEGINNINGS[offer.choice.kind]
+    title, words, *_ = _FIRST_STEPS[offer.choice.kind]
     return title, f"{offer.key}   {words}"
 
 
 def _name(offer: StartChoice) -> str:
     if offer.listed:
         return neutral(offer.listed.name)
-    return "  " + _BEGINNINGS[offer.choice.kind][0]
+    return "  " + _FIRST_STEPS[offer.choice.kind][0]
 
 
 def _profile_row(one: Listed, columns: Widths, width: int) -> Line:
     name = (fit(neutral(one.name), columns.name), "")
     if one.profile is None:
-        return clip((name, ("  does not read: ", "warn"), (neutral(one.problem), "dim")), width)
-    last = f"  {fit(_figures(one), columns.last)}" if width >= _BROAD else ""
+        return clip((name, ("  invalid: ", "warn"), (neutral(one.problem), "dim")), width)
+    last = f"  {fit(_summary(one), columns.last)}" if width >= _BROAD else ""
     question = neutral(one.question) or neutral(one.target)
     room = max(0, width - columns.name - 2 - cell_len(last))
     return clip((name, ("  " + fit(question, room), "dim"), (last, "")), width)
 
 
-def _figures(one: Listed) -> str:
-    """Hosts, knobs, and whether it has a study."""
+def _summary(one: Listed) -> str:
     if one.profile is None:
         return ""
     hosts = ", ".join(host.name for host in one.profile.hosts)
-    figures = (hosts, _count(len(one.profile.knobs), "knob"), "study" if one.profile.study else "")
-    return fit(neutral(" · ".join(figure for figure in figures if figure)), _MOST_LAST).rstrip()
+    parts = (hosts, _count(len(one.profile.knobs), "knob"), "study" if one.profile.study else "")
+    return fit(neutral(" · ".join(part for part in parts if part)), _MOST_LAST).rstrip()
 
 
 def _recording_row(one: Recent, names: int, width: int, now: dt.datetime) -> Line:
@@ -228,7 +224,7 @@ def when_words(wall: float, now: dt.datetime) -> str:
 
 
 def about(offer: StartChoice | None, width: int) -> Iterator[tuple[str, str]]:
-    """Yield (text, role) about the selected offer: what it is, then the effect of Enter."""
+    """Yield (text, role) about the selected choice: its contents, then the effect of Enter."""
     if offer is None:
         return
     if offer.listed:
@@ -236,7 +232,7 @@ def about(offer: StartChoice | None, width: int) -> Iterator[tuple[str, str]]:
     elif offer.recent:
         yield from _about_recording(offer.recent)
     else:
-        what, does = _ABOUT[offer.choice.kind]
+        *_, what, does = _FIRST_STEPS[offer.choice.kind]
         yield what, ""
         yield does, "dim"
 
@@ -271,7 +267,6 @@ def _about_recording(one: Recent) -> Iterator[tuple[str, str]]:
 
 
 def _short(path: Path) -> str:
-    """A path as people write it, with ~ for their home."""
     text = neutral(str(path))
     home = str(Path.home())
     return "~" + text[len(home) :] if home != "/" and text.startswith(home + "/") else text
@@ -279,3 +274,12 @@ def _short(path: Path) -> str:
 
 def _count(number: int, word: str) -> str:
     return "" if not number else f"{number} {word}{'' if number == 1 else 's'}"
+
+
+def url_of(text: str) -> str:
+    """Return the URL, with `http://` added if it is missing. Raises UsageError."""
+    typed = text.strip()
+    try:
+        return checked_url(typed if "://" in typed else f"http://{typed}")
+    except Wrong as error:
+        raise UsageError(error.problem) from None

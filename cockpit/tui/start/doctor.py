@@ -10,7 +10,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from cockpit.model.text import neutral
@@ -18,6 +17,7 @@ from cockpit.profiles.profile import Profile
 from cockpit.setup.doctor import examine
 from cockpit.setup.finding import Finding, Level, summed
 from cockpit.tui.background import Background
+from cockpit.tui.dialogs.prompt import Dialog
 from cockpit.tui.terminal.styled_line import fit
 
 _WORDS: dict[Level, tuple[str, str]] = {
@@ -29,16 +29,12 @@ _WORDS: dict[Level, tuple[str, str]] = {
 _WIDTH, _ABOUT = 108, 24
 
 
-class DoctorScreen(ModalScreen[None]):
-    """Looks, and changes nothing. Leaving ends the look."""
+class DoctorScreen(Dialog[None]):
+    """Changes nothing; leaving it ends the checks."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,c,enter", "dismiss(None)", "close")]
     DEFAULT_CSS = """
-    DoctorScreen { align: center middle; background: transparent; }
-    DoctorScreen > VerticalScroll {
-        width: 108; max-width: 100%; height: auto; max-height: 100%; scrollbar-size: 1 1;
-        padding: 0 1; border: solid $cockpit-chart; border-title-color: $cockpit-strong; background: $surface;
-    }
+    DoctorScreen > VerticalScroll { width: 108; }
     DoctorScreen Static { width: 1fr; height: auto; }
     """
 
@@ -57,7 +53,7 @@ class DoctorScreen(ModalScreen[None]):
             yield Static(id="text")
 
     def on_mount(self) -> None:
-        self._tell()
+        self._show()
         self._background.run(self, self._examine())
 
     async def on_unmount(self) -> None:
@@ -66,14 +62,14 @@ class DoctorScreen(ModalScreen[None]):
     async def _examine(self) -> None:
         async for finding in examine(self.profile, self.ssh_config):
             self.findings.append(finding)
-            self._tell()
+            self._show()
         self.over = True
-        self._tell()
+        self._show()
 
     def on_resize(self) -> None:
-        self._tell()
+        self._show()
 
-    def _tell(self) -> None:
+    def _show(self) -> None:
         room = min(_WIDTH, self.app.size.width) - 5
         wide = max((len(neutral(finding.about, _ABOUT)) for finding in self.findings), default=0)
         pieces: list[str | tuple[str, str]] = []
@@ -90,5 +86,4 @@ class DoctorScreen(ModalScreen[None]):
 
 
 def _wrapped(text: str, indent: int, room: int) -> str:
-    """Wrap a text at `room` cells, with later lines indented."""
     return f"\n{' ' * indent}".join(wrap(text, max(20, room - indent)) or [""])

@@ -6,15 +6,16 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, TypeVar
+from typing import ClassVar, NamedTuple, TypeVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
+from textual.message import Message
 from textual.screen import Screen
 from textual.widget import Widget
-from textual.widgets import Input, Static
+from textual.widgets import Input, OptionList, Static
 
 from cockpit.hosts.prompts import Keyring, Questions
 from cockpit.hosts.ssh_aliases import aliases
@@ -25,9 +26,8 @@ from cockpit.profiles.trust import accept_written
 from cockpit.profiles.writing import Draft, profile_text, write_profile
 from cockpit.setup.profile_draft import HERE, Surveyed, draft_of, hosts_named, place_for, survey
 from cockpit.tui.background import Background
-from cockpit.tui.dialogs.asking import LOOK, ask
-from cockpit.tui.start.checklist import Checklist, ChecklistItem
-from cockpit.tui.start.urls import url_of
+from cockpit.tui.dialogs.asking import CHECK_INTERVAL, ask_user
+from cockpit.tui.start.choices import url_of
 from cockpit.tui.terminal.styled_line import fit
 
 _STYLE = """
@@ -56,10 +56,70 @@ _STYLE = """
 _Value = TypeVar("_Value")
 
 
+class ChecklistItem(NamedTuple):
+    words: str
+    value: str
+    picked: bool = False
+
+
+class Checklist(OptionList):
+    """Space selects and deselects; at the ends the arrows move to the neighbouring field."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("space", "pick", "select or deselect"),
+        Binding("enter", "screen.go", "go on", show=False),
+    ]
+
+    class Changed(Message):
+        """The selection changed."""
+
+    def __init__(self, entries: Sequence[ChecklistItem], *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(*(_shown(entry, entry.picked) for entry in entries), id=id, classes=classes, compact=True)
+        self._entries = tuple(entries)
+        self._picked = {place for place, entry in enumerate(entries) if entry.picked}
+
+    @property
+    def selected(self) -> list[str]:
+        """Values of the selected entries, in order."""
+        return [entry.value for place, entry in enumerate(self._entries) if place in self._picked]
+
+    def on_mount(self) -> None:
+        if self._entries:
+            self.highlighted = 0
+
+    def action_pick(self) -> None:
+        """Select or deselect the entry."""
+        if self.highlighted is not None:
+            self._toggle(self.highlighted)
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        self._toggle(event.option_index)
+
+    def action_cursor_down(self) -> None:
+        if self.highlighted is None or self.highlighted >= len(self._entries) - 1:
+            self.app.action_focus_next()
+        else:
+            super().action_cursor_down()
+
+    def action_cursor_up(self) -> None:
+        if not self.highlighted:
+            self.app.action_focus_previous()
+        else:
+            super().action_cursor_up()
+
+    def _toggle(self, place: int) -> None:
+        self._picked ^= {place}
+        self.replace_option_prompt_at_index(place, _shown(self._entries[place], place in self._picked))
+        self.post_message(self.Changed())
+
+
+def _shown(entry: ChecklistItem, picked: bool) -> Content:
+    return Content(f"[{'x' if picked else ' '}] {entry.words}")
+
+
 @dataclass(frozen=True)
 class Wanted:
-    """The answers of the first page."""
-
     url: str
     concurrency: int
     duration: str
@@ -68,24 +128,22 @@ class Wanted:
 
 
 class _Page(Screen[str | None]):
-    """The base of both pages: a message line, and moving between the fields."""
-
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss(None)", "back"),
         Binding("up", "app.focus_previous", "field above"),
         Binding("down", "app.focus_next", "field below"),
     ]
 
-    def tell(self, words: str, bad: bool = False) -> None:
-        said = self.query_one("#message", Static)
-        said.update(Content(neutral(words, 400)))
-        said.set_class(bad, "-bad")
+    def show_message(self, words: str, bad: bool = False) -> None:
+        line = self.query_one("#message", Static)
+        line.update(Content(neutral(words, 400)))
+        line.set_class(bad, "-bad")
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         self.action_go()
 
     def action_go(self) -> None:
-        """To the next page, or to its end."""
+        """Go to the next page, or finish."""
         raise NotImplementedError
 
 
@@ -100,7 +158,7 @@ def _field(value: str, name: str, hint: str = "", classes: str = "") -> Input:
 
 
 class NewProfileScreen(_Page):
-    """The first page. Ends with the path of the profile that was written, or None."""
+    """The first page; ends with the path of the written profile, or None."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "go", "inspect the hosts")]
     DEFAULT_CSS = f"NewProfileScreen {{ background: $background; {_STYLE} #hosts {{ height: auto; max-height: 12; }} }}"
@@ -111,7 +169,7 @@ class NewProfileScreen(_Page):
         self.questions = Questions()
         self._url = url
         self._keyring = Keyring()
-        self._looking = False
+        self._inspecting = False
         self._background = Background()
 
     def compose(self) -> ComposeResult:
@@ -140,30 +198,30 @@ class NewProfileScreen(_Page):
 
     def on_mount(self) -> None:
         self.query_one("#url", Input).focus()
-        self.set_interval(LOOK, self._attend)
+        self.set_interval(CHECK_INTERVAL, self._attend)
 
     def _attend(self) -> None:
-        ask(self.app, self, lambda: self.questions.first)
+        ask_user(self.app, self, lambda: self.questions.first)
 
     def action_go(self) -> None:
-        """Looks at the hosts."""
-        if self._looking:
+        """Inspect the hosts."""
+        if self._inspecting:
             return
         try:
             wanted = self._wanted()
         except UsageError as error:
-            self.tell(str(error), bad=True)
+            self.show_message(str(error), bad=True)
             return
-        self._looking = True
+        self._inspecting = True
         names = ", ".join(wanted.hosts)
-        self.tell(f"inspecting {names} …" if names else "")
-        self._background.run(self, self._look(wanted))
+        self.show_message(f"inspecting {names} …" if names else "")
+        self._background.run(self, self._inspect(wanted))
 
     async def on_unmount(self) -> None:
         await self._background.end()
 
     def _wanted(self) -> Wanted:
-        """Read the fields. Raises UsageError for an invalid one, with the cursor in it."""
+        """Read the fields. Raises UsageError and focuses the invalid field."""
         url = self._parsed("url", url_of)
         concurrency = self._parsed("concurrency", parse_count)
         self._parsed("duration", parse_duration)
@@ -188,14 +246,14 @@ class NewProfileScreen(_Page):
             field.focus()
             raise UsageError(f"{name}: {error}") from None
 
-    async def _look(self, wanted: Wanted) -> None:
+    async def _inspect(self, wanted: Wanted) -> None:
         try:
             configs = hosts_named(wanted.hosts)
             looks = (survey(one, wanted.url, self.ssh_config, self.questions, self._keyring) for one in configs)
             surveyed = await asyncio.gather(*looks)
         finally:
-            self._looking = False
-        self.tell("")
+            self._inspecting = False
+        self.show_message("")
         if self.is_attached:
             self.app.push_screen(FoundScreen(wanted, surveyed), self._written)
 
@@ -205,7 +263,7 @@ class NewProfileScreen(_Page):
 
 
 class FoundScreen(_Page):
-    """The second page: findings, the choice of settings, and the profile itself."""
+    """The second page: findings, choice of settings, preview of the file."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "go", "write it")]
     DEFAULT_CSS = f"""FoundScreen {{ background: $background; {_STYLE}
@@ -275,7 +333,6 @@ class FoundScreen(_Page):
         return found
 
     def draft(self) -> Draft:
-        """Return the profile as it is on the page."""
         chosen = [name for picks in self.query(Checklist) for name in picks.selected]
         pairs = [(host, knob) for host, _, knob in (name.partition("\n") for name in chosen)]
         return draft_of(
@@ -289,13 +346,12 @@ class FoundScreen(_Page):
         )
 
     def preview(self) -> None:
-        """Shows the file as it would be."""
         try:
             self.query_one("#text", Static).update(Content(profile_text(self.draft())))
         except CockpitError as error:
-            self.tell(str(error), bad=True)
+            self.show_message(str(error), bad=True)
 
-    def on_picks_changed(self, event: Checklist.Changed) -> None:
+    def on_checklist_changed(self, event: Checklist.Changed) -> None:
         self.preview()
 
     def on_input_changed(self, event: Input.Changed) -> None:
@@ -303,10 +359,10 @@ class FoundScreen(_Page):
         self.preview()
 
     def action_go(self) -> None:
-        """Write the file; replace an existing one only when confirmed."""
+        """Write the file; an existing file is replaced only when confirmed."""
         path = Path(self.query_one("#file", Input).value.strip()).expanduser()
         if path.name in ("", ".") or path.is_dir():
-            self.tell("file: type a name, e.g. profiles/mine.toml", bad=True)
+            self.show_message("file: type a name, e.g. profiles/mine.toml", bad=True)
             return
         path = path if path.suffix == ".toml" else path.with_name(f"{path.name}.toml")
         try:
@@ -315,7 +371,7 @@ class FoundScreen(_Page):
         except CockpitError as error:
             again = path.exists() and self._replace != path
             self._replace = path if again else None
-            self.tell(f"{error}. Enter again: replace it" if again else str(error), bad=True)
+            self.show_message(f"{error}. Enter again: replace it" if again else str(error), bad=True)
             return
         accept_written(text)
         self.dismiss(str(path))

@@ -38,10 +38,10 @@ from cockpit.tui.start.choices import (
     heading,
     row,
     sections,
+    url_of,
     widths,
 )
 from cockpit.tui.start.trust import TrustScreen
-from cockpit.tui.start.urls import url_of
 from cockpit.tui.terminal.styled_line import EMPTY, Line, ends, packed
 
 _STYLES = {
@@ -59,20 +59,20 @@ _KEYS = (
 _ALWAYS = (("?", "help"), ("q", "quit"))
 # From this height on there are empty lines between the sections.
 _HIGH = 30
-# Below this height only the first words about an offer have room.
+# Below this height the description has one line.
 _LOW = 18
 
 
 class StartScreen(Screen[None]):
     """Ends the app with a Choice, or None.
 
-    `look` loads the offers, in a thread of its own. `told` is a message about the session
+    `load` returns the offers, in a thread of its own. `message` is about the session
     before. `at` is the choice that is selected at first, if it exists. New profiles' hosts are reached with
     `ssh_config`.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("slash", "filter", "show only those with a text"),
+        Binding("slash", "filter", "filter by a text"),
         Binding("n", "begin('new')", "write a profile"),
         Binding("u", "begin('url')", "load a URL"),
         Binding("d", "begin('demo')", "try it on the demo"),
@@ -104,20 +104,20 @@ class StartScreen(Screen[None]):
 
     def __init__(
         self,
-        look: Callable[[], StartChoices],
+        load: Callable[[], StartChoices],
         *,
-        told: str = "",
+        message: str = "",
         bad: bool = False,
         at: Choice | None = None,
         ssh_config: Path | None = None,
         now: Callable[[], dt.datetime] = dt.datetime.now,
     ) -> None:
         super().__init__()
-        self._look = look
+        self._load = load
         self._now = now
         self._ssh_config = ssh_config
         self._at = at
-        self._told = (told, bad)
+        self._message = (message, bad)
         self._offers: StartChoices | None = None
         self._text = ""
         self._shown: list[StartChoice | None] = []
@@ -132,7 +132,7 @@ class StartScreen(Screen[None]):
         yield Static(id="keys")
 
     async def on_mount(self) -> None:
-        self.tell(*self._told)
+        self.show_message(*self._message)
         self.fill()
         self.query_one(OptionList).focus()
         self.run_worker(self._find())
@@ -143,21 +143,21 @@ class StartScreen(Screen[None]):
         self.call_after_refresh(self.fill)
 
     async def _find(self) -> None:
-        found = await asyncio.to_thread(self._look)
-        looked_at = self.looked_at
-        if looked_at is not None and looked_at is not BEGIN[0]:
-            # Somebody moved there meanwhile.
-            self._at = looked_at.choice
+        found = await asyncio.to_thread(self._load)
+        selected = self.selected
+        if selected is not None and selected is not BEGIN[0]:
+            # The user moved there while the list was loading.
+            self._at = selected.choice
         self._offers = found
         self._shown = []
         self.fill()
 
     def on_key(self, event: Key) -> None:
         if isinstance(self.app.screen, OneLine):
-            # Typed right behind the key that opened it.
+            # Typed right after the key that opened it.
             self.app.screen.type(event)
         elif event.key == "slash":
-            # At once, where a binding would wait its turn: what is typed right after belongs to the field.
+            # At once, unlike a binding: the next typed key belongs to the field.
             self.action_filter()
         elif event.key == "u":
             self.action_begin("url")
@@ -167,26 +167,25 @@ class StartScreen(Screen[None]):
         event.prevent_default()
 
     @property
-    def looked_at(self) -> StartChoice | None:
-        """The selected offer."""
+    def selected(self) -> StartChoice | None:
         place = self.query_one(OptionList).highlighted
         return self._shown[place] if place is not None and place < len(self._shown) else None
 
-    def tell(self, words: str, bad: bool = False) -> None:
+    def show_message(self, words: str, bad: bool = False) -> None:
         """Show one line above the keys, until the next."""
-        said = self.query_one("#message", Static)
-        said.update(Content(neutral(words)))
-        said.set_class(not words, "-none")
-        said.set_class(bad, "-bad")
+        line = self.query_one("#message", Static)
+        line.update(Content(neutral(words)))
+        line.set_class(not words, "-none")
+        line.set_class(bad, "-bad")
 
     def fill(self) -> None:
-        """Lay all offers out again for the current size; the selection stays."""
+        """Lay out all choices for the current size; the selection stays."""
         listing = self.query_one(OptionList)
         width = self.size.width - 3
         if width < 8:
             return
-        looked_at = self.looked_at
-        wanted = looked_at.choice if looked_at else self._at
+        selected = self.selected
+        wanted = selected.choice if selected else self._at
         offers = self._offers or StartChoices()
         found = sections(offers.profiles, offers.recordings, self._text)
         columns = widths(found, width)
@@ -198,11 +197,10 @@ class StartScreen(Screen[None]):
         listing.add_options([Option(_content(line), disabled=offer is None) for line, offer in places])
         listing.highlighted = self._place(wanted)
         self._mark(listing.highlighted)
-        self._tell_keys()
-        self._tell_about()
+        self._show_keys()
+        self._show_about()
 
     def _put(self, section: ChoiceGroup, columns: Widths, width: int) -> None:
-        """Add a section's lines, each with its offer."""
         lines: list[tuple[Line, StartChoice | None]] = (
             [(EMPTY, None)] if self._rows and self.size.height >= _HIGH else []
         )
@@ -215,7 +213,7 @@ class StartScreen(Screen[None]):
         self._shown += [offer for _, offer in lines]
 
     def _mark(self, place: int | None) -> None:
-        """Mark the selected line with a sign: colour alone is not visible to all."""
+        """Mark the selected line with a sign, because colour alone is not visible to all."""
         listing = self.query_one(OptionList)
         for at, sign in ((self._marked, "  "), (place, "▸ ")):
             if at is not None and at < len(self._rows):
@@ -223,7 +221,7 @@ class StartScreen(Screen[None]):
         self._marked = place
 
     def _place(self, wanted: Choice | None) -> int | None:
-        """Return the position of the cursor: on the wanted choice, a newcomer's first step, or the first profile."""
+        """Return the position of the wanted choice, else of the first profile, or the first step of a new user."""
         places = [place for place, offer in enumerate(self._shown) if offer is not None]
         for place in places:
             offer = self._shown[place]
@@ -233,16 +231,16 @@ class StartScreen(Screen[None]):
         first = [place for place in places if (offer := self._shown[place]) and offer not in BEGIN and offer.opens]
         return next(iter(first if known and first else places), None)
 
-    def _tell_about(self) -> None:
-        told = self.query_one("#about", Static)
-        lines = list(about(self.looked_at, self.size.width))
+    def _show_about(self) -> None:
+        panel = self.query_one("#about", Static)
+        lines = list(about(self.selected, self.size.width))
         pieces: list[str | tuple[str, str]] = []
         for at, (text, role) in enumerate(lines):
             pieces += ["\n"] if at else []
             pieces.append((text, _STYLES[role]) if _STYLES[role] else text)
-        told.update(Content.assemble(*pieces))
+        panel.update(Content.assemble(*pieces))
 
-    def _tell_keys(self) -> None:
+    def _show_keys(self) -> None:
         width = self.size.width - 2
         top = (("cockpit", "strong"), ("  load, servers and tuning on one screen", "dim"))
         self.query_one("#top", Static).update(_content(ends(top, ((f"{__version__}", "dim"),), width)))
@@ -254,19 +252,19 @@ class StartScreen(Screen[None]):
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
         if self.query_one(OptionList).highlighted != self._marked:
             self._mark(self.query_one(OptionList).highlighted)
-        self._tell_about()
+        self._show_about()
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         offer = self._shown[event.option_index]
         if offer is None:
             return
         if not offer.opens:
-            self.tell("invalid profile; the reason is shown above", bad=True)
+            self.show_message("invalid profile; the reason is shown above", bad=True)
         else:
             self._open(offer)
 
     def action_begin(self, kind: str) -> None:
-        """One of the ways to begin."""
+        """Start: demo, URL or new profile."""
         if kind == "demo":
             self.app.exit(Choice("demo"))
         elif kind == "new":
@@ -287,17 +285,15 @@ class StartScreen(Screen[None]):
         try:
             self.app.exit(Choice("url", url_of(answer)))
         except UsageError as error:
-            self.tell(f"{error}; u: try again", bad=True)
+            self.show_message(f"{error}; u: try again", bad=True)
 
     def commands(self) -> Iterator[Command]:
-        """Yield the palette's commands beside the bindings: everything that can be opened, by name."""
         found = self._offers or StartChoices()
         for offer in (offer for section in sections(found.profiles, found.recordings) for offer in section.offers):
             if offer.opens:
                 yield Command(*command_words(offer), partial(self._open, offer))
 
     def help_screen(self) -> HelpScreen:
-        """Return the help page."""
         opens = "open it: a profile without load at first; a recording is replayed"
         first = (("Enter", opens), ("↑ ↓", "choose"))
         last = (("^P", "search all commands"), ("T", "next theme"))
@@ -312,7 +308,7 @@ class StartScreen(Screen[None]):
             self.action_begin(offer.choice.kind)
 
     def action_filter(self) -> None:
-        """Show only offers with a text, while typing."""
+        """Show only entries with a text, while typing."""
         before = self._text
 
         def typed(text: str) -> None:
@@ -325,10 +321,10 @@ class StartScreen(Screen[None]):
         self.app.push_screen(FilterScreen("only with", before, typed), answered)
 
     def action_doctor(self) -> None:
-        """Check that the selected profile can be used: target, hosts, knobs, limits; nothing is changed"""
-        offer = self.looked_at
+        """Check the selected profile: target, hosts, knobs, limits; nothing is changed."""
+        offer = self.selected
         if offer is None or offer.listed is None or offer.listed.profile is None:
-            self.tell("select a valid profile first; c checks its target and hosts")
+            self.show_message("select a valid profile first; c checks its target and hosts")
         else:
             from cockpit.tui.start.doctor import DoctorScreen
 
@@ -336,13 +332,13 @@ class StartScreen(Screen[None]):
             self._once_trusted(profile, lambda: self.app.push_screen(DoctorScreen(profile, self._ssh_config)))
 
     def _once_trusted(self, profile: Profile, go_on: Callable[[], object]) -> None:
-        """Continue at once for a trusted profile; else show what it uses, and continue if the user accepts it."""
+        """Call `go_on` once the profile is trusted."""
 
         def answered(accepted: bool | None) -> None:
             if accepted:
                 go_on()
             else:
-                self.tell(f"{profile.name}: not trusted; nothing was run and no host was contacted")
+                self.show_message(f"{profile.name}: not trusted; nothing was run and no host was contacted")
 
         if is_trusted(profile):
             go_on()
@@ -350,9 +346,9 @@ class StartScreen(Screen[None]):
             self.app.push_screen(TrustScreen(profile), answered)
 
     def action_all(self) -> None:
-        """Everything again."""
+        """Show all entries again."""
         self._text = ""
-        self.tell("")
+        self.show_message("")
         self.fill()
 
 
@@ -361,7 +357,7 @@ def _key(key: str, label: str) -> Line:
 
 
 def _content(line: Line) -> Content:
-    """Return the line for Textual; blanks belong to the piece before them, since pictures lose leading ones."""
+    """Return the line for Textual; leading blanks join the piece before them, because pictures lose them."""
     pieces: list[tuple[str, str]] = []
     for text, role in line:
         if pieces and text[:1] == " ":

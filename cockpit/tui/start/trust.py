@@ -8,7 +8,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from cockpit.model.errors import UsageError
@@ -16,21 +15,18 @@ from cockpit.model.text import neutral
 from cockpit.profiles.profile import Profile
 from cockpit.profiles.trust import accept
 from cockpit.profiles.uses import listing, summary, uses_of
+from cockpit.tui.dialogs.prompt import Dialog
 
 
-class TrustScreen(ModalScreen[bool]):
-    """Ends with whether the user accepted the profile. The list scrolls; only y accepts."""
+class TrustScreen(Dialog[bool]):
+    """Ends with whether the user accepted the profile."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "accept", "trust it"),
         Binding("n,escape,q", "refuse", "do not trust it"),
     ]
     DEFAULT_CSS = """
-    TrustScreen { align: center middle; background: transparent; }
-    TrustScreen > Vertical {
-        width: 108; max-width: 100%; height: 90%;
-        padding: 0 1; border: solid $cockpit-warn; border-title-color: $cockpit-strong; background: $surface;
-    }
+    TrustScreen > Vertical { width: 108; height: 90%; border: solid $cockpit-warn; }
     TrustScreen VerticalScroll { height: 1fr; scrollbar-size: 1 1; }
     TrustScreen Static { width: 1fr; height: auto; }
     TrustScreen #question { text-style: bold; }
@@ -53,7 +49,7 @@ class TrustScreen(ModalScreen[bool]):
         self.query_one(VerticalScroll).focus()
 
     def action_accept(self) -> None:
-        """Record the trust and go on."""
+        """Trust the profile and continue."""
         try:
             accept(self.profile)
         except UsageError as error:
@@ -62,5 +58,5 @@ class TrustScreen(ModalScreen[bool]):
             self.dismiss(True)
 
     def action_refuse(self) -> None:
-        """Go back, with nothing run."""
+        """Go back; nothing is run."""
         self.dismiss(False)

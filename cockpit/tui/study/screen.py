@@ -17,15 +17,13 @@ from cockpit.tui.app import CockpitApp
 from cockpit.tui.main_screen import FRAME, MainScreen
 from cockpit.tui.terminal.appearance import Appearance
 
-# Runs that are shown, the newest last: of a screen this high, and of a lower one.
+# Number of runs shown: on a screen of at least _HIGH lines, and on a lower one.
 _ROWS, _HIGH, _FEW = 4, 34, 1
 # Shown if there is room.
-_LEAVE = "   q: stop here, the settings are put back, --resume goes on"
+_LEAVE = "   q: stop and restore the settings; --resume continues"
 
 
 class StudyLine(Static):
-    """Two lines or more: progress, the comparisons so far, then the newest runs of the study."""
-
     DEFAULT_CSS = "StudyLine { height: auto; max-height: 6; background: $panel; padding: 0 1; }"
 
     def __init__(self, session: Session, runner: Runner) -> None:
@@ -38,7 +36,6 @@ class StudyLine(Static):
         self.set_interval(FRAME, self.refresh_words)
 
     def refresh_words(self) -> None:
-        """Update the progress."""
         words = f"study  {progress_words(self._runner.progress)}"
         if cell_len(words) + len(_LEAVE) < self.app.size.width - 2:
             words += _LEAVE
@@ -51,27 +48,25 @@ class StudyLine(Static):
         state = self._session.state
         if state.study is None:
             return []
-        rows = {row.run: row for row in state.segments if not row.warmup}
+        segments = {segment.run: segment for segment in state.segments if not segment.warmup}
         counted = {run for ended in state.study.done for run in ended.counted}
         ended = {one.step for one in state.study.done}
         lines = []
-        rows_shown = _ROWS if self.app.size.height >= _HIGH else _FEW
-        for place in state.study.runs[-rows_shown:]:
-            row = rows.get(place.run)
-            if row is None:
+        shown = _ROWS if self.app.size.height >= _HIGH else _FEW
+        for place in state.study.runs[-shown:]:
+            segment = segments.get(place.run)
+            if segment is None:
                 continue
             mark = "✓" if place.run in counted else "·" if place.step in ended else "…"
             level = "" if place.level is None else f" {place.level:g}"
             part = f" {place.part}" if place.part else ""
             lines.append(
-                f"  {mark} round {place.round} {neutral(place.variant, 40)}{level}{part}  {si(row.rate, 4)} req/s"
+                f"  {mark} round {place.round} {neutral(place.variant, 40)}{level}{part}  {si(segment.rate, 4)} req/s"
             )
         return lines
 
 
 class StudyScreen(MainScreen):
-    """The main screen under the study's lines."""
-
     def __init__(self, session: Session, runner: Runner) -> None:
         super().__init__(session)
         self._runner = runner
@@ -82,10 +77,10 @@ class StudyScreen(MainScreen):
 
 
 class StudyApp(CockpitApp):
-    """Runs a study and shows it; leaving before its end interrupts it. The settings are restored before it closes."""
+    """Runs a study and shows it; leaving interrupts it. Settings are restored before it closes."""
 
-    def __init__(self, session: Session, runner: Runner, look: Appearance | None = None) -> None:
-        super().__init__(session, look=look)
+    def __init__(self, session: Session, runner: Runner, appearance: Appearance | None = None) -> None:
+        super().__init__(session, appearance=appearance)
         self._runner = runner
         self._study: asyncio.Task[None] | None = None
 
@@ -105,12 +100,11 @@ class StudyApp(CockpitApp):
             self.action_leave(task.cancelled())
 
     async def _finish(self) -> None:
-        """Until the study has come to its end."""
         if self._study is not None:
             await asyncio.wait([self._study])
 
     async def _end_session(self) -> None:
-        """The study first: its settings have to be back while the hosts are still connected."""
+        """End the study first: restoring the settings needs connected hosts."""
         if self._study is not None and not self._study.done():
             self.interrupted = True
             self._study.cancel()

@@ -19,9 +19,9 @@ from textual.screen import Screen
 from cockpit.model.errors import UsageError
 from cockpit.model.text import neutral
 from cockpit.tui.keys import show_help
-from cockpit.tui.palette import STYLE, Everything
-from cockpit.tui.terminal import settings, theme
-from cockpit.tui.terminal.appearance import Appearance
+from cockpit.tui.palette import STYLE, CommandProvider
+from cockpit.tui.terminal import theme
+from cockpit.tui.terminal.appearance import Appearance, save_settings
 from cockpit.tui.terminal.driver import Terminal
 from cockpit.tui.terminal.glyphs import Ascii
 from cockpit.tui.terminal.screen_diff import Picture, Sent
@@ -39,18 +39,18 @@ Toast { width: auto; max-width: 60; margin: 0; padding: 0 1; }
 """
 # Maximum duration (s) of a notice.
 NOTICE = 4.0
-# A terminal that has not accepted a frame for this time (s) is behind: it misses frames until it has.
+# A terminal that has not accepted a frame for this time (s) misses frames until it has.
 _BEHIND = 0.1
 # Missed frames in a row after which the screen becomes lite by itself.
 _MISSED = 4
-LITE = "a frame every two seconds, no trends beside figures; --no-lite: all of it"
+LITE = "a frame every two seconds, no trends beside metrics; --no-lite: all of it"
 
 
 class CockpitBase(App[Returned]):
-    """`lite` is whether few frames are drawn: from the beginning, or since the line is slow."""
+    """`lite`: few frames, requested or because the line is slow."""
 
     TITLE = "cockpit"
-    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {Everything}
+    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {CommandProvider}
     CSS = STYLE + _NOTICES + _WITHOUT_COLOURS
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+q", "leave", "quit", priority=True, show=False),
@@ -61,45 +61,44 @@ class CockpitBase(App[Returned]):
         Binding("T", "next_theme", "theme", show=False),
     ]
 
-    def __init__(self, look: Appearance | None = None) -> None:
-        self.look = look or Appearance()
-        # Set by the driver; None where another draws, as in tests.
+    def __init__(self, appearance: Appearance | None = None) -> None:
+        self.appearance = appearance or Appearance()
+        # Set by the driver; None with another driver, as in tests.
         self.terminal: Terminal | None = None
         super().__init__(driver_class=Terminal)
-        self.lite = self.look.lite
+        self.lite = self.appearance.lite
         self.hung_up = False
         self._missed = 0
         self._picture = Picture()
         self._matters: dict[str, Notification] = {}
         self.animation_level = "none"
-        self._filters = [NoColor() if isinstance(one, Monochrome) else one for one in self._filters]
-        if self.look.ascii:
-            self._filters.append(Ascii(self.look.encoding))
+        self._filters = [NoColor() if isinstance(each, Monochrome) else each for each in self._filters]
+        if self.appearance.ascii:
+            self._filters.append(Ascii(self.appearance.encoding))
         for name in theme.NAMES:
-            self.register_theme(theme.theme(name, self.look.colours))
-        self.theme = self.look.theme
+            self.register_theme(theme.theme(name, self.appearance.colours))
+        self.theme = self.appearance.theme
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         return theme.VARIABLES
 
     def action_help(self) -> None:
-        """The keys of the screen on top."""
+        """Show the keys of the screen on top."""
         show_help(self)
 
     def action_leave(self, interrupted: bool = False) -> None:
-        """Ends it."""
         raise NotImplementedError
 
     def action_theme(self, name: str) -> None:
-        """Another theme, from now on and in later sessions. Raises UsageError for one that there is not."""
+        """Use this theme, now and in later sessions. Raises UsageError."""
         if name not in theme.NAMES:
-            raise UsageError(f"{name!r}: is no theme; there are {', '.join(theme.NAMES)}")
+            raise UsageError(f"unknown theme {name!r}; choose {', '.join(theme.NAMES)}")
         self.theme = name
         try:
-            settings.remember({"theme": name})
-            self.tell(f"theme: {name}", timeout=3)
+            save_settings({"theme": name})
+            self.show_notice(f"theme: {name}", timeout=3)
         except UsageError as error:
-            self.tell(f"theme: {name}; {error}", severity="warning")
+            self.show_notice(f"theme: {name}; {error}", severity="warning")
 
     def action_next_theme(self) -> None:
         """Switch to the next theme."""
@@ -107,11 +106,11 @@ class CockpitBase(App[Returned]):
         self.action_theme(theme.NAMES[(at + 1) % len(theme.NAMES)])
 
     def action_redraw(self) -> None:
-        """Redraw the whole screen, for a terminal on which something else was written."""
+        """Redraw the whole screen, after another program wrote to the terminal."""
         self._picture.forget()
         self.refresh(layout=True)
 
-    def tell(
+    def show_notice(
         self, words: str, severity: SeverityLevel = "information", timeout: float = NOTICE, matter: str = ""
     ) -> None:
         """Show a notice for `timeout` seconds; texts of servers are neutralised.
@@ -123,17 +122,15 @@ class CockpitBase(App[Returned]):
         if known is not None:
             del self._notifications[known]
         notice = Notification(words, severity=severity, timeout=min(NOTICE, timeout))
-        self._matters = {about: one for about, one in self._matters.items() if one in self._notifications}
+        self._matters = {about: each for about, each in self._matters.items() if each in self._notifications}
         self._matters[matter or words] = notice
         self._notifications.add(notice)
         self._refresh_notifications()
 
     def notices(self) -> tuple[Notification, ...]:
-        """The visible notices."""
         return tuple(self._notifications)
 
     def forget_notices(self, notices: Iterable[Notification]) -> None:
-        """Remove notices about this matter: something else was done since."""
         gone = [notice for notice in notices if notice in self._notifications]
         for notice in gone:
             del self._notifications[notice]
@@ -152,27 +149,26 @@ class CockpitBase(App[Returned]):
             self.forget_notices(before)
         return done
 
-    def tell_of_look(self) -> None:
-        """Show notices about the appearance, once the screen is up."""
-        for notice in self.look.notices:
-            self.tell(notice, severity="warning")
+    def show_startup_notices(self) -> None:
+        for notice in self.appearance.notices:
+            self.show_notice(notice, severity="warning")
         if self.lite:
-            self.tell(f"lite: {self.look.why}; {LITE}")
+            self.show_notice(f"lite: {self.appearance.why}; {LITE}")
 
     def keeps_up(self) -> bool:
-        """Check whether the terminal has accepted the output. If it often has not, the screen becomes lite."""
+        """Return whether the terminal has accepted the output; become lite if it often has not."""
         terminal = self.terminal
         if terminal is None or terminal.waiting < _BEHIND:
             self._missed = 0
             return True
         self._missed += 1
-        if self._missed >= _MISSED and self.look.may_lite and not self.lite:
+        if self._missed >= _MISSED and self.appearance.may_lite and not self.lite:
             self.lite = True
-            self.tell(f"lite: the terminal takes {terminal.waiting:.0f} s for a frame; {LITE}")
+            self.show_notice(f"lite: the terminal takes {terminal.waiting:.0f} s for a frame; {LITE}")
         return False
 
     def lost_terminal(self) -> None:
-        """The terminal closed, or SIGHUP arrived."""
+        """Handle a closed terminal or SIGHUP."""
         if self.terminal is not None and self.terminal.is_gone():
             self.terminal.let_go()
         if not self.hung_up:
@@ -180,23 +176,20 @@ class CockpitBase(App[Returned]):
             self.end_without_terminal()
 
     def end_without_terminal(self) -> None:
-        """Handle a closed terminal, once."""
         self.action_leave(True)
 
-    def look_at_terminal(self) -> None:
+    def check_terminal(self) -> None:
         """Detect a terminal that closed without a signal."""
         if self.terminal is not None and self.terminal.is_gone():
             self.lost_terminal()
 
     def forget_picture(self) -> None:
-        """The terminal may show anything from now on."""
         self._picture.forget()
 
     def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
         super()._display(screen, self._frugal(renderable))
 
     def _frugal(self, update: RenderableType | None) -> Any:
-        """Return the update as the difference to the screen that the terminal shows."""
         if self.terminal is None or self._batch_count or not self.is_running or self._closed:
             return update
         if isinstance(update, LayoutUpdate):

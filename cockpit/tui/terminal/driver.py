@@ -13,7 +13,7 @@ from typing import Any
 
 from textual.drivers.linux_driver import LinuxDriver
 
-# Events of poll for a terminal without a holder.
+# Events of poll for a closed terminal.
 _GONE = select.POLLHUP | select.POLLERR | select.POLLNVAL
 
 
@@ -59,7 +59,7 @@ class Output(io.TextIOBase):
 
 
 class Terminal(LinuxDriver):
-    """Tells the app (`lost_terminal`) when the terminal is gone, instead of failing, waiting or spinning."""
+    """Calls the app's `lost_terminal` when the terminal is gone, instead of failing, waiting or spinning."""
 
     def __init__(self, app: Any, **settings: Any) -> None:
         super().__init__(app, **settings)
@@ -69,7 +69,7 @@ class Terminal(LinuxDriver):
         # Textual draws on stderr, which may be a file (2>file): then stdout is the terminal.
         stderr = sys.__stderr__
         drawn_on = stderr if stderr and stderr.isatty() else sys.__stdout__
-        self.output = Output(drawn_on, self._tell)
+        self.output = Output(drawn_on, self._report_gone)
         self._file = self.output  # type: ignore[assignment]
 
     @property
@@ -79,15 +79,13 @@ class Terminal(LinuxDriver):
         return 0.0 if since is None else time.monotonic() - since
 
     def is_gone(self) -> bool:
-        """Whether nobody holds the terminal any more: reading it would find its end again and again."""
-        poll = select.poll()
-        poll.register(self.fileno, 0)
-        return any(found & _GONE for _, found in poll.poll(0))
+        """Return whether the terminal is closed: reading it would return its end again and again."""
+        return _hung_up(self.fileno)
 
     def let_go(self) -> None:
-        """Leaves the terminal: the standard streams lead nowhere from now on, for reading without ever an end."""
+        """Replace the standard streams, because reads from a closed terminal end at once and spin."""
         reading, _ = os.pipe()
-        # The driver's thread may be about to read data that was announced.
+        # The driver's thread may be about to read announced data.
         os.set_blocking(reading, False)
         nowhere = os.open(os.devnull, os.O_WRONLY)
         for number, to in ((0, reading), (1, nowhere), (2, nowhere)):
@@ -95,7 +93,7 @@ class Terminal(LinuxDriver):
                 os.dup2(to, number)
 
     def start_application_mode(self) -> None:
-        """Start, also again after the process was stopped: another program had the terminal meanwhile."""
+        """Start, also after a suspension: another program may have used the terminal."""
         self.cockpit.forget_picture()
         super().start_application_mode()  # type: ignore[no-untyped-call]
 
@@ -108,10 +106,10 @@ class Terminal(LinuxDriver):
         try:
             self.run_input_thread()
         except OSError:
-            self._tell()
+            self._report_gone()
 
-    def _tell(self) -> None:
-        """From a thread of the driver's own."""
+    def _report_gone(self) -> None:
+        """Run in a thread of the driver."""
         self.loop.call_soon_threadsafe(self.cockpit.lost_terminal)
 
 

@@ -11,17 +11,17 @@ from textual.color import Color
 from textual.filter import LineFilter
 
 _BRAILLE = 0x2800
-# For a cell of braille by how many of its eight dots are lit.
+# Replacements of braille cells by number of dots.
 _DOTS = " ..::++##"
 
-# Glyphs of the same cell width. Sets that are ordered on the screen (bars, trends, shades) are ordered here too.
+# Replacements have the same width; sets with an order (bars, trends, shades) keep it.
 GLYPHS: dict[str, str] = {
     **{chr(_BRAILLE + code): _DOTS[code.bit_count()] for code in range(256)},
     **dict(zip("▁▂▃▄▅▆▇█", "_.-=+*%#", strict=True)),
     **dict(zip("▏▎▍▌▋▊▉", "..---==", strict=True)),
     **dict(zip("▔▀▐▕", "'\"|'", strict=True)),
     **dict(zip("░▒▓", ":=%", strict=True)),
-    # Lines and borders, of Textual's own as well.
+    # Lines and borders, also of Textual.
     **dict.fromkeys("─╌┄╍╴╶╸╺", "-"),
     "━": "=",
     # Percentiles over the shades of a heat map.
@@ -45,8 +45,7 @@ _TABLE = str.maketrans(GLYPHS)
 
 
 def to_ascii(text: str, encoding: str = "utf-8") -> str:
-    """Return `text` with the glyphs of the table replaced. Other letters stay if `encoding` has them, else their
-    cells is a `?`."""
+    """Replace the glyphs of the table; other letters stay if `encoding` has them, else become `?`."""
     if text.isascii():
         return text
     text = text.translate(_TABLE)
@@ -66,8 +65,6 @@ def _has(char: str, encoding: str) -> bool:
 
 
 class Ascii(LineFilter):
-    """Draws all output in ASCII, names and texts of servers in `encoding`."""
-
     def __init__(self, encoding: str = "utf-8") -> None:
         super().__init__()
         self._encoding = encoding

@@ -20,30 +20,30 @@ from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.terminal.role_styles import COLOURS, HEAT, role_styles
 from cockpit.tui.terminal.styled_line import EMPTY, Line, clip
 
-# Roles of which a blank is seen too.
+# Roles that are visible on a blank.
 _FILLED = ("alarm", "focus", "band", *HEAT)
 
 
 class Lines(Widget):
-    """Draws `draw(scene, width, height)`; every piece has one of ROLES or "" for plain text."""
+    """Draws `draw(context, width, height)`; every piece has one of ROLES or "" for plain text."""
 
     ALLOW_SELECT = False
     DEFAULT_CSS = "Lines { color: $cockpit-text; }"
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
-        self._scene: DrawContext | None = None
+        self._shown: DrawContext | None = None
         self._lines: list[Line] = []
         self._strips: list[Strip] = []
         self._styles: Mapping[str, Style] = {}
 
-    def draw(self, scene: DrawContext, width: int, height: int) -> list[Line]:
-        """Return the lines, at most `height`, each at most `width` cells: the rest is cut."""
+    def draw(self, context: DrawContext, width: int, height: int) -> list[Line]:
+        """Return at most `height` lines of at most `width` cells; the rest is cut."""
         raise NotImplementedError
 
-    def show(self, scene: DrawContext) -> None:
-        """Show the scene; repaint the lines that differ."""
-        self._scene = scene
+    def show(self, context: DrawContext) -> None:
+        """Repaint the lines that changed."""
+        self._shown = context
         self._repaint()
 
     def on_resize(self) -> None:
@@ -57,7 +57,7 @@ class Lines(Widget):
             self.call_later(self._restyle)
 
     def _restyle(self) -> None:
-        """Redraw everything if the theme or the background has changed."""
+        """Redraw if the theme or the background changed."""
         colours = tuple(self.app.theme_variables[name] for name in COLOURS)
         styles = role_styles(colours, self.background_colors[1], self.app.no_color)
         if styles is not self._styles:
@@ -67,12 +67,12 @@ class Lines(Widget):
 
     def _repaint(self) -> None:
         width, height = self.size
-        if self._scene is None or not width or not height:
+        if self._shown is None or not width or not height:
             return
         if not self._styles:
             self._restyle()
             return
-        lines = [clip(line, width) for line in self.draw(self._scene, width, height)[:height]]
+        lines = [clip(line, width) for line in self.draw(self._shown, width, height)[:height]]
         lines += [EMPTY] * (height - len(lines))
         whole = len(self._lines) != height
         if whole:
@@ -91,7 +91,6 @@ class Lines(Widget):
 
     @property
     def tooltip(self) -> VisualType | None:
-        """Return the definition of the metric under the mouse."""
         from cockpit.tui.tips import tip
 
         at = self.app.mouse_position - self.content_region.offset
@@ -119,7 +118,7 @@ class Lines(Widget):
 
 
 def _joined(line: Line) -> Line:
-    """Neighbours of one role as one piece, blanks with the piece before them: each piece costs some 40 bytes."""
+    """Join pieces of one role, and blanks with the piece before them: each piece costs some 40 bytes."""
     pieces: list[tuple[str, str]] = []
     for text, role in line:
         if not text:
@@ -133,8 +132,7 @@ def _joined(line: Line) -> Line:
 
 
 def changed_cells(old: Line, new: Line, width: int) -> tuple[int, int]:
-    """Return (first, number) of the cells from the first to the last one that differ; the whole width if either line
-    has wide characters."""
+    """Return (first, number) of the cells that differ; the whole width if a line has wide characters."""
     before, after = _cells(old, width), _cells(new, width)
     if before is None or after is None:
         return 0, width
@@ -143,7 +141,7 @@ def changed_cells(old: Line, new: Line, width: int) -> tuple[int, int]:
 
 
 def _cells(line: Line, width: int) -> list[tuple[str, str]] | None:
-    """Each cell's character and role, that of a plain blank being of no account."""
+    """Return each cell's character and role, without the role of plain blanks."""
     cells: list[tuple[str, str]] = []
     for text, role in line:
         if cell_len(text) != len(text):

@@ -1,6 +1,6 @@
-"""The screen as a picture: SVG of an instant, or a cast (asciinema, version 2) of a stretch of a recording.
+"""The screen as a picture: SVG of an instant, or a cast (asciinema, version 2) of a time range of a recording.
 
-It is the very screen, drawn without a terminal. https://docs.asciinema.org/manual/asciicast/v2/
+The screen is drawn without a terminal. https://docs.asciinema.org/manual/asciicast/v2/
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from cockpit.tui.main_screen import MainScreen
 _CLEAR = "\x1b[2J"
 # Duration (s of the cast) of the last picture.
 _LAST = 2.0
-# Rounds of the event loop without a message after which everything is drawn.
+# Iterations of the event loop without a message after which everything is drawn.
 _CALM = 30
 _DEADLINE = 30.0
 
 
 async def svg_at(recording: Recording, at: float, size: tuple[int, int], keys: Sequence[str] = ()) -> str:
-    """The screen of `size` (columns, rows) at an instant of the recording, after `keys`."""
+    """Return the screen of `size` (columns, rows) at an instant of the recording, after `keys`."""
     async with _screen(recording, at, size, keys) as (app, _):
         return self_contained(app.export_screenshot(title="cockpit"))
 
@@ -43,7 +43,7 @@ async def cast(
     size: tuple[int, int],
     keys: Sequence[str] = (),
 ) -> AsyncIterator[str]:
-    """Return lines of the cast: a picture for each `every` seconds of `span`, only its changed lines."""
+    """Yield lines of the cast: one picture per `every` seconds of `span`, only its changed lines."""
     start, end = span
     columns, rows = size
     head = {
@@ -71,7 +71,7 @@ async def cast(
 
 
 def self_contained(svg: str) -> str:
-    """Without the fonts that Textual would have a viewer fetch; spaces kept for renderers that drop them."""
+    """Remove fonts that a viewer would download; keep spaces for renderers that drop them."""
     without_fonts = re.sub(r"@font-face \{.*?\}", "", svg, flags=re.DOTALL)
     return without_fonts.replace("<text ", '<text xml:space="preserve" ')
 
@@ -92,7 +92,7 @@ async def _screen(
 
 
 async def _drawn(app: CockpitApp, seen: int) -> None:
-    """Until the session has taken in more than it had at revision `seen`, and nothing is left to draw."""
+    """Wait until the session is past revision `seen` and everything is drawn."""
     async with asyncio.timeout(_DEADLINE):
         await app.session.until(lambda _: app.session.revision > seen)
         for screen in app.screen_stack:
@@ -106,7 +106,6 @@ async def _drawn(app: CockpitApp, seen: int) -> None:
 
 
 def _lines(app: CockpitApp) -> list[str]:
-    """Each line of the screen as a terminal is sent it."""
     console = Console(file=io.StringIO(), force_terminal=True, color_system="truecolor", legacy_windows=False)
     # The source of App.export_screenshot.
     update = app.screen._compositor.render_update(full=True, screen_stack=app._background_screens)
@@ -115,7 +114,6 @@ def _lines(app: CockpitApp) -> list[str]:
 
 
 def _changes(before: Sequence[str], after: Sequence[str]) -> str:
-    """Return the output that turns one picture into the next."""
     if len(before) != len(after):
         return _CLEAR + "".join(_line(row, line) for row, line in enumerate(after, 1))
     rows = enumerate(zip(before, after, strict=True), 1)

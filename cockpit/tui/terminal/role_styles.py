@@ -14,8 +14,8 @@ from rich.style import Style
 from textual.color import Color
 
 
-class _Look(NamedTuple):
-    """Colours by their names in the theme, with how much of them there is, and the weight."""
+class _RoleStyle(NamedTuple):
+    """Theme colours with their shares, and the weight."""
 
     colour: str
     share: float = 1.0
@@ -24,52 +24,52 @@ class _Look(NamedTuple):
     weight: str = ""
 
 
-# Shades of a heat map, the faintest first, and a line drawn over each; glyphs distinguish them, too.
+# Shades of a heat map, the faintest first, then of lines over each shade.
 HEAT = ("heat1", "heat2", "heat3", "heat4", "on_heat1", "on_heat2", "on_heat3", "on_heat4")
 
-_LOOKS = {
-    "text": _Look("cockpit-text"),
-    "strong": _Look("cockpit-strong", weight="bold"),
-    "dim": _Look("cockpit-dim"),
-    "rule": _Look("cockpit-rule"),
-    "chart": _Look("cockpit-chart"),
-    "mark": _Look("cockpit-mark", weight="bold"),
-    "warn": _Look("cockpit-warn"),
-    "better": _Look("cockpit-better", weight="bold"),
-    "worse": _Look("cockpit-worse", weight="bold"),
-    "better_value": _Look("cockpit-better"),
-    "worse_value": _Look("cockpit-worse"),
-    "alarm": _Look("cockpit-alarm", weight="bold reverse"),
-    "key": _Look("cockpit-strong", weight="bold"),
-    "focus": _Look("cockpit-strong", ground="cockpit-band"),
-    "band": _Look("cockpit-chart", ground="cockpit-band"),
-    "heat1": _Look("cockpit-chart", 0.55, "cockpit-chart", 0.15),
-    "heat2": _Look("cockpit-chart", 0.70, "cockpit-chart", 0.35),
-    "heat3": _Look("cockpit-chart", 0.90, "cockpit-chart", 0.60),
-    "heat4": _Look("cockpit-chart", 1.00, "cockpit-chart"),
-    "on_heat1": _Look("cockpit-strong", 1.0, "cockpit-chart", 0.15),
-    "on_heat2": _Look("cockpit-strong", 1.0, "cockpit-chart", 0.35),
-    "on_heat3": _Look("cockpit-strong", 1.0, "cockpit-chart", 0.60),
-    "on_heat4": _Look("background", 1.0, "cockpit-chart"),
+_STYLES = {
+    "text": _RoleStyle("cockpit-text"),
+    "strong": _RoleStyle("cockpit-strong", weight="bold"),
+    "dim": _RoleStyle("cockpit-dim"),
+    "rule": _RoleStyle("cockpit-rule"),
+    "chart": _RoleStyle("cockpit-chart"),
+    "mark": _RoleStyle("cockpit-mark", weight="bold"),
+    "warn": _RoleStyle("cockpit-warn"),
+    "better": _RoleStyle("cockpit-better", weight="bold"),
+    "worse": _RoleStyle("cockpit-worse", weight="bold"),
+    "better_value": _RoleStyle("cockpit-better"),
+    "worse_value": _RoleStyle("cockpit-worse"),
+    "alarm": _RoleStyle("cockpit-alarm", weight="bold reverse"),
+    "key": _RoleStyle("cockpit-strong", weight="bold"),
+    "focus": _RoleStyle("cockpit-strong", ground="cockpit-band"),
+    "band": _RoleStyle("cockpit-chart", ground="cockpit-band"),
+    "heat1": _RoleStyle("cockpit-chart", 0.55, "cockpit-chart", 0.15),
+    "heat2": _RoleStyle("cockpit-chart", 0.70, "cockpit-chart", 0.35),
+    "heat3": _RoleStyle("cockpit-chart", 0.90, "cockpit-chart", 0.60),
+    "heat4": _RoleStyle("cockpit-chart", 1.00, "cockpit-chart"),
+    "on_heat1": _RoleStyle("cockpit-strong", 1.0, "cockpit-chart", 0.15),
+    "on_heat2": _RoleStyle("cockpit-strong", 1.0, "cockpit-chart", 0.35),
+    "on_heat3": _RoleStyle("cockpit-strong", 1.0, "cockpit-chart", 0.60),
+    "on_heat4": _RoleStyle("background", 1.0, "cockpit-chart"),
 }
 # Without colours, weights replace backgrounds.
 _COLOURLESS = {"focus": "bold reverse", "band": "underline"}
 
-ROLES = tuple(_LOOKS)
-COLOURS = tuple(dict.fromkeys(name for look in _LOOKS.values() for name in (look.colour, look.ground) if name))
+ROLES = tuple(_STYLES)
+COLOURS = tuple(dict.fromkeys(name for style in _STYLES.values() for name in (style.colour, style.ground) if name))
 
 
 @lru_cache(maxsize=64)
 def role_styles(colours: tuple[str, ...], ground: Color, colourless: bool) -> Mapping[str, Style]:
     """Return the style of each role, "" being plain text. `colours` are for COLOURS; `ground` is the background."""
     of = dict(zip(COLOURS, map(Color.parse, colours), strict=True))
-    styles = {role: _style(look, of, ground) for role, look in _LOOKS.items()}
+    styles = {role: _style(style, of, ground) for role, style in _STYLES.items()}
     if colourless:
         styles |= {role: styles[role] + Style.parse(weight) for role, weight in _COLOURLESS.items()}
     return MappingProxyType({"": styles["text"], **styles})
 
 
-def _style(look: _Look, of: Mapping[str, Color], ground: Color) -> Style:
-    below = ground + of[look.ground].multiply_alpha(look.ground_share) if look.ground else ground
-    above = below + of[look.colour].multiply_alpha(look.share)
-    return Style.parse(look.weight) + Style.from_color(above.rich_color, below.rich_color if below.a else None)
+def _style(style: _RoleStyle, of: Mapping[str, Color], ground: Color) -> Style:
+    below = ground + of[style.ground].multiply_alpha(style.ground_share) if style.ground else ground
+    above = below + of[style.colour].multiply_alpha(style.share)
+    return Style.parse(style.weight) + Style.from_color(above.rich_color, below.rich_color if below.a else None)

@@ -15,20 +15,20 @@ from rich.style import Style
 from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
 from textual.strip import Strip
 
-# A cell: its character ("" right of a wide one) and how it looks: attributes, foreground and ground as SGR codes.
+# A cell: its character ("" right of a wide one) and style: attributes, foreground and background as SGR codes.
 Dress = tuple[str, str, str]
 Cell = tuple[str, Dress]
 
 _BARE: Dress = ("", "", "")
 _RESET = "\x1b[0m"
-# Attributes by which a blank is seen: underlined, reversed, struck through.
+# Attributes that are visible on a blank: underlined, reversed, struck through.
 _SEEN = frozenset(["4", "7", "9", "21", "53"])
 # Unchanged cells in the same style between two changes that are cheaper to send again than to skip.
 _GAP = 6
 
 
 class Sent(CompositorUpdate):
-    """An update that is made already."""
+    """An update with finished output."""
 
     def __init__(self, sequence: str) -> None:
         self.sequence = sequence
@@ -38,7 +38,7 @@ class Sent(CompositorUpdate):
 
 
 class Picture:
-    """What the terminal shows, as far as it is known; made for one terminal and its number of colours."""
+    """The cells that the terminal shows, as far as known, for its number of colours."""
 
     def __init__(self) -> None:
         self._lines: dict[int, list[Cell | None]] = {}
@@ -46,11 +46,10 @@ class Picture:
         self._dresses: dict[Style, Dress] = {}
 
     def forget(self) -> None:
-        """The terminal may show anything."""
         self._lines.clear()
 
     def whole(self, update: LayoutUpdate, console: Console, size: tuple[int, int]) -> str:
-        """What takes the terminal of `size` to a picture of the whole screen."""
+        """Return the output for a new picture of the whole screen of `size`."""
         width, height = size
         if self._width != width or any(y >= height for y in self._lines):
             self.forget()
@@ -61,7 +60,7 @@ class Picture:
         return self._sent(pieces, console)
 
     def parts(self, update: ChopsUpdate, console: Console) -> str:
-        """What takes the terminal to a picture of which some spans are new."""
+        """Return the output for a picture with some new spans."""
         return self._sent(_cropped(update), console)
 
     def _sent(self, pieces: Iterable[tuple[int, int, Strip]], console: Console) -> str:
@@ -106,7 +105,7 @@ class Picture:
 
 
 def _wide(text: str, dress: Dress) -> Iterator[Cell]:
-    """Cells of a text with characters of two cells, or of none: those belong to the one before them."""
+    """Yield cells of a text with characters of two cells or none; the latter join the one before them."""
     held = ""
     for char in text:
         width = cell_len(char)
@@ -123,7 +122,7 @@ def _wide(text: str, dress: Dress) -> Iterator[Cell]:
 
 
 def _cropped(update: ChopsUpdate) -> Iterator[tuple[int, int, Strip]]:
-    """Line, column and content of what lies inside the update's spans."""
+    """Yield line, column and content of the update's spans."""
     for y, left, right in update.spans:
         for end, (x, strip) in zip(update.chop_ends[y], update.chops[y].items(), strict=False):
             if strip is None or x >= right or end <= left:
@@ -133,7 +132,7 @@ def _cropped(update: ChopsUpdate) -> Iterator[tuple[int, int, Strip]]:
 
 
 def _changes(shown: Sequence[Cell | None], cells: Sequence[Cell]) -> Iterator[tuple[int, int]]:
-    """(first, behind the last) of the runs of cells to send; never half of a wide character."""
+    """Yield (first, end) of the runs of cells to send; never half of a wide character."""
     start = end = -1
     for at, cell in enumerate(cells):
         before = shown[at]
@@ -160,12 +159,12 @@ def _both_blank(one: Cell, other: Cell) -> bool:
 
 
 def _alike_when_blank(one: Dress, other: Dress) -> bool:
-    """Whether a blank looks the same in both."""
+    """Return whether a blank looks the same in both."""
     return one[2] == other[2] and not (_SEEN & set(f"{one[0]};{other[0]}".split(";")))
 
 
 def _change_of(worn: Dress, dress: Dress) -> str:
-    """The sequence from one dress to another; attributes can only be taken off all at once."""
+    """Return the sequence from one style to another; attributes can only be reset all at once."""
     if worn[0] != dress[0] or (worn[1] and not dress[1]) or (worn[2] and not dress[2]):
         bare = worn == _BARE or (not worn[0] and _only_adds(worn, dress))
         codes = dress if not bare else (dress[0], *_colours(worn, dress))
@@ -178,5 +177,4 @@ def _only_adds(worn: Dress, dress: Dress) -> bool:
 
 
 def _colours(worn: Dress, dress: Dress) -> tuple[str, str]:
-    """The codes of those colours that are others."""
     return (dress[1] if dress[1] != worn[1] else "", dress[2] if dress[2] != worn[2] else "")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from textwrap import wrap
+from typing import NamedTuple
 
 from rich.cells import cell_len, set_cell_size
+from textual.content import Content
 
 # (text, role): the role names a style of `Lines`, "" is plain text.
 Piece = tuple[str, str]
@@ -14,8 +16,16 @@ Line = tuple[Piece, ...]
 EMPTY: Line = ()
 
 
+class DrawnList(NamedTuple):
+    """Lines of a list; `page` of its entries are visible, and it can be scrolled to entry `most`."""
+
+    lines: list[Line]
+    page: int = 1
+    most: int = 0
+
+
 def fit(text: str, width: int) -> str:
-    """`text` in exactly `width` cells: padded on the right, or cut with `…`."""
+    """Return `text` in exactly `width` cells: padded on the right, or cut with `…`."""
     if width <= 0:
         return ""
     length = cell_len(text)
@@ -25,24 +35,23 @@ def fit(text: str, width: int) -> str:
 
 
 def right(text: str, width: int) -> str:
-    """`text` in exactly `width` cells, padded on the left, or cut with `…`."""
+    """Return `text` in exactly `width` cells, padded on the left, or cut with `…`."""
     length = cell_len(text)
     return " " * (width - length) + text if length <= width else fit(text, width)
 
 
 def middle(text: str, width: int) -> str:
-    """`text` in the middle of `width` cells."""
     space = max(0, width - cell_len(text)) // 2
     return fit(" " * space + text, width)
 
 
 def length(line: Line) -> int:
-    """Cells that the line takes."""
+    """Return the number of cells."""
     return sum(cell_len(text) for text, _ in line)
 
 
 def clip(line: Line, width: int) -> Line:
-    """The line cut to `width` cells, with `…` where something is missing."""
+    """Cut the line to `width` cells, with `…` if something is missing."""
     if length(line) <= width:
         return line
     kept: list[Piece] = []
@@ -57,7 +66,7 @@ def clip(line: Line, width: int) -> Line:
 
 
 def ends(start: Line, end: Line, width: int) -> Line:
-    """`start` on the left, `end` on the right; the start gives way."""
+    """Put `start` on the left and `end` on the right; the start is cut if they do not fit."""
     room = width - length(end)
     if room < 4:
         return clip(start, width)
@@ -66,8 +75,7 @@ def ends(start: Line, end: Line, width: int) -> Line:
 
 
 def rule(title: Line, end: Line, width: int) -> Line:
-    """A pane's first line: a thin rule with the title on the left and figures on the right, of which the last ones stay
-    where there is not room for all."""
+    """Return a pane's first line: a rule with the title on the left, and the last pieces of `end` on the right."""
     first: Line = (("─ ", "rule"), *title, (" ", ""))
     while end and length(end) > width - min(length(first), 24) - 4:
         end = end[1:]
@@ -80,7 +88,7 @@ def rule(title: Line, end: Line, width: int) -> Line:
 
 
 def packed(parts: Iterable[Line], width: int, gap: str = "  ") -> Line:
-    """As many whole parts as fit, in order; what does not fit is left out."""
+    """Join as many whole parts as fit, in order."""
     line: Line = ()
     for part in parts:
         longer = (*line, (gap, ""), *part) if line else part
@@ -90,13 +98,12 @@ def packed(parts: Iterable[Line], width: int, gap: str = "  ") -> Line:
 
 
 def padded(line: Line, width: int, role: str = "") -> Line:
-    """The line in exactly `width` cells."""
     line = clip(line, width)
     return (*line, (" " * (width - length(line)), role))
 
 
 def beside(columns: Sequence[Sequence[Line]], width: int, height: int) -> list[Line]:
-    """Columns of lines side by side, each `width` cells wide, a thin line between them."""
+    """Put columns of lines side by side, each `width` cells wide."""
     lines: list[Line] = []
     for y in range(height):
         line: list[Piece] = []
@@ -107,16 +114,38 @@ def beside(columns: Sequence[Sequence[Line]], width: int, height: int) -> list[L
     return lines
 
 
-def pairs(figures: Iterable[tuple[str, str]], role: str = "", head: str = "") -> Line:
-    """`name figure name figure`, names in the background; `head` in five cells before them."""
+def pairs(values: Iterable[tuple[str, str]], role: str = "", head: str = "") -> Line:
+    """Return `name value name value`; `head` takes five cells before them."""
     line: list[Piece] = [(fit(head, 5), "dim")] if head else []
-    for name, figure in figures:
-        line += [(name, "dim"), (figure, role)]
+    for name, value in values:
+        line += [(name, "dim"), (value, role)]
     return tuple(line)
 
 
 def centred(texts: Sequence[Piece], width: int, height: int) -> list[Line]:
-    """Texts one under the other in the middle of an area, those that are too long over several lines."""
+    """Return the texts, wrapped, in the middle of an area."""
     lines = [(line, role) for text, role in texts for line in wrap(text, max(8, width - 4)) or [""]]
     above = max(0, (height - len(lines)) // 2)
     return [EMPTY] * above + [((middle(text, width), role),) for text, role in lines]
+
+
+_STYLES = {
+    "strong": "bold $cockpit-strong",
+    "dim": "$cockpit-dim",
+    "chart": "$cockpit-chart",
+    "warn": "$cockpit-warn",
+    "rule": "$cockpit-rule",
+    "better_value": "$cockpit-better",
+    "worse_value": "$cockpit-worse",
+    "before": "$cockpit-chart",
+    "after": "$cockpit-mark",
+    "both": "$cockpit-chart on $cockpit-mark",
+}
+
+
+def content(lines: Sequence[Line]) -> Content:
+    pieces: list[str | tuple[str, str]] = []
+    for at, line in enumerate(lines):
+        pieces += ["\n"] if at else []
+        pieces += [(text, _STYLES[role]) if role in _STYLES else text for text, role in line]
+    return Content.assemble(*pieces)

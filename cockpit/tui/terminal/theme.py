@@ -1,7 +1,7 @@
-"""Colours of the screen: few, blue and orange, which colour-blind eyes tell apart. No meaning hangs on them alone.
+"""Colours of the screen: few, blue and orange, which colour-blind eyes distinguish. No meaning depends on colour alone.
 
-Each theme has its colours three times: for terminals of 2^24, of 256 and of 16 colours, where the nearest to a fine
-shade may be one that cannot be read.
+Each theme has its colours three times, for terminals of 2^24, 256 and 16 colours: the nearest of 16 to a fine shade
+may be unreadable.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from textual.theme import Theme
 
 Colours = Literal["truecolor", "256", "16"]
 
-# What a colour is for: text of three weights, thin lines, charts, what stands out of them, what is wrong; then grounds:
-# of the screen, of dialogs, of the first and last line, of a chosen line.
+# Uses of colours: text of three weights, lines, charts, highlights, warnings, alarms; then backgrounds:
+# of the screen, dialogs, the first and last line, a selected line.
 _USES = (
     *("text", "strong", "dim", "rule", "chart", "mark", "warn", "alarm"),
     *("background", "surface", "panel", "band"),
@@ -37,17 +37,41 @@ _CONTRAST: dict[Colours, str] = {
 
 _PALETTES = {"dark": _DARK, "light": _LIGHT, "contrast": _CONTRAST}
 
+# Variables of Textual's own widgets by use.
+_TEXTUAL = dict(
+    pair.split("=")
+    for pair in [
+        "text-disabled=dim",
+        "block-cursor-foreground=background",
+        "block-cursor-background=chart",
+        "block-cursor-blurred-foreground=strong",
+        "block-cursor-blurred-background=band",
+        "block-hover-background=band",
+        "input-cursor-foreground=background",
+        "input-cursor-background=text",
+        "input-selection-foreground=strong",
+        "input-selection-background=band",
+        "scrollbar=rule",
+        "scrollbar-hover=chart",
+        "scrollbar-active=chart",
+        "scrollbar-background=surface",
+        "scrollbar-background-hover=surface",
+        "scrollbar-background-active=surface",
+        "scrollbar-corner-color=surface",
+    ]
+)
+
 NAMES = tuple(_PALETTES)
 DEFAULT = "dark"
 
 
 def palette(name: str, colours: Colours = "truecolor") -> dict[str, str]:
-    """The colours of a theme by what they are for. Raises KeyError."""
+    """Return the colours of a theme by use. Raises KeyError."""
     return dict(zip(_USES, _PALETTES[name][colours].split(), strict=True))
 
 
 def theme(name: str, colours: Colours = "truecolor") -> Theme:
-    """The theme of that name as Textual takes it; its own widgets get colours of the same few. Raises KeyError."""
+    """Return the theme for Textual. Raises KeyError."""
     of = palette(name, colours)
     return Theme(
         name=name,
@@ -64,32 +88,16 @@ def theme(name: str, colours: Colours = "truecolor") -> Theme:
         dark=name != "light",
         variables={
             **_own(of),
-            "text-disabled": of["dim"],
-            "block-cursor-foreground": of["background"],
-            "block-cursor-background": of["chart"],
-            "block-cursor-blurred-foreground": of["strong"],
-            "block-cursor-blurred-background": of["band"],
-            "block-hover-background": of["band"],
-            "input-cursor-foreground": of["background"],
-            "input-cursor-background": of["text"],
-            "input-selection-foreground": of["strong"],
-            "input-selection-background": of["band"],
-            "scrollbar": of["rule"],
-            "scrollbar-hover": of["chart"],
-            "scrollbar-active": of["chart"],
-            "scrollbar-background": of["surface"],
-            "scrollbar-background-hover": of["surface"],
-            "scrollbar-background-active": of["surface"],
-            "scrollbar-corner-color": of["surface"],
+            **{variable: of[use] for variable, use in _TEXTUAL.items()},
         },
     )
 
 
 def _own(of: dict[str, str]) -> dict[str, str]:
-    """What the widgets' own styles refer to, beside Textual's variables."""
+    """Return the variables of cockpit's own styles."""
     variables = {f"cockpit-{use}": of[use] for use in (*_USES[:8], "band")}
     return {**variables, "cockpit-better": of["chart"], "cockpit-worse": of["warn"]}
 
 
-# What stands for them until a theme is chosen.
+# Defaults until a theme is chosen.
 VARIABLES = _own(palette(DEFAULT))

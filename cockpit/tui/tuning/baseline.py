@@ -1,4 +1,4 @@
-"""The wait for enough load before a change: how much there is, what is missing, what an early change costs."""
+"""The wait for a complete baseline before a change."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from cockpit.analysis.awaited import BASELINE, baseline_seconds, baseline_wait
 from cockpit.model.state import State
 from cockpit.session.controls import Tuning
 
-# Seconds by which the run is extended beyond the wait, for the change itself.
+# Seconds of load beyond the wait, for the change itself.
 _SPARE = 30.0
 
 
 def offer(state: State) -> str:
-    """Return what Enter does now, while the baseline is short; "" when it is long enough or no load runs."""
+    """Return the effect of Enter while the baseline is too short, else ""."""
     left = baseline_wait(state)
     if not left:
         return ""
@@ -25,7 +25,7 @@ def offer(state: State) -> str:
 
 
 class BaselineWait:
-    """Counts down until a change of `values` has its baseline; the run in flight does not end meanwhile."""
+    """Waits until a change of `values` has its baseline; the run is extended until then."""
 
     def __init__(self, tuning: Tuning, values: Mapping[str, str], state: State) -> None:
         self.values = dict(values)
@@ -34,17 +34,14 @@ class BaselineWait:
         tuning.await_baseline(baseline_wait(state) + _SPARE)
 
     def cancel(self) -> None:
-        """Let the run end by its plan."""
         self._tuning.release()
 
     def is_over(self, state: State) -> bool:
         return baseline_wait(state) == 0.0
 
     def is_lost(self, state: State) -> bool:
-        """Whether the load that is waited for has ended."""
         return state.running != self._run
 
     def words(self, state: State) -> str:
-        """Return the countdown."""
         left = math.ceil(baseline_wait(state))
         return f"applying in {left} s, when the baseline has {BASELINE} s   Enter: now, without a verdict   Esc: cancel"

@@ -10,17 +10,16 @@ from cockpit.model.text import clock, neutral
 from cockpit.session.controls import Preview
 from cockpit.tui.terminal.styled_line import Line
 
-# Lines of a diff by what they begin with; what they say does not hang on the colour.
+# Roles of a diff's lines by their first character.
 _OF_DIFF = {"+": "chart", "-": "warn", "@": "dim"}
 
 
 def panel_title(past: float | None) -> str:
-    """Of the tuning panel; an instant (s) that somebody looks back at is named: what is in force now may be another."""
+    """Return the title; `past` (s) is the shown instant of an earlier state, whose values may have changed since."""
     return "tuning" if past is None else f"tuning as it was at {clock(past)} · now: Esc, then End"
 
 
 def in_force(state: KnobState) -> str:
-    """A knob's value as it is now."""
     if not state.known:
         return "unreadable" if state.detail else "not read yet"
     value = "unset" if state.value is None else neutral(state.value)
@@ -28,7 +27,7 @@ def in_force(state: KnobState) -> str:
 
 
 def hint(state: KnobState) -> str:
-    """What stands in a field in which nothing has been typed: why there is no value, or what is allowed."""
+    """Return the placeholder of an empty field: why there is no value, or the allowed values."""
     knob = state.knob
     if state.detail:
         return neutral(state.detail)
@@ -38,7 +37,7 @@ def hint(state: KnobState) -> str:
 
 
 def details(state: KnobState) -> str:
-    """Where a knob's value stands, what is allowed, and how it comes into force: three lines."""
+    """Return three lines: place, allowed values, and how a new value becomes active."""
     knob = state.knob
     section = f" in <{neutral(knob.section)}>" if knob.section else ""
     allowed = neutral(knob.allowed.replace(", ", " ")) or ("one word" if knob.in_file else "one line")
@@ -55,7 +54,7 @@ def details(state: KnobState) -> str:
 
 
 def plan_words(state: State, values: Mapping[str, str]) -> str:
-    """`MinSpareServers 5 → 30, …`: what is typed beside what is in force."""
+    """Return e.g. `MinSpareServers 5 → 30, …`."""
 
     def old(name: str) -> str:
         knob = state.knobs.get(name)
@@ -67,7 +66,7 @@ def plan_words(state: State, values: Mapping[str, str]) -> str:
 
 
 def preview_lines(previews: Sequence[Preview]) -> list[Line]:
-    """What a change would write, host by host, each with what it costs and what the server will make of it."""
+    """Return what a change would write per host, with its cost and notes."""
     lines: list[Line] = []
     for preview in previews:
         if preview.diff:
@@ -80,18 +79,16 @@ def preview_lines(previews: Sequence[Preview]) -> list[Line]:
 
 
 def diff_lines(diff: str) -> list[Line]:
-    """A diff, a line each."""
     return [((neutral(line), _OF_DIFF.get(line[:1], "")),) for line in diff.splitlines()]
 
 
 def action_line(action: ServerAction) -> str:
-    """What an action does, and where."""
     times = f", {action.times} times" if action.times > 1 else ""
     return f"{neutral(action.name)} on {neutral(action.host)}: {neutral(action.command, 200)}{times}"
 
 
 def fate(change: Change, state: State) -> str:
-    """What became of a change, or how far it has come."""
+    """Return the outcome of a change, or its progress."""
     if not change.outcome:
         stage = next(reversed(tuple(change.stages)), "requested")
         if change.confirm_by is not None:
@@ -112,12 +109,12 @@ def fate(change: Change, state: State) -> str:
 
 
 def inactive_knobs(change: Change, state: State) -> list[Knob]:
-    """The knobs whose value the change wrote and that are not active yet."""
+    """Return the written knobs that are not active yet."""
     return [state.knobs[name].knob for name in change.inactive if name in state.knobs]
 
 
 def ending_words(state: State) -> str:
-    """What the end of a session waits for."""
+    """Return what the end of a session waits for."""
     under_way = [f"change {change.letter} ({fate(change, state)})" for change in state.changes if not change.outcome]
     load = ["the end of the load"] if state.running is not None else []
     waits = " and ".join((*load, *under_way))
@@ -125,17 +122,15 @@ def ending_words(state: State) -> str:
 
 
 def history_line(change: Change, state: State) -> str:
-    """A change in a line, what became of it last."""
     return f"{clock(change.begun)}  {neutral(change.label)}: {fate(change, state)}"
 
 
 def who_words(who: str) -> str:
-    """Who asked for it; a user of whom only the number is known is told as `uid 0@machine`."""
     return f"uid {neutral(who)}" if who.partition("@")[0].isdigit() else neutral(who)
 
 
 def change_lines(change: Change, state: State) -> list[Line]:
-    """A change in full: what became of it, its stages, who asked for it, what was written."""
+    """Return a change in full: outcome, stages, user, diff."""
     lines: list[Line] = [((neutral(change.label), "strong"),), ((fate(change, state), ""),)]
     who = f", by {who_words(change.who)}" if change.who else ""
     cost = f", cost: {neutral(change.cost)}" if change.cost else ""

@@ -32,25 +32,22 @@ def ask(
     session: Session,
     tuning: Tuning,
     values: Mapping[str, str],
-    say: Callable[[str, bool], None],
+    report: Callable[[str, bool], None],
 ) -> None:
-    """Announce rounds of these values, or of the last change, and start them once they are confirmed.
-
-    `say` shows a line, as an error or not.
-    """
+    """Announce rounds of `values`, or of the last change, and start them once confirmed; `report(text, is_error)`."""
     state = session.state
     if tuning.running_rounds:
         _ask_to_stop(app, tuning)
         return
     change = last_change(state)
     if not values and change is None:
-        say(NOTHING, False)
+        report(NOTHING, False)
         return
     title = plan_words(state, values) if values else neutral(change.label if change else "", 100)
     plan = RoundsPlan(seed=random.SystemRandom().randrange(1, 10_000))
-    told = announcement(state, plan.first, plan.seconds)
+    announced = announcement(state, plan.first, plan.seconds)
     question = (
-        f"Measure old and new values in rounds: {title}\n{offer_words(plan, told)}.\n"
+        f"Measure old and new values in rounds: {title}\n{offer_words(plan, announced)}.\n"
         "Enter: start; or type rounds x seconds, e.g. 8 x 20s"
     )
 
@@ -60,10 +57,10 @@ def ask(
         try:
             chosen = rounds_plan(answer, plan.seed)
         except UsageError as error:
-            say(str(error), True)
+            report(str(error), True)
             return
-        say("rounds are starting", False)
-        app.run_worker(_prove(session, tuning, values, chosen, say))
+        report("rounds are starting", False)
+        app.run_worker(_prove(session, tuning, values, chosen, report))
 
     app.push_screen(PromptScreen(question), answered)
 
@@ -77,13 +74,13 @@ def _ask_to_stop(app: CockpitBase[object], tuning: Tuning) -> None:
 
 
 async def _prove(
-    session: Session, tuning: Tuning, values: Mapping[str, str], plan: RoundsPlan, say: Callable[[str, bool], None]
+    session: Session, tuning: Tuning, values: Mapping[str, str], plan: RoundsPlan, report: Callable[[str, bool], None]
 ) -> None:
     known = len(session.state.rounds)
     try:
         proven = await tuning.prove(values, plan)
     except CockpitError as error:
-        say(f"rounds: {error}", True)
+        report(f"rounds: {error}", True)
         return
     try:
         state = await session.until(lambda state: len(state.rounds) > known and state.rounds[known].ended is not None)
@@ -91,4 +88,4 @@ async def _prove(
         return
     rounds = state.rounds[known]
     if rounds.ended is not None:
-        say(ended_words(rounds, rounds.ended, rounds_verdict(state, rounds)), bool(proven.why))
+        report(ended_words(rounds, rounds.ended, rounds_verdict(state, rounds)), bool(proven.why))

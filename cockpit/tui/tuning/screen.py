@@ -10,7 +10,6 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.events import DescendantFocus
-from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Input, OptionList, Static
 
@@ -22,10 +21,8 @@ from cockpit.model.state import Change, State
 from cockpit.model.text import neutral
 from cockpit.session.controls import Preview, Tuning
 from cockpit.session.loop import EndOfSession, Session
-from cockpit.tui.dialogs.picking import PickScreen
-from cockpit.tui.terminal.content import content
-from cockpit.tui.terminal.styled_line import Line
-from cockpit.tui.tuning.action_status import ActionStatus
+from cockpit.tui.dialogs.prompt import Dialog, PickScreen
+from cockpit.tui.terminal.styled_line import Line, content
 from cockpit.tui.tuning.baseline import BaselineWait, offer
 from cockpit.tui.tuning.changes import (
     action_line,
@@ -37,21 +34,19 @@ from cockpit.tui.tuning.changes import (
     plan_words,
     preview_lines,
 )
-from cockpit.tui.tuning.history import History
-from cockpit.tui.tuning.knobs import Field, KnobRow
 from cockpit.tui.tuning.rounds import ask
-from cockpit.tui.tuning.style import KEYS, READ_ONLY, STYLE
+from cockpit.tui.tuning.widgets import KEYS, READ_ONLY, STYLE, ActionStatus, Field, History, KnobRow
 
 if TYPE_CHECKING:
     from cockpit.tui.terminal.base_app import CockpitBase
 
 _REFRESH = 0.5
-# Seconds within which a guarded change is to be kept by hand, or it undoes itself.
+# Seconds after which a guarded change is rolled back unless it is kept.
 CONFIRM_WITHIN = 60.0
 
 
-class TuningScreen(ModalScreen[None]):
-    """Shows what the state looked at says; what is typed goes to `session.controls.tuning` as one change."""
+class TuningScreen(Dialog[None]):
+    """Shows the knobs; typed values go to `session.controls.tuning` as one change."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "close", "close"),
@@ -71,12 +66,12 @@ class TuningScreen(ModalScreen[None]):
     def __init__(self, session: Session) -> None:
         super().__init__()
         self.session = session
-        self._deeds = ActionStatus(id="status")
+        self._status = ActionStatus(id="status")
         self._guarded = False
         self._waiting: BaselineWait | None = None
         self._previewed: tuple[Mapping[str, str], tuple[Preview, ...]] | None = None
         self._asked: tuple[str, str] = ("", "")
-        self._told: list[Line] = []
+        self._plan_lines: list[Line] = []
         self._seen: tuple[object, ...] = ()
 
     @property
@@ -112,7 +107,7 @@ class TuningScreen(ModalScreen[None]):
             yield Static(id="details")
             with VerticalScroll(id="diff", can_focus=False):
                 yield Static(id="plan")
-            yield self._deeds
+            yield self._status
             back = "; Enter undoes one" if editable else ""
             yield Static(f"changes, newest first{back}", classes="heading")
             yield History(id="history", compact=True)
@@ -137,31 +132,34 @@ class TuningScreen(ModalScreen[None]):
         row = event.widget.parent
         if isinstance(row, KnobRow):
             self.query_one("#details", Static).update(Content(details(row.known)))
-        self._tell_plan()
+        self._show_plan()
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        self._tell_plan()
+        self._show_plan()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         self.action_apply()
 
     def on_field_picking(self, event: Field.Picking) -> None:
         field, known = event.field, self.session.shown.knobs.get(event.field.knob.name)
+        choices, active = field.knob.choices, known.value if known else None
 
-        def picked(value: str | None) -> None:
-            if value is not None and field.is_attached:
-                field.value = value
+        def picked(at: int | None) -> None:
+            if at is not None and field.is_attached:
+                field.value = choices[at]
 
-        self.app.push_screen(PickScreen(field.knob.name, field.knob.choices, known.value if known else None), picked)
+        lines = [f"{neutral(value)}{'  active' if value == active else ''}" for value in choices]
+        at = choices.index(active) if active in choices else None
+        self.app.push_screen(PickScreen(field.knob.name, lines, at), picked)
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
-        self._tell_plan()
+        self._show_plan()
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """Enter twice: once to see what it would do, once to have it done."""
+        """The first Enter shows the effect, the second runs it."""
         tuning = self._tuning
         started = self.session.shown.started
-        if tuning is None or self._deeds.waits() or started is None:
+        if tuning is None or self._status.waits() or started is None:
             return
         if event.option_list.id == "actions":
             action = started.actions[event.option_index]
@@ -174,7 +172,7 @@ class TuningScreen(ModalScreen[None]):
         asked = (event.option_list.id or "", name)
         if self._asked != asked:
             self._asked = asked
-            self._deeds.tell(f"Enter again: {words}")
+            self._status.show_text(f"Enter again: {words}")
             return
         self._asked = ("", "")
         if asked[0] == "actions":
@@ -183,15 +181,15 @@ class TuningScreen(ModalScreen[None]):
             self._start(f"undoing {name} …", tuning.undo(name), f"{name} undone")
 
     def action_move(self, step: int) -> None:
-        """Up and down between the knobs, round the ends."""
+        """Select the next or previous knob."""
         places = [row.place for row in self.query(KnobRow)]
         if places:
             at = next((at for at, place in enumerate(places) if place is self.focused), -step)
-            # At once, where focus() would wait its turn: what is typed right after belongs to the next field.
+            # At once, unlike focus(): the next typed key belongs to the next field.
             self.set_focus(places[(at + step) % len(places)])
 
     def action_section(self, step: int) -> None:
-        """From the knobs to the diff where it is longer than its room, the history, the actions, and round again."""
+        """Focus the next part: knobs, diff (if it scrolls), history, actions."""
         diff = self.query_one("#diff", VerticalScroll)
         diff.can_focus = diff.max_scroll_y > 0
         rows = list(self.query(KnobRow))
@@ -200,20 +198,20 @@ class TuningScreen(ModalScreen[None]):
         parts += [part for part in lists if part.can_focus and part.display]
         at = next((at for at, part in enumerate(parts) if part is self.focused), 0)
         self.set_focus(parts[(at + step) % len(parts)])
-        self._tell_plan()
+        self._show_plan()
 
     def action_apply(self) -> None:
-        """All typed values as one change: first what it would write and cost, then the change."""
+        """Apply all typed values as one change; the first Enter shows the diff and its cost."""
         tuning, values = self._tuning, self._typed()
-        if tuning is None or self._deeds.waits():
+        if tuning is None or self._status.waits():
             return
         if not values:
-            self._deeds.tell("type new values first")
+            self._status.show_text("type new values first")
         elif self._previewed is None or self._previewed[0] != values:
             self._start("preparing the diff …", self._preview(tuning, values, "Enter again: apply"))
         elif self._waiting is None and offer(self.session.state):
             self._waiting = BaselineWait(tuning, values, self.session.state)
-            self._deeds.tell(self._waiting.words(self.session.state))
+            self._status.show_text(self._waiting.words(self.session.state))
         else:
             self._apply_now(tuning, values)
 
@@ -225,20 +223,20 @@ class TuningScreen(ModalScreen[None]):
         self._start("applying …", self._apply(tuning, values, within, plan))
 
     def _count_down(self, tuning: Tuning, waiting: BaselineWait) -> None:
-        """Apply once there is enough load to compare with; not if another value was typed or the load ended."""
+        """Apply when the baseline is long enough; cancel if another value was typed or the load ended."""
         state = self.session.state
         if waiting.is_lost(state):
             self._stop_waiting()
-            self._deeds.tell(
+            self._status.show_text(
                 "the load ended before the baseline was complete. Enter: apply without a verdict", bad=True
             )
         elif self._typed() != waiting.values:
             self._stop_waiting()
-            self._deeds.tell("not applied: another value was typed")
+            self._status.show_text("not applied: another value was typed")
         elif waiting.is_over(state):
             self._apply_now(tuning, waiting.values)
         else:
-            self._deeds.tell(waiting.words(state))
+            self._status.show_text(waiting.words(state))
 
     def _stop_waiting(self) -> None:
         if self._waiting is not None:
@@ -249,7 +247,7 @@ class TuningScreen(ModalScreen[None]):
         """Cancel the countdown, or close the panel."""
         if self._waiting is not None:
             self._stop_waiting()
-            self._deeds.tell("not applied")
+            self._status.show_text("not applied")
         else:
             self.dismiss(None)
 
@@ -258,21 +256,20 @@ class TuningScreen(ModalScreen[None]):
         await tuning.apply(values, within)
         self._forget(values)
         state = await self._until(lambda state: len(state.changes) > known and bool(state.changes[-1].outcome))
-        # What the server corrected or ignored of it.
+        # Corrections by the server.
         made = state.changes[known:]
         notes = [change.detail for change in made if change.detail]
         waits = not_yet_active(knob for change in made for knob in inactive_knobs(change, state))
         ended = [f"{waits}: {plan}", *notes] if waits else [f"active: {plan}", *notes, self._next_step(state)]
-        self._deeds.report("; ".join(ended))
+        self._status.report("; ".join(ended))
 
     def _next_step(self, state: State) -> str:
-        """What one does to see whether it helped."""
         if state.running is None:
             return "Esc, then space: start a run to see its effect"
         return "Esc: see its segment in the runs table, c: its verdict"
 
     async def _until(self, holds: Callable[[State], bool]) -> State:
-        """What the session has come to: what was done arrives there a little later."""
+        """Wait until the change has reached the session's state."""
         try:
             return await self.session.until(holds)
         except EndOfSession:
@@ -282,70 +279,69 @@ class TuningScreen(ModalScreen[None]):
         previews = await tuning.preview(values)
         self._previewed = (dict(values), previews)
         if self.is_attached:
-            self._tell_plan()
+            self._show_plan()
             guarded = f", rolled back after {CONFIRM_WITHIN:.0f} s unless kept" if self._guarded else ""
-            self._deeds.tell(
+            self._status.show_text(
                 f"{offer(self.session.state) or next_step}{guarded}"
                 if any(each.diff for each in previews)
                 else "nothing to change: the host has these values already"
             )
 
     def action_guard(self) -> None:
-        """Whether changes wait to be kept by hand."""
+        """Guard changes: they are rolled back unless they are kept."""
         self._guarded = not self._guarded
         effect = f"are rolled back after {CONFIRM_WITHIN:.0f} s unless ^Y keeps them" if self._guarded else "stay"
-        self._deeds.tell(f"changes from now on {effect}")
+        self._status.show_text(f"changes from now on {effect}")
 
     def action_keep(self) -> None:
-        """Keeps the change that waits for it."""
+        """Keep the guarded change."""
         if self._tuning is not None:
             try:
                 self._tuning.confirm()
             except CockpitError as error:
-                self._deeds.tell(str(error), bad=True)
+                self._status.show_text(str(error), bad=True)
 
     def action_undo(self) -> None:
-        """Takes back the last change, or the one that waits to be kept."""
+        """Undo the last change, or the guarded one."""
         tuning = self._tuning
         if tuning is None:
             return
         if self._awaited() is not None:
             self.app.run_worker(self._let_go(tuning))
-        elif not self._deeds.waits():
+        elif not self._status.waits():
             self._start("undoing the last change …", tuning.undo(), "undone: the previous values are set")
 
     async def _let_go(self, tuning: Tuning) -> None:
-        """Beside what is being done: that is the very change, which waits to be kept."""
+        """Undo the change that waits to be kept, beside the action that waits for it."""
         try:
             await tuning.undo()
         except CockpitError as error:
-            self._deeds.report(f"not done: {error}", bad=True)
+            self._status.report(f"not done: {error}", bad=True)
 
     def action_rounds(self) -> None:
-        """Measure what is typed, or the last change, in rounds; or stop the rounds that run."""
+        """Measure the typed values, or the last change, in rounds; stop running rounds."""
         tuning = self._tuning
-        if tuning is None or (self._deeds.waits() and not tuning.running_rounds):
+        if tuning is None or (self._status.waits() and not tuning.running_rounds):
             return
         self._stop_waiting()
-        ask(cast("CockpitBase[object]", self.app), self.session, tuning, self._typed(), self._deeds.report)
+        ask(cast("CockpitBase[object]", self.app), self.session, tuning, self._typed(), self._status.report)
 
     def action_reread(self) -> None:
-        """Reads every value anew."""
+        """Read all values again."""
         tuning = self._tuning
-        if tuning is not None and not self._deeds.waits():
+        if tuning is not None and not self._status.waits():
             self._start("reading the values …", tuning.refresh())
 
     def _start(self, words: str, work: Awaitable[None], done: str = "") -> None:
-        """Has one thing done."""
         self._asked = ("", "")
 
         def failed() -> None:
             self._previewed = None
 
-        self._deeds.start(words, work, done, failed)
+        self._status.start(words, work, done, failed)
 
     def _forget(self, values: Mapping[str, str]) -> None:
-        """Empties the fields whose value came into force, unless another was typed meanwhile."""
+        """Clear fields whose value became active, unless another was typed since."""
         for row in self.query(KnobRow) if self.is_attached else ():
             if row.knob.name in values and row.typed() in ("", values[row.knob.name]):
                 row.clear()
@@ -355,11 +351,11 @@ class TuningScreen(ModalScreen[None]):
             return
         tuning, awaited = self._tuning, self._awaited()
         if awaited is not None:
-            self._deeds.tell(f"{awaited.letter} is {fate(awaited, self.session.shown)}. ^Y: keep, ^Z: undo")
+            self._status.show_text(f"{awaited.letter} is {fate(awaited, self.session.shown)}. ^Y: keep, ^Z: undo")
         elif tuning is not None and self._waiting is not None:
             self._count_down(tuning, self._waiting)
         elif (where := progress(self.session.state, self.session.state.t)) is not None:
-            self._deeds.tell(f"{progress_words(where)}. ^F: stop")
+            self._status.show_text(f"{progress_words(where)}. ^F: stop")
         seen = (self.session.shown_revision, self.size)
         if seen == self._seen:
             return
@@ -368,26 +364,26 @@ class TuningScreen(ModalScreen[None]):
         for row in self.query(KnobRow):
             if row.update(self.session.shown.knobs.get(row.knob.name, row.known)) and row.place is self.focused:
                 self.query_one("#details", Static).update(Content(details(row.known)))
-        self._tell_plan()
-        self.query_one(History).tell(self.session.shown)
+        self._show_plan()
+        self.query_one(History).show_changes(self.session.shown)
 
     def _typed(self) -> dict[str, str]:
         return {row.knob.name: row.typed() for row in self.query(KnobRow) if row.typed()}
 
     def _awaited(self) -> Change | None:
-        """The change that waits for a person, where one can be answered."""
+        """Return the change that waits to be kept."""
         if self._tuning is None:
             return None
         return next((change for change in self.session.shown.changes if change.confirm_by is not None), None)
 
-    def _tell_plan(self) -> None:
+    def _show_plan(self) -> None:
         lines = self._plan()
-        if lines != self._told:
-            self._told = lines
+        if lines != self._plan_lines:
+            self._plan_lines = lines
             self.query_one("#plan", Static).update(content(lines))
 
     def _plan(self) -> list[Line]:
-        """The change looked at in the history, else what is typed, else what is under way."""
+        """Return the selected change of the history, else the typed values, else a change in progress."""
         state, values = self.session.shown, self._typed()
         history = self.query_one(History)
         chosen = history.change(state, history.highlighted) if history.has_focus else None

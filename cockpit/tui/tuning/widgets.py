@@ -1,0 +1,214 @@
+"""Widgets of the tuning panel: lines of knobs, the history of changes, the status of the running action."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, ClassVar, cast
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.content import Content
+from textual.events import Key
+from textual.message import Message
+from textual.suggester import SuggestFromList
+from textual.widgets import Input, OptionList, Static
+
+from cockpit.model.errors import CockpitError
+from cockpit.model.knobs import Knob
+from cockpit.model.state import Change, KnobState, State
+from cockpit.model.text import neutral
+from cockpit.tui.terminal.styled_line import fit
+from cockpit.tui.tuning.changes import hint, history_line, in_force
+
+if TYPE_CHECKING:
+    from cockpit.tui.terminal.base_app import CockpitBase
+
+KEYS = (
+    "[@click=screen.apply]Enter diff, then apply[/]  [@click=screen.guard]^G guard[/]  [@click=screen.keep]^Y keep[/]  "
+    "[@click=screen.undo]^Z undo last[/]  [@click=screen.rounds]^F rounds[/]  [@click=screen.reread]^R read[/]  "
+    "[@click=screen.section(1)]Tab history, actions[/]  [@click=screen.close]Esc close[/]"
+)
+READ_ONLY = "read-only   [@click=screen.section(1)]Tab history[/]   [@click=screen.dismiss(None)]Esc close[/]"
+STYLE = """
+TuningScreen > Vertical { width: 100; }
+TuningScreen .quiet { color: $cockpit-dim; }
+TuningScreen #knobs { height: auto; max-height: 10; }
+TuningScreen KnobRow { height: 1; }
+TuningScreen .name { width: 3fr; height: 1; text-overflow: ellipsis; text-wrap: nowrap; }
+TuningScreen .value { width: 2fr; height: 1; text-overflow: ellipsis; text-wrap: nowrap; padding: 0 1; }
+TuningScreen .cost { width: 10; height: 1; color: $cockpit-dim; }
+TuningScreen Value:focus { text-style: reverse; }
+TuningScreen Input, TuningScreen .entry { width: 3fr; }
+TuningScreen Input:focus { background: $cockpit-band; }
+TuningScreen #details { height: 3; color: $cockpit-dim; text-wrap: nowrap; text-overflow: ellipsis; }
+TuningScreen #diff { height: auto; max-height: 12; scrollbar-size: 1 1; }
+TuningScreen #diff:focus { background: $panel; }
+TuningScreen #plan { height: auto; }
+TuningScreen #status { height: auto; min-height: 1; max-height: 5; text-style: bold; }
+TuningScreen #status.-bad { color: $cockpit-alarm; }
+TuningScreen .heading { height: 1; color: $cockpit-dim; }
+TuningScreen OptionList {
+    height: auto; max-height: 5; background: $surface; scrollbar-gutter: stable; scrollbar-size: 1 1;
+}
+TuningScreen #actions { max-height: 4; }
+TuningScreen .-none { display: none; }
+TuningScreen #keys { height: auto; color: $cockpit-dim; link-color: $cockpit-text; link-style: none; }
+TuningScreen.-short #knobs { max-height: 4; }
+TuningScreen.-short #details { height: 2; }
+TuningScreen.-short #diff { max-height: 8; }
+TuningScreen.-short.-acting #diff { max-height: 5; }
+TuningScreen.-short #status { max-height: 2; }
+TuningScreen.-short #history { max-height: 2; }
+TuningScreen.-short #actions { max-height: 2; }
+"""
+
+# Handled before the field gets the next key, which belongs to the next field.
+_UP_AND_DOWN: list[BindingType] = [
+    Binding("up", "screen.move(-1)", "knob above", priority=True),
+    Binding("down", "screen.move(1)", "knob below", priority=True),
+]
+
+
+class Value(Static, can_focus=True):
+    """A read-only value that can be focused, so that its details are shown."""
+
+    BINDINGS: ClassVar[list[BindingType]] = _UP_AND_DOWN
+
+
+class Field(Input):
+    """A field for a new value; space opens the list of choices, if any."""
+
+    BINDINGS: ClassVar[list[BindingType]] = _UP_AND_DOWN
+
+    class Picking(Message):
+        """The user asks for the list of choices."""
+
+        def __init__(self, field: Field) -> None:
+            super().__init__()
+            self.field = field
+
+    def __init__(self, knob: Knob) -> None:
+        super().__init__(compact=True, suggester=SuggestFromList(knob.choices) if knob.choices else None)
+        self.knob = knob
+        # A blinking cursor sends data on a slow line.
+        self.cursor_blink = False
+
+    def on_key(self, event: Key) -> None:
+        if event.key == "space" and self.knob.choices:
+            event.stop()
+            event.prevent_default()
+            self.post_message(self.Picking(self))
+
+
+class KnobRow(Horizontal):
+    def __init__(self, state: KnobState, editable: bool) -> None:
+        super().__init__()
+        self.knob = state.knob
+        self.editable = editable
+        self.known = state
+
+    def compose(self) -> ComposeResult:
+        yield Static(Content(neutral(self.knob.name)), classes="name")
+        value = Static if self.editable else Value
+        yield value(Content(in_force(self.known)), classes="value")
+        yield Static(Content(neutral(self.knob.price)), classes="cost")
+        if self.editable:
+            field = Field(self.knob)
+            field.placeholder = hint(self.known)
+            yield field
+
+    def update(self, state: KnobState) -> bool:
+        """Show the current value; return whether it changed."""
+        if state is self.known:
+            return False
+        self.known = state
+        self.query_one(".value", Static).update(Content(in_force(state)))
+        if self.editable:
+            self.query_one(Field).placeholder = hint(state)
+        return True
+
+    @property
+    def place(self) -> Field | Value:
+        return self.query_one(Field) if self.editable else self.query_one(Value)
+
+    def typed(self) -> str:
+        """Return the new value; "" if none was typed or it is active already."""
+        value = self.query_one(Field).value.strip() if self.editable else ""
+        return "" if self.known.known and value == self.known.value else value
+
+    def clear(self) -> None:
+        self.query_one(Field).value = ""
+
+
+class History(OptionList):
+    """Keeps its selection when new changes are added above it."""
+
+    def show_changes(self, state: State) -> None:
+        room = max(20, self.size.width)
+        lines = [fit(history_line(change, state), room).rstrip() for change in reversed(state.own_changes)]
+        if len(lines) == self.option_count:
+            for at, line in enumerate(lines):
+                self.replace_option_prompt_at_index(at, Content(line))
+            return
+        chosen, grown = self.highlighted, len(lines) - self.option_count
+        self.set_options([Content(line) for line in lines])
+        self.highlighted = None if chosen is None else chosen + grown
+
+    def change(self, state: State, line: int | None) -> Change | None:
+        changes = state.own_changes
+        return changes[-1 - line] if line is not None and line < len(changes) else None
+
+
+class ActionStatus(Static):
+    """Runs one action at a time. `busy` names it; `shown` is its text."""
+
+    busy = ""
+    shown = ""
+
+    def show_text(self, words: str, bad: bool = False) -> None:
+        self.shown = words
+        self.set_class(bad, "-bad")
+        self.update(Content(neutral(words)))
+
+    def waits(self) -> bool:
+        """Return whether an action runs, and show that."""
+        if self.busy:
+            self.show_text(f"{self.busy} (one thing at a time)")
+        return bool(self.busy)
+
+    def start(
+        self,
+        words: str,
+        work: Awaitable[None],
+        done: str = "",
+        failed: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Run it as a worker of the app: closing the panel must not interrupt a change.
+
+        `done` is shown at its end; without it the last text of the work stays.
+        """
+        self.busy = words
+        self.show_text(words)
+        self.app.run_worker(self._carry_out(words, work, done, failed))
+
+    async def _carry_out(self, words: str, work: Awaitable[None], done: str, failed: Callable[[], None]) -> None:
+        try:
+            await work
+        except CockpitError as error:
+            failed()
+            self.report(f"not done: {error}", bad=True)
+        else:
+            if done or self.shown == words:
+                self.report(done)
+        finally:
+            self.busy = ""
+
+    def report(self, words: str, bad: bool = False) -> None:
+        """Show the end of an action, as a notice if the panel is closed."""
+        if self.is_attached:
+            self.show_text(words, bad)
+        elif words:
+            cast("CockpitBase[object]", self.app).show_notice(
+                words, severity="error" if bad else "information", matter="tuning"
+            )

@@ -1,0 +1,270 @@
+"""Keys that change the view: the charts over time (cursor, zoom, markers), the hosts and the list below each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar, cast
+
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+
+from cockpit.analysis.row_verdicts import RowVerdicts
+from cockpit.analysis.time_ranges import TimeRanges
+from cockpit.model.text import clock
+from cockpit.session.controls import Action
+from cockpit.session.loop import Session
+from cockpit.tui import navigation
+from cockpit.tui.charts import cursor
+from cockpit.tui.charts.markers import all_markers, words_of
+from cockpit.tui.charts.throughput import Throughput
+from cockpit.tui.dialogs.prompt import FilterScreen, PickScreen
+from cockpit.tui.draw_context import PROCESS_ORDERS, DrawContext, View
+from cockpit.tui.hints import Hints
+from cockpit.tui.hosts.panes import HostPanes
+
+if TYPE_CHECKING:
+    from cockpit.tui.app import CockpitApp
+
+# Seconds of load that are added up per frame: the charts of a session of hours are read in several frames.
+_AT_ONCE = 300
+# Movements of the cursor: in cells (_FAR exceeds any session), in tenths of the charts, in markers.
+_FAR = 1 << 30
+_CELLS = {"left": -1, "right": 1, "home": -_FAR, "end": _FAR}
+_PAGES = {"pageup": -1, "pagedown": 1}
+_MARKERS = {"left_square_bracket": -1, "right_square_bracket": 1}
+# Delay (s) of the last ticks of a second.
+_TICKS = 0.5
+
+
+class ViewKeys(Screen[None]):
+    """A screen with charts and hosts; `view` is what the keys change."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("tab", "host(1)", "next host"),
+        Binding("shift+tab", "host(-1)", "previous host"),
+        Binding("p", "room", "larger"),
+        Binding("d", "detail(1)", "next detail"),
+        Binding("D", "detail(-1)", "previous detail"),
+        Binding("enter", "enter", "focus the detail"),
+        Binding("w", "averages", "averages"),
+        Binding("f", "freeze", "freeze"),
+        Binding("slash", "filter", "filter"),
+        Binding("s", "order", "sort"),
+        Binding("S", "turn", "reverse the order"),
+        Binding("pageup", "page(-1)", "page up"),
+        Binding("pagedown", "page(1)", "page down"),
+        Binding("g", "far(-1)", "top"),
+        Binding("G", "far(1)", "bottom"),
+        Binding("e", "cursor", "chart cursor"),
+        Binding("i", "zoom(-1)", "zoom in"),
+        Binding("o", "zoom(1)", "zoom out"),
+        Binding("l", "markers", "list of markers"),
+    ]
+
+    def __init__(self, session: Session, hints: Hints | None = None) -> None:
+        super().__init__()
+        self.session = session
+        self.hints = hints
+        self.view = View()
+        self.verdicts, self.stretches = RowVerdicts(), TimeRanges(_AT_ONCE)
+
+    @property
+    def _cockpit(self) -> CockpitApp:
+        return cast("CockpitApp", self.app)
+
+    def context(self) -> DrawContext:
+        controls, recorder = self.session.controls, self.session.recorder
+        return DrawContext(
+            state=self.session.shown,
+            view=self.view,
+            mode=controls.mode,
+            status=controls.status,
+            position=controls.position,
+            extent=controls.extent,
+            actions=controls.actions,
+            recording=recorder.path if recorder else "",
+            trouble=recorder.trouble if recorder else "",
+            gaps=recorder.gaps if recorder else (),
+            lost=controls.lost,
+            verdicts=self.verdicts,
+            stretches=self.stretches,
+            lite=self._cockpit.lite,
+        )
+
+    def frame(self, force: bool = False) -> None:
+        """Draw the current state if it changed; `force`: in any case."""
+        raise NotImplementedError
+
+    def hosts_beside(self) -> bool:
+        """Return whether there is room for hosts beside the charts."""
+        raise NotImplementedError
+
+    async def _carry_out(self, action: Action, answer: str) -> None:
+        raise NotImplementedError
+
+    def set_view(self, view: View) -> None:
+        self.view = view
+        self.frame()
+
+    def show_reason(self, words: str) -> None:
+        """Show why a key has no effect; a key with an effect removes it."""
+        self._cockpit.show_notice(words, matter="missing")
+
+    def end_hint(self, name: str) -> None:
+        """Stop showing a hint that was followed."""
+        if self.hints:
+            self.hints.done(name)
+            self.frame(force=True)
+
+    def over_time(self, key: str) -> bool:
+        """Handle a key for the charts at once; False: it has no meaning there.
+
+        A binding would come later than session keys typed after it.
+        """
+        if key == "e":
+            self.action_cursor()
+        elif self.view.cursor is None:
+            return False
+        elif key == "escape":
+            self.set_view(replace(self.view, cursor=None))
+        elif key == "enter":
+            self._go_there()
+        elif key in _MARKERS:
+            self._over_time(cursor.to_marker, _MARKERS[key])
+        elif key in _PAGES:
+            self._over_time(cursor.moved, _PAGES[key] * max(1, self.query_one(Throughput).size.width // 10))
+        elif key in _CELLS:
+            self._over_time(cursor.moved, _CELLS[key])
+        else:
+            return False
+        return True
+
+    def action_cursor(self) -> None:
+        """Move the arrows into the charts over time, or out of them."""
+        self._over_time(cursor.begun)
+
+    def action_zoom(self, step: int) -> None:
+        """Show less time, or more."""
+        self._over_time(cursor.zoomed, step)
+
+    def action_markers(self) -> None:
+        """List all markers; Enter moves the cursor to one."""
+        context = self.context()
+        markers = sorted(all_markers(context.state), key=lambda marker: marker.t)
+        here = context.now if self.view.cursor is None else self.view.cursor
+        # A marker in the cursor's cell may be a little after the start of the cell.
+        nearest = min(range(len(markers)), key=lambda at: abs(markers[at].t - here), default=None)
+        lines = [f"{clock(marker.t)}  {marker.sign[:1] or '▸'}  {words_of(marker)}" for marker in markers]
+
+        def picked(at: int | None) -> None:
+            if at is not None:
+                self._over_time(cursor.placed_at, markers[at].t)
+
+        none = "none yet: changes, notes, restarts and lost hosts become markers   Esc: close"
+        hint = "Enter: move the cursor there   Esc: close" if lines else none
+        self.app.push_screen(PickScreen("markers", lines, nearest, hint, wide=True), picked)
+
+    def on_chart_pointed(self, event: cursor.Chart.Pointed) -> None:
+        self._over_time(cursor.placed_at, event.t)
+
+    def _over_time(self, change: Callable[..., View], *more: float) -> None:
+        """Change the view by `change(context, window, …)`, if the charts have room."""
+        chart = self.query_one(Throughput)
+        if chart.window is None or not chart.size.area:
+            self.show_reason("the charts over time have no room here: Esc brings them back, or a larger terminal")
+            return
+        self.set_view(change(self.context(), chart.window, *more))
+
+    def _go_there(self) -> None:
+        """Show the whole screen at the end of the cell under the cursor, if the session can seek there."""
+        context, window = self.context(), self.query_one(Throughput).window
+        at = None if window is None else context.cursor(window)
+        jump = next((action for action in self.session.controls.actions if action.name == "jump"), None)
+        if window is not None and at is not None and jump is not None:
+            over = min(at // 1 + max(1.0, window.span) + _TICKS, context.now)
+            # Keep the zoom: without it fewer seconds would have wider cells.
+            self.set_view(replace(self.view, span=window.span))
+            self.app.run_worker(self._carry_out(jump, f"{over:.1f}s"))
+
+    def action_order(self) -> None:
+        """Sort the processes by the next column."""
+        at = PROCESS_ORDERS.index(self.view.order) + 1
+        self.set_view(replace(self.view, order=PROCESS_ORDERS[at % len(PROCESS_ORDERS)], turned=False))
+
+    def action_turn(self) -> None:
+        """Reverse the order of the processes."""
+        self.set_view(replace(self.view, turned=not self.view.turned))
+
+    def action_filter(self) -> None:
+        """Show only some of the processes, while typing."""
+        if not self._has_hosts():
+            return
+        before = self.view.filter
+
+        def typed(text: str) -> None:
+            self.set_view(replace(self.view, filter=text.strip()))
+
+        def answered(text: str | None) -> None:
+            typed(before if text is None else text)
+
+        self.app.push_screen(FilterScreen("processes with", before, typed), answered)
+
+    def action_host(self, step: int) -> None:
+        """Select the next host."""
+        self.set_view(navigation.next_host(self.context(), step))
+
+    def action_room(self) -> None:
+        """Show the selected host on the whole screen, then all hosts, then back."""
+        if self._has_hosts():
+            self.set_view(navigation.next_room(self.context()))
+
+    def action_detail(self, step: int) -> None:
+        """Show the next list below the selected host."""
+        self.end_hint("detail")
+        if self._has_hosts():
+            context = self.context()
+            change = navigation.next_detail(context, step) if self._in_sight() else navigation.alone(context)
+            self.set_view(change)
+
+    def action_enter(self) -> None:
+        """Focus that list, or the runs table again."""
+        if self._has_hosts():
+            self.set_view(navigation.entered(self.context(), alone=not self.hosts_beside()))
+
+    def action_averages(self) -> None:
+        """Show averages of the selected segment instead of the list."""
+        if self._has_hosts():
+            context = self.context()
+            change = navigation.averages(context) if self._in_sight() else navigation.alone(context, averages=True)
+            self.set_view(change)
+
+    def action_freeze(self) -> None:
+        """Freeze the hosts, or continue."""
+        if self._has_hosts():
+            self.set_view(replace(self.view, frozen=None if self.view.frozen else self.session.shown))
+
+    def _in_sight(self) -> bool:
+        """Return whether a host has more than one line, or will have in the next frame."""
+        return self.view.room != "column" or self.hosts_beside()
+
+    def _has_hosts(self) -> bool:
+        if not self.session.shown.hosts:
+            self.show_reason("no host is watched: add a [[host]] to the profile, or write one with cockpit new")
+        return bool(self.session.shown.hosts)
+
+    def action_page(self, step: int) -> None:
+        """Scroll the list by a page."""
+        self.scroll_detail(step * max(1, self.query_one(HostPanes).drawn.page - 1))
+
+    def action_far(self, step: int) -> None:
+        """Go to the first or last line of the list."""
+        self.scroll_detail(step * (self.query_one(HostPanes).drawn.most + 1))
+
+    def inside(self) -> bool:
+        """Return whether the list of a host has the focus."""
+        return self.view.inside and bool(self.session.shown.hosts)
+
+    def scroll_detail(self, lines: int) -> None:
+        if self.inside():
+            self.set_view(navigation.scrolled(self.context(), lines, self.query_one(HostPanes).drawn.most))
