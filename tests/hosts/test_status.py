@@ -153,10 +153,10 @@ async def shell(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 
 async def test_a_page_is_asked_for_from_the_host(shell: Shell) -> None:
     async with serving(reply(pages.APACHE)) as server:
-        page = StatusPage(kind="apache", url=f"http://127.0.0.1:{server.port}/server-status?auto", auth="me:sesame")
+        page = StatusPage(kind="apache", url=f"http://127.0.0.1:{server.port}/status;csv?auto", auth="me:sesame")
         said = await read_page(shell, page)
     assert said.values["BusyWorkers"] == 1
-    assert server.heads[0].startswith(b"GET /server-status?auto HTTP/1.1\r\n")
+    assert server.heads[0].startswith(b"GET /status;csv?auto HTTP/1.1\r\n")
     assert b"connection: close" in server.heads[0].lower()
     assert b"authorization: basic bwu6c2vzyw1l" in server.heads[0].lower()
 

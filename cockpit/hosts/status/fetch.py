@@ -7,6 +7,7 @@ import base64
 import ssl
 from collections.abc import Iterable
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 import httpcore
 from anyio import BrokenResourceError, EndOfStream
@@ -47,7 +48,7 @@ async def fetch(
         headers.append(("Authorization", f"Basic {base64.b64encode(auth.encode()).decode()}"))
     pool = httpcore.AsyncConnectionPool(network_backend=_Backend(shell), max_keepalive_connections=0, ssl_context=tls)
     try:
-        async with asyncio.timeout(timeout), pool, pool.stream("GET", url, headers=headers) as response:
+        async with asyncio.timeout(timeout), pool, pool.stream("GET", _url(url), headers=headers) as response:
             body = bytearray()
             async for data in response.aiter_stream():
                 body += data
@@ -65,6 +66,13 @@ async def fetch(
         raise HostError(f"no HTTP response: {why}") from None
     except (httpcore.UnsupportedProtocol, TypeError, ValueError) as error:
         raise HostError(f"cannot be requested: {neutral(str(error), 200)}") from None
+
+
+def _url(url: str) -> httpcore.URL:
+    """Split a URL with its whole path: httpcore itself drops `;csv`."""
+    parts = urlsplit(url)
+    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    return httpcore.URL(scheme=parts.scheme, host=parts.hostname or "", port=parts.port, target=target)
 
 
 class _Backend(httpcore.AsyncNetworkBackend):
