@@ -40,7 +40,7 @@ FIRST_RETRY, LAST_RETRY = 1.0, 2.5
 # servers lock out frequent attempts.
 KEY_RETRY, LOGIN_RETRY = 15.0, 300.0
 # Maximum interval (s) at which cockpit checks whether it was paused itself.
-LOOK = 1.0
+CHECK_INTERVAL = 1.0
 
 
 class HostFeed:
@@ -73,7 +73,7 @@ class HostFeed:
         self._reported: tuple[HostCondition, str] | None = None
         self._interval = PollInterval(config.interval)
         self._host_clock = HostClock()
-        self._pauses = PauseDetector(LOOK)
+        self._pauses = PauseDetector(CHECK_INTERVAL)
         self._uptime = 0.0
 
     async def run(self) -> None:
@@ -188,15 +188,15 @@ class HostFeed:
                 self._report("slow", _slow(waited))
             if waited >= patience:
                 raise HostError(f"connected, but no answer for {patience:g} s", subject=self.config.name)
-            next_report = min(at for at in (overdue, SILENCE + LOOK, patience) if at > waited)
+            next_report = min(at for at in (overdue, SILENCE + CHECK_INTERVAL, patience) if at > waited)
             if await self._wait(asked, since + next_report):
                 since, paused = self._clock.now(), True
         return paused
 
     async def _wait(self, waited_for: asyncio.Future[Any], until: float) -> bool:
-        """Wait until then (session time), at most LOOK seconds; return whether cockpit itself was paused."""
+        """Wait until then (session time), at most CHECK_INTERVAL seconds; return whether cockpit itself was paused."""
         left = until - self._clock.now()
-        await asyncio.wait([waited_for], timeout=max(0.0, min(LOOK, left)))
+        await asyncio.wait([waited_for], timeout=max(0.0, min(CHECK_INTERVAL, left)))
         paused = self._pauses.paused_seconds()
         if paused:
             self._report("lost", f"cockpit itself did not run for {paused:.0f} s")
