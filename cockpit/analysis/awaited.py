@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 from cockpit.analysis.blocks import BLOCK, block_count
 from cockpit.analysis.outcome import Cause, Outcome, Verdict
 from cockpit.analysis.row_verdicts import row_before, row_verdict
 from cockpit.analysis.switch import LEAST, LOOKS
-from cockpit.analysis.windows import GUARD, Window, row_window, window_between
+from cockpit.analysis.windows import GUARD, Window, window_between
 from cockpit.model.state import Segment, State
 
 # Seconds that must be counted before a change for a verdict on it, and after it for the first one.
@@ -42,12 +44,16 @@ def baseline_wait(state: State) -> float:
 
 
 def _baseline(state: State, row: Segment) -> Window:
-    """Return the window of a row; of a long one its last part, if that is enough: a screen asks twice a second."""
+    """Return the window of a segment until the last second that is over: a change spoils the second in which it begins.
+
+    Of a long segment its last part, if that is enough: a screen asks twice a second.
+    """
+    end = min(row.last, math.floor(state.t))
     if row.seconds > 2 * _RECENT:
-        recent = window_between(state, row.last - _RECENT, row.last, row.plan)
+        recent = window_between(state, end - _RECENT, end, row.plan)
         if block_count(recent) >= LEAST:
             return recent
-    return row_window(state, row)
+    return window_between(state, row.start, end, row.plan)
 
 
 def change_row(state: State, change: str) -> Segment | None:

@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 
 from cockpit.analysis.awaited import BASELINE, awaits_verdict, baseline_seconds, baseline_wait
+from cockpit.analysis.blocks import block_count
+from cockpit.analysis.switch import LEAST
+from cockpit.analysis.windows import row_window
 from cockpit.model.events import AnyEvent, ChangeBegun, ChangeEnded, LoadAdjusted, RunEnded, RunStarted, Tick
-from cockpit.model.fold import fold_all
+from cockpit.model.fold import fold, fold_all
 from cockpit.model.histogram import Histogram
 from cockpit.model.knobs import Setting
 from cockpit.model.load import LoadPlan
@@ -72,6 +75,27 @@ def test_a_baseline_of_25_seconds_counts_from_the_end_of_the_guard() -> None:
     assert baseline_wait(after(28, 0, 1.0)) == 0
     assert baseline_wait(State()) == 0 and baseline_seconds(State()) == 0
     assert baseline_wait(fold_all((RunEnded(t=9.0, run=1, reason="stopped"),), after(8, 0, 1.0))) == 0
+
+
+def ticked(begun: float) -> Iterator[AnyEvent]:
+    """Load that starts at that instant, ten ticks per second."""
+    yield RunStarted(t=begun, run=1, plan=PLAN)
+    for number in range(600):
+        start = round(begun + number / 10, 6)
+        end = round(start + 0.1, 6)
+        yield Tick(t=end, start=start, run=1, worker=0, sent=100, completed=100, service=TIMES)
+
+
+@pytest.mark.parametrize("begun", [0.0, 0.03, 0.396, 0.5, 0.95])
+def test_a_change_made_as_soon_as_the_wait_is_over_has_its_baseline(begun: float) -> None:
+    state, ticks = State(), ticked(begun)
+    while baseline_wait(state) or not state.seconds:
+        state = fold(state, next(ticks))
+    t = state.t + 0.001
+    state = fold(state, ChangeBegun(t=t, change="A", host="web1", settings=(Setting(knob="X", old="1", new="2"),)))
+    state = fold_all((next(ticks) for _ in range(20)), state)
+    state = fold(state, ChangeEnded(t=t + 2, change="A", outcome="applied"))
+    assert block_count(row_window(state, state.segments[0])) >= LEAST
 
 
 def test_a_warm_up_comes_before_the_baseline() -> None:
