@@ -20,8 +20,10 @@ _LONGEST = 6
 LEAST = 5
 # Looks in a row, one block apart, at which an effect must exceed its bound.
 LOOKS = 3
-# Deviation of the prior of the effect (log scale): the bound is tightest for effects of about this size.
+# Deviation of the prior of the effect (log scale): the bound is tightest for effects of about this size. At least this
+# multiple of the variance of a block: with a prior far below the noise, the bound would grow with the noise's square.
 _PRIOR = 0.05
+_PRIOR_BLOCKS = 1.5
 # Log scale: how far a level may wander after the switch without a trace in the time before. Of slow waves of 3% with
 # periods of 60 to 240 s, 7% were called an effect without this allowance and 2% with it.
 _WANDER = 0.005
@@ -86,7 +88,7 @@ def bound(variance: Variance, before: int, after: int, alpha: float = ALPHA) -> 
     if not variance.value:
         return 0.0
     error = variance.value * (1 / before + 1 / after)
-    prior = _PRIOR**2
+    prior = max(_PRIOR**2, _PRIOR_BLOCKS * variance.value)
     mixture = math.sqrt(error * (error + prior) / prior * (2 * math.log(1 / alpha) + math.log((error + prior) / error)))
     return _WANDER + mixture * student_quantile(0.975, variance.freedom) / student_quantile(0.975, 1e6)
 

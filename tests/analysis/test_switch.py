@@ -50,6 +50,11 @@ def test_a_slope_that_was_noise_before_the_switch_does_not_grow_with_the_time_af
     assert widths == sorted(widths, reverse=True)
 
 
+def test_five_times_the_noise_widens_the_bound_by_about_five() -> None:
+    little, much = (switch.bound(switch.Variance(deviation**2, 12), 5, 17) for deviation in (0.05, 0.25))
+    assert 4 < much / little < 5.5
+
+
 def test_an_open_verdict_needs_more_blocks_until_it_is_found() -> None:
     before, after = blocks(12), blocks(60, 2, 0.03)
     found = next(number for number in range(7, 61) if switch.effect(before, after[:number]).low > 0)
