@@ -158,7 +158,7 @@ def _row_at(state: State, run: int, t: float) -> Segment | None:
 
 def _set_up_seconds(state: State) -> float:
     """The longest that one of the last changes took from its request until it was active."""
-    took = [change.in_force - change.begun for change in state.changes if change.in_force is not None]
+    took = [change.active_since - change.begun for change in state.changes if change.active_since is not None]
     return max(took[-4:], default=_SET_UP)
 
 

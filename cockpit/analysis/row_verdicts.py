@@ -124,10 +124,10 @@ def change_steps(changes: Sequence[Change]) -> list[tuple[float, Change, bool]]:
     """Yield (instant, change, undone) for every change that became active or was rolled back."""
     steps = []
     for change in changes:
-        if change.in_force is None:
+        if change.active_since is None:
             continue
-        steps.append((change.in_force, change, False))
-        if change.ended is not None and change.outcome not in ("", "applied"):
+        steps.append((change.active_since, change, False))
+        if change.ended is not None and change.outcome not in (None, "applied"):
             steps.append((change.ended, change, True))
     return steps
 

@@ -175,7 +175,7 @@ def _idle_times(state: State, start: float, end: float) -> list[tuple[float, flo
     if at is None:
         return []
     begun, over = spans[at]
-    switched = [change.in_force for change in state.changes if change.in_force is not None]
+    switched = [change.active_since for change in state.changes if change.active_since is not None]
     ranges = []
     if not any(begun < t <= start for t in switched):
         before = (spans[at - 1][1] or begun) + GUARD if at else 0.0
@@ -203,7 +203,7 @@ def _at_work(state: State) -> list[tuple[float, float]]:
     spans = [(action.begun, action.ended or state.t) for action in state.actions]
     for change in state.changes:
         over = change.ended or state.t
-        spans.append((change.begun, over if change.in_force is None else min(change.in_force, over)))
+        spans.append((change.begun, over if change.active_since is None else min(change.active_since, over)))
         if (back := change.stages.get("undoing")) is not None:
             spans.append((back, over))
     return spans

@@ -154,7 +154,7 @@ class HostChanged(Event, frozen=True, tag="host_changed"):
 class HostSample(Event, frozen=True, tag="host_sample"):
     """A reading, placed at the instant the host took it, within the `round_trip` (s) of question and answer.
 
-    `interval` (s) is the pace in force, longer than the configured one where the line is slow; 0: unknown.
+    `interval` (s) is the active pace, longer than the configured one where the line is slow; 0: unknown.
     """
 
     host: str
@@ -224,13 +224,13 @@ class ChangeBegun(Event, frozen=True, tag="change_begun"):
     rounds: int = 0
 
 
-Stage = Literal["armed", "written", "tested", "reloaded", "in force", "not yet active", "confirmed", "undoing"]
+Stage = Literal["armed", "written", "tested", "reloaded", "active", "not yet active", "confirmed", "undoing"]
 
 
 class ChangeStage(Event, frozen=True, tag="change_stage"):
     """How far a change has come. `armed`: from here on the host undoes it by itself unless it is confirmed.
 
-    `in force`: the server works by it; `not yet active`: all is written, and the server has not read it. `seconds` is
+    `active`: the server works by it; `not yet active`: all is written, and the server has not read it. `seconds` is
     then how long it waits for a person to confirm it; None: it does not. `undoing`: from here on the host puts
     everything back.
     """
@@ -240,7 +240,7 @@ class ChangeStage(Event, frozen=True, tag="change_stage"):
     seconds: float | None = None
 
 
-Outcome = Literal["applied", "written", "restored", "failed"]
+ChangeOutcome = Literal["applied", "written", "rolled back", "failed"]
 
 
 class ChangeEnded(Event, frozen=True, tag="change_ended"):
@@ -248,7 +248,7 @@ class ChangeEnded(Event, frozen=True, tag="change_ended"):
     `restored`: it failed and the host is as before; `failed`: inspect the host."""
 
     change: str
-    outcome: Outcome
+    outcome: ChangeOutcome
     detail: str = ""
 
 

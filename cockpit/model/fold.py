@@ -77,7 +77,7 @@ def _change_stage(state: State, event: ev.ChangeStage) -> State:
     confirm_by = None if event.seconds is None else event.t + event.seconds
     change = replace(known, stages={**known.stages, event.stage: event.t}, confirm_by=confirm_by)
     state = _with_change(state, at, change)
-    return _came_into_force(state, change, _active(change), event.t) if event.stage == "in force" else state
+    return _became_active(state, change, _active(change), event.t) if event.stage == "active" else state
 
 
 def _active(change: Change) -> tuple[Setting, ...]:
@@ -92,19 +92,19 @@ def _change_ended(state: State, event: ev.ChangeEnded) -> State:
     change = replace(known, ended=event.t, outcome=event.outcome, detail=event.detail, confirm_by=None)
     applied = event.outcome == "applied"
     text = change.label if applied else ", ".join(filter(None, (f"{change.label}: {event.outcome}", event.detail)))
-    since = event.t if change.in_force is None or not applied else change.in_force
+    since = event.t if change.active_since is None or not applied else change.active_since
     state = _with_change(state, at, change)
     if not change.rounds:
         state = mark(state, Marker(t=since, kind="change", sign=change.letter, text=text))
     if event.outcome in ("applied", "written"):
         state = _written(state, change)
-    was_in_force = "in force" in known.stages
-    if applied == was_in_force:
+    was_active = "active" in known.stages
+    if applied == was_active:
         return state
     if applied:
-        return _came_into_force(state, change, _active(change), event.t)
+        return _became_active(state, change, _active(change), event.t)
     back = tuple(Setting(knob=setting.knob, old=setting.new, new=setting.old) for setting in change.settings)
-    return _came_into_force(state, replace(change, undoes=change.letter, settings=back), back, event.t)
+    return _became_active(state, replace(change, undoes=change.letter, settings=back), back, event.t)
 
 
 def _written(state: State, change: Change) -> State:
@@ -125,7 +125,7 @@ def _with_change(state: State, at: int, change: Change) -> State:
     return replace(state, changes=(*state.changes[:at], change, *state.changes[at + 1 :]))
 
 
-def _came_into_force(state: State, change: Change, settings: tuple[Setting, ...], t: float) -> State:
+def _became_active(state: State, change: Change, settings: tuple[Setting, ...], t: float) -> State:
     """Set the values that count from `t` on; a running run continues in a new segment."""
     values = {
         setting.knob: replace(state.knobs[setting.knob], value=setting.new, known=True, detail="", active=True)
@@ -161,12 +161,12 @@ def _activated(state: State, action: str, t: float) -> State:
     for at, change in enumerate(state.changes):
         if change.outcome in ("applied", "written") and waiting & set(change.inactive):
             left = tuple(name for name in change.inactive if name not in waiting)
-            newest = replace(change, outcome="applied", inactive=left, stages={"in force": t, **change.stages})
+            newest = replace(change, outcome="applied", inactive=left, stages={"active": t, **change.stages})
             state = _with_change(state, at, newest)
     if newest is None:
         return state
     values = tuple(Setting(knob=name, old=None, new=state.knobs[name].value) for name in sorted(waiting))
-    return _came_into_force(state, newest, values, t)
+    return _became_active(state, newest, values, t)
 
 
 def _note(state: State, event: ev.Note) -> State:

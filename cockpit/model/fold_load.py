@@ -163,7 +163,7 @@ def _changes_since(state: State, known: int) -> tuple[Change, ...]:
 
 def _works(change: Change) -> bool:
     """Return whether the change is active, though it may still wait for confirmation."""
-    return change.outcome == "applied" or (not change.outcome and change.in_force is not None)
+    return change.outcome == "applied" or (not change.outcome and change.active_since is not None)
 
 
 def _base(state: State, changes: tuple[Change, ...]) -> str:

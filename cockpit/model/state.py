@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from cockpit.model.counts import Counts
-from cockpit.model.events import Awaited, MachineTimes, RoundsBegun, RoundsEnded, SessionStarted, Side
+from cockpit.model.events import Awaited, ChangeOutcome, MachineTimes, RoundsBegun, RoundsEnded, SessionStarted, Side
 from cockpit.model.histogram import EMPTY, Histogram
 from cockpit.model.host_state import HostState, HostWindow
 from cockpit.model.knobs import Knob, Setting
@@ -186,7 +186,7 @@ class KnobState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """A change from its request on. `outcome` is empty while it is under way; `ended` is when it was over.
+    """A change from its request on. `outcome` is None while it is under way; `ended` is when it was over.
 
     `stages` are how far it came, with the instant of each (see ChangeStage). `confirm_by` is until when a person must
     confirm it, or it undoes itself; None: no confirmation is needed. `diff`, `cost`, `who`, `inactive`, `rounds`
@@ -199,7 +199,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     begun: float
     undoes: str = ""
     ended: float | None = None
-    outcome: str = ""
+    outcome: ChangeOutcome | None = None
     detail: str = ""
     diff: str = ""
     cost: str = ""
@@ -210,9 +210,9 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     confirm_by: float | None = None
 
     @property
-    def in_force(self) -> float | None:
+    def active_since(self) -> float | None:
         """From when on the server worked by it; None: it never did, or not yet."""
-        return self.stages.get("in force", self.ended if self.outcome == "applied" else None)
+        return self.stages.get("active", self.ended if self.outcome == "applied" else None)
 
     @property
     def label(self) -> str:

@@ -171,11 +171,11 @@ def _told(database: sqlite3.Connection, kept: Kept) -> Kept:
 
 
 class ChangeSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """A change that was made in a session: its words, as `MaxSpareServers 10 -> 30`, and what became of it."""
+    """A change of a session: its label, as `MaxSpareServers 10 → 30`, and its outcome; None: under way."""
 
     letter: str
     label: str
-    outcome: str
+    outcome: str | None
 
 
 class Recent(msgspec.Struct, frozen=True, kw_only=True):

@@ -47,7 +47,7 @@ CREATE TABLE runs (                                                            -
     number INTEGER PRIMARY KEY, run INTEGER, label TEXT, start REAL, end REAL, completed INTEGER, failed INTEGER,
     rate REAL, p50_ms REAL, p90_ms REAL, p99_ms REAL, max_ms REAL
 );
-CREATE TABLE changes (letter TEXT PRIMARY KEY, host TEXT, label TEXT, begun REAL, in_force REAL, outcome TEXT);
+CREATE TABLE changes (letter TEXT PRIMARY KEY, host TEXT, label TEXT, begun REAL, active_since REAL, outcome TEXT);
 CREATE TABLE markers (t REAL, kind TEXT, sign TEXT, text TEXT);
 CREATE TABLE seconds (                                                         -- load, second by second
     second INTEGER PRIMARY KEY, completed INTEGER, failed INTEGER, p50_us INTEGER, p99_us INTEGER, max_us INTEGER
@@ -87,7 +87,7 @@ def write_tables(database: sqlite3.Connection, state: State, seconds: tuple[int,
     database.executemany("INSERT OR REPLACE INTO runs VALUES (?,?,?,?,?,?,?,?,?,?,?,?)", _runs(state))
     database.executemany(
         "INSERT OR REPLACE INTO changes VALUES (?,?,?,?,?,?)",
-        [(one.letter, one.host, one.label, one.begun, one.in_force, one.outcome) for one in state.own_changes],
+        [(one.letter, one.host, one.label, one.begun, one.active_since, one.outcome) for one in state.own_changes],
     )
     database.execute("DELETE FROM markers")
     database.executemany(

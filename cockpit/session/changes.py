@@ -9,7 +9,7 @@ from typing import NamedTuple
 from cockpit.hosts.fault import fault
 from cockpit.model.clock import Clock
 from cockpit.model.errors import ChangeRefused, ChangeUndone, CockpitError
-from cockpit.model.events import AnyEvent, ChangeBegun, ChangeEnded, ChangeStage, KnobRead, Outcome, Stage
+from cockpit.model.events import AnyEvent, ChangeBegun, ChangeEnded, ChangeOutcome, ChangeStage, KnobRead, Stage
 from cockpit.model.knobs import Knob, Setting
 from cockpit.profiles.profile import Profile
 from cockpit.tuning.applied import Applied, ChangeFailed, Past
@@ -58,16 +58,16 @@ class ChangeReport(Watch):
 
     def stage(self, stage: Stage, seconds: float | None = None) -> None:
         self._emit(ChangeStage(t=self._clock.now(), change=self.letter, stage=stage, seconds=seconds))
-        if stage == "in force":
+        if stage == "active":
             self.active = True
             if self._on_active is not None:
                 self._on_active(self.letter)
 
-    def end(self, outcome: Outcome, detail: str) -> None:
+    def end(self, outcome: ChangeOutcome, detail: str) -> None:
         """Report the end, also of a change that failed before it was worked out."""
         if not self.letter:
             self._begin(self._settings, "", "")
-        if outcome == "restored" and self.active and self._planned:
+        if outcome == "rolled back" and self.active and self._planned:
             detail = self._planned
         self._emit(ChangeEnded(t=self._clock.now(), change=self.letter, outcome=outcome, detail=detail))
 
@@ -296,10 +296,10 @@ class Changes:
             report.end("failed", str(error))
             raise
         except CockpitError as error:
-            report.end("restored", str(error))
+            report.end("rolled back", str(error))
             raise
         except asyncio.CancelledError:
-            report.end("restored", "interrupted")
+            report.end("rolled back", "interrupted")
             raise
         self.knobs.take(applied.settings)
         report.end(applied.outcome, "; ".join(applied.notes))

@@ -120,7 +120,7 @@ async def _activated(shell: Remote, plan: Plan, change: str, options: ChangeOpti
     await effect.listen()
     notes = [*plan.notes, *dict.fromkeys(notes), *map(plan.redacted, effect.notes)]
     applied = _applied(plan, change, switches, tuple(notes))
-    await _approved(shell, change, options, "not yet active" if applied.outcome == "written" else "in force")
+    await _approved(shell, change, options, "not yet active" if applied.outcome == "written" else "active")
     await pending.confirm(shell, change, msgspec.json.encode(applied))
     options.report("confirmed")
     return applied

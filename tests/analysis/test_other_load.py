@@ -188,7 +188,7 @@ def test_the_times_without_load_next_to_a_run_are_those_of_its_windows() -> None
     plan = LoadPlan(url="http://a/", concurrency=1)
     first = Segment(number=1, run=1, plan=plan, label="", start=10.0, last=30.0, end=30.0)
     second = Segment(number=2, run=2, plan=plan, label="", start=40.0, last=59.0, end=None)
-    change = Change(letter="A", host="web1", settings=(), begun=19.0, outcome="applied", stages={"in force": 20.0})
+    change = Change(letter="A", host="web1", settings=(), begun=19.0, outcome="applied", stages={"active": 20.0})
 
     def unloaded(begin: float, rows: list[Segment], *changes: Change, known: int = 60) -> dict[str, float]:
         hosts = {"web1": replace(host, points=points[:known])}

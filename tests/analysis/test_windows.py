@@ -52,7 +52,7 @@ def test_what_is_partial_or_saturated_is_left_out_and_counted() -> None:
 
 def test_a_change_within_is_cut_out() -> None:
     """From its request until its guard after it came into force, or was put back."""
-    change = Change(letter="A", host="web1", settings=(), begun=20.5, ended=23.2, outcome="restored")
+    change = Change(letter="A", host="web1", settings=(), begun=20.5, ended=23.2, outcome="rolled back")
     found = window_between(State(t=40.0, seconds=seconds(0, 40), changes=(change,)), 0.0, 40.0, PLAN)
     assert counted(found) == [*range(3, 20), *range(27, 40)]
     assert found.flawed == {Flaw.CHANGING: 7}
@@ -61,8 +61,8 @@ def test_a_change_within_is_cut_out() -> None:
 def test_what_else_is_done_to_a_server_is_cut_out() -> None:
     """An action while it runs, and the way back of a change that was in force."""
     action = ActionRun(number=1, action="restart", host="web1", times=3, begun=10.5, ended=12.0, done=3)
-    stages = {"in force": 1.0, "undoing": 30.2}
-    change = Change(letter="A", host="web1", settings=(), begun=0.5, stages=stages, ended=31.0, outcome="restored")
+    stages = {"active": 1.0, "undoing": 30.2}
+    change = Change(letter="A", host="web1", settings=(), begun=0.5, stages=stages, ended=31.0, outcome="rolled back")
     state = State(t=40.0, seconds=seconds(0, 40), changes=(change,), actions=(action,))
     found = window_between(state, 1.0, 40.0, PLAN)
     assert counted(found) == [*range(4, 10), *range(15, 30), *range(34, 40)]

@@ -85,7 +85,7 @@ async def test_a_change_its_undo_and_an_action_leave_a_recording_each(tuned: Tun
     (change,) = state.changes
     assert (change.host, change.outcome, change.letter) == ("web1", "applied", "A")
     assert [(one.knob, one.old, one.new) for one in change.settings] == [("Level", "1", "2")]
-    assert list(change.stages) == ["armed", "written", "reloaded", "in force", "confirmed"]
+    assert list(change.stages) == ["armed", "written", "reloaded", "active", "confirmed"]
     assert change.diff.endswith("-Level=1\n+Level=2\n")
     assert list(state.hosts) == ["web1"] and state.knobs["Level"].value == "2" and state.ended
 
@@ -101,7 +101,7 @@ async def test_a_change_that_is_rolled_back_is_recorded(tuned: Tuned) -> None:
     tuned.file.write_text("Level=1\n")
     await tuned.run("set", "Level=2\n3", "--no-probe", code=5)
     (refused,) = tuned.recorded()[-1].changes
-    assert refused.outcome == "restored" and "one line of text" in refused.detail
+    assert refused.outcome == "rolled back" and "one line of text" in refused.detail
 
 
 async def test_what_only_reads_leaves_none(tuned: Tuned) -> None:

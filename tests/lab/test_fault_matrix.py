@@ -289,7 +289,7 @@ async def test_the_cockpit_is_killed(web1: Host, tmp_path: Path, kind: str) -> N
     process = await tune(web1, tmp_path, *words, knobs=knob)
     assert process.stderr is not None
     async with asyncio.timeout(60):
-        while not (line := await process.stderr.readline()).startswith(b"in force"):
+        while not (line := await process.stderr.readline()).startswith(b"active"):
             assert line
     assert web1.run(STATE).stdout != before
     process.send_signal(signal.SIGKILL)

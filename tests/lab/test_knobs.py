@@ -42,7 +42,7 @@ def ask(host: Host, port: int, path: str) -> str:
 
 
 @asynccontextmanager
-async def in_force(
+async def change_applied(
     host: Host, knob: Knob, value: str, *more: tuple[Knob, str]
 ) -> AsyncIterator[tuple[SshShell, Tuner, Applied]]:
     """The knob with its value in force; it is undone at the end."""
@@ -87,7 +87,7 @@ def threads(host: Host) -> int:
 async def test_the_mpm_is_a_choice(plain_web1: Host) -> None:
     before = config(plain_web1, "/etc/apache2")
     assert threads(plain_web1) == 1
-    async with in_force(plain_web1, MPM, "event"):
+    async with change_applied(plain_web1, MPM, "event"):
         assert threads(plain_web1) > 20
     assert threads(plain_web1) == 1 and config(plain_web1, "/etc/apache2") == before
 
@@ -125,7 +125,7 @@ async def test_the_cache_is_a_choice(plain_web1: Host) -> None:
         plain_web1.run(headers.replace("-sSI", "-sS -o /dev/null"))
         return "X-Cache: HIT" in plain_web1.run(headers.replace("-sSI", "-sS -o /dev/null -D -")).stdout
 
-    async with in_force(plain_web1, CACHE, "disk") as (shell, tuner, _applied):
+    async with change_applied(plain_web1, CACHE, "disk") as (shell, tuner, _applied):
         await until(cached)
         assert "cache_disk_module" in plain_web1.run("apachectl -M").stdout
         memory = await tuner.apply(shell, "web1", [(CACHE, "memory")])
@@ -141,7 +141,7 @@ async def test_the_access_time_is_a_mount_option(plain_web1: Host) -> None:
     rows = f"grep ' {place} ' /proc/self/mountinfo"
     before = plain_web1.run(rows).stdout
     assert "relatime" in before
-    async with in_force(plain_web1, knob, "noatime") as (shell, tuner, _applied):
+    async with change_applied(plain_web1, knob, "noatime") as (shell, tuner, _applied):
         assert "noatime" in plain_web1.run(rows).stdout
         atime = f"cat {web1.ATIME_FILE} >/dev/null; stat -c %x {web1.ATIME_FILE}"
         assert plain_web1.run(atime).stdout == plain_web1.run(f"sleep 0.02; {atime}").stdout
@@ -156,7 +156,7 @@ async def test_a_sysctl_live_and_in_its_file(plain_web1: Host) -> None:
     plain_web1.run(f"printf '# ours\\nnet.core.somaxconn = 4096\\n' >{file}; echo 4096 >/proc/sys/net/core/somaxconn")
     knob = Knob(name="backlog", host="web1", kind="sysctl", key="net.core.somaxconn", file=file, min=128, max=65535)
     before = config(plain_web1, "/etc/sysctl.d")
-    async with in_force(plain_web1, knob, "8192"):
+    async with change_applied(plain_web1, knob, "8192"):
         assert (
             plain_web1.run(f"cat /proc/sys/net/core/somaxconn; tail -1 {file}").stdout
             == "8192\nnet.core.somaxconn = 8192\n"
@@ -176,7 +176,7 @@ async def test_java_options_are_a_key_of_a_file(whole_lab: Lab) -> None:
         reload="service tomcat10 restart",
     )
     before, options = config(host, "/etc/default"), '-server -Xms96m -Xmx96m -Dname="a b" -Djava.awt.headless=true'
-    async with in_force(host, knob, options):
+    async with change_applied(host, knob, options):
         command = "tr '\\0' '\\n' </proc/$(cat /run/tomcat10/tomcat10.pid)/cmdline"
         assert "-Xmx96m" in host.run(command).stdout.splitlines()
     assert "-Xmx128m" in host.run(command).stdout.splitlines() and config(host, "/etc/default") == before
@@ -206,10 +206,10 @@ async def test_squid_name_and_store(whole_lab: Lab) -> None:
     before = config(host, proxy1.CONFIG)
     name, store = squid("visible_hostname"), squid("cache_dir", reload=STORE)
     asked = f"curl -sSI {host.url} | grep -i ^via:"
-    async with in_force(host, name, "proxy-one"):
+    async with change_applied(host, name, "proxy-one"):
         await until(lambda: "proxy-one" in host.run(asked).stdout)
     await until(lambda: "proxy1" in host.run(asked).stdout)
-    async with in_force(host, store, "rock /var/spool/squid 300"):
+    async with change_applied(host, store, "rock /var/spool/squid 300"):
         assert host.run("ls /var/spool/squid").stdout == "rock\n"
         assert "squid-disk" in host.run("ps -e -o args").stdout  # the process that rock has and ufs has not
     assert "(ufs)" in host.run(STOREDIR).stdout and config(host, proxy1.CONFIG) == before
@@ -245,7 +245,7 @@ async def test_nginx_workers(plain_web1: Host) -> None:
         test=knob.test, reload=knob.reload,
     )  # fmt: skip
     try:
-        async with in_force(plain_web1, knob, "3", (reply, "200 two")):
+        async with change_applied(plain_web1, knob, "3", (reply, "200 two")):
             assert len(plain_web1.processes("nginx")) == 4
             assert ask(plain_web1, 8088, "/").endswith("two")
         await until(lambda: len(plain_web1.processes("nginx")) == 2)
@@ -266,5 +266,5 @@ async def test_a_limit_that_a_graceful_restart_ignores_is_said(plain_web1: Host)
         reload="apachectl graceful",
         workers="apache2",
     )
-    async with in_force(plain_web1, limit, "300") as (_shell, _tuner, applied):
+    async with change_applied(plain_web1, limit, "300") as (_shell, _tuner, applied):
         assert any("ServerLimit" in note and "not allowed during restart" in note for note in applied.notes)

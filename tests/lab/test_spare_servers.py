@@ -157,7 +157,7 @@ async def test_the_verdict_on_spare_servers_raised_under_load(fresh_web1: Host, 
         assert "vs segment 1" in shown(app, VerdictStrip)
         # The band begins before the letter's second; where both fall into one cell the letter stands alone.
         (band,), (change,) = bands_of(session.state), session.state.changes
-        assert band.asked == change.begun < band.effect == change.in_force
+        assert band.asked == change.begun < band.effect == change.active_since
         assert re.search("[ ░▓]A", shown(app, Throughput))
         verdict = row_verdict(session.state, session.state.segments[1], session.state.segments[0])
     print(verdict_line(verdict))

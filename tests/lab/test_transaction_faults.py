@@ -192,7 +192,7 @@ async def test_the_command_line(fresh_web1: Host, tmp_path: Path) -> None:
     assert (await run("set", "Other=1"))[0] == 2
     assert fresh_web1.run(f"cat {CONF}").stdout == original
     code, out, err = await run("set", "MaxSpareServers=30", "--json")
-    assert code == 0 and '"outcome": "applied"' in out and "in force\nconfirmed\n" in err
+    assert code == 0 and '"outcome": "applied"' in out and "active\nconfirmed\n" in err
     assert (await run("show", "MaxSpareServers"))[:2] == (0, "30\n")
     row = json.loads((await run("show", "--json"))[1])[0]
     assert {name: row[name] for name in ("name", "value", "allowed", "cost", "problem")} == {
@@ -222,7 +222,7 @@ async def test_a_cockpit_that_is_killed(fresh_web1: Host, tmp_path: Path, end: s
     process = await tune(fresh_web1, tmp_path, "set", "MaxSpareServers=30", "--confirm-within", "8s")
     assert process.stderr is not None
     async with asyncio.timeout(60):
-        while not (line := await process.stderr.readline()).startswith(b"in force"):
+        while not (line := await process.stderr.readline()).startswith(b"active"):
             assert line
     assert fresh_web1.run(f"cat {CONF}").stdout != original
     os.kill(process.pid, end)

@@ -85,9 +85,9 @@ def test_a_change_between_runs_names_the_next_row() -> None:
 
 
 def test_a_change_that_was_put_back_begins_no_row_and_is_told() -> None:
-    state = fold_all([started(), ticked(0), *change("A", 0.5, "restored"), ticked(0.6)])
+    state = fold_all([started(), ticked(0), *change("A", 0.5, "rolled back"), ticked(0.6)])
     assert len(state.segments) == 1
-    assert state.markers[0].text.startswith("A MaxSpareServers 10 → 30: restored")
+    assert state.markers[0].text.startswith("A MaxSpareServers 10 → 30: rolled back")
 
 
 def test_a_saturated_generator_is_doubted() -> None:

@@ -32,7 +32,7 @@ def begun(t: float) -> list[AnyEvent]:
             t=t, change="A", host="web1", settings=(SETTING,), diff="-10\n+30\n", cost="graceful", who="me@here"
         ),
         ChangeStage(t=t + 1, change="A", stage="armed"),
-        ChangeStage(t=t + 3, change="A", stage="in force", seconds=60.0),
+        ChangeStage(t=t + 3, change="A", stage="active", seconds=60.0),
     ]
 
 
@@ -40,8 +40,8 @@ def test_a_change_that_waits_to_be_confirmed_is_in_force() -> None:
     state = fold_all(begun(3.0))
     change = state.changes[0]
     assert (change.diff, change.cost, change.who) == ("-10\n+30\n", "graceful", "me@here")
-    assert dict(change.stages) == {"armed": 4.0, "in force": 6.0}
-    assert (change.in_force, change.confirm_by, change.outcome) == (6.0, 66.0, "")
+    assert dict(change.stages) == {"armed": 4.0, "active": 6.0}
+    assert (change.active_since, change.confirm_by, change.outcome) == (6.0, 66.0, None)
     assert state.knobs["K"].value == "30"
     assert [(row.start, row.label) for row in state.segments] == [(1.0, "baseline"), (6.0, "A K 10 → 30")]
 
@@ -62,7 +62,7 @@ def test_a_written_value_is_active_once_its_action_ran() -> None:
         ChangeEnded(t=5.0, change="A", outcome="written"),
     ]
     state = fold_all(events)
-    assert (state.knobs["K"].value, state.knobs["K"].active, state.changes[0].in_force) == ("30", False, None)
+    assert (state.knobs["K"].value, state.knobs["K"].active, state.changes[0].active_since) == ("30", False, None)
     assert [row.label for row in state.segments] == ["baseline"]
     assert state.markers[-1].text == "A K 10 → 30: written"
     other = [ActionBegun(t=6.0, number=1, action="empty", host="web1"), ActionEnded(t=7.0, number=1, done=1)]
@@ -70,16 +70,16 @@ def test_a_written_value_is_active_once_its_action_ran() -> None:
     failed = [ActionBegun(t=6.0, number=1, action="restart", host="web1"), ActionEnded(t=7.0, number=1, done=0)]
     assert not fold_all(failed, state).knobs["K"].active
     state = fold_all([failed[0], ActionEnded(t=7.0, number=1, done=1)], state)
-    assert (state.knobs["K"].active, state.changes[0].outcome, state.changes[0].in_force) == (True, "applied", 7.0)
+    assert (state.knobs["K"].active, state.changes[0].outcome, state.changes[0].active_since) == (True, "applied", 7.0)
     assert [(row.start, row.label) for row in state.segments] == [(1.0, "baseline"), (7.0, "A K 10 → 30")]
 
 
 def test_undone_the_old_value_counts_again_in_a_row_of_its_own() -> None:
-    state = fold_all([*begun(3.0), ChangeEnded(t=9.0, change="A", outcome="restored", detail="nobody confirmed it")])
+    state = fold_all([*begun(3.0), ChangeEnded(t=9.0, change="A", outcome="rolled back", detail="nobody confirmed it")])
     assert state.knobs["K"].value == "10"
     assert [row.label for row in state.segments] == ["baseline", "A K 10 → 30", "A undo A: K 30 → 10"]
     assert state.segments[-1].start == 9.0
-    assert state.markers[-1].text == "A K 10 → 30: restored, nobody confirmed it"
+    assert state.markers[-1].text == "A K 10 → 30: rolled back, nobody confirmed it"
 
 
 def test_an_action_leaves_a_marker() -> None:

@@ -44,7 +44,7 @@ def raw(seed: int, seconds: float, *, response: bool) -> Iterator[ev.AnyEvent]:
             told.append(tick(drawn, worker, start, t, response=response))
     setting = Setting(knob="K", old="1", new="2")
     told.append(ev.ChangeBegun(t=seconds / 2 - 1, change="A", host="web1", settings=(setting,)))
-    told.append(ev.ChangeStage(t=seconds / 2, change="A", stage="in force"))
+    told.append(ev.ChangeStage(t=seconds / 2, change="A", stage="active"))
     told.append(ev.ChangeEnded(t=seconds / 2 + 1, change="A", outcome="applied"))
     yield from sorted(told, key=lambda event: event.t)
     yield ev.RunEnded(t=seconds + 1, run=1, reason="completed")

@@ -33,7 +33,8 @@ async def test_a_value_that_no_reload_reads_is_written_until_its_action_ran(live
     state = await until(session, lambda state: bool(state.changes) and bool(state.changes[-1].outcome))
     (change,) = state.changes
     assert list(change.stages) == ["armed", "written", "not yet active", "confirmed"]
-    assert (change.outcome, change.inactive, change.in_force, change.cost) == ("written", ("Limit",), None, "written")
+    assert (change.outcome, change.inactive) == ("written", ("Limit",))
+    assert (change.active_since, change.cost) == (None, "written")
     assert (state.knobs["Limit"].value, state.knobs["Limit"].active) == ("2", False)
     with pytest.raises(ChangeRefused, match="Limit: only written, never active"):
         await source.tuning.prove({"Limit": "3"}, RoundsPlan())
@@ -53,7 +54,7 @@ async def test_previewed_applied_and_undone(live: Live, tmp_path: Path) -> None:
     await source.tuning.apply({"Level": "7"})
     state = await until(session, lambda state: state.changes[-1].outcome == "applied")
     change = state.changes[0]
-    assert list(change.stages) == ["armed", "written", "reloaded", "in force", "confirmed"]
+    assert list(change.stages) == ["armed", "written", "reloaded", "active", "confirmed"]
     assert change.diff == preview.diff and "@" in change.who
     await source.tuning.undo()
     state = await until(session, lambda state: len(state.changes) == 2 and bool(state.changes[1].outcome))
@@ -98,7 +99,7 @@ async def test_a_change_that_is_refused_is_told_too(live: Live) -> None:
     with pytest.raises(ChangeRefused):
         await source.tuning.apply({"Level": "7\n8"})
     state = await until(session, lambda state: bool(state.changes and state.changes[0].outcome))
-    assert state.changes[0].outcome == "restored" and "one line of text" in state.changes[0].detail
+    assert state.changes[0].outcome == "rolled back" and "one line of text" in state.changes[0].detail
     with pytest.raises(ChangeRefused, match="unknown knob 'x'; the profile has: Level, Other"):
         await source.tuning.apply({"x": "1"})
 

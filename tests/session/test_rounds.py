@@ -78,7 +78,7 @@ async def test_each_round_has_both_settings_each_after_its_own_set_up(live: Live
     assert sides(state) == [(1, "before"), (1, "after"), (2, "after"), (2, "before")]
     # The first window of the active side has a set-up of its own; "before" at the end follows the rollback.
     assert [change.letter for change in state.changes] == ["r1", "r2", "r3"]
-    assert {(one.outcome, one.detail, one.rounds) for one in state.changes} == {("restored", "undone as planned", 1)}
+    assert {(one.outcome, one.detail, one.rounds) for one in state.changes} == {("rolled back", "undone as planned", 1)}
     rows = [(row.label, row.round) for row in state.segments if row.round]
     assert rows == [("round 1 before", 1), ("round 1 after", 1), ("round 2 after", 2), ("round 2 before", 2)]
     assert [marker.kind for marker in state.markers] == ["round"] * 4
@@ -197,7 +197,7 @@ async def test_a_change_that_is_refused_ends_rounds_in_one_line(live: Live, tmp_
     last = state.rounds[0].ended
     assert last is not None and (last.outcome, last.active) == ("failed", "before") and "no way" in last.detail
     assert (tmp_path / "conf").read_text() == BEFORE and not source.load.running and not source.tuning.running_rounds
-    assert state.changes[0].outcome == "restored" and "no way" in state.changes[0].detail
+    assert state.changes[0].outcome == "rolled back" and "no way" in state.changes[0].detail
 
 
 async def test_a_host_that_is_lost_ends_rounds(live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -295,7 +295,7 @@ class Scenario:
         broken = (Setting(knob="MinSpareServers", old="20", new="many"),)
         yield ev.ChangeBegun(t=81.0, change="C", host="web1", settings=broken)
         said = "apachectl -t: MinSpareServers requires one argument, a number"
-        yield ev.ChangeEnded(t=82.0, change="C", outcome="restored", detail=said)
+        yield ev.ChangeEnded(t=82.0, change="C", outcome="rolled back", detail=said)
         yield ev.Note(t=85.0, text="asked Ann about the disk")
 
     def _host(self, name: str, at: int) -> list[ev.AnyEvent]:

@@ -119,9 +119,9 @@ class ScriptedTuning:
         push(ev.ChangeBegun(t=now, change=letter, host="web1", settings=settings, undoes=undoes, diff="-1\n+2\n"))
         await self.gate.wait()
         if self.refuse:
-            push(ev.ChangeEnded(t=now + 1, change=letter, outcome="restored", detail=self.refuse))
+            push(ev.ChangeEnded(t=now + 1, change=letter, outcome="rolled back", detail=self.refuse))
             raise ChangeUndone(self.refuse)
-        push(ev.ChangeStage(t=now + 0.5, change=letter, stage="in force", seconds=confirm_within))
+        push(ev.ChangeStage(t=now + 0.5, change=letter, stage="active", seconds=confirm_within))
         if confirm_within is not None:
             await self.confirmed.wait()
         push(ev.ChangeEnded(t=now + 1, change=letter, outcome="applied", detail=self.notes))

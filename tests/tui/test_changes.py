@@ -12,7 +12,7 @@ from cockpit.model.fold import fold_all
 from cockpit.model.knobs import Knob, Setting
 from cockpit.recording.library import ChangeSummary, Kept, Recent
 from cockpit.tui.start.choices import Choice, StartChoice, about
-from cockpit.tui.tuning.changes import change_lines, details, fate, in_force
+from cockpit.tui.tuning.changes import active_value, change_lines, details, fate
 from cockpit.tuning.change_options import whoami
 from tests.tui.driving import plain
 
@@ -37,7 +37,7 @@ def test_a_written_value_is_never_shown_as_in_force() -> None:
     assert fate(state.changes[0], state) == "not yet active, rolled back in 60 s unless kept"
     state = fold_all([ev.ChangeEnded(t=3.0, change="A", outcome="written")], state)
     assert fate(state.changes[0], state) == "written, not yet active: Limit (run action restart)"
-    assert in_force(state.knobs["Limit"]) == "2 (not yet active)"
+    assert active_value(state.knobs["Limit"]) == "2 (not yet active)"
     assert "a change is only written: run action restart" in details(state.knobs["Limit"])
 
 

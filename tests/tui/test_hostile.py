@@ -57,7 +57,7 @@ def evil(event: ev.AnyEvent) -> ev.AnyEvent:
         case ev.KnobRead():
             return replace(event, value=EVIL)
         case ev.ChangeEnded():
-            return replace(event, outcome="restored", detail=EVIL)
+            return replace(event, outcome="rolled back", detail=EVIL)
     return event
 
 

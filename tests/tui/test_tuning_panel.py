@@ -130,7 +130,7 @@ async def test_a_guarded_change_waits_to_be_kept() -> None:
         await press(pilot, "ctrl+g")
         assert "are rolled back after 60 s unless ^Y keeps them" in status(pilot)
         await applied(pilot, *"30")
-        await until(pilot, lambda: "A is in force, rolled back in" in status(pilot))
+        await until(pilot, lambda: "A is active, rolled back in" in status(pilot))
         assert "^Y: keep, ^Z: undo" in status(pilot)
         await press(pilot, "ctrl+y")
         await until(pilot, lambda: status(pilot).startswith("active: MinSpareServers"))

@@ -26,7 +26,7 @@ def changed_under_load() -> tuple[ev.AnyEvent, ...]:
         if isinstance(event, ev.ChangeEnded):
             found.append(ev.ChangeStage(t=60.5, change="A", stage="tested"))
             found.append(ev.ChangeStage(t=60.9, change="A", stage="reloaded"))
-            found.append(ev.ChangeStage(t=63.0, change="A", stage="in force"))
+            found.append(ev.ChangeStage(t=63.0, change="A", stage="active"))
             found.append(ev.ChangeEnded(t=63.2, change="A", outcome="applied", detail="AH00513: ServerLimit ignored"))
         else:
             found.append(event)
@@ -56,9 +56,9 @@ def test_what_was_put_back_has_a_band_each_way() -> None:
         if isinstance(event, ev.ChangeEnded | ev.ChangeBegun) and event.change != "A":
             continue
         active = isinstance(event, ev.ChangeEnded)
-        events.append(ev.ChangeStage(t=event.t, change="A", stage="in force") if active else event)
+        events.append(ev.ChangeStage(t=event.t, change="A", stage="active") if active else event)
     events.append(ev.ChangeStage(t=77.0, change="A", stage="undoing"))
-    events.append(ev.ChangeEnded(t=80.0, change="A", outcome="restored", detail="not confirmed"))
+    events.append(ev.ChangeEnded(t=80.0, change="A", outcome="rolled back", detail="not confirmed"))
     events = sorted((event for event in events if event.t <= 90), key=lambda event: event.t)
     signs = plain(Throughput().draw(context_of(events), 120, 14))[1]
     # A second a cell: in force at 40, put back from 77 to 80.

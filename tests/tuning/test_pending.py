@@ -42,7 +42,7 @@ class Watching(Watch):
 async def test_the_stages_are_told_in_order(server: Server, shell: Interfering) -> None:
     watch = Watching()
     await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")], watch)
-    assert [stage for stage, _ in watch.stages] == ["armed", "written", "tested", "reloaded", "in force", "confirmed"]
+    assert [stage for stage, _ in watch.stages] == ["armed", "written", "tested", "reloaded", "active", "confirmed"]
     assert watch.plans[0].cost == "graceful" and "+KeepAlive Off" in watch.plans[0].diff
 
 
@@ -62,7 +62,7 @@ async def test_a_person_confirms(server: Server, shell: Interfering) -> None:
     watch = Watching()
     approval = Approval(60, answer(True))
     applied = await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")], watch, approval)
-    assert watch.stages[-2:] == [("in force", 60), ("confirmed", None)]
+    assert watch.stages[-2:] == [("active", 60), ("confirmed", None)]
     assert server.other.read_bytes() == OFF and not server.locked() and applied.files
 
 

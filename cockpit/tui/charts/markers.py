@@ -30,7 +30,7 @@ def bands_of(state: State) -> list[Band]:
     bands = []
     for change in state.changes:
         over = change.ended or state.t
-        effect = over if change.in_force is None else min(change.in_force, over)
+        effect = over if change.active_since is None else min(change.active_since, over)
         bands.append(Band(change.begun, min(_reload_of(change, effect), effect), effect))
         if (back := change.stages.get("undoing")) is not None:
             bands.append(Band(back, back, over))
@@ -47,13 +47,13 @@ def all_markers(state: State) -> list[Marker]:
     active."""
     opened = [
         Marker(
-            t=state.t if change.in_force is None else change.in_force,
+            t=state.t if change.active_since is None else change.active_since,
             kind="change",
             sign=change.letter,
             text=f"{change.label}: {change.outcome or 'under way'}",
         )
         for change in state.own_changes
-        if change.outcome != "applied" and (change.in_force is not None or not change.outcome)
+        if change.outcome != "applied" and (change.active_since is not None or not change.outcome)
     ]
     return [*state.markers, *opened]
 

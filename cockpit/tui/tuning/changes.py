@@ -1,4 +1,4 @@
-"""Knobs and changes in words for the tuning panel: values in force, what is going to be done, what became of it."""
+"""Text for the tuning panel: active values, the pending change, and how earlier changes ended."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def panel_title(past: float | None) -> str:
     return "tuning" if past is None else f"tuning as it was at {clock(past)} · now: Esc, then End"
 
 
-def in_force(state: KnobState) -> str:
+def active_value(state: KnobState) -> str:
     if not state.known:
         return "unreadable" if state.detail else "not read yet"
     value = "unset" if state.value is None else neutral(state.value)
@@ -94,7 +94,7 @@ def fate(change: Change, state: State) -> str:
         if change.confirm_by is not None:
             return f"{stage}, rolled back in {max(0.0, change.confirm_by - state.t):.0f} s unless kept"
         return f"{stage}, under way for {max(0.0, state.t - change.begun):.0f} s"
-    if change.outcome == "restored":
+    if change.outcome == "rolled back":
         return f"rolled back: {neutral(change.detail)}"
     if change.outcome == "failed":
         return f"FAILED, check the host: {neutral(change.detail)}"
@@ -102,7 +102,7 @@ def fate(change: Change, state: State) -> str:
     back = next((each for each in undoes if each.outcome in ("applied", "written")), None)
     if back is not None:
         return f"undone by {back.letter}"
-    parts = [f"active since {clock(change.in_force or change.begun)}"] if change.outcome == "applied" else []
+    parts = [f"active since {clock(change.active_since or change.begun)}"] if change.outcome == "applied" else []
     parts += [waits] if (waits := not_yet_active(inactive_knobs(change, state))) else []
     parts += [f"server: {neutral(change.detail)}"] if change.detail else []
     return "; ".join(parts)
@@ -136,7 +136,7 @@ def change_lines(change: Change, state: State) -> list[Line]:
     cost = f", cost: {neutral(change.cost)}" if change.cost else ""
     lines.append(((f"requested at {clock(change.begun)} on {neutral(change.host)}{who}{cost}", "dim"),))
     stages = [f"{name} +{at - change.begun:.1f} s" for name, at in change.stages.items()]
-    if change.outcome in ("restored", "failed") and change.ended is not None:
+    if change.outcome in ("rolled back", "failed") and change.ended is not None:
         stages.append(f"{change.outcome} +{change.ended - change.begun:.1f} s")
     if stages:
         lines.append(((" · ".join(stages), "dim"),))

@@ -1,4 +1,4 @@
-"""The tuning panel: every knob with its value in force, what a change would write, and what became of others."""
+"""The tuning panel: each knob with its active value, what a change would write, and earlier changes."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from cockpit.model.knobs import Knob
 from cockpit.model.state import Change, KnobState, State
 from cockpit.model.text import neutral
 from cockpit.tui.terminal.styled_line import fit
-from cockpit.tui.tuning.changes import hint, history_line, in_force
+from cockpit.tui.tuning.changes import active_value, hint, history_line
 
 if TYPE_CHECKING:
     from cockpit.tui.terminal.base_app import CockpitBase
@@ -111,7 +111,7 @@ class KnobRow(Horizontal):
     def compose(self) -> ComposeResult:
         yield Static(Content(neutral(self.knob.name)), classes="name")
         value = Static if self.editable else Value
-        yield value(Content(in_force(self.known)), classes="value")
+        yield value(Content(active_value(self.known)), classes="value")
         yield Static(Content(neutral(self.knob.price)), classes="cost")
         if self.editable:
             field = Field(self.knob)
@@ -123,7 +123,7 @@ class KnobRow(Horizontal):
         if state is self.known:
             return False
         self.known = state
-        self.query_one(".value", Static).update(Content(in_force(state)))
+        self.query_one(".value", Static).update(Content(active_value(state)))
         if self.editable:
             self.query_one(Field).placeholder = hint(state)
         return True
