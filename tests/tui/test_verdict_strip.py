@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import cache
@@ -248,6 +249,13 @@ def test_an_inconclusive_row_that_is_over_names_its_detectable_effect_and_the_ne
     assert lines_of(found)[1] == "?  inconclusive: rate +4.0%, detectable from 8%"
     assert lines_of(found)[2] == "   next: rounds (r)"
     assert "next: rounds (r)" in lines_of(found, NARROW)[0]
+
+
+def test_while_load_runs_more_of_it_is_a_way_to_a_verdict_too() -> None:
+    open_one = judged(INCONCLUSIVE, effect("rate", INCONCLUSIVE, 0.04, 0.09), growing=True, needs=math.inf)
+    assert showing(open_one).next == "leave the load running, or rounds (r)"
+    assert showing(msgspec.structs.replace(open_one, values=(4, 8))).next == "rounds (r)"
+    assert showing(msgspec.structs.replace(open_one, needs=20.0)).next == ""
 
 
 def test_a_study_that_runs_has_rounds_of_its_own() -> None:

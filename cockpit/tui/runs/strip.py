@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from cockpit.analysis.awaited import is_open
 from cockpit.analysis.blocks import BLOCK
 from cockpit.analysis.effects import metric_of
 from cockpit.analysis.outcome import DIFFERENT, Cause, Design, Effect, Outcome, Verdict
@@ -204,5 +205,9 @@ def _progress(state: State, segment: Segment, verdict: Verdict) -> VerdictProgre
 def _next(verdict: Verdict) -> str:
     if verdict.outcome is Outcome.INVALID:
         return _NEXT.get(verdict.objection.cause, _AGAIN) if verdict.objection else _AGAIN
-    waits = verdict.growing and verdict.needs is not None and math.isfinite(verdict.needs)
-    return _REPEAT[verdict.design] if verdict.outcome is Outcome.INCONCLUSIVE and not waits else ""
+    if verdict.outcome is not Outcome.INCONCLUSIVE:
+        return ""
+    if verdict.growing and verdict.needs is not None and math.isfinite(verdict.needs):
+        return ""
+    repeat = _REPEAT[verdict.design]
+    return f"leave the load running, or {repeat}" if verdict.design is Design.SWITCH and is_open(verdict) else repeat
