@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from cockpit.profiles import catalogue
+from cockpit.tuning.change_options import PATIENCE
+from tests.lab.keeper import REPOSITORY
 
 GOOD = 'question = """\nIs it\nfast?"""\n[target]\nurl = "http://me:sesame@web1/"\n'
 
@@ -64,3 +67,9 @@ def test_a_name_means_the_shipped_profile_then_the_users_own_and_never_a_local_f
     assert catalogue.find("../work/profiles/mpm") is None
     assert catalogue.find("") is None and catalogue.find("none") is None
     assert {"mpm", "atime"} <= set(catalogue.names())
+
+
+@pytest.mark.parametrize("path", sorted((REPOSITORY / "profiles").glob("*.toml")), ids=lambda path: path.stem)
+def test_no_command_of_a_shipped_profile_waits_longer_than_a_command_may_take(path: Path) -> None:
+    waits = [int(seconds) for seconds in re.findall(r"\btimeout (\d+)\b", path.read_text())]
+    assert all(seconds < PATIENCE.command for seconds in waits)
