@@ -7,13 +7,13 @@ import math
 from cockpit.analysis.blocks import BLOCK, block_count
 from cockpit.analysis.outcome import Cause, Outcome, Verdict
 from cockpit.analysis.row_verdicts import row_before, row_verdict
-from cockpit.analysis.switch import LEAST, LOOKS
+from cockpit.analysis.switch import IN_A_ROW, LEAST
 from cockpit.analysis.windows import GUARD, Window, window_between
 from cockpit.model.state import Segment, State
 
 # Seconds that must be counted before a change for a verdict on it, and after it for the first one.
 BASELINE = LEAST * BLOCK
-FIRST = (LEAST + LOOKS - 1) * BLOCK
+FIRST = (LEAST + IN_A_ROW - 1) * BLOCK
 _RECENT = 4 * BASELINE
 # Objections that no further second can take away.
 _FINAL = (Cause.LOAD_ALTERED, Cause.LOAD_DIFFERS, Cause.RUN_FAILED, Cause.PARTIAL)

@@ -20,7 +20,7 @@ import numpy.typing as npt
 ALPHA = 0.05
 POWER = 0.8
 # Rounds before the first look of a sequential study.
-FIRST_LOOK = 4
+FIRST_TEST = 4
 # Width of the prior of the effect in units of its noise, squared: for effects of about half a deviation.
 _PRIOR = 0.3
 
@@ -94,7 +94,7 @@ def few_runs(before: Floats, after: Floats, others: Pool, alpha: float = ALPHA) 
 
 def nominal_level(rounds: int, alpha: float = ALPHA) -> float:
     """Return the level of the t-test at each look of a study of at most `rounds` rounds (4 to 50) whose risk is `alpha`
-    over all looks (below ALPHA / 10 by a power of it, as simulated down to ALPHA / 80)."""
+    over all tests (below ALPHA / 10 by a power of it, as simulated down to ALPHA / 80)."""
     budgets = sorted(_NOMINAL)
     levels = [ALPHA / number for number in _COMPARISONS][::-1]
     wanted = math.log(max(alpha, levels[0]))
@@ -111,9 +111,9 @@ def sequential(differences: Floats, budget: int, alpha: float = ALPHA) -> Interv
     """
     number = len(differences)
     estimate = float(differences.mean())
-    level = nominal_level(max(budget, number, FIRST_LOOK), alpha)
+    level = nominal_level(max(budget, number, FIRST_TEST), alpha)
     low, high = -math.inf, math.inf
-    for rounds in range(FIRST_LOOK, number + 1):
+    for rounds in range(FIRST_TEST, number + 1):
         seen = differences[:rounds]
         half = student_quantile(1 - level / 2, rounds - 1) * float(seen.std(ddof=1)) / math.sqrt(rounds)
         low, high = max(low, float(seen.mean()) - half), min(high, float(seen.mean()) + half)

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from cockpit.analysis.blocks import BLOCK, block_sample, window_values
 from cockpit.analysis.effects import HEADLINE_SHARE
-from cockpit.analysis.intervals import ALPHA, FIRST_LOOK, minimum_detectable
+from cockpit.analysis.intervals import ALPHA, FIRST_TEST, minimum_detectable
 from cockpit.analysis.outcome import DIFFERENT, Effect, Outcome, Verdict
 from cockpit.analysis.switch import long_run_variance
 from cockpit.analysis.verdict import judge_rounds
@@ -25,7 +25,7 @@ from cockpit.model.state import RoundsState, RoundWindowState, Segment, State
 
 # Default rounds, and counted seconds per window; minimum and maximum.
 ROUNDS, WINDOW = 12, 15.0
-FEWEST, MOST, SHORTEST = FIRST_LOOK, 50, 15.0
+FEWEST, MOST, SHORTEST = FIRST_TEST, 50, 15.0
 # Seconds of a window that are not counted: its guard, and its ends, which no second covers whole.
 UNCOUNTED = GUARD + 1.0
 # Seconds that a set-up is expected to take when no change of the session shows it.
@@ -97,7 +97,7 @@ def rounds_verdict(state: State, rounds: RoundsState) -> Verdict | None:
         return None
     label = " ".join(filter(None, (begun.change, label_of(begun.settings))))
     found = judge_rounds(pairs, label, rounds.budget)
-    if len(pairs) < FIRST_LOOK and found.outcome is not Outcome.INVALID:
+    if len(pairs) < FIRST_TEST and found.outcome is not Outcome.INVALID:
         # Testing after each round with the option to stop would find differences too often.
         effects = tuple(_impression(one) for one in found.effects) if rounds.ended is None else ()
         found = replace(found, outcome=Outcome.INCONCLUSIVE, effects=effects, objection=None)
@@ -114,7 +114,7 @@ def _impression(effect: Effect) -> Effect:
 
 def is_concluded(verdict: Verdict) -> bool:
     """Return whether rounds can stop: the sequential test concluded, or they are invalid."""
-    return verdict.values[0] >= FIRST_LOOK and verdict.outcome is not Outcome.INCONCLUSIVE
+    return verdict.values[0] >= FIRST_TEST and verdict.outcome is not Outcome.INCONCLUSIVE
 
 
 def progress(state: State, now: float) -> RoundsProgress | None:
@@ -140,7 +140,7 @@ def announcement(state: State, first: Sequence[Side], seconds: float) -> Announc
     repeated = 1 + sum(one == two for one, two in itertools.pairwise(sides))
     total = len(sides) * (seconds + UNCOUNTED) + (len(sides) + repeated) * _set_up_seconds(state)
     deviation, basis = _expected_deviation(state, seconds)
-    found = minimum_detectable(deviation, max(len(first), FIRST_LOOK), ALPHA * HEADLINE_SHARE)
+    found = minimum_detectable(deviation, max(len(first), FIRST_TEST), ALPHA * HEADLINE_SHARE)
     return Announcement(total, math.expm1(found), basis)
 
 
@@ -169,7 +169,7 @@ def _expected_deviation(state: State, seconds: float) -> tuple[float, Basis]:
     row = next((row for row in reversed(state.segments) if not row.warmup), None)
     if row is not None:
         blocks = block_sample(row_window(state, row)).blocks.get(_headline(row))
-        if blocks is not None and len(blocks) >= FIRST_LOOK and bool((blocks > 0).all()):
+        if blocks is not None and len(blocks) >= FIRST_TEST and bool((blocks > 0).all()):
             variance = long_run_variance(np.log(blocks), np.array([])).value * BLOCK / seconds
             return math.sqrt(2 * (variance + _BETWEEN_SET_UPS**2)), Basis.LOAD
     return _ASSUMED, Basis.ASSUMED
@@ -177,7 +177,7 @@ def _expected_deviation(state: State, seconds: float) -> tuple[float, Basis]:
 
 def _deviation_of_rounds(state: State) -> float | None:
     for rounds in reversed(state.rounds):
-        if len(rounds.complete) >= FIRST_LOOK:
+        if len(rounds.complete) >= FIRST_TEST:
             pairs = [(_window(state, rounds, one), _window(state, rounds, two)) for one, two in rounds.complete]
             name = _headline(pairs[0][0].rows[0]) if pairs[0][0].rows else "rate"
             before, after = (window_values([pair[side] for pair in pairs])[name] for side in (0, 1))

@@ -9,6 +9,7 @@ not of seconds.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -18,8 +19,8 @@ from cockpit.analysis.intervals import ALPHA, Floats, Interval, student_quantile
 # Blocks of the longest batch (30 s), and blocks that each side needs (25 s).
 _LONGEST = 6
 LEAST = 5
-# Looks in a row, one block apart, at which an effect must exceed its bound.
-LOOKS = 3
+# Tests in a row, one block apart, at which an effect must exceed its bound.
+IN_A_ROW = 3
 # Deviation of the prior of the effect (log scale): the bound is tightest for effects of about this size. At least this
 # multiple of the variance of a block: with a prior far below the noise, the bound would grow with the noise's square.
 _PRIOR = 0.05
@@ -42,18 +43,23 @@ def effect(before: Floats, after: Floats, alpha: float = ALPHA) -> Interval:
     """Return the effect of a switch with an anytime-valid interval: both arrays have one value per block.
 
     The interval covers the difference of the means and the step; an end is infinite if a side is too short. It
-    excludes 0 only if those of the last LOOKS tests did.
+    excludes 0 only if those of the last IN_A_ROW tests did.
     """
-    now, *earlier = (_look(before, after[: len(after) - back], alpha) for back in range(LOOKS))
-    low = now.low if all(interval.low > 0 for interval in earlier) else min(0.0, now.low)
-    high = now.high if all(interval.high < 0 for interval in earlier) else max(0.0, now.high)
+    return confirmed([single_test(before, after[: len(after) - back], alpha) for back in reversed(range(IN_A_ROW))])
+
+
+def confirmed(tests: Sequence[Interval]) -> Interval:
+    """Return the last of the intervals of consecutive tests; it includes 0 unless all of them exclude it."""
+    *_, now = tests
+    low = now.low if all(interval.low > 0 for interval in tests) else min(0.0, now.low)
+    high = now.high if all(interval.high < 0 for interval in tests) else max(0.0, now.high)
     return Interval(now.estimate, low, high)
 
 
 def first_impression(before: Floats, after: Floats) -> Interval:
     """Return the interval of a hunch, from LEAST blocks before the switch and one after it on.
 
-    It holds at a single look, and for noise that batches of these blocks show: enough for a hunch, not for a verdict.
+    It holds at a single test, and for noise that batches of these blocks show: enough for a hunch, not for a verdict.
     """
     variance = long_run_variance(before, after)
     error = math.sqrt(variance.value * (1 / len(before) + 1 / len(after)))
@@ -61,7 +67,8 @@ def first_impression(before: Floats, after: Floats) -> Interval:
     return Interval.around(float(after.mean() - before.mean()), reach * error)
 
 
-def _look(before: Floats, after: Floats, alpha: float) -> Interval:
+def single_test(before: Floats, after: Floats, alpha: float = ALPHA) -> Interval:
+    """Return the interval of a single test; see effect."""
     if not len(before) or not len(after):
         return Interval(0.0, -math.inf, math.inf)
     difference = float(after.mean() - before.mean())
@@ -120,7 +127,7 @@ def blocks_needed(before: Floats, after: Floats, least: float, alpha: float = AL
     variance = long_run_variance(before, after)
     difference, step = float(after.mean() - before.mean()), _step(before, after)
     wanted = max(least, min(abs(difference), abs(step)) if difference * step > 0 else 0.0)
-    for number in range(max(LEAST + LOOKS - 1, len(after) + 1), 2001):
+    for number in range(max(LEAST + IN_A_ROW - 1, len(after) + 1), 2001):
         if bound(variance, len(before), number, alpha) < wanted:
             return number
     return None

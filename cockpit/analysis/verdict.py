@@ -19,7 +19,7 @@ from cockpit.analysis.baseline import assumed_spread
 from cockpit.analysis.blocks import BLOCK, Sample, block_sample, run_values, segment_metrics, window_values
 from cockpit.analysis.effects import MARGIN, Measure, MeasuredEffect, effects, log_values, metrics
 from cockpit.analysis.intervals import (
-    FIRST_LOOK,
+    FIRST_TEST,
     Floats,
     Interval,
     Pool,
@@ -72,7 +72,7 @@ def judge_rounds(
     """Judge rounds of which each has both settings, in order of time: of a study of at most `budget` rounds, or (None)
     without a planned end."""
     before, after = [one for one, _ in pairs], [two for _, two in pairs]
-    spoil = spoiled if len(pairs) < FIRST_LOOK else taken
+    spoil = spoiled if len(pairs) < FIRST_TEST else taken
     return _judged(before, after, label, False, lambda one, two: _rounds(one, two, budget, planned), spoil)
 
 
@@ -158,7 +158,7 @@ def _switch(before: Window, after: Window) -> Verdict:
     )
     if min(verdict.values) < switch.LEAST:
         first = effects(names, measure) if verdict.values[0] >= switch.LEAST and verdict.values[1] >= least else ()
-        needs = _seconds_to_first_look(*verdict.values) if after.growing else None
+        needs = _seconds_to_first_test(*verdict.values) if after.growing else None
         return replace(verdict, effects=first, needs=needs)
     found = effects(names, measure)
     needs = _seconds_needed(samples, found[0]) if after.growing else None
@@ -170,10 +170,10 @@ def _halved(interval: Interval) -> Interval:
     return Interval.around(interval.estimate, (interval.high - interval.low) / 4)
 
 
-def _seconds_to_first_look(before: int, after: int) -> float:
+def _seconds_to_first_test(before: int, after: int) -> float:
     if before < switch.LEAST:
         return math.inf
-    return float((switch.LEAST + switch.LOOKS - 1 - after) * BLOCK)
+    return float((switch.LEAST + switch.IN_A_ROW - 1 - after) * BLOCK)
 
 
 def _seconds_needed(samples: tuple[Sample, Sample], headline: Effect) -> float | None:
@@ -186,7 +186,7 @@ def _seconds_needed(samples: tuple[Sample, Sample], headline: Effect) -> float |
 
 
 def _rounds(before: Visits, after: Visits, budget: int | None, planned: Planned) -> Verdict:
-    if len(before) < FIRST_LOOK:
+    if len(before) < FIRST_TEST:
         return replace(_runs(before, after, (), planned), design=Design.ROUNDS)
     sides = _sides(before, after, planned.metrics)
 
@@ -195,7 +195,7 @@ def _rounds(before: Visits, after: Visits, budget: int | None, planned: Planned)
             return None
         one, two = sides[0][name], sides[1][name]
         both = ~(np.isnan(one) | np.isnan(two))
-        if both.sum() < FIRST_LOOK:
+        if both.sum() < FIRST_TEST:
             return None
         one, two = one[both], two[both]
         logarithmic = log_values((one, two))
@@ -205,7 +205,7 @@ def _rounds(before: Visits, after: Visits, budget: int | None, planned: Planned)
             interval, reach = anytime(differences, alpha), anytime_reach(len(differences), alpha) * deviation
         else:
             interval = sequential(differences, budget, alpha)
-            reach = minimum_detectable(deviation, max(budget, FIRST_LOOK), alpha)
+            reach = minimum_detectable(deviation, max(budget, FIRST_TEST), alpha)
         return MeasuredEffect(interval, logarithmic, float(one.mean()), float(two.mean()), reach, _halved(interval))
 
     return _verdict(Design.ROUNDS, (len(before), len(after)), sides, measure, before[0][0].plan.open, planned)

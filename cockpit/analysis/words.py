@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
-from cockpit.analysis.intervals import FIRST_LOOK
+from cockpit.analysis.intervals import FIRST_TEST
 from cockpit.analysis.outcome import DIFFERENT, Cause, Design, Effect, Objection, OtherLoad, Outcome, Verdict
 from cockpit.analysis.stability import Stability, StabilityKind
 from cockpit.analysis.warning_words import warning_words
@@ -291,7 +291,7 @@ def too_few_words(verdict: Verdict) -> str:
     if verdict.design is Design.SWITCH:
         return f"too short: {before * verdict.block} s before and {after * verdict.block} s after; 25 s and 35 s needed"
     if verdict.design is Design.ROUNDS:
-        return f"{before} rounds; {FIRST_LOOK} needed"
+        return f"{before} rounds; {FIRST_TEST} needed"
     return f"too few runs: {before} vs {after}; 2 vs 2 needed"
 
 

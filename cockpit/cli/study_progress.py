@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from cockpit.analysis.intervals import FIRST_LOOK
+from cockpit.analysis.intervals import FIRST_TEST
 from cockpit.cli.progress import result_words
 from cockpit.model.metrics import run_result
 from cockpit.model.state import State
@@ -41,8 +41,8 @@ def ahead_lines(profile: Profile, study: Study, known: StudyResult | None = None
     of the rounds that are done."""
     seed = "drawn at the start" if study.seed is None else str(study.seed)
     rounds = f"{study.rounds} round{'s' if study.rounds > 1 else ''}"
-    if study.rounds > FIRST_LOOK and study.compare:
-        rounds = f"{FIRST_LOOK} to {rounds}"
+    if study.rounds > FIRST_TEST and study.compare:
+        rounds = f"{FIRST_TEST} to {rounds}"
     rounds += f" after {study.discard_rounds} discarded" if study.discard_rounds else ""
     length = extent_words(whole_time(study, profile.knobs, profile.actions))
     done = f", of which {known.whole_rounds} are done" if known and known.whole_rounds else ""
@@ -102,12 +102,12 @@ def _rules(study: Study) -> list[tuple[str, str]]:
 
 def _risk(study: Study) -> str:
     many = f"{study.comparisons} comparison{'s' if study.comparisons > 1 else ''}"
-    if study.rounds < FIRST_LOOK:
+    if study.rounds < FIRST_TEST:
         return f"5% over {many}; {_FEW}"
-    return f"5% over {many}, tested after each round from the {FIRST_LOOK}th; a closed comparison drops out"
+    return f"5% over {many}, tested after each round from the {FIRST_TEST}th; a closed comparison drops out"
 
 
-_FEW = f"fewer than {FIRST_LOOK} rounds: the spread between runs is pooled over all cells, and there is one test"
+_FEW = f"fewer than {FIRST_TEST} rounds: the spread between runs is pooled over all cells, and there is one test"
 
 
 async def show_study(session: Session, runner: Runner) -> None:

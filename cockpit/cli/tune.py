@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from cockpit.analysis.intervals import FIRST_LOOK
+from cockpit.analysis.intervals import FIRST_TEST
 from cockpit.analysis.rounds import Order, RoundsPlan, rounds_verdict
 from cockpit.analysis.rounds_words import announcement_words, ended_words, window_words
 from cockpit.analysis.words import verdict_line
@@ -287,7 +287,7 @@ async def _show_rounds(session: Session) -> None:
         rounds = state.rounds[-1]
         lines = [announcement_words(rounds.begun)]
         lines += [window_words(rounds, window) for window in rounds.windows]
-        growing = rounds.ended is None and len(rounds.complete) >= FIRST_LOOK
+        growing = rounds.ended is None and len(rounds.complete) >= FIRST_TEST
         found = rounds_verdict(state, rounds) if growing else None
         if found is not None:
             lines.append(f"after {len(rounds.complete)} rounds: {verdict_line(found)}")

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
-from cockpit.analysis.intervals import FIRST_LOOK
+from cockpit.analysis.intervals import FIRST_TEST
 from cockpit.analysis.warning_words import grouped
 from cockpit.analysis.warnings import run_warnings
 from cockpit.analysis.words import connection_words, method_lines, stability_words, verdict_line
@@ -83,10 +83,10 @@ def rounds_lines(result: StudyResult) -> list[str]:
     if result.ended and done < study.rounds:
         words += ": every comparison was closed early"
     lines = [words]
-    if study.rounds < FIRST_LOOK:
-        lines.append(f"fewer than {FIRST_LOOK} rounds: one test; the spread between runs is shared over all cells, and")
+    if study.rounds < FIRST_TEST:
+        lines.append(f"fewer than {FIRST_TEST} rounds: one test; the spread between runs is shared over all cells, and")
         lines[-1] += " intervals hold in 91 to 95% of cases if those are few"
-    elif done < FIRST_LOOK:
+    elif done < FIRST_TEST:
         lines.append(f"the tests begin after round {first_test(study)}; until then the spread is shared over all cells")
     return [*lines, sensitivity_words(study, result.spread, done=result.whole_rounds)]
 

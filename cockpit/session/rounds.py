@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from cockpit.analysis.intervals import FIRST_LOOK
+from cockpit.analysis.intervals import FIRST_TEST
 from cockpit.analysis.outcome import Verdict
 from cockpit.analysis.rounds import UNCOUNTED, RoundsPlan, announcement, is_concluded, rounds_verdict, sequence
 from cockpit.model.clock import Clock
@@ -199,7 +199,7 @@ class Rounds:
 
     async def _is_concluded(self, number: int) -> bool:
         """Judge after a round, once its metrics have arrived."""
-        if number < FIRST_LOOK:
+        if number < FIRST_TEST:
             return False
         arrived = self._clock.now() + _ARRIVED
         state = await self._latest.until(lambda state: state.t >= arrived or state.running is None)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from cockpit.analysis.effects import HEADLINE_SHARE
-from cockpit.analysis.intervals import ALPHA, FIRST_LOOK, POWER, minimum_detectable, student_quantile
+from cockpit.analysis.intervals import ALPHA, FIRST_TEST, POWER, minimum_detectable, student_quantile
 from cockpit.analysis.objections import objection, refused
 from cockpit.analysis.other_load import spoiled_rounds
 from cockpit.analysis.outcome import DIFFERENT, Cause, Design, Effect, Objection, Outcome, Verdict
@@ -91,7 +91,7 @@ def headline_of(study: Study) -> str:
 def detectable(study: Study, deviation: float) -> float:
     """Return the minimum detectable effect on the headline (a share) if all rounds are run."""
     alpha = ALPHA / max(1, study.comparisons) * HEADLINE_SHARE
-    if study.rounds >= FIRST_LOOK:
+    if study.rounds >= FIRST_TEST:
         return _share(minimum_detectable(deviation, study.rounds, alpha))
     rounds = max(1, study.rounds)
     freedom = 2 * (rounds - 1) + _BORROWED
@@ -119,7 +119,7 @@ def rounds_needed(study: Study, verdict: Verdict) -> int | None:
     size = _size(effect)
     wanted = max(size, math.log1p(effect.margin) - size)
     basis = study.rounds if verdict.design is Design.ROUNDS else min(verdict.values)
-    return max(FIRST_LOOK, math.ceil(basis * (math.log1p(effect.detectable) / wanted) ** 2)) if wanted else None
+    return max(FIRST_TEST, math.ceil(basis * (math.log1p(effect.detectable) / wanted) ** 2)) if wanted else None
 
 
 def _step_seconds(rounds: Sequence[StudyRound]) -> float | None:
@@ -157,7 +157,7 @@ def _verdict(
     label = " · ".join(filter(None, (f"{other} vs {first}", level_words(study, level), part)))
     others = [cell for cell in cells.values() if cell not in (one, two)]
     found = _judged(study, one, two, others, considered, label)
-    over = found.whole >= FIRST_LOOK and (found.is_hopeless(study.rounds) or closed(study, found.verdict))
+    over = found.whole >= FIRST_TEST and (found.is_hopeless(study.rounds) or closed(study, found.verdict))
     needed = None if over or two.control else rounds_needed(study, found.verdict)
     step = _step_seconds(rounds)
     return StudyVerdict(
@@ -191,14 +191,14 @@ def _judged(
     """
     family = Planned(max(1, study.comparisons), study.judge, study.margin)
     pairs = _pairs(study, first, other, considered)
-    if len(pairs) < FIRST_LOOK:
+    if len(pairs) < FIRST_TEST:
         before, after = (list(_by_round(study, cell).values()) for cell in (first, other))
         borrowed = [list(_by_round(study, cell).values()) for cell in others]
         return _Judged(judge_runs(before, after, label, borrowed, family), min(len(before), len(after)))
     against = _reasons(pairs)
     whole = [pair for pair, reason in zip(pairs, against, strict=True) if reason is None]
     reasons = [reason for reason in against if reason is not None]
-    if not reasons or len(whole) < FIRST_LOOK or len(reasons) > MOST_SPOILED * len(pairs):
+    if not reasons or len(whole) < FIRST_TEST or len(reasons) > MOST_SPOILED * len(pairs):
         verdict = judge_rounds(pairs, label, study.rounds, family)
         # A saturated generator may leave "at least"; other load leaves nothing.
         loads = [reason for reason in reasons if reason.cause is Cause.OTHER_LOAD]
@@ -268,7 +268,7 @@ def next_round(study: Study, result: StudyResult | None) -> StudyRound | None:
     if number > study.all_rounds:
         return None
     still_open = planned(study)
-    if result and study.compare and len(rounds) >= study.discard_rounds + FIRST_LOOK:
+    if result and study.compare and len(rounds) >= study.discard_rounds + FIRST_TEST:
         still_open = open_after(study, result.verdicts)
         if not still_open:
             return None

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import inf, isfinite
 from typing import NamedTuple
 
-from cockpit.analysis.intervals import FIRST_LOOK
+from cockpit.analysis.intervals import FIRST_TEST
 from cockpit.model.knobs import Knob, ServerAction
 from cockpit.model.study import Study, Variant
 from cockpit.model.study_events import StudyRound
@@ -53,7 +53,7 @@ def order_of(study: Study, turn: int) -> tuple[Variant, ...]:
     for _ in range(2):
         order = drawn.sample(study.variants, len(study.variants))
         orders += [order, order[::-1]]
-    if study.rounds >= FIRST_LOOK:
+    if study.rounds >= FIRST_TEST:
         drawn.shuffle(orders)
     return tuple(orders[(turn - 1) % 4])
 
@@ -157,7 +157,7 @@ def is_counted(study: Study, step: StudyStep, turn: int) -> bool:
 
 def first_test(study: Study) -> int:
     """Return the round after which the first test is made; the last one if nothing is compared."""
-    return study.discard_rounds + (min(study.rounds, FIRST_LOOK) if study.compare else study.rounds)
+    return study.discard_rounds + (min(study.rounds, FIRST_TEST) if study.compare else study.rounds)
 
 
 def whole_time(study: Study, knobs: Sequence[Knob], actions: Sequence[ServerAction]) -> Extent:

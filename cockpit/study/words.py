@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from cockpit.analysis.intervals import FIRST_LOOK
+from cockpit.analysis.intervals import FIRST_TEST
 from cockpit.analysis.words import metric_words, verdict_line
 from cockpit.model.study import MOST_ROUNDS, Study
 from cockpit.model.text import neutral
@@ -27,9 +27,9 @@ def round_lines(result: StudyResult, left: Extent) -> list[str]:
     head = f"round {done} of {study.all_rounds} done"
     if not study.compare:
         return [head]
-    if study.rounds < FIRST_LOOK:
+    if study.rounds < FIRST_TEST:
         return [f"{head} · one test after the last{_at_most(left) if done < study.all_rounds else ''}"]
-    if result.counted_rounds < FIRST_LOOK:
+    if result.counted_rounds < FIRST_TEST:
         return [f"{head} · tests begin after round {first_test(study)}{_at_most(left)}"]
     judged = [one for one in result.verdicts if not one.control]
     goes_on = done < study.all_rounds and not all(one.closed for one in judged)
@@ -40,7 +40,7 @@ def round_lines(result: StudyResult, left: Extent) -> list[str]:
 def state_words(result: StudyResult) -> str:
     """Return one line: `1 of 3 closed: fast better · open: near, same · minimum detectable effect 2.3% …`."""
     study = result.study
-    if not study.compare or result.counted_rounds < FIRST_LOOK:
+    if not study.compare or result.counted_rounds < FIRST_TEST:
         return ""
     closed = [one for one in result.verdicts if one.closed]
     words = [f"{len(closed)} of {study.comparisons} closed"]

@@ -49,7 +49,7 @@ def concluding(monkeypatch: pytest.MonkeyPatch, outcome: Outcome, after: int = 1
         return Verdict(outcome=outcome, design=Design.ROUNDS, values=(len(state.rounds[-1].complete),) * 2)
 
     monkeypatch.setattr(session_rounds, "rounds_verdict", verdict)
-    monkeypatch.setattr(session_rounds, "FIRST_LOOK", after)
+    monkeypatch.setattr(session_rounds, "FIRST_TEST", after)
     monkeypatch.setattr(session_rounds, "is_concluded", lambda verdict: outcome is not Outcome.INCONCLUSIVE)
 
 

@@ -34,7 +34,7 @@ def main(repetitions: int) -> None:
 
 
 def switches(repetitions: int, before: int) -> None:
-    print(f"one switch under load, {before} s before, a look every 5 s; wrong: within 300 s, found: +10% within 180 s")
+    print(f"one switch under load, {before} s before, a test every 5 s; wrong: within 300 s, found: +10% within 180 s")
     print(f"{'noise':18} {'wrong':>7} {'found':>7}")
     for name, noise in NOISES.items():
         wrong = called(noise, repetitions, before, 300, 0.0, seed=1)
@@ -43,16 +43,14 @@ def switches(repetitions: int, before: int) -> None:
 
 
 def rounds(repetitions: int) -> None:
-    print(
-        f"\nrounds of {2 * EACH} s, both settings set up in each, looked at after each; restart: deviation of set-ups"
-    )
+    print(f"\nrounds of {2 * EACH} s, both settings set up in each, tested after each; restart: deviation of set-ups")
     print(f"{'noise':18} {'restart':>7} {'wrong':>7} {'covered':>8} {'equivalent':>11}")
     for name, noise in NOISES.items():
         for restart in (0.0, 0.01, 0.03):
             found = studied(noise, repetitions, TEN, 0.0, restart, seed=3)
-            wrong = [any(one.low > 0 or one.high < 0 for one in looks) for looks in found]
-            covered = [looks[-1].low <= 0 <= looks[-1].high for looks in found]
-            alike = [any(one.low > -MARGIN and one.high < MARGIN for one in looks) for looks in found]
+            wrong = [any(one.low > 0 or one.high < 0 for one in tests) for tests in found]
+            covered = [tests[-1].low <= 0 <= tests[-1].high for tests in found]
+            alike = [any(one.low > -MARGIN and one.high < MARGIN for one in tests) for tests in found]
             cells = (_percent(wrong), _percent(covered), _percent(alike))
             print(f"{name:18} {restart:>7} {cells[0]:>7} {cells[1]:>8} {cells[2]:>11}", flush=True)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from typing import NamedTuple
 
 import numpy as np
@@ -23,7 +24,7 @@ LIMIT = 0.95
 def called(noise: Noise, repetitions: int, before: int, after: int, effect: float, seed: int) -> Floats:
     """Return after how many seconds each repetition called a difference; infinite for never.
 
-    The verdict is looked at every BLOCK seconds; `before` and `after` are seconds, `effect` is a logarithm.
+    A test every BLOCK seconds; `before` and `after` are seconds, `effect` is a logarithm.
     """
     values = noise(np.random.default_rng(seed), (repetitions, before + after))
     rows = values.reshape(repetitions, -1, BLOCK).mean(axis=2)
@@ -31,9 +32,12 @@ def called(noise: Noise, repetitions: int, before: int, after: int, effect: floa
 
 
 def _first_call(before: Floats, after: Floats) -> float:
-    for number in range(switch.LEAST + switch.LOOKS - 1, len(after) + 1):
-        interval = switch.effect(before, after[:number])
-        if interval.low > 0 or interval.high < 0:
+    """Return the seconds after which `switch.effect` first excludes 0: each of its tests is carried out once."""
+    tests: deque[Interval] = deque(maxlen=switch.IN_A_ROW)
+    for number in range(switch.LEAST, len(after) + 1):
+        tests.append(switch.single_test(before, after[:number]))
+        interval = switch.confirmed(tests)
+        if len(tests) == switch.IN_A_ROW and (interval.low > 0 or interval.high < 0):
             return float(number * BLOCK)
     return math.inf
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cockpit.analysis.effects import conclude, margin_of
-from cockpit.analysis.intervals import ALPHA, FIRST_LOOK, Interval, sequential
+from cockpit.analysis.intervals import ALPHA, FIRST_TEST, Interval, sequential
 from cockpit.analysis.outcome import Outcome
 from cockpit.model.load import LoadPlan
 from cockpit.model.study import Study, Variant
@@ -75,7 +75,7 @@ def _study(levels: Floats, effects: Sequence[float], budget: int, seed: int) -> 
         visit += len(steps)
         for name in seen.keys() - {"base"}:
             differences[name].append(seen[name] - seen["base"])
-            if turn >= FIRST_LOOK:
+            if turn >= FIRST_TEST:
                 found[name] = _tested(differences[name], budget, study.comparisons)
         still_open = tuple(one for one in still_open if found[one[1]].outcome is OPEN)
         if not still_open:
