@@ -146,7 +146,7 @@ def host_means(rows: Sequence[Segment], host: str) -> tuple[tuple[str, ...], lis
 
 def change_cells(change: Change) -> tuple[str, ...]:
     """Return time, name, host, outcome, cost and user of each change."""
-    outcome = change.outcome or "under way"
+    outcome: str = change.outcome or "under way"
     if change.inactive:
         outcome += f", not yet active: {', '.join(change.inactive)}"
     return (
