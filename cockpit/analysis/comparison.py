@@ -12,6 +12,7 @@ from cockpit.analysis.plans import differences
 from cockpit.analysis.sides import Side
 from cockpit.analysis.verdict import judge_runs, judge_single_runs, judge_switch
 from cockpit.analysis.windows import Window
+from cockpit.model.access import ACCESS_METRICS
 from cockpit.model.histogram import Histogram
 from cockpit.model.metrics import host_metrics, metric_value
 from cockpit.model.pages import PAGE_METRICS
@@ -24,6 +25,7 @@ MAIN_HOST_METRICS = (
     *("io.tps", "io.bread", "io.bwrtn", "net.rxkb", "net.txkb", "net.errors"),
     *("memory.mean.used", "memory.mean.available", "load.1", "load.blocked"),
     *(f"processes.{name}" for name in ("mean", "births_per_s", "deaths_per_s", "defunct", "rss", "unshared")),
+    *ACCESS_METRICS,
     *PAGE_METRICS,
     "coverage",
 )

@@ -10,8 +10,10 @@ from __future__ import annotations
 import asyncio
 import shlex
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any, Literal
 
+from cockpit.hosts.access_counter import INTERVAL, AccessCounter
 from cockpit.hosts.command_output import CommandOutput, OutputBudget, OutputLines
 from cockpit.hosts.fault import fault
 from cockpit.hosts.feed import HostFeed
@@ -27,6 +29,8 @@ MOST_BYTES = 256 * 1024
 # Output that is kept: burst, and per second.
 LINES, LINES_PER_SECOND = 200, 50
 CHARS, CHARS_PER_SECOND = 32 * 1024, 8 * 1024
+# Lines per text of an access log, whose requests are counted.
+ACCESS_LINES = 2
 # Seconds before a command that ended is restarted: first, longest. A command that ran longer than the longest starts
 # over with the first.
 FIRST_RETRY, LAST_RETRY = 1.0, 30.0
@@ -115,11 +119,24 @@ class HostTail:
     async def _read(self, channel: Channel) -> None:
         output = OutputLines()
         self._last_line = ""
-        while data := await channel.read(MOST_BYTES):
+        counter = AccessCounter(self._feed.config.name, self._place, self._clock.now())
+        while data := await self._printed(channel, counter):
             now = self._clock.now()
-            self._emit_text(now, output.take(data, self._lines.at(now), self._chars.at(now)))
+            counter.take(data)
+            lines = ACCESS_LINES if counter.is_access_log else LINES
+            self._emit_text(now, output.take(data, min(lines, self._lines.at(now)), self._chars.at(now)))
             await asyncio.sleep(PACE)
         self._emit_text(self._clock.now(), output.rest())
+
+    async def _printed(self, channel: Channel, counter: AccessCounter) -> bytes:
+        """Wait for output, and emit the counts of an access log in the meantime; b"" at the end."""
+        while True:
+            counts = counter.counts(self._clock.now(), LINES_PER_SECOND)
+            if counts:
+                self._emit(counts)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(INTERVAL):
+                    return await channel.read(MOST_BYTES)
 
     def _emit_text(self, now: float, printed: CommandOutput) -> None:
         if not printed.lines and not printed.skipped:

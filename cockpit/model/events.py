@@ -12,7 +12,7 @@ import msgspec
 
 from cockpit.model.counts import LoadCounts
 from cockpit.model.event import Event
-from cockpit.model.histogram import from_wire, to_wire
+from cockpit.model.histogram import EMPTY, Histogram, from_wire, to_wire
 from cockpit.model.hosts import HostConfig, HostFacts, HostReading
 from cockpit.model.knobs import Knob, ServerAction, Setting
 from cockpit.model.load import LoadPlan
@@ -185,6 +185,22 @@ class TailChanged(Event, frozen=True, tag="tail_changed"):
     detail: str = ""
 
 
+class AccessCounts(Event, frozen=True, tag="access_counts"):
+    """Requests that an access log, followed by a tail of a host, got in the `seconds` before `t`, by their `statuses`.
+
+    `lines` are all lines, also those of an unknown format. `hits` of `lookups` were answered from the server's cache;
+    `latency` has the durations that the log states. `tail` is its place in the host's configuration."""
+
+    host: str
+    tail: int
+    seconds: float
+    lines: int
+    statuses: dict[int, int] = msgspec.field(default_factory=dict)
+    lookups: int = 0
+    hits: int = 0
+    latency: Histogram = EMPTY
+
+
 class StatusRead(Event, frozen=True, tag="status_read"):
     """A reading of a status page: counters and gauges by the page's own names, in its own units. `page` is its place in
     the host's configuration. `detail` says why it could not be read. `text` is what is no number (the scoreboard)."""
@@ -346,6 +362,7 @@ AnyEvent = (
     | HostSample
     | TailText
     | TailChanged
+    | AccessCounts
     | StatusRead
     | KnobRead
     | ChangeBegun

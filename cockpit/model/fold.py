@@ -11,7 +11,7 @@ from cockpit.model import events as ev
 from cockpit.model.fold_hosts import host_changed, host_sample
 from cockpit.model.fold_load import load_adjusted, run_ended, run_started, split_segment, tick, worker_lost
 from cockpit.model.fold_other_load import generator_sample
-from cockpit.model.fold_panes import panes_of, status_read, tail_changed, tail_text
+from cockpit.model.fold_panes import access_counts, panes_of, status_read, tail_changed, tail_text
 from cockpit.model.fold_rounds import round_window, round_window_ended, rounds_begun, rounds_ended, run_extended
 from cockpit.model.fold_study import STUDY_FOLDS
 from cockpit.model.host_state import HostState
@@ -187,6 +187,7 @@ _FOLDS: dict[type, Callable[[State, Any], State]] = {
     ev.HostSample: host_sample,
     ev.TailText: tail_text,
     ev.TailChanged: tail_changed,
+    ev.AccessCounts: access_counts,
     ev.StatusRead: status_read,
     ev.KnobRead: _knob_read,
     ev.ChangeBegun: _change_begun,

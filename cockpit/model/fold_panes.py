@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from msgspec.structs import replace
 
+from cockpit.model import access
 from cockpit.model import events as ev
 from cockpit.model.host_state import HostState, StatusPane, TailLine, TailPane
 from cockpit.model.pages import rates, weighted
 from cockpit.model.parents import mark_reload
 from cockpit.model.state import State
+from cockpit.model.sums import MeanGroup
 
-# Lines of a tail that are kept.
+# Lines of a tail that are kept, and seconds of an access log.
 TAIL_LINES = 500
+ACCESS_SECONDS = 5.0
 
 
 def panes_of(host: HostState) -> HostState:
@@ -40,6 +45,19 @@ def tail_changed(state: State, event: ev.TailChanged) -> State:
     return _with_tail(state, event.host, event.tail, replace(tail, condition=event.condition, detail=event.detail))
 
 
+def access_counts(state: State, event: ev.AccessCounts) -> State:
+    tail = _tail(state, event.host, event.tail)
+    if tail is None:
+        return state
+    kept = tuple(one for one in tail.counts if one.t > event.t - ACCESS_SECONDS)
+    state = _with_tail(state, event.host, event.tail, replace(tail, counts=(*kept, event)))
+    # The first of several access logs gives the host's metrics.
+    first = next((at for at, one in enumerate(state.hosts[event.host].tails) if access.is_access_log(one.counts)), None)
+    if event.tail != first:
+        return state
+    return _add_to_window(state, event.host, event.t - event.seconds, access.means(event))
+
+
 def status_read(state: State, event: ev.StatusRead) -> State:
     host = state.hosts.get(event.host)
     if host is None or event.page >= len(host.pages):
@@ -61,19 +79,24 @@ def _with_page(state: State, event: ev.StatusRead, page: StatusPane) -> State:
 
 def _widen_window(state: State, event: ev.StatusRead, before: StatusPane) -> State:
     """Add the time since the last reading to the last segment, if it started in it and the host is in it."""
-    segment = state.segment
-    window = segment.hosts.get(event.host) if segment else None
-    if segment is None or window is None or before.t is None or before.t < segment.start:
-        return state
-    if segment.end is not None and before.t >= segment.end:
-        return state
     # The first of several pages of one kind gives the host's metrics.
     first = next(at for at, pane in enumerate(state.hosts[event.host].pages) if pane.page.kind == before.page.kind)
-    if event.page != first:
+    if before.t is None or event.page != first:
         return state
     means = weighted(before.page.kind, before.values, event.values, event.t - before.t)
+    return _add_to_window(state, event.host, before.t, means)
+
+
+def _add_to_window(state: State, host: str, begin: float, means: Iterable[MeanGroup]) -> State:
+    """Add means of the time from `begin` to now to the last segment, if it started in it and the host is in it."""
+    segment = state.segment
+    window = segment.hosts.get(host) if segment else None
+    if segment is None or window is None or begin < segment.start:
+        return state
+    if segment.end is not None and begin >= segment.end:
+        return state
     wider = replace(window, sums=window.sums.plus(means))
-    segment = replace(segment, hosts={**segment.hosts, event.host: wider})
+    segment = replace(segment, hosts={**segment.hosts, host: wider})
     return replace(state, segments=(*state.segments[:-1], segment))
 
 

@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from cockpit.model.events import HostCondition, HostSample
+from cockpit.model.events import AccessCounts, HostCondition, HostSample
 from cockpit.model.hosts import HostConfig, HostFacts, IoCounters, ProcessCounters, StatusPage
 from cockpit.model.sums import Sums
 
@@ -164,11 +164,13 @@ class TailLine(msgspec.Struct, frozen=True, array_like=True):
 
 
 class TailPane(msgspec.Struct, frozen=True, kw_only=True):
-    """The output of a tail: the newest lines, newest last. `skipped` counts lines that were not kept."""
+    """The output of a tail: the newest lines, newest last. `skipped` counts lines that were not kept. `counts` are the
+    last seconds of an access log, newest last."""
 
     command: str
     lines: tuple[TailLine, ...] = ()
     skipped: int = 0
+    counts: tuple[AccessCounts, ...] = ()
     condition: Literal["waiting", "running", "ended"] = "waiting"
     detail: str = ""
 

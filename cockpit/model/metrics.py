@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
+from cockpit.model.access import ACCESS_METRICS
 from cockpit.model.counts import Counts, add
 from cockpit.model.histogram import Histogram
 from cockpit.model.host_rates import memory_use
@@ -204,7 +205,7 @@ def _names(group: str, struct: type[msgspec.Struct]) -> tuple[str, ...]:
     return tuple(f"{group}.{name.rstrip('_')}" for name in struct.__struct_fields__ if name != "name")
 
 
-_GROUPS = ("cpu", "io", "disk", "net", "memory", "load", "processes", "coverage", *STATUS_PAGES)
+_GROUPS = ("cpu", "io", "disk", "net", "memory", "load", "processes", "coverage", "access", *STATUS_PAGES)
 _IO_PARTS = ("io.start", "io.end")
 _MEANS = (
     *_names("cpu", CpuShare),
@@ -239,6 +240,7 @@ HOST_METRICS = (
     *_names("memory.start", MemoryUse),
     *(f"processes.{name}" for name in _COUNTS),
     "coverage",
+    *ACCESS_METRICS,
     *PAGE_METRICS,
 )
 

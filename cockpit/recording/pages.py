@@ -1,7 +1,7 @@
 """Pages: ranges of a recording that are over, packed.
 
-A page holds the frequent events of some seconds (ticks, samples, status pages, lines of tails), the state after its
-last event, and the items that the series of the state have grown by. The other events stay rows of their own, for
+A page holds the frequent events of some seconds (ticks, samples, status pages, tails), the state after its last
+event, and the items that the series of the state have grown by. The other events stay rows of their own, for
 sqlite3 queries.
 """
 
@@ -11,14 +11,14 @@ from collections.abc import Sequence
 
 import msgspec
 
-from cockpit.model.events import GeneratorSample, HostSample, StatusRead, TailText, Tick
+from cockpit.model.events import AccessCounts, GeneratorSample, HostSample, StatusRead, TailText, Tick
 from cockpit.model.host_state import HostPoint
 from cockpit.model.state import LoadSecond, State
 from cockpit.recording.compaction import Numbered, SegmentTicks, Totals, compacted, expanded
 from cockpit.recording.packing import Damaged, packed, reading, unpacked
 
-OtherEvent = HostSample | GeneratorSample | StatusRead | TailText
-FREQUENT = (Tick, HostSample, GeneratorSample, StatusRead, TailText)
+OtherEvent = HostSample | GeneratorSample | StatusRead | TailText | AccessCounts
+FREQUENT = (Tick, HostSample, GeneratorSample, StatusRead, TailText, AccessCounts)
 FREQUENT_KINDS = tuple(sorted(str(one.__struct_config__.tag) for one in FREQUENT))
 
 

@@ -56,6 +56,7 @@ NAMES: Mapping[type, frozenset[str]] = {
         (ev.HostSample, "host"),
         (ev.TailText, "host"),
         (ev.TailChanged, "host"),
+        (ev.AccessCounts, "host"),
         (ev.StatusRead, "host"),
         (ev.KnobRead, "knob", "host"),
         (ev.ChangeBegun, "change", "host", "undoes", "cost", "inactive"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from cockpit.servers.access_log import AccessLine
 from cockpit.servers.editing import Grammar
 from cockpit.servers.inventory import Inventory
 from cockpit.servers.status import PageMetrics
@@ -79,6 +80,7 @@ class ServerKind(NamedTuple):
     reason) and `correction` one about a corrected value; `chatter` matches lines of its commands and logs that say
     nothing about a change. `reload_replaces` are parts of the names of processes that a reload replaces by new ones.
     `read_at_start` are the settings, in small letters, that only a restart activates, by the server's documentation.
+    `access_log` parses a line of its access log; None: a line of another format.
     """
 
     name: str
@@ -94,6 +96,7 @@ class ServerKind(NamedTuple):
     chatter: str = ""
     reload_replaces: tuple[str, ...] = ()
     read_at_start: frozenset[str] = frozenset()
+    access_log: Callable[[bytes], AccessLine | None] | None = None
 
 
 class ConfigFile(NamedTuple):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from cockpit.servers import keyvalue
+from cockpit.servers.access_log import AccessLine
 from cockpit.servers.editing import Grammar
 from cockpit.servers.inventory import Inventory
 from cockpit.servers.kind import CandidateKnob, RunningServer, ServerKind, StatusPageKind
@@ -35,6 +36,7 @@ TEXTS: tuple[str, ...] = tuple(dict.fromkeys(file for kind in KINDS for file in 
 ERROR_LOGS: dict[str, tuple[str, ...]] = {kind.name: kind.error_logs for kind in KINDS if kind.error_logs}
 READ_AT_START: dict[str, frozenset[str]] = {kind.name: kind.read_at_start for kind in KINDS}
 RELOAD_REPLACES: dict[str, tuple[str, ...]] = {kind.name: kind.reload_replaces for kind in KINDS}
+ACCESS_LOGS = tuple(kind.access_log for kind in KINDS if kind.access_log)
 # Regular expressions for lines of logs and commands; see ServerKind.
 FAILURE = "|".join(kind.failure for kind in KINDS if kind.failure)
 CORRECTION = "|".join(kind.correction for kind in KINDS if kind.correction)
@@ -45,3 +47,8 @@ SYSTEM_CANDIDATES = (CandidateKnob(name="somaxconn", kind="sysctl", key="net.cor
 
 def running_servers(inventory: Inventory) -> list[RunningServer]:
     return [server for kind in KINDS for server in kind.discover(inventory)]
+
+
+def parse_access(line: bytes) -> AccessLine | None:
+    """One request, by the first kind of server that reads the line; None: no access log."""
+    return next((found for parse in ACCESS_LOGS if (found := parse(line)) is not None), None)

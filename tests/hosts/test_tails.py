@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import time
 import uuid
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -23,7 +24,7 @@ from cockpit.hosts.command_output import LINE_CHARS, OutputBudget, OutputLines
 from cockpit.hosts.feed import HostFeed
 from cockpit.hosts.tails import HostTail, script
 from cockpit.model.clock import Clock
-from cockpit.model.events import AnyEvent, SessionStarted, TailChanged, TailText
+from cockpit.model.events import AccessCounts, AnyEvent, SessionStarted, TailChanged, TailText
 from cockpit.model.fold import fold_all
 from cockpit.model.host_state import TailPane
 from cockpit.model.hosts import HostConfig
@@ -132,6 +133,10 @@ class Tail:
         return [event for event in self.events if isinstance(event, TailText)]
 
     @property
+    def counted(self) -> list[AccessCounts]:
+        return [event for event in self.events if isinstance(event, AccessCounts)]
+
+    @property
     def changes(self) -> list[TailChanged]:
         return [event for event in self.events if isinstance(event, TailChanged)]
 
@@ -186,6 +191,26 @@ def alive(mark: str) -> list[int]:
         if mark in " ".join(process.info["cmdline"] or ()) and process.info["status"] != psutil.STATUS_ZOMBIE:
             found.append(process.info["pid"])
     return found
+
+
+async def test_requests_of_an_access_log_are_counted_and_few_lines_kept(way: Path | None, tmp_path: Path) -> None:
+    log = tmp_path / "access.log"
+    line = '1.1.1.1 - - [x] "GET / HTTP/1.1" {} 5 "-" "x" 0.010 {}\n'
+    log.write_text(line.format(404, "-"))
+    async with tailing(f"tail -n 1 -F '{log}'", way) as tail:
+        await until(lambda: len(tail.lines) == 1)
+        with log.open("a") as file:
+            file.write(line.format(200, "HIT") * 900 + line.format(500, "MISS") * 100)
+        await until(lambda: sum(event.lines for event in tail.counted) == 1000)
+        statuses = sum((Counter(event.statuses) for event in tail.counted), Counter[int]())
+        assert statuses == {200: 900, 500: 100}
+        assert sum(event.hits for event in tail.counted) == 900
+        assert (
+            sum(event.latency.count for event in tail.counted) == sum(event.lookups for event in tail.counted) == 1000
+        )
+        assert len(tail.lines) < 50
+        # Silence is a count of 0, not the last rate for ever.
+        await until(lambda: bool(tail.pane.counts) and not any(event.lines for event in tail.pane.counts))
 
 
 async def test_a_log_is_followed(way: Path | None, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.model.events import (
+    AccessCounts,
     AnyEvent,
     HostChanged,
     HostSample,
@@ -147,6 +148,28 @@ def test_averages_over_the_run_window() -> None:
     # The reset in between is left out with the time it took.
     assert metric_value(result, "web1.squid.hits") == pytest.approx(30 / 4)
     assert metric_value(result, "web1.tomcat.busy") is None
+
+
+def test_an_access_log_has_rates_and_a_hit_ratio_over_the_run_window() -> None:
+    state = run(
+        AccessCounts(t=1.5, host="web1", tail=0, seconds=1, lines=900, statuses={200: 900}),
+        AccessCounts(t=3, host="web1", tail=0, seconds=1, lines=100, statuses={200: 98, 502: 2}, lookups=100, hits=50),
+        AccessCounts(t=4, host="web1", tail=0, seconds=1, lines=300, statuses={200: 300}, lookups=300, hits=300),
+        AccessCounts(t=4, host="web1", tail=1, seconds=1, lines=70, statuses={200: 70}),
+        AccessCounts(t=5, host="other", tail=0, seconds=1, lines=1, statuses={200: 1}),
+    )
+    result = run_result(state, 1)
+    assert result is not None
+    assert metric_value(result, "web1.access.requests") == pytest.approx(200)
+    assert metric_value(result, "web1.access.errors") == pytest.approx(1)
+    assert metric_value(result, "web1.access.hit_ratio") == pytest.approx(100 * 350 / 400)
+    assert [one.t for one in state.hosts["web1"].tails[0].counts] == [1.5, 3, 4]
+
+
+def test_without_lookups_the_hit_ratio_is_unknown() -> None:
+    state = run(AccessCounts(t=3, host="web1", tail=0, seconds=1, lines=100, statuses={200: 100}))
+    result = run_result(state, 1)
+    assert result is not None and metric_value(result, "web1.access.hit_ratio") is None
 
 
 def workers(parent: int, start: int, *pids: int) -> tuple[ProcessCounters, ...]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from cockpit.model.events import AccessCounts
+from cockpit.model.histogram import Histogram
 from cockpit.model.host_state import TailLine, TailPane
 from cockpit.tui.hosts.host_pane import host_pane
 from cockpit.tui.hosts.tails import as_printed, draw_tail
@@ -81,3 +83,27 @@ def test_the_newest_lines_of_tails_stand_below_the_host_but_not_twice() -> None:
     chosen = looking_at("tail", 1)
     text = "\n".join(plain(host_pane(chosen.hosts[0], chosen, 100, 40).lines))
     assert text.count("─ sar -b 1") == 1
+
+
+def counts(t: float, statuses: dict[int, int], **values: object) -> AccessCounts:
+    lines = sum(statuses.values())
+    return AccessCounts(t=t, host="web1", tail=0, seconds=1.0, **{"lines": lines, "statuses": statuses, **values})  # type: ignore[arg-type]
+
+
+def test_an_access_log_has_its_rates_above_its_lines() -> None:
+    seconds = (
+        counts(1, {200: 2990, 404: 6}, lookups=3000, hits=2900),
+        counts(2, {200: 3010, 502: 2}, lookups=3000, hits=3000, latency=Histogram.of([3_000_000] * 99 + [90_000_000])),
+    )
+    log = tail_of("one", "two", counts=seconds, skipped=6000)
+    lines = plain(draw_tail(log, 0, None, 100, 5).lines)
+    assert "skipped" not in lines[0]
+    assert lines[1] == "3k req/s  hits 98.3%  502 1/s  p50 3.0 ms  p99 3.0 ms  200 3k/s  404 3/s"
+    assert lines[2:4] == ["one", "two"]
+    narrow = plain(draw_tail(log, 0, None, 30, 5).lines)
+    assert narrow[1] == "3k req/s  hits 98.3%  502 1/s"
+
+
+def test_another_busy_log_has_its_lines_per_second_only() -> None:
+    log = tail_of("one", counts=(counts(1, {}, lines=1200),))
+    assert plain(draw_tail(log, 0, None, 60, 4).lines)[1] == "1.2k lines/s"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cockpit.servers.apache.editor import ApacheGrammar
+from cockpit.servers.apache.logs import parse as parse_access
 from cockpit.servers.apache.status import STATUS
 from cockpit.servers.inventory import Inventory
 from cockpit.servers.kind import ConfigFile, RunningServer, ServerKind, StatusAddress
@@ -74,4 +75,5 @@ KIND = ServerKind(
     # https://httpd.apache.org/docs/2.4/mod/mpm_common.html: changes of both limits are ignored during a restart.
     # https://httpd.apache.org/docs/2.4/bind.html: changed Listen directives can need a stop and a start.
     read_at_start=frozenset({"serverlimit", "threadlimit", "listen"}),
+    access_log=parse_access,
 )

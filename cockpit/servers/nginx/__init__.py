@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from cockpit.servers.inventory import Inventory
 from cockpit.servers.kind import ConfigFile, RunningServer, ServerKind
 from cockpit.servers.nginx.editor import NginxGrammar
+from cockpit.servers.nginx.logs import parse as parse_access
 from cockpit.servers.nginx.status import STATUS
 
 _LOG = "/var/log/nginx/error.log"
@@ -40,4 +41,5 @@ KIND = ServerKind(
     correction=r"\[(?:warn|notice|emerg)\].*",
     chatter=r"protocol options redefined",
     reload_replaces=("nginx",),
+    access_log=parse_access,
 )

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from cockpit.servers.inventory import Inventory
 from cockpit.servers.kind import ConfigFile, RunningServer, ServerKind, StatusAddress
 from cockpit.servers.squid.editor import SquidGrammar
+from cockpit.servers.squid.logs import parse as parse_access
 from cockpit.servers.squid.status import COUNTERS, INFO
 
 _LOG = "/var/log/squid/cache.log"
@@ -37,4 +38,5 @@ KIND = ServerKind(
     correction=r"WARNING: .*",
     # Squid's warning on a reconfigure: changing the workers requires a restart of the proxy.
     read_at_start=frozenset({"workers"}),
+    access_log=parse_access,
 )

@@ -6,9 +6,10 @@ import re
 
 from rich.cells import cell_len
 
+from cockpit.model import access
 from cockpit.model.host_state import TailPane
-from cockpit.model.text import clock, neutral
-from cockpit.tui.terminal.styled_line import EMPTY, DrawnList, Line, Piece, centred, clip, length, rule
+from cockpit.model.text import clock, milliseconds, neutral, si
+from cockpit.tui.terminal.styled_line import EMPTY, DrawnList, Line, Piece, centred, clip, length, packed, rule
 
 # Colours and weights requested by a program.
 _COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
@@ -19,9 +20,11 @@ _TAB = 8
 
 
 def draw_tail(tail: TailPane, back: int, held: TailPane | None, width: int, height: int) -> DrawnList:
-    """Return the lines that end `back` lines before the newest of `held` (the paused tail), or of `tail`."""
+    """Return the lines that end `back` lines before the newest of `held` (the paused tail), or of `tail`; above them
+    the rates of an access log."""
     shown = held if held is not None and held.command == tail.command else tail
-    room = max(0, height - 1)
+    rates = _rates(tail, width)
+    room = max(0, height - 1 - len(rates))
     most = max(0, len(shown.lines) - room)
     last = len(shown.lines) - min(back, most)
     lines: list[Line] = [((as_printed(line.text), ""),) for line in shown.lines[max(0, last - room) : last]]
@@ -30,7 +33,31 @@ def draw_tail(tail: TailPane, back: int, held: TailPane | None, width: int, heig
         lines = centred([(_nothing(tail), "dim")], width, room)
     state = _state(tail, shown if shown is held else None)
     head = rule(((short_command(neutral(tail.command), width - length(state) - 6), "strong"),), state, width)
-    return DrawnList([head, *lines, *[EMPTY] * (room - len(lines))], room, most)
+    return DrawnList([head, *rates, *lines, *[EMPTY] * (room - len(lines))], room, most)
+
+
+def _rates(tail: TailPane, width: int) -> list[Line]:
+    """Return a line with requests per second by status, hit ratio and latency of an access log; of a busy tail of
+    another format only its lines per second."""
+    rates = access.rates(tail.counts)
+    if rates is None or tail.condition != "running":
+        return []
+    if not access.is_access_log(tail.counts):
+        return [clip(((f"{si(rates.lines)} lines/s", "strong"),), width)]
+    parts: list[Line] = [((f"{si(sum(rates.statuses.values()))} req/s", "strong"),)]
+    if rates.hit_ratio is not None:
+        parts.append((("hits ", "dim"), (f"{100 * rates.hit_ratio:.1f}%", "strong")))
+    by_rate = sorted(rates.statuses.items(), key=lambda one: -one[1])
+    parts += [_status(status, number, "worse_value") for status, number in by_rate if status >= 500]
+    for name in (50, 99) if rates.latency.count else ():
+        parts.append(((f"p{name} ", "dim"), (f"{milliseconds(rates.latency.percentile(name))} ms", "")))
+    parts += [_status(status, number, "warn" if status >= 400 else "") for status, number in by_rate if status < 500]
+    return [packed(parts, width)]
+
+
+def _status(status: int, per_second: float, role: str) -> Line:
+    """Return the rate of a status; squid writes 000 for a request whose client left."""
+    return ((f"{status:03d} ", "dim"), (f"{si(per_second)}/s", role))
 
 
 def short_command(command: str, room: int) -> str:
@@ -61,7 +88,7 @@ def _state(tail: TailPane, held: TailPane | None) -> Line:
         all_of_them = "+" if count and count == len(tail.lines) else ""
         at = f" at {clock(held.lines[-1].t)}" if held.lines else ""
         state.append((f"paused{at}, {count}{all_of_them} newer", "warn"))
-    if tail.skipped:
+    if tail.skipped and not access.is_access_log(tail.counts):
         state.append((f"{'  ' if state else ''}skipped {tail.skipped} lines", "warn"))
     if tail.condition == "ended":
         detail = f": {neutral(tail.detail)}" if tail.detail else ""

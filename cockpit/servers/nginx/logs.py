@@ -1,0 +1,23 @@
+"""nginx's access log: combined format, then $request_time and $upstream_cache_status."""
+
+from __future__ import annotations
+
+import re
+
+from cockpit.servers.access_log import AccessLine, combined
+
+_DURATION = re.compile(rb"(\d{1,6}\.\d{3})(?= |$)")
+# https://nginx.org/en/docs/http/ngx_http_upstream_module.html#var_upstream_cache_status
+_HITS = frozenset({b"HIT", b"STALE", b"UPDATING", b"REVALIDATED"})
+_MISSES = frozenset({b"MISS", b"EXPIRED", b"BYPASS"})
+
+
+def parse(line: bytes) -> AccessLine | None:
+    """One request; None: not a line with $request_time behind the combined format."""
+    found = combined(line)
+    duration = _DURATION.match(found[1]) if found else None
+    if found is None or duration is None:
+        return None
+    words = found[1][duration.end() :].split(None, 1)[:1]
+    hit = True if set(words) & _HITS else False if set(words) & _MISSES else None
+    return AccessLine(found[0], float(duration[1]), hit)

@@ -1,0 +1,22 @@
+"""squid's access.log in its native format: time, milliseconds, client, result/status, bytes, method, URL."""
+
+from __future__ import annotations
+
+import re
+
+from cockpit.servers.access_log import AccessLine
+
+_LINE = re.compile(rb"\d{1,12}\.\d{3} +(\d{1,9}) \S+ ([A-Z_]{3,60})/(\d{3}) \d+ [A-Z]+ ")
+# Results without a lookup in the cache: refused, or no request at all.
+_NO_LOOKUP = (b"NONE", b"TCP_DENIED", b"TCP_TUNNEL", b"TCP_REDIRECT")
+
+
+def parse(line: bytes) -> AccessLine | None:
+    """One request; None: not a line of the native format."""
+    found = _LINE.match(line)
+    if found is None:
+        return None
+    result = found[2]
+    # A REFRESH_UNMODIFIED is served from the cache after the origin confirmed it.
+    hit = None if result.startswith(_NO_LOOKUP) else b"HIT" in result or result.endswith(b"REFRESH_UNMODIFIED")
+    return AccessLine(int(found[3]), int(found[1]) / 1e3, hit)

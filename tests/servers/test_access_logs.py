@@ -1,0 +1,54 @@
+"""Lines of access logs: status, duration and cache result, as each kind of server writes them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cockpit.servers.access_log import AccessLine
+from cockpit.servers.registry import parse_access
+
+CLIENT = b'10.0.0.9 - - [23/Nov/2026:01:10:00 +0000] "GET /img/00001.jpg HTTP/1.1"'
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        (CLIENT + b" 200 3072", AccessLine(200)),
+        (CLIENT + b' 304 - "-" "curl/7.88.1"', AccessLine(304)),
+        (b"www.example.org:80 " + CLIENT + b' 404 12 "-" "x"', AccessLine(404)),
+        (CLIENT + b' 200 3072 "-" "say \\"cache hit\\" 0.001 HIT"', AccessLine(200)),
+        (CLIENT + b' 200 3072 "-" "x" 1234 cache hit', AccessLine(200, 0.001234, True)),
+        (CLIENT + b' 200 3072 "-" "x" 87 "cache miss: attempting entity save"', AccessLine(200, 87e-6, False)),
+        (CLIENT + b' 200 3072 "-" "x" 5 conditional cache hit: entity refreshed', AccessLine(200, 5e-6, True)),
+        (CLIENT + b' 200 3072 "-" "x" 87 -', AccessLine(200, 87e-6)),
+        (CLIENT + b' 200 3072 "-" "x" 0.003 HIT', AccessLine(200, 0.003, True)),
+        (CLIENT + b' 502 150 "-" "x" 0.000 MISS', AccessLine(502, 0.0, False)),
+        (CLIENT + b' 200 3072 "-" "x" 1.250 -', AccessLine(200, 1.25)),
+        (b"1700000000.123     45 10.0.0.9 TCP_MEM_HIT/200 3456 GET http://o/1 - HIER_NONE/- image/jpeg",
+         AccessLine(200, 0.045, True)),
+        (b"1700000000.123   1045 10.0.0.9 TCP_MISS/503 0 GET http://o/1 - HIER_DIRECT/o -",
+         AccessLine(503, 1.045, False)),
+        (b"1700000000.123      2 10.0.0.9 TCP_REFRESH_UNMODIFIED/200 3 GET http://o/1 - HIER_DIRECT/o -",
+         AccessLine(200, 0.002, True)),
+        (b"1700000000.123      0 10.0.0.9 TCP_DENIED/403 3 GET http://o/1 - HIER_NONE/- -", AccessLine(403, 0.0, None)),
+        (b"1700000000.123      0 10.0.0.9 NONE_NONE/000 0 - error:x - HIER_NONE/- -", None),
+        (b"[Mon Nov 23 01:10:00 2026] [mpm_event:notice] [pid 1] AH00489: resuming normal operations", None),
+        (b"", None),
+        (b'"GET / HTTP/1.1" 200 5', None),
+    ],
+)  # fmt: skip
+def test_a_line_is_one_request(line: bytes, found: AccessLine | None) -> None:
+    assert parse_access(line) == found
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_are_a_request_or_none(tail: bytes) -> None:
+    for line in (tail, CLIENT + tail, CLIENT + b" 200 1 " + tail, b"1700000000.123 1 " + tail):
+        found = parse_access(line)
+        assert found is None or (0 <= found.status <= 999 and (found.seconds is None or 0 <= found.seconds < 1e7))
+
+
+def test_a_long_line_of_quotes_and_backslashes_is_read_in_linear_time() -> None:
+    assert parse_access(CLIENT[:-1] + b'\\"' * 500_000) is None
