@@ -14,10 +14,12 @@ from urllib.parse import urlsplit
 from msgspec.structs import replace
 
 from cockpit.analysis.thresholds import Threshold, parse_threshold
+from cockpit.cli.addresses import addresses_of
 from cockpit.cli.trusting import require_trust
 from cockpit.model.errors import NoProfile, ProfileError, UsageError
 from cockpit.model.load import Expect, LoadPlan, Stage
 from cockpit.model.metrics import is_host_metric
+from cockpit.model.study import located
 from cockpit.model.text import neutral
 from cockpit.model.units import parse_count, parse_duration, parse_rate
 from cockpit.profiles import catalogue
@@ -98,6 +100,8 @@ def chosen_profile(options: Namespace) -> Profile:
         check_plan(plan)
     except Wrong as error:
         raise flagged(error, FLAGS) from None
+    if profile.hosts and (name := urlsplit(plan.url).hostname):
+        plan = located(plan, addresses_of([name], options.ssh_config))
     return replace(profile, plan=plan)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-import socket
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from cockpit.cli.addresses import addresses_of
 from cockpit.cli.appearance_options import appearance_of
 from cockpit.cli.live import Keeping, report_gaps
 from cockpit.cli.load_options import named_profile
@@ -73,22 +73,10 @@ def _chosen(options: Namespace) -> tuple[Profile, Study]:
     found = profile.short_study if options.short else profile.study
     if found is None:
         raise ProfileError(f"{profile.name}: has no [study]; add one, or use: cockpit run {options.profile}")
-    addresses = {name: address for name in names_of(found) if (address := _address(name, options.ssh_config))}
+    addresses = addresses_of(names_of(found), options.ssh_config)
     seed = found.seed if options.seed is None else options.seed
     found = replace(found, addresses=tuple(addresses.items()), seed=seed)
     return replace(profile, plan=located(found.plan, addresses)), found
-
-
-def _address(name: str, ssh_config: Path | None) -> str:
-    """Return the address of a server that only ssh_config knows, else ""."""
-    from cockpit.hosts.ssh_settings import Destination, read_settings
-
-    try:
-        socket.getaddrinfo(name, None)
-        return ""
-    except OSError:
-        settings = read_settings(Destination(name), ssh_config)
-        return "" if settings.host == name else settings.host
 
 
 async def _study(options: Namespace, profile: Profile, chosen: Study, place: Place) -> int:

@@ -31,6 +31,8 @@ LINES, LINES_PER_SECOND = 200, 50
 CHARS, CHARS_PER_SECOND = 32 * 1024, 8 * 1024
 # Lines per text of an access log, whose requests are counted.
 ACCESS_LINES = 2
+# A read of this many bytes of an access log is followed by the next one at once.
+BUSY_BYTES = 8 * 1024
 # Seconds before a command that ended is restarted: first, longest. A command that ran longer than the longest starts
 # over with the first.
 FIRST_RETRY, LAST_RETRY = 1.0, 30.0
@@ -120,12 +122,22 @@ class HostTail:
         output = OutputLines()
         self._last_line = ""
         counter = AccessCounter(self._feed.config.name, self._place, self._clock.now())
+        shown = -PACE
         while data := await self._printed(channel, counter):
             now = self._clock.now()
             counter.take(data)
-            lines = ACCESS_LINES if counter.is_access_log else LINES
-            self._emit_text(now, output.take(data, min(lines, self._lines.at(now)), self._chars.at(now)))
-            await asyncio.sleep(PACE)
+            if not counter.is_access_log:
+                self._emit_text(now, output.take(data, self._lines.at(now), self._chars.at(now)))
+            elif now - shown >= PACE:
+                # The lines that are left out are counted as requests.
+                text = output.take(data, min(ACCESS_LINES, self._lines.at(now)), self._chars.at(now))
+                self._emit_text(now, text._replace(skipped=0))
+                shown = now
+            else:
+                output.take(data, 0, 0)
+            # A busy log must not wait, or its counts would be late by more with each second.
+            busy = counter.is_access_log and len(data) >= BUSY_BYTES
+            await asyncio.sleep(0 if busy else PACE)
         self._emit_text(self._clock.now(), output.rest())
 
     async def _printed(self, channel: Channel, counter: AccessCounter) -> bytes:

@@ -33,7 +33,7 @@ def to_study(file: ProfileFile, knobs: Sequence[Knob], files: NamedFiles, *, sho
     instead = (section.short or _NOTHING) if short else _NOTHING
     chosen = _merged(section, instead)
     study = Study(
-        plan=make_plan(file.target, _load(file.load, instead), file.tls, file.request, files),
+        plan=make_plan(file.target, _load(_load(file.load, section), instead), file.tls, file.request, files),
         form="short" if short else "full",
         variants=_variants(section, instead, file, files),
         passes=_passes(section, instead) or (Pass(),),
@@ -66,9 +66,9 @@ def with_control(study: Study) -> Study:
     return replace(study, variants=(first, replace(first, name=CONTROL, control=True), *others))
 
 
-def _load(load: LoadSection, instead: ShortSection) -> LoadSection:
-    """Return the file's load with the values of the short form."""
-    given = {name: getattr(instead, name) for name in _OF_LOAD if getattr(instead, name) is not None}
+def _load(load: LoadSection, instead: StudySection | ShortSection) -> LoadSection:
+    """Return the load with the values of the study, or of its short form."""
+    given = {name: value for name in _OF_LOAD if (value := getattr(instead, name, None)) is not None}
     if any(name in given for name in _ENDS):
         given = dict.fromkeys(_ENDS) | given
     return replace(load, **given)

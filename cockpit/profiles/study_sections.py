@@ -76,8 +76,11 @@ class ShortSection(Section, frozen=True, kw_only=True):
 
 
 class StudySection(Section, frozen=True, kw_only=True):
-    """The whole table."""
+    """The whole table; its `requests`, `duration` and `concurrency` replace those of the load."""
 
+    requests: int | str | None = None
+    duration: Duration | None = None
+    concurrency: Positive | None = None
     rounds: Rounds = 12
     discard_rounds: Discard = 0
     variant: tuple[VariantSection, ...] = ()

@@ -35,7 +35,14 @@ HOSTS = (
     HostSpec("web1", 11, (web1.APACHE,), disks=(Disk(web1.ATIME_MOUNT, 16), Disk(web1.CACHE_MOUNT, 512))),
     HostSpec("app1", 12, (app1.TOMCAT, app1.APACHE), ":8080/hello.html"),
     # squid asks its origin for nothing at first when that did not answer as squid started.
-    HostSpec("proxy1", 13, (proxy1.SQUID,), "/img/00001.jpg", (Disk(proxy1.STORE_MOUNT, 400),), ("origin1",)),
+    HostSpec(
+        "proxy1",
+        13,
+        (proxy1.SQUID, proxy1.NGINX),
+        "/img/00001.jpg",
+        (Disk(proxy1.STORE_MOUNT, 400), Disk(proxy1.NGINX_MOUNT, 128)),
+        ("origin1",),
+    ),
     HostSpec("origin1", 14, (origin1.APACHE,)),
 )
 NAMES = tuple(spec.name for spec in HOSTS)

@@ -109,6 +109,9 @@ async def test_spare_servers_from_the_panel(fresh_web1: Host, tmp_path: Path) ->
             "MinSpareServers": "5",
             "MaxSpareServers": "10",
             "MaxConnectionsPerChild": "100",
+            "MaxRequestWorkers": "150",
+            "StartServers": "5",
+            "MPM": "prefork",
         }
         before = await run_once(pilot, session)
         assert (before.counts.completed, before.counts.failed) == (5000, 0)

@@ -1,10 +1,10 @@
-"""web1: an Apache with prefork, and at hand for a2enmod: worker, event, PHP, mod_jk, a proxy with two caches.
+"""web1: an Apache with prefork, a proxy for /img/ from origin1 and /shop/ from app1; at hand for a2enmod: worker,
+event, PHP, mod_jk, two caches.
 
 a2dismod mpm_prefork; a2enmod mpm_event; service apache2 restart
 a2enmod php                                 /page.php (needs prefork)
-a2enmod jk                                  /shop/ from app1
-a2enmod proxy_http                          /img/ from origin1, and in front of it:
-a2enmod cache_disk                            a cache on a disk
+a2enmod jk                                  /shop/ from app1 by AJP instead of HTTP
+a2enmod cache_disk                          a cache on a disk in front of /img/
 service memcached start; a2enmod cache_socache  a cache in memory
 """
 
@@ -33,7 +33,20 @@ echo "</table></body></html>\\n";
 """
 
 PROXY_FILES = (
-    File("/etc/apache2/mods-available/proxy_http.conf", 'ProxyPass "/img/" "http://origin1/img/"\n'),
+    File(
+        "/etc/apache2/mods-available/proxy_http.conf",
+        """\
+ProxyPass "/img/" "http://origin1/img/"
+<IfModule !jk_module>
+ProxyPass "/shop/" "http://app1:8080/shop/"
+</IfModule>
+""",
+    ),
+    # Debian's combined format, with the duration and the result of the cache.
+    File(
+        "/etc/apache2/conf-enabled/access-log.conf",
+        'LogFormat "%h %l %u %t \\"%r\\" %>s %O \\"%{Referer}i\\" \\"%{User-Agent}i\\" %D %{cache-status}e" combined\n',
+    ),
     # Whether a reply came from the cache: in a header, and a line of its own log a request.
     File(
         "/etc/apache2/mods-available/cache.conf",
@@ -72,7 +85,9 @@ CacheEnable socache /img/
     File("/etc/memcached.conf", "-d\n-m 256\n-I 16m\n-l 127.0.0.1\n-p 11211\n-u memcache\n"),
 )
 
-_plain = apache("prefork", files=(File(f"{DOCUMENTS}/page.php", PAGE), *JK_FILES, *PROXY_FILES))
+_plain = apache(
+    "prefork", ("proxy", "proxy_http"), files=(File(f"{DOCUMENTS}/page.php", PAGE), *JK_FILES, *PROXY_FILES)
+)
 APACHE = replace(
     _plain,
     prepare=(
