@@ -52,6 +52,14 @@ def test_no_study() -> None:
     assert profile.study is None and profile.short_study is None
 
 
+def test_its_load_ends_although_that_of_the_screen_lasts() -> None:
+    profile = parsed('[study]\nduration = "20s"\nconcurrency = 3\n' + VARIANTS + "[study.short]\nrequests = 50\n")
+    assert (profile.plan.requests, profile.plan.duration, profile.plan.concurrency) == (100, None, 1)
+    assert profile.study is not None and profile.short_study is not None
+    for study, ends in ((profile.study, (None, 20.0)), (profile.short_study, (50, None))):
+        assert ((study.plan.requests, study.plan.duration), study.plan.concurrency) == (ends, 3)
+
+
 def test_a_whole_one() -> None:
     study = parsed(
         "[study]\nrounds = 2\nlevels = [1, 8]\nseed = 7\nruns = 2\ndiscard = 1\n"

@@ -107,3 +107,8 @@ def test_an_access_log_has_its_rates_above_its_lines() -> None:
 def test_another_busy_log_has_its_lines_per_second_only() -> None:
     log = tail_of("one", counts=(counts(1, {}, lines=1200),))
     assert plain(draw_tail(log, 0, None, 60, 4).lines)[1] == "1.2k lines/s"
+
+
+def test_a_duration_below_the_logs_resolution_is_not_0() -> None:
+    log = tail_of("one", counts=(counts(1, {200: 5}, latency=Histogram.of([0] * 5)),))
+    assert "p50 < 1 ms  p99 < 1 ms" in plain(draw_tail(log, 0, None, 80, 4).lines)[1]

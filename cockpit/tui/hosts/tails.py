@@ -50,7 +50,9 @@ def _rates(tail: TailPane, width: int) -> list[Line]:
     by_rate = sorted(rates.statuses.items(), key=lambda one: -one[1])
     parts += [_status(status, number, "worse_value") for status, number in by_rate if status >= 500]
     for name in (50, 99) if rates.latency.count else ():
-        parts.append(((f"p{name} ", "dim"), (f"{milliseconds(rates.latency.percentile(name))} ms", "")))
+        value = rates.latency.percentile(name)
+        # nginx and squid log whole milliseconds.
+        parts.append(((f"p{name} ", "dim"), (f"{milliseconds(value)} ms" if value else "< 1 ms", "")))
     parts += [_status(status, number, "warn" if status >= 400 else "") for status, number in by_rate if status < 500]
     return [packed(parts, width)]
 

@@ -1,0 +1,134 @@
+"""The cache-type profiles under load: a cache is switched on, hits come, the origin rests, undo restores every byte."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from msgspec.structs import replace
+
+from cockpit.model import access
+from cockpit.model.clock import Clock
+from cockpit.model.metrics import host_metrics
+from cockpit.model.state import Segment, State
+from cockpit.model.study import located
+from cockpit.profiles.reader import read_profile
+from cockpit.session.live import LiveSource
+from cockpit.session.loop import Session
+from tests.lab import proxy1
+from tests.lab.cpus import generator_cpu
+from tests.lab.lab import Host, Lab
+from tests.lab.test_knobs import config
+
+PROFILES = Path(__file__).parents[2] / "profiles"
+PATIENCE = 300.0
+# Requests before and after the change, and images: the cache has them all after a fraction of the requests.
+REQUESTS, IMAGES = 3000, "/img/{00001..00500}.jpg"
+
+
+@asynccontextmanager
+async def loaded(lab: Lab, name: str) -> AsyncIterator[tuple[Session, LiveSource]]:
+    """A session of a shipped profile whose load runs, against fewer images than the profile asks for."""
+    profile = read_profile(PROFILES / f"{name}.toml")
+    host = lab.hosts[urlsplit(profile.plan.url).hostname or ""]
+    paths = replace(profile.plan.paths, pattern=IMAGES)
+    plan = replace(
+        located(profile.plan, {host.name: host.address}), paths=paths, cpus=(generator_cpu(),), concurrency=4
+    )
+    source = LiveSource(replace(profile, plan=plan), Clock(), ssh_config=lab.ssh_config)
+    session = Session(source)
+    running = asyncio.create_task(session.run())
+    try:
+        await until(session, lambda state: bool(state.knobs) and all(knob.known for knob in state.knobs.values()))
+        await until(session, lambda state: all(one.point is not None for one in state.hosts.values()))
+        await next(action for action in source.controls.actions if action.name == "toggle").run("")
+        yield session, source
+    finally:
+        await source.close()
+        await running
+
+
+async def until(session: Session, holds: Callable[[State], bool]) -> State:
+    return await asyncio.wait_for(session.until(holds), PATIENCE)
+
+
+def hit_ratio(state: State, host: str) -> float | None:
+    """What the pane of the access log shows."""
+    rates = access.rates(state.hosts[host].tails[0].counts)
+    return rates.hit_ratio if rates else None
+
+
+def cpu_per_request(segment: Segment, host: str) -> float:
+    return host_metrics(segment.hosts[host])["processes.cpu"] / segment.rate
+
+
+async def measured(session: Session) -> Segment:
+    """The newest segment once it has its requests and its hosts some seconds."""
+
+    def enough(state: State) -> bool:
+        segment = state.segments[-1] if state.segments else None
+        if segment is None or segment.counts.completed < REQUESTS or set(segment.hosts) != set(state.hosts):
+            return False
+        return all(window.seconds >= 5 for window in segment.hosts.values())
+
+    return (await until(session, enough)).segments[-1]
+
+
+CASES = [
+    ("cache-type", "proxy1", {"proxy_cache": "disk"}, "proxy1.access", "/etc/nginx"),
+    ("cache-type", "proxy1", {"proxy_cache": "tmpfs"}, "proxy1.access", "/etc/nginx"),
+    ("cache-type-apache", "web1", {"cache": "disk"}, "web1.access", "/etc/apache2"),
+    ("cache-type-apache", "web1", {"cache": "socache"}, "web1.access", "/etc/apache2"),
+]
+
+
+@pytest.fixture
+def proxies(whole_lab: Lab, plain_web1: Host) -> Lab:
+    """The whole lab with the caches empty and off."""
+    whole_lab.proxy1.run(
+        f"rm -rf {proxy1.NGINX_MOUNT}/* /run/nginx/*; rm -rf /var/log/nginx/access.log; nginx -s reopen"
+    )
+    return whole_lab
+
+
+@pytest.mark.parametrize(("name", "host", "values", "metric", "place"), CASES)
+async def test_a_cache_is_switched_on_under_load(
+    proxies: Lab, name: str, host: str, values: dict[str, str], metric: str, place: str
+) -> None:
+    before = config(proxies.hosts[host], place)
+    async with loaded(proxies, name) as (session, source):
+        first = await measured(session)
+        assert hit_ratio(session.state, host) is None and first.counts.failed == 0
+        assert source.tuning is not None
+        await source.tuning.apply(values)
+        await until(session, lambda state: (hit_ratio(state, host) or 0) > 0.9)
+        second = await measured(session)
+        assert second.number > first.number
+        assert cpu_per_request(second, "origin1") < cpu_per_request(first, "origin1") / 2
+        assert host_metrics(second.hosts[host])["access.hit_ratio"] > 50
+        await source.tuning.undo()
+        await until(session, lambda state: hit_ratio(state, host) is None)
+    assert config(proxies.hosts[host], place) == before
+
+
+async def test_squids_stores_are_switched_under_load(proxies: Lab) -> None:
+    before = config(proxies.proxy1, proxy1.CONFIG)
+    async with loaded(proxies, "cache-type-squid") as (session, source):
+        await until(session, lambda state: (hit_ratio(state, "proxy1") or 0) > 0.9)
+        assert source.tuning is not None
+        for values in ({"cache": "deny all"}, {"store": "rock"}, {"store": "memory-only"}):
+            await source.tuning.apply(values)
+        await until(session, lambda state: hit_ratio(state, "proxy1") == 0)
+        first = await measured(session)
+        await source.tuning.undo("A")
+        await until(session, lambda state: (hit_ratio(state, "proxy1") or 0) > 0.9)
+        second = await measured(session)
+        assert cpu_per_request(second, "origin1") < cpu_per_request(first, "origin1") / 2
+        await source.tuning.undo("C")
+        await source.tuning.undo("B")
+        await until(session, lambda state: (hit_ratio(state, "proxy1") or 0) > 0.9)
+    assert config(proxies.proxy1, proxy1.CONFIG) == before
