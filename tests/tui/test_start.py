@@ -90,7 +90,7 @@ async def test_it_lists_ways_to_begin_profiles_with_their_question_and_recording
     for words in (
         "d try it on the demo",
         "mpm                   Does Apache's event MPM take less CPU than its",
-        "web1 · 3 knobs · study",
+        "web1 · 6 knobs · study",
         "invalid: target.url: found 'ftp://x/'",
         "spare-servers          today 14:05  00:03:12   2 runs  13.9k req/s  p99  4.2 ms  1 change",
         "before                Nov 20 14:05  00:00:00   no run  not ended",
