@@ -139,12 +139,12 @@ def test_the_shop_says_what_is_wrong(whole_lab: Lab, old: str, new: str, code: s
 
 
 def test_web1_hands_the_shop_on_to_app1(whole_lab: Lab, plain_web1: Host) -> None:
+    """By HTTP, or by AJP with mod_jk, which keeps its connections."""
     body = REQUESTS[0].read_bytes()
-    assert ask(plain_web1, SHOP, body)[0] == 404
-    plain_web1.ssh("a2enmod -q jk && service apache2 restart")
-    assert quote(ask(plain_web1, SHOP, body)) == expected_quote(REQUESTS[0])
-    restart_apache(plain_web1, "a2dismod -q jk")
-    assert ask(plain_web1, SHOP, body)[0] == 404
+    for command, by_ajp in (("true", False), ("a2enmod -q jk", True), ("a2dismod -q jk", False)):
+        restart_apache(plain_web1, command)
+        assert quote(ask(plain_web1, SHOP, body)) == expected_quote(REQUESTS[0])
+        assert bool(plain_web1.run("ss -Htn state established dport = :8009").stdout) == by_ajp
 
 
 def test_tomcat_starts_with_the_options_of_its_file(whole_lab: Lab) -> None:
