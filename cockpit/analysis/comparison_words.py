@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from cockpit.analysis.comparison import Comparison, MetricPair, distribution
 from cockpit.analysis.thresholds import is_time
+from cockpit.model.histogram import Histogram
 from cockpit.model.text import milliseconds, neutral, si, size
 
 _BYTES = ("bytes", "memory.", "processes.rss", "processes.unshared", "processes.pss")
@@ -78,13 +79,12 @@ def change_of(one: MetricPair) -> str:
     return f"{100 * one.change:+.1f} %"
 
 
-def overlaid(comparison: Comparison, most: int, width: int) -> list[tuple[str, str, str]]:
+def overlaid(one: Histogram, two: Histogram, most: int, width: int) -> list[tuple[str, str, str]]:
     """Draw both latency distributions over each other, one line per bucket: (range, bars, shares).
 
-    A cell is `█` if both reach it, `▀` only the side before, `▄` only the side after; `width` cells hold the
-    largest share of either. Empty without data.
+    A cell is `█` if both reach it, `▀` only the first, `▄` only the second; `width` cells hold the largest share of
+    either. Empty without data.
     """
-    one, two = (side.result.counts.latency for side in (comparison.before, comparison.after))
     found = distribution(one, two, most)
     largest = max((*found.before, *found.after), default=0.0)
     if largest <= 0:

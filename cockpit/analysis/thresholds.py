@@ -8,6 +8,7 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from enum import StrEnum
 
 import msgspec
@@ -118,6 +119,18 @@ def hold(
         _against_baseline(one, runs or (result,), baseline) if one.of_baseline else _plainly(one, result)
         for one in thresholds
     )
+
+
+def held_so_far(state: State, run: int) -> tuple[ThresholdResult, ...]:
+    """Return the session's thresholds, checked against a run; those of a baseline, and invalid ones, are left out."""
+    result = run_result(state, run)
+    if result is None or state.started is None:
+        return ()
+    parsed = []
+    for text in state.started.thresholds:
+        with suppress(UsageError):
+            parsed.append(parse_threshold(text))
+    return hold((one for one in parsed if not one.of_baseline), result)
 
 
 def _plainly(threshold: Threshold, result: RunResult) -> ThresholdResult:

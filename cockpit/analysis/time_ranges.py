@@ -23,15 +23,18 @@ class TimeRange:
     """Load added up: `seconds` of load over `covered` s.
 
     `least` and `most` are responses/s of single seconds; a second that ticks cover by less than half counts
-    only if there is no other. `failed` are requests, `failing` and `saturated` seconds: those with failures, and
-    those in which the generator was the bottleneck.
+    only if there is no other. `failed` are requests, `errors` those of them without a complete response. `failing`,
+    `stalled` and `saturated` are seconds: those with failures, those without any response, and those in which the
+    generator was the bottleneck.
     """
 
     seconds: int
     covered: float
     completed: int
     failed: int
+    errors: int
     failing: int
+    stalled: int
     saturated: int
     least: float
     most: float
@@ -41,6 +44,16 @@ class TimeRange:
     def rate(self) -> float:
         """Responses/s, the mean over the time that ticks cover."""
         return self.completed / self.covered if self.covered > 0 else 0.0
+
+    @property
+    def ended_rate(self) -> float:
+        """Responses and failed requests/s."""
+        return (self.completed + self.errors) / self.covered if self.covered > 0 else 0.0
+
+    @property
+    def good_rate(self) -> float:
+        """Expected responses/s."""
+        return self.ended_rate - self.failed / self.covered if self.covered > 0 else 0.0
 
     @cached_property
     def p1(self) -> float:
@@ -67,6 +80,8 @@ def of_seconds(seconds: Sequence[LoadSecond]) -> TimeRange | None:
         covered=sum(second.end - second.start for second in seconds),
         completed=sum(second.completed for second in seconds),
         failed=sum(second.failed for second in seconds),
+        errors=sum(second.errors for second in seconds),
+        stalled=sum(second.stalled for second in seconds),
         failing=sum(second.failed > 0 for second in seconds),
         saturated=sum(second.saturated for second in seconds),
         least=min(rates),
@@ -85,6 +100,8 @@ def joined(ranges: Iterable[TimeRange | None]) -> TimeRange | None:
         covered=sum(part.covered for part in parts),
         completed=sum(part.completed for part in parts),
         failed=sum(part.failed for part in parts),
+        errors=sum(part.errors for part in parts),
+        stalled=sum(part.stalled for part in parts),
         failing=sum(part.failing for part in parts),
         saturated=sum(part.saturated for part in parts),
         least=min(part.least for part in parts),

@@ -17,6 +17,8 @@ _TEXTS = {
     WarningKind.OTHER_LOAD: "other programs took {share:.0%} of the CPU of {subject}; if they serve the load, "
     "watch them",
     WarningKind.CPU_WAIT: "the generator waited {share:.0%} of the time for a CPU: latencies include that wait",
+    WarningKind.STALLED: "no response for {seconds:.1f} s ({share:.0%} of the time): closed load sends nothing while "
+    "it waits, so the percentiles are too low (coordinated omission); measure at a constant rate (-q)",
     WarningKind.RUN_FAILED: "the run failed: {subject}",
     WarningKind.PARTIAL: "metrics are incomplete: {subject}",
     WarningKind.STOPPED: "the run was stopped before its planned end",

@@ -10,6 +10,7 @@ import msgspec
 
 from cockpit.analysis.windows import Flaw, Window
 from cockpit.model.counts import Counts, Group
+from cockpit.model.fold_load import SILENCE
 from cockpit.model.host_window import means
 from cockpit.model.load import is_redirect, redirect_target
 from cockpit.model.metrics import RunResult, is_latency
@@ -31,6 +32,10 @@ BOUND = 0.1
 # threads take up to 1.5%, some microseconds at a time. Other programs take milliseconds at a time, and more than three
 # responses in a hundred wait: p99 then measures both generator and server.
 CPU_WAIT = 0.03
+
+# A stall for a larger share of the time moves p99; seconds of stalls from which a warning is due.
+OMITTED = 0.01
+_STALLED = 0.5
 
 # Latencies that ten slower responses in a hundred do not move.
 _LOW = ("p50", "mean", "min")
@@ -55,6 +60,7 @@ class WarningKind(StrEnum):
     GENERATOR_SATURATED = "generator saturated"  # share
     OTHER_LOAD = "other load"  # host; share
     CPU_WAIT = "CPU wait"  # share
+    STALLED = "stalled"  # seconds, share
     RUN_FAILED = "run failed"  # detail
     PARTIAL = "partial"  # detail
     STOPPED = "stopped"
@@ -77,6 +83,7 @@ class WarningKind(StrEnum):
 _AFFECTED = {
     WarningKind.GENERATOR_SATURATED: Affected.TIMED,
     WarningKind.CPU_WAIT: Affected.LATENCY,
+    WarningKind.STALLED: Affected.LATENCY,
     WarningKind.DROPPED: Affected.RATE,
     WarningKind.UNSENT: Affected.RATE,
     WarningKind.QUEUED: Affected.LATENCY,
@@ -151,6 +158,8 @@ def _shared(of: RunResult | Segment) -> list[RunWarning]:
     found = [*_refused(counts), *_redirected(of)]
     if generator_bound(of.seconds, of.saturated):
         found.append(warning_of(WarningKind.GENERATOR_SATURATED, share=min(1.0, of.saturated / of.seconds)))
+    if share := omitted(of):
+        found.append(warning_of(WarningKind.STALLED, seconds=of.stalled, share=share))
     for name, window in of.hosts.items():
         share = means(window).get("cpu.other", 0.0) / 100
         found += [warning_of(WarningKind.OTHER_LOAD, name, share=share)] if share > BOUND else []
@@ -171,6 +180,20 @@ def _shared(of: RunResult | Segment) -> list[RunWarning]:
     if counts.unclosed > UNFINISHED * counts.completed:
         found.append(warning_of(WarningKind.UNCLOSED, count=counts.unclosed))
     return found
+
+
+def omitted(of: RunResult | Segment) -> float:
+    """Return the share of the time in which the server was silent if the latencies hide it (coordinated omission);
+    else 0.
+
+    Closed load sends nothing while it waits: a stall is in the latency of one request per connection. At a constant
+    rate, as many requests would have waited as the stall's share of the time.
+    """
+    if of.plan.open or of.seconds <= 0 or of.stalled < _STALLED:
+        return 0.0
+    share, latency = min(1.0, of.stalled / of.seconds), of.counts.latency
+    slow = sum(latency.between((round(SILENCE * 1e9), 1 << 53))) / latency.count if latency.count else 0.0
+    return share if share >= OMITTED and slow < share / 2 else 0.0
 
 
 def _refused(counts: Counts) -> list[RunWarning]:

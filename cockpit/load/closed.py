@@ -141,8 +141,8 @@ class Closed(Engine):
             self.next(heapq.heappop(self._waiting)[2])
         return self._waiting[0][0] if self._waiting else inf
 
-    def _in_flight(self) -> int:
-        return sum(place.started < inf for place in self._places)
+    def _started_in_flight(self) -> list[float]:
+        return [place.started for place in self._places if place.started < inf]
 
     def _count_anew(self) -> None:
         # Each asks for its next request here, and is closed then.

@@ -123,6 +123,7 @@ class Engine:
             now=now,
             sent=self._issued,
             connections=self.connections,
+            started=self._started_in_flight(),
             stage=self._leg.stage,
             warmup=self._leg.warmup,
         )
@@ -216,13 +217,13 @@ class Engine:
     def _catch_up(self, until: float) -> None:
         """Begin all requests that were due before this instant, which has passed."""
 
-    def _in_flight(self) -> int:
-        """How many requests have been begun and are not over."""
+    def _started_in_flight(self) -> list[float]:
+        """The instants at which the requests in flight began."""
         raise NotImplementedError
 
     def _end_warm_up(self) -> None:
         """Requests in flight now will not be counted."""
-        self.tally.abandoned += self._in_flight()
+        self.tally.abandoned += len(self._started_in_flight())
 
     def _count_anew(self) -> None:
         """Count requests that begin from now on."""

@@ -241,8 +241,8 @@ class Open(Engine):
 
     # --- called by the clock ---
 
-    def _in_flight(self) -> int:
-        return len(self._busy)
+    def _started_in_flight(self) -> list[float]:
+        return [connection.started for connection in self._busy if connection.started < inf]
 
     def _end_warm_up(self) -> None:
         super()._end_warm_up()

@@ -6,7 +6,7 @@ Latencies (seconds) are appended to plain lists and turned into histograms once 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from cockpit.load.request_metrics import RequestMetrics, add_counts, histogram
 from cockpit.load.run_queue import RunQueue
@@ -39,6 +39,7 @@ class Tally:
     def begin(self) -> None:
         """The load begins, in the calling thread: its earlier CPU and waiting time are not of the run."""
         self._cpu = time.process_time()
+        self._answered = time.monotonic()
         self._queue = RunQueue()
 
     def renew(self) -> None:
@@ -56,11 +57,22 @@ class Tally:
         self._lag += histogram(self.lags)
 
     def take(
-        self, *, run: int, worker: int, start: float, now: float, sent: int, connections: int, stage: int, warmup: bool
+        self,
+        *,
+        run: int,
+        worker: int,
+        start: float,
+        now: float,
+        sent: int,
+        connections: int,
+        started: Collection[float],
+        stage: int,
+        warmup: bool,
     ) -> Tick:
         """Return all closed intervals as one tick, from `start` to `now` (s of time.monotonic()), and reset.
 
-        `sent` is the number of requests since the worker began; `connections` those open now.
+        `sent` is the number of requests since the worker began; `connections` those open now; `started` the instants
+        at which the requests in flight began.
         """
         cpu = time.process_time()
         per_request = self.per_request
@@ -74,6 +86,8 @@ class Tally:
             add_counts(statuses, counts.statuses)
             add_counts(errors, counts.errors)
             add_counts(unexpected, counts.unexpected)
+        if statuses:
+            self._answered = now
         tick = Tick(
             t=now,
             run=run,
@@ -88,6 +102,9 @@ class Tally:
             bytes_sent=sum(counts.sent_bytes for counts in per_request),
             body_bytes=sum(counts.body for counts in per_request),
             connections=connections,
+            in_flight=len(started),
+            oldest=max(0.0, now - min(started, default=now)),
+            silence=max(0.0, now - self._answered),
             cpu=cpu - self._cpu,
             cpu_wait=self._queue.since_last(),
             pause=self.pause,

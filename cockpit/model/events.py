@@ -60,9 +60,11 @@ class RunStarted(Event, frozen=True, tag="run_started"):
 class Tick(LoadCounts, frozen=True, tag_field="event", tag="tick"):
     """The load of one worker between `start` and `t`; counts are of this interval alone.
 
-    `connections` are open at `t`. `cpu_wait` are the seconds in which the worker was ready to run and others had the
-    CPU (0 if the system does not count them), `pause` the longest time (s) between two iterations of its loop. `stage`
-    is the load level; a tick is within one. `warmup` ticks are shown and not counted.
+    `connections` are open at `t`; `in_flight` requests have no complete response yet, the oldest of them is `oldest` s
+    old. `silence` is the time (s) since the last tick with a complete response, or since the start of the run.
+    `cpu_wait` are the seconds in which the worker was ready to run and others had the CPU (0 if the system does not
+    count them), `pause` the longest time (s) between two iterations of its loop. `stage` is the load level; a tick is
+    within one. `warmup` ticks are shown and not counted.
     """
 
     t: float
@@ -70,6 +72,9 @@ class Tick(LoadCounts, frozen=True, tag_field="event", tag="tick"):
     worker: int
     start: float
     connections: int = 0
+    in_flight: int = 0
+    oldest: float = 0.0
+    silence: float = 0.0
     cpu_wait: float = 0.0
     pause: float = 0.0
     stage: int = 0

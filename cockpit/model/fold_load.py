@@ -14,11 +14,13 @@ from cockpit.model.host_state import HostWindow
 from cockpit.model.host_window import begun
 from cockpit.model.load import LoadPlan
 from cockpit.model.series import replaced
-from cockpit.model.state import Change, Filling, LoadSecond, Marker, Segment, State, mark
+from cockpit.model.state import Change, Filling, InFlight, LoadSecond, Marker, Segment, State, mark
 
 # A worker that uses, or waits for, this much of a core, or is this late (s, p99), was the bottleneck itself.
 SATURATED_CPU = 0.95
 SATURATED_LAG = 0.010
+# A worker with requests in flight that got no response for longer (s) is silent.
+SILENCE = 0.25
 
 # Ticks of a second may arrive until the second after the next begins.
 _FILLING = 3
@@ -51,6 +53,7 @@ def run_started(state: State, event: ev.RunStarted) -> State:
         runs=max(state.runs, event.run),
         plans={**state.plans, event.run: event.plan},
         segments=(*state.segments, segment),
+        in_flight={},
     )
 
 
@@ -68,6 +71,9 @@ def load_adjusted(state: State, event: ev.LoadAdjusted) -> State:
 def tick(state: State, event: ev.Tick) -> State:
     counts = _counts(event, state.plans.get(event.run))
     state = _count_into_segment(_next_level(state, event), event, counts)
+    if event.run == state.running:
+        waiting = InFlight(requests=event.in_flight, oldest=event.oldest, silence=event.silence)
+        state = replace(state, in_flight={**state.in_flight, event.worker: waiting})
     return _count_into_second(state, event, counts)
 
 
@@ -78,7 +84,7 @@ def run_ended(state: State, event: ev.RunEnded) -> State:
         else segment
         for segment in state.segments
     )
-    return replace(state, running=None, segments=segments, extension=None)
+    return replace(state, running=None, segments=segments, extension=None, in_flight={})
 
 
 def worker_lost(state: State, event: ev.WorkerLost) -> State:
@@ -133,6 +139,7 @@ def _continued(state: State, current: Segment, t: float, **changed: Any) -> Stat
         saturated_worker_seconds=0.0,
         worker_cpu={},
         worker_wait={},
+        worker_silence={},
         **changed,
     )
     return replace(state, segments=(*state.segments[:-1], replace(current, end=t), following))
@@ -147,6 +154,11 @@ def bottlenecks(tick: ev.Tick) -> tuple[bool, bool]:
 
 def saturated(tick: ev.Tick) -> bool:
     return any(bottlenecks(tick))
+
+
+def silent(tick: ev.Tick) -> bool:
+    """Return whether the worker waited for responses and got none."""
+    return min(tick.silence, tick.oldest) >= SILENCE
 
 
 def _open_windows(state: State) -> dict[str, HostWindow]:
@@ -248,6 +260,9 @@ def _count_into_segment(state: State, tick: ev.Tick, counts: Counts) -> State:
         saturated_worker_seconds=total(segment.saturated_worker_seconds, lost),
         worker_cpu=_more(segment.worker_cpu, tick.worker, tick.cpu),
         worker_wait=_more(segment.worker_wait, tick.worker, tick.cpu_wait),
+        worker_silence=_more(segment.worker_silence, tick.worker, tick.t - tick.start)
+        if silent(tick)
+        else segment.worker_silence,
     )
     return replace(state, segments=(*state.segments[:at], counted, *state.segments[at + 1 :]))
 
@@ -282,6 +297,7 @@ def _fill(filling: Filling | None, second: int, tick: ev.Tick, counts: Counts) -
         end=max(before.end, tick.t),
         counts=add(before.counts, _of_a_second(counts)),
         connections={**before.connections, tick.worker: tick.connections},
+        in_flight={**before.in_flight, tick.worker: tick.in_flight},
         spent={**before.spent, tick.worker: (total(cpu, tick.cpu), total(known, span))},
         span=total(before.span, span),
         saturated=total(before.saturated, lost),
@@ -309,6 +325,7 @@ def load_second(filling: Filling) -> LoadSecond:
         errors=sum(counts.errors.values()),
         held_back=counts.held_back,
         connections=sum(filling.connections.values()),
+        in_flight=sum(filling.in_flight.values()),
         workers=tuple(
             round(cpu / span, _SHARE_DIGITS) if span else 0.0 for _, (cpu, span) in sorted(filling.spent.items())
         ),

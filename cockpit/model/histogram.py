@@ -166,6 +166,9 @@ class Histogram:
         if not self.count:
             return 0.0
         rank = max(1, int(np.ceil(self.count * percent / 100 - 1e-9)))
+        if rank >= self.count:
+            # A bucket of `coarse` is named by its lowest index, which is below the maximum.
+            return self.max
         at = int(np.searchsorted(np.cumsum(self.counts), rank))
         return min(upper_bound(int(self.indices[at])), self.max_ns) / 1e9
 

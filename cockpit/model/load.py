@@ -154,6 +154,12 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
         return self.rate is not None or any(stage.rate is not None for stage in self.stages)
 
     @property
+    def seconds(self) -> float | None:
+        """Planned length of a run with its warm-up (s), at most; None: it ends by count, or when it is stopped."""
+        lasts = sum(stage.duration for stage in self.stages) if self.stages else self.duration
+        return None if lasts is None else self.warmup + lasts
+
+    @property
     def extendable(self) -> bool:
         """Return whether more can be sent than planned: load levels change the load, paths may be used only once."""
         return not self.stages and not (self.paths is not None and self.paths.order == "once")

@@ -26,7 +26,8 @@ _PERCENTILE = re.compile(r"p(\d{1,2}(?:[._]\d{1,3})?|100)")
 
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     """All segments of one run, without its warm-up. `saturated` is seconds in which the generator was the
-    bottleneck, `warmup` seconds that are not counted."""
+    bottleneck, `stalled` those without any response while requests were in flight, `warmup` seconds that are
+    not counted."""
 
     run: int
     plan: LoadPlan
@@ -41,6 +42,7 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     worker_cpu: Mapping[int, float] = {}
     worker_wait: Mapping[int, float] = {}
     saturated: float
+    stalled: float
     partial: str
     reason: str
     detail: str
@@ -115,6 +117,7 @@ def rows_result(segments: Sequence[Segment], plan: LoadPlan, seconds: float, war
         worker_cpu=_summed(segment.worker_cpu for segment in segments),
         worker_wait=_summed(segment.worker_wait for segment in segments),
         saturated=sum(segment.saturated for segment in segments),
+        stalled=sum(segment.stalled for segment in segments),
         partial="; ".join(sorted({segment.partial for segment in segments if segment.partial})),
         reason=segments[-1].reason,
         detail=segments[-1].detail,

@@ -33,6 +33,7 @@ class LoadSecond(msgspec.Struct, frozen=True, kw_only=True):
     `latency` is response time (under closed load the service time) by coarse buckets, so that seconds can be merged
     into any window; `p50`, `p99` and `max` are of it. `failed` as in Counts;
     `errors` of them got no whole reply. `saturated`: the generator was the bottleneck for most of it, do not trust.
+    `in_flight` requests had no complete response at its end.
     `workers` is CPU of each worker by number, 1.0 is a whole core; `cpu_wait` the largest share of the time that one
     of them was ready to run and had no CPU; `pause` the longest time (s) that one was away. `other` and `idle` are per
     cent of the CPUs of the generator's machine that programs other than cockpit took, and nobody; None: not read.
@@ -47,6 +48,7 @@ class LoadSecond(msgspec.Struct, frozen=True, kw_only=True):
     held_back: int = 0
     latency: Histogram = EMPTY
     connections: int = 0
+    in_flight: int = 0
     workers: tuple[float, ...] = ()
     lag_p99: float = 0.0
     pause: float = 0.0
@@ -81,6 +83,11 @@ class LoadSecond(msgspec.Struct, frozen=True, kw_only=True):
         """Responses/s over the part of the second that ticks cover."""
         return self.completed / (self.end - self.start) if self.end > self.start else 0.0
 
+    @property
+    def stalled(self) -> bool:
+        """Whether requests were in flight and none ended, in at least half of the second."""
+        return self.end - self.start >= 0.5 and self.in_flight > 0 and not self.completed and not self.errors
+
 
 class Filling(msgspec.Struct, frozen=True, kw_only=True):
     """A second whose ticks still arrive; `span` and `saturated` are worker-seconds, `spent` CPU and span by worker,
@@ -92,12 +99,21 @@ class Filling(msgspec.Struct, frozen=True, kw_only=True):
     counts: Counts
     connections: Mapping[int, int]
     spent: Mapping[int, tuple[float, float]]
+    in_flight: Mapping[int, int] = MappingProxyType({})
     span: float = 0.0
     saturated: float = 0.0
     pause: float = 0.0
     waited: Mapping[int, float] = MappingProxyType({})
     other: float | None = None
     idle: float | None = None
+
+
+class InFlight(msgspec.Struct, frozen=True, kw_only=True):
+    """The requests of a worker without a complete response, as its last tick has them: see Tick."""
+
+    requests: int
+    oldest: float
+    silence: float
 
 
 class GeneratorMachine(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,7 +141,8 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
     `round` is the round that it belongs to with the set-up of the next window, 0: none.
     `partial` is why its metrics are incomplete. `warmup` is not counted into the run's result; `stage` is its
     load level; `altered`: somebody changed the load meanwhile. `warnings` and the target's `addresses` were
-    known before the run; `worker_cpu` is CPU seconds by worker, `worker_wait` those it waited for a CPU.
+    known before the run; `worker_cpu` is CPU seconds by worker, `worker_wait` those it waited for a CPU,
+    `worker_silence` those in which it had requests in flight and no response.
     """
 
     number: int
@@ -147,6 +164,7 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
     addresses: tuple[str, ...] = ()
     worker_cpu: Mapping[int, float] = MappingProxyType({})
     worker_wait: Mapping[int, float] = MappingProxyType({})
+    worker_silence: Mapping[int, float] = MappingProxyType({})
     saturated_worker_seconds: float = 0.0
     partial: str = ""
     round: int = 0
@@ -162,6 +180,11 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
     def saturated(self) -> float:
         """Seconds in which the generator was the bottleneck."""
         return self.saturated_worker_seconds / self.plan.workers
+
+    @property
+    def stalled(self) -> float:
+        """Seconds without any response while requests were in flight."""
+        return min(self.worker_silence.values()) if len(self.worker_silence) == self.plan.workers else 0.0
 
     @property
     def cpu_wait(self) -> float:
@@ -305,7 +328,8 @@ class RoundsState(msgspec.Struct, frozen=True, kw_only=True):
 class State(msgspec.Struct, frozen=True, kw_only=True):
     """A session at the instant `t`. The empty State() is before anything happened.
 
-    `extension` is None unless the end of the run in flight is postponed; `rounds` are those of the session.
+    `extension` is None unless the end of the run in flight is postponed; `rounds` are those of the session;
+    `in_flight` is by worker of the active run.
     """
 
     t: float = 0.0
@@ -322,6 +346,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     actions: tuple[ActionRun, ...] = ()
     markers: tuple[Marker, ...] = ()
     filling: tuple[Filling, ...] = ()
+    in_flight: Mapping[int, InFlight] = MappingProxyType({})
     study: StudyState | None = None
     extension: Extension | None = None
     rounds: tuple[RoundsState, ...] = ()

@@ -83,6 +83,21 @@ def milliseconds(seconds: float) -> str:
     return f"{ms:.1f}" if ms < 9.95 else f"{ms:.0f}"
 
 
+def age(seconds: float) -> str:
+    """Return e.g. `12 ms`, `3.2 s`."""
+    return f"{milliseconds(seconds)} ms" if seconds < 0.9995 else f"{seconds:.1f} s"
+
+
+def share_words(share: float) -> str:
+    """Return a share without hiding a small one, or the rest of a large one: 0.02%, 3.4%, 99.9%, 100%."""
+    if 0 < share < 0.0001:
+        return "<0.01%"
+    if 0.999 <= share < 1:
+        return ">99.9%"
+    percent = 100 * share
+    return f"{percent:.{2 if 0 < percent < 0.95 else 1 if 0 < percent < 100 else 0}f}%"
+
+
 def size(nbytes: float) -> str:
     """Bytes in powers of 1024: 512, 61M, 1.4G."""
     value = float(nbytes)
@@ -95,6 +110,16 @@ def size(nbytes: float) -> str:
 
 def mebibytes(nbytes: float) -> str:
     return f"{nbytes / 2**20:.1f} MiB"
+
+
+def elapsed(seconds: float) -> str:
+    """Minutes and seconds, e.g. 0:07, 12:30; hours if there are any."""
+    whole = int(seconds)
+    return (
+        f"{whole // 60}:{whole % 60:02d}"
+        if whole < 3600
+        else f"{whole // 3600}:{whole // 60 % 60:02d}:{whole % 60:02d}"
+    )
 
 
 def clock(seconds: float) -> str:

@@ -24,6 +24,7 @@ from cockpit.model.state import (
     Extension,
     Filling,
     GeneratorMachine,
+    InFlight,
     KnobState,
     Marker,
     RoundsState,
@@ -66,6 +67,7 @@ class KeptState(msgspec.Struct, frozen=True):
     segments: tuple[int | Segment, ...]
     hosts: dict[str, KeptHost]
     filling: tuple[Filling, ...]
+    in_flight: dict[int, InFlight] = {}
     generator: GeneratorMachine | None = None
 
 
@@ -128,6 +130,7 @@ class CheckpointWriter:
             ),
             hosts={name: _kept_host(host, before.get(name), part) for name, host in state.hosts.items()},
             filling=state.filling,
+            in_flight=dict(state.in_flight),
             generator=state.generator,
             **{name: part(getattr(state, name)) for name in _PARTS},
         )
@@ -173,6 +176,7 @@ class Restorer:
             segments=tuple(segments),
             hosts={name: self._host(host) for name, host in kept.hosts.items()},
             filling=kept.filling,
+            in_flight=kept.in_flight,
             generator=kept.generator,
             seconds=tuple(load_second(filling) for filling in kept.filling),
             **{name: self._part(getattr(kept, name), kind) for name, kind in _PARTS.items()},

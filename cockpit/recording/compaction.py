@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from cockpit.model.counts import Counts, Group, add, sums
 from cockpit.model.events import AnyEvent, Tick
-from cockpit.model.fold_load import bottlenecks, segment_of
+from cockpit.model.fold_load import bottlenecks, segment_of, silent
 from cockpit.model.histogram import EMPTY, Histogram
 from cockpit.model.state import State
 
@@ -47,6 +47,8 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 _HISTOGRAMS = tuple(name for name in Totals.__struct_fields__ if name != "groups")
+# Fields of which the last of several ticks has the value.
+_LATEST = ("t", "run", "worker", "stage", "warmup", "connections", "in_flight", "oldest", "silence")
 _NOTHING: dict[str, Any] = dict.fromkeys(_HISTOGRAMS, EMPTY)
 
 
@@ -76,11 +78,12 @@ def _compacted(segment: int, ticks: list[NumberedTick]) -> tuple[SegmentTicks, T
 
 
 def _pieces(ticks: list[NumberedTick]) -> list[list[NumberedTick]]:
-    """Ticks of one worker and second in a row, as long as the generator is, or is not, the bottleneck."""
+    """Ticks of one worker and second in a row, as long as the generator is, or is not, the bottleneck, and the
+    server does, or does not, respond."""
 
-    def piece(one: NumberedTick) -> tuple[int, int, tuple[bool, bool]]:
+    def piece(one: NumberedTick) -> tuple[int, int, tuple[bool, bool], bool]:
         tick = one[1]
-        return tick.worker, int((tick.start + tick.t) / 2), bottlenecks(tick)
+        return tick.worker, int((tick.start + tick.t) / 2), bottlenecks(tick), silent(tick)
 
     by_worker = sorted(ticks, key=lambda one: (one[1].worker, one[0]))
     return [list(some) for _, some in groupby(by_worker, piece)]
@@ -100,7 +103,7 @@ def _bare(tick: Tick) -> Tick:
 
 def _add(first: Tick, then: Tick) -> Tick:
     """Two ticks of a worker, one after the other, as one."""
-    last = {name: getattr(then, name) for name in ("t", "run", "worker", "stage", "warmup", "connections")}
+    last = {name: getattr(then, name) for name in _LATEST}
     return replace(first, **{**sums(first, then), **last, "start": first.start, "pause": max(first.pause, then.pause)})
 
 

@@ -131,7 +131,8 @@ def comparison_text(comparison: Comparison) -> str:
         lines += ["", *_table(Row(f"{title} that differ", "before", "after"), rows)]
     for title, rows in tables(comparison):
         lines += ["", *_table(Row(title, "before", "after", "differs by"), rows)]
-    drawn = overlaid(comparison, _TEXT_BUCKETS, _BARS)
+    before, after = (side.result.counts.latency for side in (comparison.before, comparison.after))
+    drawn = overlaid(before, after, _TEXT_BUCKETS, _BARS)
     if drawn:
         name = comparison.after.result.counts.latency_name
         lines += ["", f"  {name} time, ms{'':<{_BARS}}before   after   (█ both, ▀ before alone, ▄ after alone)"]

@@ -9,13 +9,14 @@ from typing import Literal, NamedTuple, get_args
 
 from cockpit.analysis.outcome import Verdict
 from cockpit.analysis.row_verdicts import RowVerdicts, row_before
+from cockpit.analysis.thresholds import ThresholdResult, held_so_far
 from cockpit.analysis.time_ranges import TimeRange, TimeRanges
 from cockpit.model.host_state import HostState, TailPane
 from cockpit.model.state import LoadSecond, Segment, State
 from cockpit.session.controls import Action, Mode, SessionStatus
 from cockpit.tui.charts.window import AXIS, ChartWindow, window_for
 
-LatencyView = Literal["histogram", "heat map", "percentiles"]
+LatencyView = Literal["lines", "histogram", "overlay", "heat map", "percentiles"]
 ProcessOrder = Literal["pid", "cpu", "rss", "unshared", "age", "start", "command"]
 # Room for hosts: their column, the whole screen for the selected host, or for all hosts.
 HostRoom = Literal["column", "alone", "all"]
@@ -49,7 +50,7 @@ class View:
     host: int = 0
     segment: int | None = None
     baseline: int | None = None
-    latency: LatencyView = "histogram"
+    latency: LatencyView = "lines"
     room: HostRoom = "column"
     details: Mapping[str, Detail] = field(default_factory=dict)
     averages: bool = False
@@ -155,13 +156,27 @@ class DrawContext:
         started = next(segment.start for segment in state.segments if segment.run == state.running)
         return whole[0] if whole and whole[0].end > started else state.seconds[-1]
 
+    @cached_property
+    def thresholds(self) -> tuple[ThresholdResult, ...]:
+        """The recorded thresholds, checked against the run of the selected segment."""
+        return () if self.segment is None else held_so_far(self.state, self.segment.run)
+
+    @property
+    def charted(self) -> float:
+        """The newest instant of the charts over time: now under load or a change, else the last event in them."""
+        state = self.state
+        if state.running is not None or not state.segments or any(not change.outcome for change in state.changes):
+            return self.now
+        last = max(segment.end or segment.last for segment in state.segments)
+        return min(self.now, max([last, *(marker.t for marker in state.markers[-1:])]))
+
     def window(self, width: int) -> ChartWindow:
-        return window_for(self.now, max(2, width - AXIS - 1), self.view.span, self.view.cursor)
+        return window_for(self.charted, max(2, width - AXIS - 1), self.view.span, self.view.cursor)
 
     def cursor(self, window: ChartWindow) -> float | None:
         """Return the cursor at the start of its cell, at most `now`; None without a cursor."""
         at = self.view.cursor
-        return None if at is None else window.instant(window.cell(min(at, self.now)))
+        return None if at is None else window.instant(window.cell(min(at, self.charted)))
 
     def stretch(self, start: float, length: float) -> TimeRange | None:
         """Return the load from `start` for `length` s, whole seconds, without a second that has just begun."""

@@ -15,6 +15,7 @@ from cockpit.model.errors import CockpitError
 from cockpit.session.controls import Action
 from cockpit.session.loop import Session
 from cockpit.tui import navigation
+from cockpit.tui.banner import Banner, banner
 from cockpit.tui.charts.latency import Latency
 from cockpit.tui.charts.throughput import Throughput
 from cockpit.tui.dialogs.asking import ask_user
@@ -123,6 +124,7 @@ class MainScreen(ViewKeys):
 
     def compose(self) -> ComposeResult:
         yield TopLine()
+        yield Banner()
         with Horizontal(id="body"):
             with Vertical(id="left"):
                 yield Throughput()
@@ -170,14 +172,14 @@ class MainScreen(ViewKeys):
             return
         self._drawn = now
         self.stretches.again()
-        self._arrange(strip(context))
+        self._arrange(strip(context), bool(banner(context, self.size.width)))
         for lines in self.query(Lines):
             lines.show(context)
         if self.stretches.behind:
             # Pending keys are handled first.
             self.call_later(self.frame, True)
 
-    def _arrange(self, verdict: Strip | None) -> None:
+    def _arrange(self, verdict: Strip | None, failing: bool) -> None:
         layout = layout_for(*self.size)
         hosts = self.session.shown.hosts
         for name in LAYOUTS:
@@ -185,7 +187,7 @@ class MainScreen(ViewKeys):
         self.set_class(not hosts, "-no-hosts")
         below = self._strip_height(layout, verdict)
         losses = len(loss_lines(self.session.controls.lost))
-        room = self.size.height - len(hosts) - losses - max(0, below - _SPARE)
+        room = self.size.height - len(hosts) - losses - failing - max(0, below - _SPARE)
         self.set_class(room < _ROOM_FOR_LATENCY, "-crowded")
         _set_height(self.query_one(VerdictStrip), below)
         self.set_class(self.size.width >= _BROAD and len(hosts) > 1, "-broad")
@@ -193,6 +195,7 @@ class MainScreen(ViewKeys):
         self.set_class(self.session.controls.extent is not None, "-extent")
         _set_height(self.query_one(HostLines), len(hosts))
         _set_height(self.query_one(Losses), losses)
+        _set_height(self.query_one(Banner), int(failing))
 
     def _strip_height(self, layout: str, verdict: Strip | None) -> int:
         if verdict is None or layout == "tiny":

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 from cockpit.model.fold_load import load_words
 from cockpit.model.state import LoadSecond
-from cockpit.model.text import clock, milliseconds, neutral
+from cockpit.model.text import clock, elapsed, milliseconds, neutral
 from cockpit.session.controls import LoadPhase, LoadStatus, Mode, PlaybackPhase, PlaybackStatus, SessionStatus
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.hints import Hints
@@ -67,7 +69,20 @@ def _name(context: DrawContext, room: int) -> Line:
 def mode(context: DrawContext) -> Line:
     words = status_words(context.mode, context.status)
     lite: Line = (("lite  ", "dim"),) if context.lite else ()
-    return ((f"{words}  ", "strong"), (f"{clock(context.now)}  ", "text"), *lite)
+    return ((f"{words}  ", "strong"), *run_clock(context), (f"{clock(context.now)}  ", "text"), *lite)
+
+
+def run_clock(context: DrawContext) -> Line:
+    """Return elapsed and total time of the last run, e.g. `0:07/0:10`; without a planned end only elapsed."""
+    state, last = context.state, context.state.segment
+    if last is None:
+        return ()
+    start = next(segment.start for segment in state.segments if segment.run == last.run)
+    total = state.plans[last.run].seconds
+    if state.extension is not None and total is not None:
+        total = max(total, state.extension.until - start)
+    passed = elapsed(max(0.0, (context.now if last.end is None else min(last.end, context.now)) - start))
+    return ((f"{passed}/{elapsed(math.ceil(total))}  " if total is not None else f"{passed}  ", "strong"),)
 
 
 def recording(context: DrawContext) -> Line:

@@ -15,7 +15,8 @@ _PANES = {
     "TopLine": "Target, mode, session time, recording; gen: CPU of the load processes and their delay behind schedule. "
     "From 95% or 10 ms on, the generator and not the server limits the rate.",
     "Throughput": "Complete responses/s, as the load processes count them. ? explains the signs on the chart.",
-    "Latency": "Latency of the selected segment: every response, at three digits. v: other views, also over time.",
+    "Latency": "p50, p99 and maximum over time, ms. v: histogram, overlay, heat map, percentiles of the segment.",
+    "Banner": "Failures: a server that gives no response, failed requests by kind or status, and since when.",
     "Runs": "One segment per run, a new one at each change under load. ↑ ↓ select one, c shows its verdict in full.",
     "VerdictStrip": "Did it help? ▲ better, ▼ worse, ≈ equivalent, ? inconclusive, ! invalid; ▲? ▼? likely, while the "
     "load runs. Right of the zero line is better, ┊ are the margins of equivalence. c: why, and all metrics.",
@@ -31,7 +32,7 @@ _MORE = {
     "p99": "99% of the responses took at most this long (ms): the tail that one user in a hundred sees.",
     "p99.9": "99.9% of the responses took at most this long (ms).",
     "max": "The slowest response (ms).",
-    "err": "Failed requests: no complete response (refused, reset, timed out), or an unexpected one.",
+    "err": "Share of failed requests: no complete response (refused, reset, timed out), or an unexpected one.",
     "req/s": "Complete responses/s, over the segment.",
     "lag": "Delay of the load processes behind schedule (99th percentile).",
     "gen": "CPU of each load process, per cent of a core.",

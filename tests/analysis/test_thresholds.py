@@ -23,6 +23,7 @@ RESULT = RunResult(
     seconds=2.0,
     hosts={},
     saturated=0.0,
+    stalled=0.0,
     partial="",
     reason="completed",
     detail="",

@@ -92,7 +92,7 @@ def test_the_screen_as_svg(file: Path, tmp_path: Path) -> None:
     assert "00:00:12" in said
     assert "REPLAY PAUSED" in said
     assert not re.search(r"href|@import|@font-face|url\((?!#)", svg)
-    table = exported(file, tmp_path / "y.svg", "--at", "30s", "--keys", "v,v")
+    table = exported(file, tmp_path / "y.svg", "--at", "30s", "--keys", "v,v,v,v")
     assert "per cent" in "".join(ElementTree.fromstring(table).itertext()).replace("\xa0", " ")
 
 

@@ -313,7 +313,7 @@ def test_frozen_hosts_say_of_which_instant_they_are() -> None:
 
 def test_the_runs_table_has_the_cpu_of_each_server_and_more_where_there_is_room() -> None:
     context = context_of(topology())
-    narrow = plain(Runs().draw(context, 66, 10))
+    narrow = plain(Runs().draw(context, 86, 10))
     assert "cpu %: web1/app1" in narrow[0]
     at = narrow[1].index("cpu %") + len("cpu %")
     busy = [100 - averages_of(context, name)["cpu.idle"] for name in ("web1", "app1")]
@@ -323,7 +323,7 @@ def test_the_runs_table_has_the_cpu_of_each_server_and_more_where_there_is_room(
     wide = plain(Runs().draw(context, 130, 10))
     for title in ("spawns", "p50", "max", "iowait", "tps", "p99.9"):
         assert title in wide[1]
-    many = plain(Runs().draw(context_of(Scenario(8).events(40), host=2), 66, 10))
+    many = plain(Runs().draw(context_of(Scenario(8).events(40), host=2), 86, 10))
     assert "cpu %: web3" in many[0]
     alone = plain(Runs().draw(context_of(Scenario(0).events(40)), 130, 10))
     assert "cpu %" not in "".join(alone)

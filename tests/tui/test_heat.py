@@ -120,7 +120,7 @@ def test_before_the_first_reply_there_is_no_map() -> None:
 
 
 def test_what_is_under_the_cursor_is_named() -> None:
-    context = context_of(EVENTS, cursor=20.0, span=2.0)
+    context = context_of(EVENTS, cursor=20.0, span=2.0, latency="histogram")
     found = context.stretch(20, 2)
     assert found is not None and found.seconds == 2
     above = plain(Throughput().draw(context, 100, 16))

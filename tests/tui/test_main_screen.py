@@ -37,32 +37,32 @@ async def test_the_screen_follows_the_session() -> None:
         assert clock(EVENTS[-1].t) in shown(pilot)
 
 
-async def test_v_turns_latency_from_histogram_to_heat_map_to_percentiles_and_back() -> None:
+async def test_v_shows_the_views_of_latency_in_turn() -> None:
     async with driven(EVENTS) as (pilot, _):
         latency = main(pilot.app).query_one(Latency)
         before = text_of(latency)
-        await press(pilot, "v")
-        assert "over time" in text_of(latency)
-        await press(pilot, "v")
-        assert "first byte ms" in text_of(latency)
+        assert "· max" in before
+        for words in ("200 – 500 ms", "▀ segment 1", "of a cell's responses", "first byte ms"):
+            await press(pilot, "v")
+            assert words in text_of(latency)
         await press(pilot, "v")
         assert text_of(latency) == before
 
 
 async def test_up_and_down_choose_a_row_whose_latency_is_shown_and_escape_lets_go() -> None:
-    async with driven(EVENTS) as (pilot, _):
+    async with driven(EVENTS, size=(140, 40)) as (pilot, _):
         screen = main(pilot.app)
         latency, runs = screen.query_one(Latency), screen.query_one(Runs)
-        assert "segment 4" in text_of(latency)
+        assert "segment 4 x p50" in text_of(latency)
         await press(pilot, "up", "up")
-        assert "segment 2" in text_of(latency)
+        assert "segment 2 p50" in text_of(latency)
         assert "▸ 2" in text_of(runs)
         await press(pilot, "down")
-        assert "segment 3" in text_of(latency)
+        assert "segment 3 p50" in text_of(latency)
         await press(pilot, "up", "up", "up", "up")
-        assert "segment 1" in text_of(latency)
+        assert "segment 1 p50" in text_of(latency)
         await press(pilot, "escape")
-        assert "segment 4" in text_of(latency)
+        assert "segment 4 x p50" in text_of(latency)
 
 
 async def test_b_makes_the_chosen_row_the_baseline() -> None:

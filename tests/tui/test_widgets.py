@@ -41,7 +41,7 @@ def test_the_chart_has_letters_at_changes_gaps_and_doubtful_seconds() -> None:
 
 def test_a_second_with_errors_is_marked() -> None:
     lines = plain(Throughput().draw(context_of(Scenario().events(99)), 90, 14))
-    assert "x errors" in lines[0]
+    assert "x failed" in lines[0]
     assert "x" in next(line for line in lines if "└" in line)
 
 
@@ -85,7 +85,7 @@ def test_another_baseline_changes_what_is_compared() -> None:
 
 
 def test_latency_says_service_and_counts_every_reply() -> None:
-    context = context_of(Scenario().events(40))
+    context = context_of(Scenario().events(40), latency="histogram")
     lines = plain(Latency().draw(context, 80, 12))
     assert "latency service, segment 1" in lines[0]
     counts = [int(line.split("%")[0].split()[-2]) for line in lines[1:] if "%" in line]

@@ -16,21 +16,22 @@ def area(values: Sequence[float | None], top: float, height: int, marks: Sequenc
 
     A value of 0 still shows one dot. `marks` are further values of each column, one dot each.
     """
-    dots = [0 if value is None else (1 << _dots(value, top, height * 4)) - 1 for value in values]
+    filled = [0 if value is None else (1 << dots(value, top, height * 4)) - 1 for value in values]
     for at, more in enumerate(marks):
         for value in more:
-            dots[at] |= 1 << (_dots(value, top, height * 4) - 1)
-    if len(dots) % 2:
-        dots.append(0)
+            filled[at] |= 1 << (dots(value, top, height * 4) - 1)
+    if len(filled) % 2:
+        filled.append(0)
     lines = []
     for row in range(height):
         floor = (height - 1 - row) * 4
-        cells = zip(dots[0::2], dots[1::2], strict=True)
+        cells = zip(filled[0::2], filled[1::2], strict=True)
         lines.append("".join(_cell(left >> floor & 15, right >> floor & 15) for left, right in cells))
     return lines
 
 
-def _dots(value: float, top: float, most: int) -> int:
+def dots(value: float, top: float, most: int) -> int:
+    """Return the height of a value in dots, at least one; `most` is that of `top`."""
     return max(1, min(most, round(value / top * most))) if top > 0 else 1
 
 

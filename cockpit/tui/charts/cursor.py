@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from textual.events import Click
@@ -16,7 +16,7 @@ from cockpit.tui.charts.markers import all_markers
 from cockpit.tui.charts.window import AXIS, ChartWindow, closer, wider
 from cockpit.tui.draw_context import DrawContext, View
 from cockpit.tui.terminal.lines import Lines
-from cockpit.tui.terminal.styled_line import Line
+from cockpit.tui.terminal.styled_line import Line, Piece
 
 
 class Chart(Lines):
@@ -49,12 +49,12 @@ def begun(context: DrawContext, window: ChartWindow) -> View:
     if context.view.cursor is not None:
         return replace(context.view, cursor=None)
     newest = context.second
-    return placed_at(context, window, min(context.now, newest.second if newest else context.now))
+    return placed_at(context, window, min(context.charted, newest.second if newest else context.charted))
 
 
 def placed_at(context: DrawContext, window: ChartWindow, t: float) -> View:
-    """Put the cursor at an instant of the session, at most now."""
-    at = max(0.0, min(t, context.now)) // window.span * window.span
+    """Put the cursor at an instant of the session, at most the newest of the charts."""
+    at = max(0.0, min(t, context.charted)) // window.span * window.span
     return replace(context.view, cursor=at, entered=False, room="column")
 
 
@@ -76,7 +76,7 @@ def to_marker(context: DrawContext, window: ChartWindow, step: int) -> View:
 
 def zoomed(context: DrawContext, window: ChartWindow, step: int) -> View:
     """Show more time (1) or less (-1); the cursor stays."""
-    span = wider(window, context.now) if step > 0 else closer(window)
+    span = wider(window, context.charted) if step > 0 else closer(window)
     cursor = context.cursor(window)
     return replace(context.view, span=span, cursor=None if cursor is None else cursor // span * span)
 
@@ -101,10 +101,12 @@ def load_under(context: DrawContext, window: ChartWindow) -> list[Line]:
         return [*parts, (("no load", "dim"),), *busy]
     parts.append(((si(found.rate), "strong"), (" req/s", "text")))
     if found.failed:
-        parts.append(((f"x {si(found.failed)} failed", "warn"),))
+        parts.append(((f"x {si(found.failed)} failed", "failed"),))
+    if found.stalled:
+        parts.append(((f"■ no response for {found.stalled} s" if found.seconds > 1 else "■ no response", "failed"),))
     if found.saturated:
         parts.append(((f"▒ {found.saturated} s saturated" if found.seconds > 1 else "▒ saturated", "warn"),))
-    if context.view.latency != "heat map" and found.latency.count:
+    if context.view.latency not in ("lines", "heat map") and found.latency.count:
         parts.append(latency_words(found))
     parts += busy
     number = sum(segment.start < cursor + window.span for segment in context.state.segments)
@@ -142,6 +144,15 @@ def crossed(line: Line, at: int) -> Line:
             made.append((text, role))
         passed += len(text)
     return tuple(made) if at < passed else (*made, (" " * (at - passed), ""), _lit(" "))
+
+
+def with_cells(line: Line, cells: Mapping[int, Piece]) -> Line:
+    """Return the line with these cells, of one character each, instead of its own."""
+    if not cells:
+        return line
+    own = [(char, role) for text, role in line for char in text]
+    own += [(" ", "")] * (max(cells) + 1 - len(own))
+    return tuple(cells.get(at, piece) for at, piece in enumerate(own))
 
 
 def _lit(char: str) -> tuple[str, str]:

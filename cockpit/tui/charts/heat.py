@@ -22,6 +22,11 @@ _SHADES = ((0.3, "█", "heat4"), (0.1, "▓", "heat3"), (0.02, "▒", "heat2"),
 _PLAIN = {role: "strong" if role.startswith("on_") else "chart" for role in HEAT}
 # Glyphs of percentiles over the shades.
 _P50, _P99, _BOTH = "─", "═", "≡"
+_SIGNS: Line = tuple(
+    piece
+    for glyph, words in ((_P50, "p50  "), (_P99, "p99  "), (_BOTH, "both"))
+    for piece in ((f"{glyph} ", "strong"), (words, "dim"))
+)
 # The axis covers the 1st to 99th percentiles of most cells; rarer values are in its open ends.
 _RARE = 0.05
 # Above and below any latency, ns.
@@ -32,7 +37,7 @@ def heat_map(context: DrawContext, window: ChartWindow, width: int, height: int)
     """Return title, one line per bucket, and an axis with a legend of the shades."""
     cells = [context.stretch(window.instant(at), window.span) for at in range(window.cells)]
     cells = [cell if cell and cell.latency.count else None for cell in cells]
-    title = _title(context, window, cells, width)
+    title = latency_title(context, window, cells, width, _SIGNS)
     rows = height - 2
     if rows < 1 or not any(cells):
         return [title, *centred([("no responses in this time range", "dim")], width, height - 1)][:height]
@@ -72,7 +77,7 @@ def _column(cell: TimeRange | None, edges: Sequence[int]) -> list[tuple[str, str
     if cell is None:
         return []
     made = [_shade(share) for share in shares(cell, edges)]
-    p50, p99 = (_row(value, edges) for value in (cell.p50, cell.p99))
+    p50, p99 = (row_of(value, edges) for value in (cell.p50, cell.p99))
     lines = {p50: _P50, p99: _P99} if p50 != p99 else {p50: _BOTH}
     for row, glyph in lines.items():
         role = made[row][1]
@@ -84,7 +89,7 @@ def _shade(share: float) -> tuple[str, str]:
     return next(((glyph, role) for least, glyph, role in _SHADES if share > 0 and share >= least), (" ", ""))
 
 
-def _row(seconds: float, edges: Sequence[int]) -> int:
+def row_of(seconds: float, edges: Sequence[int]) -> int:
     """Return the bucket of a latency."""
     ns = round(seconds * 1e9)
     return max(0, min(sum(ns >= edge for edge in edges[1:-1]), len(edges) - 2))
@@ -113,12 +118,13 @@ def _legend(width: int) -> Line:
     return clip((*line, ("─" * (width - length(tuple(line))), "rule")), width)
 
 
-def _title(context: DrawContext, window: ChartWindow, cells: Sequence[TimeRange | None], width: int) -> Line:
+def latency_title(
+    context: DrawContext, window: ChartWindow, cells: Sequence[TimeRange | None], width: int, legend: Line
+) -> Line:
+    """Return the values under the cursor, else the legend."""
     title: Line = (("latency", "strong"), (f" {kind_of(context.state, window)} over time", "dim"))
     cursor = context.cursor(window)
     if cursor is None:
-        signs = ((_P50, "p50  "), (_P99, "p99  "), (_BOTH, "both"))
-        legend = tuple(piece for glyph, words in signs for piece in ((f"{glyph} ", "strong"), (words, "dim")))
         return rule((*title, (", ms", "dim")), legend, width)
     found = cells[window.cell(cursor)]
     texts = latency_words(found) if found else (("no responses", "dim"),)

@@ -1,18 +1,21 @@
-"""Latency: a histogram or a table of percentiles of one segment, or a heat map over time."""
+"""Latency: lines or a heat map over time; a histogram or percentiles of one segment; two segments over each other."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from cockpit.analysis.buckets import edges_for
+from cockpit.analysis.comparison_words import overlaid
 from cockpit.model.histogram import Histogram
 from cockpit.model.state import Segment
 from cockpit.model.text import milliseconds, si
 from cockpit.tui.charts.braille import bar
 from cockpit.tui.charts.cursor import Chart, percentile_words
 from cockpit.tui.charts.heat import heat_map
+from cockpit.tui.charts.latency_lines import failed_mark, latency_lines
+from cockpit.tui.charts.window import ChartWindow
 from cockpit.tui.draw_context import DrawContext
-from cockpit.tui.terminal.styled_line import Line, centred, fit, right, rule
+from cockpit.tui.terminal.styled_line import Line, Piece, centred, fit, right, rule
 
 # The most important first.
 _PERCENTS = (50, 99, 100, 90, 95, 99.9, 75, 98, 80, 66)
@@ -22,19 +25,46 @@ class Latency(Chart):
     """Below the percentiles, the view that `view.latency` names."""
 
     def draw(self, context: DrawContext, width: int, height: int) -> list[Line]:
-        self.window = context.window(width) if context.view.latency == "heat map" else None
-        if self.window is not None and context.state.seconds:
-            return heat_map(context, self.window, width, height)
+        over_time = _OVER_TIME.get(context.view.latency)
+        self.window = context.window(width) if over_time else None
+        if over_time and self.window is not None and context.state.seconds:
+            return over_time(context, self.window, width, height)
         segment = context.segment
         if segment is None or not segment.counts.latency.count:
             waiting = "no responses in this segment yet" if segment else "No responses yet"
             empty = centred([(waiting, "dim")], width, height - 1)
             return [rule((("latency", "strong"),), (), width), *empty]
-        title: Line = (("latency", "strong"), (f" {segment.counts.latency_name}, segment {segment.number}", "dim"))
+        if context.view.latency == "overlay":
+            return _overlay(context, segment, width, height)
+        name = f" {segment.counts.latency_name}, segment {segment.number} "
+        title: Line = (("latency", "strong"), (name, "dim"), *failed_mark(segment.counts.failed))
         return [
             rule(title, percentile_line(segment.counts.latency), width),
             *_VIEWS.get(context.view.latency, _histogram)(segment, width, height - 1),
         ]
+
+
+def _overlay(context: DrawContext, segment: Segment, width: int, height: int) -> list[Line]:
+    """Return the distribution of the segment over that of its baseline."""
+    base = context.before(segment)
+    title: Line = (("latency", "strong"), (f" {segment.counts.latency_name}, ms", "dim"))
+    if base is None or not base.counts.latency.count:
+        text = "no other segment to compare with: b makes the selected segment the baseline"
+        return [rule(title, (), width), *centred([(text, "dim")], width, height - 1)]
+    legend: Line = ((f"▀ segment {base.number}  ", "before"), (f"▄ segment {segment.number}", "after"))
+    drawn = overlaid(base.counts.latency, segment.counts.latency, max(1, height - 1), max(8, width - _TEXTS))
+    return [
+        rule(title, legend, width),
+        *(((f"{span} ", "dim"), *coloured(bars), (f" {shares}", "")) for span, bars, shares in drawn),
+    ]
+
+
+def coloured(bars: str) -> Iterator[Piece]:
+    """Yield the cells of two bars: common ones, then those of the longer bar."""
+    both = bars.count("█")
+    if both:
+        yield "▀" * both, "both"
+    yield bars[both:], "before" if "▀" in bars else "after"
 
 
 def percentile_line(latency: Histogram) -> Line:
@@ -88,6 +118,12 @@ def _within(part: Histogram, service: Histogram, percent: float, name: str) -> s
     )
 
 
+# Cells of an overlay beside its bars.
+_TEXTS = 36
+_OVER_TIME: dict[str, Callable[[DrawContext, ChartWindow, int, int], list[Line]]] = {
+    "lines": latency_lines,
+    "heat map": heat_map,
+}
 # Views of one segment.
 _VIEWS: dict[str, Callable[[Segment, int, int], list[Line]]] = {
     "histogram": _histogram,

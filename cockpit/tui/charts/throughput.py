@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from cockpit.analysis.failures import in_flight
 from cockpit.analysis.time_ranges import TimeRange
 from cockpit.model.state import Segment
-from cockpit.model.text import neutral, si
+from cockpit.model.text import age, neutral, si
 from cockpit.session.controls import PlaybackPhase, PlaybackStatus
 from cockpit.tui.charts import braille
-from cockpit.tui.charts.cursor import Chart, crossed, load_under, named, times
+from cockpit.tui.charts.cursor import Chart, crossed, load_under, named, times, with_cells
 from cockpit.tui.charts.markers import (
     ASKED,
     RELOADING,
@@ -22,14 +23,17 @@ from cockpit.tui.charts.markers import (
     with_guides,
     with_words,
 )
+from cockpit.tui.charts.threshold_lines import is_rate_line, threshold_cells
 from cockpit.tui.charts.window import AXIS, ChartWindow
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.key_names import action_key_name, how_to_begin
-from cockpit.tui.terminal.styled_line import EMPTY, Line, centred, length, packed, right, rule
+from cockpit.tui.terminal.styled_line import EMPTY, Line, Piece, centred, length, packed, right, rule
 
 # Signs on the time axis below seconds with a saturated generator, and with errors.
 _SATURATED = "▒"
 _FAILED = "x"
+# Sign on the axis, and in the chart, of seconds with requests in flight and no response.
+_STALLED, _ZERO = "■", "0"
 
 # Minimum height for the line with the session's state.
 _ROOMY = 10
@@ -54,14 +58,22 @@ class Throughput(Chart):
         plot = (height - 4 - (height >= _ROOMY)) // 2 * 2
         if plot < 2:
             return [title]
-        top = nice_ceiling(max((column.most for column in columns if column), default=0.0))
+        most = max((max(column.most, column.ended_rate) for column in columns if column), default=0.0)
+        limits = [one for one in context.thresholds if is_rate_line(one)]
+        # A limit far above the rate is drawn at the top, so that the rate can still be read.
+        top = nice_ceiling(max([most, *(one.threshold.value for one in limits if one.threshold.value <= 2 * most)]))
         markers = placed(all_markers(state), window)
         signs, shaded = letters(markers, window), shades(bands_of(state), window)
         start, end = named(context, window)
         shown = {at: marker for at, marker in markers.items() if start <= marker.t <= end and marker.text}
         lines: list[Line] = [((with_words(over(shaded, signs), shown, window.cells), "mark"),)]
-        rows = braille.area([column.least if column else None for column in columns], top, plot, _marks(columns))
-        lines += [with_guides(row, signs, shaded) for row in rows]
+        rows = braille.area([_height(column) for column in columns], top, plot, _marks(columns))
+        signed = failed_cells(columns, top, plot)
+        for one in limits:
+            row = plot - 1 - (braille.dots(one.threshold.value, top, plot * 4) - 1) // 4
+            drawn = "".join(signed[row].get(at, (" ", ""))[0] for at in range(window.cells))
+            signed[row] = {**signed[row], **threshold_cells(one, drawn)}
+        lines += [with_cells(with_guides(row, signs, shaded), cells) for row, cells in zip(rows, signed, strict=True)]
         if cursor is not None:
             at = window.cell(cursor)
             lines[1:] = [crossed(line, at) for line in lines[1:]]
@@ -83,6 +95,28 @@ def columns_of(context: DrawContext, window: ChartWindow) -> list[TimeRange | No
 
 def _marks(columns: Iterable[TimeRange | None]) -> list[tuple[float, ...]]:
     return [(column.rate, column.most) if column and column.seconds > 1 else () for column in columns]
+
+
+def _height(column: TimeRange | None) -> float | None:
+    """Return the solid part of a column: all responses and failures, or the minimum of several seconds."""
+    if column is None:
+        return None
+    return column.ended_rate if column.seconds <= 1 else column.least
+
+
+def failed_cells(columns: Sequence[TimeRange | None], top: float, height: int) -> list[dict[int, Piece]]:
+    """Return, per line of the chart from the top, the cells with another sign: failed requests, stacked above
+    the others; zero responses. One sign at least shows any failure."""
+    found: list[dict[int, Piece]] = [{} for _ in range(height)]
+    for at, column in enumerate(columns):
+        if column and column.failed:
+            last = braille.dots(column.ended_rate, top, height * 4) - 1
+            first = min(last, braille.dots(column.good_rate, top, height * 4) + 1) if column.good_rate > 0 else 0
+            for row in range(first // 4, last // 4 + 1):
+                found[height - 1 - row][at // 2] = (_FAILED, "failed")
+        elif column and column.stalled == column.seconds:
+            found[-1].setdefault(at // 2, (_ZERO, "failed"))
+    return found
 
 
 def nice_ceiling(value: float) -> float:
@@ -109,12 +143,17 @@ def _legend(context: DrawContext, columns: Sequence[TimeRange | None], window: C
     if any(column and column.saturated for column in columns):
         legend.append((f"{_SATURATED} saturated  ", "warn"))
     if any(column and column.failed for column in columns):
-        legend.append((f"{_FAILED} errors  ", "warn"))
+        legend.append((f"{_FAILED} failed  ", "failed"))
+    if any(column and column.stalled for column in columns):
+        legend.append((f"{_STALLED} stall  ", "failed"))
     signs = {marker.kind: marker.sign for marker in context.state.markers if window.first <= marker.t < window.end}
     legend += [(f"{signs[kind]} {words}  ", "warn") for kind, words in _KINDS if kind in signs]
     now = context.second
     if now is None:
         return (*legend, ("no load now", "dim"))
+    waiting, oldest = in_flight(context.state)
+    if waiting:
+        legend.append((f"{waiting} in flight ({age(oldest)})  ", "text"))
     return (*legend, (si(now.rate), "strong"), (" req/s", "text"))
 
 
@@ -132,6 +171,8 @@ def _axis(segments: Sequence[Segment], columns: Sequence[TimeRange | None], wind
     for at, column in enumerate(columns):
         if column and column.saturated:
             axis[at // 2] = _SATURATED
+        elif column and column.stalled and axis[at // 2] != _SATURATED:
+            axis[at // 2] = _STALLED
         elif column and column.failed and axis[at // 2] == "─":
             axis[at // 2] = _FAILED
     for segment in segments:
@@ -139,8 +180,10 @@ def _axis(segments: Sequence[Segment], columns: Sequence[TimeRange | None], wind
         place = _room_for(number, axis, window.cell(segment.start))
         if place is not None:
             axis[place : place + len(number)] = number
-    pieces = [(char, "rule" if char == "─" else "warn" if char in (_SATURATED, _FAILED) else "text") for char in axis]
-    return tuple(pieces) or EMPTY
+    return tuple((char, _AXIS_ROLES.get(char, "text")) for char in axis) or EMPTY
+
+
+_AXIS_ROLES = {"─": "rule", _SATURATED: "warn", _FAILED: "failed", _STALLED: "failed"}
 
 
 def _room_for(number: str, axis: Sequence[str], at: int) -> int | None:

@@ -38,7 +38,7 @@ t | tuning panel: active values; type new ones (space: choose from a list), Ente
 r | rounds: old and new values of the last change in turn under load, in random order, each after a set-up of its
     own, until the verdict. The maximum duration and the minimum detectable effect are announced first. r again
     stops them and restores the values of the start; otherwise the new values stay, unless they are worse
-v | latency as histogram, as heat map over time, or as table of percentiles
+v | latency as lines over time; as histogram; the segment over its baseline; as heat map over time; as percentiles
 e | chart cursor: ← → PgUp PgDn Home End move it, [ ] move it to a marker or a segment; the titles of the charts
     show the values there. Enter shows the whole screen at that instant. Esc leaves. A click on a chart does the
     same
@@ -66,12 +66,23 @@ q  ^C | quit: the load stops, the recording is closed, the terminal is restored
 READING = _entries("""\
 throughput | Responses/s. A letter with a line below it is a change, ▸ a note, ! above the chart a lost host, R a
     restart of the server's parent process, ± a manual change of the load; a number on the time axis is the start of
-    that segment of the runs table (one cell beside it, or left out, if it would hide ▒ or x). No dots: no load was
-    running.
+    that segment of the runs table (one cell beside it, or left out, if it would hide another sign). No dots: no load
+    was running. Failed requests are stacked above the others as x. When the load stops, the charts stop with it.
+NO RESPONSE | Requests are in flight, and for the time shown none of them was answered: the server is stopped, or its
+    queue is full. The latencies beside it are of earlier responses.
+TARGET DOWN | Every request of the newest second failed without a response, from the time of the run shown on. Counts
+    are of the segment, by kind or status. FAILING: some failed, or all with a bad status.
+in flight | Requests sent and not answered yet; in brackets the age of the oldest.
+■ stall, 0 | A second in which requests were in flight and none ended: ■ on the axis, 0 in the chart.
+0:07/0:10 | Elapsed time of the run and its planned total; only the elapsed time if it has no planned end.
+✓ ✗ | A threshold of the profile holds, or failed, in this run so far; the dashed line is its limit. ?: no data yet.
 ▒ on the axis | In that second the load generator was the bottleneck, not the server: do not trust it.
-x on the axis | In that second some requests failed. Zoomed out, one such second marks its cell.
+x | Failed requests: in the chart above the others, on the axis below their second. Zoomed out, one such second marks
+    its cell. Beside latencies: the segment has failed requests, which are missing there, or were fast.
 cell | The time per cell of the charts is at the right end of the axis. From 4 s on each column is several seconds:
     solid up to their minimum of responses/s, a dot for the mean, a dot for the maximum.
+latency lines | Latency upwards, ms at the lower edge of each line, of each cell ─ p50, ═ p99, ≡ both, · the maximum.
+    Above: the last 10 s, and the whole segment.
 heat map | Latency upwards, ms at the lower edge of each line, time as in the chart above. ░ ▒ ▓ █: the share of the
     responses of that time with that latency. ─ is p50, ═ is p99, ≡ both. > and <: the cell at the edge includes
     everything beyond.
@@ -91,6 +102,8 @@ start, end | In the averages: the first and the last 5 s of the segment. mem is 
 gen-sat | Beside a segment: the generator was saturated for more than a tenth of it.
 cpu-wait | Beside a segment: the generator waited for a CPU; latencies include that wait.
 short | Beside a segment: it lasted less than five seconds.
+stalled | Beside a segment: the server gave no response for part of the time. Closed load sends nothing while it
+    waits, so its percentiles are too low (coordinated omission); a constant rate (-q) shows the wait.
 stop | Beside a segment: stopped by hand before its end.
 part | Beside a segment: a load process was lost, the metrics are incomplete.
 failed | Beside a segment: the run failed; the line below the table names the reason.

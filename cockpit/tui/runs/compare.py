@@ -3,7 +3,7 @@ latencies over each other."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
@@ -18,6 +18,7 @@ from cockpit.analysis.sides import side_of_rows
 from cockpit.model.errors import UsageError
 from cockpit.model.state import Segment
 from cockpit.model.text import neutral
+from cockpit.tui.charts.latency import coloured
 from cockpit.tui.dialogs.prompt import Dialog
 from cockpit.tui.draw_context import DrawContext, View, by_number
 from cockpit.tui.runs.verdict_lines import judged, verdict_lines
@@ -133,18 +134,12 @@ def _arranged(blocks: Sequence[list[Line]], hosts: int, width: int) -> list[Line
 
 
 def _distribution(found: Comparison, width: int) -> list[Line]:
-    drawn = overlaid(found, _BUCKETS, max(8, width - _SPAN - _SHARES - 3))
+    before, after = (side.result.counts.latency for side in (found.before, found.after))
+    drawn = overlaid(before, after, _BUCKETS, max(8, width - _SPAN - _SHARES - 3))
     if not drawn:
         return []
     name = found.after.result.counts.latency_name
     lines: list[Line] = [((f"{name} time, ms  ", "strong"), ("▀ before  ", "before"), ("▄ after", "after"))]
     for span, bars, shares in drawn:
-        lines.append(((f"{span} ", "dim"), *_coloured(bars), (f" {shares}", "")))
+        lines.append(((f"{span} ", "dim"), *coloured(bars), (f" {shares}", "")))
     return lines
-
-
-def _coloured(bars: str) -> Iterator[tuple[str, str]]:
-    both = bars.count("█")
-    if both:
-        yield "▀" * both, "both"
-    yield bars[both:], "before" if "▀" in bars else "after"

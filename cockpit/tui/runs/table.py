@@ -15,10 +15,11 @@ from cockpit.analysis.words import Role, brief, connection_words
 from cockpit.model.host_state import HostState
 from cockpit.model.metrics import host_metrics
 from cockpit.model.state import Segment, State
-from cockpit.model.text import milliseconds, neutral, si, size
+from cockpit.model.text import milliseconds, neutral, share_words, si, size
+from cockpit.tui.charts.braille import trend
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.terminal.lines import Lines
-from cockpit.tui.terminal.styled_line import EMPTY, Line, Piece, centred, fit, right, rule
+from cockpit.tui.terminal.styled_line import EMPTY, Line, Piece, centred, fit, length, right, rule
 
 # Cells for the mark and number on the left, and for a warning on the right.
 _NUMBER = 5
@@ -36,7 +37,13 @@ _EXPLAINED = {
 
 # Minimum cells of the label; columns from rank _EXTRA on need a wider label.
 _LABEL = 8
-_EXTRA, _ROOMY_LABEL = 5, 20
+_EXTRA, _ROOMY_LABEL = 6, 20
+
+# Cells of a latency from which it has no room for the mark of failed requests.
+_MARKED = 4
+
+# Maximum number of runs in the bars of the title, and the cells of their names and gaps.
+_TREND, _TREND_NAMES = 16, 24
 
 # Maximum number of hosts that share a column; of more, only the selected host is shown.
 _TOGETHER = 3
@@ -62,7 +69,8 @@ class Runs(Lines):
     def draw(self, context: DrawContext, width: int, height: int) -> list[Line]:
         segments = context.state.segments
         columns = columns_for(context, width)
-        title = rule((("runs", "strong"),), _legend(context, columns), width)
+        legend = _legend(context, columns)
+        title = rule((("runs", "strong"), *trends(segments, width - length(legend))), legend, width)
         if not segments:
             return [title, *centred([("No runs yet. Press space to start.", "dim")], width, height - 1)]
         label = width - _NUMBER - sum(column.width for column in columns) - _WARNING
@@ -73,6 +81,17 @@ class Runs(Lines):
         rows = _visible(segments, context, max(1, height - 2 - len(details)))
         lines = [title, tuple(head), *(_line(segment, context, columns, label) for segment in rows)]
         return lines + [EMPTY] * (height - len(details) - len(lines)) + details
+
+
+def trends(segments: Sequence[Segment], room: int) -> Line:
+    """Return bars of rate and p99 of the last segments, at most `room` cells; nothing for a single one."""
+    shown = [segment for segment in segments if segment.seconds > 0 and segment.counts.latency.count]
+    shown = shown[-min(_TREND, max(1, (room - _TREND_NAMES) // 2)) :]
+    if len(shown) < 2:
+        return EMPTY
+    rates, tails = [one.rate for one in shown], [one.counts.latency.percentile(99) for one in shown]
+    named = (("  req/s ", rates), ("  p99 ", tails))
+    return tuple(piece for name, found in named for piece in ((name, "dim"), (trend(found, max(found)), "chart")))
 
 
 def _visible(segments: tuple[Segment, ...], context: DrawContext, room: int) -> tuple[Segment, ...]:
@@ -163,9 +182,19 @@ def births_per_second(segment: Segment) -> float | None:
 def _percentile(percent: float) -> Callable[[Segment, DrawContext], Piece]:
     def cell(segment: Segment, context: DrawContext) -> Piece:
         latency = segment.counts.latency
-        return (_short(latency.percentile(percent)) if latency.count else "–", "")
+        if not latency.count:
+            return "–", ""
+        text = _short(latency.percentile(percent))
+        # Failed requests are missing among the latencies, or were fast.
+        return (f"x{text}" if len(text) < _MARKED else text, "failed") if segment.counts.failed else (text, "")
 
     return cell
+
+
+def _errors(segment: Segment, context: DrawContext) -> Piece:
+    """Return the share of failed requests."""
+    counts = segment.counts
+    return (share_words(counts.failed / max(1, counts.ended)), "failed") if counts.failed else ("0", "")
 
 
 def _short(seconds: float) -> str:
@@ -210,16 +239,14 @@ def _columns(context: DrawContext) -> list[RunColumn]:
     hosts = together(context)
     found = [
         RunColumn("req/s", 6, 0, lambda segment, _: (si(segment.rate) if segment.seconds > 0 else "–", "")),
-        RunColumn("p50", 5, 3, _percentile(50)),
+        RunColumn("p50", 5, 1, _percentile(50)),
         RunColumn("p99", 5, 0, _percentile(99)),
-        RunColumn("p99.9", 6, 8, _percentile(99.9)),
-        RunColumn("max", 5, 4, _percentile(100)),
-        RunColumn(
-            "err", 5, 0, lambda segment, _: (si(segment.counts.failed, 2), "warn" if segment.counts.failed else "")
-        ),
+        RunColumn("p99.9", 6, 3, _percentile(99.9)),
+        RunColumn("max", 5, 2, _percentile(100)),
+        RunColumn("err", 7, 0, _errors),
     ]
     if any(host.config.processes is not None for host in context.hosts):
-        found.append(RunColumn("spawns", 7, 2, _births))
+        found.append(RunColumn("spawns", 7, 4, _births))
     for title, rank, most, metric in _HOST_COLUMNS if hosts else ():
         wide = max(len(title) + 1, (most + 1) * len(hosts))
         found.append(RunColumn(title, wide, rank, _of_hosts([host.config.name for host in hosts], metric)))
@@ -263,9 +290,9 @@ def _shown(name: str, form: Callable[[float], str]) -> Callable[[Mapping[str, fl
 
 # Title, rank, maximum cells per host, and the metric from its averages over the segment.
 _HOST_COLUMNS: tuple[tuple[str, int, int, Callable[[Mapping[str, float]], str]], ...] = (
-    ("cpu %", 1, 3, _busy),
-    ("iowait", 5, 3, _shown("cpu.iowait", "{:.0f}".format)),
-    ("tps", 6, 5, _shown("io.tps", si)),
-    ("txkB/s", 7, 5, _shown("net.txkb", si)),
+    ("cpu %", 5, 3, _busy),
+    ("iowait", 6, 3, _shown("cpu.iowait", "{:.0f}".format)),
+    ("tps", 7, 5, _shown("io.tps", si)),
+    ("txkB/s", 8, 5, _shown("net.txkb", si)),
     ("mem", 9, 5, _shown("memory.used", size)),
 )

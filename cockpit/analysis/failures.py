@@ -1,0 +1,107 @@
+"""Failed requests and stalls of the server, as they are at an instant of a session. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil
+from typing import NamedTuple
+
+from cockpit.analysis.time_ranges import between
+from cockpit.model.counts import Counts
+from cockpit.model.state import LoadSecond, Segment, State
+
+# A server that sent no response for longer (s), and for longer than twice the time of nine of ten responses, stalls.
+STALL = 0.3
+_TIMES = 2.0
+# Share of a second that ticks must cover for its rate.
+_COVERED = 0.3
+
+
+class Stall(NamedTuple):
+    """No response for `seconds`, the oldest of the requests in flight being `oldest` (s) old."""
+
+    seconds: float
+    in_flight: int
+    oldest: float
+
+
+class Failing(NamedTuple):
+    """Failures that continue: since session second `since`, in the newest second `rate`/s and this `share` of the
+    requests. `down`: no request of that second got a response."""
+
+    since: float
+    rate: float
+    share: float
+    down: bool
+
+
+class Failures(NamedTuple):
+    """Failed requests of a segment: `failed` of `ended`, by kind, the most frequent first. `failing` is None if the
+    newest second had none; `last` is the session second of the last ones."""
+
+    failed: int
+    ended: int
+    kinds: tuple[tuple[str, int], ...]
+    last: float
+    failing: Failing | None = None
+
+    @property
+    def share(self) -> float:
+        return self.failed / self.ended if self.ended else 0.0
+
+
+def stall(state: State) -> Stall | None:
+    """Return the stall of the server under the running load; None if it responds."""
+    waiting = [worker for worker in state.in_flight.values() if worker.requests]
+    segment = state.segment
+    if not waiting or segment is None:
+        return None
+    oldest = max(worker.oldest for worker in waiting)
+    seconds = min(oldest, *(worker.silence for worker in waiting))
+    if seconds < max(STALL, _TIMES * segment.counts.latency.percentile(90)):
+        return None
+    return Stall(seconds, sum(worker.requests for worker in waiting), oldest)
+
+
+def in_flight(state: State) -> tuple[int, float]:
+    """Return how many requests are in flight, and the age (s) of the oldest."""
+    waiting = [worker for worker in state.in_flight.values() if worker.requests]
+    return sum(worker.requests for worker in waiting), max((worker.oldest for worker in waiting), default=0.0)
+
+
+def failures(state: State, segment: Segment) -> Failures | None:
+    """Return the failed requests of a segment; None if there are none."""
+    counts = segment.counts
+    if not counts.failed:
+        return None
+    seconds = between(state.seconds, int(segment.start), ceil(segment.last))
+    last = next((second.second for second in reversed(seconds) if second.failed), segment.last)
+    growing = state.running == segment.run and segment is state.segment
+    return Failures(counts.failed, counts.ended, kinds_of(counts), last, _failing(seconds) if growing else None)
+
+
+def kinds_of(counts: Counts) -> tuple[tuple[str, int], ...]:
+    """Return failed requests by kind or status, the most frequent first."""
+    found = {name.replace("_", " "): count for name, count in counts.errors.items()}
+    found |= {f"unexpected {name}": count for name, count in counts.unexpected.items()}
+    if counts.refused:
+        found |= {str(status): count for status, count in counts.statuses.items() if status >= 400}
+    return tuple(sorted(found.items(), key=lambda kind: (-kind[1], kind[0])))
+
+
+def _failing(seconds: Sequence[LoadSecond]) -> Failing | None:
+    if not seconds:
+        return None
+    begun = len(seconds) > 1 and seconds[-1].end - seconds[-1].start < _COVERED
+    newest = seconds[-2] if begun else seconds[-1]
+    if not newest.failed:
+        return None
+    since = newest
+    for second in reversed(seconds):
+        if second.second <= newest.second:
+            if not second.failed:
+                break
+            since = second
+    ended, span = newest.completed + newest.errors, newest.end - newest.start
+    rate = newest.failed / span if span > 0 else 0.0
+    return Failing(max(since.start, since.second), rate, newest.failed / max(1, ended), not newest.completed)

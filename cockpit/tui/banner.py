@@ -1,0 +1,57 @@
+"""The line of failures: a stalled server, failed requests by kind and since when."""
+
+from __future__ import annotations
+
+from cockpit.analysis.failures import Failures, Stall, failures, stall
+from cockpit.model.state import Segment, State
+from cockpit.model.text import elapsed, share_words, si
+from cockpit.tui.draw_context import DrawContext
+from cockpit.tui.terminal.lines import Lines
+from cockpit.tui.terminal.styled_line import EMPTY, Line, clip
+
+
+class Banner(Lines):
+    """One line high; none without failures."""
+
+    DEFAULT_CSS = "Banner { height: 0; padding: 0 1; }"
+
+    def draw(self, context: DrawContext, width: int, height: int) -> list[Line]:
+        return [banner(context, width)]
+
+
+def banner(context: DrawContext, width: int) -> Line:
+    """Return the line, empty if there is nothing to report."""
+    state, segment = context.state, context.segment
+    found = failures(state, segment) if segment else None
+    stalled = stall(state)
+    parts = _stall_parts(stalled) if stalled else []
+    if segment is not None and found is not None:
+        parts += _failure_parts(found, state, segment, bool(parts))
+    return clip(tuple(piece for at, part in enumerate(parts) for piece in (*_gap(at), *part)), width)
+
+
+def _gap(at: int) -> Line:
+    return (("  ", ""),) if at else EMPTY
+
+
+def _stall_parts(found: Stall) -> list[Line]:
+    return [
+        ((f" NO RESPONSE for {found.seconds:.1f} s ", "alarm"),),
+        ((f"{found.in_flight} in flight, oldest {found.oldest:.1f} s", "failed"),),
+    ]
+
+
+def _failure_parts(found: Failures, state: State, segment: Segment, stalled: bool) -> list[Line]:
+    start = next(one.start for one in state.segments if one.run == segment.run)
+    kinds = ", ".join(f"{kind} {count}" for kind, count in found.kinds)
+    now = found.failing
+    if now is None:
+        last = elapsed(max(0.0, found.last - start))
+        total = f"x {si(found.failed)} of {si(found.ended)} failed ({share_words(found.share)}): {kinds}"
+        return [((total, "failed"),), ((f"last at {last}", "dim"),)]
+    since = elapsed(max(0.0, now.since - start))
+    parts: list[Line] = [((f"{si(now.rate)}/s failed ({share_words(now.share)}): {kinds}", "failed"),)]
+    if stalled:
+        return parts
+    words = f" TARGET DOWN since {since} " if now.down else f" x FAILING since {since} "
+    return [((words, "alarm"),), *parts]

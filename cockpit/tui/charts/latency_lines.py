@@ -1,0 +1,115 @@
+"""Latency over time: p50, p99 and maximum of each cell, with thresholds; the last seconds beside the whole segment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import ceil
+
+from cockpit.analysis.buckets import edges_between
+from cockpit.analysis.thresholds import ThresholdResult
+from cockpit.analysis.time_ranges import TimeRange, between, of_seconds
+from cockpit.model.histogram import Histogram
+from cockpit.model.state import Segment, State
+from cockpit.model.text import milliseconds
+from cockpit.tui.charts.cursor import crossed, percentile_words
+from cockpit.tui.charts.heat import latency_title, row_of
+from cockpit.tui.charts.markers import all_markers, letters, placed
+from cockpit.tui.charts.threshold_lines import is_latency_line, threshold_cells
+from cockpit.tui.charts.window import AXIS, ChartWindow
+from cockpit.tui.draw_context import DrawContext
+from cockpit.tui.terminal.styled_line import Line, Piece, centred, length, right
+
+# Maximum number of round steps from which the ends of the axis are taken.
+_ROUND_STEPS = 16
+
+# Seconds that count as now.
+RECENT = 10
+# Glyphs of the lines, by precedence in a cell; p50 and p99 in one cell have a common one.
+P50, P99, BOTH, MAX = ("─", "chart"), ("═", "strong"), ("≡", "strong"), ("·", "text")
+_LEGEND = ((P50, "p50"), (P99, "p99"), (BOTH, "both"), (MAX, "max"))
+_STALLED = ("■", "failed")
+
+
+def latency_lines(context: DrawContext, window: ChartWindow, width: int, height: int) -> list[Line]:
+    """Return title, numbers, and one line per bucket of latency."""
+    columns = [context.stretch(window.instant(at), window.span) for at in range(window.cells)]
+    cells = [column if column and column.latency.count else None for column in columns]
+    legend = tuple(piece for sign, words in _LEGEND for piece in (sign, (f" {words}  ", "dim")))
+    title = latency_title(context, window, cells, width, legend)
+    rows = height - 2
+    if rows < 1 or not any(cells):
+        return [title, *centred([("no responses in this time range", "dim")], width, height - 1)][:height]
+    thresholds = [one for one in context.thresholds if is_latency_line(one)]
+    edges = _edges(cells, thresholds, rows)
+    signs = letters(placed(all_markers(context.state), window), window).ljust(window.cells)
+    drawn: list[list[Piece]] = [[("┊", "mark") if sign != " " else (" ", "") for sign in signs] for _ in range(rows)]
+    for at, column in enumerate(columns):
+        for row, piece in _column(column, edges):
+            drawn[row][at] = piece
+    for one in thresholds:
+        at = row_of(one.threshold.value, edges)
+        for cell, piece in threshold_cells(one, "".join(char for char, _ in drawn[at])).items():
+            drawn[at][cell] = piece
+    cursor = context.cursor(window)
+    lines = []
+    for row in reversed(range(rows)):
+        line: Line = tuple(drawn[row])
+        lines.append((*_label(edges[row]), *(crossed(line, window.cell(cursor)) if cursor is not None else line)))
+    return [title, numbers(context, width), *lines]
+
+
+def numbers(context: DrawContext, width: int) -> Line:
+    """Return p50, p99 and maximum of the last seconds, and of the segment."""
+    segment = context.segment
+    if segment is None:
+        return ()
+    recent = recent_range(context.state, segment)
+    whole = (segment.counts.latency, segment.counts.failed)
+    lines = []
+    for now, all_of_it in ((f"last {RECENT} s", f"segment {segment.number}"), (f"{RECENT} s", f"#{segment.number}")):
+        first = (_numbers(now, recent.latency, recent.failed),) if recent and recent.latency.count else ()
+        lines.append(tuple(piece for part in (*first, _numbers(all_of_it, *whole)) for piece in (("  ", ""), *part)))
+    return next((line for line in lines if length(line) <= width), lines[-1])
+
+
+def recent_range(state: State, segment: Segment) -> TimeRange | None:
+    """Return the last seconds of a segment; None without load."""
+    end = ceil(segment.last)
+    return of_seconds(between(state.seconds, max(int(segment.start), end - RECENT), end))
+
+
+def _numbers(name: str, latency: Histogram, failed: int) -> Line:
+    values = (("p50", latency.percentile(50)), ("p99", latency.percentile(99)), ("max", latency.max))
+    return ((f"{name} ", "dim"), *failed_mark(failed), *percentile_words(*values)[:-1])
+
+
+def failed_mark(failed: int) -> Line:
+    """Return the mark of latencies beside failed requests: those are missing among them, or were fast."""
+    return (("x ", "failed"),) if failed else ()
+
+
+def _edges(cells: Sequence[TimeRange | None], thresholds: Sequence[ThresholdResult], rows: int) -> tuple[int, ...]:
+    limits = [one.threshold.value for one in thresholds if one.threshold.value > 0]
+    lows = [cell.p50 for cell in cells if cell]
+    highs = [cell.latency.max for cell in cells if cell]
+    # Round ends, so that the scale is stable, and equal steps of the logarithm between them.
+    ends = edges_between(round(min(lows + limits) * 1e9), round(max(highs + limits) * 1e9), _ROUND_STEPS)
+    low, high = max(1, ends[0]), ends[-1]
+    return tuple(round(low * (high / low) ** (row / rows)) for row in range(rows + 1))
+
+
+def _column(column: TimeRange | None, edges: Sequence[int]) -> Iterator[tuple[int, Piece]]:
+    """Yield rows and glyphs of a cell, those with precedence last."""
+    if column is None:
+        return
+    if column.latency.count:
+        p50, p99, most = (row_of(value, edges) for value in (column.p50, column.p99, column.latency.max))
+        yield most, MAX
+        yield p50, P50
+        yield p99, BOTH if p50 == p99 else P99
+    if column.stalled:
+        yield len(edges) - 2, _STALLED
+
+
+def _label(edge: int) -> Line:
+    return ((right(milliseconds(edge / 1e9), AXIS - 1) + " ", "dim"), ("┤", "rule"))

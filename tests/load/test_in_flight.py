@@ -1,0 +1,48 @@
+"""Ticks of requests without a response: how many are in flight, how old the oldest is, each counted once."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tests.load.servers import SMALL, Conversation, Outcome, always, begin, plan, serving
+
+
+@pytest.mark.parametrize("load", [{"concurrency": 4}, {"rate": 40.0}], ids=["closed", "open"])
+async def test_requests_without_a_response_are_in_flight_and_grow_older(load: dict[str, object]) -> None:
+    released = asyncio.Event()
+
+    async def behave(talk: Conversation) -> None:
+        while True:
+            await talk.request()
+            await released.wait()
+            await talk.send(SMALL)
+
+    async with serving(behave) as server:
+        outcome = Outcome()
+        run = await begin(plan(server.url, duration=60.0, **load), outcome)
+        await outcome.until(lambda seen: bool(seen.ticks) and seen.ticks[-1].oldest >= 0.5)
+        held = outcome.ticks[-1]
+        assert held.in_flight == outcome.total("sent"), "all that were sent"
+        assert held.silence >= 0.5
+        assert held.completed == 0
+        released.set()
+        await outcome.until(lambda seen: seen.ticks[-1].completed > 0)
+        first = next(tick for tick in outcome.ticks if tick.completed)
+        assert first.silence == 0.0
+        await outcome.until(lambda seen: seen.ticks[-1].oldest < 0.5)
+        run.stop()
+        await run.wait()
+    ended = outcome.total("completed") + outcome.total("abandoned") + sum(outcome.errors.values())
+    assert outcome.total("sent") == ended
+    assert outcome.ticks[-1].in_flight == 0
+
+
+async def test_a_server_that_responds_is_never_silent() -> None:
+    async with serving(always(SMALL)) as server:
+        outcome = Outcome()
+        run = await begin(plan(server.url, requests=2000), outcome)
+        await run.wait()
+    assert all(tick.silence == 0.0 for tick in outcome.ticks if tick.completed)
+    assert all(tick.in_flight <= 4 for tick in outcome.ticks)

@@ -1,0 +1,147 @@
+"""Charts of failures, stalls, latency over time and thresholds; the clock of the run; the runs table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import pytest
+from msgspec.structs import replace
+
+from cockpit.model import events as ev
+from cockpit.model.histogram import Histogram
+from cockpit.model.load import LoadPlan
+from cockpit.tui.banner import banner
+from cockpit.tui.charts.latency import Latency
+from cockpit.tui.charts.throughput import Throughput
+from cockpit.tui.runs.table import Runs
+from cockpit.tui.status_lines import run_clock
+from tests.tui.driving import context_of, plain
+from tests.tui.scenario import WALL, Scenario
+
+PLAN = LoadPlan(url="http://a/", concurrency=20, duration=60.0, extend=0.0)
+
+
+def started(*thresholds: str) -> list[ev.AnyEvent]:
+    first = ev.SessionStarted(t=0.0, wall=WALL, version="0.1.0", name="x", thresholds=thresholds)
+    return [first, ev.RunStarted(t=0.0, run=1, plan=PLAN)]
+
+
+def second(at: int, completed: int = 1000, ms: Sequence[int] = (10,), run: int = 1, **values: object) -> ev.Tick:
+    tick = ev.Tick(
+        t=at + 1.0,
+        start=float(at),
+        run=run,
+        worker=0,
+        completed=completed,
+        statuses={200: completed} if completed else {},
+        in_flight=20,
+        oldest=0.01,
+        service=Histogram.of([one * 1_000_000 for one in ms] * (completed // max(1, len(ms)))),
+    )
+    return replace(tick, **values)
+
+
+STALL = [second(at, 0, oldest=at - 4.0, silence=at - 4.0) for at in range(5, 8)]
+REFUSED = [second(at, 0, errors={"refused": 500}) for at in range(8, 12)]
+
+
+def chart(events: Sequence[ev.AnyEvent], width: int = 66, height: int = 14) -> list[str]:
+    return plain(Throughput().draw(context_of(events), width, height))
+
+
+def test_failed_requests_are_stacked_and_a_second_without_a_response_is_a_zero() -> None:
+    events = [*started(), *(second(at) for at in range(5)), *STALL, *REFUSED]
+    lines = chart(events)
+    text = "\n".join(lines)
+    assert "■ stall" in lines[0] and "x failed" in lines[0]
+    axis = next(line for line in lines if "└" in line)
+    assert axis.count("■") == 6, "two cells a second"
+    assert axis.count("x") == 8
+    plot = [line for line in lines[1:] if "│" in line or "┤" in line]
+    assert plot[-1].count("0") == 6
+    # 500 of at most 1000 requests/s: half of the chart, two cells a second.
+    assert sum(line.count("x") for line in plot) == 8 * len(plot) // 2, text
+
+
+def test_a_small_share_of_failures_has_a_sign_on_top() -> None:
+    events = [*started(), *(second(at, 990, statuses={200: 990}, errors={"reset": 10}) for at in range(4))]
+    plot = [line for line in chart(events)[1:] if "│" in line or "┤" in line]
+    assert [line.count("x") for line in plot if "x" in line] == [8]
+
+
+@pytest.mark.parametrize("width", [58, 76, 116])
+def test_the_banner_begins_with_the_most_serious_failure_and_fits(width: int) -> None:
+    events = [*started(), *(second(at) for at in range(5)), *STALL]
+    line = plain([banner(context_of(events), width)])[0]
+    assert line.startswith(" NO RESPONSE for 3.0 s   20 in flight, oldest 3.0 s")
+    down = plain([banner(context_of([*events, *REFUSED]), width)])[0]
+    assert down.startswith(" TARGET DOWN since 0:08   500/s failed (100%)")
+    assert len(down) <= width
+    over = plain([banner(context_of([*events, *REFUSED, second(12), second(13)]), width)])[0]
+    assert over.startswith("x 2k of 9k failed (22.2%): refused 2000")
+    assert plain([banner(context_of(events[:5]), width)]) == [""]
+
+
+def test_latency_is_drawn_over_time_with_the_last_seconds_beside_the_segment() -> None:
+    events = [
+        *started(),
+        *(second(at) for at in range(10)),
+        *(second(at, ms=(100,) * 99 + (900,)) for at in range(10, 30)),
+    ]
+    lines = plain(Latency().draw(context_of(events), 90, 12))
+    assert "─ p50" in lines[0] and "═ p99" in lines[0] and "· max" in lines[0]
+    assert "last 10 s p50 " in lines[1] and "segment 1 p50 " in lines[1]
+    recent, whole = lines[1].split("segment 1")
+    assert "max 900" in recent and "max 900" in whole
+    levels = [at for at, line in enumerate(lines) if "≡" in line or "─" in line[7:]]
+    assert max(levels) - min(levels[1:]) >= 2, "the step from 10 to 100 ms"
+
+
+def test_a_threshold_is_a_line_with_its_state_on_both_charts() -> None:
+    thresholds = ("p99 < 50ms", "rate > 2000", "errors == 0", "p50 < 20ms", "no threshold at all")
+    context = context_of([*started(*thresholds), *(second(at, ms=(10,) * 9 + (80,)) for at in range(10))])
+    latency, throughput = Latency().draw(context, 90, 12), Throughput().draw(context, 90, 14)
+    (failed,) = [line for line in latency if "p99 < 50ms" in "".join(text for text, _ in line)]
+    assert ("✗", "failed") in failed
+    assert any(("✓", "better_value") in line for line in latency)
+    (low,) = [line for line in throughput if "rate > 2000" in "".join(text for text, _ in line)]
+    assert ("✗", "failed") in low and ("╌", "failed") in low
+
+
+def test_charts_stop_with_the_load() -> None:
+    events = [*started(), *(second(at) for at in range(20)), ev.RunEnded(t=20.0, run=1, reason="completed")]
+    before = chart(events)
+    later = [*events, ev.HostChanged(t=400.0, host="web1", condition="lost")]
+    assert chart(later) == before
+    assert chart([*later, ev.Note(t=500.0, text="later")]) != before, "a note is in the charts"
+
+
+def test_the_clock_of_the_run_has_its_total() -> None:
+    running = [*started(), second(0), second(1)]
+    assert plain([run_clock(context_of(running))]) == ["0:02/1:00  "]
+    ended = [*running, ev.RunEnded(t=2.5, run=1, reason="stopped"), ev.Note(t=9.0, text="x")]
+    assert plain([run_clock(context_of(ended))]) == ["0:02/1:00  "]
+    assert plain([run_clock(context_of([]))]) == [""]
+    endless = replace(PLAN, duration=None, requests=1000)
+    counted = [running[0], ev.RunStarted(t=0.0, run=1, plan=endless), second(0)]
+    assert plain([run_clock(context_of(counted))]) == ["0:01  "]
+
+
+@pytest.mark.parametrize("width", [66, 76, 118])
+def test_the_runs_table_has_latencies_and_failures_at_every_width(width: int) -> None:
+    lines = plain(Runs().draw(context_of(Scenario(2).events(99)), width, 12))
+    assert lines[1].split()[:2] == ["#", "change"]
+    assert {"req/s", "p50", "p99", "p99.9", "max", "err", "verdict"} <= set(lines[1].split())
+    bars = re.search(r"runs  req/s ([▁-█]+)  p99 ([▁-█]+) ─", lines[0])
+    assert bars and len(bars[1]) == len(bars[2]) == 4, "of the last runs"
+
+
+def test_the_table_shows_the_exact_maximum_and_marks_latencies_beside_failures() -> None:
+    """Also of a histogram of coarse buckets, as a compacted recording has it."""
+    slow = Histogram.of([30_000_000] * 999 + [7_037_000_000]).coarse()
+    tick = replace(second(0, 1000), service=slow, errors={"reset": 10})
+    row = plain(Runs().draw(context_of([*started(), tick]), 76, 8))[2].split()
+    assert "7037" in row
+    assert "1.0%" in row
+    assert "x30" in row
