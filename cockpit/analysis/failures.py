@@ -26,8 +26,9 @@ class Stall(NamedTuple):
 
 
 class Failing(NamedTuple):
-    """Failures that continue: since session second `since`, in the newest second `rate`/s and this `share` of the
-    requests. `down`: no request of that second got a response."""
+    """Failures that continue: in the newest second `rate`/s and this `share` of the requests. `down`: no request of
+    that second got a response. `since` is the session second in which the failures began; if `down`, that of the first
+    errors before the responses ended."""
 
     since: float
     rate: float
@@ -96,12 +97,15 @@ def _failing(seconds: Sequence[LoadSecond]) -> Failing | None:
     newest = seconds[-2] if begun else seconds[-1]
     if not newest.failed:
         return None
-    since = newest
+    down, since = not newest.completed, newest
     for second in reversed(seconds):
-        if second.second <= newest.second:
-            if not second.failed:
-                break
-            since = second
+        if second.second >= newest.second:
+            continue
+        if not (second.errors if down else second.failed):
+            break
+        since = second
+        if down and second.completed:
+            break
     ended, span = newest.completed + newest.errors, newest.end - newest.start
     rate = newest.failed / span if span > 0 else 0.0
-    return Failing(max(since.start, since.second), rate, newest.failed / max(1, ended), not newest.completed)
+    return Failing(max(since.start, since.second), rate, newest.failed / max(1, ended), down)

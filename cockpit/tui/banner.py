@@ -5,13 +5,14 @@ from __future__ import annotations
 from cockpit.analysis.failures import Failures, Stall, failures, stall
 from cockpit.model.state import Segment, State
 from cockpit.model.text import elapsed, share_words, si
+from cockpit.tui.charts.threshold_lines import other_thresholds
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.terminal.lines import Lines
 from cockpit.tui.terminal.styled_line import EMPTY, Line, clip
 
 
 class Banner(Lines):
-    """One line high; none without failures."""
+    """One line high; none without failures, of requests or of thresholds that have no line on a chart."""
 
     DEFAULT_CSS = "Banner { height: 0; padding: 0 1; }"
 
@@ -27,6 +28,7 @@ def banner(context: DrawContext, width: int) -> Line:
     parts = _stall_parts(stalled) if stalled else []
     if segment is not None and found is not None:
         parts += _failure_parts(found, state, segment, bool(parts))
+    parts += other_thresholds(context, failed=True)
     return clip(tuple(piece for at, part in enumerate(parts) for piece in (*_gap(at), *part)), width)
 
 

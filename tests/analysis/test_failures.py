@@ -121,6 +121,19 @@ def test_failures_have_kinds_a_share_and_their_begin() -> None:
     assert past is not None and past.failing is None and past.last == 3
 
 
+def test_a_server_is_down_since_its_first_errors_not_since_its_first_bad_status() -> None:
+    bad = [replace(tick(at), statuses={503: 20, 200: 80}) for at in range(20, 55)]
+    dead = [failed(at) for at in range(55, 75)]
+    state = after([RunStarted(t=0.0, run=1, plan=CLOSED), *(tick(at) for at in range(20)), *bad])
+    found = failures(state, state.segments[0])
+    assert found is not None and found.failing is not None
+    assert (found.failing.since, found.failing.down) == (2.0, False)
+    state = after([RunStarted(t=0.0, run=1, plan=CLOSED), *(tick(at) for at in range(20)), *bad, *dead])
+    found = failures(state, state.segments[0])
+    assert found is not None and found.failing is not None
+    assert (found.failing.since, found.failing.down) == (5.0, True)
+
+
 def test_statuses_are_failures_of_a_server_that_responds() -> None:
     bad = [replace(tick(at), statuses={503: 60, 200: 40}) for at in range(20)]
     state = after([RunStarted(t=0.0, run=1, plan=CLOSED), *bad])

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import pytest
 from textual.pilot import Pilot
 
+from cockpit.analysis.failures import stall
 from cockpit.analysis.warnings import WarningKind, segment_warnings
 from cockpit.model.clock import Clock
 from cockpit.model.load import LoadPlan
@@ -106,8 +107,7 @@ async def loaded(size: tuple[int, int]) -> AsyncIterator[Target]:
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 async def test_a_killed_server_is_down_since_an_instant_with_its_errors_by_kind(size: tuple[int, int]) -> None:
     async with loaded(size) as target:
-        assert not target.pane(Banner)
-        assert "/10:00" in target.pane(TopLine)
+        await target.until(lambda: "/10:00" in target.pane(TopLine) and not target.pane(Banner))
         target.send(signal.SIGKILL)
         banner = await target.until_banner("TARGET DOWN since 0:0", "failed (100%)", "refused ")
         assert "/s failed (100%): refused" in banner
@@ -133,7 +133,7 @@ async def test_a_stopped_server_looks_stopped_and_makes_the_percentiles_optimist
         assert "failed" not in banner, "nothing has failed yet"
         await target.until(lambda: "■" in target.pane(Throughput) and target.state.seconds[-1].stalled)
         assert target.state.seconds[-1].completed == 0
-        await target.until(lambda: "0" in target.pane(Throughput).replace("10", "").replace("20", ""))
+        await target.until(lambda: (found := stall(target.state)) is not None and found.seconds >= 2.0)
         before = target.state.segments[-1].counts.completed
         target.send(signal.SIGCONT)
         await target.until(lambda: not target.pane(Banner) and target.state.seconds[-1].completed > CONNECTIONS)
@@ -141,8 +141,8 @@ async def test_a_stopped_server_looks_stopped_and_makes_the_percentiles_optimist
         await target.until(lambda: target.state.running is None)
         segment = target.state.segments[-1]
         assert segment.counts.completed > before
-        assert segment.stalled > 0.7
-        assert segment.counts.latency.max >= 1.0
+        assert segment.stalled > 1.5
+        assert segment.counts.latency.max >= 2.0
         [warning] = [one for one in segment_warnings(segment) if one.kind is WarningKind.STALLED]
         assert warning.values["seconds"] == segment.stalled
         if size != (80, 24):

@@ -13,7 +13,7 @@ from cockpit.model.histogram import Histogram
 from cockpit.model.load import LoadPlan
 from cockpit.tui.banner import banner
 from cockpit.tui.charts.latency import Latency
-from cockpit.tui.charts.throughput import Throughput
+from cockpit.tui.charts.throughput import Throughput, state_line
 from cockpit.tui.runs.table import Runs
 from cockpit.tui.status_lines import run_clock
 from tests.tui.driving import context_of, plain
@@ -107,6 +107,15 @@ def test_a_threshold_is_a_line_with_its_state_on_both_charts() -> None:
     assert any(("✓", "better_value") in line for line in latency)
     (low,) = [line for line in throughput if "rate > 2000" in "".join(text for text, _ in line)]
     assert ("✗", "failed") in low and ("╌", "failed") in low
+
+
+def test_a_threshold_without_a_line_is_below_the_chart_and_in_the_banner_once_it_failed() -> None:
+    good = [*started("errors == 0", "web1.cpu.idle > 20"), *(second(at) for at in range(5))]
+    assert plain([state_line(context_of(good), 60)]) == ["✓ errors == 0  ? web1.cpu.idle > 20"]
+    assert plain([banner(context_of(good), 60)]) == [""]
+    bad = context_of([*good, *REFUSED])
+    assert plain([state_line(bad, 60)]) == ["✗ errors == 0  ? web1.cpu.idle > 20"]
+    assert plain([banner(bad, 118)])[0].endswith("refused 2000  ✗ errors == 0")
 
 
 def test_charts_stop_with_the_load() -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from cockpit.analysis.thresholds import Status, ThresholdResult
 from cockpit.model.metrics import is_latency
 from cockpit.model.text import neutral
-from cockpit.tui.terminal.styled_line import Piece
+from cockpit.tui.draw_context import DrawContext
+from cockpit.tui.terminal.styled_line import Line, Piece
 
 _LINE = "╌"
 _EMPTY = " ┊"
@@ -20,6 +21,13 @@ def is_latency_line(one: ThresholdResult) -> bool:
 
 def is_rate_line(one: ThresholdResult) -> bool:
     return one.threshold.name == "rate"
+
+
+def other_thresholds(context: DrawContext, *, failed: bool = False) -> list[Line]:
+    """Return state and text of the thresholds without a line on a chart, or of those of them that failed."""
+    others = [one for one in context.thresholds if not is_latency_line(one) and not is_rate_line(one)]
+    signed = [(state_of(one), neutral(one.threshold.text)) for one in others]
+    return [(sign, (f" {text}", sign[1])) for sign, text in signed if sign == _FAILED or not failed]
 
 
 def state_of(one: ThresholdResult) -> Piece:

@@ -23,7 +23,7 @@ from cockpit.tui.charts.markers import (
     with_guides,
     with_words,
 )
-from cockpit.tui.charts.threshold_lines import is_rate_line, threshold_cells
+from cockpit.tui.charts.threshold_lines import is_rate_line, other_thresholds, threshold_cells
 from cockpit.tui.charts.window import AXIS, ChartWindow
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.key_names import action_key_name, how_to_begin
@@ -203,7 +203,8 @@ _ENDED = {"completed": "is over", "stopped": "was stopped"}
 
 
 def state_line(context: DrawContext, width: int) -> Line:
-    """Return the line if the generator is saturated, at the end of a recording, or between runs; else an empty one."""
+    """Return the line if the generator is saturated, at the end of a recording, or between runs; else the thresholds
+    without a line on a chart."""
     second = context.second
     if second is not None and second.saturated:
         return _first(_SATURATED_WORDS, width, "warn")
@@ -213,7 +214,7 @@ def state_line(context: DrawContext, width: int) -> Line:
         return _with_keys(("end of the recording", "strong"), _AT_END, width)
     segment = context.segment
     if context.state.running is not None or segment is None or segment.end is None or context.view.segment is not None:
-        return EMPTY
+        return packed(other_thresholds(context), width)
     return _over(segment, context, width)
 
 

@@ -76,6 +76,7 @@ in flight | Requests sent and not answered yet; in brackets the age of the oldes
 ■ stall, 0 | A second in which requests were in flight and none ended: ■ on the axis, 0 in the chart.
 0:07/0:10 | Elapsed time of the run and its planned total; only the elapsed time if it has no planned end.
 ✓ ✗ | A threshold of the profile holds, or failed, in this run so far; the dashed line is its limit. ?: no data yet.
+    Those without a line are below the chart, and in the line of failures once they failed.
 ▒ on the axis | In that second the load generator was the bottleneck, not the server: do not trust it.
 x | Failed requests: in the chart above the others, on the axis below their second. Zoomed out, one such second marks
     its cell. Beside latencies: the segment has failed requests, which are missing there, or were fast.
