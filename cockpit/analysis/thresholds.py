@@ -15,6 +15,7 @@ import msgspec
 
 from cockpit.analysis.baseline import Baseline, Ratio, mean_of, ratio_of, runs_to_settle
 from cockpit.model.errors import UsageError
+from cockpit.model.load import LoadPlan
 from cockpit.model.metrics import (
     HOST_METRICS,
     LATENCIES,
@@ -42,6 +43,11 @@ _FACTORS = {"": 1.0, "%": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
 _COUNTS = ("rate", "completed", "sent", "failed", "failed.share", "errors", "bytes", "generator.cpu")
 _TIMES = ("duration", "generator.lag_p99")
 _SHARES = ("failed.share", "generator.cpu", "coverage", "processes.cpu", "processes.user", "processes.system")
+
+
+# Thresholds if none is given; with a baseline for closed and open load.
+DEFAULT_THRESHOLD = "failed == 0"
+DEFAULT_AGAINST = ("rate >= 95% of baseline", "p99 <= 110% of baseline")
 
 
 class Threshold(msgspec.Struct, frozen=True):
@@ -105,6 +111,14 @@ def parse_threshold(text: str) -> Threshold:
         instead = "; for a share of all requests write 'failed.share < 1%'" if name in ("failed", "errors") else ""
         raise UsageError(f"{text!r}: {name} is no percentage; write a number{instead}")
     return Threshold(text=text.strip(), name=name, operator=sign, value=number)
+
+
+def with_defaults(own: tuple[Threshold, ...], base: Baseline | None, plan: LoadPlan) -> tuple[Threshold, ...]:
+    """Return the thresholds, or the default one, and the default comparison with the baseline if there is none."""
+    held = own or (parse_threshold(DEFAULT_THRESHOLD),)
+    if base is None or any(one.of_baseline for one in own):
+        return held
+    return (*held, parse_threshold(DEFAULT_AGAINST[plan.open]))
 
 
 def hold(

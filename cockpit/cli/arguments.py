@@ -171,6 +171,7 @@ def _add_check_flags(parser: argparse.ArgumentParser) -> None:
     add("--anyway", action="store_true", help="compare with a baseline of another load")
     add("--steady", action="store_true", help="exit 4 if the rate is unstable")
     add("--cap", type=seconds, metavar="T", help="end the load after T (default 15s if it has no duration)")
+    add("--quick", action="store_true", help="one run of 15s, compared with the last baseline of the same load")
     add("--runs", type=positive, metavar="N", help="number of runs; of a recording the last N (default 1)")
     add("--save-baseline", metavar="NAME", help="save the runs as a baseline")
     add("--add-to-baseline", metavar="NAME", help="add the runs to a baseline, or make it")

@@ -10,6 +10,7 @@ from statistics import stdev
 
 from cockpit.analysis.baseline import Baseline, BaselineRun, baseline_of, baseline_run
 from cockpit.analysis.plans import differences
+from cockpit.analysis.threshold_words import metric_text
 from cockpit.cli.opening import recording_at
 from cockpit.cli.terminal import emit
 from cockpit.model.errors import EXIT_GOOD, UsageError
@@ -20,7 +21,7 @@ from cockpit.report import baselines
 from cockpit.report.check_result import baseline_json
 from cockpit.report.encoding import to_json
 from cockpit.report.selectors import parse_source, runs_of
-from cockpit.report.summary import metric_text, plan_words
+from cockpit.report.summary import plan_words
 
 
 def baseline(options: Namespace) -> int:

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 from cockpit.analysis.baseline import Baseline
 from cockpit.analysis.plans import differences
+from cockpit.analysis.quick_check import QUICK
 from cockpit.analysis.sides import Side
 from cockpit.analysis.stability import run_stability
-from cockpit.analysis.thresholds import Breaker, Threshold, ThresholdResult, check_abort, hold, parse_threshold
+from cockpit.analysis.thresholds import Breaker, Threshold, ThresholdResult, check_abort, hold, with_defaults
 from cockpit.cli.baseline import add, keep, runs_to_keep
 from cockpit.cli.live import Keeping, headless, hlog_into
 from cockpit.cli.load_options import chosen_profile, given_load_flags, thresholds_for, thresholds_of
@@ -22,15 +23,12 @@ from cockpit.model.state import State
 from cockpit.profiles.catalogue import find
 from cockpit.profiles.plan import without_credentials
 from cockpit.profiles.profile import Profile
-from cockpit.report.baselines import load
+from cockpit.report.baselines import latest, load
 from cockpit.report.check_result import CheckResult, check_json, check_text, junit, junit_without_run
 from cockpit.report.selectors import is_recording, parse_source, runs_of
 
-# Thresholds if none is given; with a baseline for closed and open load.
-DEFAULT_THRESHOLD = "failed == 0"
-DEFAULT_AGAINST = ("rate >= 95% of baseline", "p99 <= 110% of baseline")
-# Limit (s) of a run without a duration.
-DEFAULT_CAP = 15.0
+# Limit (s) of a run without a duration, and of a quick check.
+DEFAULT_CAP = QUICK
 
 
 def check(options: Namespace) -> int:
@@ -55,10 +53,12 @@ def _run(options: Namespace) -> CheckResult | None:
     """Return None if interrupted before any load. Raises TargetError, HostError."""
     profile = chosen_profile(options)
     base = _baseline(options, profile.baseline, profile.plan)
+    if options.quick and base is None:
+        base = latest(profile.plan)
     thresholds = _with_defaults(thresholds_of(profile, options.threshold), base, profile.plan)
     abort_on = _abort_on(profile, options)
     breaker = Breaker(abort_on, base)
-    cap = options.cap or profile.cap
+    cap = options.cap or (QUICK if options.quick else profile.cap)
     if cap is None and profile.plan.duration is None and not profile.plan.stages:
         cap = DEFAULT_CAP
     with hlog_into(options.hlog) as listen:
@@ -69,7 +69,7 @@ def _run(options: Namespace) -> CheckResult | None:
             limit=cap,
             listen=listen,
             stop_when=breaker,
-            runs=options.runs or profile.check_runs,
+            runs=options.runs or (1 if options.quick else profile.check_runs),
         )
     runs = [run for number in range(outcome.state.runs) if (run := run_result(outcome.state, number + 1)) is not None]
     if not runs:
@@ -83,7 +83,7 @@ def _run(options: Namespace) -> CheckResult | None:
         result=result,
         held=_held(thresholds, abort_on, runs, breaker),
         aborted=breaker.failed,
-        capped=cap if stopped else None,
+        capped=cap if stopped and not options.quick else None,
         stability=run_stability(outcome.state, result.segments) if options.steady or profile.steady else None,
         baseline=base,
         interrupted=outcome.interrupted,
@@ -117,6 +117,8 @@ def _recorded(options: Namespace) -> CheckResult:
     given = given_load_flags(options)
     if given:
         raise UsageError(f"{', '.join(given)}: load flags do not apply to a recording")
+    if options.quick:
+        raise UsageError("--quick: a recording has its load; leave it out")
     source = parse_source(options.target)
     with recording_at(source.path) as recording:
         return _checked(options, runs_of(recording, source, options.target, options.runs or 1))
@@ -160,10 +162,7 @@ def _with_defaults(own: tuple[Threshold, ...], base: Baseline | None, plan: Load
         raise UsageError(
             f"{of_baseline.text!r}: name the baseline with --baseline NAME; cockpit baseline list has them"
         )
-    held = own or (parse_threshold(DEFAULT_THRESHOLD),)
-    if base is None or of_baseline:
-        return held
-    return (*held, parse_threshold(DEFAULT_AGAINST[plan.open]))
+    return with_defaults(own, base, plan)
 
 
 def _abort_on(profile: Profile, options: Namespace) -> tuple[Threshold, ...]:

@@ -13,10 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cockpit.analysis.baseline import Baseline
+from cockpit.analysis.plans import differences
 from cockpit.cli.progress import show_progress
 from cockpit.cli.signals import cancelled_by_signals
 from cockpit.hosts.prompts import Questions
-from cockpit.model.errors import CockpitError, RecordingError
+from cockpit.model.errors import CockpitError, RecordingError, UsageError
+from cockpit.model.load import LoadPlan
 from cockpit.model.state import State
 from cockpit.profiles.profile import Profile
 from cockpit.recording import library
@@ -134,10 +137,27 @@ async def on_screen(
     with Secrets(profile).out_of_errors():
         live = LiveSession(profile, recorder, ssh_config=ssh_config, questions=Questions(), listen=listen)
         session = can_look_back(live.session)
-        app = CockpitApp(session, autostart=autostart, hints=Hints(), appearance=appearance)
+        app = CockpitApp(
+            session, autostart=autostart, hints=Hints(), appearance=appearance, baseline_of=_baseline_of(profile)
+        )
         await app.run_async()
     report_gaps(recorder)
     return SessionEnd(session.state, app.interrupted, recorder.path if recorder else "")
+
+
+def _baseline_of(profile: Profile) -> Callable[[LoadPlan], Baseline | None]:
+    """Return a function that loads the profile's baseline, or the last one of a load; it raises UsageError."""
+    from cockpit.report import baselines
+
+    def baseline_of(plan: LoadPlan) -> Baseline | None:
+        if not profile.baseline:
+            return baselines.latest(plan)
+        found = baselines.load(profile.baseline)
+        if unlike := differences(found.plan, plan):
+            raise UsageError(f"baseline {found.name}: was made under a different load: {', '.join(unlike)}")
+        return found
+
+    return baseline_of
 
 
 @contextmanager

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 import platformdirs
 
 from cockpit.analysis.baseline import FORMAT, Baseline
+from cockpit.analysis.plans import differences
 from cockpit.files import read_bounded, write_private
 from cockpit.model.errors import UsageError
 from cockpit.model.histogram import from_wire, to_wire
+from cockpit.model.load import LoadPlan
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _ENDING = ".json"
@@ -57,6 +60,23 @@ def names() -> list[str]:
         raise UsageError(f"{folder()}: cannot be read: {error.strerror}") from None
     found = (name.removesuffix(_ENDING) for name in files if name.endswith(_ENDING))
     return sorted(name for name in found if _NAME.fullmatch(name))
+
+
+def latest(plan: LoadPlan) -> Baseline | None:
+    """Return the baseline of the same load that was written last; None without one. Unreadable ones are passed over."""
+    for path in sorted(folder().glob(f"*{_ENDING}"), key=_written, reverse=True):
+        with suppress(UsageError):
+            found = load(path.name.removesuffix(_ENDING))
+            if not differences(found.plan, plan):
+                return found
+    return None
+
+
+def _written(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
 
 
 def delete(name: str) -> None:

@@ -9,6 +9,7 @@ import msgspec
 
 from cockpit.analysis.baseline import Baseline
 from cockpit.analysis.stability import Stability
+from cockpit.analysis.threshold_words import found_words
 from cockpit.analysis.thresholds import Status, ThresholdResult
 from cockpit.analysis.words import stability_words
 from cockpit.model.errors import EXIT_BUG, EXIT_GOOD, EXIT_INTERRUPTED, EXIT_THRESHOLD, EXIT_UNSTEADY
@@ -16,7 +17,7 @@ from cockpit.model.metrics import RunResult
 from cockpit.model.text import milliseconds, neutral
 from cockpit.report.encoding import shaped, to_json
 from cockpit.report.run_json import LatencyJson, RunJson, StabilityJson, latency_json, run_json, stability_json
-from cockpit.report.summary import errors_words, found_words, plan_words, threshold_table, warning_texts
+from cockpit.report.summary import errors_words, plan_words, threshold_table, warning_texts
 
 
 class CheckResult(msgspec.Struct, frozen=True, kw_only=True):

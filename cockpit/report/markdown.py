@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from cockpit.analysis.threshold_words import found_words
 from cockpit.analysis.words import change_words, method_lines, metric_words, value_words, verdict_line
 from cockpit.model.state import State
 from cockpit.model.text import clock, neutral
@@ -23,7 +24,7 @@ from cockpit.report.session_summary import (
     run_words,
     when,
 )
-from cockpit.report.summary import found_words, warning_texts
+from cockpit.report.summary import warning_texts
 
 # Characters that Markdown, or HTML in it, would interpret as markup.
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~&!@$])")

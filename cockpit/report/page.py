@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cockpit.analysis.outcome import Verdict
+from cockpit.analysis.threshold_words import found_words
 from cockpit.analysis.words import metric_words
 from cockpit.model.state import State
 from cockpit.model.text import clock, milliseconds, si
@@ -25,7 +26,7 @@ from cockpit.report.session_summary import (
     run_words,
     when,
 )
-from cockpit.report.summary import found_words, plan_words, warning_texts
+from cockpit.report.summary import plan_words, warning_texts
 
 # Markers that are listed unfolded.
 _FEW = 12

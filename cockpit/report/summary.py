@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 
-from cockpit.analysis.baseline import LEVEL, Ratio
 from cockpit.analysis.outcome import Verdict
-from cockpit.analysis.thresholds import Status, ThresholdResult, is_time
+from cockpit.analysis.threshold_words import found_words
+from cockpit.analysis.thresholds import Status, ThresholdResult
 from cockpit.analysis.warning_words import warning_words
 from cockpit.analysis.warnings import run_warnings
 from cockpit.analysis.words import connection_words
@@ -17,7 +17,7 @@ from cockpit.model.histogram import Histogram
 from cockpit.model.load import LoadPlan
 from cockpit.model.metrics import RunResult
 from cockpit.model.state import Segment
-from cockpit.model.text import milliseconds, neutral, si, size
+from cockpit.model.text import milliseconds, neutral, size
 from cockpit.report.host_table import host_table
 from cockpit.report.verdicts import completed_by, verdict_lines
 
@@ -78,45 +78,6 @@ def threshold_table(outcomes: tuple[ThresholdResult, ...]) -> str:
 
 
 _STATUS = {Status.HOLDS: "ok", Status.FAILED: "FAILED", Status.INCONCLUSIVE: "INCONCLUSIVE"}
-
-
-def found_words(outcome: ThresholdResult) -> str:
-    """Return `found 812 ms`, with the limit if that is relative to a baseline."""
-    name = outcome.threshold.name
-    if outcome.found is None:
-        return "no data"
-    found = f"found {metric_text(name, outcome.found)}"
-    if not outcome.threshold.of_baseline:
-        return found
-    if outcome.limit is None:
-        return f"{found}, but the baseline has no such metric"
-    if outcome.ratio is None:
-        return f"{found}, needs {outcome.threshold.operator} {metric_text(name, outcome.limit)}"
-    return f"{found}, {ratio_words(outcome.ratio)}{_settling_words(outcome)}"
-
-
-def ratio_words(ratio: Ratio) -> str:
-    """Return `98.2% of baseline (95% CI 93.1–103.6%, n = 5 vs 1)`."""
-    value, low, high = (f"{100 * part:.1f}" for part in (ratio.value, ratio.low, ratio.high))
-    before, after = ratio.runs
-    assumed = "" if not ratio.assumed else f"; a spread of {100 * (ratio.spread or 0):.0f}% between runs is assumed"
-    return f"{value}% of baseline ({100 * LEVEL:.0f}% CI {low}–{high}%, n = {before} vs {after}{assumed})"
-
-
-def _settling_words(outcome: ThresholdResult) -> str:
-    if outcome.status is not Status.INCONCLUSIVE or outcome.ratio is None:
-        return ""
-    if outcome.ratio.assumed:
-        return "; more runs on either side show the spread"
-    if outcome.needed is None:
-        return "; too near to the limit even for 100 runs per side"
-    return f"; about {outcome.needed} runs per side settle it"
-
-
-def metric_text(name: str, value: float) -> str:
-    if name == "duration":
-        return f"{value:.3f} s"
-    return f"{milliseconds(value)} ms" if is_time(name) else si(value, 5)
 
 
 def _totals(result: RunResult) -> list[str]:

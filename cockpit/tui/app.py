@@ -11,6 +11,7 @@ from typing import Any
 from cockpit.session.loop import EndOfSession, Session
 from cockpit.tui.hints import Hints
 from cockpit.tui.main_screen import MainScreen
+from cockpit.tui.runs.check import BaselineOf
 from cockpit.tui.terminal.appearance import Appearance
 from cockpit.tui.terminal.base_app import CockpitBase
 from cockpit.tui.tuning.changes import ending_words
@@ -26,9 +27,16 @@ class CockpitApp(CockpitBase[object]):
     """Runs the session and shows it; raises its error. `interrupted`: ctrl+c or a signal ended it."""
 
     def __init__(
-        self, session: Session, *, autostart: str = "", hints: Hints | None = None, appearance: Appearance | None = None
+        self,
+        session: Session,
+        *,
+        autostart: str = "",
+        hints: Hints | None = None,
+        appearance: Appearance | None = None,
+        baseline_of: BaselineOf = lambda plan: None,
     ) -> None:
         super().__init__(appearance)
+        self.baseline_of = baseline_of
         self.session = session
         self.autostart = autostart
         self.hints = hints

@@ -27,8 +27,8 @@ def _keys(text: str) -> tuple[FooterKey, ...]:
 
 
 _SCREEN = _keys(
-    "t tune, c compare, r rounds, v view, e cursor, tab host 2, d detail 1, Enter focus 1, p full 1, w averages 1, "
-    "b baseline, i o zoom, l markers"
+    "t tune, c compare, r rounds, x check, v view, e cursor, tab host 2, d detail 1, Enter focus 1, p full 1, "
+    "w averages 1, b baseline, i o zoom, l markers"
 )
 _CHARTS = _keys("← → move, Esc back, [ ] marker, Enter jump, i o zoom, l markers, v view")
 _LIST = _keys("↑↓ PgUp PgDn scroll 1, Esc back 1, d detail 1, f freeze 1, p full 1, tab host 2, w averages 1")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -28,6 +29,7 @@ from cockpit.tui.hosts.panes import HostLines, HostPanes
 from cockpit.tui.key_names import action_key
 from cockpit.tui.keys import main_help
 from cockpit.tui.palette import Command, main_commands
+from cockpit.tui.runs.check import CheckScreen
 from cockpit.tui.runs.compare import CompareScreen
 from cockpit.tui.runs.strip import Strip, strip
 from cockpit.tui.runs.strip_lines import VerdictStrip, compact_height, full_height
@@ -75,6 +77,7 @@ class MainScreen(ViewKeys):
         Binding("b", "baseline", "baseline"),
         Binding("c", "compare", "compare"),
         Binding("r", "rounds", "rounds"),
+        Binding("x", "check", "check"),
         Binding("up", "up_or_down(-1)", "up"),
         Binding("down", "up_or_down(1)", "down"),
         Binding("escape", "back", "back"),
@@ -224,6 +227,15 @@ class MainScreen(ViewKeys):
             self.show_reason("No segment to compare yet. space: start a run; a change under load (t): next segment")
             return
         self.app.push_screen(CompareScreen(self.context, self.set_view))
+
+    def action_check(self) -> None:
+        """Check 15 s of load against the thresholds and the last baseline; start a run if none is active."""
+        toggle = next((action for action in self.session.controls.actions if action.name == "toggle"), None)
+        if toggle is None and self.session.shown.segment is None:
+            self.show_reason("No segment to check in this recording")
+            return
+        press = None if toggle is None else partial(self._begin, toggle)
+        self.app.push_screen(CheckScreen(self.session, press, self._cockpit.baseline_of))
 
     def action_rounds(self) -> None:
         """Measure the last change in rounds; while rounds run, stop them."""

@@ -8,13 +8,13 @@ from msgspec.structs import replace
 
 from cockpit.analysis.baseline import Baseline, baseline_of, baseline_run
 from cockpit.analysis.stability import STABLE, Stability, StabilityKind, run_stability, window_stability
+from cockpit.analysis.threshold_words import found_words
 from cockpit.analysis.thresholds import Breaker, Status, check_abort, hold, parse_threshold
 from cockpit.analysis.words import stability_words
 from cockpit.model.errors import UsageError
 from cockpit.model.fold import fold_all
 from cockpit.model.metrics import RunResult, metric_value, run_result
 from cockpit.model.state import State
-from cockpit.report.summary import found_words
 from tests.analysis.synthetic import OPEN, window
 from tests.session.events import small_session
 

@@ -18,11 +18,16 @@ from xml.etree import ElementTree
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
+from cockpit.analysis.baseline import Baseline
+from cockpit.analysis.thresholds import Breaker
 from cockpit.cli import main
+from cockpit.model.errors import TargetError
 from cockpit.model.events import AnyEvent, RunEnded, RunStarted, SessionEnded, SessionStarted, Tick
 from cockpit.model.histogram import Histogram
 from cockpit.model.load import LoadPlan
+from cockpit.profiles.profile import Profile
 from cockpit.report import baselines
 from cockpit.report.check_result import CheckJson
 from tests.commands import cockpit
@@ -375,3 +380,27 @@ def test_what_a_profile_can_get_wrong(
     profile.write_text(f'[target]\nurl = "http://127.0.0.1:1/"\n[check]\n{check}\n')
     assert main(["check", str(profile)]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_quick_is_one_run_of_15_s_against_the_last_baseline_of_the_same_load(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    plan = LoadPlan(url="http://127.0.0.1:1/", duration=10.0)
+    for at, (name, found) in enumerate({"old": plan, "new": plan, "other": replace(plan, concurrency=9)}.items()):
+        path = baselines.save(Baseline(name=name, plan=found, runs=()))
+        os.utime(path, (1e9 + at, 1e9 + at))
+    (tmp_path / "cockpit" / "baselines" / "damaged.json").write_text("{")
+    assert (latest := baselines.latest(plan)) is not None and latest.name == "new"
+    assert baselines.latest(replace(plan, url="http://127.0.0.1:2/")) is None
+    asked: dict[str, object] = {}
+
+    def headless(profile: Profile, *_: object, limit: float, runs: int, stop_when: Breaker, **__: object) -> object:
+        asked.update(limit=limit, runs=runs, baseline=stop_when.baseline and stop_when.baseline.name)
+        raise TargetError("refused")
+
+    monkeypatch.setattr("cockpit.cli.check.headless", headless)
+    assert main(["check", plan.url, "-z", "10m", "--quick"]) == 3
+    assert asked == {"limit": 15.0, "runs": 1, "baseline": "new"}
+    assert main(["check", plan.url, "-z", "10m", "--quick", "--cap", "5s", "--runs", "2"]) == 3
+    assert asked == {"limit": 5.0, "runs": 2, "baseline": "new"}

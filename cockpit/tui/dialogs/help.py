@@ -48,6 +48,7 @@ l | list of markers; Enter moves the cursor to one
 b | make the selected segment the baseline
 c | compare the selected segment: verdict, every metric with its interval and method, differences of the settings,
     all metrics side by side, both latency distributions; ← → select another segment
+x | check 15 s of load (a run of its own if none is active) against the thresholds and the last baseline of this load
 tab | next host
 d  D | next, previous list below the host: processes, cores, disks, interfaces, each status page, each tail
 w | averages of every host over the selected segment, instead of the list

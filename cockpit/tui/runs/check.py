@@ -1,0 +1,133 @@
+"""A quick check of the load that runs, or of a run of its own: one line per threshold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import Static
+
+from cockpit.analysis.baseline import Baseline
+from cockpit.analysis.quick_check import QUICK, quick_check
+from cockpit.analysis.threshold_words import found_words
+from cockpit.analysis.thresholds import Status, ThresholdResult
+from cockpit.model.errors import CockpitError
+from cockpit.model.load import LoadPlan
+from cockpit.model.state import Segment, State
+from cockpit.session.controls import LoadPhase, LoadStatus
+from cockpit.session.loop import Session
+from cockpit.tui.dialogs.prompt import Dialog
+
+BaselineOf = Callable[[LoadPlan], Baseline | None]
+# Seconds between two readings of the session.
+POLL = 0.2
+_SIGNS = {
+    Status.HOLDS: ("✓", "$cockpit-better"),
+    Status.FAILED: ("✗", "$cockpit-worse"),
+    Status.INCONCLUSIVE: ("?", "$cockpit-warn"),
+}
+
+
+class CheckScreen(Dialog[None]):
+    """Waits until the newest segment has QUICK seconds of load, then shows the result of each threshold.
+
+    `toggle` starts the load and stops it; None: the session is replayed, and the segment is checked as it is. A load
+    that this screen started is stopped as soon as it is checked, or the screen is closed.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,x", "close", "close")]
+    DEFAULT_CSS = """
+    CheckScreen > Vertical { width: 100; }
+    """
+
+    def __init__(self, session: Session, toggle: Callable[[], None] | None, baseline_of: BaselineOf) -> None:
+        super().__init__()
+        self.session, self.toggle, self.baseline_of = session, toggle, baseline_of
+        self.results: tuple[ThresholdResult, ...] | None = None
+        self._runs_before = session.state.runs
+        self._started = False
+
+    def compose(self) -> ComposeResult:
+        with Vertical() as panel:
+            panel.border_title = "check"
+            yield Static(id="results")
+            yield Static("Esc: close", classes="hint")
+
+    def on_mount(self) -> None:
+        if self.toggle is not None and not self._active:
+            self._started = True
+            self.toggle()
+        self._poll = self.set_interval(POLL, self._update)
+        self._update()
+
+    def action_close(self) -> None:
+        self._stop()
+        self.dismiss()
+
+    def _stop(self) -> None:
+        """Stop the load that this screen started."""
+        if self._started and self.toggle is not None and self._active:
+            self.toggle()
+        self._started = False
+
+    @property
+    def _active(self) -> bool:
+        """Whether a load runs, or its target is being asked."""
+        status = self.session.controls.status
+        starting = isinstance(status, LoadStatus) and status.phase is LoadPhase.STARTING
+        return starting or self.session.state.running is not None
+
+    def _update(self) -> None:
+        state = self.session.shown if self.toggle is None else self.session.state
+        segment = self._segment(state)
+        if segment is None or self._waits(state, segment):
+            self._show(f"{max(0.0, QUICK - (segment.seconds if segment else 0.0)):.0f} s more of load …")
+            return
+        self._poll.stop()
+        self._stop()
+        try:
+            baseline = self.baseline_of(state.plans[segment.run])
+            self.results = quick_check(state, segment, baseline)
+        except CockpitError as error:
+            self._show(str(error))
+            return
+        self._show(*_lines(segment, self.results, baseline))
+
+    def _segment(self, state: State) -> Segment | None:
+        segment = state.segment
+        if segment is None or (self._started and segment.run <= self._runs_before):
+            return None
+        return segment
+
+    def _waits(self, state: State, segment: Segment) -> bool:
+        running = self.toggle is not None and state.running == segment.run
+        return running and (segment.warmup or segment.seconds < QUICK)
+
+    def _show(self, *lines: str | Content) -> None:
+        self.query_one("#results", Static).update(
+            Content("\n").join(Content(line) if isinstance(line, str) else line for line in lines)
+        )
+
+
+def _lines(segment: Segment, results: tuple[ThresholdResult, ...], baseline: Baseline | None) -> Iterator[Content]:
+    """Return the verdict, the checked load, and one line per threshold with its sign, limit and value."""
+    failed = sum(one.status is Status.FAILED for one in results)
+    undecided = sum(one.status is Status.INCONCLUSIVE for one in results)
+    words, style = ("pass", "$cockpit-better")
+    if failed or undecided:
+        words, style = (
+            (f"{failed} of {len(results)} failed", "$cockpit-worse") if failed else ("inconclusive", "$cockpit-warn")
+        )
+    against = f" · baseline {baseline.name}" if baseline else " · no baseline of this load"
+    yield Content.assemble(
+        (words, f"bold {style}"),
+        (f" · segment {segment.number}, {segment.seconds:.0f} s of load{against}", "$cockpit-dim"),
+    )
+    width = max(len(one.threshold.text) for one in results)
+    for one in results:
+        sign, colour = _SIGNS[one.status]
+        yield Content.assemble((sign, colour), f"  {one.threshold.text:<{width}}  ", (found_words(one), colour))
