@@ -1,4 +1,4 @@
-"""The cache-type profiles under load: a cache is switched on, hits come, the origin rests, undo restores every byte."""
+"""Profiles for the screen under load: a cache is switched on, hits come, the origin rests, undo restores every byte."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ async def loaded(lab: Lab, name: str) -> AsyncIterator[tuple[Session, LiveSource
     """A session of a shipped profile whose load runs, against fewer images than the profile asks for."""
     profile = read_profile(PROFILES / f"{name}.toml")
     host = lab.hosts[urlsplit(profile.plan.url).hostname or ""]
-    paths = replace(profile.plan.paths, pattern=IMAGES)
-    plan = replace(
-        located(profile.plan, {host.name: host.address}), paths=paths, cpus=(generator_cpu(),), concurrency=4
-    )
+    paths = profile.plan.paths and replace(profile.plan.paths, pattern=IMAGES)
+    plan = located(profile.plan, {host.name: host.address})
+    assert plan.duration == 3600, "it lasts while somebody tunes"
+    plan = replace(plan, paths=paths, cpus=(generator_cpu(),), concurrency=4)
     source = LiveSource(replace(profile, plan=plan), Clock(), ssh_config=lab.ssh_config)
     session = Session(source)
     running = asyncio.create_task(session.run())
@@ -66,12 +66,12 @@ def cpu_per_request(segment: Segment, host: str) -> float:
     return host_metrics(segment.hosts[host])["processes.cpu"] / segment.rate
 
 
-async def measured(session: Session) -> Segment:
+async def measured(session: Session, requests: int = REQUESTS) -> Segment:
     """The newest segment once it has its requests and its hosts some seconds."""
 
     def enough(state: State) -> bool:
         segment = state.segments[-1] if state.segments else None
-        if segment is None or segment.counts.completed < REQUESTS or set(segment.hosts) != set(state.hosts):
+        if segment is None or segment.counts.completed < requests or set(segment.hosts) != set(state.hosts):
             return False
         return all(window.seconds >= 5 for window in segment.hosts.values())
 
@@ -132,3 +132,29 @@ async def test_squids_stores_are_switched_under_load(proxies: Lab) -> None:
         await source.tuning.undo("B")
         await until(session, lambda state: (hit_ratio(state, "proxy1") or 0) > 0.9)
     assert config(proxies.proxy1, proxy1.CONFIG) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "hits"),
+    [
+        ("caches", {"cache": "disk"}, True),
+        ("large-file", {"cache": "disk"}, True),
+        ("topologies", {"connector": "AJP"}, False),
+        ("spare-servers", {"MPM": "event", "StartServers": "3"}, False),
+    ],
+)
+async def test_a_profile_loads_the_server_whose_settings_it_changes(
+    proxies: Lab, name: str, values: dict[str, str], hits: bool
+) -> None:
+    before = config(proxies.web1, "/etc/apache2")
+    async with loaded(proxies, name) as (session, source):
+        first = await measured(session, 20)
+        assert not first.counts.failed
+        assert source.tuning is not None
+        await source.tuning.apply(values)
+        if hits:
+            await until(session, lambda state: (hit_ratio(state, "web1") or 0) > 0.5)
+        second = await measured(session, 20)
+        assert second.number > first.number and set(second.counts.statuses) == {200}
+        await source.tuning.undo()
+    assert config(proxies.web1, "/etc/apache2") == before
