@@ -24,7 +24,9 @@ IGNORED = (
 )
 # What gawk says of programs that it reads right.
 HARMLESS = ("shadows global variable", "NUL characters", "is empty")
-SETTINGS = dict.fromkeys(("pattern", "regex", "nuls", "line_bytes", "round", "slow_round", "most_shares"), "1")
+SETTINGS = dict.fromkeys(
+    ("pattern", "regex", "nuls", "line_bytes", "round", "slow_round", "most_shares", "queue_round", "readable"), "1"
+)
 SHELLS = (("dash",), ("bash", "--posix"), ("busybox", "sh"), ("mksh",))
 AWKS = (("gawk", "--lint"), ("mawk",), ("busybox", "awk"))
 

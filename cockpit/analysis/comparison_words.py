@@ -10,7 +10,15 @@ from cockpit.analysis.thresholds import is_time
 from cockpit.model.histogram import Histogram
 from cockpit.model.text import milliseconds, neutral, si, size
 
-_BYTES = ("bytes", "memory.", "processes.rss", "processes.unshared", "processes.pss")
+_BYTES = (
+    "bytes",
+    "memory.",
+    "processes.rss",
+    "processes.unshared",
+    "processes.pss",
+    "processes.before.rss",
+    "processes.after.rss",
+)
 _PERCENT = ("cpu.", "coverage", "generator.cpu")
 # How much of a value of a knob is shown.
 _CUT = 200

@@ -14,6 +14,7 @@ from enum import StrEnum
 import msgspec
 
 from cockpit.analysis.baseline import Baseline, Ratio, mean_of, ratio_of, runs_to_settle
+from cockpit.model import sar
 from cockpit.model.errors import UsageError
 from cockpit.model.load import LoadPlan
 from cockpit.model.metrics import (
@@ -176,7 +177,7 @@ def is_time(name: str) -> bool:
 
 def _is_share(name: str) -> bool:
     rest = name.partition(".")[2]
-    return bool({name, rest} & {*_SHARES}) or rest.startswith("cpu.") or rest.endswith(".util")
+    return bool({name, rest} & {*_SHARES, *sar.SHARES}) or rest.startswith("cpu.") or rest.endswith(".util")
 
 
 def known_metrics() -> tuple[str, ...]:

@@ -98,6 +98,7 @@ def headless(
                             state = await live.run_once(limit, stop_when)
                             if state.segments[-1].reason == "failed" or stop_when(state):
                                 break
+                        await live.hosts_idle()
                     except asyncio.CancelledError:
                         interrupted = True
                     finally:

@@ -25,8 +25,8 @@ FILE_LIMIT = 65536
 SYSTEM_FILE_LIMIT = 4 * 1024 * 1024
 # Watched processes of a host.
 PROCESSES_LIMIT = 16384
-# Files of a frame: four of each process, and those of the system and the probe.
-FILES_LIMIT = 4 * PROCESSES_LIMIT + 64
+# Files of a frame: five of each process, and those of the system and the probe.
+FILES_LIMIT = 5 * PROCESSES_LIMIT + 64
 # Bytes of a frame; LINE_COST is added per line for reading it.
 FRAME_LIMIT, LINE_COST = 24 * 1024 * 1024, 64
 # The longest path is `/proc/4194304/smaps_rollup`.

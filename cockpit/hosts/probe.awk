@@ -8,9 +8,18 @@
 BEGIN {
   pattern = ENVIRON["pattern"]; regex = ENVIRON["regex"]; nuls = ENVIRON["nuls"]
   bytes = ENVIRON["line_bytes"] + 0; every = ENVIRON["round"] + 0; seldom = ENVIRON["slow_round"] + 0
-  most = ENVIRON["most_shares"] + 0
+  most = ENVIRON["most_shares"] + 0; queue_round = ENVIRON["queue_round"] + 0
+  readable = ENVIRON["readable"] " "
   ran_at["self"] = "self/schedstat"
   timed = run_time("self") != "none"
+  if (pattern != "") read_logins()
+}
+
+# Login names by user number, for as many as a host of its own has.
+function read_logins(   line, word, n) {
+  for (n = 0; n < 10000 && (getline line < "/etc/passwd") > 0; n++)
+    if (split(line, word, ":") > 2 && !(word[3] in login) && length(word[1]) <= 64) login[word[3]] = word[1]
+  close("/etc/passwd")
 }
 
 function put(line) {
@@ -32,6 +41,7 @@ function say_system(   line) {
   while ((getline line < "meminfo") > 0)
     if (line ~ /^(MemTotal|MemFree|MemAvailable|Buffers|Cached|SReclaimable|Shmem|SwapTotal|SwapFree):/)
       put("/proc/meminfo:" line)
+    else if (line ~ /^(SwapCached|Active|Inactive|Dirty|Slab|Committed_AS):/) say_changed("meminfo", line)
   close("meminfo")
   while ((getline line < "diskstats") > 0)
     if (line !~ / 0 0 0 0 0 0 0 0 0 0 0/) put("/proc/diskstats:" line)
@@ -41,6 +51,110 @@ function say_system(   line) {
   close("net/dev")
   say_all("self/stat")
   say_all(shell)
+  say_counters()
+}
+
+# A line of counters by its first word, if it changed.
+function say_changed(path, line,   key) {
+  key = path " " substr(line, 1, index(line, " "))
+  if (told[key] == line) return
+  told[key] = line
+  put("/proc/" path ":" line)
+}
+
+# mawk fails where a file can be opened but not read (pressure that is switched off), so only those are read that the
+# shell could read.
+function is_readable(path) {
+  return index(readable, " " path " ")
+}
+
+function say_counters(   line) {
+  if (is_readable("vmstat")) {
+    while ((getline line < "vmstat") > 0)
+      if (line ~ /^p(gpg|gf|gmajf|swp|gscan_|gsteal_)/)
+        if (line ~ /(in|out|fault|free|kswapd|direct|khugepaged|proactive) /) say_changed("vmstat", line)
+    close("vmstat")
+  }
+  if (is_readable("net/sockstat")) {
+    while ((getline line < "net/sockstat") > 0) if (line !~ /^UDPLITE/) say_changed("net/sockstat", line)
+    close("net/sockstat")
+  }
+  say_table("net/snmp", "Tcp:", " ActiveOpens PassiveOpens AttemptFails EstabResets InSegs OutSegs RetransSegs InErrs" \
+    " OutRsts ")
+  say_table("net/netstat", "TcpExt:", " ListenOverflows ListenDrops ")
+  say_pressure("pressure/cpu"); say_pressure("pressure/io"); say_pressure("pressure/memory")
+  if (tick % queue_round == 1) say_queues()
+}
+
+# Of a table of two lines, names and numbers, the columns that changed.
+function say_table(path, head, wanted,   names, numbers, changed, word, n, i, at) {
+  if (!is_readable(path)) return
+  while ((getline names < path) > 0) if (index(names, head " ") == 1) break
+  if ((getline numbers < path) <= 0) numbers = ""
+  close(path)
+  if (numbers == "") return
+  if (names != names_of[path]) {
+    names_of[path] = names
+    columns[path] = 0
+    n = split(names, word, " ")
+    for (i = 2; i <= n; i++)
+      if (index(wanted, " " word[i] " ")) {
+        at = ++columns[path]
+        column[path, at] = i; column_name[path, at] = word[i]
+      }
+  }
+  names = changed = ""
+  split(numbers, word, " ")
+  for (i = 1; i <= columns[path]; i++) {
+    n = word[column[path, i]] ""
+    if (told[path, i] "" == n) continue
+    told[path, i] = n
+    names = names " " column_name[path, i]
+    changed = changed " " n
+  }
+  if (names != "") { put("/proc/" path ":" head names); put("/proc/" path ":" head changed) }
+}
+
+# How long (us) some, or all, tasks waited, without the averages that change all the time.
+function say_pressure(path,   line, word) {
+  if (!is_readable(path)) return
+  while ((getline line < path) > 0) { split(line, word, " "); say_changed(path, word[1] " " word[5]) }
+  close(path)
+}
+
+# The accept queue of each listening socket by its port, both hexadecimal. The kernel lists these sockets first, but
+# walks the table of all connections for the rest of the first block: on a host with much memory that is dear.
+function say_queues(   line, word, path, queues, sockets, i, n) {
+  queues = sockets = ""
+  n = 0
+  for (i = 1; i <= 2; i++) {
+    path = i == 1 ? "net/tcp" : "net/tcp6"
+    if (!is_readable(path)) continue
+    getline line < path
+    while ((getline line < path) > 0) {
+      split(line, word, " ")
+      if (word[4] != "0A" || n++ >= 256) break
+      queues = queues " " substr(word[2], length(word[2]) - 3) " " substr(word[5], 10)
+      sockets = sockets " " word[10]
+    }
+    close(path)
+  }
+  if (sockets != told["sockets"]) { told["sockets"] = sockets; say_backlogs() }
+  if (queues != told["queues"]) { told["queues"] = queues; put("/proc/net/tcp:" queues) }
+}
+
+# The limit of each accept queue, which is not in /proc: asked when there are other listening sockets than before.
+function say_backlogs(   command, line, word, backlogs) {
+  backlogs = ""
+  command = "PATH=$PATH:/usr/sbin:/sbin ss -Hltn 2>/dev/null"
+  while ((command | getline line) > 0) {
+    split(line, word, " ")
+    if (word[1] != "LISTEN") continue
+    sub(/.*:/, "", word[4])
+    backlogs = backlogs " " word[4] " " word[3]
+  }
+  close(command)
+  put("/proc/net/backlog:" backlogs)
 }
 
 # Which block devices are disks and which lie upon disks; looked up anew when the kernel lists others than before.
@@ -78,6 +192,7 @@ function begin(number, what, own) {
   there = ""; batch = ""; parts = 0
   if (whole) list = ""
   if (what == "all") { placed = ""; split("", stat); split("", statm); split("", title); split("", still) }
+  if (what == "all") { split("", told); split("", user) }
   if (tick % every == 1) { sort_disks(); see_hiding() }
   put("")
   put("#cockpit begin " number)
@@ -125,11 +240,12 @@ function place(   i, pid) {
 function find(pid) {
   comm_at[pid] = pid "/comm"; stat_at[pid] = pid "/stat"; statm_at[pid] = pid "/statm"
   ran_at[pid] = pid "/schedstat"; title_at[pid] = pid "/cmdline"; parts_at[pid] = pid "/smaps_rollup"
+  status_at[pid] = pid "/status"
 }
 
 function lose(pid) {
   delete comm_at[pid]; delete stat_at[pid]; delete statm_at[pid]
-  delete ran_at[pid]; delete title_at[pid]; delete parts_at[pid]
+  delete ran_at[pid]; delete title_at[pid]; delete parts_at[pid]; delete status_at[pid]
 }
 
 # Whether that is a process, and not known: threads have their numbers from the same row.
@@ -198,6 +314,7 @@ function say_process(pid, i,   path, line, got, turn, slow, first, ran, named) {
     if (timed && pid in parted && single(pid)) still[pid] = rest[i] = ran; else delete still[pid]
     if (!turn && !first) { add(i); return }
   }
+  if (!(pid in user) && tick - met[pid] > 1) say_user(pid)
   say_memory(pid)
   if (turn) delete moved[pid]
   if (named || !(pid in title) || (nuls ? turn : batched)) see_title(pid)
@@ -232,10 +349,24 @@ function say_shares(pid,   path, line) {
   delete stirred[pid]
   parted[pid] = 1
   parts++
+  say_user(pid)
   if (statm[pid] == "" || statm[pid] ~ /^0 /) return
   path = parts_at[pid]
   while ((getline line < path) > 0) if (line ~ /^Pss:/) { put("/proc/" path ":" line); break }
   close(path)
+}
+
+# The effective user. A worker changes its user soon after its start, so it is read some ticks later.
+function say_user(pid,   path, line, word) {
+  path = status_at[pid]
+  while ((getline line < path) > 0) if (line ~ /^Uid:/) break
+  close(path)
+  if (line !~ /^Uid:/) return
+  split(line, word, "\t")
+  line = (word[3] in login) ? login[word[3]] : word[3]
+  if (line == user[pid]) return
+  user[pid] = line
+  put("/proc/" path ":" line)
 }
 
 function add(i) {
@@ -289,7 +420,7 @@ function say_titles(   command, line, at, pid, found) {
 
 function forget(pid) {
   delete head[pid]; delete stat[pid]; delete statm[pid]; delete title[pid]; delete still[pid]; delete moved[pid]
-  delete stirred[pid]; delete parted[pid]
+  delete stirred[pid]; delete parted[pid]; delete user[pid]
 }
 
 function forget_the_gone(   pid) {

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from cockpit.hosts import parse
+from cockpit.hosts.counters import CounterTable
 from cockpit.hosts.frames import MARK, Frame, FrameReader
 from cockpit.hosts.processes import ProcessTable
 from cockpit.hosts.script import LINE_BYTES, script
@@ -55,6 +56,7 @@ class Probe:
         self._channel = channel
         self._frames = FrameReader()
         self._table = ProcessTable(facts.page, facts.hz)
+        self._counters = CounterTable()
         self._number = 0
         self._taken = 0
         self._cut = True
@@ -98,9 +100,11 @@ class Probe:
         # Cutting may cost an extra process, so it is only on while there are lines to cut.
         self._cut = frame.longest >= LINE_BYTES
         try:
-            return parse.reading(frame, processes, self._cost(frame), self._table.pss, self._table.cpu_ticks)
+            read = parse.reading(frame, processes, self._cost(frame), self._table.pss, self._table.cpu_ticks)
         except (ValueError, IndexError) as error:
             raise self._invalid(error) from None
+        table = self._counters
+        return replace(read, counters=table.counters, accept=table.accept, backlog=table.backlog)
 
     def close(self) -> None:
         self._channel.close()
@@ -134,6 +138,7 @@ class Probe:
     def _take(self, frame: Frame) -> tuple[ProcessCounters, ...]:
         self._taken = frame.number
         try:
+            self._counters.take(frame)
             return self._table.take(frame)
         except (ValueError, IndexError) as error:
             raise self._invalid(error) from None

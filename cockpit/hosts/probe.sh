@@ -1,16 +1,23 @@
 #!/bin/sh
 # The probe of a host: reads /proc, by awk (probe.awk) if the host has one that can. POSIX sh: dash, bash, busybox ash.
-# Set before it: watch pattern regex reader line_bytes round slow_round most_shares few_numbers.
+# Set before it: watch pattern regex reader line_bytes round slow_round most_shares few_numbers queue_round.
 # A tick is a line on stdin, `NUMBER WHAT [BYTES]`: WHAT is `all` or `changes`, BYTES is where to cut lines; `clock` in
 # place of NUMBER asks for the wall clock. The probe's own processes are read as /proc/./PID, unlike the watched ones.
 # shellcheck disable=SC2154
 LC_ALL=C; export LC_ALL; unset GREP_OPTIONS
 PATH=$PATH:/usr/bin:/bin
 system='/proc/uptime /proc/stat /proc/loadavg /proc/meminfo /proc/diskstats /proc/net/dev'
+counted='/proc/vmstat /proc/net/sockstat /proc/net/snmp /proc/net/netstat /proc/pressure/cpu /proc/pressure/io'
+counted="$counted /proc/pressure/memory"
 if ! [ -r /proc/stat ]; then
   printf '\n#cockpit foreign %s\n' "$(uname -s)"
   exit 0
 fi
+
+readable=
+for f in $counted /proc/net/tcp /proc/net/tcp6; do
+  IFS= read -r c < "$f" && readable="$readable ${f#/proc/}"
+done 2>/dev/null
 
 one=$(printf '\001')
 # Whether a command hands on lines that hold NULs, as command lines do; not every busybox's do.
@@ -39,7 +46,7 @@ if command -v awk >/dev/null; then
   words='BEGIN { getline line < ARGV[1]; if (gsub(/\000/, " ", line) && line ~ / -s /) print "y" }'
   nuls=$(awk $interactive "$words" /proc/$$/cmdline)
   zeros=$(grep -aHsz '' /proc/$$/cmdline 2>/dev/null | tr '\n\000' ' \n' | grep -c ':-s')
-  export pattern regex nuls line_bytes round slow_round most_shares
+  export pattern regex nuls line_bytes round slow_round most_shares queue_round readable
   if [ "$nuls" ] || [ "$zeros" = 1 ]; then
     IFS= read -r me < /proc/$$/comm
     case $(cd /proc; printf '%s\n' list 0 all 1 "$$" end | pattern=$me awk $interactive "$reader" 2>/dev/null) in
@@ -109,6 +116,11 @@ lines() {
   grep -avHsE -m 2000 '^(intr|softirq) [0-9 ]*$' "$@"
 }
 
+# Without awk, accept queues are not read: grep would read the lines of all connections.
+counters() {
+  grep -aHsE '^(pg(pgin|pgout|fault|majfault|free|scan|steal)|pswp|Tcp|sockets|TCP|UDP|RAW|FRAG|some|full)' $counted
+}
+
 frame() {
   disks= layered= files= titles=
   for f in /sys/block/*; do
@@ -140,6 +152,7 @@ frame() {
       echo
     done
   fi
+  counters
   printf '#cockpit end %s\n' "$1"
 }
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from cockpit.hosts.frames import PID_LIMIT, PROCESSES_LIMIT, Frame
 from cockpit.hosts.numbers import INTEGER_LIMIT, NAME_BYTES, TIME_LIMIT, count, decimal, signed
 from cockpit.hosts.tree_time import Times, TreeTime
@@ -23,12 +25,14 @@ class _Kept(NamedTuple):
     statm: bytes
     cmdline: bytes
     rollup: bytes
+    user: bytes
     read: ProcessCounters | None
     # Clock ticks of the children that it waited for.
     children: int = 0
 
 
-_NOTHING = _Kept(b"", b"", b"", b"", None)
+_NOTHING = _Kept(b"", b"", b"", b"", b"", None)
+_FILES = ("stat", "statm", "cmdline", "smaps_rollup", "status")
 
 
 class ProcessTable:
@@ -57,28 +61,38 @@ class ProcessTable:
 
     @property
     def pss(self) -> int | None:
-        """Proportional set size of all processes (bytes); None until it was read for each. Raises ValueError,
-        IndexError."""
-        rollups = [kept.rollup.split() for kept in self._kept.values() if kept.read is not None and kept.read.rss]
-        if not rollups or not all(rollups):
+        """Proportional set size of all processes (bytes); None until it was read for each. Raises ValueError."""
+        parts = [kept.read.pss for kept in self._kept.values() if kept.read is not None and kept.read.rss]
+        known = [part for part in parts if part is not None]
+        if not parts or len(known) < len(parts):
             return None
-        total = sum(count(words[1]) for words in rollups) * 1024
+        total = sum(known)
         if total >= INTEGER_LIMIT:
             raise ValueError(f"smaps_rollup: {total} bytes cannot be represented")
         return total
 
     def _newest(self, pid: int, files: Mapping[str, bytes]) -> _Kept:
-        new = [files.get(f"/proc/{pid}/{name}") for name in ("stat", "statm", "cmdline", "smaps_rollup")]
+        new = [files.get(f"/proc/{pid}/{name}") for name in _FILES]
         kept = self._kept.get(pid, _NOTHING)
-        if kept is not _NOTHING and new == [None] * 4:
+        if kept is not _NOTHING and new == [None] * len(_FILES):
             return kept
-        stat, statm, cmdline, rollup = (old if text is None else text for old, text in zip(kept[:4], new, strict=True))
+        stat, statm, cmdline, rollup, user = (
+            old if text is None else text for old, text in zip(kept[:5], new, strict=True)
+        )
         try:
             read = process(pid, stat, statm, cmdline, self._page)
+            if read is not None and (user or rollup):
+                read = replace(read, user=_text(user.strip()[:NAME_BYTES]), pss=_pss(rollup) if read.rss else None)
         except ValueError as error:
             raise ValueError(f"/proc/{pid}: {error}") from None
         children = kept.children if new[0] is None else _children_ticks(stat)
-        return _Kept(stat, statm, cmdline[:COMMAND_LIMIT], rollup, read, children)
+        return _Kept(stat, statm, cmdline[:COMMAND_LIMIT], rollup, user, read, children)
+
+
+def _pss(rollup: bytes) -> int | None:
+    """Bytes of a line `Pss: 1234 kB`; None without one."""
+    words = rollup.split()
+    return count(words[1], INTEGER_LIMIT // 1024) * 1024 if len(words) > 1 else None
 
 
 def _uptime(frame: Frame) -> float:

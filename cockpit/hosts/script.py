@@ -13,6 +13,8 @@ from cockpit.hosts.pattern import is_pattern, regular
 ROUND, SLOW_ROUND = 10, 30
 # Maximum number of new processes per tick whose share of shared pages is read.
 MOST_SHARES = 10
+# Ticks between two readings of the accept queues.
+QUEUE_ROUND = 5
 # Maximum number of new pids that are tried one by one; beyond, /proc is listed.
 FEW = 64
 # The kernel's limit of a process name (bytes).
@@ -36,6 +38,7 @@ def script(processes: str | None) -> str:
         "slow_round": str(SLOW_ROUND),
         "most_shares": str(MOST_SHARES),
         "few_numbers": str(FEW),
+        "queue_round": str(QUEUE_ROUND),
         "reader": _text("probe.awk"),
     }
     return "\n".join([*(f"{name}={shlex.quote(value)}" for name, value in settings.items()), _text("probe.sh")])

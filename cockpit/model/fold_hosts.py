@@ -5,15 +5,18 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from cockpit.model import events as ev
-from cockpit.model.fold_other_load import claimed_cpu, claims_at, other_cpu
+from cockpit.model import sar
+from cockpit.model.fold_other_load import claimed_cpu, claims_at, cpu_split
 from cockpit.model.host_rates import ReadingStep, memory_use, step_between
 from cockpit.model.host_state import HostPoint, HostState, HostWindow, ProcessRow
-from cockpit.model.host_window import begun, widened
+from cockpit.model.host_window import begun, idle_metrics, widened
 from cockpit.model.hosts import HostFacts, HostReading, identity
 from cockpit.model.parents import mark_restarts
 from cockpit.model.series import Deferred, replaced
 from cockpit.model.state import Marker, Segment, State, mark
 
+# Seconds after a run within which the metrics of the idle host are kept; the last ones count.
+IDLE_AFTER = 5.0
 # Seconds by which a sample's instant may be off.
 _UPTIME_SLACK = 1.0
 
@@ -48,7 +51,8 @@ def host_sample(state: State, event: ev.HostSample) -> State:
     recent = None if host.gap else step
     claimed = claimed_cpu(host, event, step)
     claims = claims_at(state, claimed, event)
-    point = replace(_point(recent, event), other=other_cpu(claimed, event, recent, claims))
+    split = cpu_split(claimed, event, recent, claims)
+    point = replace(_point(recent, event), servers=split.servers, generator=split.generator, other=split.other)
     sampled = replace(
         claimed,
         claims=claims,
@@ -74,6 +78,7 @@ def with_rows(host: HostState, before: HostReading | None, step: ReadingStep | N
         cores=step.cores if step else (),
         disks=tuple(disk for disk, _ in step.disks) if step else (),
         nets=step.nets if step else (),
+        sar={**sar.levels(sample.reading), **(step.rates if step else {})},
     )
 
 
@@ -150,19 +155,28 @@ def process_rows(old: HostReading | None, new: HostReading, facts: HostFacts) ->
 def _widen_window(
     state: State, host: HostState, event: ev.HostSample, step: ReadingStep | None, point: HostPoint
 ) -> State:
-    """Add the sample to the last segment, and once after its end, so that the end is covered."""
+    """Add the sample to the last segment, and once after its end, so that the end is covered; then as an idle one."""
     segment = state.segment
     if segment is None:
         return state
     window = segment.hosts.get(event.host)
     if segment.end is not None and (window is None or window.last.t >= segment.end):
-        return state
+        if window is None or not _is_idle_after(state, segment.end, host, event):
+            return state
+        return _with_last_window(state, segment, event.host, replace(window, after=idle_metrics(point)))
     if window is None or not host.points:
         window = begun(event)
     else:
         window = widened(window, event, step, (host.points[-1], point), gap=host.gap)
-    return replace(state, segments=(*state.segments[:-1], _with_window(segment, event.host, window)))
+    return _with_last_window(state, segment, event.host, window)
 
 
-def _with_window(segment: Segment, name: str, window: HostWindow) -> Segment:
-    return replace(segment, hosts={**segment.hosts, name: window})
+def _is_idle_after(state: State, end: float, host: HostState, event: ev.HostSample) -> bool:
+    """Return whether the interval of the sample lies between the end of the run and `IDLE_AFTER` later."""
+    since = host.points[-1].t if host.points else 0.0
+    return state.running is None and not host.gap and since >= end and event.t <= end + IDLE_AFTER
+
+
+def _with_last_window(state: State, segment: Segment, name: str, window: HostWindow) -> State:
+    changed = replace(segment, hosts={**segment.hosts, name: window})
+    return replace(state, segments=(*state.segments[:-1], changed))

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from cockpit.model import events as ev
 from cockpit.model.counts import Counts, LoadCounts, add, total
 from cockpit.model.histogram import EMPTY
-from cockpit.model.host_state import HostWindow
+from cockpit.model.host_state import HostPoint, HostState, HostWindow
 from cockpit.model.host_window import begun
 from cockpit.model.load import LoadPlan
 from cockpit.model.series import replaced
@@ -45,7 +45,7 @@ def run_started(state: State, event: ev.RunStarted) -> State:
         addresses=event.addresses,
         start=event.t,
         last=event.t,
-        hosts=_open_windows(state),
+        hosts=_open_windows(state, idle_since=state.segment.end if state.segment else 0.0),
     )
     return replace(
         state,
@@ -161,12 +161,20 @@ def silent(tick: ev.Tick) -> bool:
     return min(tick.silence, tick.oldest) >= SILENCE
 
 
-def _open_windows(state: State) -> dict[str, HostWindow]:
+def _open_windows(state: State, idle_since: float | None = None) -> dict[str, HostWindow]:
+    """Return a window of each host that is up, with its metrics since `idle_since` if there was an interval; None:
+    the host is under load."""
     return {
-        name: begun(host.sample)
+        name: begun(host.sample, _idle_point(host, idle_since))
         for name, host in state.hosts.items()
         if host.sample is not None and host.condition == "up"
     }
+
+
+def _idle_point(host: HostState, since: float | None) -> HostPoint | None:
+    points = host.points[-2:]
+    idle = since is not None and len(points) == 2 and points[0].t >= since and not host.gap
+    return points[1] if idle else None
 
 
 def _changes_since(state: State, known: int) -> tuple[Change, ...]:

@@ -13,6 +13,7 @@ no process owns it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -78,24 +79,36 @@ def claims_at(state: State, host: HostState, event: HostSample) -> dict[str, flo
     return claims
 
 
-def other_cpu(
-    host: HostState, event: HostSample, step: ReadingStep | None, claims: Mapping[str, float]
-) -> float | None:
-    """Return the share of the host's CPUs that other programs took since its last sample, per cent.
+class CpuSplit(NamedTuple):
+    """Shares of the host's CPUs since its last sample, per cent: the watched processes of the hosts on that machine
+    with their probes, the load generator (None: it is not on that machine), and all other programs."""
 
-    None: no process is watched or was ever seen, so the server itself would be included; or the time since is
-    unknown.
+    servers: float | None = None
+    generator: float | None = None
+    other: float | None = None
+
+
+def cpu_split(host: HostState, event: HostSample, step: ReadingStep | None, claims: Mapping[str, float]) -> CpuSplit:
+    """Return who used the host's CPUs.
+
+    Unknown if no process is watched or was ever seen, so the server itself would count as another program, or if the
+    time since the last sample is unknown.
     """
     if step is None or step.cpu is None or host.sample is None or host.facts is None or not _watched(host, event):
-        return None
+        return CpuSplit()
     old, new = host.sample.reading, event.reading
     if _ticks_used(old, new) is None:
-        return None
-    known = sum(used - host.claims[name] for name, used in claims.items() if name in host.claims)
+        return CpuSplit()
+    known = {name: used - host.claims[name] for name, used in claims.items() if name in host.claims}
+    own = known.pop(GENERATOR, None)
+    servers = sum(known.values())
     whole = step.seconds * host.facts.hz * max(host.facts.cpus, len(new.cores))
     busy = whole - (_unused(new.cpu) - _unused(old.cpu)) - (_interrupts(new.cpu) - _interrupts(old.cpu))
-    share = _share(busy - known * host.facts.hz, whole)
-    return share if share >= _NONSENSE else None
+    other = _share(busy - (servers + (own or 0.0)) * host.facts.hz, whole)
+    if other < _NONSENSE:
+        return CpuSplit()
+    generator = None if own is None else _share(own * host.facts.hz, whole)
+    return CpuSplit(_share(servers * host.facts.hz, whole), generator, other)
 
 
 def _ticks_used(old: HostReading, new: HostReading) -> int | None:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
+from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
 import msgspec
 
+from cockpit.model import sar
 from cockpit.model.host_state import CpuShare, DiskRates, IoRates, MemoryUse, NetRates
 from cockpit.model.hosts import (
     CpuCounters,
@@ -42,7 +44,8 @@ class ReadingStep(NamedTuple):
     """The time between two samples of one boot. `seconds` are by the host's clock, `ticks` by its CPU lines.
 
     `disks` are with the requests of each. Births and deaths are of the watched processes, `forks` of all.
-    `spent` is CPU time (s) of the watched processes, user and system.
+    `spent` is CPU time (s) of the watched processes, user and system. `rates` and `levels` (means of both readings)
+    have the names of `model.sar`.
     """
 
     seconds: float
@@ -57,6 +60,8 @@ class ReadingStep(NamedTuple):
     deaths: int
     forks: int
     spent: tuple[float, float] = (0.0, 0.0)
+    rates: Mapping[str, float] = MappingProxyType({})
+    levels: Mapping[str, float] = MappingProxyType({})
 
 
 def step_between(old: HostReading, new: HostReading, facts: HostFacts) -> ReadingStep:
@@ -81,6 +86,8 @@ def step_between(old: HostReading, new: HostReading, facts: HostFacts) -> Readin
         deaths=deaths,
         forks=new.forks - old.forks,
         spent=cpu_spent(lives, facts.hz),
+        rates=sar.rates(old, new, seconds),
+        levels=sar.mean_levels(sar.levels(old), sar.levels(new)),
     )
 
 
@@ -264,6 +271,11 @@ def memory_use(reading: HostReading) -> MemoryUse:
         shared=memory.shmem * KIB,
         buff_cache=(memory.buffers + memory.cached + memory.reclaimable) * KIB,
         available=memory.available * KIB,
+        buffers=memory.buffers * KIB,
+        cache=(memory.cached + memory.reclaimable) * KIB,
+        swap_total=memory.swap_total * KIB,
+        swap_used=max(0, memory.swap_total - memory.swap_free) * KIB,
+        swap_free=memory.swap_free * KIB,
     )
 
 

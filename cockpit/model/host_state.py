@@ -30,7 +30,9 @@ class HostWindow(msgspec.Struct, frozen=True, kw_only=True):
     `seconds` are those of the host's own clock that its counters tell of, `covered` those of them in which it was read
     at its pace, without a gap. `sums` has all metrics by name. Births and deaths count processes that lived past a
     sample, `forks` what the host made of processes and threads; `most_defunct` is the most seen at once. `opening` and
-    `closing` are marks of the first and the last seconds.
+    `closing` are marks of the first and the last seconds. `highest` is the maximum of each metric of one interval.
+    `before` and `after` are metrics of the idle host: of the last interval before the run, and of an interval at most
+    5 s after it; empty if there was none without load.
     """
 
     first: HostSample
@@ -45,6 +47,9 @@ class HostWindow(msgspec.Struct, frozen=True, kw_only=True):
     sums: Sums = Sums()
     opening: tuple[IoMark, ...] = ()
     closing: tuple[IoMark, ...] = ()
+    highest: dict[str, float] = {}
+    before: dict[str, float] = {}
+    after: dict[str, float] = {}
 
     @property
     def unseen(self) -> int:
@@ -100,7 +105,7 @@ class NetRates(msgspec.Struct, frozen=True):
 
 
 class MemoryUse(msgspec.Struct, frozen=True):
-    """As `free`, in bytes."""
+    """As `free -w`, in bytes; `swap_` is its second line."""
 
     total: int
     used: int
@@ -108,6 +113,11 @@ class MemoryUse(msgspec.Struct, frozen=True):
     shared: int
     buff_cache: int
     available: int
+    buffers: int = 0
+    cache: int = 0
+    swap_total: int = 0
+    swap_used: int = 0
+    swap_free: int = 0
 
 
 class ProcessRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -130,8 +140,9 @@ class HostPoint(msgspec.Struct, frozen=True, kw_only=True):
     what each watched process has in memory, so that pages they share count once for each; `unshared` leaves out all
     that belongs to files or shared memory; `pss` counts each page once, by parts, and is None where it may not be read.
     `unseen`: at most so many processes came and went since the sample before without being seen.
-    `hidden`: /proc hides processes (hidepid), so that those which are counted are not all. `other` is the share (per
-    cent of all cores) that other programs took: neither the watched processes, nor the load generator, nor the probe.
+    `hidden`: /proc hides processes (hidepid), so that those which are counted are not all. `servers`, `generator` and
+    `other` are shares (per cent of all cores): the watched processes with the probe, the load generator if it is on
+    that machine, and all other programs.
     """
 
     t: float
@@ -153,6 +164,8 @@ class HostPoint(msgspec.Struct, frozen=True, kw_only=True):
     probe_cpu: float = 0.0
     round_trip: float = 0.0
     hidden: bool = False
+    servers: float | None = None
+    generator: float | None = None
     other: float | None = None
 
 
@@ -211,9 +224,9 @@ class CpuClaim(msgspec.Struct, frozen=True):
 class HostState(msgspec.Struct, frozen=True, kw_only=True):
     """The state of one host. `seen` is when the last sample was taken, `since` when `condition` began.
 
-    `cores`, `disks` and `nets` are of the newest interval, `processes` of the newest sample. `gap`: it was lost since
-    that sample. `claim` is the CPU time of what is watched on it, `claims` are those of all that share its machine, as
-    they were at the last sample: by host name, the generator's under "".
+    `cores`, `disks`, `nets` and `sar` (by the names of `model.sar`) are of the newest interval, `processes` of the
+    newest sample. `gap`: it was lost since that sample. `claim` is the CPU time of what is watched on it, `claims` are
+    those of all that share its machine, as they were at the last sample: by host name, the generator's under "".
     """
 
     config: HostConfig
@@ -228,6 +241,7 @@ class HostState(msgspec.Struct, frozen=True, kw_only=True):
     cores: tuple[CpuShare | None, ...] = ()
     disks: tuple[DiskRates, ...] = ()
     nets: tuple[NetRates, ...] = ()
+    sar: Mapping[str, float] = MappingProxyType({})
     tails: tuple[TailPane, ...] = ()
     pages: tuple[StatusPane, ...] = ()
     births: int = 0

@@ -6,13 +6,14 @@ can be joined, and where the kernel has counters the mean is exact: weighted rat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from operator import attrgetter
 
 import msgspec
 from msgspec.structs import replace
 
+from cockpit.model import sar
 from cockpit.model.events import HostSample
 from cockpit.model.host_rates import ReadingStep, io_rates
 from cockpit.model.host_state import DiskRates, HostPoint, HostWindow, IoMark, IoRates, MemoryUse
@@ -39,8 +40,29 @@ _memory_levels = attrgetter(*MemoryUse.__struct_fields__)
 _other_levels = attrgetter("running", "blocked", "count", "rss", "unshared")
 
 
-def begun(sample: HostSample) -> HostWindow:
-    return HostWindow(first=_bare(sample), last=_bare(sample), count=len(sample.reading.processes))
+def begun(sample: HostSample, before: HostPoint | None = None) -> HostWindow:
+    """The window from a sample on; `before` is the host's last point without load."""
+    return HostWindow(
+        first=_bare(sample),
+        last=_bare(sample),
+        count=len(sample.reading.processes),
+        before=idle_metrics(before) if before else {},
+    )
+
+
+def idle_metrics(point: HostPoint) -> dict[str, float]:
+    """Return the metrics of a host without load: CPU, memory, and memory of the watched processes."""
+    found = _by_field("memory", point.memory) | {"processes.count": point.count, "processes.rss": point.rss}
+    if point.cpu is not None:
+        found |= _by_field("cpu", point.cpu)
+    if point.pss is not None:
+        found["processes.pss"] = point.pss
+    return found
+
+
+def _by_field(group: str, struct: msgspec.Struct) -> dict[str, float]:
+    names, values = _named(group, type(struct), ())
+    return dict(zip(names, values(struct), strict=True))
 
 
 def widened(
@@ -68,6 +90,7 @@ def widened(
         deaths=window.deaths + step.deaths,
         forks=window.forks + step.forks,
         sums=window.sums.plus(_means_of(step, None if gap else points)),
+        highest=window.highest if gap else _highest(window, step, points[1], sample),
         opening=_opening(window, sample),
     )
 
@@ -87,17 +110,35 @@ def joined(before: HostWindow, after: HostWindow) -> HostWindow:
         sums=before.sums.joined(after.sums),
         opening=before.opening or after.opening,
         closing=after.closing or before.closing,
+        highest=sar.highest(before.highest, after.highest),
+        before=before.before,
+        after=after.after,
     )
 
 
 def _bare(sample: HostSample) -> HostSample:
     """The sample without what is of single processes and devices: a row is kept for as long as the session lasts."""
-    return replace(sample, reading=replace(sample.reading, processes=(), cores=(), disks=(), nets=()))
+    return replace(sample, reading=replace(sample.reading, processes=(), cores=(), disks=(), nets=(), counters={}))
 
 
 def means(window: HostWindow) -> dict[str, float]:
     """Return the mean of each metric with data."""
     return {name: found.amount / found.weight for name, found in window.sums.by_name().items() if found.weight > 0}
+
+
+def current_metrics(point: HostPoint, sar_values: Mapping[str, float]) -> dict[str, float]:
+    """Return the metrics of one interval by the names of their means."""
+    found = dict(sar_values)
+    for group, rates in (("cpu", point.cpu), ("io", point.io), ("net", point.net)):
+        found |= {} if rates is None else _by_field(group, rates)
+    found |= zip(_GAUGES, _levels(point), strict=True)
+    found |= {name: value for name, value in ((*_PSS, point.pss), (*_OTHER, point.other)) if value is not None}
+    return found
+
+
+def _highest(window: HostWindow, step: ReadingStep, point: HostPoint, sample: HostSample) -> dict[str, float]:
+    now = current_metrics(point, {**sar.levels(sample.reading), **step.rates})
+    return sar.highest(window.highest, now)
 
 
 def opening_io(window: HostWindow) -> IoRates | None:
@@ -162,10 +203,14 @@ def _means_of(step: ReadingStep, points: tuple[HostPoint, HostPoint] | None) -> 
         yield _fields(f"disk.{disk.name}", disk, requests, _OF_A_REQUEST)
     if points and points[1].other is not None:
         yield MeanGroup(_OTHER, (points[1].other,), seconds)
+    if step.rates:
+        yield MeanGroup(tuple(step.rates), tuple(step.rates.values()), seconds)
     user, system = step.spent
     yield MeanGroup(_SPENT, (100 * user / seconds, 100 * system / seconds), seconds)
     if points:
         yield from _gauges(*points, seconds)
+        if step.levels:
+            yield MeanGroup(tuple(step.levels), tuple(step.levels.values()), seconds)
 
 
 def _fields(group: str, struct: msgspec.Struct, weight: float, fields: tuple[str, ...] = ()) -> MeanGroup:

@@ -143,7 +143,9 @@ class ProcessCounters(msgspec.Struct, frozen=True):
 
     (`pid`, `start`) names a process for good; `start` is in clock ticks after boot.
     `shared` is what statm calls shared: resident pages that belong to files or shared memory.
-    `stat` is what ps prints under STAT. `command` is the raw command line, not neutralised.
+    `stat` is what ps prints under STAT. `command` is the raw command line, not neutralised. `user` is the login name
+    of the effective user, else its number; "" if unknown. `pss` is the proportional set size (bytes), read every 30
+    samples or less; None if it is unknown.
     """
 
     pid: int
@@ -158,6 +160,8 @@ class ProcessCounters(msgspec.Struct, frozen=True):
     rss: int
     shared: int
     command: str
+    user: str = ""
+    pss: int | None = None
 
 
 # What names a process for good.
@@ -173,7 +177,9 @@ class HostReading(msgspec.Struct, frozen=True, kw_only=True):
     (hidepid), so that the absence of others says nothing. `pss` is the memory (bytes) of the watched processes,
     each page that they share counted once, by parts; None where it could not be read of all of them. `processes_cpu`
     is the CPU time (clock ticks) of the watched processes and of the children that they waited for since the probe
-    started, those included that have ended; None: not read.
+    started, those included that have ended; None: not read. `counters` are further counters by the kernel's name
+    (`pgfault`, `Tcp.InSegs`, memory in KiB, `cpu.some` of /proc/pressure in microseconds); what the host does not have
+    is absent. `accept` has the connections in the accept queue of each listening TCP port, `backlog` their limit.
     """
 
     uptime: float
@@ -193,3 +199,6 @@ class HostReading(msgspec.Struct, frozen=True, kw_only=True):
     hidden: bool = False
     pss: int | None = None
     processes_cpu: int | None = None
+    counters: dict[str, int] = {}
+    accept: dict[int, int] = {}
+    backlog: dict[int, int] = {}

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
+from cockpit.model import sar
 from cockpit.model.access import ACCESS_METRICS
 from cockpit.model.counts import Counts, add
 from cockpit.model.histogram import Histogram
@@ -208,8 +209,21 @@ def _names(group: str, struct: type[msgspec.Struct]) -> tuple[str, ...]:
     return tuple(f"{group}.{name.rstrip('_')}" for name in struct.__struct_fields__ if name != "name")
 
 
-_GROUPS = ("cpu", "io", "disk", "net", "memory", "load", "processes", "coverage", "access", *STATUS_PAGES)
+_SAR_GROUPS = (*(group.name for group in sar.GROUPS), sar.ACCEPT)
+_ENDS = ("processes", "coverage", "access", *STATUS_PAGES)
+_GROUPS = ("cpu", "io", "disk", "net", "memory", "load", *_SAR_GROUPS, *_ENDS)
 _IO_PARTS = ("io.start", "io.end")
+# Metrics of the idle host before and after a run.
+_IDLE = tuple(
+    f"{group}.{when}.{name.partition('.')[2]}"
+    for when in ("before", "after")
+    for group, names in (
+        ("cpu", _names("cpu", CpuShare)),
+        ("memory", _names("memory", MemoryUse)),
+        ("processes", ("processes.count", "processes.rss", "processes.pss")),
+    )
+    for name in names
+)
 _MEANS = (
     *_names("cpu", CpuShare),
     "cpu.other",
@@ -241,7 +255,9 @@ HOST_METRICS = (
     *(name for part in _IO_PARTS for name in _names(part, IoRates)),
     *_names("memory", MemoryUse),
     *_names("memory.start", MemoryUse),
+    *_IDLE,
     *(f"processes.{name}" for name in _COUNTS),
+    *sar.METRICS,
     "coverage",
     *ACCESS_METRICS,
     *PAGE_METRICS,
@@ -256,15 +272,16 @@ _SINGLE = re.compile(rf"disk\..+\.(?:{_either(_names('', DiskRates))})|net\..+\.
 
 
 def is_host_metric(name: str) -> bool:
-    """Return whether a host can have a metric of that name; any disk and interface name is accepted."""
-    return name in HOST_METRICS or _SINGLE.fullmatch(name) is not None
+    """Return whether a host can have a metric of that name; any disk, interface and port is accepted."""
+    return name in HOST_METRICS or _SINGLE.fullmatch(name) is not None or sar.is_accept_queue(name)
 
 
 def host_metrics(window: HostWindow, seconds: float = 0.0) -> dict[str, float]:
     """Return a host's means over a window, and its memory and processes; metrics without data are left out.
 
     `cpu.other` is the share that other programs took, neither the watched ones nor cockpit's. `memory.X` is at the end,
-    `memory.start.X` at the start, `memory.mean.X` the mean; bytes. `io.start` and `io.end` are the first and the last
+    `memory.start.X` at the start, `memory.mean.X` the mean; bytes. `GROUP.before.X` and `GROUP.after.X` are of the idle
+    host. `io.start` and `io.end` are the first and the last
     5 s, or halves of a shorter window. `processes.count` is at the end, `births`, `deaths`, `unseen` over the window,
     `defunct` the maximum, `mean`, `rss`, `unshared` and `pss` means, `rss_each` and `unshared_each` per process,
     `user`, `system` and their sum `cpu` per cent of one core. `coverage` is the share of the window, or of
@@ -279,11 +296,17 @@ def host_metrics(window: HostWindow, seconds: float = 0.0) -> dict[str, float]:
         metrics |= _values(part, rates) if rates else {}
     metrics |= _values("memory", memory_use(window.last.reading))
     metrics |= _values("memory.start", memory_use(window.first.reading))
+    metrics |= _idle("before", window.before) | _idle("after", window.after)
     metrics |= _processes(window) | _per_process(metrics)
     metrics["coverage"] = _coverage(window, seconds)
     if processes_hidden(window):
         metrics = {name: value for name, value in metrics.items() if not name.startswith("processes.")}
     return dict(sorted(metrics.items(), key=_host_order))
+
+
+def _idle(when: str, found: Mapping[str, float]) -> dict[str, float]:
+    parts = ((name.partition("."), value) for name, value in found.items())
+    return {f"{group}.{when}.{rest}": value for (group, _, rest), value in parts}
 
 
 def processes_hidden(window: HostWindow) -> bool:

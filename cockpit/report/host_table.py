@@ -34,9 +34,8 @@ def host_table(name: str, window: HostWindow, seconds: float) -> list[str]:
     lines += _table("/s", _IO, parts, found)
     lines += _table("disk", _DISK, _named("disk", found), found)
     lines += _table("net /s", _NET, _named("net", found), found)
-    lines += _table(
-        "MiB", _MEMORY, [("start", "memory.start"), ("mean", "memory.mean"), ("end", "memory")], found, _MIB
-    )
+    parts = [(part, f"memory.{part}") for part in ("before", "start", "mean")]
+    lines += _table("MiB", _MEMORY, [*parts, ("end", "memory"), ("after", "memory.after")], found, _MIB)
     return lines + _load(found) + _processes(window, found) + _pages(found)
 
 

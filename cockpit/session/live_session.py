@@ -74,6 +74,17 @@ class LiveSession:
         await self._hosts_read_after_run()
         return self.state
 
+    async def hosts_idle(self) -> None:
+        """Wait for a reading of each host without load, after the last run."""
+
+        def read(state: State) -> bool:
+            windows = state.segment.hosts if state.segment else {}
+            up = (name for name, host in state.hosts.items() if host.condition == "up" and name in windows)
+            return all(windows[name].after for name in up)
+
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self.session.until(read), LAST_READING)
+
     async def hosts_up(self, names: Iterable[str]) -> None:
         """Wait until these hosts can be used. Raises HostError, UsageError for one that cannot be reached."""
         await self._hosts(names, lambda state, name: state.hosts[name].condition in ("up", "slow"))

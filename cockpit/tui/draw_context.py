@@ -28,23 +28,25 @@ PROCESS_ORDERS: tuple[ProcessOrder, ...] = get_args(ProcessOrder)
 class Detail(NamedTuple):
     """A list below a host's metrics; `place` distinguishes tails and status pages."""
 
-    kind: Literal["processes", "cores", "disks", "nets", "page", "tail", "averages"]
+    kind: Literal["processes", "cores", "disks", "nets", "page", "tail", "averages", "sar"]
     place: int = 0
 
 
 PROCESSES = Detail("processes")
 AVERAGES = Detail("averages")
+SAR = Detail("sar")
 
 
 @dataclass(frozen=True)
 class View:
     """The view of the user. `segment` and `baseline` are segment numbers; None follows the last, or the first.
 
-    `details` is by host name; `averages` shows those of the selected segment instead. `entered`: the
-    arrows act on the list of the selected host, which begins `scroll` lines down (a tail: ends that many lines up).
-    `chosen` is a process by (pid, start). `frozen` is the state whose hosts are shown, `held` the tail as it
-    was when the user scrolled back; None: the current ones. `cursor` is the instant of the cursor in the charts
-    over time, None: no cursor; `span` the seconds per cell of these charts, None: see window_for.
+    `details` is by host name; `averages` shows those of the selected segment instead, `metrics` all metrics of the
+    selected host on the whole screen. `entered`: the arrows act on the list of the selected host, which begins
+    `scroll` lines down (a tail: ends that many lines up). `chosen` is a process by (pid, start); `folded`: identical
+    processes are one line. `frozen` is the state whose hosts are shown, `held` the tail as it was when the user
+    scrolled back; None: the current ones. `cursor` is the instant of the cursor in the charts over time, None: no
+    cursor; `span` the seconds per cell of these charts, None: see window_for.
     """
 
     host: int = 0
@@ -54,10 +56,12 @@ class View:
     room: HostRoom = "column"
     details: Mapping[str, Detail] = field(default_factory=dict)
     averages: bool = False
+    metrics: bool = False
     entered: bool = False
     scroll: int = 0
-    order: ProcessOrder = "pid"
+    order: ProcessOrder = "cpu"
     turned: bool = False
+    folded: bool = True
     filter: str = ""
     chosen: tuple[int, int] | None = None
     frozen: State | None = None
@@ -140,6 +144,8 @@ class DrawContext:
 
     def detail(self, host: HostState) -> Detail:
         """Return the list below a host: the chosen one, else its first."""
+        if self.view.metrics and host is self.host:
+            return SAR
         if self.view.averages:
             return AVERAGES
         offered = details_of(host)

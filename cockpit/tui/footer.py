@@ -28,11 +28,14 @@ def _keys(text: str) -> tuple[FooterKey, ...]:
 
 _SCREEN = _keys(
     "t tune, c compare, r rounds, x check, v view, e cursor, tab host 2, d detail 1, Enter focus 1, p full 1, "
+    "a metrics 1, "
     "w averages 1, b baseline, i o zoom, l markers"
 )
 _CHARTS = _keys("← → move, Esc back, [ ] marker, Enter jump, i o zoom, l markers, v view")
-_LIST = _keys("↑↓ PgUp PgDn scroll 1, Esc back 1, d detail 1, f freeze 1, p full 1, tab host 2, w averages 1")
-_PROCESSES = _keys("/ filter 1, s sort 1, S reverse 1")
+_LIST = _keys(
+    "↑↓ PgUp PgDn scroll 1, Esc back 1, d detail 1, f freeze 1, p full 1, tab host 2, a metrics 1, w averages 1"
+)
+_PROCESSES = _keys("/ filter 1, s sort 1, S reverse 1, z each 1")
 # Keys with priority beside the first: before the first change, and after it.
 _FIRST, _WITH_A_CHANGE = ("c", "t", "d"), ("c", "t", "r", "d")
 _ALWAYS = _keys("? help, q quit")

@@ -54,6 +54,7 @@ _PROCESSES = (
     ("↑ ↓ PgUp PgDn", "select a process; Esc deselects"),
     _FAR,
     ("s  S", "sort by the next column; reverse the order"),
+    ("z", "show each of identical processes, or fold them into one line"),
     ("/", "show only processes with a text in PID or command"),
     ("f", "freeze: sort and read this instant while the load continues"),
     _NEXT,
@@ -69,7 +70,7 @@ _TAIL = (
     ("Esc", "to the newest line, then leave"),
 )
 _OTHER = (_SCROLL, _FAR, ("f", "freeze: read this instant while the load continues"), _NEXT, _HOST, _OUT)
-_NAMES = {"nets": "interfaces", "page": "status page"}
+_NAMES = {"nets": "interfaces", "page": "status page", "sar": "all metrics"}
 
 
 def focus_of(context: DrawContext) -> Focus:

@@ -48,10 +48,12 @@ class ViewKeys(Screen[None]):
         Binding("D", "detail(-1)", "previous detail"),
         Binding("enter", "enter", "focus the detail"),
         Binding("w", "averages", "averages"),
+        Binding("a", "metrics", "all metrics"),
         Binding("f", "freeze", "freeze"),
         Binding("slash", "filter", "filter"),
         Binding("s", "order", "sort"),
         Binding("S", "turn", "reverse the order"),
+        Binding("z", "fold", "show each process"),
         Binding("pageup", "page(-1)", "page up"),
         Binding("pagedown", "page(1)", "page down"),
         Binding("g", "far(-1)", "top"),
@@ -196,6 +198,10 @@ class ViewKeys(Screen[None]):
         """Reverse the order of the processes."""
         self.set_view(replace(self.view, turned=not self.view.turned))
 
+    def action_fold(self) -> None:
+        """Show each of identical processes, or all of them in one line."""
+        self.set_view(replace(self.view, folded=not self.view.folded))
+
     def action_filter(self) -> None:
         """Show only some of the processes, while typing."""
         if not self._has_hosts():
@@ -238,6 +244,11 @@ class ViewKeys(Screen[None]):
             context = self.context()
             change = navigation.averages(context) if self._in_sight() else navigation.alone(context, averages=True)
             self.set_view(change)
+
+    def action_metrics(self) -> None:
+        """Show all metrics of the selected host, as sar and free print them, on the whole screen."""
+        if self._has_hosts():
+            self.set_view(navigation.all_metrics(self.context()))
 
     def action_freeze(self) -> None:
         """Freeze the hosts, or continue."""

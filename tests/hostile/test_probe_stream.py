@@ -48,10 +48,10 @@ ENDLESS = {
     "empty lines": ("", "a frame is longer than 24 MiB"),
     "long lines": ("/proc/4444/cmdline:" + "x" * 60_000, "a frame is longer than 24 MiB"),
     "noise": ("x" * 300, "a frame is longer than 24 MiB"),
-    "paths": ("/proc/{0}/statm:1 2 3 4 5 6", "a frame has more than 65600 files"),
+    "paths": ("/proc/{0}/statm:1 2 3 4 5 6", "a frame has more than 81984 files"),
     "processes": (
         "/proc/{0}/stat:{0} (x) S 1 1 1 0 0 0 0 0 0 0 0 0 0 0 20 0 1 0 5 5 5",
-        "a frame has more than 65600 files",
+        "a frame has more than 81984 files",
     ),
     "marks": ("#cockpit disks a b c", "a frame is longer than 24 MiB"),
     "processes that are there": ("#cockpit there {0} {0} {0} {0} {0} {0} {0} {0} {0}", "more than 16384 processes"),

@@ -86,8 +86,12 @@ def test_a_generator_on_the_same_machine_is_subtracted() -> None:
         sample(4, 60),
     ]
     assert others(events)[-1] == pytest.approx(7.5)
+    point = fold_all(events).hosts["web1"].points[-1]
+    assert (point.servers, point.generator, point.other) == (5.0, 5.0, 7.5)
     elsewhere = [*start("web1", boot="b2"), *events[2:]]
     assert others(elsewhere)[-1] == pytest.approx(12.5)
+    point = fold_all(elsewhere).hosts["web1"].points[-1]
+    assert (point.servers, point.generator) == (5.0, None)
 
 
 def test_hosts_that_share_a_machine_are_subtracted_from_each_other() -> None:

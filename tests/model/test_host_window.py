@@ -6,12 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cockpit.model.events import AnyEvent, HostSample
+from cockpit.model.events import AnyEvent, HostSample, RunEnded, RunStarted
+from cockpit.model.fold import fold_all
 from cockpit.model.host_state import HostWindow
 from cockpit.model.host_window import joined
 from cockpit.model.hosts import CpuCounters, IoCounters, MemCounters, ProcessCounters
+from cockpit.model.load import LoadPlan
 from cockpit.model.metrics import host_metrics, is_host_metric, metric_value
-from tests.model.hosts import back, disk, lost, net, reading, result_of, sample
+from tests.model.hosts import START, UP, back, disk, lost, net, reading, result_of, sample
 
 
 def worker(pid: int, rss: int = 8 << 20, stat: str = "S") -> ProcessCounters:
@@ -173,3 +175,43 @@ def test_rows_of_a_run_are_as_one(busy: list[int], cut: int) -> None:
         name: value for name, value in parts.items() if "io." not in name
     }
     assert whole["cpu.user"] == pytest.approx(sum(busy) / len(busy))
+
+
+def run_between(idle_before: bool, rest: float) -> HostWindow:
+    """A run from 2 s to 4 s on a host with 1200 KiB available; 300 less from 3 s on. Then samples for `rest` s."""
+
+    def at(t: float) -> HostSample:
+        return sample(t, memory=MemCounters(2000, 400, 1200 - 300 * (t >= 3), 50, 600, 100, 30, 0, 0))
+
+    started = RunStarted(t=2.1, run=1, plan=LoadPlan(url="http://a/", requests=1))
+    before = [at(1), at(2)] if idle_before else [at(2)]
+    ended = RunEnded(t=4.5, run=1, reason="completed")
+    after = [at(t) for t in range(5, 5 + round(rest))]
+    state = fold_all([START, UP, *before, started, at(3), at(4), ended, *after])
+    return state.segments[0].hosts["web1"]
+
+
+def test_the_idle_host_before_and_after_a_run() -> None:
+    window = run_between(idle_before=True, rest=3)
+    found = host_metrics(window)
+    assert (found["memory.before.available"], found["memory.after.available"]) == (1200 * 1024, 900 * 1024)
+    assert found["memory.before.used"] == 800 * 1024
+    assert found["cpu.before.idle"] == found["cpu.after.idle"] == 100
+    assert window.last.t == 5, "what follows is no part of the run"
+    assert window.seconds == 3
+
+
+def test_without_a_whole_interval_beside_the_load_the_idle_host_is_unknown() -> None:
+    window = run_between(idle_before=False, rest=1)
+    assert (window.before, window.after) == ({}, {})
+    assert not any(".before." in name or ".after." in name for name in host_metrics(window))
+
+
+def test_a_run_right_after_another_has_no_idle_host_before_it() -> None:
+    plan = LoadPlan(url="http://a/", requests=1)
+    first = [sample(1), RunStarted(t=1.5, run=1, plan=plan), sample(2), RunEnded(t=2.5, run=1, reason="completed")]
+    soon = [sample(3), RunStarted(t=3.5, run=2, plan=plan), sample(4)]
+    later = [sample(3), sample(4), RunStarted(t=4.5, run=2, plan=plan), sample(5)]
+    assert not fold_all([START, UP, *first, *soon]).segments[1].hosts["web1"].before
+    state = fold_all([START, UP, *first, *later])
+    assert state.segments[1].hosts["web1"].before == state.segments[0].hosts["web1"].after != {}

@@ -108,6 +108,8 @@ class Server:
             rss=11 * MIB + self.random.randint(0, 99) * 4096,
             shared=6 * MIB,
             command=command,
+            user="www-data" if stat == "S" else "root",
+            pss=3 * MIB,
         )
 
     def step(self, seconds: float) -> None:
@@ -157,7 +159,52 @@ class Server:
             disks=self._disks(),
             nets=self._nets(),
             running=1 + round(3 * self.busy),
+            counters=self._counters(),
+            accept={80: round(40 * self.busy), 22: 0},
+            backlog={80: 511, 22: 128},
         )
+
+    def _counters(self) -> dict[str, int]:
+        """Some of each of sar's groups, but neither swap nor pressure of memory: this kernel is old."""
+        requests = int(self.sent) // 9000
+        return {
+            "pgpgin": 1_200_000,
+            "pgpgout": self.written // 2,
+            "pgfault": 310 * self.forks,
+            "pgmajfault": 80,
+            "pgfree": 400 * self.forks,
+            "pgscan_kswapd": 0,
+            "pgscan_direct": 0,
+            "pgsteal_kswapd": 0,
+            "ctxt": 9 * requests,
+            "runnable": 2 + round(3 * self.busy),
+            "tasks": 100 + len(self.processes),
+            "sockets.used": 180,
+            "TCP.inuse": 22,
+            "TCP.tw": round(900 * self.busy),
+            "UDP.inuse": 4,
+            "RAW.inuse": 0,
+            "FRAG.inuse": 0,
+            "cpu.some": int(2e3 * self.spent["user"]),
+            "io.some": 0,
+            "Tcp.ActiveOpens": 12,
+            "Tcp.PassiveOpens": requests,
+            "Tcp.InSegs": 6 * requests,
+            "Tcp.OutSegs": 5 * requests,
+            "Tcp.RetransSegs": requests // 900,
+            "Tcp.AttemptFails": 0,
+            "Tcp.EstabResets": 3,
+            "Tcp.InErrs": 0,
+            "Tcp.OutRsts": 8,
+            "TcpExt.ListenOverflows": requests // 300,
+            "TcpExt.ListenDrops": requests // 300,
+            "Slab": 90_000,
+            "Active": 700_000,
+            "Inactive": 500_000,
+            "Dirty": 240,
+            "Committed_AS": 1_900_000,
+            "SwapCached": 0,
+        }
 
     def _cores(self, spent: dict[str, int]) -> tuple[CpuCounters, ...]:
         """Two cores, of which the first does the most."""

@@ -52,7 +52,7 @@ def test_every_glyph_in_the_code_is_in_the_table() -> None:
 # What each screen is opened with, from the main screen as it is at first.
 SCREENS: tuple[tuple[str, ...], ...] = (
     *((), ("v",), ("v", "v"), ("v", "e", "left"), ("o", "l"), ("enter", "down")),
-    *(("d",), ("d", "d"), ("d", "d", "d"), ("w",), ("p",), ("p", "p")),
+    *(("d",), ("d", "d"), ("d", "d", "d"), ("w",), ("a",), ("p",), ("p", "p")),
     *(("t",), ("question_mark",), ("c",), ("up", "c", "left"), ("m",), ("slash",), ("f",)),
 )
 

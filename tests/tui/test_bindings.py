@@ -97,7 +97,7 @@ ROWS = (
     Row("PickScreen", "escape l q", before="l"),
     Row("MainScreen", "T t v c r x up question_mark q"),
     Row("MainScreen", "b down escape", before="up"),
-    Row("ViewKeys", "tab shift+tab p d D enter w f slash s S"),
+    Row("ViewKeys", "tab shift+tab p d D enter w a f slash s S z"),
     Row("ViewKeys", "pagedown G", before="enter"),
     Row("ViewKeys", "pageup g", before="enter G"),
     Row("TuningScreen", "escape up down tab shift+tab ctrl+g ctrl+y ctrl+r ctrl+z", prepare=tune),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from msgspec.structs import replace
 from rich.cells import cell_len
@@ -106,6 +108,27 @@ def test_the_cpu_of_other_programs_is_the_mean_of_the_last_readings() -> None:
     assert "others" not in load_line(None), "not measured"
 
 
+def test_who_uses_the_cpu_has_a_line_with_trends() -> None:
+    context = context_of(topology(30.7))
+    points = context.hosts[0].points
+
+    def line(width: int, lite: bool = False, **shares: float | None) -> str:
+        known = tuple(replace(point, **shares) for point in points)
+        seen = with_host(context, "web1", points=known)
+        lines = plain(host_pane(seen.hosts[0], replace_lite(seen, lite), width, 20).lines)
+        return next((found for found in lines if found.startswith("by  ")), "")
+
+    shares = {"servers": 50.0, "generator": 12.4, "other": -3.0}
+    assert re.fullmatch(r"by   servers ▄+ +50% generator ▁+ +12% others ▁+ +0%", line(118, **shares))
+    assert "generator" not in line(50, servers=50.0, generator=None, other=3.0)
+    assert not line(118, servers=None, generator=None, other=None), "not measured"
+    assert "▄" not in line(118, lite=True, **shares)
+
+
+def replace_lite(context: DrawContext, lite: bool) -> DrawContext:
+    return DrawContext(state=context.state, view=context.view, mode=context.mode, lite=lite)
+
+
 def test_a_scoreboard_is_counted_in_words_and_figures_have_their_rates() -> None:
     context = looking_at("page")
     pane = context.hosts[0].pages[0]
@@ -141,7 +164,7 @@ def test_averages_of_the_row_looked_at_take_the_place_of_every_detail() -> None:
             assert words in text
     figures = averages_of(context, "app1")
     assert figures["cpu.user"] > 50
-    lines = plain(host_pane(context.hosts[1], context, 50, 70).lines)
+    lines = plain(host_pane(context.hosts[1], context, 50, 120).lines)
     assert any(line.split()[:3] == ["cpu", "user", f"{figures['cpu.user']:.1f}"] for line in lines)
     below = lines[next(at for at, line in enumerate(lines) if line.startswith("averages")) :]
     names = [line.split()[0] for line in below if line.strip()]
@@ -165,8 +188,8 @@ def test_averages_say_so_where_a_host_was_not_there() -> None:
 
 
 def processes(**view: object) -> list[str]:
-    """PIDs in the order in which they stand."""
-    context = context_of(Scenario().events(30.6), **view)
+    """PIDs in the order in which they stand, by default that of their numbers."""
+    context = context_of(Scenario().events(30.6), **{"order": "pid", "folded": False, **view})  # type: ignore[arg-type]
     return [line[1:].split()[0] for line in detail(context, 110, 40)[1:] if line[1:].split()[:1]]
 
 
@@ -210,10 +233,50 @@ def test_the_chosen_process_stays_in_sight_and_is_told_in_full() -> None:
     row = context.hosts[0].processes[-1]
     chosen = (row.process.pid, row.process.start)
     for order in ("pid", "cpu", "age"):
-        view = View(order=order, chosen=chosen, entered=True)  # type: ignore[arg-type]
+        view = View(order=order, chosen=chosen, entered=True, folded=False)  # type: ignore[arg-type]
         lines = detail(DrawContext(state=context.state, view=view), 100, 13)
         assert len([line for line in lines if str(row.process.pid) in line]) == 2, "its row, and what is told of it"
         assert any(f"PID {row.process.pid}  parent 2010  threads 1" in line for line in lines)
+
+
+def test_identical_processes_are_one_line_until_each_is_wanted() -> None:
+    context = context_of(Scenario().events(30.6))
+    rows = context.hosts[0].processes
+    command = "/usr/sbin/apache2 -k start"
+    workers = [row for row in rows if row.process.command == command and row.process.user != "root"]
+    lines = detail(context, 118, 40)
+    [fold] = [line for line in lines if f"×{len(workers)}" in line]
+    assert "www-data" in fold
+    assert f"{min(row.cpu for row in workers):.0f}–{max(row.cpu for row in workers):.0f}" in fold
+    assert fold.endswith("/usr/sbin/apache2 -k start")
+    assert len(lines) - 1 == len(rows) - len(workers) + 1
+    assert len(detail(context_of(Scenario().events(30.6), folded=False), 118, 40)) - 1 == len(rows)
+    chosen = (workers[-1].process.pid, workers[-1].process.start)
+    view = View(chosen=chosen, entered=True)
+    told = "\n".join(detail(DrawContext(state=context.state, view=view), 118, 20))
+    assert f"{len(workers)} identical processes, z: show each" in told
+
+
+def test_processes_of_other_parents_users_or_commands_are_not_identical() -> None:
+    context = context_of(Scenario().events(30.6))
+    rows = context.hosts[0].processes[:4]
+    different = ({"ppid": 1}, {"user": "other"}, {"command": "sleep"})
+    four = [replace(row, process=replace(rows[0].process, pid=pid)) for pid, row in enumerate(rows, 1)]
+    for changes in different:
+        mixed = [*four[:3], replace(four[3], process=replace(four[3].process, **changes))]
+        lines = detail(with_host(context, "web1", processes=mixed), 118, 40)
+        assert len(lines) == 1 + 2
+        assert sum("×3" in line for line in lines) == 1
+    assert len(detail(with_host(context, "web1", processes=four[:2]), 118, 40)) == 1 + 2, "two are not worth it"
+
+
+def test_user_threads_and_pss_where_there_is_room() -> None:
+    context = context_of(Scenario().events(30.6))
+    assert {"USER", "THR", "PSS"} <= set(detail(context, 118)[0].split())
+    assert {"PSS"} == {"USER", "THR", "PSS"} & set(detail(context, 80)[0].split())
+    unknown = [replace(row, process=replace(row.process, user="", pss=None)) for row in context.hosts[0].processes[:1]]
+    [line] = detail(with_host(context, "web1", processes=unknown), 118)[1:2]
+    assert line.split().count("–") == 2
 
 
 def test_hidden_processes_are_not_told_as_none() -> None:

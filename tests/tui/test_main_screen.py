@@ -93,9 +93,9 @@ async def test_s_sorts_processes_and_p_gives_the_host_the_screen() -> None:
     async with driven(EVENTS) as (pilot, _):
         screen = main(pilot.app)
         panes = screen.query_one(HostPanes)
-        assert "▴PID" in text_of(panes)
-        await press(pilot, "s")
         assert "▾%CPU" in text_of(panes)
+        await press(pilot, "s")
+        assert "▾RSS" in text_of(panes)
         await press(pilot, "p")
         await until(pilot, lambda: panes.size.width > 100)
         assert not screen.query_one(Throughput).size.area

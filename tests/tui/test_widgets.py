@@ -102,7 +102,7 @@ def test_percentiles_show_as_many_as_fit_with_the_parts_of_the_time() -> None:
 
 
 def test_a_host_pane_names_its_figures_as_sar_free_and_ps_do() -> None:
-    text = drawn(HostPanes(), context_of(Scenario().events(30.6)), 60, 24)
+    text = drawn(HostPanes(), context_of(Scenario().events(30.6), order="pid", folded=False), 60, 24)
     for words in ("us ", "sy ", "st ", "id ", "used ", "avail ", "tps ", "rtps ", "bread/s ", "bwrtn/s "):
         assert words in text
     assert "PID STAT  %CPU   VSZ   RSS START COMMAND" in text
@@ -155,7 +155,7 @@ def test_hostile_titles_reach_the_screen_as_harmless_text() -> None:
 
 
 def test_processes_sorted_by_cpu_begin_with_the_busiest() -> None:
-    lines = plain(HostPanes().draw(context_of(Scenario().events(30.6), order="cpu"), 60, 24))
+    lines = plain(HostPanes().draw(context_of(Scenario().events(30.6), order="cpu", folded=False), 60, 24))
     head = next(at for at, line in enumerate(lines) if "▾%CPU" in line)
     shares = [float(line[1:].split()[2]) for line in lines[head + 1 : head + 8]]
     assert shares == sorted(shares, reverse=True)

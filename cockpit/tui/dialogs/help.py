@@ -52,11 +52,13 @@ x | check 15 s of load (a run of its own if none is active) against the threshol
 tab | next host
 d  D | next, previous list below the host: processes, cores, disks, interfaces, each status page, each tail
 w | averages of every host over the selected segment, instead of the list
+a | all metrics of the host in the groups of sar and free: now, and mean and maximum of the selected segment
 p | one host on the whole screen, then all hosts side by side, then back
 Enter | focus the host's list, its head is highlighted: ↑ ↓ PgUp PgDn g G scroll. On the whole screen (p) it has the
     focus already. Esc leaves
 f | freeze the hosts: sort, filter and scroll this instant; again to continue
 s  S | sort processes by the next column; S reverses the order
+z | show each of identical processes (×32), or fold them into one line again
 / | show only processes with a text in PID or command; an empty text shows all
 T | next theme: dark, light, high contrast; the last choice is remembered
 ^P | search all commands; hosts, views, markers and themes too
@@ -120,6 +122,9 @@ rss, rss−shr | Memory of all processes shown. rss counts shared pages (librari
     prefer it if it is shown (it needs the same user or root).
 ≤ 4 unseen | The host created more processes and threads in that second than were seen: at most this many of the
     processes shown were spawned and exited between two samples.
+×32 | That many identical processes (parent, user, command) in one line: %CPU from the least to the most, memory of
+    one as their mean, %MEM, THR and TIME summed, START and AGE of the oldest. R×3: three of them are running.
+USER, PSS | The effective user; each shared page divided by its users, read rarely. –: unknown.
 %CPU | Of one core, over the last interval (ps shows the average over a process's life).
 + before a PID | The process is new in this sample. Orange: defunct, its parent has not reaped it.
 probe, rtt | CPU time of the probe on the host per sample; round trip of request and answer.

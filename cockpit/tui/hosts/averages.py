@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from cockpit.model import sar
 from cockpit.model.host_state import HostState
 from cockpit.model.metrics import host_metrics
 from cockpit.model.state import Segment
@@ -15,6 +16,9 @@ _HEAD = 10
 
 # Order and names of the groups.
 _ORDER = ("cpu", "memory", "processes", "io", "net", "load", "disk")
+# Groups, and metrics of memory, that only the table of all metrics has.
+_ELSEWHERE = frozenset((*(group.name for group in sar.GROUPS), sar.ACCEPT))
+_ELSEWHERE |= {"buffers", "cache", "swap_total", "swap_used", "swap_free"}
 _NAMED = {"memory": "mem", "processes": "procs"}
 # Metrics with another name than in thresholds: the name of sar, or of the rest of the screen.
 _NAMES = {
@@ -32,7 +36,14 @@ _NAMES = {
     "errors": "err/s",
     "drops": "drop/s",
 }
-_BYTES = ("processes.rss", "processes.unshared", "processes.pss", "processes.rss_each", "processes.unshared_each")
+_BYTES = (
+    *(f"processes.{when}.{name}" for when in ("before", "after") for name in ("rss", "pss")),
+    "processes.rss",
+    "processes.unshared",
+    "processes.pss",
+    "processes.rss_each",
+    "processes.unshared_each",
+)
 
 
 def averages_rows(host: HostState, segment: Segment | None, width: int) -> tuple[Line, Sequence[Line]]:
@@ -72,6 +83,8 @@ def _grouped(metrics: Mapping[str, float]) -> dict[str, dict[str, list[tuple[str
     for name, value in metrics.items():
         path, _, last = name.rpartition(".")
         group, _, part = path.partition(".")
+        if group in _ELSEWHERE or (group == "memory" and last in _ELSEWHERE):
+            continue
         idle = part and group in ("disk", "net") and not _worked(metrics, path)
         if path and not idle:
             groups.setdefault(group, {}).setdefault(part, []).append((_NAMES.get(last, last), shown(name, value)))

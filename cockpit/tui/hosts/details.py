@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cockpit.model.host_state import HostState
-from cockpit.tui.draw_context import PROCESSES, Detail, DrawContext
+from cockpit.tui.draw_context import PROCESSES, SAR, Detail, DrawContext
 from cockpit.tui.hosts.averages import averages_rows
 from cockpit.tui.hosts.pages import page_rows
 from cockpit.tui.hosts.processes import process_table
+from cockpit.tui.hosts.sar_table import sar_rows
 from cockpit.tui.hosts.tables import core_rows, disk_rows, net_rows
 from cockpit.tui.hosts.tails import draw_tail
 from cockpit.tui.terminal.styled_line import DrawnList, Line, clip, ends, padded
@@ -27,6 +28,10 @@ def draw_detail(host: HostState, context: DrawContext, role: str, width: int, he
     if detail.kind == "tail":
         tail = host.tails[detail.place]
         drawn = draw_tail(tail, view.scroll if mine else 0, view.held if mine else None, width, height)
+    elif detail == SAR:
+        head, titles, rows = sar_rows(host, context.segment, role, width)
+        drawn = _scrolled(head, rows, view.scroll if mine else 0, width, height - 1)
+        drawn.lines.insert(1, titles)
     elif detail == PROCESSES:
         drawn = process_table(host, view, mine, role, width, height)
     else:

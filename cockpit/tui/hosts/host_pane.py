@@ -9,9 +9,9 @@ from cockpit.analysis.other_load import TAKES
 from cockpit.model.host_state import HostPoint, HostState
 from cockpit.model.text import clock, neutral, si, size
 from cockpit.tui.charts.braille import trend
-from cockpit.tui.draw_context import PROCESSES, Detail, DrawContext
+from cockpit.tui.draw_context import PROCESSES, SAR, Detail, DrawContext
 from cockpit.tui.hosts.details import draw_detail
-from cockpit.tui.hosts.processes import IN_FULL, percent
+from cockpit.tui.hosts.processes import IN_FULL, entries, percent
 from cockpit.tui.hosts.tails import draw_tail
 from cockpit.tui.terminal.styled_line import EMPTY, DrawnList, Line, clip, ends, length, packed, pairs, right, rule
 
@@ -44,6 +44,9 @@ def host_pane(host: HostState, context: DrawContext, width: int, height: int) ->
     lines = [title(host, context, width), *condition(host, context, width)]
     point = host.point
     role = "" if host.condition == "up" else "dim"
+    if context.detail(host) == SAR:
+        below = draw_detail(host, context, role, width, height - len(lines))
+        return below._replace(lines=[*lines, *below.lines][:height])
     if point:
         lines += metric_lines(host, point, role, width, height - len(lines), trends=not context.lite)
     elif host.condition in ("up", "connecting"):
@@ -76,7 +79,9 @@ def _strips(host: HostState, context: DrawContext, width: int, room: int) -> lis
     """
     selected = context.detail(host)
     others = [tail for place, tail in enumerate(host.tails) if Detail("tail", place) != selected]
-    taken = -(-(len(host.processes) + 1 + IN_FULL) // _STEP) * _STEP if selected == PROCESSES else room
+    taken = room
+    if selected == PROCESSES:
+        taken = -(-(len(entries(host, context.view)) + 1 + IN_FULL) // _STEP) * _STEP
     given = max(room // 3, room - taken)
     shown = others[: given // _STRIP]
     if not shown:
@@ -170,9 +175,10 @@ def metric_lines(
     processes = processes_line(host, point, role, width)
     ranked: list[tuple[int, Line]] = [
         (0, _trended(cpu, busy, 100.0, room, width)),
+        *((7, line) for line in _split(point, recent, role, width)),
         (2, _trended(memory, used, 1.0, room, width)),
         *_io(point, role, width),
-        (4, net_line(point, role, width)),
+        (4, _net(point, recent, role, width)),
         (5, _load(host, point, role, width)),
     ]
     ranked += [(1, line) for line in processes]
@@ -227,6 +233,31 @@ def net_line(point: HostPoint, role: str, width: int) -> Line:
     return (("net  ", "dim"), *packed(parts, width - 5))
 
 
+def _net(point: HostPoint, recent: Sequence[HostPoint], role: str, width: int) -> Line:
+    """Return the interfaces with the trend of KiB/s, both ways together, scaled to its maximum."""
+    line = net_line(point, role, width)
+    sums = [at.net.rxkb + at.net.txkb for at in recent if at.net]
+    return _trended(line, sums, max(sums, default=0.0), width - length(line) - 2, width)
+
+
+def _split(point: HostPoint, recent: Sequence[HostPoint], role: str, width: int) -> list[Line]:
+    """Return who uses the CPUs, each with its trend: servers, load generator, other programs; nothing if unknown."""
+    if point.servers is None:
+        return []
+    names = [name for name in _SPLIT if getattr(point, name) is not None]
+    titles = [_SPLIT[name][width < _ROOMY] for name in names]
+    room = min(_TREND, (width - 5 - sum(len(title) + 6 for title in titles)) // len(names))
+    parts: list[Line] = []
+    for name, title in zip(names, titles, strict=True):
+        values = [min(100.0, max(0.0, value)) for at in recent if (value := getattr(at, name)) is not None]
+        drawn = trend(values[-room:], 100.0) if room >= 3 else ""
+        share = f"{min(100.0, max(0.0, getattr(point, name))):.0f}%"
+        parts.append(((f"{title} ", "dim"), (drawn, "chart"), (right(share, 4), role)))
+    return [(("by   ", "dim"), *packed(parts, width - 5, " "))]
+
+
+# Names of CPU shares, in a roomy pane and in a narrow one.
+_SPLIT = {"servers": ("servers", "servers"), "generator": ("generator", "gen"), "other": ("others", "others")}
 _SHARES = ("user", "nice", "system", "iowait", "steal", "idle")
 # Memory metrics by minimum width.
 _MEMORY = (

@@ -1,4 +1,4 @@
-"""A host's processes with the columns of `ps aux`, sorted, filtered and scrolled."""
+"""A host's processes with the columns of `ps aux`, sorted, filtered, scrolled, identical ones folded into a line."""
 
 from __future__ import annotations
 
@@ -21,6 +21,14 @@ _DAY = 24 * 3600
 _COMMAND = 2
 IN_FULL = 2 + _COMMAND
 _TALL = 12
+# Minimum number of identical processes in one line.
+_FOLDED = 3
+
+# Cells of a user's name.
+_USER = 8
+
+# A line of the table: a process, or identical ones in the order of the table.
+Entry = tuple[ProcessRow, ...]
 
 
 class ProcessColumn(NamedTuple):
@@ -30,13 +38,13 @@ class ProcessColumn(NamedTuple):
     width: int
     need: int
     order: ProcessOrder | None
-    text: Callable[[ProcessRow, HostState], str]
+    text: Callable[[Entry, HostState], str]
 
 
 def process_table(host: HostState, view: View, mine: bool, role: str, width: int, height: int) -> DrawnList:
     """Return a header and the processes that fit, the rest as a number. `role` is that of plain numbers; `mine`: the
     arrows act on this table, so that one of its rows is selected."""
-    rows = chosen_rows(host, view)
+    rows = entries(host, view)
     at = place_of(rows, view) if mine else 0
     columns = columns_for(view, width)
     digits = max(5, *(len(str(row.process.pid)) for row in host.processes), 0)
@@ -71,7 +79,29 @@ def columns_for(view: View, width: int) -> list[ProcessColumn]:
     return found
 
 
-def chosen_rows(host: HostState, view: View) -> list[ProcessRow]:
+def entries(host: HostState, view: View) -> list[Entry]:
+    """Return the lines of the table: sorted and filtered, identical processes in the place of their first."""
+    rows = sorted_rows(host, view)
+    if not view.folded:
+        return [(row,) for row in rows]
+    alike: dict[tuple[object, ...], list[ProcessRow]] = {}
+    for row in rows:
+        alike.setdefault(_likeness(row.process), []).append(row)
+    folds = {key: tuple(found) for key, found in alike.items() if len(found) >= _FOLDED}
+    found: list[Entry] = []
+    for row in rows:
+        fold = folds.get(_likeness(row.process), (row,))
+        if row is fold[0]:
+            found.append(fold)
+    return found
+
+
+def _likeness(process: ProcessCounters) -> tuple[object, ...]:
+    """Return what identical workers have in common."""
+    return process.ppid, process.user, process.comm, process.command, process.stat.startswith("Z")
+
+
+def sorted_rows(host: HostState, view: View) -> list[ProcessRow]:
     wanted = view.filter.casefold()
     rows = [row for row in host.processes if wanted in filterable(row)] if wanted else list(host.processes)
     key, downward = _ORDERS[view.order]
@@ -80,10 +110,10 @@ def chosen_rows(host: HostState, view: View) -> list[ProcessRow]:
     return rows
 
 
-def place_of(rows: Sequence[ProcessRow], view: View) -> int:
-    """Return the position of the selected process; if it is gone, its last position."""
-    for at, row in enumerate(rows):
-        if identity(row) == view.chosen:
+def place_of(rows: Sequence[Entry], view: View) -> int:
+    """Return the position of the line with the selected process; if it is gone, its last position."""
+    for at, entry in enumerate(rows):
+        if any(identity(row) == view.chosen for row in entry):
             return at
     return max(0, min(view.scroll, len(rows) - 1))
 
@@ -97,25 +127,33 @@ def filterable(row: ProcessRow) -> str:
     return f"{row.process.pid} {shown_command(row.process)}".casefold()
 
 
-def in_full(row: ProcessRow, host: HostState, width: int) -> list[Line]:
-    """Return one process below a thin rule: facts without a column, then its command."""
-    process = row.process
+def in_full(entry: Entry, host: HostState, width: int) -> list[Line]:
+    """Return the selected line below a thin rule: facts without a column, then its command."""
+    row, process = entry[0], entry[0].process
     unshared = max(0, process.rss - process.shared)
     facts = [
         *(f"PID {process.pid}", f"parent {process.ppid}", f"threads {process.threads}"),
         *(f"rss {size(process.rss)} (rss−shr {size(unshared)})", f"age {age(row.age)}"),
+        f"user {neutral(process.user) or '–'}",
     ]
+    if len(entry) > 1:
+        rss = sorted(each.process.rss for each in entry)
+        facts = [
+            *(f"{len(entry)} identical processes, z: show each", f"parent {process.ppid}"),
+            f"%CPU {_cpu(entry)}, sum {percent(sum(each.cpu for each in entry))}",
+            *(f"rss {size(rss[0])}–{size(rss[-1])}", f"user {neutral(process.user) or '–'}"),
+        ]
     command = wrap(shown_command(process), max(12, width), max_lines=_COMMAND, placeholder=" …")
     command += [""] * (_COMMAND - len(command))
     below = packed((((fact, ""),) for fact in facts), width)
     return [(("─" * width, "rule"),), below, *(((line, "dim"),) for line in command)]
 
 
-def _range(host: HostState, rows: Sequence[ProcessRow], first: int, seen: int, view: View) -> Line:
+def _range(host: HostState, rows: Sequence[Entry], first: int, seen: int, view: View) -> Line:
     """Return the filter and the visible range, for the right end of the header."""
     parts: list[tuple[str, str]] = []
     if view.filter:
-        parts.append((f"/{neutral(view.filter, 20)} {len(rows)} of {len(host.processes)}", "warn"))
+        parts.append((f"/{neutral(view.filter, 20)} {sum(map(len, rows))} of {len(host.processes)}", "warn"))
     if seen < len(rows):
         span = f"{first + 1}–{first + seen} of " if first else f"{seen}/"
         parts.append((f"{'  ' if parts else ''}{span}{len(rows)}", "dim"))
@@ -136,12 +174,13 @@ def _head(title: str, order: ProcessOrder | None, view: View) -> str:
 
 
 def _row(
-    row: ProcessRow, host: HostState, columns: Sequence[ProcessColumn], digits: int, role: str, width: int, chosen: bool
+    entry: Entry, host: HostState, columns: Sequence[ProcessColumn], digits: int, role: str, width: int, chosen: bool
 ) -> Line:
-    process = row.process
-    mark = "+" if row.new else " "
-    texts = [f" {right(str(process.pid), digits)}", fit(neutral(process.stat, 4), 4)]
-    texts += [right(column.text(row, host), column.width) for column in columns]
+    process = entry[0].process
+    mark = "+" if any(row.new for row in entry) else " "
+    number = str(process.pid) if len(entry) == 1 else f"×{len(entry)}"
+    texts = [f" {right(number, digits)}", fit(_states(entry), 4)]
+    texts += [right(column.text(entry, host), column.width) for column in columns]
     values = " ".join(texts)
     command = _cut(shown_command(process), max(0, width - len(values) - 2))
     role = "warn" if process.stat.startswith("Z") else role
@@ -187,18 +226,48 @@ def percent(share: float) -> str:
     return f"{share:.1f}" if share < 99.95 else f"{share:.0f}"
 
 
-def _memory(row: ProcessRow, host: HostState) -> str:
+def _states(entry: Entry) -> str:
+    """Return STAT; of several the number of running ones."""
+    if len(entry) == 1:
+        return neutral(entry[0].process.stat, 4)
+    running = sum(row.process.stat.startswith("R") for row in entry)
+    return f"R×{running}" if running else neutral(entry[0].process.stat[:1])
+
+
+def _cpu(entry: Entry) -> str:
+    """Return %CPU; of several from the least to the most."""
+    least, most = min(row.cpu for row in entry), max(row.cpu for row in entry)
+    shown = f"{least:.0f}–{most:.0f}"
+    if len(entry) == 1 or f"{least:.0f}" == f"{most:.0f}":
+        return percent(most)
+    return shown if len(shown) <= 5 else f"≤{most:.0f}"
+
+
+def _user(entry: Entry) -> str:
+    return fit(neutral(entry[0].process.user) or "–", _USER)
+
+
+def _mean(entry: Entry, metric: Callable[[ProcessRow], int]) -> str:
+    return size(sum(map(metric, entry)) / len(entry))
+
+
+def _pss(entry: Entry, host: HostState) -> str:
+    known = [row.process.pss for row in entry if row.process.pss is not None]
+    return size(sum(known) / len(known)) if known else "–"
+
+
+def _memory(entry: Entry, host: HostState) -> str:
     total = host.point.memory.total if host.point else 0
-    return f"{100 * row.process.rss / total:.1f}" if total else "–"
+    return f"{100 * sum(row.process.rss for row in entry) / total:.1f}" if total else "–"
 
 
-def _start(row: ProcessRow, host: HostState) -> str:
-    return start_as_ps(row.started, host.sample.reading.wall if host.sample else 0.0)
+def _start(entry: Entry, host: HostState) -> str:
+    return start_as_ps(min(row.started for row in entry), host.sample.reading.wall if host.sample else 0.0)
 
 
-def _time(row: ProcessRow, host: HostState) -> str:
+def _time(entry: Entry, host: HostState) -> str:
     """CPU time as in ps aux: minutes and seconds."""
-    ticks = row.process.utime + row.process.stime
+    ticks = sum(row.process.utime + row.process.stime for row in entry)
     seconds = ticks // host.facts.hz if host.facts else 0
     return f"{seconds // 60}:{seconds % 60:02d}"
 
@@ -207,15 +276,19 @@ def _unshared(row: ProcessRow) -> int:
     return max(0, row.process.rss - row.process.shared)
 
 
+# Of identical processes: memory is the mean of one, %MEM, THR and TIME are sums, START and AGE those of the oldest.
 _COLUMNS = (
-    ProcessColumn("%CPU", 5, 0, "cpu", lambda row, host: percent(row.cpu)),
+    ProcessColumn("USER".ljust(_USER), _USER, 116, None, lambda entry, host: _user(entry)),
+    ProcessColumn("%CPU", 5, 0, "cpu", lambda entry, host: _cpu(entry)),
     ProcessColumn("%MEM", 5, 84, None, _memory),
-    ProcessColumn("VSZ", 5, 56, None, lambda row, host: size(row.process.vsz)),
-    ProcessColumn("RSS", 5, 0, "rss", lambda row, host: size(row.process.rss)),
-    ProcessColumn("RSS−SHR", 7, 72, "unshared", lambda row, host: size(_unshared(row))),
+    ProcessColumn("THR", 4, 110, None, lambda entry, host: str(sum(row.process.threads for row in entry))),
+    ProcessColumn("VSZ", 5, 56, None, lambda entry, host: _mean(entry, lambda row: row.process.vsz)),
+    ProcessColumn("RSS", 5, 0, "rss", lambda entry, host: _mean(entry, lambda row: row.process.rss)),
+    ProcessColumn("PSS", 5, 78, None, _pss),
+    ProcessColumn("RSS−SHR", 7, 72, "unshared", lambda entry, host: _mean(entry, _unshared)),
     ProcessColumn("START", 5, 0, "start", _start),
     ProcessColumn("TIME", 6, 84, None, _time),
-    ProcessColumn("AGE", 5, 72, "age", lambda row, host: age(row.age)),
+    ProcessColumn("AGE", 5, 72, "age", lambda entry, host: age(max(row.age for row in entry))),
 )
 
 # Sort keys, and whether the largest is first.

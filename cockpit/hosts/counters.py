@@ -1,0 +1,149 @@
+"""The kernel's named counters over several frames, of which each has only the lines that changed. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from itertools import pairwise
+
+from cockpit.hosts.frames import Frame
+from cockpit.hosts.numbers import count, shown
+
+# Ports of which the accept queue is kept, and the limit of a port's number and of a queue.
+_PORTS, _PORT_LIMIT, _QUEUE_LIMIT = 256, 1 << 16, 1 << 32
+_LISTEN = "/proc/net/tcp"
+_BACKLOG = "/proc/net/backlog"
+_PAGING = ("pgpgin", "pgpgout", "pgfault", "pgmajfault", "pgfree", "pswpin", "pswpout")
+_RECLAIM = ("kswapd", "direct", "khugepaged", "proactive")
+_MEMORY = ("SwapCached", "Active", "Inactive", "Dirty", "Slab", "Committed_AS")
+_TCP = ("ActiveOpens", "PassiveOpens", "AttemptFails", "EstabResets", "InSegs", "OutSegs", "RetransSegs", "InErrs")
+KNOWN = frozenset(
+    (
+        *_PAGING,
+        *(f"pg{verb}_{by}" for verb in ("scan", "steal") for by in _RECLAIM),
+        *_MEMORY,
+        *(f"Tcp.{name}" for name in (*_TCP, "OutRsts")),
+        *("TcpExt.ListenOverflows", "TcpExt.ListenDrops"),
+        *("sockets.used", "TCP.inuse", "TCP.tw", "UDP.inuse", "RAW.inuse", "FRAG.inuse"),
+        *(f"{resource}.{share}" for resource in ("cpu", "io", "memory") for share in ("some", "full")),
+        *("ctxt", "runnable", "tasks"),
+    )
+)
+
+_Pairs = Iterator[tuple[str, bytes]]
+
+
+class CounterTable:
+    """The counters of one probe. Takes every frame."""
+
+    def __init__(self) -> None:
+        self.counters: dict[str, int] = {}
+        self.accept: dict[int, int] = {}
+        self.backlog: dict[int, int] = {}
+
+    def take(self, frame: Frame) -> None:
+        """Replace the counters by those of the frame; one of changes keeps the others. Raises ValueError."""
+        found = dict(self.counters) if frame.there is not None else {}
+        for path, parse in _FILES.items():
+            for name, number in _of(frame.files, path, parse):
+                if name in KNOWN:
+                    found[name] = _number(path, name, number)
+        self.counters = found
+        self.accept = _ports(frame, _LISTEN, self.accept, 16)
+        self.backlog = _ports(frame, _BACKLOG, self.backlog, 10)
+
+
+def _of(files: Mapping[str, bytes], path: str, parse: Callable[[bytes], _Pairs]) -> _Pairs:
+    content = files.get(path)
+    if content:
+        yield from parse(content)
+
+
+def _number(path: str, name: str, number: bytes) -> int:
+    try:
+        return count(number)
+    except ValueError as error:
+        raise ValueError(f"{path}: {name}: {error}") from None
+
+
+def _words(content: bytes) -> _Pairs:
+    """Lines `name number …`, the name perhaps with a colon."""
+    for line in content.splitlines():
+        words = line.split(maxsplit=2)
+        if len(words) > 1:
+            yield _text(words[0]).removesuffix(":"), words[1]
+
+
+def _sockets(content: bytes) -> _Pairs:
+    """Lines `TCP: inuse 51 orphan 0`."""
+    for line in content.splitlines():
+        head, *words = line.split() or [b""]
+        for name, number in zip(words[::2], words[1::2], strict=False):
+            yield f"{_text(head)[:-1]}.{_text(name)}", number
+
+
+def _tables(content: bytes) -> _Pairs:
+    """Pairs of lines: `Tcp:` and names, `Tcp:` and their numbers."""
+    for names, numbers in pairwise(line.split() for line in content.splitlines()):
+        if names and numbers and names[0] == numbers[0] and not names[-1].isdigit():
+            for name, number in zip(names[1:], numbers[1:], strict=False):
+                yield f"{_text(names[0])[:-1]}.{_text(name)}", number
+
+
+def _pressure(resource: str) -> Callable[[bytes], _Pairs]:
+    """Lines `some avg10=0.00 … total=1218`."""
+
+    def parse(content: bytes) -> _Pairs:
+        for line in content.splitlines():
+            words = line.split()
+            if words and words[-1].startswith(b"total="):
+                yield f"{resource}.{_text(words[0])}", words[-1].removeprefix(b"total=")
+
+    return parse
+
+
+def _tasks(content: bytes) -> _Pairs:
+    """`8.37 3.06 1.21 2/168 18307`: running tasks, all tasks."""
+    words = content.split()
+    if len(words) > 3:
+        runnable, slash, tasks = words[3].partition(b"/")
+        if slash:
+            yield from (("runnable", runnable), ("tasks", tasks))
+
+
+def _ports(frame: Frame, path: str, known: dict[int, int], base: int) -> dict[int, int]:
+    """`0050 00000003 01BB 00000000`: numbers by port, summed over the sockets of a port. A line replaces all."""
+    content = frame.files.get(path)
+    if content is None:
+        return known if frame.there is not None else {}
+    words = content.split()
+    found: dict[int, int] = {}
+    for port, number in zip(words[::2], words[1::2], strict=False):
+        at = _based(port, base, _PORT_LIMIT)
+        if at in found or len(found) < _PORTS:
+            found[at] = found.get(at, 0) + _based(number, base, _QUEUE_LIMIT)
+    return found
+
+
+def _based(word: bytes, base: int, limit: int) -> int:
+    with suppress(ValueError):
+        number = int(word, base) if len(word) <= 10 and word.isalnum() else limit
+        if number < limit:
+            return number
+    raise ValueError(f"/proc/net/tcp: {shown(word)} is no number below {limit}")
+
+
+def _text(word: bytes) -> str:
+    return word.decode("ascii", "replace")
+
+
+_FILES: Mapping[str, Callable[[bytes], _Pairs]] = {
+    "/proc/vmstat": _words,
+    "/proc/meminfo": _words,
+    "/proc/stat": _words,
+    "/proc/loadavg": _tasks,
+    "/proc/net/sockstat": _sockets,
+    "/proc/net/snmp": _tables,
+    "/proc/net/netstat": _tables,
+    **{f"/proc/pressure/{resource}": _pressure(resource) for resource in ("cpu", "io", "memory")},
+}

@@ -1,0 +1,207 @@
+"""The metrics that sar computes from the kernel's named counters, in the groups of sar's options. Pure.
+
+A metric is absent if a counter that it needs is: unknown, not 0. Names in thresholds are `GROUP.METRIC`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from cockpit.model.hosts import HostReading
+
+# No kernel counts so many events per second.
+_MOST_PER_SECOND = 1e12
+# Microseconds per second, over 100 per cent.
+_PRESSURE = 1e4
+# The group of accept queues, of which each is named by its port.
+ACCEPT = "accept"
+
+Counters = Mapping[str, int]
+
+
+class SarGroup(NamedTuple):
+    """`option` is the option of sar (or the program) that prints the group, `metrics` are name -> sar's column."""
+
+    name: str
+    option: str
+    metrics: Mapping[str, str]
+
+
+def _names(columns: str) -> dict[str, str]:
+    """Names of metrics by sar's columns: `pgpgin/s` is `pgpgin`, `%tcp-tw` would be `tcp_tw`."""
+    return {column.removesuffix("/s").removeprefix("%").replace("-", "_"): column for column in columns.split()}
+
+
+PAGING = SarGroup(
+    "paging", "sar -B", _names("pgpgin/s pgpgout/s fault/s majflt/s pgfree/s pgscank/s pgscand/s pgsteal/s")
+)
+SWAPPING = SarGroup("swapping", "sar -W", _names("pswpin/s pswpout/s"))
+TASKS = SarGroup("tasks", "sar -w", _names("proc/s cswch/s"))
+TCP = SarGroup("tcp", "sar -n TCP", _names("active/s passive/s iseg/s oseg/s"))
+ETCP = SarGroup("etcp", "sar -n ETCP", _names("atmptf/s estres/s retrans/s isegerr/s orsts/s"))
+LISTEN = SarGroup("listen", "nstat", _names("ListenOverflows/s ListenDrops/s"))
+PRESSURE = SarGroup("pressure", "sar -q ALL", _names("%scpu %sio %fio %smem %fmem"))
+QUEUE = SarGroup("queue", "sar -q", _names("runq-sz plist-sz"))
+SOCKETS = SarGroup("sockets", "sar -n SOCK", _names("totsck tcpsck udpsck rawsck ip-frag tcp-tw"))
+RAM = SarGroup(
+    "ram",
+    "sar -r",
+    _names("kbmemfree kbavail kbmemused %memused kbbuffers kbcached kbcommit %commit kbactive kbinact kbdirty"),
+)
+SWAP = SarGroup("swap", "sar -S", _names("kbswpfree kbswpused %swpused kbswpcad %swpcad"))
+
+GROUPS = (PAGING, SWAPPING, TASKS, TCP, ETCP, LISTEN, PRESSURE, QUEUE, SOCKETS, RAM, SWAP)
+
+# Counters whose sum per second is the metric. Only the first of them must exist.
+_RATES: Mapping[str, tuple[str, ...]] = {
+    "paging.pgpgin": ("pgpgin",),
+    "paging.pgpgout": ("pgpgout",),
+    "paging.fault": ("pgfault",),
+    "paging.majflt": ("pgmajfault",),
+    "paging.pgfree": ("pgfree",),
+    "paging.pgscank": ("pgscan_kswapd",),
+    "paging.pgscand": ("pgscan_direct",),
+    "paging.pgsteal": ("pgsteal_kswapd", "pgsteal_direct", "pgsteal_khugepaged", "pgsteal_proactive"),
+    "swapping.pswpin": ("pswpin",),
+    "swapping.pswpout": ("pswpout",),
+    "tasks.proc": ("processes",),
+    "tasks.cswch": ("ctxt",),
+    "tcp.active": ("Tcp.ActiveOpens",),
+    "tcp.passive": ("Tcp.PassiveOpens",),
+    "tcp.iseg": ("Tcp.InSegs",),
+    "tcp.oseg": ("Tcp.OutSegs",),
+    "etcp.atmptf": ("Tcp.AttemptFails",),
+    "etcp.estres": ("Tcp.EstabResets",),
+    "etcp.retrans": ("Tcp.RetransSegs",),
+    "etcp.isegerr": ("Tcp.InErrs",),
+    "etcp.orsts": ("Tcp.OutRsts",),
+    "listen.ListenOverflows": ("TcpExt.ListenOverflows",),
+    "listen.ListenDrops": ("TcpExt.ListenDrops",),
+}
+# Microseconds of pressure (PSI): the share of the time in which some, or all, tasks waited.
+_PRESSURES: Mapping[str, str] = {
+    "pressure.scpu": "cpu.some",
+    "pressure.sio": "io.some",
+    "pressure.fio": "io.full",
+    "pressure.smem": "memory.some",
+    "pressure.fmem": "memory.full",
+}
+
+
+def _memused(of: Counters) -> int:
+    return max(0, of["MemTotal"] - of["MemFree"] - of["Buffers"] - of["Cached"] - of["Slab"])
+
+
+def _swpused(of: Counters) -> int:
+    return of["SwapTotal"] - of["SwapFree"]
+
+
+# Levels of an instant.
+_LEVELS: Mapping[str, Callable[[Counters], float]] = {
+    "queue.runq_sz": lambda of: max(0, of["runnable"] - 1),
+    "queue.plist_sz": lambda of: of["tasks"],
+    "sockets.totsck": lambda of: of["sockets.used"],
+    "sockets.tcpsck": lambda of: of["TCP.inuse"],
+    "sockets.udpsck": lambda of: of["UDP.inuse"],
+    "sockets.rawsck": lambda of: of["RAW.inuse"],
+    "sockets.ip_frag": lambda of: of["FRAG.inuse"],
+    "sockets.tcp_tw": lambda of: of["TCP.tw"],
+    "ram.kbmemfree": lambda of: of["MemFree"],
+    "ram.kbavail": lambda of: of["MemAvailable"],
+    "ram.kbmemused": _memused,
+    "ram.memused": lambda of: 100 * _memused(of) / of["MemTotal"],
+    "ram.kbbuffers": lambda of: of["Buffers"],
+    "ram.kbcached": lambda of: of["Cached"],
+    "ram.kbcommit": lambda of: of["Committed_AS"],
+    "ram.commit": lambda of: 100 * of["Committed_AS"] / (of["MemTotal"] + of["SwapTotal"]),
+    "ram.kbactive": lambda of: of["Active"],
+    "ram.kbinact": lambda of: of["Inactive"],
+    "ram.kbdirty": lambda of: of["Dirty"],
+    "swap.kbswpfree": lambda of: of["SwapFree"],
+    "swap.kbswpused": _swpused,
+    "swap.swpused": lambda of: 100 * _swpused(of) / of["SwapTotal"] if of["SwapTotal"] else 0.0,
+    "swap.kbswpcad": lambda of: of["SwapCached"],
+    "swap.swpcad": lambda of: 100 * of["SwapCached"] / _swpused(of) if _swpused(of) else 0.0,
+}
+
+METRICS = tuple(f"{group.name}.{name}" for group in GROUPS for name in group.metrics)
+# Metrics in per cent.
+SHARES = tuple(f"{group.name}.{name}" for group in GROUPS for name, column in group.metrics.items() if "%" in column)
+
+
+def rates(old: HostReading, new: HostReading, seconds: float) -> dict[str, float]:
+    """Return the metrics per second, and shares of pressure in per cent, between two readings of one boot.
+
+    A counter that fell or jumped beyond what a kernel can count gives none.
+    """
+    if seconds <= 0:
+        return {}
+    before, after = _counters(old), _counters(new)
+    found = {}
+    for metric, counters in _RATES.items():
+        rate = _rate(before, after, counters, seconds)
+        if rate is not None:
+            found[metric] = rate
+    for metric, counter in _PRESSURES.items():
+        rate = _rate(before, after, (counter,), seconds)
+        if rate is not None:
+            found[metric] = min(100.0, rate / _PRESSURE)
+    return found
+
+
+def levels(reading: HostReading) -> dict[str, float]:
+    """Return the metrics of an instant: memory in KiB, counts, per cent; and of each port its accept queue."""
+    counters = _counters(reading)
+    found: dict[str, float] = {}
+    for metric, level in _LEVELS.items():
+        try:
+            found[metric] = level(counters)
+        except (KeyError, ZeroDivisionError):
+            continue
+    return found | {f"{ACCEPT}.{port}": queue for port, queue in reading.accept.items()}
+
+
+def mean_levels(old: Mapping[str, float], new: Mapping[str, float]) -> dict[str, float]:
+    """Return the levels between two instants, interpolated linearly; those that both have."""
+    return {metric: (old[metric] + level) / 2 for metric, level in new.items() if metric in old}
+
+
+def highest(*some: Mapping[str, float]) -> dict[str, float]:
+    """Return the highest value of each metric."""
+    found: dict[str, float] = {}
+    for values in some:
+        for metric, value in values.items():
+            found[metric] = max(value, found.get(metric, value))
+    return found
+
+
+def is_accept_queue(metric: str) -> bool:
+    """Return whether the metric is the accept queue of a port: `accept.80`."""
+    group, _, port = metric.partition(".")
+    return group == ACCEPT and port.isdecimal()
+
+
+def _rate(before: Counters, after: Counters, counters: Iterable[str], seconds: float) -> float | None:
+    known = [name for name in counters if name in before and name in after]
+    first = next(iter(counters))
+    deltas = [after[name] - before[name] for name in known]
+    if first not in known or min(deltas) < 0 or sum(deltas) > _MOST_PER_SECOND * seconds:
+        return None
+    return sum(deltas) / seconds
+
+
+def _counters(reading: HostReading) -> dict[str, int]:
+    """All counters by the kernel's names, those that have fields of their own included."""
+    memory = reading.memory
+    return {
+        **reading.counters,
+        "MemTotal": memory.total,
+        "MemFree": memory.free,
+        "MemAvailable": memory.available,
+        "Buffers": memory.buffers,
+        "Cached": memory.cached,
+        "SwapTotal": memory.swap_total,
+        "SwapFree": memory.swap_free,
+        "processes": reading.forks,
+    }

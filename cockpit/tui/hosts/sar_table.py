@@ -1,0 +1,188 @@
+"""All metrics of a host in the groups of sar and free: now, mean and maximum of the selected segment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from cockpit.model import sar
+from cockpit.model.host_state import HostState, HostWindow
+from cockpit.model.host_window import current_metrics, means
+from cockpit.model.load import LoadPlan
+from cockpit.model.state import Segment
+from cockpit.model.text import neutral, si, size
+from cockpit.tui.terminal.styled_line import EMPTY, Line, fit, padded, right
+
+# Cells of a name and of a value, and between two columns of metrics.
+_NAME, _VALUE, _GAP = 17, 7, 2
+_COLUMN = _NAME + 3 * _VALUE
+# Maximum accept queues that are shown, beside those of the target.
+_QUEUES = 8
+
+# Metrics whose value should be 0.
+_BAD = ("listen.ListenOverflows", "listen.ListenDrops")
+
+
+class Metric(NamedTuple):
+    """`name` is the metric's name among the means of a window."""
+
+    title: str
+    name: str
+
+
+class MetricBlock(NamedTuple):
+    """A group of metrics with its title and the command that prints it."""
+
+    title: str
+    option: str
+    metrics: Sequence[Metric]
+
+
+class Values(NamedTuple):
+    """Metrics by name: of the newest interval, and mean and maximum of a segment."""
+
+    now: Mapping[str, float]
+    mean: Mapping[str, float]
+    highest: Mapping[str, float]
+
+
+def _own(title: str, option: str, group: str, columns: str) -> MetricBlock:
+    """A group that is not of `model.sar`, by `name=column`, or `name` alone."""
+    found = (column.partition("=") for column in columns.split())
+    return MetricBlock(title, option, tuple(Metric(column or name, f"{group}.{name}") for name, _, column in found))
+
+
+def _of(group: sar.SarGroup, title: str) -> MetricBlock:
+    return MetricBlock(
+        title, group.option, tuple(Metric(column, f"{group.name}.{name}") for name, column in group.metrics.items())
+    )
+
+
+def _together(option: str, *blocks: MetricBlock) -> MetricBlock:
+    """Several groups under the title of the first."""
+    return MetricBlock(blocks[0].title, option, tuple(metric for block in blocks for metric in block.metrics))
+
+
+_LOAD = "1=ldavg-1 5=ldavg-5 15=ldavg-15 blocked"
+_CPU = "user=%user nice=%nice system=%system iowait=%iowait steal=%steal idle=%idle other=%others"
+_FREE = "total used free shared buffers cache available swap_total=swap swap_used=swap-used swap_free=swap-free"
+_IO = "tps rtps wtps bread=bread/s bwrtn=bwrtn/s"
+_NET = "rxpck=rxpck/s txpck=txpck/s rxkb=rxkB/s txkb=txkB/s errors=err/s drops=drop/s"
+_BLOCKS = (
+    _own("CPU", "sar -u", "cpu", _CPU),
+    _together("sar -q ALL", _of(sar.QUEUE, "queue, pressure"), _own("", "", "load", _LOAD), _of(sar.PRESSURE, "")),
+    _of(sar.TASKS, "tasks"),
+    _own("memory", "free -w", "memory.mean", _FREE),
+    _together("sar -r -S", _of(sar.RAM, "memory, swap"), _of(sar.SWAP, "")),
+    _together("sar -B -W", _of(sar.PAGING, "paging"), _of(sar.SWAPPING, "")),
+    _own("I/O", "sar -b", "io", _IO),
+    _own("network", "sar -n DEV", "net", _NET),
+    _of(sar.SOCKETS, "sockets"),
+    _together("sar -n TCP,ETCP", _of(sar.TCP, "TCP"), _of(sar.ETCP, "")),
+)
+
+
+def sar_rows(host: HostState, segment: Segment | None, role: str, width: int) -> tuple[Line, Line, Sequence[Line]]:
+    """Return head, titles of the columns and rows: the groups side by side, as many as fit."""
+    point = host.point
+    if point is None:
+        return (("all metrics", "strong"),), (("waiting for data", "dim"),), []
+    window = segment.hosts.get(host.config.name) if segment else None
+    mean = means(window) if window else {}
+    values = Values(current_metrics(point, host.sar), mean, window.highest if window else {})
+    blocks = [*_BLOCKS, _listen_queues(host, values, segment.plan if segment else None)]
+    count = max(1, (width + _GAP) // (_COLUMN + _GAP))
+    drawn = [_block(block, values, role) for block in blocks]
+    columns = _side_by_side(drawn, count)
+    head = " " * _NAME + "".join(right(title, _VALUE) for title in ("now", "mean", "max"))
+    titles = (" " * _GAP).join([head] * len(columns))
+    return _of_segment(segment, window), ((titles, "dim"),), _rows(columns)
+
+
+def _of_segment(segment: Segment | None, window: HostWindow | None) -> Line:
+    if segment is None:
+        return (("No runs yet. Mean and max are those of a segment.", "dim"),)
+    if window is None or window.seconds <= 0:
+        return ((f"fewer than two samples of this host in segment {segment.number}", "dim"),)
+    return (
+        (f"mean and max of segment {segment.number}", ""),
+        (f"  {neutral(segment.label)}  {window.seconds:.0f} s   –: unknown on this host", "dim"),
+    )
+
+
+def _listen_queues(host: HostState, values: Values, plan: LoadPlan | None) -> MetricBlock:
+    """Return overflows, then the accept queues of the target's ports and of the others that were not empty."""
+    block = _of(sar.LISTEN, "listen queues")
+    reading = host.sample.reading if host.sample else None
+    if reading is None:
+        return block
+    target = _ports(plan) & reading.accept.keys()
+    used = {port for port in reading.accept if values.highest.get(_queue(port)) or values.now.get(_queue(port))}
+    shown = [*sorted(target), *sorted(used - target)[:_QUEUES]] or sorted(reading.accept)[:_QUEUES]
+    queues = [Metric(_port_title(port, reading.backlog.get(port)), _queue(port)) for port in shown]
+    return block._replace(option="nstat, ss -ltn", metrics=(*block.metrics, *queues))
+
+
+def _queue(port: int) -> str:
+    return f"{sar.ACCEPT}.{port}"
+
+
+def _port_title(port: int, limit: int | None) -> str:
+    return f":{port}" if limit is None else f":{port} of {limit}"
+
+
+def _ports(plan: LoadPlan | None) -> set[int]:
+    """Return the ports of the target's URLs."""
+    if plan is None:
+        return set()
+    urls = [urlsplit(url) for url in (plan.url, *(request.url for request in plan.mix)) if url]
+    return {url.port or (443 if url.scheme == "https" else 80) for url in urls}
+
+
+def _block(block: MetricBlock, values: Values, role: str) -> list[Line]:
+    lines: list[Line] = [((block.title, "strong"), (f"  {block.option}", "dim"))]
+    for title, name in block.metrics:
+        cells = [right(_shown(name, each.get(name)), _VALUE) for each in values]
+        bad = name in _BAD and any(each.get(name) for each in values)
+        lines.append(((fit(title, _NAME), "dim"), ("".join(cells), "warn" if bad else role)))
+    return lines
+
+
+def _shown(name: str, value: float | None) -> str:
+    if value is None:
+        return "–"
+    group, _, last = name.partition(".")
+    if group == "memory":
+        return size(value)
+    if last.startswith("kb"):
+        return size(1024 * value)
+    return f"{value:.1f}" if group in ("cpu", "pressure") else si(value)
+
+
+def _side_by_side(blocks: Sequence[Sequence[Line]], count: int) -> list[list[Line]]:
+    """Return the blocks in at most `count` columns of the least height, none of them divided."""
+    height = max(map(len, blocks))
+    while len(columns := _packed(blocks, height)) > count:
+        height += 1
+    return columns
+
+
+def _packed(blocks: Iterable[Sequence[Line]], height: int) -> list[list[Line]]:
+    columns: list[list[Line]] = [[]]
+    for block in blocks:
+        if columns[-1] and len(columns[-1]) + len(block) > height:
+            columns.append([])
+        columns[-1] += block
+    return columns
+
+
+def _rows(columns: Sequence[Sequence[Line]]) -> list[Line]:
+    rows: list[Line] = []
+    for y in range(max(map(len, columns))):
+        row: list[tuple[str, str]] = []
+        for at, column in enumerate(columns):
+            row += [(" " * _GAP, "")] if at else []
+            row += padded(column[y] if y < len(column) else EMPTY, _COLUMN)
+        rows.append(tuple(row))
+    return rows

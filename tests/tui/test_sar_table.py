@@ -1,0 +1,139 @@
+"""All metrics of a host in the groups of sar: opened by a key, at any size, unknown ones without a number."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+from rich.cells import cell_len
+
+from cockpit.tui.draw_context import SAR, DrawContext
+from cockpit.tui.hosts.host_pane import host_pane
+from cockpit.tui.hosts.panes import HostPanes
+from tests.tui.driving import at_rest, context_of, driven, main, plain, press, settled, text_of
+from tests.tui.scenario import Scenario
+from tests.tui.scripted import scripted_app
+from tests.tui.topology import topology
+
+
+def table(width: int, height: int = 200, **view: object) -> list[str]:
+    return lines_of(context_of(topology(30.7), metrics=True, room="alone", **view), width, height)
+
+
+def lines_of(context: DrawContext, width: int, height: int = 200) -> list[str]:
+    assert context.host is not None
+    return plain(host_pane(context.host, context, width, height).lines)
+
+
+def row(lines: list[str], title: str) -> list[str]:
+    """Now, mean and maximum of a metric."""
+    [line] = [line[line.index(f"{title} ") :] for line in lines if f" {title} " in f" {line}"]
+    return line.split()[1:4]
+
+
+@pytest.mark.parametrize(("width", "columns"), [(38, 1), (78, 2), (118, 3), (198, 5)])
+def test_as_many_columns_as_fit_and_every_metric_once(width: int, columns: int) -> None:
+    lines = table(width)
+    assert lines[2].split() == ["now", "mean", "max"] * columns
+    assert all(cell_len(line) <= width for line in lines)
+    words = " ".join(lines).split()
+    for title in (
+        "pgscank/s",
+        "pswpout/s",
+        "kbswpcad",
+        "cswch/s",
+        "runq-sz",
+        "tcp-tw",
+        "passive/s",
+        "retrans/s",
+        "%smem",
+    ):
+        assert words.count(title) == 1
+
+
+async def test_at_120_by_40_nothing_has_to_be_scrolled() -> None:
+    async with driven(topology(30.7), size=(120, 40)) as (pilot, _):
+        await press(pilot, "a")
+        await at_rest(pilot)
+        assert main(pilot.app).query_one(HostPanes).drawn.most == 0
+
+
+def test_now_mean_and_maximum_of_the_segment() -> None:
+    context = context_of(topology(30.7), metrics=True, room="alone")
+    host, segment = context.host, context.segment
+    assert host is not None
+    assert segment is not None
+    window = segment.hosts[host.config.name]
+    lines = lines_of(context, 118)
+    assert f"mean and max of segment {segment.number}" in "\n".join(lines)
+    now, mean, highest = (float(cell) for cell in row(lines, "tcp-tw"))
+    assert highest >= mean > 0
+    assert now == host.sar["sockets.tcp_tw"]
+    assert highest == window.highest["sockets.tcp_tw"]
+    assert row(lines, "total") == ["3.8G"] * 3
+
+
+def test_an_unknown_metric_is_no_zero() -> None:
+    lines = table(118)
+    assert row(lines, "%smem") == ["–", "–", "–"]
+    assert row(lines, "pgscank/s") == ["0", "0", "0"]
+
+
+def test_the_accept_queue_of_the_targets_port_with_its_limit() -> None:
+    lines = table(118)
+    assert any(":80 of 511" in line for line in lines)
+    assert not any(":22 of" in line for line in lines), "it was empty all the time, and is not the target's"
+    context = context_of(topology(30.7), metrics=True, room="alone")
+    assert context.host is not None
+    sample = context.host.sample
+    assert sample is not None
+    without = replace(context.host, sample=replace(sample, reading=replace(sample.reading, accept={}, backlog={})))
+    assert not any(":80" in line for line in plain(host_pane(without, context, 118, 200).lines))
+
+
+def test_before_the_first_sample_there_is_no_number() -> None:
+    context = context_of(topology(0.3), metrics=True, room="alone")
+    text = "\n".join(lines_of(context, 118))
+    assert "waiting for data" in text
+    assert "now" not in text
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50), (60, 15)])
+async def test_a_opens_it_on_the_whole_screen_and_closes_it(size: tuple[int, int]) -> None:
+    async with driven(topology(30.7), size=size) as (pilot, _):
+        before = main(pilot.app).view
+        await press(pilot, "a")
+        await at_rest(pilot)
+        view = main(pilot.app).view
+        assert (view.metrics, view.room) == (True, "alone")
+        drawn = main(pilot.app).query_one(HostPanes)
+        assert "sar -u" in text_of(drawn)
+        first = text_of(drawn)
+        await press(pilot, "pagedown")
+        assert (text_of(drawn) != first) == (drawn.drawn.most > 0)
+        await press(pilot, "tab")
+        assert "app1" in text_of(drawn)
+        assert "sar -u" in text_of(drawn)
+        await press(pilot, "shift+tab", "a")
+        assert main(pilot.app).view == before
+
+
+async def test_other_keys_of_hosts_leave_it_for_what_they_show() -> None:
+    async with driven(topology(30.7), size=(120, 40)) as (pilot, _):
+        screen = main(pilot.app)
+        for key in ("w", "p", "escape"):
+            await press(pilot, "a")
+            context = screen.context()
+            assert context.host is not None
+            assert context.detail(context.host) == SAR
+            await press(pilot, key)
+            assert not screen.view.metrics
+            await press(pilot, "escape", "escape")
+
+
+async def test_without_a_host_it_says_so() -> None:
+    events = Scenario(0).events(8)
+    app, source = scripted_app(events)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await settled(pilot, source, len(events))
+        await press(pilot, "a")
+        assert not main(app).view.metrics
