@@ -5,6 +5,8 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from cockpit.analysis.baseline import Baseline
 from cockpit.analysis.plans import differences
 from cockpit.analysis.quick_check import QUICK
@@ -52,13 +54,15 @@ def check(options: Namespace) -> int:
 def _run(options: Namespace) -> CheckResult | None:
     """Return None if interrupted before any load. Raises TargetError, HostError."""
     profile = chosen_profile(options)
+    if options.quick and not profile.plan.stages:
+        profile = replace(profile, plan=replace(profile.plan, duration=QUICK), cap=None)
     base = _baseline(options, profile.baseline, profile.plan)
     if options.quick and base is None:
         base = latest(profile.plan)
     thresholds = _with_defaults(thresholds_of(profile, options.threshold), base, profile.plan)
     abort_on = _abort_on(profile, options)
     breaker = Breaker(abort_on, base)
-    cap = options.cap or (QUICK if options.quick else profile.cap)
+    cap = options.cap or (QUICK if options.quick and profile.plan.stages else profile.cap)
     if cap is None and profile.plan.duration is None and not profile.plan.stages:
         cap = DEFAULT_CAP
     with hlog_into(options.hlog) as listen:
@@ -83,7 +87,7 @@ def _run(options: Namespace) -> CheckResult | None:
         result=result,
         held=_held(thresholds, abort_on, runs, breaker),
         aborted=breaker.failed,
-        capped=cap if stopped and not options.quick else None,
+        capped=cap if stopped else None,
         stability=run_stability(outcome.state, result.segments) if options.steady or profile.steady else None,
         baseline=base,
         interrupted=outcome.interrupted,

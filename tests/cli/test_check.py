@@ -395,12 +395,22 @@ def test_quick_is_one_run_of_15_s_against_the_last_baseline_of_the_same_load(
     assert baselines.latest(replace(plan, url="http://127.0.0.1:2/")) is None
     asked: dict[str, object] = {}
 
-    def headless(profile: Profile, *_: object, limit: float, runs: int, stop_when: Breaker, **__: object) -> object:
-        asked.update(limit=limit, runs=runs, baseline=stop_when.baseline and stop_when.baseline.name)
+    def headless(
+        profile: Profile, *_: object, limit: float | None, runs: int, stop_when: Breaker, **__: object
+    ) -> object:
+        asked.update(
+            seconds=profile.plan.duration,
+            limit=limit,
+            runs=runs,
+            baseline=stop_when.baseline and stop_when.baseline.name,
+        )
         raise TargetError("refused")
 
     monkeypatch.setattr("cockpit.cli.check.headless", headless)
     assert main(["check", plan.url, "-z", "10m", "--quick"]) == 3
-    assert asked == {"limit": 15.0, "runs": 1, "baseline": "new"}
+    assert asked == {"seconds": 15.0, "limit": None, "runs": 1, "baseline": "new"}
     assert main(["check", plan.url, "-z", "10m", "--quick", "--cap", "5s", "--runs", "2"]) == 3
-    assert asked == {"limit": 5.0, "runs": 2, "baseline": "new"}
+    assert asked == {"seconds": 15.0, "limit": 5.0, "runs": 2, "baseline": "new"}
+    ladder = ["check", plan.url, "--ladder", "1,2:10m", "--quick"]
+    assert main(ladder) == 3
+    assert asked == {"seconds": None, "limit": 15.0, "runs": 1, "baseline": None}
