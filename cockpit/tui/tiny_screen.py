@@ -7,6 +7,7 @@ from textwrap import wrap
 from cockpit.analysis.warning_words import warning_words
 from cockpit.analysis.warnings import segment_warnings
 from cockpit.model.text import milliseconds, neutral, si
+from cockpit.tui.charts.latency_lines import failed_mark
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.hosts.panes import host_line
 from cockpit.tui.key_names import how_to_begin
@@ -54,7 +55,9 @@ def _segment_lines(context: DrawContext, width: int, height: int) -> list[Line]:
             (" req/s", "dim"),
         ),
         (
-            (f"{segment.counts.latency_name:<9}p50 ", "dim"),
+            (f"{segment.counts.latency_name:<9}", "dim"),
+            *failed_mark(segment.counts.failed),
+            ("p50 ", "dim"),
             (milliseconds(latency.percentile(50)), "strong"),
             (" p99 ", "dim"),
             (milliseconds(latency.percentile(99)), "strong"),
@@ -62,7 +65,7 @@ def _segment_lines(context: DrawContext, width: int, height: int) -> list[Line]:
             (milliseconds(latency.max), "strong"),
             (" ms", "dim"),
         ),
-        (("errors   ", "dim"), (si(segment.counts.failed), "warn" if segment.counts.failed else "strong")),
+        (("errors   ", "dim"), (si(segment.counts.failed), "failed" if segment.counts.failed else "strong")),
         (("segment  ", "dim"), (f"{segment.number} {neutral(segment.label)}", "")),
     ]
     verdict = strip(context)

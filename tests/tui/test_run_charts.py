@@ -16,6 +16,7 @@ from cockpit.tui.charts.latency import Latency
 from cockpit.tui.charts.throughput import Throughput, state_line
 from cockpit.tui.runs.table import Runs
 from cockpit.tui.status_lines import run_clock
+from cockpit.tui.tiny_screen import TinyScreen
 from tests.tui.driving import context_of, plain
 from tests.tui.scenario import WALL, Scenario
 
@@ -116,6 +117,12 @@ def test_a_threshold_without_a_line_is_below_the_chart_and_in_the_banner_once_it
     bad = context_of([*good, *REFUSED])
     assert plain([state_line(bad, 60)]) == ["✗ errors == 0  ? web1.cpu.idle > 20"]
     assert plain([banner(bad, 118)])[0].endswith("refused 2000  ✗ errors == 0")
+
+
+def test_the_smallest_screen_marks_latencies_beside_failures() -> None:
+    good = [*started(), second(0)]
+    for events, words in ((good, "service  p50 10"), ([*good, *REFUSED], "service  x p50 10")):
+        assert any(line.startswith(words) for line in plain(TinyScreen().draw(context_of(events), 40, 12)))
 
 
 def test_charts_stop_with_the_load() -> None:
