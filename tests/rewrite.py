@@ -7,9 +7,8 @@ from pathlib import Path
 
 from cockpit.model.fold import fold
 from cockpit.model.state import State
-from cockpit.recording.reader import Recording
+from cockpit.recording.reader import Recording, last_state
 from cockpit.recording.writer import RecordingWriter
-from cockpit.report.selectors import last_state
 
 RECORDINGS = Path(__file__).parent / "recordings"
 

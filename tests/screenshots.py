@@ -31,9 +31,8 @@ from cockpit.cli.study_folder import result_in, sessions_of
 from cockpit.profiles import catalogue
 from cockpit.recording.library import folder as library
 from cockpit.recording.library import recent
-from cockpit.recording.reader import Recording
+from cockpit.recording.reader import Recording, last_state
 from cockpit.report.page import page
-from cockpit.report.selectors import last_state
 from cockpit.report.study import study_text
 from cockpit.report.study_page import study_page
 from cockpit.study.collecting import collect

@@ -83,5 +83,5 @@ def _reason(rounds: RoundsState, ended: RoundsEnded, verdict: Verdict | None) ->
     if ended.active == "before" and verdict is not None and verdict.outcome is Outcome.WORSE:
         return " again: the new ones are worse"
     if ended.active == "after":
-        return ": they are not worse; u: undo"
+        return ": they are not worse; ^U: undo"
     return ", as at the start"

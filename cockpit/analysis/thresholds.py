@@ -63,6 +63,11 @@ class Threshold(msgspec.Struct, frozen=True):
     value: float
     of_baseline: bool = False
 
+    @property
+    def meaning(self) -> tuple[str, str, float, bool]:
+        """Equal for two spellings of one threshold."""
+        return self.name, self.operator, self.value, self.of_baseline
+
 
 class Status(StrEnum):
     """Return whether a threshold holds. Inconclusive: the interval of the ratio to the baseline includes the limit."""
@@ -87,6 +92,14 @@ class ThresholdResult(msgspec.Struct, frozen=True):
     @property
     def holds(self) -> bool:
         return self.status is Status.HOLDS
+
+
+def distinct(thresholds: Iterable[Threshold]) -> tuple[Threshold, ...]:
+    """Return each threshold once, however it is written; the first spelling stays."""
+    found: dict[tuple[str, str, float, bool], Threshold] = {}
+    for one in thresholds:
+        found.setdefault(one.meaning, one)
+    return tuple(found.values())
 
 
 def parse_threshold(text: str) -> Threshold:

@@ -50,7 +50,7 @@ def _add_run(parser: CommandParser) -> None:
     add_load(
         parser,
         target="PROFILE|URL",
-        about="a profile (its name, or a path such as ./x.toml) or http://...",
+        about="a profile (its name, or a path such as ./x.toml), or a URL (http:// may be left out of host:port)",
         record=_RECORD,
     )
     add = parser.add_argument
@@ -63,7 +63,7 @@ def _add_check(parser: CommandParser) -> None:
     add_load(
         parser,
         target="PROFILE|URL|RECORDING",
-        about="a profile (its name, or a path such as ./x.toml), http://..., or a recording (FILE#2: its second run)",
+        about="a profile (its name, or a path such as ./x.toml), a URL, or a recording (FILE#2: its second run)",
         record="record to a new FILE (default: not recorded)",
     )
     _add_check_flags(parser)
@@ -137,7 +137,7 @@ def _add_new(parser: CommandParser) -> None:
 
 def _add_doctor(parser: CommandParser) -> None:
     add = parser.add_argument
-    add("profile", metavar="PROFILE|URL", help=f"{PROFILE}, or http://...")
+    add("profile", metavar="PROFILE|URL", help=f"{PROFILE}, or a URL")
     add("--json", action="store_true", help="print the findings as JSON")
     add("--no-exec", action="store_true", help="list the profile's commands, run none of them")
     add_trust(add)

@@ -12,7 +12,15 @@ from cockpit.analysis.plans import differences
 from cockpit.analysis.quick_check import QUICK
 from cockpit.analysis.sides import Side
 from cockpit.analysis.stability import run_stability
-from cockpit.analysis.thresholds import Breaker, Threshold, ThresholdResult, check_abort, hold, with_defaults
+from cockpit.analysis.thresholds import (
+    Breaker,
+    Threshold,
+    ThresholdResult,
+    check_abort,
+    distinct,
+    hold,
+    with_defaults,
+)
 from cockpit.cli.baseline import add, keep, runs_to_keep
 from cockpit.cli.live import Keeping, headless, hlog_into
 from cockpit.cli.load_options import chosen_profile, given_load_flags, thresholds_for, thresholds_of
@@ -100,9 +108,9 @@ def _held(
     thresholds: Sequence[Threshold], abort_on: Sequence[Threshold], runs: Sequence[RunResult], breaker: Breaker
 ) -> tuple[ThresholdResult, ...]:
     """Return the results at the end of the runs; the threshold that aborted them keeps its result from then."""
-    found = hold(dict.fromkeys((*thresholds, *abort_on)), runs_result(runs), breaker.baseline, runs)
+    found = hold(distinct((*thresholds, *abort_on)), runs_result(runs), breaker.baseline, runs)
     failed = breaker.failed
-    return tuple(failed if failed and one.threshold == failed.threshold else one for one in found)
+    return tuple(failed if failed and one.threshold.meaning == failed.threshold.meaning else one for one in found)
 
 
 def _save(options: Namespace, found: CheckResult, state: State, results: Sequence[RunResult]) -> None:

@@ -12,8 +12,8 @@ from cockpit.cli.terminal import put
 from cockpit.model.errors import EXIT_GOOD, UsageError
 from cockpit.model.events import encode
 from cockpit.model.text import escaped
-from cockpit.recording.reader import Recording
-from cockpit.report.selectors import last_state, parse_source
+from cockpit.recording.reader import Recording, last_state
+from cockpit.report.selectors import parse_source
 from cockpit.session.replay import parse_instant
 
 _SMALLEST, _LARGEST = (20, 5), (500, 200)

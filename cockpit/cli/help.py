@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from importlib.resources import files
 
 from cockpit.cli.arguments import make_parser
+from cockpit.cli.pager import page
 from cockpit.cli.terminal import emit
 from cockpit.model.errors import EXIT_GOOD, UsageError
 from cockpit.model.knobs import KNOB_KINDS
@@ -67,7 +68,9 @@ def _lay_out(markdown: str) -> None:
         "markdown.table.border": "dim",
     }
     console = Console(width=min(_WIDEST, shutil.get_terminal_size().columns), theme=Theme(plain))
-    console.print(Markdown(markdown, code_theme="ansi_dark"))
+    with console.capture() as laid_out:
+        console.print(Markdown(markdown, code_theme="ansi_dark"))
+    page(laid_out.get())
 
 
 def topics() -> dict[str, str]:

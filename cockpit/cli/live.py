@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from cockpit.analysis.baseline import Baseline
 from cockpit.analysis.plans import differences
+from cockpit.cli.load_flags import plan_with
 from cockpit.cli.progress import show_progress
 from cockpit.cli.signals import cancelled_by_signals
 from cockpit.hosts.prompts import Questions
@@ -139,7 +140,12 @@ async def on_screen(
         live = LiveSession(profile, recorder, ssh_config=ssh_config, questions=Questions(), listen=listen)
         session = can_look_back(live.session)
         app = CockpitApp(
-            session, autostart=autostart, hints=Hints(), appearance=appearance, baseline_of=_baseline_of(profile)
+            session,
+            autostart=autostart,
+            hints=Hints(),
+            appearance=appearance,
+            baseline_of=_baseline_of(profile),
+            load_parser=plan_with,
         )
         await app.run_async()
     report_gaps(recorder)

@@ -12,15 +12,20 @@ from cockpit.cli.values import count, cpus, positive, rate, seconds, statuses, w
 def add_load(parser: argparse.ArgumentParser, *, target: str, about: str, record: str) -> None:
     """Add the flags that `run` and `check` share. A flag that is not given leaves the profile's value."""
     parser.add_argument("target", metavar=target, help=about)
-    _add_amount(parser.add_argument_group("load (a flag replaces the profile's value)"))
-    _add_request(parser.add_argument_group("request"))
-    _add_connection(parser.add_argument_group("connection"))
-    _add_tls(parser.add_argument_group("TLS"))
+    add_load_flags(parser)
     add = parser.add_argument_group("profile and output").add_argument
     add_trust(add)
     add("--record", type=Path, metavar="FILE", help=record)
     add("--hlog", type=Path, metavar="FILE", help="write an HdrHistogram log, one interval per second")
     add("--json", action="store_true", help="print the result as JSON, show no screen")
+
+
+def add_load_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of the load plan."""
+    _add_amount(parser.add_argument_group("load (a flag replaces the profile's value)"))
+    _add_request(parser.add_argument_group("request"))
+    _add_connection(parser.add_argument_group("connection"))
+    _add_tls(parser.add_argument_group("TLS"))
 
 
 def add_trust(add: Callable[..., object], **settings: object) -> None:

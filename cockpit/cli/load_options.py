@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
-from cockpit.analysis.thresholds import Threshold, parse_threshold
+from cockpit.analysis.thresholds import Threshold, distinct, parse_threshold
 from cockpit.cli.addresses import addresses_of
 from cockpit.cli.trusting import require_trust
 from cockpit.model.errors import NoProfile, ProfileError, UsageError
@@ -31,6 +31,7 @@ from cockpit.profiles.plan import (
     check_plan,
     checked_url,
     headers_of,
+    is_address,
     make_plan,
     paths_of,
     without_credentials,
@@ -122,7 +123,7 @@ def thresholds_for(key: str, own: Sequence[str], more: Sequence[str], hosts: lis
         parsed = [_threshold(text, hosts) for text in own]
     except UsageError as error:
         raise ProfileError(f"{key}: {error}") from None
-    return (*parsed, *(_threshold(text, hosts) for text in more))
+    return distinct((*parsed, *(_threshold(text, hosts) for text in more)))
 
 
 def _threshold(text: str, hosts: list[str]) -> Threshold:
@@ -186,7 +187,9 @@ def _ladder(options: Namespace) -> tuple[Stage, ...]:
         seconds = parse_duration(duration)
         return tuple(_load_level(level, seconds) for level in levels.split(","))
     except ValueError as error:
-        raise UsageError(f"--ladder {options.ladder!r}: {error}; write it as 1,2,4:30s or 500/s,1k/s:30s") from None
+        raise UsageError(
+            f"{options.ladder!r}: {error}; write it as 1,2,4:30s or 500/s,1k/s:30s", subject="--ladder"
+        ) from None
 
 
 def _load_level(text: str, seconds: float) -> Stage:
@@ -256,7 +259,7 @@ def _way(plan: LoadPlan, options: Namespace) -> dict[str, Any]:
 def named_profile(target: str) -> Profile:
     """Return the profile of that path or name, or one made of a URL. Raises UsageError, ProfileError, Wrong."""
     if "://" in target:
-        return Profile(name="url", plan=make_plan(TargetSection(url=target), LoadSection()))
+        return _of_url(target)
     path = Path(target)
     if "/" in target and is_there(path):
         return read_profile(path)
@@ -268,9 +271,15 @@ def named_profile(target: str) -> Profile:
                 f"cockpit: {target}: using {known}; other files need their path: {', '.join(others)}", file=sys.stderr
             )
         return read_profile(known)
+    if is_address(target):
+        return _of_url(target)
     name = without_credentials(target)
     name = name if len(name) <= _SHOWN else f"{name[:_SHOWN]}…"
     raise NoProfile(f"{name or repr('')}: no such profile; {_way_out(target, others)}")
+
+
+def _of_url(url: str) -> Profile:
+    return Profile(name="url", plan=make_plan(TargetSection(url=url), LoadSection()))
 
 
 def _way_out(target: str, files: list[str]) -> str:
@@ -280,7 +289,7 @@ def _way_out(target: str, files: list[str]) -> str:
     names = catalogue.names()
     near = get_close_matches(target, names, 1) if len(target) <= _SHOWN else []
     known = f"a file needs a path (./x.toml); known profiles: {', '.join(names) or 'none'}"
-    return f"a URL begins with http://; {f'did you mean {near[0]}?' if near else known}"
+    return f"a URL is http://host or host:port; {f'did you mean {near[0]}?' if near else known}"
 
 
 def _path_given(path: Path) -> str:
@@ -301,5 +310,5 @@ def _body(options: Namespace) -> dict[str, Any]:
 def _header(text: str) -> tuple[str, str]:
     name, colon, value = text.partition(":")
     if not colon:
-        raise UsageError(f"-H {text!r}: write it as 'Name: value'")
+        raise UsageError(f"{text!r}: write it as 'Name: value'", subject="-H")
     return name.strip(), value.strip(" \t")

@@ -12,10 +12,11 @@ from cockpit.cli.terminal import put
 from cockpit.model.errors import EXIT_GOOD, UsageError
 from cockpit.model.metrics import run_result
 from cockpit.model.state import State
+from cockpit.recording.reader import last_state
 from cockpit.report.encoding import to_json
 from cockpit.report.run_json import run_json
-from cockpit.report.selectors import last_state
 from cockpit.report.summary import summary
+from cockpit.study.journal import FILE
 from cockpit.study.results import StudyResult
 
 _ENDINGS = {".html": "html", ".htm": "html", ".md": "md", ".json": "json", ".csv": "csv", ".txt": "text"}
@@ -41,6 +42,11 @@ def _recording(path: Path, form: str) -> str:
 def _study(folder: Path, form: str) -> str:
     result = result_in(folder)
     if result is None:
+        inside = sorted(path.parent.name for path in folder.glob(f"*/{FILE}"))
+        if inside:
+            raise UsageError(
+                f"{folder}: holds the studies {', '.join(inside)}; use: cockpit report {folder / inside[0]}"
+            )
         raise UsageError(f"{folder}: holds no study with runs; name a recording, or the folder of a study")
     return study_as(result, form)
 

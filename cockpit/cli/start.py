@@ -10,11 +10,12 @@ from pathlib import Path
 from cockpit.cli.appearance_options import appearance_of
 from cockpit.cli.arguments import make_parser
 from cockpit.cli.live import Keeping, on_screen
-from cockpit.cli.load_options import named_profile, thresholds_of
+from cockpit.cli.load_flags import profile_of
+from cockpit.cli.load_options import thresholds_of
 from cockpit.cli.replay import show_recording
 from cockpit.cli.terminal import on_terminal
 from cockpit.model.errors import EXIT_GOOD, EXIT_INTERRUPTED, EXIT_USAGE, CockpitError, UsageError
-from cockpit.profiles.catalogue import listed
+from cockpit.profiles.catalogue import listed, stamp
 from cockpit.profiles.reader import read_profile
 from cockpit.profiles.trust import is_trusted
 from cockpit.recording.library import recent
@@ -34,7 +35,16 @@ def start(options: Namespace) -> int:
     message, bad, at = "", False, None
     while True:
         appearance = appearance_of(options)
-        app = StartApp(_offers, message=message, bad=bad, at=at, ssh_config=options.ssh_config, appearance=appearance)
+        app = StartApp(
+            _offers,
+            check_url=profile_of,
+            stamp=stamp,
+            message=message,
+            bad=bad,
+            at=at,
+            ssh_config=options.ssh_config,
+            appearance=appearance,
+        )
         choice = app.run()
         if app.interrupted:
             return EXIT_INTERRUPTED
@@ -71,7 +81,7 @@ def _open(choice: Choice, options: Namespace) -> str:
         if asyncio.run(show_demo(Keeping(by_itself=True), appearance)).interrupted:
             raise KeyboardInterrupt
         return ""
-    profile = read_profile(Path(choice.what)) if choice.kind == "profile" else named_profile(choice.what)
+    profile = read_profile(Path(choice.what)) if choice.kind == "profile" else profile_of(choice.what)
     if not is_trusted(profile):
         raise UsageError(f"{profile.name}: was edited since you accepted it; open it again to see what it uses now")
     thresholds_of(profile, [])

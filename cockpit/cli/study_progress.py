@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
+
+from rich.cells import set_cell_size
 
 from cockpit.analysis.intervals import FIRST_TEST
 from cockpit.cli.progress import result_words
@@ -124,13 +127,18 @@ async def show_study(session: Session, runner: Runner) -> None:
                 print(clear + "\n".join(round_lines(result, progress.left)), file=sys.stderr, flush=True)
             line = progress_words(progress)
             if terminal:
-                print(f"{clear}{neutral(line + so_far(session.state), 200)}", end="", file=sys.stderr, flush=True)
+                print(f"{clear}{_in_one_row(line + so_far(session.state))}", end="", file=sys.stderr, flush=True)
             elif progress.now != before:
                 print(neutral(line, 300), file=sys.stderr, flush=True)
             before = progress.now
             await asyncio.sleep(REFRESH)
     finally:
         print(clear, end="", file=sys.stderr, flush=True)
+
+
+def _in_one_row(line: str) -> str:
+    """Return the line cut to the terminal's width: of one that wraps only the last row could be cleared again."""
+    return set_cell_size(neutral(line), max(1, os.get_terminal_size(sys.stderr.fileno()).columns - 1)).rstrip()
 
 
 def so_far(state: State) -> str:

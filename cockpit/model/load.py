@@ -164,6 +164,10 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
         """Return whether more can be sent than planned: load levels change the load, paths may be used only once."""
         return not self.stages and not (self.paths is not None and self.paths.order == "once")
 
+    def adjustable(self, other: LoadPlan) -> bool:
+        """Return whether a run of this plan can follow the load of the other one."""
+        return self.open == other.open and not self.stages and not other.stages
+
     def without_secrets(self) -> LoadPlan:
         """The plan as it may be recorded and shown: no password, no header that could be one, bodies as a digest."""
         mix = tuple(

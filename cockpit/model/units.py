@@ -6,6 +6,9 @@ import re
 
 _NUMBER = r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
 _DURATION = re.compile(_NUMBER + r"\s*(us|µs|ms|s|m|min|h)?")
+# As 5m20s: every part has a unit.
+_PARTS = re.compile(r"(?:[0-9]+(?:h|min|m|s))+")
+_PART = re.compile(r"([0-9]+)(h|min|m|s)")
 _COUNT = re.compile(_NUMBER + r"\s*([kKmM]?)")
 _SECONDS = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 _FACTORS = {"": 1, "k": 1_000, "m": 1_000_000}
@@ -13,9 +16,12 @@ _FACTORS = {"": 1, "k": 1_000, "m": 1_000_000}
 
 def parse_duration(text: str) -> float:
     """Return seconds; a bare number is seconds. Raises ValueError with the allowed forms."""
-    match = _DURATION.fullmatch(text.strip())
+    text = text.strip()
+    if _PARTS.fullmatch(text):
+        return sum(int(number) * _SECONDS[unit] for number, unit in _PART.findall(text))
+    match = _DURATION.fullmatch(text)
     if not match:
-        raise ValueError(f"{text!r} is not a duration; write it as 10s, 500ms, 3m or 1h")
+        raise ValueError(f"{text!r} is not a duration; write it as 10s, 500ms, 3m, 5m20s or 1h")
     return float(match[1]) * _SECONDS[match[2] or "s"]
 
 

@@ -108,6 +108,19 @@ def listed() -> list[Listed]:
     return sorted(found.values(), key=lambda one: (("here", "yours", "shipped").index(one.origin), one.name))
 
 
+def stamp() -> frozenset[tuple[str, int, int]]:
+    """Return a value that differs after a profile was added, removed or edited."""
+    folders = (Path(), Path("profiles"), *_named_folders())
+    found = []
+    for path in (path for folder in folders for path in _files(folder)):
+        try:
+            known = path.stat()
+        except OSError:
+            continue
+        found.append((str(path), known.st_mtime_ns, known.st_size))
+    return frozenset(found)
+
+
 def _candidates() -> Iterator[tuple[Path, Origin]]:
     for path in _files(Path()):
         if _is_profile(path):

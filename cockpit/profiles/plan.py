@@ -23,6 +23,8 @@ NO_BODY: dict[str, Any] = {"body": None, "binary": None}
 # A header's name and a method are made of these (RFC 9110, token).
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _RANGE = re.compile(r"\{\d+\.\.\d+\}")
+# host:port, also [::1]:port, and a path.
+_ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s/:@\[\]]+):\d{1,5}([/?]\S*)?")
 
 
 class Wrong(ValueError):
@@ -109,8 +111,9 @@ def check_plan(plan: LoadPlan) -> None:
 
 
 def checked_url(url: str) -> str:
-    """Return an absolute http URL, with a path. Raises Wrong."""
+    """Return an absolute http URL, with a path; one without a scheme is http. Raises Wrong."""
     found = f"found {without_credentials(url)!r}"
+    url = url if "://" in url else f"http://{url}"
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -118,9 +121,15 @@ def checked_url(url: str) -> str:
         # The reason may quote a part of the password.
         reason = "" if "@" in url else f" ({error})"
         raise Wrong("target.url", f"{found}{reason}; allowed: http://host[:port]/path") from None
-    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0 or any(c.isspace() for c in url):
+    named = parts.hostname and not parts.netloc.endswith(":")
+    if parts.scheme not in ("http", "https") or not named or port == 0 or any(c.isspace() for c in url):
         raise Wrong("target.url", f"{found}; allowed: http://host[:port]/path")
     return url if parts.path else parts._replace(path="/").geturl()
+
+
+def is_address(text: str) -> bool:
+    """Return whether it is a URL, or host:port with an optional path."""
+    return "://" in text or _ADDRESS.fullmatch(text) is not None
 
 
 def without_credentials(text: str) -> str:

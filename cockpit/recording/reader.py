@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
 import time
 from bisect import bisect_right
@@ -280,3 +281,10 @@ class Recording:
             raise Damaged(f"part {number} is missing")
         blob: bytes = rows[0][0]
         return blob
+
+
+def last_state(recording: Recording) -> State:
+    """Return the last state. Its series are read from the file on first access."""
+    anchor = recording.anchor(math.inf)
+    known = recording.following(anchor.number, anchor.instant, math.inf)
+    return fold_all((one.event for one in known), anchor.state)

@@ -117,14 +117,12 @@ def check_json(check: CheckResult) -> str:
 
 def check_text(check: CheckResult) -> str:
     """Return the load, the main metrics, one line per threshold, warnings, and the result."""
-    lines = [*_headline(check.result), threshold_table(check.held)]
+    lines = [*_headline(check.result), threshold_table(check.held, check.aborted)]
     if check.baseline:
         sources = dict.fromkeys(run.source for run in check.baseline.runs)
         lines.append(f"  baseline {check.baseline.name}: {neutral(', '.join(sources), 200)}")
     if check.stability is not None:
         lines.append(f"  {'UNSTABLE' if check.unstable else 'ok    '}  {stability_words(check.stability)}")
-    if check.aborted:
-        lines.append(f"  ended early: {check.aborted.threshold.text} failed, {found_words(check.aborted)}")
     if check.capped is not None:
         lines.append(f"  ended by the cap of {check.capped:g} s")
     return "\n".join((*lines, *(f"  ! {warning}" for warning in warning_texts(check.result)), f"check: {check.words}"))

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from cockpit.analysis.threshold_words import found_words
 from cockpit.analysis.words import change_words, method_lines, metric_words, value_words, verdict_line
 from cockpit.model.state import State
-from cockpit.model.text import clock, neutral
+from cockpit.model.text import neutral
 from cockpit.report.session_summary import (
     CHANGE_TITLES,
     ROW_TITLES,
@@ -17,6 +17,7 @@ from cockpit.report.session_summary import (
     environment_pairs,
     findings,
     host_means,
+    load_time_words,
     marker_words,
     question_of,
     row_cells,
@@ -47,7 +48,7 @@ def _lines(found: SessionSummary) -> Iterator[str]:
     yield f"# {md(started.name if started else 'session')}"
     if started:
         yield from ("", md(question_of(state))) if question_of(state) else ()
-        yield from ("", md(f"{when(started.wall)}, {clock(state.t)} long, cockpit {started.version}"))
+        yield from ("", md(f"{when(started.wall)}, {load_time_words(found)}, cockpit {started.version}"))
     yield from _verdicts(found)
     if found.rows:
         rows = [(*row.cells, row.against, "; ".join(row.warnings)) for row in row_cells(found)]

@@ -6,7 +6,7 @@ from cockpit.analysis.outcome import Verdict
 from cockpit.analysis.threshold_words import found_words
 from cockpit.analysis.words import metric_words
 from cockpit.model.state import State
-from cockpit.model.text import clock, milliseconds, si
+from cockpit.model.text import milliseconds, si
 from cockpit.report.charts import text
 from cockpit.report.forest import ForestRow, forest
 from cockpit.report.page_charts import MOST_ROWS, distributions, drawn_rows, timeline
@@ -19,6 +19,7 @@ from cockpit.report.session_summary import (
     change_cells,
     environment_pairs,
     findings,
+    load_time_words,
     marker_words,
     question_of,
     row_cells,
@@ -57,8 +58,8 @@ def _header(found: SessionSummary) -> str:
             lines.append(f"<p class=question>{text(question_of(state))}</p>")
         facts = (
             when(started.wall),
-            f"{clock(state.t)} long",
             many(len(found.results), "run"),
+            load_time_words(found),
             f"cockpit {started.version}",
         )
         lines.append(f"<p class=soft>{text(' · '.join(facts))}</p>")

@@ -16,7 +16,7 @@ from cockpit.model.fold import fold, fold_all
 from cockpit.model.fold_load import cut
 from cockpit.model.state import State
 from cockpit.recording.library import find
-from cockpit.recording.reader import Recording
+from cockpit.recording.reader import Recording, last_state
 from cockpit.session.replay import parse_jump
 
 _SQLITE = b"SQLite format 3\0"
@@ -62,13 +62,6 @@ def is_recording(text: str) -> bool:
             return file.read(len(_SQLITE)) == _SQLITE
     except (OSError, ValueError):
         return False
-
-
-def last_state(recording: Recording) -> State:
-    """Return the last state. Its series are read from the file on first access."""
-    anchor = recording.anchor(math.inf)
-    known = recording.following(anchor.number, anchor.instant, math.inf)
-    return fold_all((one.event for one in known), anchor.state)
 
 
 def side_of(recording: Recording, source: Selector, text: str) -> Side:

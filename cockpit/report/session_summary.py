@@ -87,6 +87,11 @@ def question_of(state: State) -> str:
     return " ".join(state.started.question.split()) if state.started else ""
 
 
+def load_time_words(found: SessionSummary) -> str:
+    """Return the measured time of all runs; the session may have been idle for longer."""
+    return f"{sum(result.seconds for result in found.results):.0f} s of load"
+
+
 def when(wall: float) -> str:
     """An instant in UTC, so that a report is the same wherever it is made."""
     return datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
@@ -110,7 +115,7 @@ def environment_pairs(found: SessionSummary) -> list[tuple[str, str]]:
         pairs.append((f"rounds {rounds.begun.number}", words))
     pairs += [(f"knob {name} at the end", _knob(knob.value, knob.known)) for name, knob in state.knobs.items()]
     ended = "closed" if state.ended else "cut short: its end is missing"
-    return [*pairs, ("recording", f"{clock(state.t)} long, {ended}")]
+    return [*pairs, ("session", f"{clock(state.t)} long, {ended}")]
 
 
 def run_words(result: RunResult) -> list[tuple[str, str]]:

@@ -66,13 +66,15 @@ def errors_words(errors: Mapping[str, int]) -> str:
     return ", ".join(f"{neutral(kind)} {count}" for kind, count in ordered) or "none"
 
 
-def threshold_table(outcomes: tuple[ThresholdResult, ...]) -> str:
+def threshold_table(outcomes: Sequence[ThresholdResult], ended_by: ThresholdResult | None = None) -> str:
+    """Return one line per threshold; `ended_by` is the one that ended the run early."""
     if not outcomes:
         return "no thresholds"
     width = max(len(outcome.threshold.text) for outcome in outcomes)
     words = max(len(_STATUS[outcome.status]) for outcome in outcomes)
     return "\n".join(
         f"  {_STATUS[outcome.status]:<{max(6, words)}}  {outcome.threshold.text:<{width}}  {found_words(outcome)}"
+        f"{'; it ended the run early' if outcome is ended_by else ''}"
         for outcome in outcomes
     )
 

@@ -246,6 +246,10 @@ class Changes:
             if not report.active:
                 raise
 
+    async def preview_undo(self, change: ActiveChange) -> Plan:
+        """Plan an undo without touching anything. Raises ChangeRefused, HostError."""
+        return await self._tuner.prepare_undo(self._remotes[change.host], change.applied)
+
     async def undo(self, change: ActiveChange) -> Applied:
         applied = await self._undo(change.host, change.applied, change.letter)
         self.active.remove(change)

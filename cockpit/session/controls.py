@@ -15,6 +15,7 @@ from cockpit.model.errors import UsageError
 from cockpit.model.events import RoundsOutcome, Side
 from cockpit.model.knobs import Setting
 from cockpit.model.load import LoadPlan
+from cockpit.model.state import State
 from cockpit.model.units import parse_duration
 
 
@@ -102,6 +103,14 @@ class Preview:
     inactive: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class UndoPreview:
+    """Effects of the undo of the change `letter`."""
+
+    letter: str
+    effect: Preview
+
+
 class Afterwards(Enum):
     """Which side is active after rounds."""
 
@@ -180,6 +189,10 @@ class Tuning(Protocol):
         confirmed. Raises ChangeRefused, also if a later change has to be undone first.
         """
 
+    async def preview_undo(self, letter: str = "") -> UndoPreview | None:
+        """Return the effects of `undo`, without a change; None: the change waits to be confirmed. Raises ChangeRefused,
+        HostError."""
+
     def await_baseline(self, seconds: float) -> None:
         """Extend the run by at least these seconds, for a change that is about to be applied."""
 
@@ -202,6 +215,19 @@ class Tuning(Protocol):
         """Run an action of the profile. Raises ChangeRefused, HostError."""
 
 
+class LoadControl(Protocol):
+    """The load of a live session: the plan of the next run, and of the active one (None: no run)."""
+
+    @property
+    def plan(self) -> LoadPlan: ...
+
+    @property
+    def active(self) -> LoadPlan | None: ...
+
+    def set_plan(self, plan: LoadPlan) -> None:
+        """Use the plan for the next run; the active run follows its load at once if it can. Raises UsageError."""
+
+
 class Controls(Protocol):
     """Controls of a session."""
 
@@ -219,6 +245,9 @@ class Controls(Protocol):
     def position(self) -> float | None:
         """The time shown (s), which the state's own time may lag; None: they are equal."""
 
+    def end_state(self) -> State | None:
+        """Return the state at the end of everything that can be shown; None: the present one."""
+
     @property
     def lost(self) -> tuple[str, ...]:
         """Damaged parts of a recording that are left out, one line each."""
@@ -229,6 +258,10 @@ class Controls(Protocol):
     @property
     def tuning(self) -> Tuning | None:
         """None: values are read-only."""
+
+    @property
+    def load(self) -> LoadControl | None:
+        """None: the load cannot be changed."""
 
     @property
     def question(self) -> Question | None:

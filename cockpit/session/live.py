@@ -19,9 +19,10 @@ from cockpit.model.clock import Clock
 from cockpit.model.errors import UsageError
 from cockpit.model.events import AnyEvent, HostChanged, Note, SessionEnded, SessionStarted
 from cockpit.model.load import url_without_password
+from cockpit.model.state import State
 from cockpit.profiles.profile import Profile
 from cockpit.recording.secrets import Secrets
-from cockpit.session.controls import Action, Controls, LoadPhase, LoadStatus, Mode, immediate
+from cockpit.session.controls import Action, Controls, LoadControl, LoadPhase, LoadStatus, Mode, immediate
 from cockpit.session.live_load import LiveLoad
 from cockpit.session.live_tuning import LiveTuning
 from cockpit.session.loop import EventBatch, Latest
@@ -134,14 +135,11 @@ class LiveControls:
         self._source = source
         self.tuning = source.tuning
         load = source.load
-        of_load = "Load: requests per second, e.g. 2000/s" if load.plan.open else "Load: connections, e.g. 40"
         self._always = (
             Action("toggle", "start/stop", self._toggle),
             Action("more", "more load", immediate(lambda _: load.change(more=True))),
             Action("less", "less load", immediate(lambda _: load.change(more=False)), footer=False),
-            Action("load", "set load", immediate(load.set), prompt=of_load),
             Action("mark", "mark", immediate(source.mark), prompt="Note for the timeline"),
-            Action("undo", "undo change", self._undo, footer=False),
         )
         self._answering = Action("answer", "answer hosts", immediate(self._answer))
         self._keeping = Action("keep", "keep change", immediate(lambda _: self.tuning.confirm()))
@@ -159,6 +157,10 @@ class LiveControls:
             return ()
         question = f"{described(*self.tuning.unfinished[0])}: undo or finish"
         return (Action("unfinished", "unfinished change", self._settle, prompt=question),)
+
+    @property
+    def load(self) -> LoadControl | None:
+        return self._source.load
 
     @property
     def question(self) -> Question | None:
@@ -184,6 +186,9 @@ class LiveControls:
     def extent(self) -> tuple[float, float] | None:
         return None
 
+    def end_state(self) -> State | None:
+        return None
+
     @property
     def lost(self) -> tuple[str, ...]:
         return ()
@@ -194,9 +199,6 @@ class LiveControls:
             await load.stop()
         else:
             await load.start()
-
-    async def _undo(self, _: str) -> None:
-        await self.tuning.undo()
 
     async def _settle(self, answer: str) -> None:
         """Undo or finish the first interrupted change."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from typing import TypedDict
 
 from msgspec.structs import replace
 
@@ -16,7 +17,6 @@ from cockpit.model.errors import UsageError
 from cockpit.model.events import AnyEvent, Awaited
 from cockpit.model.load import LoadPlan
 from cockpit.model.state import State
-from cockpit.model.units import parse_count, parse_rate
 from cockpit.profiles.plan import Wrong, check_plan
 from cockpit.session.loop import Latest
 
@@ -36,6 +36,11 @@ class LiveLoad:
     @property
     def running(self) -> bool:
         return self._run is not None
+
+    @property
+    def active(self) -> LoadPlan | None:
+        """The plan of the active run."""
+        return self._run.plan if self._run is not None else None
 
     @property
     def pids(self) -> tuple[int, ...]:
@@ -94,15 +99,12 @@ class LiveLoad:
             step = max(1, self.plan.concurrency // 10)
             self._set(concurrency=max(1, self.plan.concurrency + (step if more else -step)))
 
-    def set(self, text: str) -> None:
-        """Set `40` connections or `2000/s` arrivals. Raises UsageError."""
-        try:
-            if self.plan.rate is not None:
-                self._set(rate=parse_rate(text))
-            else:
-                self._set(concurrency=parse_count(text))
-        except ValueError as error:
-            raise UsageError(str(error)) from None
+    def set_plan(self, plan: LoadPlan) -> None:
+        """Use the plan for the next run; the active run follows its load at once if it can. Raises UsageError."""
+        run = self._run
+        if run is not None and run.plan.adjustable(plan) and _amount(plan) != _amount(self.plan):
+            run.adjust(**_amount(plan))
+        self.plan = plan
 
     def _set(self, *, concurrency: int | None = None, rate: float | None = None) -> None:
         if not (concurrency or rate):
@@ -121,6 +123,16 @@ class LiveLoad:
     async def _wait(self, run: LoadRun) -> None:
         await run.wait()
         self._run = None
+
+
+class _Amount(TypedDict):
+    concurrency: int | None
+    rate: float | None
+
+
+def _amount(plan: LoadPlan) -> _Amount:
+    """Return the load of a plan without load levels, as a run is adjusted to it."""
+    return {"concurrency": plan.concurrency if plan.rate is None else None, "rate": plan.rate}
 
 
 # Seconds between two judgements: a growing segment gains a block in this time.

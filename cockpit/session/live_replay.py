@@ -11,7 +11,7 @@ from cockpit.model.events import Note
 from cockpit.model.fold import fold_all
 from cockpit.model.state import State
 from cockpit.recording.reader import Recording
-from cockpit.session.controls import Action, Controls, Mode, SessionStatus, Tuning
+from cockpit.session.controls import Action, Controls, LoadControl, Mode, SessionStatus, Tuning
 from cockpit.session.loop import Session
 from cockpit.session.replay import JUMP, ReplaySource
 
@@ -76,6 +76,9 @@ class LiveReplay:
     def extent(self) -> tuple[float, float] | None:
         return self._past.controls.extent if self._past else self._live.extent
 
+    def end_state(self) -> State | None:
+        return self._past.controls.end_state() if self._past else None
+
     @property
     def lost(self) -> tuple[str, ...]:
         return self._past.controls.lost if self._past else ()
@@ -83,6 +86,10 @@ class LiveReplay:
     @property
     def tuning(self) -> Tuning | None:
         return None if self._past else self._live.tuning
+
+    @property
+    def load(self) -> LoadControl | None:
+        return None if self._past else self._live.load
 
     @property
     def question(self) -> Question | None:

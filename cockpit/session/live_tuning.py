@@ -13,13 +13,14 @@ from cockpit.model.events import ActionBegun, ActionEnded, AnyEvent, Note
 from cockpit.model.knobs import ServerAction
 from cockpit.profiles.profile import Profile
 from cockpit.session.changes import Assignments, Changes, Hold
-from cockpit.session.controls import Afterwards, Preview, Proven
+from cockpit.session.controls import Afterwards, Preview, Proven, UndoPreview
 from cockpit.session.live_load import LiveLoad, RunExtension
 from cockpit.session.loop import Latest
 from cockpit.session.rounds import Conclusion, Rounds, Subject
 from cockpit.tuning.applied import Applied, Past, PastState
 from cockpit.tuning.change_options import Approval
 from cockpit.tuning.effect import Probe
+from cockpit.tuning.plan import Plan
 from cockpit.tuning.reason import useful_line
 from cockpit.tuning.remote import Following, Remote, privileged
 from cockpit.tuning.tuner import Tuner
@@ -27,6 +28,17 @@ from cockpit.tuning.unfinished import described, finish
 
 # Bytes that an observation of a study may print: each is recorded whole.
 OBSERVATION_LIMIT = 256 * 1024
+
+
+def _preview(plan: Plan) -> Preview:
+    return Preview(
+        host=plan.host,
+        diff=plan.diff,
+        cost=plan.cost,
+        notes=plan.notes,
+        settings=plan.shown_settings,
+        inactive=tuple(knob.name for knob in plan.inactive),
+    )
 
 
 class LiveTuning:
@@ -141,17 +153,13 @@ class LiveTuning:
         plans = [
             await self._changes.preview(host, assignments) for host, assignments in self._knobs.by_host(values).items()
         ]
-        return tuple(
-            Preview(
-                host=plan.host,
-                diff=plan.diff,
-                cost=plan.cost,
-                notes=plan.notes,
-                settings=plan.shown_settings,
-                inactive=tuple(knob.name for knob in plan.inactive),
-            )
-            for plan in plans
-        )
+        return tuple(map(_preview, plans))
+
+    async def preview_undo(self, letter: str = "") -> UndoPreview | None:
+        if self.awaited:
+            return None
+        change = self._changes.undoable(letter)
+        return UndoPreview(change.letter, _preview(await self._changes.preview_undo(change)))
 
     async def apply(
         self,

@@ -12,8 +12,8 @@ from cockpit.hosts.prompts import Question
 from cockpit.model.errors import UsageError
 from cockpit.model.state import State
 from cockpit.model.units import parse_duration
-from cockpit.recording.reader import BEGINNING, Anchor, Known, Recording
-from cockpit.session.controls import Action, Mode, PlaybackPhase, PlaybackStatus, Tuning, immediate
+from cockpit.recording.reader import BEGINNING, Anchor, Known, Recording, last_state
+from cockpit.session.controls import Action, LoadControl, Mode, PlaybackPhase, PlaybackStatus, Tuning, immediate
 from cockpit.session.loop import EventBatch
 
 SPEEDS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
@@ -165,7 +165,7 @@ class ReplaySource:
             self._kept = self._kept[::2]
 
 
-JUMP = "Jump to (-30s, +2m, 14:05, 00:01:30)"
+JUMP = "Jump to (5:20, 5m20s, -30s, +2m, or a time of day: 14:05)"
 
 
 class Playback:
@@ -173,6 +173,7 @@ class Playback:
 
     mode = Mode.REPLAY
     tuning: Tuning | None = None
+    load: LoadControl | None = None
     question: Question | None = None
 
     def __init__(self, source: ReplaySource) -> None:
@@ -196,6 +197,9 @@ class Playback:
     def extent(self) -> tuple[float, float] | None:
         return 0.0, self._source.end
 
+    def end_state(self) -> State | None:
+        return last_state(self._source.recording)
+
     @property
     def lost(self) -> tuple[str, ...]:
         return self._source.recording.lost
@@ -213,7 +217,7 @@ class Playback:
             return do(lambda: source.seek(source.position + part * source.end))
 
         def jump(answer: str) -> None:
-            source.seek(parse_jump(answer, source.position, source.recording.started.wall))
+            source.seek(parse_jump(answer, source.position, source.recording.started.wall, source.end))
 
         return (
             Action("toggle", "pause/resume", do(source.toggle)),
@@ -234,25 +238,32 @@ class Playback:
         )
 
 
-def parse_jump(text: str, position: float, wall: float) -> float:
-    """Session seconds for `-30s` and `+2m` (from the cursor), `90s` or `00:01:30` (as the screen's clock shows it), and
-    `14:05` (time of day).
+def parse_jump(text: str, position: float, wall: float, end: float | None = None) -> float:
+    """Session seconds for `-30s` and `+2m` (from the cursor), `90s`, `5m20s`, `00:01:30` (as the screen's clock shows
+    it), and `14:05` (time of day; minutes and seconds of the session if they are at most `end`).
 
     `wall` is the epoch time of session second 0. Raises UsageError.
     """
     text = text.strip()
     try:
-        if text.count(":") == 2:
-            hours, minutes, seconds = (int(part) for part in text.split(":"))
-            return 3600.0 * hours + 60 * minutes + seconds
         if ":" in text:
-            return _time_of_day(text, wall)
+            seconds = _clock_seconds(text)
+            fits = text.count(":") == 2 or (end is not None and seconds <= end)
+            return seconds if fits else _time_of_day(text, wall)
         if text[:1] in ("+", "-"):
             seconds_away = parse_duration(text[1:])
             return position + (seconds_away if text[0] == "+" else -seconds_away)
         return parse_duration(text)
     except ValueError:
-        raise UsageError(f"{text!r} is no time; write -30s, +2m, 00:01:30 or a time of day as 14:05") from None
+        raise UsageError(f"{text!r} is no time; write 5:20, 5m20s, -30s, +2m or a time of day as 14:05") from None
+
+
+def _clock_seconds(text: str) -> float:
+    """Return the seconds of `h:m:s` or `m:s`. Raises ValueError."""
+    *hours, minutes, seconds = (int(part) for part in text.split(":"))
+    if len(hours) > 1 or min(*hours, minutes, seconds, 0) < 0 or seconds > 59:
+        raise ValueError(text)
+    return 3600.0 * sum(hours) + 60 * minutes + seconds
 
 
 def parse_instant(text: str, end: float, wall: float, begin: float = 0.0) -> float:

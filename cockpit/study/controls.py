@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cockpit.hosts.prompts import Question
+from cockpit.model.state import State
 from cockpit.session.controls import Action, Controls, Mode, SessionStatus
 
 _ALLOWED = frozenset({"mark", "answer"})
@@ -13,6 +14,7 @@ class StudyControls:
 
     mode = Mode.STUDY
     tuning = None
+    load = None
 
     def __init__(self, live: Controls) -> None:
         self._live = live
@@ -20,6 +22,9 @@ class StudyControls:
     @property
     def actions(self) -> tuple[Action, ...]:
         return tuple(action for action in self._live.actions if action.name in _ALLOWED)
+
+    def end_state(self) -> State | None:
+        return None
 
     @property
     def lost(self) -> tuple[str, ...]:

@@ -8,8 +8,10 @@ import signal
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from cockpit.session.controls import LoadPhase, LoadStatus
 from cockpit.session.loop import EndOfSession, Session
 from cockpit.tui.hints import Hints
+from cockpit.tui.load_fields import LoadParser
 from cockpit.tui.main_screen import MainScreen
 from cockpit.tui.runs.check import BaselineOf
 from cockpit.tui.terminal.appearance import Appearance
@@ -24,7 +26,8 @@ CHECK_INTERVAL = 1.0
 
 
 class CockpitApp(CockpitBase[object]):
-    """Runs the session and shows it; raises its error. `interrupted`: ctrl+c or a signal ended it."""
+    """Runs the session and shows it; raises its error. `interrupted`: ctrl+c or a signal ended it. `load_parser` reads
+    the fields of the load form; None: there is no form."""
 
     def __init__(
         self,
@@ -34,9 +37,11 @@ class CockpitApp(CockpitBase[object]):
         hints: Hints | None = None,
         appearance: Appearance | None = None,
         baseline_of: BaselineOf = lambda plan: None,
+        load_parser: LoadParser | None = None,
     ) -> None:
         super().__init__(appearance)
         self.baseline_of = baseline_of
+        self.load_parser = load_parser
         self.session = session
         self.autostart = autostart
         self.hints = hints
@@ -84,6 +89,15 @@ class CockpitApp(CockpitBase[object]):
     def leaving(self) -> bool:
         """Whether the session ends or has ended; no action starts any more."""
         return self._leaving is not None
+
+    def busy_with(self) -> str:
+        """Return the work of the session that a stopped process would spoil."""
+        status = self.session.source.controls.status
+        if isinstance(status, LoadStatus) and status.phase is not LoadPhase.IDLE:
+            return "load is running (space stops it)"
+        if any(not change.outcome for change in self.session.state.changes):
+            return "a change is in progress"
+        return ""
 
     def end_without_terminal(self) -> None:
         """End the session, or let it continue without a terminal, by `appearance.outlive`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from cockpit.session.controls import LoadStatus, Mode
 from cockpit.tui.charts.cursor import ALONG
 from cockpit.tui.draw_context import PROCESSES, DrawContext
 from cockpit.tui.key_names import action_key, action_key_name
@@ -31,6 +32,7 @@ _SCREEN = _keys(
     "a metrics 1, "
     "w averages 1, b baseline, i o zoom, l markers"
 )
+_LOAD = _keys("= load")
 _CHARTS = _keys("← → move, Esc back, [ ] marker, Enter jump, i o zoom, l markers, v view")
 _LIST = _keys(
     "↑↓ PgUp PgDn scroll 1, Esc back 1, d detail 1, f freeze 1, p full 1, tab host 2, a metrics 1, w averages 1"
@@ -72,7 +74,7 @@ def _own(context: DrawContext) -> tuple[FooterKey, ...]:
     if context.view.cursor is not None:
         return _CHARTS
     if context.host is None or not context.view.inside:
-        return _SCREEN
+        return (*_LOAD, *_SCREEN) if isinstance(context.status, LoadStatus) and context.mode is Mode.LIVE else _SCREEN
     return (*_LIST[:2], *(_PROCESSES if context.detail(context.host) == PROCESSES else ()), *_LIST[2:])
 
 

@@ -9,9 +9,9 @@ from cockpit.tui.terminal.styled_line import Piece
 
 _NAMES = (
     "plus minus comma full_stop colon slash question_mark left_square_bracket right_square_bracket left right up down "
-    "pageup pagedown home end escape enter equals_sign shift+tab"
+    "pageup pagedown home end escape enter equals_sign greater_than_sign less_than_sign shift+tab"
 )
-_PRINTED = "+ - , . : / ? [ ] ← → ↑ ↓ PgUp PgDn Home End Esc Enter = Shift+Tab"
+_PRINTED = "+ - , . : / ? [ ] ← → ↑ ↓ PgUp PgDn Home End Esc Enter = > < Shift+Tab"
 _KEYS = dict(zip(_NAMES.split(), _PRINTED.split(), strict=True))
 
 
@@ -32,9 +32,7 @@ ACTION_KEYS = dict(
         "unfinished:U",
         "more:plus",
         "less:minus",
-        "load:equals_sign",
         "mark:m",
-        "undo:u",
         "back:left",
         "forward:right",
         "back_10:comma",
@@ -45,8 +43,8 @@ ACTION_KEYS = dict(
         "end:end",
         "previous:left_square_bracket",
         "next:right_square_bracket",
-        "faster:plus",
-        "slower:minus",
+        "faster:greater_than_sign",
+        "slower:less_than_sign",
         "jump:colon",
     ]
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import ClassVar
@@ -13,7 +13,8 @@ from textual.containers import Horizontal, Vertical
 from textual.events import Key, Resize
 
 from cockpit.model.errors import CockpitError
-from cockpit.session.controls import Action
+from cockpit.model.load import LoadPlan
+from cockpit.session.controls import Action, immediate
 from cockpit.session.loop import Session
 from cockpit.tui import navigation
 from cockpit.tui.banner import Banner, banner
@@ -21,7 +22,8 @@ from cockpit.tui.charts.latency import Latency
 from cockpit.tui.charts.throughput import Throughput
 from cockpit.tui.dialogs.asking import ask_user
 from cockpit.tui.dialogs.help import HelpScreen
-from cockpit.tui.dialogs.prompt import OneLine, PromptScreen
+from cockpit.tui.dialogs.load_form import LoadForm
+from cockpit.tui.dialogs.prompt import PromptScreen
 from cockpit.tui.draw_context import LATENCY_VIEWS
 from cockpit.tui.footer import Footer
 from cockpit.tui.hints import Hints
@@ -39,6 +41,7 @@ from cockpit.tui.terminal.lines import Lines
 from cockpit.tui.tiny_screen import TinyScreen
 from cockpit.tui.tuning.rounds import ask
 from cockpit.tui.tuning.screen import TuningScreen
+from cockpit.tui.tuning.undo import ask_to_undo
 from cockpit.tui.view_keys import ViewKeys
 
 # Seconds between two frames. A slower terminal misses frames, never events.
@@ -73,11 +76,13 @@ def layout_for(width: int, height: int) -> str:
 class MainScreen(ViewKeys):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("t", "tune", "tune"),
+        Binding("equals_sign", "load", "load form"),
         Binding("v", "view", "view"),
         Binding("b", "baseline", "baseline"),
         Binding("c", "compare", "compare"),
         Binding("r", "rounds", "rounds"),
         Binding("x", "check", "check"),
+        Binding("ctrl+u", "undo", "undo the last change"),
         Binding("up", "up_or_down(-1)", "up"),
         Binding("down", "up_or_down(1)", "down"),
         Binding("escape", "back", "back"),
@@ -249,6 +254,34 @@ class MainScreen(ViewKeys):
 
         ask(self._cockpit, self.session, tuning, {}, report)
 
+    def action_load(self) -> None:
+        """Change the load: connections or rate, duration, request. The load itself follows at once."""
+        load, tuning, parse = self.session.controls.load, self.session.controls.tuning, self._cockpit.load_parser
+        if load is None or parse is None:
+            self.show_reason("the load cannot be changed here: no live session, or a study that sets it")
+            return
+        if tuning is not None and tuning.running_rounds:
+            self.show_reason("rounds are running under this load; r: stop them")
+            return
+
+        def answered(plan: LoadPlan | None) -> None:
+            if plan is not None:
+                self._work("load", immediate(lambda _: load.set_plan(plan))(""))
+
+        self.app.push_screen(LoadForm(load, parse), answered)
+
+    def action_undo(self) -> None:
+        """Undo the last change, or the one that waits to be kept; its diff is shown first."""
+        tuning = self.session.controls.tuning
+        if tuning is None:
+            self.show_reason("an undo needs a live session; this one is read-only")
+            return
+
+        def undo(letter: str) -> None:
+            self._work("undo", tuning.undo(letter))
+
+        self._work("undo", ask_to_undo(self.app, tuning, "", undo))
+
     def action_up_or_down(self, step: int) -> None:
         """Scroll the focused list, or select the next or previous segment."""
         if self.inside():
@@ -283,7 +316,7 @@ class MainScreen(ViewKeys):
         return main_help(self.context())
 
     def commands(self) -> Iterator[Command]:
-        return main_commands(self.context(), self._begin, self.set_view)
+        return main_commands(self.context(), self.markers(), self._begin, self.set_view)
 
     def action_tune(self) -> None:
         """Open the tuning panel."""
@@ -293,12 +326,9 @@ class MainScreen(ViewKeys):
     def on_key(self, event: Key) -> None:
         before = self._cockpit.notices()
         action = next((action for action in self.session.controls.actions if _pressed(event, action)), None)
-        if isinstance(self.app.screen, OneLine):
-            # Typed right after the key that opened it.
-            self.app.screen.type(event)
-        elif event.key in _SCROLLS and self.inside():
+        if event.key in _SCROLLS and self.inside():
             return
-        elif self.over_time(event.key):
+        if self.over_time(event.key):
             self._cockpit.forget_notices(before)
         elif action is not None:
             self._begin(action)
@@ -319,21 +349,25 @@ class MainScreen(ViewKeys):
         if action.name == "toggle":
             self.end_hint("load")
         if answer or not action.prompt:
-            self.app.run_worker(self._carry_out(action, answer))
+            self._work(action.name, action.run(answer))
             return
 
         def answered(text: str | None) -> None:
             if text is not None:
-                self.app.run_worker(self._carry_out(action, text))
+                self._work(action.name, action.run(text))
 
         self.app.push_screen(PromptScreen(action.prompt), answered)
 
-    async def _carry_out(self, action: Action, answer: str) -> None:
+    def _work(self, matter: str, work: Awaitable[None]) -> None:
+        """Carry it out as a worker of the app; an error becomes a notice about `matter`."""
+        self.app.run_worker(self._carry_out(matter, work))
+
+    async def _carry_out(self, matter: str, work: Awaitable[None]) -> None:
         before = self._cockpit.notices()
         try:
-            await action.run(answer)
+            await work
         except CockpitError as error:
-            self._cockpit.show_notice(str(error), severity="error", matter=action.name)
+            self._cockpit.show_notice(str(error), severity="error", matter=matter)
         else:
             self._cockpit.forget_notices(before)
         if self.is_attached:

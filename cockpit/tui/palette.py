@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -14,6 +14,7 @@ from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 from textual.screen import Screen
 
+from cockpit.model.state import Marker
 from cockpit.model.text import clock, neutral
 from cockpit.tui.charts.cursor import ALONG
 from cockpit.tui.charts.markers import words_of
@@ -115,7 +116,9 @@ def _global(app: App[Any]) -> Iterator[Command]:
     yield Command("quit", "^Q   the load stops, the recording is closed", app.action_leave)  # type: ignore[attr-defined]
 
 
-def main_commands(context: DrawContext, begin: Callable[..., None], show: Callable[[View], None]) -> Iterator[Command]:
+def main_commands(
+    context: DrawContext, markers: Sequence[Marker], begin: Callable[..., None], show: Callable[[View], None]
+) -> Iterator[Command]:
     """Yield the commands of the main screen; `begin(action)` prompts if needed, `begin(action, answer)` does not."""
     for action in context.actions:
         asks = f"   asks: {action.prompt}" if action.prompt else ""
@@ -125,7 +128,7 @@ def main_commands(context: DrawContext, begin: Callable[..., None], show: Callab
     yield from _hosts(context, show)
     jump = next((action for action in context.actions if action.name == "jump"), None)
     if jump is not None:
-        for marker in context.state.markers:
+        for marker in markers:
             title = f"jump to {neutral(marker.sign)} {words_of(marker)}".rstrip()
             yield Command(title, f"{clock(marker.t)}   {marker.kind}", partial(begin, jump, f"{marker.t:.1f}s"))
 

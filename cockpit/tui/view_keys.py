@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, cast
 
@@ -11,8 +11,8 @@ from textual.screen import Screen
 
 from cockpit.analysis.row_verdicts import RowVerdicts
 from cockpit.analysis.time_ranges import TimeRanges
+from cockpit.model.state import Marker
 from cockpit.model.text import clock
-from cockpit.session.controls import Action
 from cockpit.session.loop import Session
 from cockpit.tui import navigation
 from cockpit.tui.charts import cursor
@@ -102,7 +102,7 @@ class ViewKeys(Screen[None]):
         """Return whether there is room for hosts beside the charts."""
         raise NotImplementedError
 
-    async def _carry_out(self, action: Action, answer: str) -> None:
+    def _work(self, matter: str, work: Awaitable[None]) -> None:
         raise NotImplementedError
 
     def set_view(self, view: View) -> None:
@@ -153,7 +153,7 @@ class ViewKeys(Screen[None]):
     def action_markers(self) -> None:
         """List all markers; Enter moves the cursor to one."""
         context = self.context()
-        markers = sorted(all_markers(context.state), key=lambda marker: marker.t)
+        markers = self.markers()
         here = context.now if self.view.cursor is None else self.view.cursor
         # A marker in the cursor's cell may be a little after the start of the cell.
         nearest = min(range(len(markers)), key=lambda at: abs(markers[at].t - here), default=None)
@@ -161,11 +161,23 @@ class ViewKeys(Screen[None]):
 
         def picked(at: int | None) -> None:
             if at is not None:
-                self._over_time(cursor.placed_at, markers[at].t)
+                self._to_marker(markers[at].t)
 
         none = "none yet: changes, notes, restarts and lost hosts become markers   Esc: close"
         hint = "Enter: move the cursor there   Esc: close" if lines else none
         self.app.push_screen(PickScreen("markers", lines, nearest, hint, wide=True), picked)
+
+    def markers(self) -> list[Marker]:
+        """Return the markers of everything that can be shown, oldest first."""
+        state = self.session.controls.end_state() or self.session.shown
+        return sorted(all_markers(state), key=lambda marker: marker.t)
+
+    def _to_marker(self, t: float) -> None:
+        """Move the cursor to an instant; a replay jumps to one after the shown instant."""
+        if t > self.context().now:
+            self._jump(t + _TICKS)
+        else:
+            self._over_time(cursor.placed_at, t)
 
     def on_chart_pointed(self, event: cursor.Chart.Pointed) -> None:
         self._over_time(cursor.placed_at, event.t)
@@ -182,12 +194,17 @@ class ViewKeys(Screen[None]):
         """Show the whole screen at the end of the cell under the cursor, if the session can seek there."""
         context, window = self.context(), self.query_one(Throughput).window
         at = None if window is None else context.cursor(window)
-        jump = next((action for action in self.session.controls.actions if action.name == "jump"), None)
-        if window is not None and at is not None and jump is not None:
+        if window is not None and at is not None:
             over = min(at // 1 + max(1.0, window.span) + _TICKS, context.now)
             # Keep the zoom: without it fewer seconds would have wider cells.
             self.set_view(replace(self.view, span=window.span))
-            self.app.run_worker(self._carry_out(jump, f"{over:.1f}s"))
+            self._jump(over)
+
+    def _jump(self, t: float) -> None:
+        """Show the whole screen at an instant, if the session can seek."""
+        jump = next((action for action in self.session.controls.actions if action.name == "jump"), None)
+        if jump is not None:
+            self._work(jump.name, jump.run(f"{t:.1f}s"))
 
     def action_order(self) -> None:
         """Sort the processes by the next column."""

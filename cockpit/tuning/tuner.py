@@ -62,11 +62,11 @@ class Tuner:
     async def undo(self, shell: Remote, applied: Applied, watch: Watch | None = None) -> Applied:
         """Undo a change by a change; files that nobody else wrote since are the original byte for byte."""
         async with self._turn(applied.host):
-            knobs = {edit.knob.name: edit.knob for edit in applied.edits}
-            knobs |= {switch.knob.name: switch.knob for switch in applied.switches}
-            found = await _found(shell, applied.host, list(knobs.values()))
-            reverse = plan.backward(applied, found, await _originals(shell, applied))
-            return await self._carry_out(shell, reverse, watch, None)
+            return await self._carry_out(shell, await _reverse(shell, applied), watch, None)
+
+    async def prepare_undo(self, shell: Remote, applied: Applied) -> Plan:
+        """Plan the undo of a change, without touching anything."""
+        return await _reverse(shell, applied)
 
     async def history(self, shell: Remote, host: str) -> list[Past]:
         done = await files.run(shell, HISTORY)
@@ -132,6 +132,13 @@ async def _value(shell: Remote, knob: Knob) -> str:
 async def _files(shell: Remote, host: str, knobs: Iterable[Knob]) -> dict[str, HostFile]:
     """The knobs' files, each read once, by the name that the knob has for it."""
     return {file: await files.read_of(shell, host, knob) for file, knob in {knob.file: knob for knob in knobs}.items()}
+
+
+async def _reverse(shell: Remote, applied: Applied) -> Plan:
+    knobs = {edit.knob.name: edit.knob for edit in applied.edits}
+    knobs |= {switch.knob.name: switch.knob for switch in applied.switches}
+    found = await _found(shell, applied.host, list(knobs.values()))
+    return plan.backward(applied, found, await _originals(shell, applied))
 
 
 async def _originals(shell: Remote, applied: Applied) -> dict[str, bytes]:

@@ -155,7 +155,7 @@ def noisy(deviation: float = 0.01) -> State:
 @pytest.mark.parametrize(
     ("factor", "outcome", "active", "detail", "said"),
     [
-        (1.3, "verdict", "after", "", "after 4 rounds; the new values are active: they are not worse; u: undo"),
+        (1.3, "verdict", "after", "", "after 4 rounds; the new values are active: they are not worse; ^U: undo"),
         (0.8, "verdict", "before", "", "after 4 rounds; the old values are active again: the new ones are worse"),
         (1.0, "stopped", "after", "", "rounds stopped after 4 rounds: the new values are active, as at the start"),
         (1.0, "load ended", "before", "", "rounds ended with the load after 4 rounds: the old values are active"),

@@ -357,6 +357,14 @@ def test_server_figures_are_held_too(file: str, capsys: pytest.CaptureFixture[st
     assert "check: 1 of 4 thresholds failed" in told
 
 
+def test_a_threshold_is_checked_once_however_it_is_written(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    ways = ("failed == 0", "failed==0", "failed == 0.0", "p99 < 1s", "p99<1000ms")
+    assert main(["check", file, *(flag for one in ways for flag in ("--threshold", one))]) in (0, 99)
+    told = capsys.readouterr().out
+    assert told.count("failed ==") == 1 and "failed==" not in told
+    assert told.count("p99 <") == 1 and "p99<" not in told
+
+
 def test_a_recording_is_held_against_its_steadiness(file: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", file, "--steady"]) == 0
     assert "ok      stable" in capsys.readouterr().out

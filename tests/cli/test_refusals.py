@@ -31,11 +31,11 @@ def url() -> Iterator[str]:
         (("run", NOWHERE, "--conc", "3"), "unrecognized arguments: --conc 3; see cockpit run --help"),
         (("run", NOWHERE, "--seed", "-1"), "must be a whole number, 0 or more"),
         (
-            ("run", "127.0.0.1:8080/"),
-            "no such profile; a URL begins with http://; a file needs a path (./x.toml); known profiles: ",
+            ("run", "web1/hello.html"),
+            "no such profile; a URL is http://host or host:port; a file needs a path (./x.toml); known profiles: ",
         ),
         (("run", ""), "'': no such profile"),
-        (("run", "spare-server"), "no such profile; a URL begins with http://; did you mean spare-servers?"),
+        (("run", "spare-server"), "no such profile; a URL is http://host or host:port; did you mean spare-servers?"),
         (("rnu", NOWHERE), "invalid choice: 'rnu'; did you mean run?; see cockpit --help"),
         (("zzz", NOWHERE), "invalid choice: 'zzz' (choose from "),
         (("run", NOWHERE, "--order", "shufle"), "invalid choice: 'shufle'; did you mean shuffle?; see cockpit run"),
@@ -71,6 +71,22 @@ def test_one_line_and_exit_code_2(arguments: tuple[str, ...], said: str) -> None
     assert done.stdout == ""
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("run", "URL", "-n", "5"),
+        ("run", "http://127.0.0.1:1/", "--target", "URL", "-n", "5"),
+        ("check", "URL", "-n", "5"),
+        ("ab", "-n", "5", "URL"),
+        ("doctor", "URL"),
+    ],
+    ids=" ".join,
+)
+def test_a_host_and_port_without_a_scheme_is_http(arguments: tuple[str, ...], url: str) -> None:
+    done = cockpit(*(url.removeprefix("http://") if one == "URL" else one for one in arguments))
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("flag", ["-m", "-H", "-a", "-d", "-D", "-T", "--expect-status", "--expect-body"])
 def test_flags_about_a_request_are_refused_where_a_profile_has_several(flag: str, tmp_path: Path) -> None:
     profile = tmp_path / "p.toml"
@@ -87,7 +103,7 @@ def test_flags_about_a_request_are_refused_where_a_profile_has_several(flag: str
 def test_no_password_is_echoed(url: str) -> None:
     done = cockpit("run", url)
     assert done.returncode == 2
-    assert "me" not in done.stderr.partition("a URL begins")[0].replace("name", "")
+    assert "me" not in done.stderr.partition("a URL is")[0].replace("name", "")
     assert "ses" not in done.stderr
 
 

@@ -99,6 +99,18 @@ def _open_and_leave(folder: Path) -> None:
         terminal.until("exit code 0")
 
 
+def test_keys_typed_ahead_reach_the_prompt_that_they_open(tmp_path: Path) -> None:
+    with http_server() as url, cockpit_on_a_terminal(tmp_path) as terminal:
+        terminal.until("No recordings yet")
+        terminal.press(f"u{url.removeprefix('http://')}\r")
+        terminal.until("nothing has been sent yet", "qquit")
+        # In one write: a note with the letters of other keys, then quit.
+        terminal.press("mqtc 5 + 3\rq")
+        terminal.until("url: ended with no run")
+        terminal.press("q")
+        terminal.until("exit code 0")
+
+
 def test_what_cannot_be_opened_is_said_on_the_start_screen(tmp_path: Path) -> None:
     (tmp_path / "profiles").mkdir()
     profile = tmp_path / "profiles" / "aaa.toml"
@@ -117,7 +129,7 @@ def test_what_cannot_be_opened_is_said_on_the_start_screen(tmp_path: Path) -> No
 def test_the_demo_leaves_its_recording_under_the_cursor(tmp_path: Path) -> None:
     with cockpit_on_a_terminal(tmp_path) as terminal:
         terminal.until("No recordings yet", "cockpit demo")
-        terminal.press("d")
+        terminal.press("j")
         terminal.until("nothing has been sent yet", "demo-http-")
         terminal.press("q")
         terminal.until("The demo has ended. Enter: replay it", "▸ demo")

@@ -48,6 +48,7 @@ def test_figures_are_short() -> None:
 
 def test_units() -> None:
     assert [parse_duration(t) for t in ("10s", "500ms", "3m", "1h", "2", "1.5s")] == [10, 0.5, 180, 3600, 2, 1.5]
+    assert [parse_duration(t) for t in ("5m20s", "1h30m", "2min5s")] == [320, 5400, 125]
     assert [parse_count(t) for t in ("200", "10k", "1.5m")] == [200, 10_000, 1_500_000]
     for wrong in ("", "10x", "-1", "ten"):
         with pytest.raises(ValueError, match="is not a"):

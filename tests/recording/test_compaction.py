@@ -18,9 +18,8 @@ from cockpit.model.knobs import Knob, Setting
 from cockpit.model.load import LoadPlan
 from cockpit.model.state import Segment
 from cockpit.recording.compaction import _spread, compacted, expanded
-from cockpit.recording.reader import Recording
+from cockpit.recording.reader import Recording, last_state
 from cockpit.recording.writer import RecordingWriter
-from cockpit.report.selectors import last_state
 
 WORKERS = 2
 KNOB = Knob(name="K", host="web1", file="/f", directive="K", test="true", reload="true")

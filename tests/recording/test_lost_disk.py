@@ -17,9 +17,8 @@ import pytest
 
 from cockpit.model.events import AnyEvent
 from cockpit.recording import writer
-from cockpit.recording.reader import Recording
+from cockpit.recording.reader import Recording, last_state
 from cockpit.recording.writer import RecordingWriter
-from cockpit.report.selectors import last_state
 from tests.servers import http_server
 from tests.session.events import small_session
 

@@ -13,9 +13,8 @@ from cockpit.model.events import AnyEvent, Tick
 from cockpit.model.fold import fold, fold_all
 from cockpit.model.state import State
 from cockpit.recording import writer
-from cockpit.recording.reader import Recording
+from cockpit.recording.reader import Recording, last_state
 from cockpit.recording.writer import RecordingWriter
-from cockpit.report.selectors import last_state
 from tests.session.events import session_with_a_round, small_session
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"

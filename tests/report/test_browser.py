@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from cockpit.recording.reader import Recording
+from cockpit.recording.reader import Recording, last_state
 from cockpit.report.page import page
-from cockpit.report.selectors import last_state
 from cockpit.report.study_page import study_page
 from tests.browser import Browser, browser, chromium
 

@@ -32,11 +32,11 @@ from cockpit.model.events import (
 )
 from cockpit.model.fold import fold_all
 from cockpit.model.state import State
-from cockpit.recording.reader import Recording
+from cockpit.recording.reader import Recording, last_state
 from cockpit.report.charts import decades, from_zero, thinned
 from cockpit.report.markdown import markdown, md
 from cockpit.report.page import page
-from cockpit.report.selectors import last_state
+from cockpit.report.session_summary import findings
 from tests.analysis.test_rounds import rounds_of
 from tests.report.test_compare import recorded
 from tests.session.events import small_session
@@ -151,6 +151,16 @@ def test_runs_are_named_with_the_rows_that_they_are_made_of() -> None:
     told = markdown(state)
     assert "| run 2 (row 3) | holds |" in told
     assert "### Run 2 (row 3)" in told
+
+
+def test_the_header_has_the_time_under_load_not_the_idle_session() -> None:
+    state = fold_all(small_session())
+    loaded = sum(result.seconds for result in findings(state).results)
+    assert 0 < loaded < state.t
+    idle = replace(state, t=792.0)
+    assert f"2 runs · {loaded:.0f} s of load" in page(idle).partition("<section")[0]
+    assert "00:13:12" not in page(idle).partition("<section")[0]
+    assert f", {loaded:.0f} s of load," in markdown(idle).partition("\n## ")[0]
 
 
 def test_it_needs_nothing_else(small: str) -> None:

@@ -15,9 +15,9 @@ from cockpit.model.events import AnyEvent
 from cockpit.model.fold import fold, fold_all
 from cockpit.model.fold_load import cut
 from cockpit.model.state import State
-from cockpit.recording.reader import Recording
+from cockpit.recording.reader import Recording, last_state
 from cockpit.report.page import page
-from cockpit.report.selectors import last_state, parse_source, side_of
+from cockpit.report.selectors import parse_source, side_of
 from tests.recording.test_pages import of_the_lab, settled
 from tests.report.test_compare import recorded
 from tests.session.events import small_session

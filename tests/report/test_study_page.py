@@ -353,6 +353,14 @@ def test_a_folder_without_a_study_is_one_line(tmp_path: Path, capsys: pytest.Cap
     assert "holds no study with runs; name a recording, or the folder of a study" in capsys.readouterr().err
 
 
+def test_a_folder_of_studies_names_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("two", "one"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "study.json").write_text("{}")
+    assert main(["report", str(tmp_path)]) == 2
+    assert f"holds the studies one, two; use: cockpit report {tmp_path / 'one'}" in capsys.readouterr().err
+
+
 def test_csv_of_a_recording_names_the_command_that_has_it(capsys: pytest.CaptureFixture[str]) -> None:
     file = RECORDED / "1.cockpit"
     assert main(["report", str(file), "--format", "csv"]) == 2

@@ -7,15 +7,15 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from cockpit.model.clock import Clock
-from cockpit.model.errors import TargetError, UsageError
+from cockpit.model.errors import TargetError
 from cockpit.model.load import LoadPlan
 from cockpit.model.state import State
 from cockpit.profiles.profile import Profile
-from cockpit.recording.reader import Recording
+from cockpit.recording.reader import Recording, last_state
 from cockpit.recording.writer import RecordingWriter
-from cockpit.report.selectors import last_state
 from cockpit.session.controls import LoadPhase
 from cockpit.session.live import LiveSource
 from cockpit.session.loop import Session
@@ -50,7 +50,9 @@ async def until(session: Session, holds: Callable[[State], bool]) -> State:
 async def test_load_follows_while_it_runs(live: Session, tmp_path: Path) -> None:
     await do(live, "toggle")
     await until(live, lambda state: any(second.connections == 2 for second in state.seconds))
-    await do(live, "load", "7")
+    load = live.controls.load
+    assert load is not None
+    load.set_plan(replace(load.plan, concurrency=7))
     state = await until(live, lambda state: any(second.connections == 7 for second in state.seconds))
     assert state.markers[-1].text == "load c=2 → c=7"
     assert state.segments[-1].altered
@@ -70,15 +72,6 @@ async def test_load_follows_while_it_runs(live: Session, tmp_path: Path) -> None
         assert last_state(recording) == final
 
 
-async def test_load_that_makes_no_sense_is_refused(live: Session) -> None:
-    with pytest.raises(UsageError):
-        await do(live, "load", "many")
-    with pytest.raises(UsageError, match="more than 0"):
-        await do(live, "load", "0")
-    await do(live, "load", "5")
-    assert live.controls.status.plan.concurrency == 5 and live.controls.status.phase is LoadPhase.IDLE
-
-
 async def test_a_target_that_is_away_starts_nothing() -> None:
     profile = Profile(name="x", plan=LoadPlan(url="http://127.0.0.1:1/", requests=1))
     session = Session(LiveSource(profile, Clock()))
@@ -88,3 +81,26 @@ async def test_a_target_that_is_away_starts_nothing() -> None:
     assert session.state.runs == 0
     await session.source.close()
     await running
+
+
+async def test_the_form_changes_the_running_load_and_the_next_plan(url: str) -> None:
+    plan = LoadPlan(url=url, concurrency=2, duration=60.0)
+    source = LiveSource(Profile(name="form", plan=plan), Clock())
+    session = Session(source)
+    running = asyncio.create_task(session.run())
+    try:
+        await source.load.start()
+        await until(session, lambda state: state.running is not None)
+        source.load.set_plan(replace(plan, concurrency=5, method="HEAD", duration=0.5))
+        state = await until(session, lambda state: any(second.connections == 5 for second in state.seconds))
+        # The request and the duration are those of the next run.
+        assert state.segments[-1].plan.method == "GET" and source.load.active == plan
+        source.load.set_plan(replace(plan, rate=50.0, duration=0.5))
+        assert source.load.active == plan
+        await source.load.stop()
+        await source.load.start()
+        state = await until(session, lambda state: state.runs == 2 and state.running is None)
+        assert (state.segments[-1].plan.rate, state.segments[-1].reason) == (50.0, "completed")
+    finally:
+        await source.close()
+        await running

@@ -21,9 +21,8 @@ from cockpit.model.fold import fold_all
 from cockpit.model.hosts import HostConfig
 from cockpit.model.load import LoadPlan
 from cockpit.profiles.profile import Profile
-from cockpit.recording.reader import Recording
+from cockpit.recording.reader import Recording, last_state
 from cockpit.recording.writer import RecordingWriter
-from cockpit.report.selectors import last_state
 from cockpit.session.live import LiveSource
 from cockpit.session.loop import Session
 from tests.servers import http_server

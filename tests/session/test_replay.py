@@ -1,6 +1,7 @@
 """A replay is the live session again: same events, same loop, same fold, from any instant."""
 
 import asyncio
+import datetime as dt
 import os
 import time
 from collections.abc import AsyncIterator
@@ -192,7 +193,14 @@ def test_jumps() -> None:
     assert parse_jump("+2m", 100, wall) == 220
     assert [parse_instant(text, 600, wall, 20) for text in ("-30s", "+2m", "90s")] == [570, 140, 90]
     assert parse_jump("90s", 100, wall) == parse_jump("00:01:30", 100, wall) == 90
+    assert parse_jump("5:20", 100, wall, end=400) == parse_jump("5m20s", 100, wall) == 320
+    # Longer than the session, or without its length: a time of day, within a day of its start.
+    day = parse_jump("5:20", 100, wall, end=300)
+    assert day == parse_jump("5:20", 100, wall) != 320
+    assert dt.datetime.fromtimestamp(wall + day).strftime("%H:%M:%S") == "05:20:00" and -60 <= day < 86_400
     with pytest.raises(UsageError, match="is no time"):
         parse_jump("soon", 0, wall)
+    with pytest.raises(UsageError, match="is no time"):
+        parse_jump("1:75", 0, wall, end=400)
     with pytest.raises(UsageError, match="is no time"):
         parse_jump("25:00", 0, wall)

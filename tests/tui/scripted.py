@@ -7,13 +7,25 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cockpit.analysis.rounds import RoundsPlan
+from cockpit.cli.load_flags import plan_with
 from cockpit.hosts.prompts import Question
 from cockpit.model import events as ev
 from cockpit.model.errors import ChangeRefused, ChangeUndone, CockpitError, UsageError
 from cockpit.model.fold import fold_all
 from cockpit.model.knobs import Setting
-from cockpit.model.state import State
-from cockpit.session.controls import Action, Afterwards, Mode, Preview, Proven, SessionStatus, Tuning
+from cockpit.model.load import LoadPlan
+from cockpit.model.state import Change, State
+from cockpit.session.controls import (
+    Action,
+    Afterwards,
+    LoadControl,
+    Mode,
+    Preview,
+    Proven,
+    SessionStatus,
+    Tuning,
+    UndoPreview,
+)
 from cockpit.session.loop import EventBatch, Session
 from cockpit.tui.app import CockpitApp
 
@@ -63,12 +75,22 @@ class ScriptedTuning:
 
     async def undo(self, letter: str = "") -> None:
         self.calls.append(("undo", {"letter": letter} if letter else {}))
+        back = self._undoable(letter)
+        settings = tuple(Setting(knob=s.knob, old=s.new, new=s.old) for s in back.settings)
+        await self._change(settings, undoes=back.letter)
+
+    async def preview_undo(self, letter: str = "") -> UndoPreview | None:
+        if any(change.confirm_by is not None for change in self.source.session.state.changes):
+            return None
+        back = self._undoable(letter)
+        diff = "".join(f"-{one.knob} {one.new}\n+{one.knob} {one.old}\n" for one in back.settings)
+        return UndoPreview(back.letter, Preview("web1", diff, "graceful"))
+
+    def _undoable(self, letter: str) -> Change:
         applied = [change for change in self.source.session.state.changes if change.outcome == "applied"]
         if not applied:
             raise ChangeRefused("nothing to undo")
-        back = next((change for change in applied if change.letter == letter), applied[-1])
-        settings = tuple(Setting(knob=s.knob, old=s.new, new=s.old) for s in back.settings)
-        await self._change(settings, undoes=back.letter)
+        return next((change for change in applied if change.letter == letter), applied[-1])
 
     async def act(self, name: str) -> None:
         self.calls.append(("act", {"name": name}))
@@ -138,15 +160,20 @@ class ScriptedControls:
         self.lost: tuple[str, ...] = ()
         self.question: Question | None = None
         self.tuning: Tuning | None = ScriptedTuning(source)
+        self.load: LoadControl | None = ScriptedLoad(
+            LoadPlan(url="http://web1/hello.html", concurrency=20, duration=30.0)
+        )
         self.done: list[tuple[str, str]] = []
         self.actions = (
             Action("toggle", "start/stop", self._doing("toggle")),
             Action("mark", "mark", self._doing("mark"), prompt="What happened?"),
             Action("more", "load", self._doing("more")),
-            Action("load", "set load", self._doing("load"), footer=False),
             Action("back", "back 1 s", self._doing("back"), footer=False),
             Action("less", "fail", self._fail, footer=False),
         )
+
+    def end_state(self) -> State | None:
+        return None
 
     def _doing(self, name: str):  # type: ignore[no-untyped-def]
         async def run(answer: str) -> None:
@@ -233,7 +260,18 @@ class KeptRecorder:
         self.closed = True
 
 
+@dataclass
+class ScriptedLoad:
+    """The load of a session; `active` is the plan of its run."""
+
+    plan: LoadPlan
+    active: LoadPlan | None = None
+
+    def set_plan(self, plan: LoadPlan) -> None:
+        self.plan = plan
+
+
 def scripted_app(events: Sequence[ev.AnyEvent] = (), autostart: str = "") -> tuple[CockpitApp, ScriptedSource]:
     """The app on a session of those events."""
     source = ScriptedSource(events)
-    return CockpitApp(source.session, autostart=autostart), source
+    return CockpitApp(source.session, autostart=autostart, load_parser=plan_with), source

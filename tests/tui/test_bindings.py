@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import pkgutil
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,11 +18,18 @@ from textual.widgets import Input
 
 import cockpit.tui
 from cockpit.hosts.prompts import Question
+from cockpit.model.clock import Clock
 from cockpit.model.load import LoadPlan
 from cockpit.profiles.profile import Profile
+from cockpit.recording.reader import Recording
+from cockpit.session.controls import Action, immediate
+from cockpit.session.live import LiveSource
+from cockpit.session.replay import ReplaySource
 from cockpit.tui.app import CockpitApp
 from cockpit.tui.dialogs.asking import AskingScreen
+from cockpit.tui.key_names import action_key
 from cockpit.tui.start.new_profile import Checklist, FoundScreen, NewProfileScreen, Wanted
+from cockpit.tui.start.profile_files import DeleteScreen
 from cockpit.tui.start.trust import TrustScreen
 from tests.tui.driving import at_rest, driven, first_screen, main, press, until
 from tests.tui.scenario import Scenario
@@ -30,6 +37,11 @@ from tests.tui.scripted import ScriptedTuning
 from tests.tui.test_start import offers, started
 
 EVENTS = Scenario(2).events(99)
+RECORDING = Path(__file__).parents[1] / "recordings" / "spare-servers.cockpit"
+# Keys with a name that are one printed sign.
+SIGNS = {"space", "plus", "minus", "comma", "full_stop", "colon", "slash", "question_mark", "equals_sign"} | {
+    *("left_square_bracket", "right_square_bracket", "greater_than_sign", "less_than_sign")
+}
 Prepare = Callable[[Pilot[Any]], Awaitable[None]]
 
 
@@ -50,6 +62,10 @@ async def push_asking(pilot: Pilot[Any]) -> None:
 
 async def push_trust(pilot: Pilot[Any]) -> None:
     await pilot.app.push_screen(TrustScreen(Profile(name="x", plan=LoadPlan(url="http://127.0.0.1:1/"))))
+
+
+async def push_delete(pilot: Pilot[Any]) -> None:
+    await pilot.app.push_screen(DeleteScreen(Path("x.toml")))
 
 
 async def type_a_value(pilot: Pilot[Any]) -> None:
@@ -90,27 +106,31 @@ async def pick(pilot: Pilot[Any]) -> None:
 
 
 ROWS = (
-    Row("CockpitBase", "f1 ctrl+q ctrl+c"),
-    Row("CockpitBase", "f1 question_mark T ctrl+q ctrl+c", world="start"),
+    Row("CockpitBase", "f1 ctrl+z ctrl+q ctrl+c"),
+    Row("CockpitBase", "f1 question_mark T ctrl+z ctrl+q ctrl+c", world="start"),
     Row("ViewKeys", "e i l"),
     Row("ViewKeys", "o", before="i"),
     Row("PickScreen", "escape l q", before="l"),
-    Row("MainScreen", "T t v c r x up question_mark q"),
+    Row("MainScreen", "T t v c r x ctrl+u equals_sign up question_mark q"),
     Row("MainScreen", "b down escape", before="up"),
     Row("ViewKeys", "tab shift+tab p d D enter w a f slash s S z"),
     Row("ViewKeys", "pagedown G", before="enter"),
     Row("ViewKeys", "pageup g", before="enter G"),
-    Row("TuningScreen", "escape up down tab shift+tab ctrl+g ctrl+y ctrl+r ctrl+z", prepare=tune),
+    Row("TuningScreen", "escape up down tab shift+tab ctrl+g ctrl+y ctrl+r ctrl+u", prepare=tune),
     Row("TuningScreen", "ctrl+f ctrl+s", prepare=type_a_value),
     Row("CheckScreen", "escape q x", before="x"),
+    Row("LoadForm", "escape enter up down", before="equals_sign"),
+    Row("Toggle", "space", before="equals_sign down down down down"),
+    Row("UndoScreen", "enter escape q", before="ctrl+u"),
     Row("CompareScreen", "left b escape c q enter", before="c"),
     Row("CompareScreen", "right", before="c left"),
     Row("HelpScreen", "escape question_mark q enter", before="question_mark"),
     Row("OneLine", "escape", before="m"),
     Row("AskingScreen", "escape", prepare=push_asking),
-    Row("TrustScreen", "y n escape q", prepare=push_trust),
-    Row("StartScreen", "slash n u d c question_mark q", world="start"),
-    Row("DoctorScreen", "escape q c enter", before="c", world="start"),
+    Row("TrustScreen", "y escape q", prepare=push_trust),
+    Row("StartScreen", "slash n u j h E delete question_mark q", world="start"),
+    Row("DeleteScreen", "y escape q", prepare=push_delete, world="start"),
+    Row("DoctorScreen", "escape q h enter", before="h", world="start"),
     Row("StartScreen", "escape", before="slash c h u r n enter", world="start"),
     Row("NewProfileScreen", "enter", prepare=ask_for_a_profile, world="start"),
     Row("_Page", "escape down", prepare=ask_for_a_profile, world="start"),
@@ -125,16 +145,22 @@ UNBOUND = (
 )
 
 
-def bound() -> dict[str, set[str]]:
-    """The keys that each class of the screen's room binds by itself."""
-    found: dict[str, set[str]] = {}
+def kinds() -> Iterator[type]:
+    """The classes with bindings of their own."""
     for module in pkgutil.walk_packages(cockpit.tui.__path__, "cockpit.tui."):
         for kind in vars(importlib.import_module(module.name)).values():
             if isinstance(kind, type) and kind.__module__ == module.name and "BINDINGS" in vars(kind):
-                for binding in vars(kind)["BINDINGS"]:
-                    assert isinstance(binding, Binding), f"{kind.__name__}: bindings are written out"
-                    assert binding.description, f"{kind.__name__} {binding.key}: help and palette need words"
-                    found.setdefault(kind.__name__, set()).update(key.strip() for key in binding.key.split(","))
+                yield kind
+
+
+def bound() -> dict[str, set[str]]:
+    """The keys that each class of the screen's room binds by itself."""
+    found: dict[str, set[str]] = {}
+    for kind in kinds():
+        for binding in vars(kind)["BINDINGS"]:
+            assert isinstance(binding, Binding), f"{kind.__name__}: bindings are written out"
+            assert binding.description, f"{kind.__name__} {binding.key}: help and palette need words"
+            found.setdefault(kind.__name__, set()).update(key.strip() for key in binding.key.split(","))
     return found
 
 
@@ -150,6 +176,38 @@ def test_every_binding_has_a_row_and_no_row_is_of_one_that_is_gone() -> None:
         tested.setdefault(row.of, set()).update(row.keys.split())
     wanted = {name: keys - UNSEEN.get(name, set()) for name, keys in bound().items() if name not in REPEATED}
     assert wanted == tested
+
+
+# Letters and signs with several texts for one meaning: it opens and closes a dialog, or does the same in another place.
+ONE_MEANING = {
+    "c": {"compare", "close"},
+    "h": {"doctor: check a profile", "close"},
+    "l": {"list of markers", "close"},
+    "m": {"mark", "note"},
+    "q": {"quit", "close", "leave it active", "do not trust it", "keep it"},
+    "question_mark": {"help", "close"},
+    "slash": {"filter", "filter by a text"},
+    "space": {"start/stop", "pause/resume", "select or deselect", "on or off"},
+    "x": {"check", "close"},
+    "y": {"keep change", "trust it", "delete it"},
+}
+
+
+def test_a_letter_has_one_meaning_on_all_screens() -> None:
+    texts: dict[str, set[str]] = {}
+    for kind in kinds():
+        for binding in vars(kind)["BINDINGS"]:
+            for key in binding.key.split(","):
+                texts.setdefault(key.strip(), set()).add(binding.description)
+    with Recording(RECORDING) as recording:
+        live = LiveSource(Profile(name="x", plan=LoadPlan(url="http://127.0.0.1:1/")), Clock())
+        controls = (live.controls, ReplaySource(recording).controls)
+        actions = [action for each in controls for action in each.actions]
+    actions.append(Action("keep", "keep change", immediate(str)))
+    for action in actions:
+        texts.setdefault(action_key(action), set()).add(action.label)
+    signs = {key: found for key, found in texts.items() if len(key) == 1 or key in SIGNS}
+    assert {key: found for key, found in signs.items() if len(found) > 1} == ONE_MEANING
 
 
 @asynccontextmanager

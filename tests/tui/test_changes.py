@@ -11,6 +11,7 @@ from cockpit.model import events as ev
 from cockpit.model.fold import fold_all
 from cockpit.model.knobs import Knob, Setting
 from cockpit.recording.library import ChangeSummary, Kept, Recent
+from cockpit.tui.charts.markers import all_markers
 from cockpit.tui.start.choices import Choice, StartChoice, about
 from cockpit.tui.tuning.changes import active_value, change_lines, details, fate
 from cockpit.tuning.change_options import whoami
@@ -55,3 +56,16 @@ def test_a_recordings_changes_have_their_letter_once() -> None:
     one = Recent(kept=kept, changes=(ChangeSummary(letter="A", label="A MaxSpareServers 10 → 40", outcome="applied"),))
     told = [words for words, _ in about(StartChoice(Choice("recording", kept.path), recent=one), 120)]
     assert "A MaxSpareServers 10 → 40  applied" in told
+
+
+def test_a_marker_of_a_change_that_was_rolled_back_names_the_instant_of_the_rollback() -> None:
+    begun = ev.ChangeBegun(t=10.0, change="A", host="web1", settings=(Setting(knob="K", old="1", new="2"),))
+    active = ev.ChangeStage(t=12.0, change="A", stage="active")
+    ended = ev.ChangeEnded(t=70.0, change="A", outcome="rolled back", detail="nobody confirmed it")
+    known = ev.KnobRead(t=1.0, knob="K", host="web1", value="1")
+    before, after = (all_markers(fold_all([known, begun, active, *more])) for more in ([], [ended]))
+    assert [(one.t, one.text) for one in before] == [(12.0, "A K 1 → 2: under way")]
+    assert sorted((one.t, one.text) for one in after) == [
+        (12.0, "A K 1 → 2: rolled back at 00:01:10"),
+        (70.0, "A K 1 → 2: rolled back, nobody confirmed it"),
+    ]

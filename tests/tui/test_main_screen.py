@@ -131,9 +131,7 @@ async def test_t_opens_the_tuning_panel() -> None:
         await until(pilot, lambda: isinstance(pilot.app.screen, TuningScreen))
 
 
-@pytest.mark.parametrize(
-    ("key", "name"), [("space", "toggle"), ("plus", "more"), ("equals_sign", "load"), ("left", "back")]
-)
+@pytest.mark.parametrize(("key", "name"), [("space", "toggle"), ("plus", "more"), ("left", "back")])
 async def test_the_sessions_own_keys_run_its_actions(key: str, name: str) -> None:
     async with driven(EVENTS) as (pilot, source):
         await press(pilot, key)

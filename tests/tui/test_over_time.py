@@ -8,11 +8,12 @@ import pytest
 from textual.events import Key
 from textual.pilot import Pilot
 
-from cockpit.recording.reader import Recording
+from cockpit.recording.reader import Recording, last_state
 from cockpit.session.loop import Session
 from cockpit.session.replay import ReplaySource
 from cockpit.tui.app import CockpitApp
 from cockpit.tui.charts.latency import Latency
+from cockpit.tui.charts.markers import all_markers
 from cockpit.tui.charts.throughput import Throughput
 from cockpit.tui.charts.window import AXIS
 from cockpit.tui.dialogs.prompt import PickScreen
@@ -154,6 +155,22 @@ async def test_l_lists_the_markers_and_enter_takes_the_cursor_to_one() -> None:
         assert "MaxConnectionsPerChild 10 → 1000" in text_of(main(pilot.app).query_one(Throughput))
         await press(pilot, "l", "escape")
         assert cursor(pilot) == 70
+
+
+async def test_l_lists_markers_ahead_in_a_replay_and_goes_there() -> None:
+    with Recording(RECORDING.with_name("spare-servers.cockpit")) as recording:
+        whole = last_state(recording)
+        app = CockpitApp(Session(ReplaySource(recording, 1.0, playing=False)))
+        async with app.run_test(size=(120, 40)) as pilot:
+            await until(pilot, lambda: main(pilot.app).session.state.started is not None)
+            assert whole.markers and not main(pilot.app).session.state.markers
+            await press(pilot, "l")
+            screen = pilot.app.screen
+            assert isinstance(screen, PickScreen) and len(screen.lines) == len(all_markers(whole))
+            await press(pilot, "enter")
+            first = whole.markers[0]
+            await until(pilot, lambda: main(pilot.app).session.state.markers == whole.markers[:1])
+            assert first.t <= (main(pilot.app).session.controls.position or 0.0) <= first.t + 1
 
 
 async def test_without_markers_the_list_says_what_becomes_one() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from textual.events import Key
+from textual.events import Key, Paste
 
-from tests.tui.driving import at_rest, driven, press, until
+from cockpit.tui.draw_context import View
+from tests.tui.driving import at_rest, driven, main, press, until
+from tests.tui.scenario import Scenario
 from tests.tui.scripted import ScriptedSource
 
 
@@ -16,6 +18,31 @@ async def test_keys_in_a_burst_reach_the_prompt() -> None:
         pilot.app.post_message(Key("enter", "\r"))
         await until(pilot, lambda: bool(source.controls.done))
         assert source.controls.done == [("mark", "14:05 +q")]
+
+
+async def test_keys_in_a_burst_reach_what_a_binding_opens() -> None:
+    async with driven(Scenario().events(30)) as (pilot, _):
+        for key, char in (("slash", "/"), ("a", "a"), ("p", "p"), ("a", "a"), ("enter", "\r"), ("v", "v")):
+            pilot.app.post_message(Key(key, char))
+        await until(pilot, lambda: main(pilot.app).view.latency != View().latency)
+        assert main(pilot.app).view.filter == "apa"
+        assert main(pilot.app).view.room == "column", "p is a letter of the text"
+
+
+async def test_a_paste_behind_a_key_reaches_the_prompt() -> None:
+    async with driven() as (pilot, source):
+        pilot.app.post_message(Key("m", "m"))
+        pilot.app.post_message(Paste("swap 3 G"))
+        pilot.app.post_message(Key("enter", "\r"))
+        await until(pilot, lambda: bool(source.controls.done))
+        assert source.controls.done == [("mark", "swap 3 G")]
+
+
+async def test_values_typed_in_a_burst_reach_the_fields_of_the_panel() -> None:
+    async with driven(Scenario().events(30)) as (pilot, _):
+        for key in ("t", "7", "7", "down", "8", "escape", "v"):
+            pilot.app.post_message(Key(key, key if len(key) == 1 else None))
+        await until(pilot, lambda: main(pilot.app).view.latency != View().latency)
 
 
 async def test_escape_in_a_burst_leaves_it() -> None:

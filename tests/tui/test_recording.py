@@ -23,7 +23,7 @@ from tests.session.events import small_session
 from tests.tui.driving import at_rest, driven, main, text_of, until
 
 # What to do next is another thing at the end of a recording than behind a run.
-_NEXT = re.compile(r"\n +(end of the recording|run \d+ (is over|was stopped)).*(\n|$)")
+_NEXT = re.compile(r"\n +(end of the recording|segments? [\d–]+ (completed|stopped)).*(\n|$)")
 RECORDING = Path(__file__).parents[1] / "recordings" / "spare-servers.cockpit"
 
 

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
-from textual.widgets import OptionList, Static
+from textual.widgets import Input, OptionList, Static
 
+from cockpit.cli.load_flags import profile_of
 from cockpit.profiles import catalogue
 from cockpit.recording.library import ChangeSummary, Kept, Recent
 from cockpit.tui.dialogs.prompt import FilterScreen, PromptScreen
@@ -19,7 +20,7 @@ from cockpit.tui.start.app import StartApp
 from cockpit.tui.start.choices import Choice, StartChoices
 from cockpit.tui.start.doctor import DoctorScreen
 from cockpit.tui.start.screen import StartScreen
-from tests.tui.driving import at_rest, until
+from tests.tui.driving import at_rest, text_of, until
 
 NOW = dt.datetime(2026, 11, 21, 15, 0)
 WALL = dt.datetime(2026, 11, 21, 14, 5).timestamp()
@@ -88,7 +89,7 @@ async def test_it_lists_ways_to_begin_profiles_with_their_question_and_recording
     async with started(offers()) as (pilot, _):
         listing = text(pilot, "OptionList")
     for words in (
-        "d try it on the demo",
+        "j try it on the demo",
         "mpm                   Does Apache's event MPM take less CPU than its",
         "web1 · 6 knobs · study",
         "invalid: target.url: found 'ftp://x/'",
@@ -168,21 +169,38 @@ async def test_slash_filters_as_one_types_and_escape_shows_all_again() -> None:
         await until(pilot, lambda: "mpm" in text(pilot, "OptionList"))
 
 
+def error_of(app: StartApp) -> str:
+    return text_of(app.screen.query_one("#error", Static))
+
+
 async def test_u_asks_for_a_url_and_one_that_is_none_is_told_back() -> None:
     async with started(offers()) as (pilot, app):
         await pilot.press("u")
         await until(pilot, lambda: isinstance(app.screen, PromptScreen))
         await pilot.press(*"ftp://x", "enter")
-        await until(pilot, lambda: "allowed: http://host[:port]/path; u: try again" in text(pilot, "#message"))
-        await pilot.press("u")
-        await until(pilot, lambda: isinstance(app.screen, PromptScreen))
+        await until(pilot, lambda: "allowed: http://host[:port]/path" in error_of(app))
+        field = app.screen.query_one(Input)
+        assert field.value == "ftp://x"
+        field.value = ""
         await pilot.press(*"web1:8080", "enter")
-        assert await ended(pilot, app) == Choice("url", "http://web1:8080/")
+        assert await ended(pilot, app) == Choice("url", "web1:8080")
 
 
-async def test_d_opens_the_demo() -> None:
+async def test_u_takes_the_flags_of_a_run() -> None:
+    async with started(offers(), check_url=profile_of) as (pilot, app):
+        await pilot.press("u", *"web1 -c many", "enter")
+        await until(pilot, lambda: "-c: 'many' is not a whole number" in error_of(app))
+        app.screen.query_one(Input).value = ""
+        await pilot.press(*"web1:8080 -c 20 -z 60s", "enter")
+        choice = await ended(pilot, app)
+        assert choice is not None and choice.kind == "url"
+        plan = profile_of(choice.what).plan
+        assert (plan.url, plan.concurrency, plan.duration) == ("http://web1:8080/", 20, 60.0)
+
+
+async def test_j_opens_the_demo() -> None:
     async with started(offers()) as (pilot, app):
-        await pilot.press("d")
+        await pilot.press("j")
         assert await ended(pilot, app) == Choice("demo")
 
 
@@ -215,7 +233,7 @@ async def test_c_examines_the_profile_looked_at(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text('[target]\nurl = "http://no-such-host.invalid/"\n')
     mine = catalogue._read(tmp_path / "mine.toml", "here")
     async with started(StartChoices([mine]), at=Choice("profile", str(mine.path))) as (pilot, app):
-        await pilot.press("c")
+        await pilot.press("h")
         await until(pilot, lambda: isinstance(app.screen, DoctorScreen) and app.screen.over)
         told = str(app.screen.query_one("#text", Static).render())
         assert "mine reads: " in told
@@ -226,5 +244,5 @@ async def test_c_examines_the_profile_looked_at(tmp_path: Path) -> None:
 
 async def test_c_elsewhere_says_what_to_do() -> None:
     async with started(offers(), at=Choice("profile", "broken.toml")) as (pilot, _):
-        await pilot.press("c")
+        await pilot.press("h")
         await until(pilot, lambda: "select a valid profile first" in text(pilot, "#message"))

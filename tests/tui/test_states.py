@@ -33,10 +33,10 @@ def test_a_run_that_goes_on_well_says_nothing() -> None:
 
 async def test_between_runs_the_screen_tells_how_the_last_one_ended_and_what_comes_next() -> None:
     async with driven(Scenario().events(99), size=(200, 50)) as (pilot, _):
-        assert "run 3 is over: 3.69k responses, 68 failed   space again   t tune   c compare" in shown(pilot)
+        assert "segment 4 completed: 3.69k responses, 68 failed   space again   t tune   c compare" in shown(pilot)
     async with driven(Scenario().events(82), size=(200, 50)) as (pilot, _):
         # Both rows of the run, before and after the change within it.
-        assert "run 2 was stopped: 45.5k responses   space again   t tune   c compare" in shown(pilot)
+        assert "segments 2–3 stopped: 45.5k responses   space again   t tune   c compare" in shown(pilot)
 
 
 def test_the_end_of_a_recording_says_where_to_go_from_there() -> None:

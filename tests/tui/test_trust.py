@@ -49,7 +49,7 @@ async def test_an_untrusted_profile_opens_only_after_y(hostile: Path) -> None:
         assert "  runs      echo 39   (tail)" in lines
         await press(pilot, "end")
         assert app.screen.query_one("VerticalScroll").scroll_offset.y > 0
-        await press(pilot, "n")
+        await press(pilot, "escape")
         assert "hostile: not trusted; nothing was run" in text(pilot, "#message")
         assert not is_trusted(read_profile(hostile))
         await press(pilot, "enter")
@@ -61,11 +61,11 @@ async def test_an_untrusted_profile_opens_only_after_y(hostile: Path) -> None:
 async def test_an_untrusted_profile_is_examined_only_after_y(hostile: Path) -> None:
     before = children()
     async with started(offers(hostile), at=Choice("profile", str(hostile))) as (pilot, app):
-        await press(pilot, "c")
+        await press(pilot, "h")
         assert isinstance(app.screen, TrustScreen)
         await press(pilot, "escape")
         assert not any(isinstance(screen, DoctorScreen) for screen in app.screen_stack)
-        await press(pilot, "c")
+        await press(pilot, "h")
         await pilot.press("y")
         await until(pilot, lambda: isinstance(app.screen, DoctorScreen))
         doctor = app.screen

@@ -16,6 +16,7 @@ from cockpit.model.knobs import ServerAction, Setting
 from cockpit.tui.dialogs.prompt import PickScreen, PromptScreen
 from cockpit.tui.main_screen import MainScreen
 from cockpit.tui.tuning.screen import TuningScreen
+from cockpit.tui.tuning.undo import UndoScreen
 from cockpit.tui.tuning.widgets import History, KnobRow
 from tests.tui.driving import at_rest, driven, press, text_of, until
 from tests.tui.scenario import Scenario
@@ -131,7 +132,7 @@ async def test_a_guarded_change_waits_to_be_kept() -> None:
         assert "are rolled back after 60 s unless ^Y keeps them" in status(pilot)
         await applied(pilot, *"30")
         await until(pilot, lambda: "A is active, rolled back in" in status(pilot))
-        assert "^Y: keep, ^Z: undo" in status(pilot)
+        assert "^Y: keep, ^U: undo" in status(pilot)
         await press(pilot, "ctrl+y")
         await until(pilot, lambda: status(pilot).startswith("active: MinSpareServers"))
         assert source.session.state.changes[0].outcome == "applied"
@@ -159,15 +160,18 @@ async def test_values_are_picked_from_a_list() -> None:
         assert typed(pilot)[2] == "1000"
 
 
-async def test_a_chosen_change_is_told_in_full_and_taken_back_at_the_second_enter() -> None:
+async def test_a_chosen_change_is_shown_in_full_and_undone_after_a_question() -> None:
     async with opened(84.0) as (pilot, _, tuning):
         await press(pilot, "tab", "down", "down")
         assert "B MaxConnectionsPerChild 10 → 1000" in part(pilot, "plan")
         assert "requested at 00:01:09 on web1" in part(pilot, "plan")
         await press(pilot, "enter")
-        assert status(pilot) == "Enter again: undo B MaxConnectionsPerChild 10 → 1000"
+        await until(pilot, lambda: isinstance(pilot.app.screen, UndoScreen))
+        assert "-MaxConnectionsPerChild 1000" in text_of(pilot.app.screen.query_one(Static))
+        assert "+MaxConnectionsPerChild 10" in text_of(pilot.app.screen.query_one(Static))
+        assert not any(name == "undo" for name, _ in tuning.calls)
         await press(pilot, "enter")
-        await until(pilot, lambda: status(pilot) == "B undone")
+        await until(pilot, lambda: status(pilot).startswith("B undone"))
         assert tuning.calls[-1] == ("undo", {"letter": "B"})
         await until(pilot, lambda: "undone by D" in history(pilot))
 
@@ -299,15 +303,21 @@ async def test_a_change_that_was_put_back_says_why_and_keeps_what_was_typed() ->
 
 async def test_undo_takes_the_last_change_back() -> None:
     async with opened(41.0) as (pilot, source, tuning):
-        await press(pilot, "ctrl+z")
-        await until(pilot, lambda: status(pilot).startswith("undone: the previous"))
-        assert tuning.calls[-1] == ("undo", {})
+        await press(pilot, "ctrl+u")
+        await until(pilot, lambda: isinstance(pilot.app.screen, UndoScreen))
+        await press(pilot, "escape")
+        assert ("undo", {"letter": "A"}) not in tuning.calls
+        await press(pilot, "ctrl+u")
+        await until(pilot, lambda: isinstance(pilot.app.screen, UndoScreen))
+        await press(pilot, "enter")
+        await until(pilot, lambda: status(pilot).startswith("A undone: the previous"))
+        assert tuning.calls[-1] == ("undo", {"letter": "A"})
         await until(pilot, lambda: source.session.state.knobs["MaxSpareServers"].value == "10")
 
 
 async def test_undo_with_nothing_to_undo_says_so() -> None:
     async with opened() as (pilot, _, _tuning):
-        await press(pilot, "ctrl+z")
+        await press(pilot, "ctrl+u")
         await until(pilot, lambda: status(pilot) == "not done: nothing to undo")
 
 
@@ -356,7 +366,7 @@ async def test_without_tuning_values_can_only_be_looked_at() -> None:
         await at_rest(pilot)
         assert not pilot.app.screen.query(Input)
         assert "read-only" in part(pilot, "keys")
-        await press(pilot, "down", "enter", "ctrl+s", "ctrl+z", "ctrl+r")
+        await press(pilot, "down", "enter", "ctrl+s", "ctrl+u", "ctrl+r")
         assert "MaxSpareServers in" in part(pilot, "details")
         await until(pilot, lambda: "A MinSpareServers 5 → 20" in history(pilot))
         await press(pilot, "tab", "down", "enter")

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from rich.cells import cell_len
 
 from cockpit.model.state import Change, Marker, State
-from cockpit.model.text import neutral
+from cockpit.model.text import clock, neutral
 from cockpit.tui.charts.window import ChartWindow
 from cockpit.tui.terminal.styled_line import Line, fit
 
@@ -50,12 +50,17 @@ def all_markers(state: State) -> list[Marker]:
             t=state.t if change.active_since is None else change.active_since,
             kind="change",
             sign=change.letter,
-            text=f"{change.label}: {change.outcome or 'under way'}",
+            text=f"{change.label}: {change.outcome or 'under way'}{_when(change)}",
         )
         for change in state.own_changes
         if change.outcome != "applied" and (change.active_since is not None or not change.outcome)
     ]
     return [*state.markers, *opened]
+
+
+def _when(change: Change) -> str:
+    """Return the instant of a rollback: its change was active from the marker until then."""
+    return "" if not change.outcome or change.ended is None else f" at {clock(change.ended)}"
 
 
 def words_of(marker: Marker) -> str:

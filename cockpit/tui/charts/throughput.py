@@ -199,9 +199,6 @@ def _room_for(number: str, axis: Sequence[str], at: int) -> int | None:
     return at if len(around) > wide and len(set(around)) == 1 and not around[0].isdigit() else None
 
 
-_ENDED = {"completed": "is over", "stopped": "was stopped"}
-
-
 def state_line(context: DrawContext, width: int) -> Line:
     """Return the line if the generator is saturated, at the end of a recording, or between runs; else the thresholds
     without a line on a chart."""
@@ -232,13 +229,22 @@ def _over(segment: Segment, context: DrawContext, width: int) -> Line:
     counted = [each.counts for each in context.state.segments if each.run == segment.run and not each.warmup]
     failures = sum(counts.failed for counts in counted)
     failed = f", {si(failures)} failed" if failures else ""
-    how = _ENDED.get(segment.reason, f"ended: {neutral(segment.detail or segment.reason)}")
+    planned = segment.reason in ("completed", "stopped")
+    how = segment.reason if planned else f"ended: {neutral(segment.detail or segment.reason)}"
     begin = next((action_key_name(action) for action in context.actions if action.name == "toggle"), "")
     keys = [(begin, "again")] if begin and context.extent is None else []
     keys += [("t", "tune")] if context.state.knobs and context.extent is None else []
     keys += [("c", "compare")] if len(context.state.segments) > 1 else []
-    text = f"run {segment.run} {how}: {si(sum(counts.completed for counts in counted))} responses{failed}"
+    text = f"{_numbered(segment, context)} {how}: {si(sum(counts.completed for counts in counted))} responses{failed}"
     return _with_keys((text, "strong"), tuple(keys), width)
+
+
+def _numbered(segment: Segment, context: DrawContext) -> str:
+    """Return the numbers of the run's segments, as the runs table has them."""
+    numbers = [each.number for each in context.state.segments if each.run == segment.run and not each.warmup]
+    if len(numbers) < 2:
+        return f"segment {segment.number}"
+    return f"segments {numbers[0]}–{numbers[-1]}"
 
 
 def _with_keys(text: tuple[str, str], keys: tuple[tuple[str, str], ...], width: int) -> Line:

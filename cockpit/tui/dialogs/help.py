@@ -33,11 +33,14 @@ def _entries(text: str) -> tuple[Entry, ...]:
 
 _SCREEN_KEYS = _entries("""\
 t | tuning panel: active values; type new ones (space: choose from a list), Enter shows the diff and its cost, Enter
-    again applies them as one change. ^G guard: rolled back after 60 s unless ^Y keeps it. ^Z undoes the last
+    again applies them as one change. ^G guard: rolled back after 60 s unless ^Y keeps it. ^U undoes the last
     change, ^F measures the typed values in rounds, Tab: earlier changes, actions
 r | rounds: old and new values of the last change in turn under load, in random order, each after a set-up of its
     own, until the verdict. The maximum duration and the minimum detectable effect are announced first. r again
     stops them and restores the values of the start; otherwise the new values stay, unless they are worse
+= | load form: connections or rate (a running load follows at once), duration, requests, load steps, URL, method,
+    headers, body and keep-alive of the next run
+^U | undo the last change; its diff is shown first
 v | latency as lines over time; as histogram; the segment over its baseline; as heat map over time; as percentiles
 e | chart cursor: ← → PgUp PgDn Home End move it, [ ] move it to a marker or a segment; the titles of the charts
     show the values there. Enter shows the whole screen at that instant. Esc leaves. A click on a chart does the
@@ -62,6 +65,7 @@ z | show each of identical processes (×32), or fold them into one line again
 / | show only processes with a text in PID or command; an empty text shows all
 T | next theme: dark, light, high contrast; the last choice is remembered
 ^P | search all commands; hosts, views, markers and themes too
+^Z | suspend: back to the shell, fg continues. Not while load, a change or a study is running
 ?  F1 | this help: the focused pane first
 q  ^C | quit: the load stops, the recording is closed, the terminal is restored
 """)

@@ -9,10 +9,10 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
-from textual.events import Key
 from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 
+from cockpit.model.errors import UsageError
 from cockpit.model.text import neutral
 
 Result = TypeVar("Result")
@@ -40,62 +40,48 @@ def one_line_input(value: str = "", *, password: bool = False) -> Input:
 
 
 class OneLine(Dialog[str | None]):
-    """A field of one line; ends with its text, or None if cancelled. Keys typed before it exists are kept for it."""
+    """A field of one line; ends with its text, or None if cancelled."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "cancel")]
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._early: list[Key] = []
-        self._ready = self._over = False
-
-    def on_mount(self) -> None:
-        self._ready = True
-        self.query_one(Input).focus()
-        for key in self._early:
-            self.type(key)
-
-    def on_key(self, event: Key) -> None:
-        if self.focused is None:
-            self.type(event)
-            event.stop()
-
-    def type(self, key: Key) -> None:
-        """Take a key that did not reach the field."""
-        if not self._ready:
-            self._early.append(key)
-        elif self._over:
-            return
-        elif key.key == "enter":
-            self._end(self.query_one(Input).value)
-        elif key.key == "escape":
-            self._end(None)
-        elif key.key == "backspace":
-            self.query_one(Input).action_delete_left()
-        elif key.is_printable and key.character:
-            self.query_one(Input).insert_text_at_cursor(key.character)
-
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        self._end(event.value)
+        self.action_submit()
 
-    def _end(self, answer: str | None) -> None:
-        if not self._over:
-            self._over = True
-            self.dismiss(answer)
+    def action_submit(self) -> None:
+        """End with the text."""
+        self.dismiss(self.query_one(Input).value)
 
 
 class PromptScreen(OneLine):
-    DEFAULT_CSS = "PromptScreen > Vertical { width: 60; }"
+    """`check` raises UsageError for an invalid answer, which stays in the field with the error below it."""
 
-    def __init__(self, question: str) -> None:
+    DEFAULT_CSS = """
+    PromptScreen > Vertical { width: 72; }
+    PromptScreen #error { display: none; color: $cockpit-warn; }
+    """
+
+    def __init__(self, question: str, check: Callable[[str], object] = str) -> None:
         super().__init__()
-        self.question = question
+        self.question, self.check = question, check
 
     def compose(self) -> ComposeResult:
         with Vertical():
             yield Static(Content(self.question))
             yield one_line_input()
-            yield Static(Content("Enter: do it   Esc: cancel"), classes="hint")
+            yield Static(id="error")
+            yield Static(
+                "[@click=screen.submit]Enter: do it[/]   [@click=screen.dismiss(None)]Esc: cancel[/]", classes="hint"
+            )
+
+    def action_submit(self) -> None:
+        text, error = self.query_one(Input).value, self.query_one("#error", Static)
+        try:
+            self.check(text)
+        except UsageError as problem:
+            error.update(Content(neutral(str(problem), 400)))
+            error.display = True
+        else:
+            self.dismiss(text)
 
 
 class FilterScreen(OneLine):
@@ -121,9 +107,7 @@ class FilterScreen(OneLine):
             yield Static(Content(" Enter: keep it   Esc: as before"))
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        # A key pressed right after Enter still reaches the field.
-        if not self._over:
-            self.typed(event.value)
+        self.typed(event.value)
 
 
 class PickScreen(Dialog[int | None]):

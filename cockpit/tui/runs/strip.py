@@ -33,7 +33,7 @@ _NEXT = {
     Cause.LOAD_DIFFERS: "choose a segment of the same load and press b",
     Cause.RUN_FAILED: "see the run's error (c), then run it again",
     Cause.PARTIAL: "run it again",
-    Cause.REQUESTS_FAILED: "undo the change (t, then ^Z)",
+    Cause.REQUESTS_FAILED: "undo the change (^U)",
 }
 _AGAIN = "run it again"
 _REPEAT = {

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cockpit.tui.app import CHECK_INTERVAL, handled
-from cockpit.tui.start.choices import Choice, StartChoices
+from cockpit.tui.start.choices import Choice, StartChoices, url_of
 from cockpit.tui.start.screen import StartScreen
 from cockpit.tui.terminal.appearance import Appearance
 from cockpit.tui.terminal.base_app import CockpitBase
@@ -21,6 +21,8 @@ class StartApp(CockpitBase[Choice]):
         self,
         offers: Callable[[], StartChoices],
         *,
+        check_url: Callable[[str], object] = url_of,
+        stamp: Callable[[], object] = lambda: None,
         message: str = "",
         bad: bool = False,
         at: Choice | None = None,
@@ -30,7 +32,9 @@ class StartApp(CockpitBase[Choice]):
     ) -> None:
         super().__init__(appearance)
         self.interrupted = False
-        self._first = StartScreen(offers, message=message, bad=bad, at=at, ssh_config=ssh_config, now=now)
+        self._first = StartScreen(
+            offers, check_url=check_url, stamp=stamp, message=message, bad=bad, at=at, ssh_config=ssh_config, now=now
+        )
 
     def get_default_screen(self) -> StartScreen:
         return self._first

@@ -66,7 +66,7 @@ class StartChoices:
 
 
 BEGIN = (
-    StartChoice(Choice("demo"), "d", words="demo try"),
+    StartChoice(Choice("demo"), "j", words="demo try"),
     StartChoice(Choice("url"), "u", words="url load"),
     StartChoice(Choice("new"), "n", words="new profile"),
 )
@@ -82,7 +82,7 @@ _FIRST_STEPS = {
     "url": (
         "load a URL",
         "requests/s and latency of any web server; no profile needed",
-        "Asks for a URL and opens the main screen.",
+        "Asks for a URL with the flags of cockpit run, e.g. web1:8080/ -c 20 -z 60s, and opens the main screen.",
         "Enter: type a URL   ·   cockpit run http://…",
     ),
     "new": (
@@ -251,7 +251,7 @@ def _about_profile(one: Listed, width: int) -> Iterator[tuple[str, str]]:
     yield load + (f" · knobs {neutral(knobs)}" if knobs else ""), "dim"
     more = f"   ·   {_ORIGINS[one.origin]}: {_short(one.path)}" if width >= _BROAD else ""
     study = f"   ·   cockpit study {neutral(one.name)} --short" if profile.study else ""
-    yield f"Enter: open it (space starts the load)   ·   c: doctor{study}{more}", "dim"
+    yield f"Enter: open it (space starts the load)   ·   h: doctor{study}{more}", "dim"
 
 
 def _about_recording(one: Recent) -> Iterator[tuple[str, str]]:
@@ -278,8 +278,7 @@ def _count(number: int, word: str) -> str:
 
 def url_of(text: str) -> str:
     """Return the URL, with `http://` added if it is missing. Raises UsageError."""
-    typed = text.strip()
     try:
-        return checked_url(typed if "://" in typed else f"http://{typed}")
+        return checked_url(text.strip())
     except Wrong as error:
         raise UsageError(error.problem) from None

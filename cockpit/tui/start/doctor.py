@@ -32,7 +32,7 @@ _WIDTH, _ABOUT = 108, 24
 class DoctorScreen(Dialog[None]):
     """Changes nothing; leaving it ends the checks."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,c,enter", "dismiss(None)", "close")]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,h,enter", "dismiss(None)", "close")]
     DEFAULT_CSS = """
     DoctorScreen > VerticalScroll { width: 108; }
     DoctorScreen Static { width: 1fr; height: auto; }

@@ -12,7 +12,7 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
-from textual.events import Key, Resize
+from textual.events import Resize
 from textual.screen import Screen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
@@ -20,10 +20,11 @@ from textual.widgets.option_list import Option
 from cockpit import __version__
 from cockpit.model.errors import UsageError
 from cockpit.model.text import neutral
+from cockpit.profiles.catalogue import Listed
 from cockpit.profiles.profile import Profile
 from cockpit.profiles.trust import is_trusted
 from cockpit.tui.dialogs.help import HelpScreen
-from cockpit.tui.dialogs.prompt import FilterScreen, OneLine, PromptScreen
+from cockpit.tui.dialogs.prompt import FilterScreen, PromptScreen
 from cockpit.tui.keys import keys_of
 from cockpit.tui.palette import Command
 from cockpit.tui.start.choices import (
@@ -41,6 +42,7 @@ from cockpit.tui.start.choices import (
     url_of,
     widths,
 )
+from cockpit.tui.start.profile_files import DeleteScreen, delete, edit
 from cockpit.tui.start.trust import TrustScreen
 from cockpit.tui.terminal.styled_line import EMPTY, Line, ends, packed
 
@@ -53,12 +55,14 @@ _STYLES = {
     "warn": "$cockpit-warn",
 }
 _KEYS = (
-    *(("Enter", "open"), ("/", "filter"), ("n", "new profile"), ("u", "load a URL"), ("d", "demo")),
-    *(("c", "doctor"), ("^P", "commands")),
+    *(("Enter", "open"), ("/", "filter"), ("n", "new profile"), ("u", "load a URL"), ("j", "demo")),
+    *(("h", "doctor"), ("E", "edit"), ("^P", "commands")),
 )
 _ALWAYS = (("?", "help"), ("q", "quit"))
 # From this height on there are empty lines between the sections.
 _HIGH = 30
+# Seconds between two looks for new profiles.
+_WATCH_INTERVAL = 1.0
 # Below this height the description has one line.
 _LOW = 18
 
@@ -66,17 +70,19 @@ _LOW = 18
 class StartScreen(Screen[None]):
     """Ends the app with a Choice, or None.
 
-    `load` returns the offers, in a thread of its own. `message` is about the session
-    before. `at` is the choice that is selected at first, if it exists. New profiles' hosts are reached with
-    `ssh_config`.
+    `load` returns the offers, in a thread of its own; `stamp` a value that differs after a profile was added or edited.
+    `check_url` raises UsageError for a text that is no URL with flags. `message` is about the session before. `at` is
+    the choice that is selected at first, if it exists. New profiles' hosts are reached with `ssh_config`.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("slash", "filter", "filter by a text"),
         Binding("n", "begin('new')", "write a profile"),
         Binding("u", "begin('url')", "load a URL"),
-        Binding("d", "begin('demo')", "try it on the demo"),
-        Binding("c", "doctor", "doctor: check a profile"),
+        Binding("j", "begin('demo')", "try it on the demo"),
+        Binding("h", "doctor", "doctor: check a profile"),
+        Binding("E", "edit", "edit a profile in $EDITOR"),
+        Binding("delete", "delete", "delete a profile"),
         Binding("escape", "all", "show all again"),
         Binding("question_mark", "app.help", "help"),
         Binding("q", "app.leave", "quit"),
@@ -106,6 +112,8 @@ class StartScreen(Screen[None]):
         self,
         load: Callable[[], StartChoices],
         *,
+        check_url: Callable[[str], object] = url_of,
+        stamp: Callable[[], object] = lambda: None,
         message: str = "",
         bad: bool = False,
         at: Choice | None = None,
@@ -114,6 +122,9 @@ class StartScreen(Screen[None]):
     ) -> None:
         super().__init__()
         self._load = load
+        self._check_url = check_url
+        self._stamp = stamp
+        self._seen: object = None
         self._now = now
         self._ssh_config = ssh_config
         self._at = at
@@ -136,13 +147,20 @@ class StartScreen(Screen[None]):
         self.fill()
         self.query_one(OptionList).focus()
         self.run_worker(self._find())
+        self.set_interval(_WATCH_INTERVAL, lambda: self.run_worker(self._watch(), group="watch", exclusive=True))
 
     def on_resize(self, event: Resize) -> None:
         self.set_class(event.size.height < _HIGH, "-low")
         self.set_class(event.size.height < _LOW, "-tiny")
         self.call_after_refresh(self.fill)
 
+    async def _watch(self) -> None:
+        """List the offers again if a profile was added, removed or edited."""
+        if self._offers is not None and await asyncio.to_thread(self._stamp) != self._seen:
+            await self._find()
+
     async def _find(self) -> None:
+        self._seen = await asyncio.to_thread(self._stamp)
         found = await asyncio.to_thread(self._load)
         selected = self.selected
         if selected is not None and selected is not BEGIN[0]:
@@ -151,20 +169,6 @@ class StartScreen(Screen[None]):
         self._offers = found
         self._shown = []
         self.fill()
-
-    def on_key(self, event: Key) -> None:
-        if isinstance(self.app.screen, OneLine):
-            # Typed right after the key that opened it.
-            self.app.screen.type(event)
-        elif event.key == "slash":
-            # At once, unlike a binding: the next typed key belongs to the field.
-            self.action_filter()
-        elif event.key == "u":
-            self.action_begin("url")
-        else:
-            return
-        event.stop()
-        event.prevent_default()
 
     @property
     def selected(self) -> StartChoice | None:
@@ -273,19 +277,16 @@ class StartScreen(Screen[None]):
 
             self.app.push_screen(NewProfileScreen(self._ssh_config), self._written)
         elif kind == "url":
-            self.app.push_screen(PromptScreen("URL to load, as http://web1/hello.html"), self._answered)
+            question = "URL to load, and flags of cockpit run: web1:8080/hello.html -c 20 -z 60s"
+            self.app.push_screen(PromptScreen(question, self._check_url), self._answered)
 
     def _written(self, path: str | None) -> None:
         if path is not None:
             self.app.exit(Choice("profile", path))
 
     def _answered(self, answer: str | None) -> None:
-        if not answer or not answer.strip():
-            return
-        try:
-            self.app.exit(Choice("url", url_of(answer)))
-        except UsageError as error:
-            self.show_message(f"{error}; u: try again", bad=True)
+        if answer is not None:
+            self.app.exit(Choice("url", answer))
 
     def commands(self) -> Iterator[Command]:
         found = self._offers or StartChoices()
@@ -324,12 +325,48 @@ class StartScreen(Screen[None]):
         """Check the selected profile: target, hosts, knobs, limits; nothing is changed."""
         offer = self.selected
         if offer is None or offer.listed is None or offer.listed.profile is None:
-            self.show_message("select a valid profile first; c checks its target and hosts")
+            self.show_message("select a valid profile first; h checks its target and hosts")
         else:
             from cockpit.tui.start.doctor import DoctorScreen
 
             profile = offer.listed.profile
             self._once_trusted(profile, lambda: self.app.push_screen(DoctorScreen(profile, self._ssh_config)))
+
+    def action_edit(self) -> None:
+        """Edit the selected profile; the list shows the result."""
+        if (one := self._selected_profile()) is not None:
+            self._do_to_file(partial(edit, self.app), one.path)
+
+    def action_delete(self) -> None:
+        """Delete the selected profile, after a question."""
+        one = self._selected_profile()
+        if one is None:
+            return
+        if one.origin == "shipped":
+            self.show_message(f"{one.name}: comes with cockpit and is not deleted", bad=True)
+            return
+
+        def answered(sure: bool | None) -> None:
+            if sure:
+                self._do_to_file(delete, one.path)
+
+        self.app.push_screen(DeleteScreen(one.path), answered)
+
+    def _selected_profile(self) -> Listed | None:
+        offer = self.selected
+        if offer is None or offer.listed is None:
+            self.show_message("select a profile first")
+            return None
+        return offer.listed
+
+    def _do_to_file(self, work: Callable[[Path], None], path: Path) -> None:
+        try:
+            work(path)
+        except UsageError as error:
+            self.show_message(str(error), bad=True)
+        else:
+            self.show_message("")
+        self.run_worker(self._find())
 
     def _once_trusted(self, profile: Profile, go_on: Callable[[], object]) -> None:
         """Call `go_on` once the profile is trusted."""

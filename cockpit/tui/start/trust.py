@@ -23,7 +23,7 @@ class TrustScreen(Dialog[bool]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "accept", "trust it"),
-        Binding("n,escape,q", "refuse", "do not trust it"),
+        Binding("escape,q", "refuse", "do not trust it"),
     ]
     DEFAULT_CSS = """
     TrustScreen > Vertical { width: 108; height: 90%; border: solid $cockpit-warn; }
@@ -40,10 +40,10 @@ class TrustScreen(Dialog[bool]):
         uses = uses_of(self.profile)
         with Vertical() as room:
             room.border_title = Content(f"{neutral(self.profile.name)} is not trusted yet, or was edited")
-            room.border_subtitle = "↑ ↓ scroll   y trust it   n, Esc do not"
+            room.border_subtitle = "↑ ↓ scroll   y trust it   Esc do not"
             with VerticalScroll():
                 yield Static(Content("\n".join(listing(uses))), id="uses")
-            yield Static(Content(f"Trust it ({neutral(summary(uses))})? y/n"), id="question")
+            yield Static(Content(f"Trust it ({neutral(summary(uses))})? y: trust it, Esc: do not"), id="question")
 
     def on_mount(self) -> None:
         self.query_one(VerticalScroll).focus()

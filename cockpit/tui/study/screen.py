@@ -99,6 +99,9 @@ class StudyApp(CockpitApp):
         if self._leaving is None:
             self.action_leave(task.cancelled())
 
+    def busy_with(self) -> str:
+        return "a study is running"
+
     async def _finish(self) -> None:
         if self._study is not None:
             await asyncio.wait([self._study])

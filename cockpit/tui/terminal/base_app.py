@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, TypeVar
 
 from rich.console import RenderableType
+from textual import on
 from textual._compositor import ChopsUpdate, LayoutUpdate
 from textual.actions import ActionParseResult
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.command import Provider
 from textual.dom import DOMNode
+from textual.events import Event, Key, Paste
 from textual.filter import Monochrome, NoColor
 from textual.notifications import Notification, SeverityLevel
 from textual.screen import Screen
@@ -24,6 +28,7 @@ from cockpit.tui.terminal import theme
 from cockpit.tui.terminal.appearance import Appearance, save_settings
 from cockpit.tui.terminal.driver import Terminal
 from cockpit.tui.terminal.glyphs import Ascii
+from cockpit.tui.terminal.key_order import KeyOrder
 from cockpit.tui.terminal.screen_diff import Picture, Sent
 
 Returned = TypeVar("Returned")
@@ -56,6 +61,7 @@ class CockpitBase(App[Returned]):
         Binding("ctrl+q", "leave", "quit", priority=True, show=False),
         Binding("ctrl+c", "leave(True)", "quit", priority=True, show=False),
         Binding("ctrl+l", "redraw", "redraw", priority=True, show=False),
+        Binding("ctrl+z", "suspend_process", "suspend; fg continues", priority=True, show=False),
         Binding("f1", "help", "help", priority=True, show=False),
         Binding("question_mark", "help", "help", show=False),
         Binding("T", "next_theme", "theme", show=False),
@@ -71,6 +77,7 @@ class CockpitBase(App[Returned]):
         self._missed = 0
         self._picture = Picture()
         self._matters: dict[str, Notification] = {}
+        self._key_order = KeyOrder(self, super().on_event)
         self.animation_level = "none"
         self._filters = [NoColor() if isinstance(each, Monochrome) else each for each in self._filters]
         if self.appearance.ascii:
@@ -78,6 +85,12 @@ class CockpitBase(App[Returned]):
         for name in theme.NAMES:
             self.register_theme(theme.theme(name, self.appearance.colours))
         self.theme = self.appearance.theme
+
+    async def on_event(self, event: Event) -> None:
+        if isinstance(event, Key | Paste) and not event.is_forwarded:
+            await self._key_order.take(event)
+        else:
+            await super().on_event(event)
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         return theme.VARIABLES
@@ -109,6 +122,26 @@ class CockpitBase(App[Returned]):
         """Redraw the whole screen, after another program wrote to the terminal."""
         self._picture.forget()
         self.refresh(layout=True)
+
+    def busy_with(self) -> str:
+        """Return what must not be interrupted by a suspension; "": nothing."""
+        return ""
+
+    def action_suspend_process(self) -> None:
+        """Stop cockpit and return to the shell, whose fg continues it."""
+        if busy := self.busy_with():
+            self.show_notice(f"not suspended: {busy}", severity="warning")
+        elif self.terminal is None or os.getpgrp() == os.getsid(0):
+            # A stop would be for good: nobody could continue it.
+            self.show_notice("^Z needs a shell with job control, and cockpit was not started from one")
+        else:
+            self._suspend_signal()
+            # The whole job, as a terminal does it: with make or a script around it the shell waits for that, too.
+            os.killpg(0, signal.SIGTSTP)
+
+    @on(Terminal.SignalResume)
+    def redraw_after_suspension(self) -> None:
+        self.action_redraw()
 
     def show_notice(
         self, words: str, severity: SeverityLevel = "information", timeout: float = NOTICE, matter: str = ""

@@ -16,7 +16,7 @@ from textual.widgets import Input, OptionList, Static
 from cockpit.analysis.rounds import progress
 from cockpit.analysis.rounds_words import progress_words
 from cockpit.model.errors import CockpitError
-from cockpit.model.knobs import not_yet_active
+from cockpit.model.knobs import ServerAction, not_yet_active
 from cockpit.model.state import Change, State
 from cockpit.model.text import neutral
 from cockpit.session.controls import Preview, Tuning
@@ -35,6 +35,7 @@ from cockpit.tui.tuning.changes import (
     preview_lines,
 )
 from cockpit.tui.tuning.rounds import ask
+from cockpit.tui.tuning.undo import ask_to_undo
 from cockpit.tui.tuning.widgets import KEYS, READ_ONLY, STYLE, ActionStatus, Field, History, KnobRow
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class TuningScreen(Dialog[None]):
         Binding("ctrl+s", "apply", "apply"),
         Binding("ctrl+g", "guard", "guard"),
         Binding("ctrl+y", "keep", "keep", priority=True),
-        Binding("ctrl+z", "undo", "undo", priority=True),
+        Binding("ctrl+u", "undo", "undo", priority=True),
         Binding("ctrl+f", "rounds", "rounds", priority=True),
         Binding("ctrl+r", "reread", "read again"),
     ]
@@ -70,7 +71,7 @@ class TuningScreen(Dialog[None]):
         self._guarded = False
         self._waiting: BaselineWait | None = None
         self._previewed: tuple[Mapping[str, str], tuple[Preview, ...]] | None = None
-        self._asked: tuple[str, str] = ("", "")
+        self._asked = ""
         self._plan_lines: list[Line] = []
         self._seen: tuple[object, ...] = ()
 
@@ -156,29 +157,26 @@ class TuningScreen(Dialog[None]):
         self._show_plan()
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """The first Enter shows the effect, the second runs it."""
+        """Run an action at the second Enter; undo a change after a question."""
         tuning = self._tuning
         started = self.session.shown.started
         if tuning is None or self._status.waits() or started is None:
             return
         if event.option_list.id == "actions":
-            action = started.actions[event.option_index]
-            name, words = action.name, f"run {neutral(action.name)} on {neutral(action.host)}"
+            self._act(tuning, started.actions[event.option_index])
         else:
             change = self.query_one(History).change(self.session.shown, event.option_index)
             if change is None:
                 return
-            name, words = change.letter, f"undo {neutral(change.label)}"
-        asked = (event.option_list.id or "", name)
-        if self._asked != asked:
-            self._asked = asked
-            self._status.show_text(f"Enter again: {words}")
-            return
-        self._asked = ("", "")
-        if asked[0] == "actions":
-            self._start(f"running {neutral(name)} …", tuning.act(name), f"{neutral(name)} done")
+            self._ask_to_undo(tuning, change.letter)
+
+    def _act(self, tuning: Tuning, action: ServerAction) -> None:
+        name = neutral(action.name)
+        if self._asked != action.name:
+            self._asked = action.name
+            self._status.show_text(f"Enter again: run {name} on {neutral(action.host)}")
         else:
-            self._start(f"undoing {name} …", tuning.undo(name), f"{name} undone")
+            self._start(f"running {name} …", tuning.act(action.name), f"{name} done")
 
     def action_move(self, step: int) -> None:
         """Select the next or previous knob."""
@@ -309,7 +307,13 @@ class TuningScreen(Dialog[None]):
         if self._awaited() is not None:
             self.app.run_worker(self._let_go(tuning))
         elif not self._status.waits():
-            self._start("undoing the last change …", tuning.undo(), "undone: the previous values are set")
+            self._ask_to_undo(tuning)
+
+    def _ask_to_undo(self, tuning: Tuning, letter: str = "") -> None:
+        def undo(letter: str) -> None:
+            self._start(f"undoing {letter} …", tuning.undo(letter), f"{letter} undone: the previous values are set")
+
+        self._start("preparing the diff of the undo …", ask_to_undo(self.app, tuning, letter, undo))
 
     async def _let_go(self, tuning: Tuning) -> None:
         """Undo the change that waits to be kept, beside the action that waits for it."""
@@ -333,7 +337,7 @@ class TuningScreen(Dialog[None]):
             self._start("reading the values …", tuning.refresh())
 
     def _start(self, words: str, work: Awaitable[None], done: str = "") -> None:
-        self._asked = ("", "")
+        self._asked = ""
 
         def failed() -> None:
             self._previewed = None
@@ -351,7 +355,7 @@ class TuningScreen(Dialog[None]):
             return
         tuning, awaited = self._tuning, self._awaited()
         if awaited is not None:
-            self._status.show_text(f"{awaited.letter} is {fate(awaited, self.session.shown)}. ^Y: keep, ^Z: undo")
+            self._status.show_text(f"{awaited.letter} is {fate(awaited, self.session.shown)}. ^Y: keep, ^U: undo")
         elif tuning is not None and self._waiting is not None:
             self._count_down(tuning, self._waiting)
         elif (where := progress(self.session.state, self.session.state.t)) is not None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 KEYS = (
     "[@click=screen.apply]Enter diff, then apply[/]  [@click=screen.guard]^G guard[/]  [@click=screen.keep]^Y keep[/]  "
-    "[@click=screen.undo]^Z undo last[/]  [@click=screen.rounds]^F rounds[/]  [@click=screen.reread]^R read[/]  "
+    "[@click=screen.undo]^U undo last[/]  [@click=screen.rounds]^F rounds[/]  [@click=screen.reread]^R read[/]  "
     "[@click=screen.section(1)]Tab history, actions[/]  [@click=screen.close]Esc close[/]"
 )
 READ_ONLY = "read-only   [@click=screen.section(1)]Tab history[/]   [@click=screen.dismiss(None)]Esc close[/]"

@@ -1,0 +1,68 @@
+"""Load as typed on the screen, with the flags of `cockpit run`: after a URL, or by the load form."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from argparse import Namespace
+from collections.abc import Sequence
+from functools import cache
+from typing import NoReturn
+
+from cockpit.cli.load_arguments import add_load_flags
+from cockpit.cli.load_options import FLAGS, flagged, with_flags
+from cockpit.cli.parser import CommandParser
+from cockpit.model.errors import UsageError
+from cockpit.model.load import LoadPlan
+from cockpit.profiles.plan import Wrong, check_plan, make_plan
+from cockpit.profiles.profile import Profile
+from cockpit.profiles.sections import LoadSection, TargetSection
+
+# argparse's way to name the flag of an error.
+_ABOUT_A_FLAG = re.compile(r"argument (-[^/: ]+)[^:]*: (.*)", re.DOTALL)
+
+
+class _ScreenParser(CommandParser):
+    """Raises UsageError instead of ending the process."""
+
+    def _refuse(self, message: str, prog: str) -> NoReturn:
+        found = _ABOUT_A_FLAG.fullmatch(message)
+        raise UsageError(found[2], subject=found[1]) if found else UsageError(message)
+
+
+def profile_of(text: str) -> Profile:
+    """Return the profile of `URL -c 20 -z 60s`. Raises UsageError."""
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise UsageError(str(error).lower()) from None
+    options = _parser(with_url=True).parse_args(words)
+    try:
+        plan = make_plan(TargetSection(url=options.target), LoadSection())
+    except Wrong as error:
+        raise flagged(error, FLAGS) from None
+    return Profile(name="url", plan=_with(plan, options))
+
+
+def plan_with(plan: LoadPlan, flags: Sequence[str]) -> LoadPlan:
+    """Return the plan with these flags applied. Raises UsageError; its subject is the flag."""
+    return _with(plan, _parser(with_url=False).parse_args(list(flags)))
+
+
+@cache
+def _parser(*, with_url: bool) -> _ScreenParser:
+    parser = _ScreenParser(prog="cockpit run", add_help=False)
+    parser.set_defaults(subcommand="")
+    if with_url:
+        parser.add_argument("target", metavar="URL")
+    add_load_flags(parser)
+    return parser
+
+
+def _with(plan: LoadPlan, options: Namespace) -> LoadPlan:
+    try:
+        changed = with_flags(plan, options)
+        check_plan(changed)
+    except Wrong as error:
+        raise flagged(error, FLAGS) from None
+    return changed

@@ -1,0 +1,40 @@
+"""Long texts for people: through a pager on a terminal."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+
+from cockpit.cli.terminal import emit
+
+# For less without settings of the user: no pager for a short text, colours, and the text stays on the screen.
+_LESS = "FRX"
+
+
+def page(text: str) -> None:
+    """Show a text with $PAGER, else with less; print it if it fits on the terminal or there is no pager."""
+    command = _pager()
+    if not command or text.count("\n") < shutil.get_terminal_size().lines - 1:
+        emit(text.rstrip("\n"))
+        return
+    # Ctrl-C belongs to the pager while it runs.
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        subprocess.run(command, input=text.encode(), env={"LESS": _LESS, **os.environ}, check=False)
+    except OSError:
+        emit(text.rstrip("\n"))
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _pager() -> list[str]:
+    wanted = os.environ.get("PAGER")
+    if wanted is None:
+        return ["less"] if shutil.which("less") else []
+    try:
+        return shlex.split(wanted)
+    except ValueError:
+        return []

@@ -1,0 +1,177 @@
+"""The load form: the plan of the next run, of which the active run follows the load itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, VerticalScroll
+from textual.content import Content
+from textual.message import Message
+from textual.widget import Widget
+from textual.widgets import Input, Static
+
+from cockpit.model.errors import UsageError
+from cockpit.model.load import LoadPlan, url_without_password
+from cockpit.model.text import neutral
+from cockpit.session.controls import LoadControl
+from cockpit.tui.dialogs.prompt import Dialog, one_line_input
+from cockpit.tui.load_fields import (
+    FIELDS,
+    KEEPALIVE,
+    NO_KEEPALIVE,
+    FormField,
+    LoadParser,
+    field_of,
+    plan_from,
+    texts_of,
+)
+
+
+class Toggle(Static, can_focus=True):
+    """A value that is on or off; space or a click changes it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("space", "turn", "on or off")]
+    DEFAULT_CSS = """
+    Toggle { height: 1; width: 1fr; }
+    Toggle:focus { background: $cockpit-band; }
+    """
+
+    class Turned(Message):
+        """It was turned on or off."""
+
+    def __init__(self, on: bool) -> None:
+        super().__init__()
+        self.on = on
+
+    def render(self) -> Content:
+        return Content(f"[{'x' if self.on else ' '}] a connection is kept for the next request")
+
+    def action_turn(self) -> None:
+        """Turn it on or off."""
+        self.on = not self.on
+        self.refresh()
+        self.post_message(self.Turned())
+
+    def on_click(self) -> None:
+        self.focus()
+        self.action_turn()
+
+
+class LoadForm(Dialog[LoadPlan | None]):
+    """Ends with the changed plan, or None. `parse` reads the fields."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "dismiss(None)", "cancel"),
+        Binding("up", "app.focus_previous", "field above"),
+        Binding("down", "app.focus_next", "field below"),
+        Binding("enter", "apply", "apply"),
+    ]
+    DEFAULT_CSS = """
+    LoadForm > VerticalScroll { width: 78; }
+    LoadForm Horizontal { height: 1; }
+    LoadForm Input { width: 1fr; }
+    LoadForm Input:focus { background: $cockpit-band; }
+    LoadForm .name { width: 12; color: $cockpit-dim; }
+    LoadForm .error { display: none; height: auto; padding: 0 0 0 12; color: $cockpit-warn; }
+    LoadForm #effect { height: auto; min-height: 2; margin-top: 1; color: $cockpit-strong; }
+    """
+
+    def __init__(self, load: LoadControl, parse: LoadParser) -> None:
+        super().__init__()
+        self.plan = load.plan
+        self._active = load.active
+        self._parse = parse
+        self._before = texts_of(load.plan)
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll(can_focus=False) as room:
+            room.border_title = "load"
+            room.border_subtitle = (
+                "[@click=screen.apply]Enter apply[/]   Tab ↑ ↓ next field   [@click=screen.dismiss(None)]Esc cancel[/]"
+            )
+            for field in FIELDS:
+                yield Horizontal(Static(field.name, classes="name"), self._place(field))
+                yield Static(classes="error", id=f"error-{_id(field.name)}")
+            yield Static(id="effect")
+
+    def _place(self, field: FormField) -> Widget:
+        text = self._before[field.name]
+        if field.name == "keep-alive":
+            return Toggle(text == KEEPALIVE)
+        place = one_line_input(text)
+        place.id, place.placeholder = _id(field.name), field.hint
+        if field.name == "body" and not text and self.plan.content:
+            place.placeholder = f"{len(self.plan.content)} bytes that are not shown; type to replace them"
+        return place
+
+    def on_mount(self) -> None:
+        self._field("load").focus()
+        self._check()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        self._check()
+
+    def on_toggle_turned(self, event: Toggle.Turned) -> None:
+        self._check()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        self.action_apply()
+
+    def action_apply(self) -> None:
+        """Use the plan, if every field is valid; else go to the invalid field."""
+        found = self._check()
+        if isinstance(found, LoadPlan):
+            self.dismiss(found)
+        elif found:
+            self._field(found).focus()
+
+    def _field(self, name: str) -> Widget:
+        return self.query_one(Toggle) if name == "keep-alive" else self.query_one(f"#{_id(name)}", Input)
+
+    def _check(self) -> LoadPlan | str:
+        """Return the plan, or the invalid field, whose error is shown at it; "": the error is about several."""
+        texts = {field.name: self._text(field.name) for field in FIELDS}
+        wrong, words = "", ""
+        try:
+            plan = plan_from(self.plan, texts, self._parse)
+        except UsageError as error:
+            wrong, words = field_of(error.subject), error.problem
+            plan = None
+        for field in FIELDS:
+            line = self.query_one(f"#error-{_id(field.name)}", Static)
+            line.display = plan is None and field.name == wrong
+            if line.display:
+                line.update(Content(neutral(words, 300)))
+        effect = "\n".join(self._effect(plan)) if plan else "" if wrong else neutral(words, 300)
+        self.query_one("#effect", Static).update(Content(effect))
+        return wrong if plan is None else plan
+
+    def _text(self, name: str) -> str:
+        field = self._field(name)
+        if isinstance(field, Toggle):
+            return KEEPALIVE if field.on else NO_KEEPALIVE
+        return field.value if isinstance(field, Input) else ""
+
+    def _effect(self, plan: LoadPlan) -> Iterator[str]:
+        """Yield what is changed at once, and what from the next run on."""
+        after = texts_of(plan)
+        changed = [name for name, text in after.items() if text != self._before[name]]
+        if plan.content != self.plan.content and "body" not in changed:
+            changed.append("body")
+        if not changed:
+            yield "nothing is changed yet"
+            return
+        now = [name for name in changed if name == "load" and self._active and self._active.adjustable(plan)]
+        later = [name for name in changed if name not in now]
+        if now:
+            yield f"now and in the next run: load {self._before['load']} → {after['load']}"
+        if later:
+            yield f"{'next run only' if self._active else 'next run'}: {', '.join(later)}"
+        yield neutral(f"{plan.method} {url_without_password(plan.url)}", 76)
+
+
+def _id(name: str) -> str:
+    return name.lower().replace(" ", "-")

@@ -1,0 +1,138 @@
+"""The fields of the load form: a plan as texts, and changed texts as flags of `cockpit run`. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from cockpit.model.errors import UsageError
+from cockpit.model.load import OPEN_HEADERS, REDACTED, LoadPlan, url_without_password
+from cockpit.profiles.plan import DEFAULT_DURATION
+
+# Returns the plan with flags of `cockpit run` applied. Raises UsageError, whose subject is the flag.
+LoadParser = Callable[[LoadPlan, Sequence[str]], LoadPlan]
+
+KEEPALIVE, NO_KEEPALIVE = "yes", "no"
+# A new header begins after a semicolon if its name does: `Accept: text/html; q=0.9; X-Id: 7` has two.
+_NEXT_HEADER = re.compile(r";\s*(?=[!#$%&'*+.^_`|~0-9A-Za-z-]+:\s)")
+# A longer body, or one of several lines, is not shown.
+_LONGEST_BODY = 500
+
+
+class FormField(NamedTuple):
+    """`flags` are those of its errors; `hint` is shown while it is empty."""
+
+    name: str
+    flags: tuple[str, ...]
+    hint: str = ""
+
+
+FIELDS = (
+    FormField("URL", ("--target", "URL")),
+    FormField("method", ("-m",)),
+    FormField("headers", ("-H",), "Accept: text/html; X-Id: 7"),
+    FormField("body", ("-d",), "none"),
+    FormField("load", ("-c", "-q"), "20 connections, or open load of 2000/s"),
+    FormField("duration", ("-z",), "60s, 5m20s"),
+    FormField("requests", ("-n",), "no limit"),
+    FormField("load steps", ("--ladder",), "1,2,4:30s or 500/s,1k/s:30s instead of load and duration"),
+    FormField("keep-alive", ("--disable-keepalive",)),
+)
+_LONG = {
+    "URL": "--target",
+    "method": "--method",
+    "body": "--data",
+    "duration": "--duration",
+    "requests": "--requests",
+    "load steps": "--ladder",
+}
+
+
+def texts_of(plan: LoadPlan) -> dict[str, str]:
+    """Return the text of each field. Secret headers, and a body that does not fit, are not shown."""
+    body = plan.body or ""
+    return {
+        "URL": url_without_password(plan.url),
+        "method": plan.method,
+        "headers": "; ".join(f"{name}: {_shown(name, value)}" for name, value in plan.headers),
+        "body": body if len(body) <= _LONGEST_BODY and body.isprintable() else "",
+        "load": str(plan.concurrency) if plan.rate is None else f"{plan.rate:.10g}/s",
+        "duration": "" if plan.duration is None else _duration(plan.duration),
+        "requests": str(plan.requests) if plan.requests is not None else "",
+        "load steps": _steps(plan),
+        "keep-alive": KEEPALIVE if plan.keepalive else NO_KEEPALIVE,
+    }
+
+
+def field_of(flag: str) -> str:
+    """Return the field of an error's flag; "" for an error about several."""
+    return next((field.name for field in FIELDS if flag in field.flags), "")
+
+
+def plan_from(plan: LoadPlan, texts: Mapping[str, str], parse: LoadParser) -> LoadPlan:
+    """Return the plan with the changed texts applied; the rest of it stays. Raises UsageError."""
+    before = texts_of(plan)
+    changed = {name for name, text in texts.items() if text.strip() != before[name]}
+    if "load" in changed and texts["load steps"].strip():
+        raise UsageError("the load steps replace it; empty them first", subject="-c")
+    if not texts["URL"].strip():
+        raise UsageError("write it as http://host[:port]/path", subject="URL")
+    if changed & {"duration", "requests"}:
+        changed |= {"duration", "requests"}
+    flags = [flag for name in texts if name in changed for flag in _flags(name, texts[name].strip(), plan)]
+    return parse(replace(plan, **_without(plan, changed, texts)), flags)
+
+
+def _without(plan: LoadPlan, changed: set[str], texts: Mapping[str, str]) -> dict[str, Any]:
+    """Return the attributes that flags can set but not remove, as they are without any flag."""
+    found: dict[str, Any] = {}
+    if "headers" in changed:
+        found["headers"] = ()
+    if "body" in changed:
+        found |= {"body": None, "binary": None}
+    if "keep-alive" in changed:
+        found["keepalive"] = True
+    if "load steps" in changed:
+        found["stages"] = ()
+    if {"duration", "requests"} & changed:
+        found |= {"duration": None, "requests": None}
+    ends = any(texts[name].strip() for name in ("duration", "requests", "load steps"))
+    if not ends and not (plan.paths is not None and plan.paths.order == "once"):
+        found["duration"] = DEFAULT_DURATION
+    return found
+
+
+def _flags(name: str, text: str, plan: LoadPlan) -> list[str]:
+    if name == "headers":
+        return [f"--header={_unredacted(header, plan)}" for header in _NEXT_HEADER.split(text) if header.strip()]
+    if name == "load":
+        return [f"--rate={text.removesuffix('/s')}" if text.endswith("/s") else f"--concurrency={text}"]
+    if name == "keep-alive":
+        return ["--disable-keepalive"] if text == NO_KEEPALIVE else []
+    return [f"{_LONG[name]}={text}"] if text or name in ("URL", "method") else []
+
+
+def _shown(name: str, value: str) -> str:
+    return value if name.lower() in OPEN_HEADERS else REDACTED
+
+
+def _unredacted(header: str, plan: LoadPlan) -> str:
+    """Return the header with the plan's own value if that was not shown."""
+    name, _, value = header.partition(":")
+    own = next((own for known, own in plan.headers if known.lower() == name.strip().lower()), None)
+    return f"{name}: {own}" if value.strip() == REDACTED and own is not None else header
+
+
+def _steps(plan: LoadPlan) -> str:
+    """Return load steps of equal duration as --ladder takes them; "" for others."""
+    if not plan.stages or len({stage.duration for stage in plan.stages}) > 1:
+        return ""
+    levels = (f"{stage.rate:.10g}/s" if stage.concurrency is None else str(stage.concurrency) for stage in plan.stages)
+    return f"{','.join(levels)}:{_duration(plan.stages[0].duration)}"
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds / 60:.0f}m" if seconds >= 60 and seconds % 60 == 0 else f"{seconds:.10g}s"

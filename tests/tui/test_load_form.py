@@ -1,0 +1,146 @@
+"""The load form: fields of the plan, errors at the field, what follows at once and what with the next run."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+from textual.pilot import Pilot
+from textual.widgets import Input, Static
+
+from cockpit.cli.load_flags import plan_with
+from cockpit.model.errors import UsageError
+from cockpit.model.load import LoadPlan, Stage
+from cockpit.tui.dialogs.load_form import LoadForm, Toggle
+from cockpit.tui.load_fields import plan_from, texts_of
+from tests.tui.driving import driven, press, text_of, until
+from tests.tui.scripted import ScriptedLoad, ScriptedSource
+
+PLAN = LoadPlan(url="http://web1/hello.html", concurrency=20, duration=30.0)
+
+
+def changed(plan: LoadPlan = PLAN, **texts: str) -> LoadPlan:
+    return plan_from(plan, texts_of(plan) | {name.replace("_", " "): text for name, text in texts.items()}, plan_with)
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        ({}, {}),
+        ({"URL": "web2:8080/x"}, {"url": "http://web2:8080/x"}),
+        ({"load": "2k/s"}, {"rate": 2000.0}),
+        ({"load": "40"}, {"concurrency": 40}),
+        ({"duration": "5m20s"}, {"duration": 320.0}),
+        ({"requests": "10k"}, {"requests": 10_000}),
+        ({"requests": "10k", "duration": ""}, {"requests": 10_000, "duration": None}),
+        ({"duration": ""}, {"duration": 10.0}),
+        (
+            {"load_steps": "1,2:30s", "duration": ""},
+            {"stages": (Stage(duration=30.0, concurrency=1), Stage(duration=30.0, concurrency=2)), "duration": None},
+        ),
+        ({"body": "a=1"}, {"body": "a=1", "method": "POST"}),
+        ({"body": "a=1", "method": "PUT"}, {"body": "a=1", "method": "PUT"}),
+        ({"keep-alive": "no"}, {"keepalive": False}),
+        (
+            {"headers": "Accept: text/html; q=0.9; X-Id: 7"},
+            {"headers": (("Accept", "text/html; q=0.9"), ("X-Id", "7"))},
+        ),
+    ],
+)
+def test_a_changed_field_changes_the_plan_and_nothing_else(texts: dict[str, str], expected: dict[str, object]) -> None:
+    assert changed(**texts) == replace(PLAN, **expected)
+
+
+def test_fields_can_be_emptied_and_the_rest_of_the_plan_stays() -> None:
+    plan = replace(PLAN, headers=(("Accept", "a"),), body="x", keepalive=False, timeout=5.0, workers=2)
+    emptied = changed(plan, headers="", body="", **{"keep-alive": "yes"})
+    assert emptied == replace(PLAN, timeout=5.0, workers=2)
+    steps = replace(PLAN, duration=None, stages=(Stage(duration=3.0, rate=5.0), Stage(duration=3.0, rate=50.0)))
+    assert texts_of(steps)["load steps"] == "5/s,50/s:3s"
+    assert changed(steps, load_steps="").stages == () and changed(steps, load_steps="").duration == 10.0
+
+
+def test_a_secret_header_is_not_shown_and_stays() -> None:
+    plan = replace(PLAN, headers=(("Authorization", "Basic c2VzYW1l"), ("Accept", "a")))
+    shown = texts_of(plan)["headers"]
+    assert "c2VzYW1l" not in shown and shown.endswith("Accept: a")
+    assert changed(plan, headers=shown.replace("Accept: a", "Accept: b")).headers == (
+        ("Authorization", "Basic c2VzYW1l"),
+        ("Accept", "b"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("texts", "subject", "words"),
+    [
+        ({"load": "many"}, "-c", "'many' is not a whole number"),
+        ({"load": "-3"}, "-c", "must be more than 0"),
+        ({"load": "x/s"}, "-q", "is not a rate"),
+        ({"URL": "ftp://x"}, "URL", "allowed: http://"),
+        ({"URL": ""}, "URL", "write it as http://"),
+        ({"method": "G T"}, "-m", "allowed: one word"),
+        ({"headers": "nothing"}, "-H", "write it as"),
+        ({"requests": "3"}, "-n", "at least the concurrency"),
+        ({"duration": "soon"}, "-z", "is not a duration"),
+        ({"load_steps": "1,2"}, "--ladder", "has no duration"),
+    ],
+)
+def test_an_invalid_field_is_named_by_its_flag(texts: dict[str, str], subject: str, words: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        changed(**texts)
+    assert raised.value.subject == subject and words in raised.value.problem
+
+
+async def type_over(pilot: Pilot[object], name: str, text: str) -> None:
+    field = pilot.app.screen.query_one(f"#{name}", Input)
+    field.focus()
+    field.value = ""
+    await press(pilot, *text)
+
+
+def effect(pilot: Pilot[object]) -> str:
+    return text_of(pilot.app.screen.query_one("#effect", Static)).strip()
+
+
+def load_of(source: ScriptedSource) -> ScriptedLoad:
+    assert isinstance(source.controls.load, ScriptedLoad)
+    return source.controls.load
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+async def test_the_form_shows_an_error_at_its_field_and_the_effect_of_valid_ones(size: tuple[int, int]) -> None:
+    async with driven(size=size) as (pilot, source):
+        load = load_of(source)
+        load.active = load.plan
+        await press(pilot, "equals_sign")
+        await until(pilot, lambda: isinstance(pilot.app.screen, LoadForm))
+        screen = pilot.app.screen
+        assert all(field.region.bottom <= size[1] - 2 for field in screen.query(Input)), "every field is in sight"
+        assert effect(pilot) == "nothing is changed yet"
+        await type_over(pilot, "load", "many")
+        error = screen.query_one("#error-load", Static)
+        assert error.display and "is not a whole number" in text_of(error)
+        await press(pilot, "enter")
+        assert pilot.app.screen is screen
+        await type_over(pilot, "load", "40")
+        assert not error.display
+        assert effect(pilot).splitlines()[0] == "now and in the next run: load 20 → 40"
+        await type_over(pilot, "duration", "60s")
+        assert "next run only: duration" in effect(pilot)
+        screen.query_one(Toggle).focus()
+        await press(pilot, "space")
+        assert "next run only: duration, keep-alive" in effect(pilot)
+        await press(pilot, "enter")
+        await until(pilot, lambda: load.plan == replace(PLAN, concurrency=40, duration=60.0, keepalive=False))
+
+
+async def test_escape_changes_nothing() -> None:
+    async with driven() as (pilot, source):
+        await press(pilot, "equals_sign", "4", "0", "escape")
+        assert load_of(source).plan == PLAN
+
+
+async def test_without_a_live_load_the_key_says_so() -> None:
+    async with driven() as (pilot, source):
+        source.controls.load = None
+        await press(pilot, "equals_sign")
+        await until(pilot, lambda: any("cannot be changed here" in one.message for one in pilot.app._notifications))
