@@ -89,7 +89,7 @@ SESSION = (
     (-0.5, ("c",), "c  Every figure of it, with its interval", 4.0),
 )
 # Notes that somebody made afterwards: instant, text.
-NOTES = ((18.0, "first look at the process list"), (80.0, "births have stopped"))
+NOTES = ((18.0, "first look at the process list"), (80.0, "no more processes are spawned"))
 # Pictures of the HTML report: name, width, height, whether dark.
 REPORTS = (
     ("report-desk", 1200, 1500, False),

@@ -21,7 +21,7 @@ TARGET = Path(__file__).parent / "recordings" / "study" / "1.cockpit"
 STUDY = """
 [study]
 rounds = 6
-watch = ["demo.processes.births_per_s", "demo.processes.cpu", "demo.cpu.idle"]
+watch = ["demo.processes.spawned_per_s", "demo.processes.cpu", "demo.cpu.idle"]
 [[study.variant]]
 name = "short lives"
 set = { MaxRequestsPerChild = "100" }

@@ -103,7 +103,7 @@ LEVEL = 0.95
 # By how much (deviation, log scale) two runs of the same settings are assumed to differ when each was run once: the
 # tail of latencies and the churn of processes, and any other metric.
 _WIDE, _NARROW = 0.4, 0.15
-_WIDELY_SPREAD = re.compile(r"(?:.*\.)?(?:p9[5-9](?:[._]\d+)?|p100|max|processes\.births_per_s)")
+_WIDELY_SPREAD = re.compile(r"(?:.*\.)?(?:p9[5-9](?:[._]\d+)?|p100|max|processes\.spawned_per_s)")
 # Runs per side beyond which nobody runs them to settle a threshold.
 _MOST_RUNS = 100
 

@@ -1,8 +1,8 @@
 """Windows cut into blocks, and runs as a whole, as arrays of metrics that can be compared.
 
 Metrics by name: `rate`, `p50`, `p99`, `errors` (share of requests that failed) and of each host `HOST.cpu.busy`
-(percent: user, nice, system), `HOST.cpu.per_reply` (CPU seconds), `HOST.memory.used` (bytes),
-`HOST.processes.births_per_s`.
+(percent: user, nice, system), `HOST.cpu.per_request` (CPU seconds), `HOST.memory.used` (bytes),
+`HOST.processes.spawned_per_s`.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def _table(window: Window) -> dict[str, Floats]:
 def _readings(points: tuple[HostPoint, ...], seconds: tuple[LoadSecond, ...]) -> dict[str, Floats]:
     """Assign each sample to the second with most of its interval; nan for seconds without one."""
     place = {second.second: at for at, second in enumerate(seconds)}
-    busy, used, births = (np.full(len(seconds), np.nan) for _ in range(3))
+    busy, used, spawned = (np.full(len(seconds), np.nan) for _ in range(3))
     for point in points:
         at = place.get(int(point.t - 0.5))
         if at is None:
@@ -176,9 +176,9 @@ def _readings(points: tuple[HostPoint, ...], seconds: tuple[LoadSecond, ...]) ->
         used[at] = point.memory.used
         if point.cpu is not None:
             busy[at] = point.cpu.user + point.cpu.nice + point.cpu.system
-        if point.births is not None and point.count:
-            births[at] = point.births
-    found = {"cpu.busy": busy, "memory.used": used, "processes.births_per_s": births}
+        if point.spawned is not None and point.count:
+            spawned[at] = point.spawned
+    found = {"cpu.busy": busy, "memory.used": used, "processes.spawned_per_s": spawned}
     return {name: values for name, values in found.items() if not np.isnan(values).all()}
 
 
@@ -192,7 +192,7 @@ def _segment_metrics(row: Segment) -> dict[str, float]:
             found[f"{name}.cpu.busy"] = metrics["cpu.user"] + metrics["cpu.nice"] + metrics["cpu.system"]
         found[f"{name}.memory.used"] = metrics["memory.used"]
         if metrics.get("processes.count"):
-            found[f"{name}.processes.births_per_s"] = metrics["processes.births_per_s"]
+            found[f"{name}.processes.spawned_per_s"] = metrics["processes.spawned_per_s"]
     return found
 
 
@@ -211,7 +211,7 @@ def _with_cost(metrics: dict[str, Floats], cpus: Mapping[str, int]) -> dict[str,
         if busy is not None:
             rate = metrics["rate"]
             cost = np.full(len(rate), np.nan)
-            metrics[f"{name}.cpu.per_reply"] = np.divide(busy / 100 * cores, rate, out=cost, where=rate > 0)
+            metrics[f"{name}.cpu.per_request"] = np.divide(busy / 100 * cores, rate, out=cost, where=rate > 0)
     return metrics
 
 

@@ -24,7 +24,7 @@ MAIN_HOST_METRICS = (
     *(f"cpu.{name}" for name in ("user", "system", "iowait", "steal", "idle")),
     *("io.tps", "io.bread", "io.bwrtn", "net.rxkb", "net.txkb", "net.errors"),
     *("memory.before.used", "memory.mean.used", "memory.after.used", "memory.mean.available", "load.1", "load.blocked"),
-    *(f"processes.{name}" for name in ("mean", "births_per_s", "deaths_per_s", "defunct", "rss", "unshared")),
+    *(f"processes.{name}" for name in ("mean", "spawned_per_s", "exited_per_s", "defunct", "rss", "unshared")),
     *("processes.before.rss", "processes.after.rss"),
     *ACCESS_METRICS,
     *PAGE_METRICS,

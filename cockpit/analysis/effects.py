@@ -12,7 +12,7 @@ from cockpit.analysis.intervals import ALPHA, Floats, Interval
 from cockpit.analysis.outcome import DIFFERENT, Effect, Outcome
 
 # The largest change of a metric that counts as equivalent: shares, for errors points.
-MARGINS = {"p99": 0.1, "errors": 0.001, "memory.used": 0.05, "processes.births_per_s": 0.2}
+MARGINS = {"p99": 0.1, "errors": 0.001, "memory.used": 0.05, "processes.spawned_per_s": 0.2}
 MARGIN = 0.03
 # A smaller change (share) is never called better or worse, however surely it is there: machines drift by as much.
 LEAST = 0.01
@@ -21,7 +21,7 @@ HEADLINE_SHARE = 0.5
 # Ends of the names of metrics of which more is better.
 _MORE = ("rate", "completed", ".free", ".available", ".idle")
 # Metrics whose outcome becomes the verdict's when the headline shows no difference.
-_LENDING = ("p50", "p99", "cpu.busy", "cpu.per_reply")
+_LENDING = ("p50", "p99", "cpu.busy", "cpu.per_request")
 
 
 class MeasuredEffect(NamedTuple):
@@ -57,10 +57,10 @@ def metrics(sides: Sequence[Sequence[Mapping[str, Floats]]], open_load: bool, ju
         chosen = dict.fromkeys((*judged, "errors"))
         return [name for name in chosen if name == judged[0] or (name in known and not _nothing(samples, name))]
     hosts = sorted({name.partition(".")[0] for name in known if "." in name})
-    cost = "cpu.busy" if open_load else "cpu.per_reply"
+    cost = "cpu.busy" if open_load else "cpu.per_request"
     first = ["p99", "rate"] if open_load else ["rate", "p99"]
     wanted = [*first, "p50", "errors"]
-    wanted += [f"{host}.{metric}" for host in hosts for metric in (cost, "processes.births_per_s", "memory.used")]
+    wanted += [f"{host}.{metric}" for host in hosts for metric in (cost, "processes.spawned_per_s", "memory.used")]
     return [wanted[0], *(name for name in wanted[1:] if name in known and not _nothing(samples, name))]
 
 

@@ -175,8 +175,8 @@ def _shared(of: RunResult | Segment) -> list[RunWarning]:
         found.append(warning_of(WarningKind.DROPPED, count=counts.dropped))
     if counts.unsent:
         found.append(warning_of(WarningKind.UNSENT, count=counts.unsent, limit=of.plan.max_in_flight))
-    if counts.held_back:
-        found.append(warning_of(WarningKind.QUEUED, count=counts.held_back, limit=of.plan.max_in_flight))
+    if counts.queued:
+        found.append(warning_of(WarningKind.QUEUED, count=counts.queued, limit=of.plan.max_in_flight))
     if counts.unclosed > UNFINISHED * counts.completed:
         found.append(warning_of(WarningKind.UNCLOSED, count=counts.unclosed))
     return found

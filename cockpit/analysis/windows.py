@@ -130,7 +130,7 @@ def window_between(state: State, start: float, end: float, plan: LoadPlan) -> Wi
         elif flaw is not Flaw.EDGE:
             flawed[flaw] = flawed.get(flaw, 0) + 1
             bound += [second] if flaw is Flaw.SATURATED else []
-    if queued := sum(second.held_back > 0 for second in kept):
+    if queued := sum(second.queued > 0 for second in kept):
         flawed[Flaw.QUEUED] = queued
     # Where nothing else counts, all of them are since the first.
     bound = [second for second in bound if not kept or second.second >= kept[0].second]

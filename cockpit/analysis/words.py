@@ -16,9 +16,9 @@ from cockpit.model.text import milliseconds, neutral, si, size
 
 _METRICS = {
     "cpu.busy": "CPU",
-    "cpu.per_reply": "CPU/request",
+    "cpu.per_request": "CPU/request",
     "memory.used": "memory",
-    "processes.births_per_s": "spawned/s",
+    "processes.spawned_per_s": "spawned/s",
 }
 _SIZES = ("memory.", "processes.rss", "processes.unshared", "processes.pss")
 _BIG = 1.0
@@ -144,7 +144,7 @@ def value_words(effect: Effect) -> str:
 
 
 def metric_words(name: str) -> str:
-    """Return `web1 CPU/request` for `web1.cpu.per_reply`; others as they are."""
+    """Return `web1 CPU/request` for `web1.cpu.per_request`; others as they are."""
     host, _, metric = name.partition(".")
     return f"{neutral(host)} {_METRICS[metric]}" if metric in _METRICS else name
 
@@ -334,7 +334,7 @@ def _factor(value: float) -> str:
 
 
 def _value(name: str, value: float) -> str:
-    if name.endswith("cpu.per_reply") or name.startswith("p"):
+    if name.endswith("cpu.per_request") or name.startswith("p"):
         return f"{milliseconds(value)} ms"
     if name == "errors":
         return f"{100 * value:.2f}%"

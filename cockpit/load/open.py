@@ -163,7 +163,7 @@ class Open(Engine):
         self._drawn += 1
         if self._waiting or len(self._busy) >= self._most:
             self._waiting.put(due)
-            self.tally.held_back += 1
+            self.tally.queued += 1
         else:
             self._send(due, due)
 

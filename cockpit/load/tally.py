@@ -31,7 +31,7 @@ class Tally:
         self.handshakes: list[float] = []
         self.lags: list[float] = []
         self.pause = 0.0
-        self.abandoned = self.held_back = self.unsent = self.dropped = self.reconnects = self.unclosed = 0
+        self.abandoned = self.queued = self.unsent = self.dropped = self.reconnects = self.unclosed = 0
         self._sent = 0
         self._connect = self._tls = self._lag = EMPTY
         self.begin()
@@ -108,7 +108,7 @@ class Tally:
             cpu=cpu - self._cpu,
             cpu_wait=self._queue.since_last(),
             pause=self.pause,
-            held_back=self.held_back,
+            queued=self.queued,
             unsent=self.unsent,
             dropped=self.dropped,
             retries=sum(counts.retries for counts in per_request),
@@ -128,7 +128,7 @@ class Tally:
             lag=self._lag.coarse(COARSER),
         )
         self._sent, self._cpu = sent, cpu
-        self.abandoned = self.held_back = self.unsent = self.dropped = self.reconnects = self.unclosed = 0
+        self.abandoned = self.queued = self.unsent = self.dropped = self.reconnects = self.unclosed = 0
         self.pause = 0.0
         self._connect = self._tls = self._lag = EMPTY
         for counts in per_request:

@@ -32,7 +32,7 @@ class LoadCounts(Group, frozen=True, kw_only=True, omit_defaults=True):
     `unexpected` responses were complete and differed from the expectation, by kind; `varied` ones had another length
     than the first of their kind, which is no failure. `body_bytes` leaves out heads and framing.
 
-    `held_back` arrivals were due, found `max_in_flight` requests in flight and were queued; they are among `sent` once
+    `queued` arrivals were due, found `max_in_flight` requests in flight and were queued; they are among `sent` once
     they are sent. `unsent` ones were still queued at the end of the run, or of the warm-up (those are then sent, and
     counted nowhere). `dropped` arrivals found a million others queued in their worker, and were never sent.
     `reconnects` counts kept connections lost between two responses. `retries` counts idempotent requests sent a second
@@ -52,7 +52,7 @@ class LoadCounts(Group, frozen=True, kw_only=True, omit_defaults=True):
     bytes_sent: int = 0
     body_bytes: int = 0
     cpu: float = 0.0
-    held_back: int = 0
+    queued: int = 0
     unsent: int = 0
     dropped: int = 0
     varied: int = 0

@@ -59,8 +59,8 @@ def host_sample(state: State, event: ev.HostSample) -> State:
         sample=event,
         seen=event.t,
         points=replaced(host.points, len(host.points), (point,)),
-        births=host.births + (step.births if step else 0),
-        deaths=host.deaths + (step.deaths if step else 0),
+        spawned=host.spawned + (step.spawned if step else 0),
+        exited=host.exited + (step.exited if step else 0),
         gap=False,
     )
     sampled = with_rows(sampled, before.reading if before and same_boot else None, recent)
@@ -112,9 +112,9 @@ def _point(step: ReadingStep | None, now: ev.HostSample) -> HostPoint:
         memory=memory_use(reading),
         load=reading.load,
         count=len(processes),
-        births=step.births / step.seconds if step else None,
-        deaths=step.deaths / step.seconds if step else None,
-        unseen=max(0, step.forks - step.births) if step else None,
+        spawned=step.spawned / step.seconds if step else None,
+        exited=step.exited / step.seconds if step else None,
+        unseen=max(0, step.forks - step.spawned) if step else None,
         defunct=sum([process.stat[:1] == "Z" for process in processes]),
         rss=sum([process.rss for process in processes]),
         unshared=sum([process.rss - process.shared for process in processes if process.rss > process.shared]),

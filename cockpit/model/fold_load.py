@@ -331,7 +331,7 @@ def load_second(filling: Filling) -> LoadSecond:
         completed=counts.completed,
         failed=counts.failed,
         errors=sum(counts.errors.values()),
-        held_back=counts.held_back,
+        queued=counts.queued,
         connections=sum(filling.connections.values()),
         in_flight=sum(filling.in_flight.values()),
         workers=tuple(

@@ -43,7 +43,7 @@ _Named = TypeVar("_Named", DiskCounters, NetCounters)
 class ReadingStep(NamedTuple):
     """The time between two samples of one boot. `seconds` are by the host's clock, `ticks` by its CPU lines.
 
-    `disks` are with the requests of each. Births and deaths are of the watched processes, `forks` of all.
+    `disks` are with the requests of each. `spawned` and `exited` are of the watched processes, `forks` of all.
     `spent` is CPU time (s) of the watched processes, user and system. `rates` and `levels` (means of both readings)
     have the names of `model.sar`.
     """
@@ -56,8 +56,8 @@ class ReadingStep(NamedTuple):
     disks: tuple[tuple[DiskRates, int], ...]
     nets: tuple[NetRates, ...]
     net: NetRates | None
-    births: int
-    deaths: int
+    spawned: int
+    exited: int
     forks: int
     spent: tuple[float, float] = (0.0, 0.0)
     rates: Mapping[str, float] = MappingProxyType({})
@@ -72,7 +72,7 @@ def step_between(old: HostReading, new: HostReading, facts: HostFacts) -> Readin
     disks, disks_whole = _disk_steps(old.disks, new.disks, seconds)
     nets, nets_whole = _net_steps(old.nets, new.nets, seconds)
     lives = _lives(old.processes, new.processes)
-    births, deaths = churn(lives)
+    spawned, exited = churn(lives)
     return ReadingStep(
         seconds=seconds,
         ticks=ticks_between(old.cpu, new.cpu),
@@ -82,8 +82,8 @@ def step_between(old: HostReading, new: HostReading, facts: HostFacts) -> Readin
         disks=disks,
         nets=nets,
         net=total_net(nets) if nets_whole else None,
-        births=births,
-        deaths=deaths,
+        spawned=spawned,
+        exited=exited,
         forks=new.forks - old.forks,
         spent=cpu_spent(lives, facts.hz),
         rates=sar.rates(old, new, seconds),
@@ -280,13 +280,13 @@ def memory_use(reading: HostReading) -> MemoryUse:
 
 
 def churn(lives: _Lives) -> tuple[int, int]:
-    """Return (births, deaths) between two samples.
+    """Return (spawned, exited) between two samples.
 
     A process that became defunct has exited, although its row remains.
     """
-    births, deaths = 0, sum(not process.stat.startswith("Z") for process in lives.gone)
+    spawned, exited = 0, sum(not process.stat.startswith("Z") for process in lives.gone)
     for before, process in lives.there:
         # A new process that is defunct already was spawned and has exited.
-        births += before is None
-        deaths += process.stat.startswith("Z") and not (before is not None and before.stat.startswith("Z"))
-    return births, deaths
+        spawned += before is None
+        exited += process.stat.startswith("Z") and not (before is not None and before.stat.startswith("Z"))
+    return spawned, exited

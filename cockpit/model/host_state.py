@@ -28,7 +28,7 @@ class HostWindow(msgspec.Struct, frozen=True, kw_only=True):
     what is of the host as a whole is kept.
 
     `seconds` are those of the host's own clock that its counters tell of, `covered` those of them in which it was read
-    at its pace, without a gap. `sums` has all metrics by name. Births and deaths count processes that lived past a
+    at its pace, without a gap. `sums` has all metrics by name. `spawned` and `exited` count processes that lived past a
     sample, `forks` what the host made of processes and threads; `most_defunct` is the most seen at once. `opening` and
     `closing` are marks of the first and the last seconds. `highest` is the maximum of each metric of one interval.
     `before` and `after` are metrics of the idle host: of the last interval before the run, and of an interval at most
@@ -40,8 +40,8 @@ class HostWindow(msgspec.Struct, frozen=True, kw_only=True):
     count: int = 0
     seconds: float = 0.0
     covered: float = 0.0
-    births: int = 0
-    deaths: int = 0
+    spawned: int = 0
+    exited: int = 0
     forks: int = 0
     most_defunct: int = 0
     sums: Sums = Sums()
@@ -54,7 +54,7 @@ class HostWindow(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def unseen(self) -> int:
         """The most watched processes that can have come and gone between two samples: other forks of the host."""
-        return max(0, self.forks - self.births)
+        return max(0, self.forks - self.spawned)
 
 
 class CpuShare(msgspec.Struct, frozen=True):
@@ -152,8 +152,8 @@ class HostPoint(msgspec.Struct, frozen=True, kw_only=True):
     memory: MemoryUse
     load: tuple[float, float, float]
     count: int = 0
-    births: float | None = None
-    deaths: float | None = None
+    spawned: float | None = None
+    exited: float | None = None
     defunct: int = 0
     rss: int = 0
     unshared: int = 0
@@ -244,8 +244,8 @@ class HostState(msgspec.Struct, frozen=True, kw_only=True):
     sar: Mapping[str, float] = MappingProxyType({})
     tails: tuple[TailPane, ...] = ()
     pages: tuple[StatusPane, ...] = ()
-    births: int = 0
-    deaths: int = 0
+    spawned: int = 0
+    exited: int = 0
     gap: bool = False
     parents: tuple[ParentProcess, ...] = ()
     claim: CpuClaim = CpuClaim()

@@ -235,10 +235,10 @@ _MEANS = (
 )
 _COUNTS = (
     "count",
-    "births",
-    "deaths",
-    "births_per_s",
-    "deaths_per_s",
+    "spawned",
+    "exited",
+    "spawned_per_s",
+    "exited_per_s",
     "defunct",
     "unseen",
     "cpu",
@@ -282,7 +282,7 @@ def host_metrics(window: HostWindow, seconds: float = 0.0) -> dict[str, float]:
     `cpu.other` is the share that other programs took, neither the watched ones nor cockpit's. `memory.X` is at the end,
     `memory.start.X` at the start, `memory.mean.X` the mean; bytes. `GROUP.before.X` and `GROUP.after.X` are of the idle
     host. `io.start` and `io.end` are the first and the last
-    5 s, or halves of a shorter window. `processes.count` is at the end, `births`, `deaths`, `unseen` over the window,
+    5 s, or halves of a shorter window. `processes.count` is at the end, `spawned`, `exited`, `unseen` over the window,
     `defunct` the maximum, `mean`, `rss`, `unshared` and `pss` means, `rss_each` and `unshared_each` per process,
     `user`, `system` and their sum `cpu` per cent of one core. `coverage` is the share of the window, or of
     `seconds` if that is longer, in which the host was sampled at its interval; per cent.
@@ -326,10 +326,10 @@ def _values(group: str, struct: msgspec.Struct) -> dict[str, float]:
 def _processes(window: HostWindow) -> dict[str, float]:
     return {
         "processes.count": window.count,
-        "processes.births": window.births,
-        "processes.deaths": window.deaths,
-        "processes.births_per_s": window.births / window.seconds if window.seconds > 0 else 0.0,
-        "processes.deaths_per_s": window.deaths / window.seconds if window.seconds > 0 else 0.0,
+        "processes.spawned": window.spawned,
+        "processes.exited": window.exited,
+        "processes.spawned_per_s": window.spawned / window.seconds if window.seconds > 0 else 0.0,
+        "processes.exited_per_s": window.exited / window.seconds if window.seconds > 0 else 0.0,
         "processes.defunct": window.most_defunct,
         "processes.unseen": window.unseen,
     }

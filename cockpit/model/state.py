@@ -45,7 +45,7 @@ class LoadSecond(msgspec.Struct, frozen=True, kw_only=True):
     completed: int = 0
     failed: int = 0
     errors: int = 0
-    held_back: int = 0
+    queued: int = 0
     latency: Histogram = EMPTY
     connections: int = 0
     in_flight: int = 0

@@ -24,7 +24,7 @@ _NOTHING = ShortSection()
 _OF_LOAD = ("requests", "duration", "rate", "concurrency", "warmup")
 _ENDS = ("requests", "duration")
 # Metrics of a host that only comparisons have.
-_DERIVED = ("cpu.busy", "cpu.per_reply")
+_DERIVED = ("cpu.busy", "cpu.per_request")
 
 
 def to_study(file: ProfileFile, knobs: Sequence[Knob], files: NamedFiles, *, short: bool = False) -> Study:

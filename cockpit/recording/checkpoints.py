@@ -151,7 +151,7 @@ def with_totals(counts: Counts, totals: Totals) -> Counts:
 def _kept_host(host: HostState, before: HostSample | None, part: Callable[[object], int]) -> KeptHost:
     bare = replace(host, points=(), processes=(), cores=(), disks=(), nets=(), sar={}, tails=())
     # Spawns per second are unknown exactly if the interval before the sample is.
-    recent = host.point is not None and host.point.births is not None
+    recent = host.point is not None and host.point.spawned is not None
     return KeptHost(bare, before, recent, tuple(part(tail) for tail in host.tails))
 
 

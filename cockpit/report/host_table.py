@@ -85,13 +85,13 @@ def _load(found: Mapping[str, float]) -> list[str]:
 def _processes(window: HostWindow, found: Mapping[str, float]) -> list[str]:
     if processes_hidden(window):
         return [f"    {'processes':<{_NAME}}hidden from this user by /proc (hidepid); log in as root to see them"]
-    if not (found.get("processes.mean", 0) or found["processes.births"] or found["processes.count"]):
+    if not (found.get("processes.mean", 0) or found["processes.spawned"] or found["processes.count"]):
         return []
     lines = [
         f"    {'processes':<{_NAME}}{found.get('processes.mean', 0):.1f} on average, {found['processes.count']:.0f} at "
         f"the end, at most {found['processes.defunct']:.0f} defunct",
-        f"    {'':<{_NAME}}{found['processes.births']:.0f} spawned ({found['processes.births_per_s']:.1f}/s), "
-        f"{found['processes.deaths']:.0f} exited; at most {found['processes.unseen']:.0f} more between samples "
+        f"    {'':<{_NAME}}{found['processes.spawned']:.0f} spawned ({found['processes.spawned_per_s']:.1f}/s), "
+        f"{found['processes.exited']:.0f} exited; at most {found['processes.unseen']:.0f} more between samples "
         "(forks of the whole host)",
     ]
     if "processes.rss" in found:

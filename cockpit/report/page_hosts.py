@@ -60,7 +60,7 @@ def _charts(state: State, host: HostState, signs: Sequence[Sign]) -> str:
     if host.config.processes is not None:
         counted = [
             ("there", series(lambda point: float(point.count))),
-            ("spawned per second", series(lambda point: point.births)),
+            ("spawned per second", series(lambda point: point.spawned)),
             ("defunct", series(lambda point: float(point.defunct))),
         ]
         charts.append(

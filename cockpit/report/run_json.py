@@ -110,7 +110,7 @@ class RunJson(msgspec.Struct, frozen=True, kw_only=True):
     expectation, statuses from 400 on.
 
     `service` is from the connect (or, kept alive, the first byte sent) to the last byte read; `response` from the
-    intended send, which under closed load is the same instant. `held_back` arrivals were queued at the limit of
+    intended send, which under closed load is the same instant. `queued` arrivals were queued at the limit of
     requests in flight, `unsent` of them until the end; `dropped` ones found the queue full and were never
     sent; `varied` responses had another length than the first (no failure), `unexpected` ones differed, by
     kind. `retries` idempotent requests were sent a second time, because the server closed one of the `reconnects` kept
@@ -132,7 +132,7 @@ class RunJson(msgspec.Struct, frozen=True, kw_only=True):
     duration: float
     bytes: int
     body_bytes: int
-    held_back: int
+    queued: int
     unsent: int
     dropped: int
     retries: int

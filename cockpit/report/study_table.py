@@ -12,7 +12,7 @@ from cockpit.study.results import Cell, StudyResult, StudyRunResult
 
 # Metrics of every table; hosts add theirs if the study watches none by name.
 ALWAYS = ("rate", "p50", "p99", "max", "failed")
-_OF_A_HOST = ("cpu.user", "cpu.system", "cpu.idle", "memory.used", "io.tps", "processes.births_per_s")
+_OF_A_HOST = ("cpu.user", "cpu.system", "cpu.idle", "memory.used", "io.tps", "processes.spawned_per_s")
 _SIZES = ("memory.", "processes.rss", "processes.unshared", "processes.pss")
 _MIB, _COARSE = 1 << 20, 100
 _SPENT = ("processes.cpu", "processes.user", "processes.system")
@@ -66,7 +66,8 @@ def _head(name: str) -> str:
     if _in_ms(name):
         return f"{name} ms"
     host, _, rest = name.partition(".")
-    words = {"processes.births_per_s": "spawned/s", "processes.deaths_per_s": "exited/s", "processes.births": "spawned"}
+    words = {f"processes.{each}_per_s": f"{each}/s" for each in ("spawned", "exited")}
+    words |= {"processes.spawned": "spawned"}
     words |= {"processes.mean": "processes", "processes.defunct": "most defunct"}
     words |= {f"processes.{spent}": f"process %{spent}" for spent in ("cpu", "user", "system")}
     if rest.startswith("cpu."):

@@ -100,7 +100,7 @@ def _totals(result: RunResult) -> list[str]:
     if counts.varied:
         lines.append(f"  varied     {counts.varied} responses had another length than the first, no failure")
     if result.plan.open:
-        lines.append(f"  held back  {_held_back(result)}")
+        lines.append(f"  queued     {_queued(result)}")
     lines.append(
         f"  generator  CPU {' '.join(f'{100 * cpu:.0f}' for cpu in result.generator) or '-'} % of a core, "
         f"{_waited(result)}lag p99 {milliseconds(counts.lag.percentile(99))} ms"
@@ -113,9 +113,9 @@ def _waited(result: RunResult) -> str:
     return f"waited {100 * result.cpu_wait:.1f} % of the time for one, " if result.cpu_wait else ""
 
 
-def _held_back(result: RunResult) -> str:
+def _queued(result: RunResult) -> str:
     counts = result.counts
-    waited = f"{counts.held_back} arrivals found {result.plan.max_in_flight} under way and waited for room"
+    waited = f"{counts.queued} arrivals found {result.plan.max_in_flight} under way and waited for room"
     dropped = f"; {counts.dropped} were dropped" if counts.dropped else ""
     return f"{waited}; {counts.unsent} were never sent{dropped}" if counts.unsent else f"{waited}{dropped}"
 

@@ -80,7 +80,7 @@ def test_the_recorded_change_made_it_better(recorded: State) -> None:
     assert verdict_line(verdict).endswith("n = 2 vs 3")
 
 
-def test_the_recorded_change_under_load_names_fewer_births_and_a_shorter_tail() -> None:
+def test_the_recorded_change_under_load_names_fewer_spawned_processes_and_a_shorter_tail() -> None:
     """Of Apache's spare servers and requests per child, raised in the middle of a run (tests/lab/under_load.py)."""
     with Recording(RECORDING.with_name("under-load.cockpit")) as recording:
         state = fold_all(recording.events())
@@ -88,8 +88,8 @@ def test_the_recorded_change_under_load_names_fewer_births_and_a_shorter_tail() 
     assert row_before(state, second) == first
     verdict = row_verdict(state, second, first)
     assert (verdict.outcome, verdict.design) == (Outcome.BETTER, Design.SWITCH)
-    births, tail = verdict.effect("web1.processes.births_per_s"), verdict.effect("p99")
-    assert births is not None and births.outcome is Outcome.BETTER
+    spawned, tail = verdict.effect("web1.processes.spawned_per_s"), verdict.effect("p99")
+    assert spawned is not None and spawned.outcome is Outcome.BETTER
     assert tail is not None and tail.outcome is Outcome.BETTER
     line = verdict_line(verdict)
     assert "web1 spawned/s −" in line and "p99 ≤ −" in line

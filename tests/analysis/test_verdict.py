@@ -159,7 +159,7 @@ def test_at_least_has_no_upper_end_for_what_the_generator_limited() -> None:
     assert rate.low is not None and 0.3 < rate.low < 0.4 and rate.high is None
     assert p99.low is None and p99.high is not None
     assert p99.outcome is not EQUIVALENT, "it may be lower"
-    cost = effect_on(verdict, "web1.cpu.per_reply")
+    cost = effect_on(verdict, "web1.cpu.per_request")
     assert cost.low is not None and cost.high is not None, "the host's CPU is the server's alone"
     worse = judge_switch(saturated(window(1, rate=1500)), window(2))
     rate, p99 = effect_on(worse, "rate"), effect_on(worse, "p99")
@@ -223,7 +223,7 @@ def test_metrics_of_a_lost_host_are_invalid(read: bool) -> None:
     (warning,) = verdict.warnings
     assert (warning.kind, warning.subject, warning.values) == (WarningKind.HOST_UNREAD, "web1", {"seconds": 20})
     if read:
-        cost = effect_on(verdict, "web1.cpu.per_reply")
+        cost = effect_on(verdict, "web1.cpu.per_request")
         assert cost.objection == Objection(cause=Cause.HOST_LOST, side=Period.AFTER, seconds=20, host="web1")
 
 
@@ -332,8 +332,8 @@ def test_changes_in_words(change: float, low: float, high: float, words: str) ->
 
 
 def test_differences_in_words() -> None:
-    births = Effect(
-        name="web1.processes.births_per_s",
+    spawned = Effect(
+        name="web1.processes.spawned_per_s",
         outcome=BETTER,
         relative=False,
         change=-14.06,
@@ -341,8 +341,8 @@ def test_differences_in_words() -> None:
         high=-3.2,
         before=14.7,
     )
-    assert effect_words(births) == "web1 spawned/s better −14.1/s (−24.9 to −3.2/s)"
-    assert value_words(births) == "14.7/s → –"
+    assert effect_words(spawned) == "web1 spawned/s better −14.1/s (−24.9 to −3.2/s)"
+    assert value_words(spawned) == "14.7/s → –"
     errors = Effect(name="errors", outcome=WORSE, relative=False, change=0.029, low=0.028, high=0.031)
     assert change_words(errors) == "+2.9 points (+2.8 to +3.1 points)"
 

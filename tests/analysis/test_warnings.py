@@ -60,7 +60,7 @@ def test_nothing_is_said_of_a_good_run() -> None:
 
 
 def test_what_waited_for_room_is_told_from_what_was_never_sent() -> None:
-    state = state_of(held_back=3, unsent=1)
+    state = state_of(queued=3, unsent=1)
     unsent, held = texts(of_run(state))
     assert unsent == "10 due requests were never sent: the cap of 20 in flight was reached"
     assert held.startswith("30 arrivals were queued: the cap of 20 in flight was reached; response time")

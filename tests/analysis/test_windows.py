@@ -43,7 +43,7 @@ def test_a_window_is_whole_seconds_after_its_guard() -> None:
 
 
 def test_what_is_partial_or_saturated_is_left_out_and_counted() -> None:
-    odd = (*seconds(0, 20), *seconds(20, 23, saturated=True), *seconds(23, 24, end=23.4), *seconds(24, 40, held_back=3))
+    odd = (*seconds(0, 20), *seconds(20, 23, saturated=True), *seconds(23, 24, end=23.4), *seconds(24, 40, queued=3))
     found = window_between(State(t=40.0, seconds=odd), 0.0, 40.0, PLAN)
     assert counted(found) == [*range(3, 20), *range(24, 40)]
     assert found.flawed == {Flaw.SATURATED: 3, Flaw.PARTIAL: 1, Flaw.QUEUED: 16}
@@ -102,7 +102,7 @@ def test_blocks_add_up_to_the_window() -> None:
     assert sample.seconds == 60
     assert sample.blocks["rate"].mean() * 60 == pytest.approx(sum(second.completed for second in found.seconds[:60]))
     assert sample.overall["rate"] == pytest.approx(sample.blocks["rate"].mean())
-    assert sample.overall["web1.cpu.per_reply"] == pytest.approx(2 * 0.4 / 1000, rel=0.05)
+    assert sample.overall["web1.cpu.per_request"] == pytest.approx(2 * 0.4 / 1000, rel=0.05)
 
 
 def test_a_block_with_too_few_seconds_is_none() -> None:

@@ -35,7 +35,7 @@ def _open(per_second: int, *, kept: bool) -> bool:
         at_most("off the rate asked for", max(abs(run.total("sent") / due - 1) for run in runs) * 100, 0.1, " %"),
         # Others on this machine can only add to it, so the round that they disturbed least is the nearest.
         at_most("lag p99", min(run.merged("lag").percentile(99) for run in runs) * 1e3, 2.0, " ms"),
-        exactly("held back", max(run.total("held_back") for run in runs), 0),
+        exactly("queued", max(run.total("queued") for run in runs), 0),
         exactly("errors", max(run.errors for run in runs), 0),
     ]
     return show(title, lines, bars)

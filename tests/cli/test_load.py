@@ -46,7 +46,7 @@ def test_open_load_sends_all_that_is_due(url: str) -> None:
 def test_both_latencies_are_named(url: str) -> None:
     done = cockpit("run", url, "-q", "100", "-n", "100", "--poisson", "--no-tui")
     assert done.returncode == 0, done.stderr
-    for words in ("response time: from the instant it was due", "service time: from the connect", "held back  0"):
+    for words in ("response time: from the instant it was due", "service time: from the connect", "queued     0"):
         assert words in done.stdout
 
 
@@ -142,7 +142,7 @@ def test_connections_with_a_rate_limit_what_is_under_way(tmp_path: Path) -> None
     with slow_server() as (slow, most_at_once):
         result = run_json(slow, "-q", "200", "-c", "3", "-n", "40")
     assert result.sent == result.completed == 40
-    assert result.held_back > 0
+    assert result.queued > 0
     assert most_at_once() == 3
 
 

@@ -58,7 +58,7 @@ async def test_hidden_processes_are_null_with_the_reason_in_json(events: list[An
     for part in (data, *data["rows"]):
         assert part["missing"] == {"web1": {"processes": "hidepid"}}
         figures = {name: value for name, value in part["hosts"]["web1"].items() if name.startswith("processes.")}
-        assert {"processes.count", "processes.births", "processes.rss", "processes.defunct"} < set(figures)
+        assert {"processes.count", "processes.spawned", "processes.rss", "processes.defunct"} < set(figures)
         assert set(figures.values()) == {None}
         assert part["hosts"]["web1"]["memory.total"] > 0
 

@@ -21,7 +21,7 @@ from cockpit.model.state import State
 from tests.hosts.conftest import TAG, until
 
 WORKERS = 500
-EVERY = 0.005  # seconds between two births
+EVERY = 0.005  # seconds between two processes
 NAME = f"{TAG}-churn"
 # Makes workers when it is told for how many seconds each is to live, and says when the last one is gone.
 MAKER = f"""
@@ -103,12 +103,12 @@ async def test_workers_that_outlive_a_sample_are_counted_without_loss(maker: sub
             await watch.read()
             await watch.while_made(maker, lifetime)
             host = watch.host
-            assert host.births <= WORKERS <= host.births + watch.unseen
+            assert host.spawned <= WORKERS <= host.spawned + watch.unseen
             if watch.longest < lifetime:
                 break
             # Somebody else had this machine: they must live longer to be seen.
             lifetime = 4 * watch.longest
-        assert (host.births, host.deaths) == (WORKERS, WORKERS)
+        assert (host.spawned, host.exited) == (WORKERS, WORKERS)
         assert [row.process.pid for row in host.processes] == [maker.pid]
     finally:
         await shell.close()
@@ -124,7 +124,7 @@ async def test_of_workers_that_do_not_outlive_a_sample_the_bound_is_told(maker: 
         await watch.while_made(maker, 0.0)
         last = watch.host.sample
         assert first and last
-        assert watch.host.births + watch.unseen == last.reading.forks - first.reading.forks >= WORKERS
-        assert watch.host.births == watch.host.deaths
+        assert watch.host.spawned + watch.unseen == last.reading.forks - first.reading.forks >= WORKERS
+        assert watch.host.spawned == watch.host.exited
     finally:
         await shell.close()

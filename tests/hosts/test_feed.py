@@ -85,19 +85,19 @@ async def test_a_title_of_a_megabyte_leaves_the_host_up(sshd: Sshd, crowd: Crowd
     assert watch.conditions == ["connecting", "up"]
 
 
-async def test_births_and_deaths_are_counted(crowd: Crowd) -> None:
+async def test_spawned_and_exited_processes_are_counted(crowd: Crowd) -> None:
     async with watching(here(processes=f"{TAG}-short")) as watch:
         first = crowd.start(f"{TAG}-short")
         await watch.sampled(2)
-        born, died = watch.host().births, watch.host().deaths
+        born, died = watch.host().spawned, watch.host().exited
         for _ in range(7):
             child = crowd.start(f"{TAG}-short")
             await watch.sampled(2)
             crowd.end(child)
             await watch.sampled(2)
-        await until(lambda: watch.host().deaths == died + 7)
+        await until(lambda: watch.host().exited == died + 7)
         host = watch.host()
-        assert (host.births - born, host.deaths - died) == (7, 7)
+        assert (host.spawned - born, host.exited - died) == (7, 7)
         assert [row.process.pid for row in host.processes] == [first.pid]
 
 

@@ -129,7 +129,7 @@ async def test_the_clock_of_the_host_is_compared(host_shell: str) -> None:
 
 
 async def test_a_process_that_changes_is_seen(host_shell: str, crowd: Crowd, tmp_path: Path) -> None:
-    """Births and deaths from one frame to the next; a name that is taken later, and a title, within a round."""
+    """Processes spawned and exited from one frame to the next, and a later name or title within a round."""
     first = crowd.start(f"{TAG}-one")
     changing = becoming(tmp_path, f"{TAG}-late")
     async with running(f"{TAG}-*") as probe:

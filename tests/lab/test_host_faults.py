@@ -162,7 +162,7 @@ async def test_a_host_started_anew(lab: Lab, web1: Host) -> None:
             assert details[-1] == "it was rebooted 7 s ago"
             assert watch.condition == "up"
             point = watch.host().points[len(watch.samples) - 1]
-            assert (point.cpu, point.io, point.births) == (None, None, None)
+            assert (point.cpu, point.io, point.spawned) == (None, None, None)
 
 
 @contextmanager

@@ -83,12 +83,12 @@ async def apply(pilot: Pilot[None], session: Session) -> None:
     await pilot.press("enter")
 
 
-def births(segment: Segment) -> int:
-    return segment.hosts["web1"].births
+def spawned(segment: Segment) -> int:
+    return segment.hosts["web1"].spawned
 
 
-def births_per_request(segment: Segment) -> float:
-    return births(segment) / segment.counts.completed
+def spawned_per_request(segment: Segment) -> float:
+    return spawned(segment) / segment.counts.completed
 
 
 def shown(app: CockpitApp, widget: type[Runs] | type[Throughput] | type[VerdictStrip]) -> str:
@@ -115,7 +115,7 @@ async def test_spare_servers_from_the_panel(fresh_web1: Host, tmp_path: Path) ->
         }
         before = await run_once(pilot, session)
         assert (before.counts.completed, before.counts.failed) == (5000, 0)
-        assert births(before) > 25
+        assert spawned(before) > 25
 
         await raise_spare_servers(pilot, session)
 
@@ -124,7 +124,7 @@ async def test_spare_servers_from_the_panel(fresh_web1: Host, tmp_path: Path) ->
         await pilot.pause()
         assert after.label.startswith("A MinSpareServers 5 → 30")
         # Per run of as many requests, so that the speed of the machine is not in it.
-        assert births(after) < births(before)
+        assert spawned(after) < spawned(before)
         assert [marker.sign for marker in session.state.markers] == ["A"]
         app.screen.frame()
         assert "A" in shown(app, Throughput)
@@ -167,9 +167,9 @@ async def test_the_verdict_on_spare_servers_raised_under_load(fresh_web1: Host, 
     print(*method_lines(verdict), sep="\n")
     first, second = session.state.segments
     # Each child served 100 requests before, 10000 after. The tail is printed: other work on the machine is in it too.
-    assert births_per_request(first) > 0.005 and births_per_request(second) < births_per_request(first) / 2
+    assert spawned_per_request(first) > 0.005 and spawned_per_request(second) < spawned_per_request(first) / 2
     # If other processes take the generator's CPU, the verdict is invalid or inconclusive, but never the opposite.
-    effect = verdict.effect("web1.processes.births_per_s")
+    effect = verdict.effect("web1.processes.spawned_per_s")
     if effect is None or effect.before is None or effect.after is None:
         assert verdict.outcome in (Outcome.INVALID, Outcome.INCONCLUSIVE)
     else:

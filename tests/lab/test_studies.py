@@ -43,7 +43,7 @@ def test_spare_servers_shows_the_churn(lab: Lab, fresh_web1: Host, tmp_path: Pat
     requests = 5000
     found = cells(study(lab, tmp_path, "spare-servers", f"requests = {requests}\nrounds = 1"))
     few, more = found["few spare"]["metrics"], found["more spare"]["metrics"]
-    assert few["web1.processes.births_per_s"] > more["web1.processes.births_per_s"]
+    assert few["web1.processes.spawned_per_s"] > more["web1.processes.spawned_per_s"]
     assert all(run["completed"] == requests for cell in found.values() for run in cell["runs"])
     assert fresh_web1.run(f"cat {PREFORK_CONF}").stdout == before
 

@@ -54,7 +54,7 @@ async def test_what_finds_no_room_until_the_end_is_counted_and_never_sent(worker
         outcome = await load(plan(server.url, rate=RATE, duration=0.5, max_in_flight=7, workers=workers))
         assert server.requests <= 7
     assert outcome.total("sent") == outcome.total("abandoned") == 7
-    assert outcome.total("held_back") == outcome.total("unsent") == RATE * 0.5 - 7
+    assert outcome.total("queued") == outcome.total("unsent") == RATE * 0.5 - 7
     assert outcome.errors == {}
     # One lateness for each that was sent, and one for each tick but the last.
     assert outcome.merged("lag").count <= 7 + len(outcome.ticks)
@@ -68,7 +68,7 @@ async def test_as_many_as_asked_are_sent_in_the_end_and_in_order(keepalive: bool
         run = await begin(
             plan(server.url, rate=RATE, requests=300, max_in_flight=1, paths=paths, keepalive=keepalive), outcome
         )
-        await outcome.until(lambda seen: seen.total("held_back") >= 100)
+        await outcome.until(lambda seen: seen.total("queued") >= 100)
         gate.opened.set()
         async with asyncio.timeout(DEADLINE):
             await run.wait()
@@ -92,7 +92,7 @@ async def test_what_waits_is_held_back_in_its_own_rung_and_sent_in_that_of_the_r
         run.stop()
         await run.wait()
     sums = [_sums([tick for tick in outcome.ticks if tick.stage == stage]) for stage in (0, 1)]
-    assert (sums[0]["sent"], sums[0]["held_back"], sums[0]["unsent"]) == (1, 29, 0)
+    assert (sums[0]["sent"], sums[0]["queued"], sums[0]["unsent"]) == (1, 29, 0)
     assert sums[1]["sent"] >= 29
 
 
@@ -108,7 +108,7 @@ async def test_what_was_due_in_the_warm_up_is_sent_after_it_and_counted_nowhere(
             await run.wait()
     warm = _sums([tick for tick in outcome.ticks if tick.warmup])
     counted = _sums([tick for tick in outcome.ticks if not tick.warmup])
-    assert warm == {"sent": 1, "completed": 0, "abandoned": 1, "held_back": 29, "unsent": 29}
+    assert warm == {"sent": 1, "completed": 0, "abandoned": 1, "queued": 29, "unsent": 29}
     assert (counted["sent"], counted["completed"], counted["unsent"]) == (20, 20, 0)
     assert outcome.merged("response").count == 20
     assert len(gate.asked) == 1 + 29 + 20
@@ -120,14 +120,14 @@ async def test_a_run_that_is_stopped_says_what_it_did_not_send() -> None:
     gate, outcome = Gate(), Outcome()
     async with serving(gate.behave) as server:
         run = await begin(plan(server.url, rate=RATE, duration=600.0, max_in_flight=3), outcome)
-        await outcome.until(lambda seen: seen.total("held_back") >= 10)
+        await outcome.until(lambda seen: seen.total("queued") >= 10)
         run.adjust(rate=2 * RATE)
-        held = outcome.total("held_back")
-        await outcome.until(lambda seen: seen.total("held_back") >= held + 10)
+        held = outcome.total("queued")
+        await outcome.until(lambda seen: seen.total("queued") >= held + 10)
         run.stop()
         await run.wait()
     assert outcome.total("sent") == outcome.total("abandoned") == 3
-    assert outcome.total("unsent") == outcome.total("held_back") >= 20
+    assert outcome.total("unsent") == outcome.total("queued") >= 20
 
 
 async def test_room_after_timeouts_is_taken_at_once() -> None:
@@ -156,7 +156,7 @@ async def test_a_backlog_whose_every_connect_fails_at_once_is_worked_off(tmp_pat
         run = await begin(wanted, outcome)
         await asyncio.wait_for(came.wait(), DEADLINE)
         path.unlink()
-        await outcome.until(lambda seen: seen.total("held_back") == 2999)
+        await outcome.until(lambda seen: seen.total("queued") == 2999)
         gate.opened.set()
         async with asyncio.timeout(DEADLINE):
             await run.wait()
@@ -166,5 +166,5 @@ async def test_a_backlog_whose_every_connect_fails_at_once_is_worked_off(tmp_pat
 
 
 def _sums(ticks: list[Tick]) -> dict[str, int]:
-    names = ("sent", "completed", "abandoned", "held_back", "unsent")
+    names = ("sent", "completed", "abandoned", "queued", "unsent")
     return {name: sum(getattr(tick, name) for tick in ticks) for name in names}

@@ -57,23 +57,23 @@ def test_cpu_io_and_memory() -> None:
 def test_the_first_sample_says_nothing_of_rates() -> None:
     point = host_of(sample(1, busy=20)).point
     assert point is not None
-    assert (point.cpu, point.io, point.births) == (None, None, None)
+    assert (point.cpu, point.io, point.spawned) == (None, None, None)
 
 
-def test_births_deaths_and_defunct() -> None:
+def test_spawned_exited_and_defunct_processes() -> None:
     first = (process(1), process(2), process(3))
     # 2 became defunct, 3 is gone, its pid was taken by another, 4 is new.
     second = (process(1), process(2, stat="Z"), process(3, start=900), process(4))
     host = host_of(sample(1, processes=first), sample(2, processes=second))
-    assert (host.births, host.deaths) == (2, 2)
+    assert (host.spawned, host.exited) == (2, 2)
     assert host.point is not None
-    assert (host.point.births, host.point.deaths, host.point.defunct) == (2.0, 2.0, 1)
+    assert (host.point.spawned, host.point.exited, host.point.defunct) == (2.0, 2.0, 1)
     assert [row.new for row in host.processes] == [False, False, True, True]
 
 
 def test_a_death_is_counted_once() -> None:
     host = host_of(sample(1, processes=(process(2),)), sample(2, processes=(process(2, stat="Z"),)), sample(3))
-    assert (host.births, host.deaths) == (0, 1)
+    assert (host.spawned, host.exited) == (0, 1)
 
 
 def test_process_cpu_is_of_the_interval() -> None:

@@ -103,7 +103,7 @@ def test_the_first_figures_after_a_gap_are_no_mean_over_it() -> None:
     host = host_of(sample(1), sample(2), lost(5), sample(20, nets=(net("eth0"),)), sample(21, nets=(net("eth0"),)))
     before, after_gap, last = host.points[-3:]
     assert before.cpu is not None
-    assert (after_gap.cpu, after_gap.io, after_gap.births, after_gap.unseen) == (None, None, None, None)
+    assert (after_gap.cpu, after_gap.io, after_gap.spawned, after_gap.unseen) == (None, None, None, None)
     assert last.cpu is not None
     assert not host.gap
 

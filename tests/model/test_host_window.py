@@ -139,7 +139,7 @@ def test_churn_and_its_bound() -> None:
         sample(1, forks=110, processes=(worker(1), worker(3), worker(4))),
         sample(2, forks=112, processes=(worker(1), worker(3, stat="Z"))),
     )
-    assert (found["processes.births"], found["processes.deaths"], found["processes.defunct"]) == (2, 3, 1)
+    assert (found["processes.spawned"], found["processes.exited"], found["processes.defunct"]) == (2, 3, 1)
     assert found["processes.unseen"] == 10
 
 

@@ -64,7 +64,7 @@ def test_a_whole_one() -> None:
     study = parsed(
         "[study]\nrounds = 2\nlevels = [1, 8]\nseed = 7\nruns = 2\ndiscard = 1\n"
         'passes = [{ name = "cold", before = ["empty"] }, { name = "warm" }]\nafter = ["empty"]\n'
-        'watch = ["web1.cpu.idle", "p99.9"]\njudge = ["web1.cpu.per_reply", "rate"]\nrun_time = "5s"\n' + VARIANTS
+        'watch = ["web1.cpu.idle", "p99.9"]\njudge = ["web1.cpu.per_request", "rate"]\nrun_time = "5s"\n' + VARIANTS
     ).study
     assert study is not None
     first, _, other = study.variants
@@ -73,7 +73,7 @@ def test_a_whole_one() -> None:
     assert study.passes == (Pass(name="cold", before=("empty",)), Pass(name="warm"))
     assert (study.runs, study.discard, study.seed) == (2, 1, 7)
     assert (study.levels, study.rounds, study.run_time) == ((1.0, 8.0), 2, 5.0)
-    assert study.judge == ("web1.cpu.per_reply", "rate")
+    assert study.judge == ("web1.cpu.per_request", "rate")
     assert (study.compare, study.knobs, study.form) == ((("a", "b"),), ("K",), "full")
     assert study.comparisons == 4, "two levels in two passes; the A/A control is none of them"
 

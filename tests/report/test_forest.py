@@ -72,10 +72,10 @@ def test_a_wide_interval_leaves_room_for_the_others() -> None:
 
 
 def test_differences_and_ratios_share_no_scale() -> None:
-    births = effect(-19.0, -25.0, -14.0, name="web1.processes.births_per_s", relative=False)
-    html = forest("metric", [ForestRow("rate", effect(0.2, 0.1, 0.3)), ForestRow("births", births)])
+    spawned = effect(-19.0, -25.0, -14.0, name="web1.processes.spawned_per_s", relative=False)
+    html = forest("metric", [ForestRow("rate", effect(0.2, 0.1, 0.3)), ForestRow("spawned", spawned)])
     assert len(drawn(html)) == 1
-    alone = forest("comparison", [ForestRow("x", births)])
+    alone = forest("comparison", [ForestRow("x", spawned)])
     assert len(drawn(alone)) == 1 and "−20" in [label for _, label in labels(alone)]
 
 

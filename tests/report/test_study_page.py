@@ -255,7 +255,7 @@ def an_effect(draw: st.DrawFn, name: str) -> Effect:
 
 @st.composite
 def a_verdict(draw: st.DrawFn, label: str) -> Verdict:
-    names = draw(st.permutations(["p99", "p50", "web1.cpu.per_reply"]))[: draw(st.integers(0, 3))]
+    names = draw(st.permutations(["p99", "p50", "web1.cpu.per_request"]))[: draw(st.integers(0, 3))]
     effects = tuple(draw(an_effect(name)) for name in ("rate", *names))
     outcome = effects[0].outcome
     return Verdict(

@@ -26,7 +26,7 @@ STUDY = """
 rounds = 2
 {rule}
 run_time = "1s"
-watch = ["demo.processes.births_per_s"]
+watch = ["demo.processes.spawned_per_s"]
 [[study.variant]]
 name = "few"
 set = {{ MinSpareServers = "4" }}

@@ -52,7 +52,7 @@ async def test_from_the_plan_to_the_verdicts(studied: Studied) -> None:
             (2, True, 40),
         ]
         assert cell["metrics"]["failed"] == 0 and cell["metrics"]["observed.pages"] == 0
-        assert cell["metrics"]["demo.processes.births_per_s"] is not None
+        assert cell["metrics"]["demo.processes.spawned_per_s"] is not None
     pairs = [(one["first"], one["other"], one["control"]) for one in result["verdicts"]]
     assert pairs == [("few", "A/A control", True), ("few", "more", False)]
     assert studied.as_it_was() and not studied.journal().touched and studied.journal().finished

@@ -99,7 +99,7 @@ def test_the_columns_of_figures_are_as_wide_as_their_widest_cell() -> None:
                 high=3.9,
             ),
             Effect(
-                name="web1.processes.births_per_s",
+                name="web1.processes.spawned_per_s",
                 before=8.98,
                 after=1.38,
                 change=-7.6,

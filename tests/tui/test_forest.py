@@ -29,7 +29,7 @@ def test_an_interval_has_ends_and_a_point_and_lies_right_of_zero_when_better() -
     assert line.index("│") < line.index("├") < line.index("●") < line.index("┤")
 
 
-@pytest.mark.parametrize("name", ["p50", "p99", "web1.cpu.per_reply", "web1.memory.used"])
+@pytest.mark.parametrize("name", ["p50", "p99", "web1.cpu.per_request", "web1.memory.used"])
 def test_less_is_better_for_all_metrics_but_the_rate(name: str) -> None:
     line = drawn(effect(-0.2, -0.25, -0.1, name=name))
     assert line.index("│") < line.index("├") < line.index("●") < line.index("┤")

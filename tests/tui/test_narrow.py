@@ -83,7 +83,7 @@ def test_the_row_looked_at_and_what_it_is_compared_with_are_both_in_sight() -> N
 
 
 def test_what_is_too_long_is_cut_at_a_whole_word() -> None:
-    assert ends_with("rate +5 %, demo births -4/s", "… c: all", 30) == "rate +5 %, demo … c: all"
+    assert ends_with("rate +5 %, demo spawned -4/s", "… c: all", 30) == "rate +5 %, demo … c: all"
     assert ends_with("rate +5 %, demo", "… c: all", 20) == "rate +5 % … c: all"
     assert ends_with("short", "… c: all", 30) == "short … c: all"
     assert ends_with("oneverylongwordindeed", "…", 10) == "onevery …"

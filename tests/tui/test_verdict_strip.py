@@ -184,7 +184,7 @@ def test_without_a_host_there_are_no_rows_for_it() -> None:
 
 
 def test_several_hosts_are_named_the_changed_one_first() -> None:
-    names = ("app1.cpu.per_reply", "app1.memory.used", "web1.cpu.per_reply")
+    names = ("app1.cpu.per_request", "app1.memory.used", "web1.cpu.per_request")
     found = showing(judged(EQUIVALENT, *(effect(name, EQUIVALENT, 0.0) for name in ("rate", "p50", *names))))
     assert [" ".join(line.split()[1:3]) for line in lines_of(found)[4:7]] == [
         *("web1 CPU/request", "app1 CPU/request", "app1 memory")
@@ -203,7 +203,7 @@ def test_failed_requests_have_a_row_if_they_decide() -> None:
 def test_a_verdict_that_another_metric_decides_names_it_and_keeps_its_row() -> None:
     names = ("rate", "p50", "p99", "web1.memory.used")
     others = [effect(name, EQUIVALENT, 0.0) for name in names]
-    found = showing(judged(BETTER, *others, effect("web1.cpu.per_reply", BETTER, -0.2)))
+    found = showing(judged(BETTER, *others, effect("web1.cpu.per_request", BETTER, -0.2)))
     assert lines_of(found)[1].startswith("▲  better: web1 CPU/request −20%")
     assert [line.split()[1] for line in lines_of(found, NARROW)[1:]] == ["rate", "p50", "CPU/request"]
 

@@ -13,7 +13,7 @@ from cockpit.tui.charts.throughput import Throughput
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.hosts.panes import HostPanes, host_line, share_out
 from cockpit.tui.hosts.processes import shown_command, start_as_ps
-from cockpit.tui.runs.table import Runs, births_per_second
+from cockpit.tui.runs.table import Runs, spawned_per_second
 from cockpit.tui.status_lines import TopLine
 from tests.tui.driving import context_of, plain
 from tests.tui.scenario import WALL, Scenario, plan, session_started
@@ -57,13 +57,13 @@ def test_every_row_says_what_is_doubtful_about_it() -> None:
     assert "≠ load" in rows[5], "40 connections are not 20"
 
 
-def test_births_are_those_of_all_hosts_over_the_time_of_the_row() -> None:
+def test_spawned_are_those_of_all_hosts_over_the_time_of_the_row() -> None:
     context = context_of(Scenario().events(79))
-    before, after = (births_per_second(segment) for segment in context.state.segments[:2])
+    before, after = (spawned_per_second(segment) for segment in context.state.segments[:2])
     assert before == pytest.approx(8.4, abs=0.5)
     assert after == pytest.approx(1.2, abs=0.3)
     assert (
-        births_per_second(context_of([session_started(), ev.RunStarted(t=1.0, run=1, plan=plan())]).state.segments[0])
+        spawned_per_second(context_of([session_started(), ev.RunStarted(t=1.0, run=1, plan=plan())]).state.segments[0])
         is None
     )
 

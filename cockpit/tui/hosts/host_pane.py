@@ -318,9 +318,9 @@ def _procs(count: int) -> str:
 
 def churn(point: HostPoint) -> str:
     """Return `+3 -2/s`; empty before the second sample."""
-    if point.births is None or point.deaths is None:
+    if point.spawned is None or point.exited is None:
         return ""
-    return f"+{point.births:.0f} -{point.deaths:.0f}/s"
+    return f"+{point.spawned:.0f} -{point.exited:.0f}/s"
 
 
 def _trended(line: Line, values: Sequence[float], top: float, room: int, width: int) -> Line:

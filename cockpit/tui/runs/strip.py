@@ -24,7 +24,7 @@ from cockpit.model.text import neutral
 from cockpit.tui.draw_context import DrawContext
 
 # Metrics with a line in the plot, in this order after the headline; failed requests only if their share differs.
-_PLOTTED = ("errors", "rate", "p50", "p99", "cpu.per_reply", "cpu.busy", "memory.used")
+_PLOTTED = ("errors", "rate", "p50", "p99", "cpu.per_request", "cpu.busy", "memory.used")
 _NEXT = {
     Cause.OTHER_LOAD: "end the other load, then run it again",
     Cause.GENERATOR_SATURATED: "less load (-), or more workers (-w)",
@@ -176,7 +176,7 @@ def _expected(verdict: Verdict, segment: Segment) -> tuple[Effect, ...]:
     if not verdict.growing or verdict.outcome is Outcome.INVALID:
         return ()
     timed = ("p99", "rate", "p50") if segment.plan.open else ("rate", "p50", "p99")
-    cost = "cpu.busy" if segment.plan.open else "cpu.per_reply"
+    cost = "cpu.busy" if segment.plan.open else "cpu.per_request"
     names = [*timed, *(f"{host}.{metric}" for host in segment.hosts for metric in (cost, "memory.used"))]
     return tuple(Effect(name=name, outcome=Outcome.INCONCLUSIVE) for name in names)
 

@@ -42,7 +42,7 @@ ROLES = {
 # Roles of the word; a likely outcome has the role of a metric.
 _WORD_ROLES = {**dict.fromkeys(Outcome, "strong"), Outcome.BETTER: "better", Outcome.WORSE: "worse"}
 # Metrics that can decide a verdict whose headline shows no difference.
-_DECIDING = ("errors", "rate", "p50", "p99", "cpu.per_reply", "cpu.busy")
+_DECIDING = ("errors", "rate", "p50", "p99", "cpu.per_request", "cpu.busy")
 # Cells of the marks, the widest name, change and interval, and the narrowest plot.
 _MARK, _NAME, _CHANGE, _PLOT = 3, 16, 24, 11
 _BAR = 12

@@ -173,9 +173,9 @@ def server_notes(segment: Segment, state: State) -> list[str]:
     ]
 
 
-def births_per_second(segment: Segment) -> float | None:
+def spawned_per_second(segment: Segment) -> float | None:
     """Return processes spawned per second on all hosts; None without two samples."""
-    rates = [window.births / window.seconds for window in segment.hosts.values() if window.seconds > 0]
+    rates = [window.spawned / window.seconds for window in segment.hosts.values() if window.seconds > 0]
     return sum(rates) if rates else None
 
 
@@ -202,8 +202,8 @@ def _short(seconds: float) -> str:
     return milliseconds(seconds) if seconds < 9.9995 else f"{seconds:.0f}s"
 
 
-def _births(segment: Segment, context: DrawContext) -> Piece:
-    rate = births_per_second(segment)
+def _spawned(segment: Segment, context: DrawContext) -> Piece:
+    rate = spawned_per_second(segment)
     return ("–" if rate is None else f"{rate:.1f}", "")
 
 
@@ -246,7 +246,7 @@ def _columns(context: DrawContext) -> list[RunColumn]:
         RunColumn("err", 7, 0, _errors),
     ]
     if any(host.config.processes is not None for host in context.hosts):
-        found.append(RunColumn("spawns", 7, 4, _births))
+        found.append(RunColumn("spawns", 7, 4, _spawned))
     for title, rank, most, metric in _HOST_COLUMNS if hosts else ():
         wide = max(len(title) + 1, (most + 1) * len(hosts))
         found.append(RunColumn(title, wide, rank, _of_hosts([host.config.name for host in hosts], metric)))

@@ -63,7 +63,7 @@ def all_sent(truth: Truth) -> None:
     outcome = truth.outcome
     assert outcome.errors == {}
     assert outcome.total("sent") == outcome.total("completed") == len(truth.log.replies) == REQUESTS
-    assert outcome.total("held_back") == 0
+    assert outcome.total("queued") == 0
 
 
 async def test_without_a_stall_response_is_service_and_what_the_generator_was_late() -> None:
@@ -125,7 +125,7 @@ async def test_a_stall_that_finds_the_cap_is_in_response_time_and_not_in_service
     really = sum(reply.leaving - reply.arrived > 0.9e9 for reply in replies)
     # Twenty at the most, but where the server was away once more for so long.
     assert 1 <= really <= above(outcome.merged("service"), 0.9) <= long(replies, 0.9 - late)
-    assert found_full(truth, most, 0.0) <= outcome.total("held_back") <= found_full(truth, most, 0.001 + late) + 1
+    assert found_full(truth, most, 0.0) <= outcome.total("queued") <= found_full(truth, most, 0.001 + late) + 1
     # Waiting for room is waiting for the server.
     assert above(outcome.merged("lag"), 0.1 + truth.slack(100)) == 0
 
