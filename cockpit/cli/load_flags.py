@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from argparse import Namespace
 from collections.abc import Sequence
@@ -18,16 +17,18 @@ from cockpit.profiles.plan import Wrong, check_plan, make_plan
 from cockpit.profiles.profile import Profile
 from cockpit.profiles.sections import LoadSection, TargetSection
 
-# argparse's way to name the flag of an error.
-_ABOUT_A_FLAG = re.compile(r"argument (-[^/: ]+)[^:]*: (.*)", re.DOTALL)
+# argparse's way to name the flag of an error: `argument -c/--connections: …`.
+_ABOUT_A_FLAG = "argument -"
 
 
 class _ScreenParser(CommandParser):
     """Raises UsageError instead of ending the process."""
 
     def _refuse(self, message: str, prog: str) -> NoReturn:
-        found = _ABOUT_A_FLAG.fullmatch(message)
-        raise UsageError(found[2], subject=found[1]) if found else UsageError(message)
+        about, _, reason = message.partition(": ")
+        if not reason or not about.startswith(_ABOUT_A_FLAG):
+            raise UsageError(message)
+        raise UsageError(reason, subject=about.split()[1].split("/")[0])
 
 
 def profile_of(text: str) -> Profile:

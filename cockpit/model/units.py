@@ -7,8 +7,8 @@ import re
 _NUMBER = r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
 _DURATION = re.compile(_NUMBER + r"\s*(us|µs|ms|s|m|min|h)?")
 # As 5m20s: every part has a unit.
-_PARTS = re.compile(r"(?:[0-9]+(?:h|min|m|s))+")
-_PART = re.compile(r"([0-9]+)(h|min|m|s)")
+_PARTS = re.compile(r"(?:[0-9]{1,9}(?:h|min|m|s))+")
+_PART = re.compile(r"([0-9]{1,9})(h|min|m|s)")
 _COUNT = re.compile(_NUMBER + r"\s*([kKmM]?)")
 _SECONDS = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 _FACTORS = {"": 1, "k": 1_000, "m": 1_000_000}

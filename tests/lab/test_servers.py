@@ -215,7 +215,8 @@ def test_no_cache_disk_cache_memory_cache(whole_lab: Lab, plain_web1: Host) -> N
 
 @pytest.fixture
 def plain_proxy1(whole_lab: Lab) -> Iterator[Host]:
-    """proxy1, whose squid has its own store, and nothing in it, after the test, and so before it too."""
+    """proxy1, whose squid has its own store, and nothing in it, before the test and after it."""
+    whole_lab.proxy1.restart("squid")
     yield whole_lab.proxy1
     whole_lab.proxy1.restart("squid")
 

@@ -181,8 +181,8 @@ def test_a_grid() -> None:
             "study.variant a.set: K = '12' is out of range; allowed: 1 to 9",
         ),
         (
-            '[[study.variant]]\nname = "a"\nurl = "web2"',
-            "study.variant a.url: found 'web2'; allowed: http://host[:port]/path",
+            '[[study.variant]]\nname = "a"\nurl = "ftp://web2"',
+            "study.variant a.url: found 'ftp://web2'; allowed: http://host[:port]/path",
         ),
         ('[[study.variant]]\nname = "a"\n[[study.variant]]\nname = "a"', "study.variant.name: found 'a' twice"),
         ('[[study.variant]]\nname = "a"\nbefore = ["x"]', "found 'x'; allowed: actions of this file (empty)"),

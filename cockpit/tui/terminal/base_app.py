@@ -135,7 +135,7 @@ class CockpitBase(App[Returned]):
             # A stop would be for good: nobody could continue it.
             self.show_notice("^Z needs a shell with job control, and cockpit was not started from one")
         else:
-            self._suspend_signal()
+            self.app_suspend_signal.publish(self)
             # The whole job, as a terminal does it: with make or a script around it the shell waits for that, too.
             os.killpg(0, signal.SIGTSTP)
 

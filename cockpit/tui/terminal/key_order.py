@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Any
 
 from textual.app import App
+from textual.dom import DOMNode
 from textual.events import Key, Paste
 from textual.message_pump import MessagePump
 from textual.screen import Screen
@@ -53,18 +54,22 @@ class KeyOrder:
                     await asyncio.wait_for(self._effect(target, screen), _LONGEST)
         except Exception as error:
             # As an error in a message handler.
-            self._app._handle_exception(error)
+            self._app.call_later(_fail, error)
 
-    async def _effect(self, target: MessagePump, screen: Screen[Any]) -> None:
+    async def _effect(self, target: DOMNode, screen: Screen[Any]) -> None:
         """Wait until `target` and its parents have handled the key, and the screen that it opened has its focus."""
         for _ in range(_PASSES):
-            node: MessagePump | None = target
+            node: DOMNode | None = target
             while node is not None:
                 await _reached(node, node.call_later)
-                node = node._parent
+                node = node.parent
         if self._app.screen_stack and self._app.screen is not screen:
             await _reached(self._app.screen, self._app.screen.call_after_refresh)
             await _reached(self._app, self._app.call_later)
+
+
+def _fail(error: Exception) -> None:
+    raise error
 
 
 async def _reached(node: MessagePump, call: Callable[[Callable[[], None]], bool]) -> None:
