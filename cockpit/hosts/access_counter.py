@@ -12,7 +12,7 @@ from cockpit.servers.registry import parse_access
 INTERVAL = 1.0
 # Bytes of an unfinished line that are kept.
 _LONGEST = 65536
-# Lines of an unknown format are not parsed again and again: only this many in a row, then one in so many.
+# After this many lines of an unknown format in a row, only one line in so many is parsed.
 _TRIES, _SAMPLED = 100, 50
 
 

@@ -225,8 +225,8 @@ class HostState(msgspec.Struct, frozen=True, kw_only=True):
     """The state of one host. `seen` is when the last sample was taken, `since` when `condition` began.
 
     `cores`, `disks`, `nets` and `sar` (by the names of `model.sar`) are of the newest interval, `processes` of the
-    newest sample. `gap`: it was lost since that sample. `claim` is the CPU time of what is watched on it, `claims` are
-    those of all that share its machine, as they were at the last sample: by host name, the generator's under "".
+    newest sample. `gap`: the host was lost since that sample. `claim` is the CPU time of its watched processes;
+    `claims` has the claim at the last sample of each host on the same machine, by name, the generator's under "".
     """
 
     config: HostConfig

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from cockpit.model.hosts import HostReading
 
-# No kernel counts so many events per second.
+# A faster rate is no plausible reading: the metric is unknown.
 _MOST_PER_SECOND = 1e12
 # Microseconds per second, over 100 per cent.
 _PRESSURE = 1e4

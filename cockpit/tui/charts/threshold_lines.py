@@ -24,7 +24,7 @@ def is_rate_line(one: ThresholdResult) -> bool:
 
 
 def other_thresholds(context: DrawContext, *, failed: bool = False) -> list[Line]:
-    """Return state and text of the thresholds without a line on a chart, or of those of them that failed."""
+    """Return state and text of the thresholds that no chart draws; `failed`: only of the failed ones."""
     others = [one for one in context.thresholds if not is_latency_line(one) and not is_rate_line(one)]
     signed = [(state_of(one), neutral(one.threshold.text)) for one in others]
     return [(sign, (f" {text}", sign[1])) for sign, text in signed if sign == _FAILED or not failed]
@@ -38,8 +38,8 @@ def state_of(one: ThresholdResult) -> Piece:
 
 
 def threshold_cells(one: ThresholdResult, drawn: str) -> dict[int, Piece]:
-    """Return the cells of its line through `drawn`: in empty cells a dash, and its text where there is most room on
-    the right, else at the left end over the others."""
+    """Return the cells of the threshold's line by place in `drawn`: dashes in empty cells, and its text in the last gap
+    with room for it, else at the left end over other cells."""
     sign, role = state_of(one)
     text = f" {sign} {neutral(one.threshold.text)} "[: len(drawn)]
     cells: dict[int, Piece] = {at: (_LINE, role) for at, char in enumerate(drawn) if char in _EMPTY}
