@@ -3,13 +3,14 @@
 The seconds before and after one switch are no replications, and a drift looks like an effect. So an effect is called
 only when it exceeds a bound that holds at all tests together (a normal mixture), for the difference of the means and
 for the step beside a slope that both sides share alike, at three tests in a row. The variance is that of long batches,
-not of seconds.
+not of seconds. What was called stays: a disturbance later widens the bound, but says nothing about the time before it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +22,9 @@ _LONGEST = 6
 LEAST = 5
 # Tests in a row, one block apart, at which an effect must exceed its bound.
 IN_A_ROW = 3
+# Blocks after the switch (5 min) from which on only each twelfth (1 min) is tested.
+_EACH_BLOCK = 60
+_COARSE = 12
 # Deviation of the prior of the effect (log scale): the bound is tightest for effects of about this size. At least this
 # multiple of the variance of a block: with a prior far below the noise, the bound would grow with the noise's square.
 _PRIOR = 0.05
@@ -43,17 +47,44 @@ def effect(before: Floats, after: Floats, alpha: float = ALPHA) -> Interval:
     """Return the effect of a switch with an anytime-valid interval: both arrays have one value per block.
 
     The interval covers the difference of the means and the step; an end is infinite if a side is too short. It
-    excludes 0 only if those of the last IN_A_ROW tests did.
+    excludes 0 only if those of IN_A_ROW tests in a row did. It is what all tests so far have in common, as long as the
+    estimate stays in it.
     """
-    return confirmed([single_test(before, after[: len(after) - back], alpha) for back in reversed(range(IN_A_ROW))])
+    *_, (_, found) = effect_over_time(before, after, alpha)
+    return found
 
 
-def confirmed(tests: Sequence[Interval]) -> Interval:
-    """Return the last of the intervals of consecutive tests; it includes 0 unless all of them exclude it."""
-    *_, now = tests
-    low = now.low if all(interval.low > 0 for interval in tests) else min(0.0, now.low)
-    high = now.high if all(interval.high < 0 for interval in tests) else max(0.0, now.high)
-    return Interval(now.estimate, low, high)
+def effect_over_time(before: Floats, after: Floats, alpha: float = ALPHA) -> Iterator[tuple[int, Interval]]:
+    """Yield how many blocks after the switch there were at each test until now, and the effect as it was then."""
+    tests: deque[Interval] = deque(maxlen=IN_A_ROW)
+    found = Interval(0.0, -math.inf, math.inf)
+    for number in _tested(len(after)):
+        tests.append(single_test(before, after[:number], alpha))
+        found = _narrowed(found, _confirmed(tests))
+        yield number, found
+
+
+def _tested(blocks: int) -> list[int]:
+    numbers = range(LEAST, blocks + 1)
+    return [number for number in numbers if number <= _EACH_BLOCK or not number % _COARSE] or [blocks]
+
+
+def _narrowed(known: Interval, now: Interval) -> Interval:
+    """Return what both intervals have in common, and the present estimate; the present one if that is nothing."""
+    low, high = max(known.low, now.low), min(known.high, now.high)
+    if low > high:
+        return now
+    return Interval(now.estimate, min(low, now.estimate), max(high, now.estimate))
+
+
+def _confirmed(tests: Sequence[Interval]) -> Interval:
+    """Return the interval that holds at all of these consecutive tests, with the last one's estimate.
+
+    It includes 0 if there are fewer than IN_A_ROW.
+    """
+    early = [0.0] if len(tests) < IN_A_ROW else []
+    low = min(*early, *(test.low for test in tests), math.inf)
+    return Interval(tests[-1].estimate, low, max(*early, *(test.high for test in tests), -math.inf))
 
 
 def first_impression(before: Floats, after: Floats) -> Interval:

@@ -7,11 +7,15 @@ import pytest
 
 from cockpit.analysis import switch
 from tests.statistics.noise import NOISES
-from tests.statistics.simulate import called
+from tests.statistics.simulate import Watched, watched
 
 
 def blocks(number: int, seed: int = 1, level: float = 0.0) -> switch.Floats:
     return np.random.default_rng(seed).normal(level, 0.015, number)
+
+
+def share_called(found: list[Watched]) -> float:
+    return sum(math.isfinite(one.called) for one in found) / len(found)
 
 
 def test_too_short_a_side_has_no_interval() -> None:
@@ -24,6 +28,28 @@ def test_an_effect_is_called_at_the_third_look_that_shows_it() -> None:
     before, after = blocks(12), blocks(20, 2, 0.3)
     calls = [switch.effect(before, after[:number]).low > 0 for number in range(5, 20)]
     assert calls == [False, False, *[True] * 13]
+
+
+def test_what_was_called_stays_through_a_disturbance() -> None:
+    before, calm = blocks(12), blocks(10, 2, 0.3)
+    disturbed = np.concatenate((calm, [-1.0], blocks(3, 3, 0.3)))
+    called, later = switch.effect(before, calm), switch.effect(before, disturbed)
+    assert switch.single_test(before, disturbed).low < 0
+    assert 0 < later.low <= later.estimate < called.estimate
+    assert later.high <= called.high
+
+
+def test_an_effect_that_is_over_is_called_no_longer() -> None:
+    before, after = blocks(12), np.concatenate((blocks(10, 2, 0.3), blocks(30, 3, -0.3)))
+    assert switch.effect(before, after[:10]).low > 0
+    assert switch.effect(before, after).low < 0 < switch.effect(before, after).high
+    assert switch.effect(before, np.concatenate((after, blocks(600, 4, -0.3)))).high < 0
+
+
+def test_after_five_minutes_only_whole_minutes_are_tested() -> None:
+    before, after = blocks(12), blocks(90, 2, 0.1)
+    assert switch.effect(before, after[:60]) != switch.effect(before, after[:59])
+    assert switch.effect(before, after[:83]) == switch.effect(before, after[:72])
 
 
 def test_the_trend_before_keeps_an_effect_from_being_called() -> None:
@@ -67,7 +93,7 @@ def test_an_open_verdict_needs_more_blocks_until_it_is_found() -> None:
 def test_watched_for_three_minutes_nothing_is_called() -> None:
     """A reduced form of `make statistics`, with a fixed seed."""
     wrong = {
-        name: np.isfinite(called(noise, repetitions=15, before=60, after=180, effect=0.0, seed=8)).mean()
+        name: share_called(watched(noise, repetitions=15, before=60, after=180, effect=0.0, seed=8))
         for name, noise in NOISES.items()
     }
     assert np.mean(list(wrong.values())) <= 0.05, wrong
@@ -77,8 +103,9 @@ def test_watched_for_three_minutes_nothing_is_called() -> None:
 @pytest.mark.parametrize("before", [25, 60])
 @pytest.mark.parametrize("name", ["white", "AR(1) 0.6", "1/f", "heavy tails", "drift 2 %/min"])
 def test_ten_percent_are_found_within_three_minutes(name: str, before: int) -> None:
-    found = called(NOISES[name], repetitions=15, before=before, after=180, effect=math.log(1.1), seed=9)
-    assert np.isfinite(found).mean() >= 0.8
+    found = watched(NOISES[name], repetitions=15, before=before, after=180, effect=math.log(1.1), seed=9)
+    assert share_called(found) >= 0.8
+    assert np.mean([one.covered for one in found]) >= 0.8
 
 
 def leaning(noise: str, after: int, effect: float) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

@@ -12,7 +12,7 @@ from cockpit.analysis.intervals import Interval, Pool, few_runs, minimum_detecta
 from cockpit.analysis.outcome import DIFFERENT, Outcome
 from tests.statistics.neighbours import CASES, spoiled_shares
 from tests.statistics.noise import NOISES
-from tests.statistics.simulate import EACH, LIMIT, called, compared_with_baseline, studied
+from tests.statistics.simulate import EACH, LIMIT, compared_with_baseline, studied, watched
 from tests.statistics.studies import Simulated, studies
 
 MARGIN = 0.03
@@ -34,12 +34,20 @@ def main(repetitions: int) -> None:
 
 
 def switches(repetitions: int, before: int) -> None:
-    print(f"one switch under load, {before} s before, a test every 5 s; wrong: within 300 s, found: +10% within 180 s")
-    print(f"{'noise':18} {'wrong':>7} {'found':>7}")
+    print(
+        f"one switch under load, {before} s before, a test every 5 s; wrong: called within 300 s without an effect,\n"
+        "found: +10% called within 180 s; covered: the interval after these times holds the truth"
+    )
+    print(f"{'noise':18} {'wrong':>7} {'covered':>8} {'found':>7} {'covered':>8}")
     for name, noise in NOISES.items():
-        wrong = called(noise, repetitions, before, 300, 0.0, seed=1)
-        found = called(noise, repetitions, before, 180, math.log(1.1), seed=2)
-        print(f"{name:18} {_percent(np.isfinite(wrong)):>7} {_percent(np.isfinite(found)):>7}", flush=True)
+        none = watched(noise, repetitions, before, 300, 0.0, seed=1)
+        ten = watched(noise, repetitions, before, 180, math.log(1.1), seed=2)
+        cells = [
+            _percent(values)
+            for found in (none, ten)
+            for values in ([math.isfinite(one.called) for one in found], [one.covered for one in found])
+        ]
+        print(f"{name:18} {cells[0]:>7} {cells[1]:>8} {cells[2]:>7} {cells[3]:>8}", flush=True)
 
 
 def rounds(repetitions: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import deque
 from typing import NamedTuple
 
 import numpy as np
@@ -21,25 +20,28 @@ EACH = WINDOW + LOST
 LIMIT = 0.95
 
 
-def called(noise: Noise, repetitions: int, before: int, after: int, effect: float, seed: int) -> Floats:
-    """Return after how many seconds each repetition called a difference; infinite for never.
+class Watched(NamedTuple):
+    """Seconds after which a difference was called, infinite for never, and whether the last interval had the truth."""
 
-    A test every BLOCK seconds; `before` and `after` are seconds, `effect` is a logarithm.
+    called: float
+    covered: bool
+
+
+def watched(noise: Noise, repetitions: int, before: int, after: int, effect: float, seed: int) -> list[Watched]:
+    """Return what became of each repetition of one switch with a test every BLOCK seconds.
+
+    `before` and `after` are seconds, `effect` is a logarithm.
     """
     values = noise(np.random.default_rng(seed), (repetitions, before + after))
     rows = values.reshape(repetitions, -1, BLOCK).mean(axis=2)
-    return np.array([_first_call(row[: before // BLOCK], row[before // BLOCK :] + effect) for row in rows])
+    return [_watched(row[: before // BLOCK], row[before // BLOCK :], effect) for row in rows]
 
 
-def _first_call(before: Floats, after: Floats) -> float:
-    """Return the seconds after which `switch.effect` first excludes 0: each of its tests is carried out once."""
-    tests: deque[Interval] = deque(maxlen=switch.IN_A_ROW)
-    for number in range(switch.LEAST, len(after) + 1):
-        tests.append(switch.single_test(before, after[:number]))
-        interval = switch.confirmed(tests)
-        if len(tests) == switch.IN_A_ROW and (interval.low > 0 or interval.high < 0):
-            return float(number * BLOCK)
-    return math.inf
+def _watched(before: Floats, after: Floats, effect: float) -> Watched:
+    found = list(switch.effect_over_time(before, after + effect))
+    calls = [number for number, interval in found if interval.low > 0 or interval.high < 0]
+    _, last = found[-1]
+    return Watched(float(calls[0] * BLOCK) if calls else math.inf, last.low <= effect <= last.high)
 
 
 def studied(

@@ -155,7 +155,7 @@ def test_the_bar_grows_and_the_seconds_shrink_until_the_verdict_is_there() -> No
 
 def test_a_verdict_is_its_word_with_a_row_per_effect_and_a_named_scale() -> None:
     lines = lines_of(at(OVER))
-    assert lines[1].startswith("▲  better, at least: rate ≥ ×2.9")
+    assert lines[1].startswith("▲  better, at least: rate ≥ ×3.2")
     assert [line[:3].strip() + " " + line.split()[1] for line in lines[2:7]] == [
         *("▲ rate", "? p50", "▲ p99", "? CPU/request", "? memory")
     ]
@@ -366,7 +366,7 @@ async def test_a_replay_shows_the_state_at_the_cursor(size: tuple[int, int], hei
 
 async def test_on_a_tiny_screen_it_is_a_line() -> None:
     async with replayed("under-load", OVER, (60, 15)) as (pilot, _):
-        assert "verdict  ▲  better, at least: rate ≥ ×2.9" in text_of(main(pilot.app).query_one(TinyScreen))
+        assert "verdict  ▲  better, at least: rate ≥ ×3.2" in text_of(main(pilot.app).query_one(TinyScreen))
 
 
 async def test_a_live_session_shows_it_while_it_grows() -> None:
