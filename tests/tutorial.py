@@ -23,8 +23,8 @@ from unittest.mock import patch
 from textual.pilot import Pilot
 from textual.widgets import Static
 
-from cockpit.analysis.awaited import is_open
 from cockpit.analysis.outcome import Cause, Outcome, Verdict
+from cockpit.analysis.verdict_wait import is_open
 from cockpit.analysis.words import verdict_line
 from cockpit.demo.world import DemoWorld
 from cockpit.model.clock import Clock

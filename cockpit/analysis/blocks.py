@@ -16,7 +16,7 @@ from cockpit.analysis.intervals import Floats
 from cockpit.analysis.windows import Window
 from cockpit.model.histogram import Histogram
 from cockpit.model.host_state import HostPoint
-from cockpit.model.metrics import host_metrics, is_metric, metric_value, rows_result
+from cockpit.model.metrics import host_metrics, is_metric, metric_value, segments_result
 from cockpit.model.state import LoadSecond, Segment
 
 # A block counts when this share of its seconds does.
@@ -111,17 +111,17 @@ def window_values(windows: Sequence[Window]) -> dict[str, Floats]:
 
 
 def run_values(windows: Sequence[Window]) -> dict[str, Floats]:
-    """Return one value per row of the windows and metric, warm-up included: for runs too short for blocks."""
-    rows = [row for window in windows for row in window.rows]
+    """Return one value per segment of the windows and metric, warm-up included: for runs too short for blocks."""
+    segments = [segment for window in windows for segment in window.segments]
     cpus = {name: cores for window in windows for name, cores in window.cpus.items()}
-    counts = [row.counts for row in rows]
+    counts = [segment.counts for segment in segments]
     table = {
         "+completed": np.array([float(one.completed) for one in counts]),
-        "+seconds": np.array([row.seconds for row in rows]),
+        "+seconds": np.array([segment.seconds for segment in segments]),
         "+failed": np.array([float(one.failed) for one in counts]),
         "+requests": np.array([float(one.completed + sum(one.errors.values())) for one in counts]),
     }
-    read = [_segment_metrics(row) for row in rows]
+    read = [_segment_metrics(segment) for segment in segments]
     values = {
         name: np.array([metrics.get(name, np.nan) for metrics in read])
         for name in sorted({name for metrics in read for name in metrics})
@@ -132,8 +132,9 @@ def run_values(windows: Sequence[Window]) -> dict[str, Floats]:
 
 
 def segment_metrics(windows: Sequence[Window], names: Iterable[str]) -> dict[str, Floats]:
-    """Return one value per row of the windows and metric as thresholds name it; nan if it is unknown."""
-    results = [rows_result([row], row.plan, row.seconds) for window in windows for row in window.rows]
+    """Return one value per segment of the windows and metric as thresholds name it; nan if it is unknown."""
+    segments = [segment for window in windows for segment in window.segments]
+    results = [segments_result([segment], segment.plan, segment.seconds) for segment in segments]
     found = {name: [metric_value(result, name) for result in results] for name in names if is_metric(name)}
     return {name: np.array([np.nan if one is None else one for one in values]) for name, values in found.items()}
 
@@ -182,9 +183,9 @@ def _readings(points: tuple[HostPoint, ...], seconds: tuple[LoadSecond, ...]) ->
     return {name: values for name, values in found.items() if not np.isnan(values).all()}
 
 
-def _segment_metrics(row: Segment) -> dict[str, float]:
+def _segment_metrics(segment: Segment) -> dict[str, float]:
     found: dict[str, float] = {}
-    for name, window in row.hosts.items():
+    for name, window in segment.hosts.items():
         if window.seconds <= 0:
             continue
         metrics = host_metrics(window)

@@ -65,7 +65,7 @@ class Distribution(msgspec.Struct, frozen=True):
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """`load`, `settings` and `environment` are differences. `metrics` start with those of the load, then `errors` by
-    kind, then those of each host by name. `verdicts` is one, or one for each pair of rows under the same load."""
+    kind, then those of each host by name. `verdicts` is one, or one for each pair of segments under the same load."""
 
     before: Side
     after: Side
@@ -114,25 +114,25 @@ def distribution(before: Histogram, after: Histogram, most: int) -> Distribution
 
 
 def _verdicts(before: Side, after: Side, load_may_differ: bool) -> tuple[Verdict, ...]:
-    label = after.rows[0].label if before.state is after.state else ""
+    label = after.segments[0].label if before.state is after.state else ""
     judge = judge_switch if _one_run(before, after) else judge_single_runs
-    if len(before.rows) == len(after.rows) == 1:
+    if len(before.segments) == len(after.segments) == 1:
         return (judge(before.windows[0], after.windows[0], label, load_may_differ),)
     if _repeats(before) and _repeats(after) and not load_may_differ:
         one, two = ([[window] for window in side.windows] for side in (before, after))
         return (judge_runs(one, two, label),)
     pairs = list(_alike(before, after))
     if pairs:
-        return tuple(judge(one, two, two.rows[0].label) for one, two in pairs)
+        return tuple(judge(one, two, two.segments[0].label) for one, two in pairs)
     return (judge(_longest(before), _longest(after), label, load_may_differ),)
 
 
 def _one_run(before: Side, after: Side) -> bool:
-    return before.state is after.state and len({row.run for row in (*before.rows, *after.rows)}) == 1
+    return before.state is after.state and len({segment.run for segment in (*before.segments, *after.segments)}) == 1
 
 
 def _repeats(side: Side) -> bool:
-    return len(side.rows) > 1 and len({row.run for row in side.rows}) == len(side.rows)
+    return len(side.segments) > 1 and len({segment.run for segment in side.segments}) == len(side.segments)
 
 
 def _alike(before: Side, after: Side) -> Iterable[tuple[Window, Window]]:
@@ -186,8 +186,8 @@ def _environment_of(side: Side) -> dict[str, str]:
 
 def _addresses(side: Side) -> dict[str, None]:
     """Return the addresses of the target: resolved at the start of a run, the same for all its segments."""
-    runs = {row.run for row in side.rows}
-    return dict.fromkeys(one for row in side.state.segments if row.run in runs for one in row.addresses)
+    runs = {segment.run for segment in side.segments}
+    return dict.fromkeys(one for segment in side.state.segments if segment.run in runs for one in segment.addresses)
 
 
 def _errors(before: Side, after: Side) -> tuple[MetricPair, ...]:

@@ -24,13 +24,13 @@ def objection(before: Windows, after: Windows, other: Objection | None = None) -
         share = max(window.bound_share for window in windows)
         if share > BOUND:
             return Objection(cause=Cause.GENERATOR_SATURATED, side=side, share=share)
-        for row in (row for window in windows for row in window.rows):
-            if row.altered:
+        for segment in (segment for window in windows for segment in window.segments):
+            if segment.altered:
                 return Objection(cause=Cause.LOAD_ALTERED, side=side)
-            if row.reason == "failed":
-                return Objection(cause=Cause.RUN_FAILED, side=side, detail=row.detail)
-            if row.partial:
-                return Objection(cause=Cause.PARTIAL, side=side, detail=row.partial)
+            if segment.reason == "failed":
+                return Objection(cause=Cause.RUN_FAILED, side=side, detail=segment.detail)
+            if segment.partial:
+                return Objection(cause=Cause.PARTIAL, side=side, detail=segment.partial)
     return None
 
 

@@ -155,7 +155,7 @@ def _shares(windows: Windows, name: str) -> tuple[Floats, Floats]:
 def _generator_is_apart(windows: Windows) -> bool:
     """Return whether the server runs on another machine than the generator, as far as is known: hosts are watched,
     none of them on the generator's machine, and the target is no address of the loopback."""
-    addresses = [address for window in windows for row in window.rows for address in row.addresses]
+    addresses = [address for window in windows for segment in window.segments for address in segment.addresses]
     here = any(_is_local(address) for address in addresses)
     boots = [boot for window in windows for boot in window.boots.values()]
     return bool(boots) and all(boots) and not here and windows[0].generator_boot not in boots

@@ -18,7 +18,7 @@ from cockpit.analysis.intervals import ALPHA, FIRST_TEST, minimum_detectable
 from cockpit.analysis.outcome import DIFFERENT, Effect, Outcome, Verdict
 from cockpit.analysis.switch import long_run_variance
 from cockpit.analysis.verdict import judge_rounds
-from cockpit.analysis.windows import GUARD, Window, row_window, window_between
+from cockpit.analysis.windows import GUARD, Window, segment_window, window_between
 from cockpit.model.events import Side
 from cockpit.model.knobs import Setting
 from cockpit.model.state import RoundsState, RoundWindowState, Segment, State
@@ -146,14 +146,14 @@ def announcement(state: State, first: Sequence[Side], seconds: float) -> Announc
 
 def _window(state: State, rounds: RoundsState, window: RoundWindowState) -> Window:
     assert window.end is not None
-    row = _row_at(state, rounds.begun.run, window.start)
-    if row is None:
+    segment = _segment_at(state, rounds.begun.run, window.start)
+    if segment is None:
         return window_between(state, window.start, window.end, state.plans[rounds.begun.run])
-    return replace(window_between(state, window.start, window.end, row.plan), rows=(row,))
+    return replace(window_between(state, window.start, window.end, segment.plan), segments=(segment,))
 
 
-def _row_at(state: State, run: int, t: float) -> Segment | None:
-    return next((row for row in reversed(state.segments) if row.run == run and row.start <= t), None)
+def _segment_at(state: State, run: int, t: float) -> Segment | None:
+    return next((segment for segment in reversed(state.segments) if segment.run == run and segment.start <= t), None)
 
 
 def _set_up_seconds(state: State) -> float:
@@ -166,9 +166,9 @@ def _expected_deviation(state: State, seconds: float) -> tuple[float, Basis]:
     """The deviation (log) of one round's difference of the headline."""
     if (known := _deviation_of_rounds(state)) is not None:
         return known, Basis.ROUNDS
-    row = next((row for row in reversed(state.segments) if not row.warmup), None)
-    if row is not None:
-        blocks = block_sample(row_window(state, row)).blocks.get(_headline(row))
+    segment = next((segment for segment in reversed(state.segments) if not segment.warmup), None)
+    if segment is not None:
+        blocks = block_sample(segment_window(state, segment)).blocks.get(_headline(segment))
         if blocks is not None and len(blocks) >= FIRST_TEST and bool((blocks > 0).all()):
             variance = long_run_variance(np.log(blocks), np.array([])).value * BLOCK / seconds
             return math.sqrt(2 * (variance + _BETWEEN_SET_UPS**2)), Basis.LOAD
@@ -179,15 +179,15 @@ def _deviation_of_rounds(state: State) -> float | None:
     for rounds in reversed(state.rounds):
         if len(rounds.complete) >= FIRST_TEST:
             pairs = [(_window(state, rounds, one), _window(state, rounds, two)) for one, two in rounds.complete]
-            name = _headline(pairs[0][0].rows[0]) if pairs[0][0].rows else "rate"
+            name = _headline(pairs[0][0].segments[0]) if pairs[0][0].segments else "rate"
             before, after = (window_values([pair[side] for pair in pairs])[name] for side in (0, 1))
             if bool((before > 0).all() and (after > 0).all()):
                 return float(np.log(after / before).std(ddof=1))
     return None
 
 
-def _headline(row: Segment) -> str:
-    return "p99" if row.plan.open else "rate"
+def _headline(segment: Segment) -> str:
+    return "p99" if segment.plan.open else "rate"
 
 
 # Rounds within which each side comes first equally often.

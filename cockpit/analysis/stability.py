@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from cockpit.analysis.intervals import Floats
-from cockpit.analysis.windows import Flaw, Window, left_out, row_window
+from cockpit.analysis.windows import Flaw, Window, left_out, segment_window
 from cockpit.model.state import LoadSecond, Segment, State
 
 # A trend counts if it is this unlikely by chance and moves a metric by this share over the window.
@@ -60,7 +60,7 @@ STABLE = Stability()
 def run_stability(state: State, segments: Sequence[Segment]) -> Stability:
     """Return the stability of segments, of the first unstable one if there is one. Warm-ups are ignored."""
     for segment in segments:
-        found = STABLE if segment.warmup else window_stability(row_window(state, segment))
+        found = STABLE if segment.warmup else window_stability(segment_window(state, segment))
         if not found.is_stable:
             return msgspec.structs.replace(found, segment=segment.number) if len(segments) > 1 else found
     return STABLE

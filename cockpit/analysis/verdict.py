@@ -365,4 +365,4 @@ def _faster(before: Visits, after: Visits) -> Period:
 
 
 def _numbers(windows: Iterable[Window]) -> tuple[int, ...]:
-    return tuple(row.number for window in windows for row in window.rows)
+    return tuple(segment.number for window in windows for segment in window.segments)

@@ -52,10 +52,10 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
 
     `seconds` are those that count, oldest first, `guarded` those after a beginning or a change; `flawed` counts others
     by their flaw, and queued ones that count. `unread` are seconds without a reading by host. `hosts` are readings by
-    host name, `cpus` how many each has. `rows` of the runs
-    table lie in it; `growing`: it still grows. `bound` are the saturated seconds since the first that counts. `boots`
-    name the machine that each host runs on, `generator_boot` the generator's. `unloaded` is the share of its CPUs that
-    other programs took on a host while no load ran, just before or after, under the same settings.
+    host name, `cpus` how many each has, `segments` those it covers; `growing`: it still grows. `bound` are the
+    saturated seconds since the first that counts. `boots` name the machine that each host runs on, `generator_boot` the
+    generator's. `unloaded` is the share of its CPUs that other programs took on a host while no load ran, just before
+    or after, under the same settings.
     """
 
     start: float
@@ -67,7 +67,7 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
     unread: Mapping[str, int] = MappingProxyType({})
     hosts: Mapping[str, tuple[HostPoint, ...]] = MappingProxyType({})
     cpus: Mapping[str, int] = MappingProxyType({})
-    rows: tuple[Segment, ...] = ()
+    segments: tuple[Segment, ...] = ()
     growing: bool = False
     bound: tuple[LoadSecond, ...] = ()
     boots: Mapping[str, str] = MappingProxyType({})
@@ -81,9 +81,8 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
             return 0.0
         saturated = self.flawed.get(Flaw.SATURATED, 0)
         shares = [saturated / (saturated + len(self.seconds))] if saturated else []
-        return max(
-            [*shares, *(min(1.0, row.saturated / row.seconds) for row in self.rows if row.seconds > 0)], default=0.0
-        )
+        shares += [min(1.0, part.saturated / part.seconds) for part in self.segments if part.seconds > 0]
+        return max(shares, default=0.0)
 
     def with_bound(self) -> Window:
         """The window with its saturated seconds counted as all others: the least that the server can do."""
@@ -92,7 +91,7 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
             seconds=tuple(sorted((*self.seconds, *self.bound), key=_second_of)),
             bound=(),
             flawed={flaw: seconds for flaw, seconds in self.flawed.items() if flaw is not Flaw.SATURATED},
-            rows=tuple(msgspec.structs.replace(row, saturated_worker_seconds=0.0) for row in self.rows),
+            segments=tuple(msgspec.structs.replace(segment, saturated_worker_seconds=0.0) for segment in self.segments),
         )
 
     @property
@@ -110,9 +109,9 @@ def left_out(windows: Iterable[Window]) -> dict[Flaw, int]:
     return {flaw: found[flaw] for flaw in Flaw if found[flaw] and flaw not in (Flaw.EDGE, Flaw.QUEUED)}
 
 
-def row_window(state: State, row: Segment) -> Window:
-    window = window_between(state, row.start, row.last, row.plan)
-    return msgspec.structs.replace(window, rows=(row,), growing=row.end is None)
+def segment_window(state: State, segment: Segment) -> Window:
+    window = window_between(state, segment.start, segment.last, segment.plan)
+    return msgspec.structs.replace(window, segments=(segment,), growing=segment.end is None)
 
 
 def window_between(state: State, start: float, end: float, plan: LoadPlan) -> Window:
@@ -168,9 +167,9 @@ def _unloaded(state: State, start: float, end: float) -> dict[str, float]:
 def _idle_times(state: State, start: float, end: float) -> list[tuple[float, float]]:
     """Return the time ranges next to the run around `start` in which no run was in progress."""
     runs: dict[int, list[Segment]] = {}
-    for row in state.segments:
-        runs.setdefault(row.run, []).append(row)
-    spans = [(rows[0].start, rows[-1].end) for rows in runs.values()]
+    for segment in state.segments:
+        runs.setdefault(segment.run, []).append(segment)
+    spans = [(segments[0].start, segments[-1].end) for segments in runs.values()]
     at = max((place for place, (begun, _) in enumerate(spans) if begun <= start), default=None)
     if at is None:
         return []
@@ -180,20 +179,20 @@ def _idle_times(state: State, start: float, end: float) -> list[tuple[float, flo
     if not any(begun < t <= start for t in switched):
         before = (spans[at - 1][1] or begun) + GUARD if at else 0.0
         ranges.append((max(before, begun - _UNLOADED_LONGEST), begun))
-    # The last tick of a row may reach beyond the change that ends it.
+    # The last tick of a segment may reach beyond the change that ends it.
     if over is not None and not any(end - _TICK <= t <= over for t in switched):
         after = spans[at + 1][0] if at + 1 < len(spans) else state.t
         ranges.append((over + GUARD, min(after, over + GUARD + _UNLOADED_LONGEST)))
     return ranges
 
 
-def counted_range(state: State, row: Segment) -> range:
-    """Return the session seconds from the first counted one of a growing row to its newest whole one."""
-    changing = [(begun, over) for begun, over in _at_work(state) if row.start < begun < row.last]
-    begun = bisect_left(state.seconds, math.ceil(row.start), key=_second_of)
-    newest = math.floor(row.last + 1 - WHOLE)
+def counted_range(state: State, segment: Segment) -> range:
+    """Return the session seconds from the first counted one of a growing segment to its newest whole one."""
+    changing = [(begun, over) for begun, over in _at_work(state) if segment.start < begun < segment.last]
+    begun = bisect_left(state.seconds, math.ceil(segment.start), key=_second_of)
+    newest = math.floor(segment.last + 1 - WHOLE)
     for second in itertools.islice(state.seconds, begun, None):
-        if _flaw(second, row.start, row.last, changing) in (None, Flaw.SATURATED):
+        if _flaw(second, segment.start, segment.last, changing) in (None, Flaw.SATURATED):
             return range(second.second, newest)
     return range(0)
 

@@ -146,7 +146,7 @@ def _checked(options: Namespace, sides: Sequence[Side]) -> CheckResult:
         target=options.target,
         result=result,
         held=hold(_with_defaults(thresholds, base, result.plan), result, base, runs),
-        stability=run_stability(state, [row for side in sides for row in side.rows]) if options.steady else None,
+        stability=run_stability(state, sum((side.segments for side in sides), ())) if options.steady else None,
         baseline=base,
     )
     _save(options, found, state, runs)

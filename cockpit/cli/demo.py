@@ -7,7 +7,7 @@ import sys
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
-from cockpit.analysis.row_verdicts import verdicts
+from cockpit.analysis.segment_verdicts import verdicts
 from cockpit.analysis.words import verdict_line
 from cockpit.cli.appearance_options import appearance_of
 from cockpit.cli.live import Keeping, SessionEnd, on_screen, report_recording

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from pathlib import Path
 
-from cockpit.analysis.row_verdicts import verdicts
+from cockpit.analysis.segment_verdicts import verdicts
 from cockpit.cli.opening import recording_at
 from cockpit.cli.study_folder import result_in
 from cockpit.cli.terminal import put

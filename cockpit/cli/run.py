@@ -6,7 +6,7 @@ import asyncio
 from argparse import Namespace
 from pathlib import Path
 
-from cockpit.analysis.row_verdicts import verdicts
+from cockpit.analysis.segment_verdicts import verdicts
 from cockpit.cli.appearance_options import appearance_of
 from cockpit.cli.live import Keeping, SessionEnd, headless, hlog_into, on_screen, report_recording
 from cockpit.cli.load_options import chosen_profile

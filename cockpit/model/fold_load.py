@@ -249,10 +249,9 @@ def _level(of: ev.Tick | Segment) -> tuple[bool, int]:
 
 def segment_of(state: State, tick: ev.Tick) -> int | None:
     """Return the place of the segment in which a tick began: a change splits no tick. None: unknown run."""
-    rows = [
-        at for at, segment in enumerate(state.segments) if segment.run == tick.run and _level(segment) == _level(tick)
-    ]
-    return next((at for at in reversed(rows) if state.segments[at].start <= tick.start), rows[0]) if rows else None
+    places = [at for at, one in enumerate(state.segments) if one.run == tick.run and _level(one) == _level(tick)]
+    begun = [at for at in places if state.segments[at].start <= tick.start]
+    return begun[-1] if begun else next(iter(places), None)
 
 
 def _count_into_segment(state: State, tick: ev.Tick, counts: Counts) -> State:

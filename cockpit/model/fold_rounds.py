@@ -56,8 +56,8 @@ def _row(state: State, rounds: RoundsState, t: float, label: str, number: int) -
     if state.running != rounds.begun.run or state.segment is None:
         return state
     following = cut(state, t)
-    row = replace(following.segments[-1], label=label, base=label, round=number, changes_until=len(state.changes))
-    return replace(following, segments=(*following.segments[:-1], row))
+    segment = replace(following.segments[-1], label=label, base=label, round=number, changes_until=len(state.changes))
+    return replace(following, segments=(*following.segments[:-1], segment))
 
 
 def _with(state: State, rounds: RoundsState) -> State:

@@ -78,7 +78,7 @@ def run_result(state: State, run: int) -> RunResult | None:
     segments = [segment for segment in of_run if not segment.warmup] or of_run
     seconds = segments[-1].last - segments[0].start
     warmup = sum(segment.seconds for segment in of_run if segment.warmup and segment not in segments)
-    result = rows_result(segments, state.plans[run], seconds, warmup)
+    result = segments_result(segments, state.plans[run], seconds, warmup)
     return msgspec.structs.replace(result, warnings=of_run[0].warnings, addresses=of_run[0].addresses)
 
 
@@ -88,7 +88,7 @@ def runs_result(results: Sequence[RunResult]) -> RunResult:
         return results[0]
     segments = [segment for result in results for segment in result.segments]
     seconds, warmup = (sum(getattr(result, name) for result in results) for name in ("seconds", "warmup"))
-    whole = rows_result(segments, results[0].plan, seconds, warmup)
+    whole = segments_result(segments, results[0].plan, seconds, warmup)
     failed = next((result for result in results if result.reason == "failed"), results[-1])
     return msgspec.structs.replace(
         whole,
@@ -99,8 +99,8 @@ def runs_result(results: Sequence[RunResult]) -> RunResult:
     )
 
 
-def rows_result(segments: Sequence[Segment], plan: LoadPlan, seconds: float, warmup: float = 0.0) -> RunResult:
-    """Rows of the runs table as one result, `seconds` long; at least one row."""
+def segments_result(segments: Sequence[Segment], plan: LoadPlan, seconds: float, warmup: float = 0.0) -> RunResult:
+    """Merge segments into one result, `seconds` long; at least one segment."""
     counts = Counts()
     for segment in segments:
         counts = add(counts, segment.counts)

@@ -136,7 +136,7 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
     """A part of one run with unchanged settings: a line of the runs table.
 
     `label` is `base`, the settings, and the load level if there is one.
-    `changes` are the letters of the changes made since the row before (`changes_until` says how many the session
+    `changes` are the letters of the changes made since the segment before (`changes_until` says how many the session
     had by then); `end` is None while it runs. `saturated_worker_seconds`: the generator was the bottleneck in them.
     `round` is the round that it belongs to with the set-up of the next window, 0: none.
     `partial` is why its metrics are incomplete. `warmup` is not counted into the run's result; `stage` is its

@@ -43,7 +43,7 @@ CREATE TABLE pages (
 );
 CREATE TABLE parts (id INTEGER PRIMARY KEY, body BLOB NOT NULL);
 CREATE TABLE notes (t REAL NOT NULL, text TEXT NOT NULL, wall REAL NOT NULL);  -- made afterwards
-CREATE TABLE runs (                                                            -- a row each of the runs table
+CREATE TABLE runs (                                                            -- a row per segment
     number INTEGER PRIMARY KEY, run INTEGER, label TEXT, start REAL, end REAL, completed INTEGER, failed INTEGER,
     rate REAL, p50_ms REAL, p90_ms REAL, p99_ms REAL, max_ms REAL
 );

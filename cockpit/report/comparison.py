@@ -105,10 +105,10 @@ def _side(side: Side) -> SideJson:
         name=side.name,
         session=started.name if started else "",
         wall=started.wall if started else 0.0,
-        runs=sorted({row.run for row in side.rows}),
-        rows=[f"{row.number} {row.label}" for row in side.rows],
-        start=side.rows[0].start,
-        end=side.rows[-1].last,
+        runs=sorted({segment.run for segment in side.segments}),
+        rows=[f"{segment.number} {segment.label}" for segment in side.segments],
+        start=side.segments[0].start,
+        end=side.segments[-1].last,
         url=side.result.plan.without_secrets().url,
         knobs=dict(side.knobs),
     )
@@ -141,10 +141,10 @@ def comparison_text(comparison: Comparison) -> str:
 
 
 def side_words(side: Side) -> str:
-    first, last = side.rows[0], side.rows[-1]
-    runs = sorted({row.run for row in side.rows})
+    first, last = side.segments[0], side.segments[-1]
+    runs = sorted({segment.run for segment in side.segments})
     which = f"run {runs[0]}" if len(runs) == 1 else f"runs {runs[0]} to {runs[-1]}"
-    label = first.label if len(side.rows) == 1 else f"{first.label} and {len(side.rows) - 1} rows more"
+    label = first.label if len(side.segments) == 1 else f"{first.label} and {len(side.segments) - 1} more segments"
     return f"{neutral(side.name)}  {which}, {neutral(label)}, {clock(first.start)} to {clock(last.last)}"
 
 

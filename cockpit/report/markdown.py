@@ -11,7 +11,7 @@ from cockpit.model.state import State
 from cockpit.model.text import neutral
 from cockpit.report.session_summary import (
     CHANGE_TITLES,
-    ROW_TITLES,
+    SEGMENT_TITLES,
     SessionSummary,
     change_cells,
     environment_pairs,
@@ -20,9 +20,9 @@ from cockpit.report.session_summary import (
     load_time_words,
     marker_words,
     question_of,
-    row_cells,
     run_named,
     run_words,
+    segment_cells,
     when,
 )
 from cockpit.report.summary import warning_texts
@@ -50,10 +50,10 @@ def _lines(found: SessionSummary) -> Iterator[str]:
         yield from ("", md(question_of(state))) if question_of(state) else ()
         yield from ("", md(f"{when(started.wall)}, {load_time_words(found)}, cockpit {started.version}"))
     yield from _verdicts(found)
-    if found.rows:
-        rows = [(*row.cells, row.against, "; ".join(row.warnings)) for row in row_cells(found)]
-        yield from ("", "## Runs", "", *_table(ROW_TITLES, rows))
-        yield from ("", f"Times are {found.rows[-1].counts.latency_name} times in ms.")
+    if found.segments:
+        rows = [(*row.cells, row.against, "; ".join(row.warnings)) for row in segment_cells(found)]
+        yield from ("", "## Runs", "", *_table(SEGMENT_TITLES, rows))
+        yield from ("", f"Times are {found.segments[-1].counts.latency_name} times in ms.")
     yield from _hosts(found)
     if state.own_changes:
         yield from (
@@ -96,7 +96,7 @@ def _verdicts(found: SessionSummary) -> Iterator[str]:
 
 def _hosts(found: SessionSummary) -> Iterator[str]:
     for name in found.state.hosts:
-        titles, rows = host_means(found.rows, name)
+        titles, rows = host_means(found.segments, name)
         if rows:
             yield from ("", f"## {md(name)}", "", *_table(titles, rows))
 

@@ -9,12 +9,12 @@ from cockpit.model.state import State
 from cockpit.model.text import milliseconds, si
 from cockpit.report.charts import text
 from cockpit.report.forest import ForestRow, forest
-from cockpit.report.page_charts import MOST_ROWS, distributions, drawn_rows, timeline
+from cockpit.report.page_charts import MOST_SEGMENTS, distributions, drawn_segments, timeline
 from cockpit.report.page_hosts import host_section
 from cockpit.report.page_parts import document, head, many, pairs, table, verdict_block
 from cockpit.report.session_summary import (
     CHANGE_TITLES,
-    ROW_TITLES,
+    SEGMENT_TITLES,
     SessionSummary,
     change_cells,
     environment_pairs,
@@ -22,9 +22,9 @@ from cockpit.report.session_summary import (
     load_time_words,
     marker_words,
     question_of,
-    row_cells,
     run_named,
     run_words,
+    segment_cells,
     when,
 )
 from cockpit.report.summary import plan_words, warning_texts
@@ -43,7 +43,7 @@ def page(state: State) -> str:
         ("runs", "Runs", _runs(found)),
         ("thresholds", "Thresholds", _thresholds(found)),
         ("latency", "Latency", _latency(found)),
-        ("hosts", "Servers", "".join(host_section(state, host, found.rows) for host in state.hosts.values())),
+        ("hosts", "Servers", "".join(host_section(state, host, found.segments) for host in state.hosts.values())),
         ("changes", "Changes", _changes(state)),
         ("environment", "Environment", _environment(found)),
     )
@@ -70,16 +70,16 @@ def _header(found: SessionSummary) -> str:
 
 
 def _tiles(found: SessionSummary) -> str:
-    row = found.rows[-1] if found.rows else None
-    if row is None:
+    segment = found.segments[-1] if found.segments else None
+    if segment is None:
         return ""
-    latency = row.counts.latency
-    tiles = [("req/s", si(row.rate, 4))]
+    latency = segment.counts.latency
+    tiles = [("req/s", si(segment.rate, 4))]
     percents = (("p50", 50), ("p99", 99), ("max", 100))
     tiles += [(f"{name} ms", milliseconds(latency.percentile(percent))) for name, percent in percents]
-    tiles.append(("failed", si(row.counts.failed)))
+    tiles.append(("failed", si(segment.counts.failed)))
     cells = "".join(f"<div><b>{text(value)}</b><small>{text(name)}</small></div>" for name, value in tiles)
-    return f'<p class=soft>row {row.number}: {text(row.label)}</p><div class="tiles">{cells}</div>'
+    return f'<p class=soft>segment {segment.number}: {text(segment.label)}</p><div class="tiles">{cells}</div>'
 
 
 def _verdicts(found: SessionSummary) -> str:
@@ -107,10 +107,10 @@ def _verdict(verdict: Verdict) -> str:
 
 
 def _runs(found: SessionSummary) -> str:
-    if not found.rows:
+    if not found.segments:
         return ""
     lines = []
-    for row in row_cells(found):
+    for row in segment_cells(found):
         number, label, load, *metrics = row.cells
         cells = [
             f"<td>{number}</td>",
@@ -121,17 +121,17 @@ def _runs(found: SessionSummary) -> str:
         cells.append(f'<td class="nowrap {row.role}">{text(row.against)}</td>')
         cells.append(f'<td class="words long warn">{"<br>".join(map(text, row.warnings))}</td>')
         lines.append(f"<tr>{''.join(cells)}</tr>")
-    name = found.rows[-1].counts.latency_name
+    name = found.segments[-1].counts.latency_name
     note = f"<p class=soft>Times are {name} times in ms. ≈ is equivalent.</p>"
-    return f'<div class="scroll"><table>{head(ROW_TITLES)}<tbody>{"".join(lines)}</tbody></table></div>{note}\n'
+    return f'<div class="scroll"><table>{head(SEGMENT_TITLES)}<tbody>{"".join(lines)}</tbody></table></div>{note}\n'
 
 
 def _latency(found: SessionSummary) -> str:
-    rows = drawn_rows(found.state)
+    segments = drawn_segments(found.state)
     left_out = ""
-    if len([row for row in found.rows if row.counts.latency.count]) > MOST_ROWS:
-        left_out = f"<p class=soft>Drawn are row {rows[0].number} and the last {MOST_ROWS - 1}.</p>"
-    return distributions(rows) + left_out if found.rows else ""
+    if len([segment for segment in found.segments if segment.counts.latency.count]) > MOST_SEGMENTS:
+        left_out = f"<p class=soft>Drawn are segment {segments[0].number} and the last {MOST_SEGMENTS - 1}.</p>"
+    return distributions(segments) + left_out if found.segments else ""
 
 
 def _markers(state: State) -> str:

@@ -19,7 +19,7 @@ from cockpit.model.text import clock, milliseconds
 from cockpit.report.charts import HEIGHT, WIDTH, Axis, ChartSeries, Point, Sign, SvgChart, decades, draw, from_zero
 
 # Maximum number of segments in one drawing; more could not be distinguished.
-MOST_ROWS = 8
+MOST_SEGMENTS = 8
 _BUCKETS = 60
 _STEPS = (1, 2, 5, 10, 15, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800)
 # Ends of the percentile axis: one slower response in this many.
@@ -41,11 +41,11 @@ def _instant(seconds: int) -> str:
 
 
 def timeline(state: State) -> str:
-    """Rate, latency and heat map over the same time, with rows in the background and markers."""
+    """Rate, latency and heat map over the same time, with segments in the background and markers."""
     x = time_axis(state)
     if not state.seconds:
         return "<p class=soft>No load was sent in this session.</p>\n"
-    bands = [(row.start, row.last, str(row.number)) for row in state.segments if row.last > row.start]
+    bands = [(one.start, one.last, str(one.number)) for one in state.segments if one.last > one.start]
     signs = [Sign(one.t, one.sign, one.text, _kind(one.kind)) for one in state.markers]
     charts = [_rate(state, x, bands, signs), _latency(state, x, bands, signs), _generator(state, x, bands)]
     name = state.segments[-1].counts.latency_name
@@ -55,17 +55,17 @@ def timeline(state: State) -> str:
     return "".join(draw(chart) for chart in (*charts[:2], *([heat] if heat else []), charts[2]))
 
 
-def drawn_rows(state: State) -> list[Segment]:
+def drawn_segments(state: State) -> list[Segment]:
     """Return the segments whose distribution is drawn: the first and the newest with responses."""
-    rows = [row for row in state.segments if not row.warmup and row.counts.latency.count]
-    return rows if len(rows) <= MOST_ROWS else [rows[0], *rows[1 - MOST_ROWS :]]
+    segments = [segment for segment in state.segments if not segment.warmup and segment.counts.latency.count]
+    return segments if len(segments) <= MOST_SEGMENTS else [segments[0], *segments[1 - MOST_SEGMENTS :]]
 
 
-def distributions(rows: Sequence[Segment]) -> str:
+def distributions(segments: Sequence[Segment]) -> str:
     """Return the latency of segments over each other: by share of responses, and by percentile."""
-    if not rows:
+    if not segments:
         return "<p class=soft>No responses.</p>\n"
-    latencies = [(f"row {row.number}", row.counts.latency, colour) for colour, row in enumerate(rows)]
+    latencies = [(f"segment {one.number}", one.counts.latency, colour) for colour, one in enumerate(segments)]
     return f'<div class="charts">{_spread(latencies)}{percentiles("latency (ms) by percentile", latencies)}</div>\n'
 
 

@@ -1,4 +1,4 @@
-"""Hosts in the HTML report: their CPU, memory, I/O, network and processes over time, and their means by row."""
+"""Hosts in the HTML report: their CPU, memory, I/O, network and processes over time, and their means by segment."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _GAP = 4.0
 _SEEN = 0.05
 
 
-def host_section(state: State, host: HostState, rows: Sequence[Segment]) -> str:
+def host_section(state: State, host: HostState, segments: Sequence[Segment]) -> str:
     facts = host.facts
     notes = [text(host.config.ssh or "this machine")]
     if facts:
@@ -37,7 +37,7 @@ def host_section(state: State, host: HostState, rows: Sequence[Segment]) -> str:
     if not host.points:
         return f"{head}<p class=soft>It was never read.</p>\n"
     signs = [Sign(one.t, one.sign, one.text) for one in state.markers if one.kind == "change"]
-    return f'{head}<div class="charts">{_charts(state, host, signs)}</div>\n{_means(host, rows)}'
+    return f'{head}<div class="charts">{_charts(state, host, signs)}</div>\n{_means(host, segments)}'
 
 
 def _charts(state: State, host: HostState, signs: Sequence[Sign]) -> str:
@@ -127,8 +127,8 @@ def _highest(lines: Sequence[tuple[str, Sequence[Point]]]) -> float:
     return max((value for _, points in lines for _, value in points if value is not None), default=0.0)
 
 
-def _means(host: HostState, rows: Sequence[Segment]) -> str:
-    titles, lines = host_means(rows, host.config.name)
+def _means(host: HostState, segments: Sequence[Segment]) -> str:
+    titles, lines = host_means(segments, host.config.name)
     if not lines:
         return "<p class=soft>It was not read twice during a run.</p>\n"
-    return f"<details open><summary>averages by row</summary>{table(titles, lines)}</details>\n"
+    return f"<details open><summary>averages by segment</summary>{table(titles, lines)}</details>\n"

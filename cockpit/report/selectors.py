@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from cockpit.analysis.sides import Side, side_of_rows
+from cockpit.analysis.sides import Side, side_of_segments
 from cockpit.model.errors import UsageError
 from cockpit.model.fold import fold, fold_all
 from cockpit.model.fold_load import cut
@@ -20,7 +20,7 @@ from cockpit.recording.reader import Recording, last_state
 from cockpit.session.replay import parse_jump
 
 _SQLITE = b"SQLite format 3\0"
-# Ticks of a row may reach beyond the end of a time range by this much (s): a tick is not cut.
+# Ticks of a segment may reach beyond the end of a time range by this much (s): a tick is not cut.
 _TICK = 1.0
 # Time (s) after which all events before an instant have arrived: a second waits for late ticks.
 _LATE = 10.0
@@ -70,10 +70,10 @@ def side_of(recording: Recording, source: Selector, text: str) -> Side:
         return _range_of(recording, source.time_range, text)
     state = last_state(recording)
     if source.run is None:
-        return side_of_rows(state, state.segments, text)
+        return side_of_segments(state, state.segments, text)
     if source.run > state.runs:
         raise UsageError(f"{text}: no such run; its runs: {_runs(state)}")
-    return side_of_rows(state, [row for row in state.segments if row.run == source.run], text)
+    return side_of_segments(state, [segment for segment in state.segments if segment.run == source.run], text)
 
 
 def run_of(recording: Recording, source: Selector, text: str) -> Side:
@@ -83,7 +83,7 @@ def run_of(recording: Recording, source: Selector, text: str) -> Side:
     state = last_state(recording)
     if not state.runs:
         raise UsageError(f"{text}: no run in this recording")
-    return side_of_rows(state, [row for row in state.segments if row.run == state.runs], text)
+    return side_of_segments(state, [segment for segment in state.segments if segment.run == state.runs], text)
 
 
 def runs_of(recording: Recording, source: Selector, text: str, last: int) -> list[Side]:
@@ -94,7 +94,7 @@ def runs_of(recording: Recording, source: Selector, text: str, last: int) -> lis
     if state.runs < last:
         raise UsageError(f"{text}: {last} runs wanted; its runs: {_runs(state)}")
     return [
-        side_of_rows(state, [row for row in state.segments if row.run == run], text)
+        side_of_segments(state, [segment for segment in state.segments if segment.run == run], text)
         for run in range(state.runs - last + 1, state.runs + 1)
     ]
 
@@ -120,9 +120,9 @@ def _range_of(recording: Recording, time_range: tuple[str, str], text: str) -> S
         raise UsageError(f"{text}: its end is not after its beginning")
     state = _cut_out(recording, start, end)
     # A cut at the end of a load level leaves an empty segment.
-    counted = [row for row in state.segments if row.last > row.start]
-    rows = [row for row in counted if start - _EDGE <= row.start < end and row.last <= end + _TICK]
-    return side_of_rows(state, rows, text)
+    counted = [segment for segment in state.segments if segment.last > segment.start]
+    segments = [segment for segment in counted if start - _EDGE <= segment.start < end and segment.last <= end + _TICK]
+    return side_of_segments(state, segments, text)
 
 
 def _runs(state: State) -> str:

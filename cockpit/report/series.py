@@ -82,8 +82,8 @@ def series_csv(state: State) -> Iterator[str]:
     seconds = {second.second: second for second in state.seconds}
     for t in range(int(state.t) + 1):
         second = seconds.get(t)
-        row = _row_at(state, t) if second else None
-        cells: list[Cell] = [t, _utc(wall + t), row.run if row else None, row.number if row else None]
+        segment = _segment_at(state, t) if second else None
+        cells: list[Cell] = [t, _utc(wall + t), segment.run if segment else None, segment.number if segment else None]
         cells += [metric(second) if second else None for metric in _LOAD.values()]
         for host in hosts:
             point = _newest(host, t)
@@ -98,10 +98,10 @@ def _metric(point: HostPoint | None, name: str) -> Cell:
     return _HOST[name](point)
 
 
-def _row_at(state: State, t: int) -> Segment | None:
+def _segment_at(state: State, t: int) -> Segment | None:
     """Return the segment at the middle of the second, else the last one that began before its end."""
-    begun = [row for row in state.segments if row.start < t + 1]
-    return next((row for row in reversed(begun) if row.start <= t + 0.5), begun[-1] if begun else None)
+    begun = [segment for segment in state.segments if segment.start < t + 1]
+    return next((segment for segment in reversed(begun) if segment.start <= t + 0.5), begun[-1] if begun else None)
 
 
 def _newest(host: HostState, t: int) -> HostPoint | None:

@@ -13,7 +13,7 @@ from cockpit.analysis.comparison_words import value_words
 from cockpit.analysis.outcome import Verdict
 from cockpit.analysis.rounds import rounds_verdict
 from cockpit.analysis.rounds_words import announcement_words, ended_words
-from cockpit.analysis.row_verdicts import RowVerdicts, verdicts
+from cockpit.analysis.segment_verdicts import SegmentVerdicts, verdicts
 from cockpit.analysis.thresholds import ThresholdResult, hold, parse_threshold
 from cockpit.analysis.warning_words import warning_words
 from cockpit.analysis.warnings import segment_warnings
@@ -25,23 +25,23 @@ from cockpit.model.state import Change, Segment, State
 from cockpit.model.text import clock, milliseconds, si
 from cockpit.report.summary import errors_words, plan_words
 
-ROW_TITLES = ("#", "row", "load", "s", "req/s", *PERCENTILES, "failed", "vs the first", "warnings")
+SEGMENT_TITLES = ("#", "segment", "load", "s", "req/s", *PERCENTILES, "failed", "vs the first", "warnings")
 
-# More rows of a run than this are named by the first and the last.
-_FEW_ROWS = 4
+# More segments of a run than this are named by the first and the last.
+_FEW_SEGMENTS = 4
 
 
 class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """`rows` are those of the runs table without warm-ups; `held` the thresholds of the session, each with its run."""
+    """`segments` are those without warm-ups; `held` the thresholds of the session, each with its run."""
 
     state: State
-    rows: tuple[Segment, ...]
+    segments: tuple[Segment, ...]
     results: tuple[RunResult, ...]
     verdicts: tuple[Verdict, ...]
     held: tuple[tuple[int, ThresholdResult], ...]
 
 
-class RowCells(NamedTuple):
+class SegmentCells(NamedTuple):
     """A row of the runs table in words; `role` is good, bad or "" for `against`."""
 
     cells: tuple[str, ...]
@@ -54,33 +54,33 @@ def findings(state: State) -> SessionSummary:
     results = [result for run in range(1, state.runs + 1) if (result := run_result(state, run))]
     return SessionSummary(
         state=state,
-        rows=tuple(row for row in state.segments if not row.warmup),
+        segments=tuple(segment for segment in state.segments if not segment.warmup),
         results=tuple(results),
         verdicts=verdicts(state),
         held=tuple(_held(state, results)),
     )
 
 
-def row_cells(found: SessionSummary) -> Iterator[RowCells]:
-    """The runs table; each row against the first."""
-    judged = RowVerdicts()
-    for row in found.rows:
+def segment_cells(found: SessionSummary) -> Iterator[SegmentCells]:
+    """The runs table; each segment against the first."""
+    judged = SegmentVerdicts()
+    for segment in found.segments:
         against, role = "", ""
-        if row.number != found.rows[0].number and not row.round:
-            against, role = brief(judged.verdict(found.state, row, found.rows[0]))
-        counts = row.counts
-        latencies = [latency_value(counts.latency, name) for name in PERCENTILES]
+        if segment.number != found.segments[0].number and not segment.round:
+            against, role = brief(judged.verdict(found.state, segment, found.segments[0]))
+        latencies = [latency_value(segment.counts.latency, name) for name in PERCENTILES]
         times = ["–" if latency is None else milliseconds(latency) for latency in latencies]
-        cells = (str(row.number), row.label, load_words(row.plan), f"{row.seconds:.1f}", si(row.rate, 4), *times)
-        warnings = tuple(map(warning_words, segment_warnings(row)))
-        yield RowCells((*cells, si(counts.failed)), against or "–", role, warnings)
+        cells = (str(segment.number), segment.label, load_words(segment.plan), f"{segment.seconds:.1f}")
+        metrics = (si(segment.rate, 4), *times, si(segment.counts.failed))
+        warnings = tuple(map(warning_words, segment_warnings(segment)))
+        yield SegmentCells((*cells, *metrics), against or "–", role, warnings)
 
 
 def run_named(found: SessionSummary, run: int) -> str:
-    """Return a run with its segments of the runs table: `run 2 (row 3)`, `run 1 (rows 1, 2)`."""
-    rows = [str(row.number) for row in found.rows if row.run == run]
-    which = f"{rows[0]} to {rows[-1]}" if len(rows) > _FEW_ROWS else ", ".join(rows)
-    return f"run {run} (row{'' if len(rows) == 1 else 's'} {which})" if rows else f"run {run}"
+    """Return a run with its segments: `run 2 (segment 3)`, `run 1 (segments 1, 2)`."""
+    segments = [str(segment.number) for segment in found.segments if segment.run == run]
+    which = f"{segments[0]} to {segments[-1]}" if len(segments) > _FEW_SEGMENTS else ", ".join(segments)
+    return f"run {run} (segment{'' if len(segments) == 1 else 's'} {which})" if segments else f"run {run}"
 
 
 def question_of(state: State) -> str:
@@ -140,13 +140,13 @@ def run_words(result: RunResult) -> list[tuple[str, str]]:
     ]
 
 
-def host_means(rows: Sequence[Segment], host: str) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+def host_means(segments: Sequence[Segment], host: str) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Return the titles and rows of a table of a host's metrics, a column per segment; no rows without samples."""
-    read = [row for row in rows if host in row.hosts and row.hosts[host].seconds > 0]
-    metrics = [host_metrics(row.hosts[host], row.seconds) for row in read]
+    read = [segment for segment in segments if host in segment.hosts and segment.hosts[host].seconds > 0]
+    metrics = [host_metrics(segment.hosts[host], segment.seconds) for segment in read]
     shown = [key for key in MAIN_HOST_METRICS if any(one.get(key) for one in metrics)]
     cells = [(key, *(value_words(key, one.get(key)) for one in metrics)) for key in shown]
-    return ("mean over", *(f"row {row.number}" for row in read)), cells
+    return ("mean over", *(f"segment {segment.number}" for segment in read)), cells
 
 
 def change_cells(change: Change) -> tuple[str, ...]:

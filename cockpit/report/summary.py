@@ -167,8 +167,8 @@ def _row(histogram: Histogram) -> str:
 def _segments(segments: Sequence[Segment]) -> list[str]:
     if len(segments) < 2:
         return []
-    width = min(60, max(len(segment.label) for segment in segments))
-    lines = ["", f"  {'row':<{width}}     req/s      p50      p99      max   failed"]
+    width = min(60, max(7, *(len(segment.label) for segment in segments)))
+    lines = ["", f"  {'segment':<{width}}     req/s      p50      p99      max   failed"]
     for segment in segments:
         counts = segment.counts
         times = "".join(f"{milliseconds(counts.latency.percentile(p)):>9}" for p in (50, 99, 100))

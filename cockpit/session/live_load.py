@@ -8,8 +8,8 @@ from typing import TypedDict
 
 from msgspec.structs import replace
 
-from cockpit.analysis.awaited import awaits_verdict, change_row
 from cockpit.analysis.blocks import BLOCK
+from cockpit.analysis.verdict_wait import awaits_verdict, segment_of_change
 from cockpit.load.pool import LoadRun, launch
 from cockpit.load.preflight import Preflight, preflight
 from cockpit.model.clock import Clock
@@ -193,7 +193,7 @@ class RunExtension:
         run = self._load.runs
 
         def row_known(state: State) -> bool:
-            return change_row(state, change) is not None or state.running != run
+            return segment_of_change(state, change) is not None or state.running != run
 
         state = await self._latest.until(row_known)
         while state.running == run:

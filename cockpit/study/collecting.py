@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cockpit.analysis.stability import STABLE, long_enough, window_stability
-from cockpit.analysis.windows import row_window
+from cockpit.analysis.windows import segment_window
 from cockpit.model.host_state import HostPoint
 from cockpit.model.metrics import run_result, runs_result
 from cockpit.model.state import Segment, State
@@ -59,8 +59,8 @@ def _runs(session: int, state: State) -> list[StudyRunResult]:
         result = run_result(state, place.run)
         if result is None or result.reason != "completed" or place.turn == 0:
             continue
-        row = result.segments[-1]
-        window = row_window(state, row)
+        segment = result.segments[-1]
+        window = segment_window(state, segment)
         found.append(
             StudyRunResult(
                 place=place,
@@ -70,17 +70,17 @@ def _runs(session: int, state: State) -> list[StudyRunResult]:
                 window=window,
                 stability=window_stability(window) if long_enough(window) else STABLE,
                 observations=tuple(one for one in study.observations if one.run == place.run),
-                cpu={name: _cpu(host.points, row) for name, host in state.hosts.items()},
+                cpu={name: _cpu(host.points, segment) for name, host in state.hosts.items()},
             )
         )
     return found
 
 
-def _cpu(points: Sequence[HostPoint], row: Segment) -> tuple[tuple[float, float], ...]:
+def _cpu(points: Sequence[HostPoint], segment: Segment) -> tuple[tuple[float, float], ...]:
     return tuple(
-        (point.t - row.start, 100 - point.cpu.idle)
+        (point.t - segment.start, 100 - point.cpu.idle)
         for point in points
-        if point.cpu is not None and row.start <= point.t <= (row.end or row.last) + 1
+        if point.cpu is not None and segment.start <= point.t <= (segment.end or segment.last) + 1
     )
 
 

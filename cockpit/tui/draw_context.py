@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Literal, NamedTuple, get_args
 
 from cockpit.analysis.outcome import Verdict
-from cockpit.analysis.row_verdicts import RowVerdicts, row_before
+from cockpit.analysis.segment_verdicts import SegmentVerdicts, segment_before
 from cockpit.analysis.thresholds import ThresholdResult, held_so_far
 from cockpit.analysis.time_ranges import TimeRange, TimeRanges
 from cockpit.model.host_state import HostState, TailPane
@@ -96,7 +96,7 @@ class DrawContext:
     trouble: str = ""
     gaps: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
-    verdicts: RowVerdicts = field(default_factory=RowVerdicts)
+    verdicts: SegmentVerdicts = field(default_factory=SegmentVerdicts)
     stretches: TimeRanges = field(default_factory=TimeRanges)
     lite: bool = False
 
@@ -120,7 +120,7 @@ class DrawContext:
     def before(self, segment: Segment) -> Segment | None:
         """Return the baseline of a segment: the chosen one, else the one before a change under load, else the first."""
         chosen = by_number(self.state.segments, self.view.baseline)
-        base = chosen or row_before(self.state, segment) or self.baseline
+        base = chosen or segment_before(self.state, segment) or self.baseline
         return None if base is None or segment.warmup or segment.round or base.number == segment.number else base
 
     def verdict(self, segment: Segment) -> Verdict | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, cast
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
-from cockpit.analysis.row_verdicts import RowVerdicts
+from cockpit.analysis.segment_verdicts import SegmentVerdicts
 from cockpit.analysis.time_ranges import TimeRanges
 from cockpit.model.state import Marker
 from cockpit.model.text import clock
@@ -69,7 +69,7 @@ class ViewKeys(Screen[None]):
         self.session = session
         self.hints = hints
         self.view = View()
-        self.verdicts, self.stretches = RowVerdicts(), TimeRanges(_AT_ONCE)
+        self.verdicts, self.stretches = SegmentVerdicts(), TimeRanges(_AT_ONCE)
 
     @property
     def _cockpit(self) -> CockpitApp:

@@ -35,7 +35,7 @@ def of_generator(of: Window, other: float, idle: float, address: str = "192.0.2.
     """The window with other load on a machine of the generator's own."""
     seconds = tuple(replace(second, other=other, idle=idle) for second in of.seconds)
     row = Segment(number=1, run=1, plan=of.plan, label="x", start=0, last=60, end=60, addresses=(address,))
-    return replace(of, seconds=seconds, boots={"web1": "b1"}, generator_boot="b2", rows=(row,))
+    return replace(of, seconds=seconds, boots={"web1": "b1"}, generator_boot="b2", segments=(row,))
 
 
 def hog_from(of: Window, second: int, share: float) -> Window:

@@ -23,7 +23,7 @@ from cockpit.analysis.rounds import (
     sequence,
 )
 from cockpit.analysis.rounds_words import announcement_words, ended_words, offer_words, progress_words, window_words
-from cockpit.analysis.row_verdicts import RowVerdicts, verdicts
+from cockpit.analysis.segment_verdicts import SegmentVerdicts, verdicts
 from cockpit.model import events as ev
 from cockpit.model.fold import fold_all
 from cockpit.model.histogram import Histogram
@@ -105,7 +105,7 @@ def test_rounds_find_what_changed_while_the_server_drifts(factor: float, outcome
     # The seconds of set-ups, with a third of the rate, are in no window.
     assert verdict.headline.before > 900
     assert verdicts(state)[-1] == verdict
-    kept = RowVerdicts()
+    kept = SegmentVerdicts()
     assert kept.rounds(state, state.rounds[0]) is kept.rounds(state, state.rounds[0])
 
 

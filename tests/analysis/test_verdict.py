@@ -38,7 +38,7 @@ def effect_on(verdict: Verdict, name: str) -> Effect:
 
 def with_row(of: Window, **changed: object) -> Window:
     row = Segment(number=1, run=1, plan=of.plan, label="x", start=of.start, last=of.end, end=of.end)
-    return msgspec.structs.replace(of, rows=(msgspec.structs.replace(row, **changed),))
+    return msgspec.structs.replace(of, segments=(msgspec.structs.replace(row, **changed),))
 
 
 def runs(count: int, seed: int, **truth: float) -> list[list[Window]]:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cockpit.analysis.blocks import LatencyBlocks, block_sample, run_values
-from cockpit.analysis.windows import Flaw, Window, left_out, row_window, window_between
+from cockpit.analysis.windows import Flaw, Window, left_out, segment_window, window_between
 from cockpit.model.fold import fold_all
 from cockpit.model.histogram import Histogram
 from cockpit.model.host_state import HostState
@@ -71,7 +71,7 @@ def test_what_else_is_done_to_a_server_is_cut_out() -> None:
 
 def test_rows_of_a_session_end_where_the_next_change_is_asked_for() -> None:
     state = fold_all(small_session())
-    first, second = (row_window(state, row) for row in state.segments[:2])
+    first, second = (segment_window(state, row) for row in state.segments[:2])
     assert counted(first) == list(range(8, 14))
     assert counted(second) == list(range(18, 25))
     assert not second.growing
@@ -114,7 +114,7 @@ def test_a_block_with_too_few_seconds_is_none() -> None:
 
 def test_rows_taken_whole_are_the_rows() -> None:
     state = fold_all(small_session())
-    values = run_values([row_window(state, row) for row in state.segments])
+    values = run_values([segment_window(state, row) for row in state.segments])
     assert values["rate"] == pytest.approx([row.rate for row in state.segments])
     exact = [row.counts.latency.percentile(99) for row in state.segments]
     assert values["p99"] == pytest.approx(exact, rel=0.016)

@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 from msgspec.structs import replace
 
 from cockpit.analysis.outcome import Cause, Outcome, Verdict
-from cockpit.analysis.row_verdicts import row_verdict
+from cockpit.analysis.segment_verdicts import segment_verdict
 from cockpit.analysis.words import verdict_words
 from cockpit.model.clock import Clock
 from cockpit.model.hosts import HostConfig
@@ -82,7 +82,7 @@ async def judged(web1: Host, seconds: float, value: str, hog: Path | None) -> Ve
             await process.wait()
         await source.close()
         await running
-    return row_verdict(state, state.segments[1], state.segments[0])
+    return segment_verdict(state, state.segments[1], state.segments[0])
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 from textual.widgets import Static
 
 from cockpit.analysis.outcome import Outcome
-from cockpit.analysis.row_verdicts import row_verdict
+from cockpit.analysis.segment_verdicts import segment_verdict
 from cockpit.analysis.words import method_lines, verdict_line
 from cockpit.model.clock import Clock
 from cockpit.model.state import Segment, State
@@ -162,7 +162,7 @@ async def test_the_verdict_on_spare_servers_raised_under_load(fresh_web1: Host, 
         (band,), (change,) = bands_of(session.state), session.state.changes
         assert band.asked == change.begun < band.effect == change.active_since
         assert re.search("[ ░▓]A", shown(app, Throughput))
-        verdict = row_verdict(session.state, session.state.segments[1], session.state.segments[0])
+        verdict = segment_verdict(session.state, session.state.segments[1], session.state.segments[0])
     print(verdict_line(verdict))
     print(*method_lines(verdict), sep="\n")
     first, second = session.state.segments

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from cockpit.analysis.row_verdicts import row_verdict
+from cockpit.analysis.segment_verdicts import segment_verdict
 from cockpit.analysis.verdict import Verdict
 from cockpit.analysis.words import method_lines, verdict_line
 from cockpit.model.clock import Clock
@@ -73,7 +73,7 @@ async def record(web1: Host, file: Path, seconds: float, connections: int) -> Ve
         await source.close()
         await running
     first, second = state.segments
-    return row_verdict(state, second, first)
+    return segment_verdict(state, second, first)
 
 
 def main() -> None:

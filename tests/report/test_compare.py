@@ -132,8 +132,8 @@ def test_sides_that_are_none(file: Path) -> None:
 
 
 def test_the_last_run_is_taken_where_one_is_needed(file: Path) -> None:
-    assert [row.run for row in open_run(str(file)).rows] == [2]
-    assert [row.run for row in open_run(f"{file}#1").rows] == [1, 1]
+    assert [row.run for row in open_run(str(file)).segments] == [2]
+    assert [row.run for row in open_run(f"{file}#1").segments] == [1, 1]
 
 
 def two_rates(first: int, second: int) -> list[AnyEvent]:
@@ -182,10 +182,10 @@ def test_rungs_are_compared_with_those_of_the_same_load(tmp_path: Path) -> None:
     file = recorded(tmp_path / "rungs.cockpit", events)
     found = compare(open_side(f"{file}#1"), open_side(f"{file}#2"))
     assert found.load == ()
-    assert [len(side.rows) for side in (found.before, found.after)] == [2, 2]
+    assert [len(side.segments) for side in (found.before, found.after)] == [2, 2]
     assert [verdict.label for verdict in found.verdicts] == ["again · c=10", "again · c=20"]
     # Both runs together are repeats; a rung against another is another load.
-    assert len(open_side(str(file)).rows) == 4
+    assert len(open_side(str(file)).segments) == 4
     apart = compare(open_side(f"{file}@5s..15s"), open_side(f"{file}@45s..55s"))
     assert apart.load == ("concurrency 10 → 20",)
 

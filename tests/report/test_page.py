@@ -146,11 +146,11 @@ def test_runs_are_named_with_the_rows_that_they_are_made_of() -> None:
     started, *rest = small_session()
     state = fold_all([replace(started, thresholds=("failed == 0",)), *rest])
     said = " ".join(outline(page(state)).said)
-    assert said.count("run 1 (rows 1, 2)") == 2, "above the thresholds and in the environment"
-    assert said.count("run 2 (row 3)") == 2
+    assert said.count("run 1 (segments 1, 2)") == 2, "above the thresholds and in the environment"
+    assert said.count("run 2 (segment 3)") == 2
     told = markdown(state)
-    assert "| run 2 (row 3) | holds |" in told
-    assert "### Run 2 (row 3)" in told
+    assert "| run 2 (segment 3) | holds |" in told
+    assert "### Run 2 (segment 3)" in told
 
 
 def test_the_header_has_the_time_under_load_not_the_idle_session() -> None:

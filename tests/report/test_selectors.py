@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from cockpit.analysis.sides import side_of_rows
+from cockpit.analysis.sides import side_of_segments
 from cockpit.cli import main
 from cockpit.model.events import AnyEvent
 from cockpit.model.fold import fold, fold_all
@@ -70,7 +70,7 @@ def test_a_stretch_is_that_of_all_events(paged: Path, stretch: tuple[float, floa
         side = side_of(recording, parse_source(text), text)
         folded = cut_at(list(recording.events()), stretch)
         rows = [row for row in folded.segments if row.last > row.start and stretch[0] <= row.start < stretch[1]]
-        assert rows and side == replace(side_of_rows(folded, rows, text), state=side.state)
+        assert rows and side == replace(side_of_segments(folded, rows, text), state=side.state)
 
 
 def test_how_far_a_study_came_is_known_wherever_one_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from cockpit.analysis.row_verdicts import verdicts
+from cockpit.analysis.segment_verdicts import verdicts
 from cockpit.analysis.warning_words import warning_words
 from cockpit.analysis.warnings import run_warnings
 from cockpit.model.events import RoundsEnded

@@ -27,11 +27,11 @@ def spoil(of: Window, how: str) -> Window:
     row = Segment(number=1, run=1, plan=of.plan, label="x", start=of.start, last=of.end, end=of.end)
     match how:
         case "altered":
-            return replace(of, rows=(replace(row, altered=True),))
+            return replace(of, segments=(replace(row, altered=True),))
         case "failed":
-            return replace(of, rows=(replace(row, reason="failed", detail="no\x1b route"),))
+            return replace(of, segments=(replace(row, reason="failed", detail="no\x1b route"),))
         case "partial":
-            return replace(of, rows=(replace(row, partial="worker 1 lost"),))
+            return replace(of, segments=(replace(row, partial="worker 1 lost"),))
         case "saturated":
             kept = tuple(second for at, second in enumerate(of.seconds) if at % 4)
             return replace(of, seconds=kept, bound=of.seconds[::4], flawed={Flaw.SATURATED: len(of.seconds[::4])})

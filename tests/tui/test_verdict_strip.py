@@ -14,9 +14,9 @@ import msgspec
 import pytest
 from textual.pilot import Pilot
 
-from cockpit.analysis import row_verdicts
+from cockpit.analysis import segment_verdicts
 from cockpit.analysis.outcome import Cause, Design, Effect, Objection, Outcome, Period, Verdict
-from cockpit.analysis.row_verdicts import RowVerdicts, row_verdict
+from cockpit.analysis.segment_verdicts import SegmentVerdicts, segment_verdict
 from cockpit.model import events as ev
 from cockpit.model.fold import fold, fold_all
 from cockpit.model.load import LoadPlan
@@ -32,7 +32,7 @@ from cockpit.tui.runs.strip_lines import VerdictStrip, compact_height, full_heig
 from cockpit.tui.terminal.appearance import Appearance
 from cockpit.tui.tiny_screen import TinyScreen
 from tests.analysis.test_rounds import rounds_of
-from tests.analysis.test_row_verdicts import flipped
+from tests.analysis.test_segment_verdicts import flipped
 from tests.tui.driving import at_rest, context_of, driven, main, plain, press, text_of, until
 from tests.tui.scenario import Scenario
 from tests.tui.test_themes import strips
@@ -58,7 +58,7 @@ def at(t: float, events: Sequence[ev.AnyEvent] | None = None) -> Strip:
     return found
 
 
-class Fixed(RowVerdicts):
+class Fixed(SegmentVerdicts):
     """The same verdict on all rows."""
 
     def __init__(self, verdict: Verdict) -> None:
@@ -325,10 +325,10 @@ def test_a_growing_verdict_is_computed_once_per_block(monkeypatch: pytest.Monkey
 
     def counted(state: State, *more: object) -> Verdict:
         calls.append(state.t)
-        return row_verdict(state, *more)  # type: ignore[arg-type]
+        return segment_verdict(state, *more)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(row_verdicts, "row_verdict", counted)
-    kept = RowVerdicts()
+    monkeypatch.setattr(segment_verdicts, "segment_verdict", counted)
+    kept = SegmentVerdicts()
     state = fold_all(event for event in under_load() if event.t <= EARLY)
     blocks = set()
     for event in (event for event in under_load() if EARLY < event.t <= 84.0):
@@ -341,7 +341,7 @@ def test_a_growing_verdict_is_computed_once_per_block(monkeypatch: pytest.Monkey
 
 
 def test_what_it_shows_changes_once_per_second_at_most() -> None:
-    kept = RowVerdicts()
+    kept = SegmentVerdicts()
     state = fold_all(event for event in under_load() if event.t <= EARLY)
     shown: dict[int, set[tuple[str, ...]]] = {}
     for event in (event for event in under_load() if EARLY < event.t <= 84.0):

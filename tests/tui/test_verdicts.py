@@ -13,7 +13,7 @@ from cockpit.tui.runs.compare import CompareScreen
 from cockpit.tui.runs.table import Runs
 from cockpit.tui.runs.verdict_lines import verdict_lines
 from tests.analysis.test_rounds import rounds_of
-from tests.analysis.test_row_verdicts import flipped
+from tests.analysis.test_segment_verdicts import flipped
 from tests.tui.driving import at_rest, context_of, driven, main, plain, press, text_of, until
 from tests.tui.scenario import Scenario
 

@@ -14,7 +14,7 @@ from textual.widgets import Static
 
 from cockpit.analysis.comparison import Comparison, compare
 from cockpit.analysis.comparison_words import Row, columns, differences, overlaid, tables
-from cockpit.analysis.sides import side_of_rows
+from cockpit.analysis.sides import side_of_segments
 from cockpit.model.errors import UsageError
 from cockpit.model.state import Segment
 from cockpit.model.text import neutral
@@ -94,7 +94,7 @@ def comparison_lines(context: DrawContext, segment: Segment, width: int) -> list
     if before is None:
         return lines
     try:
-        found = compare(*(side_of_rows(context.state, [one], f"segment {one.number}") for one in (before, segment)))
+        found = compare(*(side_of_segments(context.state, [one], f"segment {one.number}") for one in (before, segment)))
     except UsageError as error:
         return [*lines, EMPTY, ((neutral(str(error)), "warn"),)]
     if found.load:

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from cockpit.analysis.awaited import is_open
 from cockpit.analysis.blocks import BLOCK
 from cockpit.analysis.effects import metric_of
 from cockpit.analysis.outcome import DIFFERENT, Cause, Design, Effect, Outcome, Verdict
@@ -18,6 +17,7 @@ from cockpit.analysis.rounds import progress
 from cockpit.analysis.rounds_words import place_words, title_words
 from cockpit.analysis.sides import knobs_at
 from cockpit.analysis.time_ranges import between
+from cockpit.analysis.verdict_wait import is_open
 from cockpit.analysis.windows import counted_range
 from cockpit.model.state import RoundsState, Segment, State
 from cockpit.model.text import neutral

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from cockpit.analysis.awaited import BASELINE, baseline_seconds, baseline_wait
+from cockpit.analysis.verdict_wait import BASELINE, baseline_seconds, baseline_wait
 from cockpit.model.state import State
 from cockpit.session.controls import Tuning
 

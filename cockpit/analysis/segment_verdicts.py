@@ -13,11 +13,11 @@ from cockpit.analysis.outcome import Verdict
 from cockpit.analysis.plans import differences
 from cockpit.analysis.rounds import rounds_verdict
 from cockpit.analysis.verdict import judge_rounds, judge_runs, judge_single_runs, judge_switch
-from cockpit.analysis.windows import Window, counted_range, row_window
+from cockpit.analysis.windows import Window, counted_range, segment_window
 from cockpit.model.load import LoadPlan
 from cockpit.model.state import Change, RoundsState, Segment, State
 
-# A window shorter than this (s) is worth no blocks: rows are then taken whole.
+# A window shorter than this (s) is worth no blocks: segments are then taken whole.
 _TOO_SHORT = 10
 _KEPT = 1000
 # Seconds after the end of a window within which its last metrics arrive.
@@ -29,51 +29,49 @@ class VariantSegments(NamedTuple):
     """Segments with the same settings and load, by time. `label` is that of the first, without its load level."""
 
     settings: Settings
-    rows: tuple[Segment, ...]
+    segments: tuple[Segment, ...]
 
     @property
     def label(self) -> str:
-        return self.rows[0].label
+        return self.segments[0].label
 
 
-def row_verdict(state: State, row: Segment, base: Segment, load_may_differ: bool = False) -> Verdict:
-    judge = judge_switch if base.run == row.run else judge_single_runs
-    return judge(row_window(state, base), row_window(state, row), row.label, load_may_differ)
+def segment_verdict(state: State, segment: Segment, base: Segment, load_may_differ: bool = False) -> Verdict:
+    judge = judge_switch if base.run == segment.run else judge_single_runs
+    return judge(segment_window(state, base), segment_window(state, segment), segment.label, load_may_differ)
 
 
-def row_before(state: State, row: Segment) -> Segment | None:
+def segment_before(state: State, segment: Segment) -> Segment | None:
     """Return the baseline of a change under load: the segment before it in the same run. None if there is none."""
-    if not row.changes or row.number < 2:
+    if not segment.changes or segment.number < 2:
         return None
-    before = state.segments[row.number - 2]
-    if before.run != row.run or before.warmup or row.warmup or differences(before.plan, row.plan):
+    before = state.segments[segment.number - 2]
+    if before.run != segment.run or before.warmup or segment.warmup or differences(before.plan, segment.plan):
         return None
     return before
 
 
-class RowVerdicts:
-    """Verdicts of rows, kept: a row that is over is judged once, a growing one after each block.
+class SegmentVerdicts:
+    """Verdicts of segments, kept: a segment that is over is judged once, a growing one after each block.
 
-    For a screen that draws the same rows again and again. One for a session; going back in it finds the same ones.
+    For a screen that draws the same segments repeatedly: one for a session, also when a replay goes back.
     """
 
     def __init__(self) -> None:
         self._known: dict[tuple[object, ...], Verdict | None] = {}
 
-    def verdict(self, state: State, row: Segment, base: Segment) -> Verdict:
-        """The verdict on `row` against `base`, both rows of `state`."""
-        found = self._kept((*_stamp(state, row), *_stamp(state, base)), lambda: row_verdict(state, row, base))
+    def verdict(self, state: State, segment: Segment, base: Segment) -> Verdict:
+        """The verdict on `segment` against `base`, both segments of `state`."""
+        key = (*_stamp(state, segment), *_stamp(state, base))
+        found = self._kept(key, lambda: segment_verdict(state, segment, base))
         assert found is not None
         return found
 
     def rounds(self, state: State, rounds: RoundsState) -> Verdict | None:
         complete, over = rounds.complete, rounds.ended is not None
         # The last readings of a host arrive after the window.
-        age = (
-            min(_ARRIVED, int(state.t - max((window.end or 0.0 for window in complete[-1]), default=0.0)))
-            if complete
-            else 0
-        )
+        ended = max((window.end or 0.0 for window in complete[-1]), default=0.0) if complete else state.t
+        age = min(_ARRIVED, int(state.t - ended))
         key = ("rounds", rounds.begun.number, rounds.begun.t, len(complete), over, age)
         return self._kept(key, lambda: rounds_verdict(state, rounds))
 
@@ -85,13 +83,14 @@ class RowVerdicts:
         return self._known[key]
 
 
-def _stamp(state: State, row: Segment) -> tuple[object, ...]:
-    """Return values that differ when the row's verdict may differ."""
-    if row.end is None:
-        return row.number, row.start, len(counted_range(state, row)) // BLOCK, row.altered, row.partial
-    # A host's last reading of a row arrives after the row's end.
-    read = tuple(window.seconds for window in row.hosts.values())
-    return row.number, row.start, row.end, row.counts.completed, row.altered, row.partial, row.reason, read
+def _stamp(state: State, segment: Segment) -> tuple[object, ...]:
+    """Return values that differ when the segment's verdict may differ."""
+    known = (segment.number, segment.start, segment.end, segment.altered, segment.partial)
+    if segment.end is None:
+        return *known, len(counted_range(state, segment)) // BLOCK
+    # A host's last reading of a segment arrives after the segment's end.
+    read = tuple(window.seconds for window in segment.hosts.values())
+    return *known, segment.counts.completed, segment.reason, read
 
 
 def verdicts(state: State) -> tuple[Verdict, ...]:
@@ -103,7 +102,7 @@ def verdicts(state: State) -> tuple[Verdict, ...]:
     of_variants = []
     for alike in _by_load(state):
         first, *others = alike
-        known = [other for other in others if not measured & set(other.rows[0].changes)]
+        known = [other for other in others if not measured & set(other.segments[0].changes)]
         of_variants += [_variant_verdict(state, first, other) for other in known]
     return (*of_variants, *(verdict for _, verdict in judged))
 
@@ -133,34 +132,36 @@ def change_steps(changes: Sequence[Change]) -> list[tuple[float, Change, bool]]:
 
 
 def _by_load(state: State) -> list[list[VariantSegments]]:
-    """Arms under each load, both in order of their first row, without warm-ups and the rows of rounds."""
+    """Return the variants under each load, both by their first segment, without warm-ups and rounds."""
     loads: list[dict[Settings, list[Segment]]] = []
     plans: list[LoadPlan] = []
-    for row in state.segments:
-        if row.warmup or row.round:
+    for segment in state.segments:
+        if segment.warmup or segment.round:
             continue
-        place = next((at for at, plan in enumerate(plans) if not differences(plan, row.plan)), None)
+        place = next((at for at, plan in enumerate(plans) if not differences(plan, segment.plan)), None)
         if place is None:
             place = len(plans)
-            plans.append(row.plan)
+            plans.append(segment.plan)
             loads.append({})
-        loads[place].setdefault(settings_at(state, row.start), []).append(row)
-    return [[VariantSegments(settings, tuple(rows)) for settings, rows in variants.items()] for variants in loads]
+        loads[place].setdefault(settings_at(state, segment.start), []).append(segment)
+    return [
+        [VariantSegments(settings, tuple(segments)) for settings, segments in variants.items()] for variants in loads
+    ]
 
 
 def _variant_verdict(state: State, first: VariantSegments, other: VariantSegments) -> Verdict:
     """By rounds when the settings alternate, by runs when there are several, else by the nearest two."""
-    windows = {row.number: row_window(state, row) for row in (*first.rows, *other.rows)}
+    windows = {segment.number: segment_window(state, segment) for segment in (*first.segments, *other.segments)}
     pairs = _alternating(first, other)
-    if len(pairs) > 1 and all(_long(windows[row.number]) for pair in pairs for row in pair):
+    if len(pairs) > 1 and all(_long(windows[segment.number]) for pair in pairs for segment in pair):
         return judge_rounds([([windows[one.number]], [windows[two.number]]) for one, two in pairs], other.label)
-    if len(first.rows) > 1 and len(other.rows) > 1:
-        before, after = ([[windows[row.number]] for row in variant.rows] for variant in (first, other))
+    if len(first.segments) > 1 and len(other.segments) > 1:
+        before, after = ([[windows[segment.number]] for segment in variant.segments] for variant in (first, other))
         return judge_runs(before, after, other.label)
     # The segment before it is nearest in time, so it drifted least.
-    longest = max(other.rows, key=lambda row: len(windows[row.number].seconds))
-    usable = [row for row in first.rows if _long(windows[row.number])] or list(first.rows)
-    nearest = min(usable, key=lambda row: abs(row.start - longest.start))
+    longest = max(other.segments, key=lambda segment: len(windows[segment.number].seconds))
+    usable = [segment for segment in first.segments if _long(windows[segment.number])] or list(first.segments)
+    nearest = min(usable, key=lambda segment: abs(segment.start - longest.start))
     judge = judge_switch if nearest.run == longest.run else judge_single_runs
     return judge(windows[nearest.number], windows[longest.number], other.label)
 
@@ -170,14 +171,14 @@ def _long(window: Window) -> bool:
 
 
 def _alternating(first: VariantSegments, other: VariantSegments) -> list[tuple[Segment, Segment]]:
-    """Pairs of a row before and the next one after it, as they follow each other in time."""
+    """Pairs of a segment before and the next one after it, as they follow each other in time."""
     pairs: list[tuple[Segment, Segment]] = []
     waiting: Segment | None = None
-    known = {row.number for row in first.rows}
-    for row in sorted((*first.rows, *other.rows), key=lambda row: row.start):
-        if row.number in known:
-            waiting = row
+    known = {segment.number for segment in first.segments}
+    for segment in sorted((*first.segments, *other.segments), key=lambda segment: segment.start):
+        if segment.number in known:
+            waiting = segment
         elif waiting is not None:
-            pairs.append((waiting, row))
+            pairs.append((waiting, segment))
             waiting = None
     return pairs

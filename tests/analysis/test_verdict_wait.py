@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from cockpit.analysis.awaited import BASELINE, awaits_verdict, baseline_seconds, baseline_wait
 from cockpit.analysis.blocks import block_count
 from cockpit.analysis.switch import LEAST
-from cockpit.analysis.windows import row_window
+from cockpit.analysis.verdict_wait import BASELINE, awaits_verdict, baseline_seconds, baseline_wait
+from cockpit.analysis.windows import segment_window
 from cockpit.model.events import AnyEvent, ChangeBegun, ChangeEnded, LoadAdjusted, RunEnded, RunStarted, Tick
 from cockpit.model.fold import fold, fold_all
 from cockpit.model.histogram import Histogram
@@ -95,7 +95,7 @@ def test_a_change_made_as_soon_as_the_wait_is_over_has_its_baseline(begun: float
     state = fold(state, ChangeBegun(t=t, change="A", host="web1", settings=(Setting(knob="X", old="1", new="2"),)))
     state = fold_all((next(ticks) for _ in range(20)), state)
     state = fold(state, ChangeEnded(t=t + 2, change="A", outcome="applied"))
-    assert block_count(row_window(state, state.segments[0])) >= LEAST
+    assert block_count(segment_window(state, state.segments[0])) >= LEAST
 
 
 def test_a_warm_up_comes_before_the_baseline() -> None:

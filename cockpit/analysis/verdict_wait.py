@@ -6,7 +6,7 @@ import math
 
 from cockpit.analysis.blocks import BLOCK, block_count
 from cockpit.analysis.outcome import Cause, Outcome, Verdict
-from cockpit.analysis.row_verdicts import row_before, row_verdict
+from cockpit.analysis.segment_verdicts import segment_before, segment_verdict
 from cockpit.analysis.switch import IN_A_ROW, LEAST
 from cockpit.analysis.windows import GUARD, Window, window_between
 from cockpit.model.state import Segment, State
@@ -21,52 +21,52 @@ _FINAL = (Cause.LOAD_ALTERED, Cause.LOAD_DIFFERS, Cause.RUN_FAILED, Cause.PARTIA
 
 def baseline_seconds(state: State) -> int:
     """Return how many seconds a change that is made now has before it to be compared with; 0 without load."""
-    row = state.segment
-    if row is None or state.running is None or row.run != state.running or row.warmup:
+    segment = state.segment
+    if segment is None or state.running is None or segment.run != state.running or segment.warmup:
         return 0
-    return len(_baseline(state, row).seconds)
+    return len(_baseline(state, segment).seconds)
 
 
 def baseline_wait(state: State) -> float:
     """Return how many seconds more it takes until a change has enough seconds before it; 0: none, or no load runs."""
-    row = state.segment
-    if row is None or state.running is None:
+    segment = state.segment
+    if segment is None or state.running is None:
         return 0.0
-    if row.warmup:
-        return BASELINE + GUARD + max(0.0, row.plan.warmup - row.seconds)
-    window = _baseline(state, row)
+    if segment.warmup:
+        return BASELINE + GUARD + max(0.0, segment.plan.warmup - segment.seconds)
+    window = _baseline(state, segment)
     missing = (LEAST - block_count(window)) * BLOCK
     if missing <= 0:
         return 0.0
     # The block that is being filled has some of its seconds.
     started = len(window.seconds) % BLOCK
-    return max(1.0, missing - started + max(0.0, GUARD - row.seconds))
+    return max(1.0, missing - started + max(0.0, GUARD - segment.seconds))
 
 
-def _baseline(state: State, row: Segment) -> Window:
+def _baseline(state: State, segment: Segment) -> Window:
     """Return the window of a segment until the last second that is over: a change spoils the second in which it begins.
 
     Of a long segment its last part, if that is enough: a screen asks twice a second.
     """
-    end = min(row.last, math.floor(state.t))
-    if row.seconds > 2 * _RECENT:
-        recent = window_between(state, end - _RECENT, end, row.plan)
+    end = min(segment.last, math.floor(state.t))
+    if segment.seconds > 2 * _RECENT:
+        recent = window_between(state, end - _RECENT, end, segment.plan)
         if block_count(recent) >= LEAST:
             return recent
-    return window_between(state, row.start, end, row.plan)
+    return window_between(state, segment.start, end, segment.plan)
 
 
-def change_row(state: State, change: str) -> Segment | None:
-    return next((row for row in reversed(state.segments) if row.changes == (change,)), None)
+def segment_of_change(state: State, change: str) -> Segment | None:
+    return next((segment for segment in reversed(state.segments) if segment.changes == (change,)), None)
 
 
 def awaits_verdict(state: State, change: str) -> bool:
     """Return whether the run in flight can still bring a verdict on a change that became active in it."""
-    row = change_row(state, change)
-    if row is None or row.run != state.running or row.end is not None:
+    segment = segment_of_change(state, change)
+    if segment is None or segment.run != state.running or segment.end is not None:
         return False
-    base = row_before(state, row)
-    return base is not None and is_open(row_verdict(state, row, base))
+    base = segment_before(state, segment)
+    return base is not None and is_open(segment_verdict(state, segment, base))
 
 
 def is_open(verdict: Verdict) -> bool:

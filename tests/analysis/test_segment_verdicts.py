@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 from cockpit.analysis.outcome import Cause, Design, Outcome
-from cockpit.analysis.row_verdicts import (
-    RowVerdicts,
-    row_before,
-    row_verdict,
+from cockpit.analysis.segment_verdicts import (
+    SegmentVerdicts,
+    segment_before,
+    segment_verdict,
     settings_at,
     verdicts,
 )
@@ -85,8 +85,8 @@ def test_the_recorded_change_under_load_names_fewer_spawned_processes_and_a_shor
     with Recording(RECORDING.with_name("under-load.cockpit")) as recording:
         state = fold_all(recording.events())
     first, second = state.segments
-    assert row_before(state, second) == first
-    verdict = row_verdict(state, second, first)
+    assert segment_before(state, second) == first
+    verdict = segment_verdict(state, second, first)
     assert (verdict.outcome, verdict.design) == (Outcome.BETTER, Design.SWITCH)
     spawned, tail = verdict.effect("web1.processes.spawned_per_s"), verdict.effect("p99")
     assert spawned is not None and spawned.outcome is Outcome.BETTER
@@ -98,9 +98,9 @@ def test_the_recorded_change_under_load_names_fewer_spawned_processes_and_a_shor
 
 def test_one_short_run_each_is_inconclusive_unless_the_difference_is_large(recorded: State) -> None:
     one, two, *_, last = recorded.segments
-    assert row_verdict(recorded, two, one).outcome is Outcome.INCONCLUSIVE
-    assert row_verdict(recorded, last, one).outcome is Outcome.BETTER
-    assert row_verdict(recorded, last, one).design is Design.SINGLE_RUNS
+    assert segment_verdict(recorded, two, one).outcome is Outcome.INCONCLUSIVE
+    assert segment_verdict(recorded, last, one).outcome is Outcome.BETTER
+    assert segment_verdict(recorded, last, one).design is Design.SINGLE_RUNS
 
 
 def test_two_short_rows_are_too_short() -> None:
@@ -132,7 +132,7 @@ def test_a_baseline_that_drifts_is_no_effect() -> None:
 def test_parts_of_one_stable_run_show_no_difference() -> None:
     state = fold_all(flipped((1000.0, 1000.0, 1000.0, 1000.0), 60))
     for one, other in ((0, 1), (0, 2), (1, 3)):
-        verdict = row_verdict(state, state.segments[other], state.segments[one])
+        verdict = segment_verdict(state, state.segments[other], state.segments[one])
         assert verdict.outcome in (Outcome.EQUIVALENT, Outcome.INCONCLUSIVE)
 
 
@@ -149,7 +149,7 @@ def test_other_load_is_compared_with_nothing() -> None:
     other = msgspec.structs.replace(second, plan=msgspec.structs.replace(PLAN, concurrency=40))
     altered = msgspec.structs.replace(state, segments=(first, other))
     assert verdicts(altered) == ()
-    objection = row_verdict(altered, other, first).objection
+    objection = segment_verdict(altered, other, first).objection
     assert objection is not None
     assert (objection.cause, objection.detail) == (Cause.LOAD_DIFFERS, "concurrency 20 → 40")
 
@@ -159,11 +159,11 @@ def test_no_load_no_verdict() -> None:
 
 
 def test_kept_verdicts_are_the_same_and_follow_what_grows() -> None:
-    kept = RowVerdicts()
+    kept = SegmentVerdicts()
     state = fold_all(flipped((1000.0, 1100.0)))
     first, second = state.segments
     found = kept.verdict(state, second, first)
-    assert found == row_verdict(state, second, first)
+    assert found == segment_verdict(state, second, first)
     assert kept.verdict(state, second, first) is found
     events = list(flipped((1000.0, 1100.0)))
     growing = fold_all(events[:70])
@@ -177,6 +177,6 @@ def test_kept_verdicts_are_the_same_and_follow_what_grows() -> None:
 
 def test_a_change_under_load_is_compared_with_the_row_before_it() -> None:
     state = fold_all(flipped((1000.0, 1100.0, 1000.0)))
-    assert [row_before(state, row) for row in state.segments] == [None, *state.segments[:2]]
+    assert [segment_before(state, row) for row in state.segments] == [None, *state.segments[:2]]
     again = fold_all(small_session())
-    assert [row_before(again, row) for row in again.segments] == [None, again.segments[0], None]
+    assert [segment_before(again, row) for row in again.segments] == [None, again.segments[0], None]
