@@ -58,6 +58,8 @@ def test_every_pair_of_colours_can_be_told_apart(name: str, depth: Colours) -> N
             assert contrast(of[use], of[ground]) >= TEXT, (use, ground)
         for use in ("rule", "chart", "mark"):
             assert contrast(of[use], of[ground]) >= SHAPE, (use, ground)
+        # The dark green of 16 colours on white: its word is bold and has a glyph.
+        assert contrast(of["good"], of[ground]) >= (SHAPE if (name, depth) == ("light", "16") else TEXT), ground
     assert contrast(of["strong"], of["band"]) >= TEXT
     assert contrast(of["text"], of["band"]) >= TEXT
     assert contrast(of["chart"], of["band"]) >= SHAPE
@@ -71,6 +73,20 @@ def test_charts_and_warnings_differ_in_more_than_red_from_green(name: str, depth
     of = {use: as_shown(colour, depth) for use, colour in theme.palette(name, depth).items()}
     for use in ("mark", "warn", "alarm"):
         assert abs(of["chart"].blue - of[use].blue) >= 64, use
+
+
+@pytest.mark.parametrize("depth", DEPTHS)
+@pytest.mark.parametrize("name", theme.NAMES)
+def test_better_is_green_worse_red_and_a_warning_neither(name: str, depth: Colours) -> None:
+    of = {use: as_shown(colour, depth) for use, colour in theme.palette(name, depth).items()}
+    assert of["good"].green > max(of["good"].red, of["good"].blue)
+    assert of["alarm"].red > max(of["alarm"].green, of["alarm"].blue)
+    if (name, depth) != ("light", "16"):  # None of these is an amber that can be read on white.
+        assert min(of["warn"].red, of["warn"].green) > of["warn"].blue
+    assert of["chart"].blue > of["chart"].red
+    variables = theme.theme(name, depth).variables
+    assert variables["cockpit-better"] == theme.palette(name, depth)["good"]
+    assert variables["cockpit-worse"] == theme.palette(name, depth)["alarm"]
 
 
 def test_the_command_line_offers_the_themes_there_are() -> None:

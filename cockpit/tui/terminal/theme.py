@@ -1,4 +1,5 @@
-"""Colours of the screen: few, blue and orange, which colour-blind eyes distinguish. No meaning depends on colour alone.
+"""Colours of the screen: few. Blue for data and amber for warnings, which colour-blind eyes distinguish; green for
+better and red for worse, errors and lost hosts. No meaning depends on colour alone.
 
 Each theme has its colours three times, for terminals of 2^24, 256 and 16 colours: the nearest of 16 to a fine shade
 may be unreadable.
@@ -12,27 +13,29 @@ from textual.theme import Theme
 
 Colours = Literal["truecolor", "256", "16"]
 
-# Uses of colours: text of three weights, lines, charts, highlights, warnings, alarms; then backgrounds:
+# Uses of colours: text of three weights, lines, charts, highlights, warnings, alarms, what is good; then backgrounds:
 # of the screen, dialogs, the first and last line, a selected line.
 _USES = (
-    *("text", "strong", "dim", "rule", "chart", "mark", "warn", "alarm"),
+    *("text", "strong", "dim", "rule", "chart", "mark", "warn", "alarm", "good"),
     *("background", "surface", "panel", "band"),
 )
+# Textual has its own variables of these.
+_GROUNDS = ("background", "surface", "panel")
 
 _DARK: dict[Colours, str] = {
-    "truecolor": "#d3d7de #ffffff #98a1ab #656e7a #58a6e0 #e6a54a #e6a54a #ff8c42 #12161c #171c24 #1d2430 #2f3947",
-    "256": "#d0d0d0 #ffffff #a8a8a8 #767676 #5fafd7 #d7af5f #d7af5f #ff875f #121212 #1c1c1c #262626 #3a3a3a",
-    "16": "#ffffff #ffffff #aaaaaa #aaaaaa #55ffff #ffff55 #ffff55 #ff5555 #000000 #000000 #000000 #0000aa",
+    "truecolor": "#d3d7de #ffffff #98a1ab #656e7a #58a6e0 #e6a54a #e6a54a #ff6b6b #5fc27a #12161c #171c24 #1d2430 #2f3947",
+    "256": "#d0d0d0 #ffffff #a8a8a8 #767676 #5fafd7 #d7af5f #d7af5f #ff5f5f #5fd787 #121212 #1c1c1c #262626 #3a3a3a",
+    "16": "#ffffff #ffffff #aaaaaa #aaaaaa #55ffff #ffff55 #ffff55 #ff5555 #55ff55 #000000 #000000 #000000 #0000aa",
 }
 _LIGHT: dict[Colours, str] = {
-    "truecolor": "#24292f #000000 #57606a #7b848e #0a5ca8 #8a4b00 #8a4b00 #a83f00 #ffffff #f4f5f7 #e9ecef #d5dae0",
-    "256": "#262626 #000000 #585858 #808080 #005faf #870000 #870000 #af0000 #ffffff #eeeeee #eeeeee #d0d0d0",
-    "16": "#000000 #000000 #000000 #555555 #0000aa #aa0000 #aa0000 #aa0000 #ffffff #ffffff #ffffff #aaaaaa",
+    "truecolor": "#24292f #000000 #57606a #7b848e #0a5ca8 #8a4b00 #8a4b00 #b3261e #116329 #ffffff #f4f5f7 #e9ecef #d5dae0",
+    "256": "#262626 #000000 #585858 #808080 #005faf #875f00 #875f00 #af0000 #005f00 #ffffff #eeeeee #eeeeee #d0d0d0",
+    "16": "#000000 #000000 #000000 #555555 #0000aa #aa0000 #aa0000 #aa0000 #00aa00 #ffffff #ffffff #ffffff #aaaaaa",
 }
 _CONTRAST: dict[Colours, str] = {
-    "truecolor": "#ffffff #ffffff #dadada #b2b2b2 #5fd7ff #ffd700 #ffd700 #ffaf00 #000000 #000000 #000000 #303030",
-    "256": "#ffffff #ffffff #dadada #b2b2b2 #5fd7ff #ffd700 #ffd700 #ffaf00 #000000 #000000 #000000 #303030",
-    "16": "#ffffff #ffffff #ffffff #ffffff #55ffff #ffff55 #ffff55 #ffff55 #000000 #000000 #000000 #0000aa",
+    "truecolor": "#ffffff #ffffff #dadada #b2b2b2 #5fd7ff #ffd700 #ffd700 #ff8787 #5fff87 #000000 #000000 #000000 #303030",
+    "256": "#ffffff #ffffff #dadada #b2b2b2 #5fd7ff #ffd700 #ffd700 #ff8787 #5fff87 #000000 #000000 #000000 #303030",
+    "16": "#ffffff #ffffff #ffffff #ffffff #55ffff #ffff55 #ffff55 #ff5555 #55ff55 #000000 #000000 #000000 #0000aa",
 }
 
 _PALETTES = {"dark": _DARK, "light": _LIGHT, "contrast": _CONTRAST}
@@ -80,7 +83,7 @@ def theme(name: str, colours: Colours = "truecolor") -> Theme:
         accent=of["mark"],
         warning=of["warn"],
         error=of["alarm"],
-        success=of["chart"],
+        success=of["good"],
         foreground=of["text"],
         background=of["background"],
         surface=of["surface"],
@@ -95,8 +98,8 @@ def theme(name: str, colours: Colours = "truecolor") -> Theme:
 
 def _own(of: dict[str, str]) -> dict[str, str]:
     """Return the variables of cockpit's own styles."""
-    variables = {f"cockpit-{use}": of[use] for use in (*_USES[:8], "band")}
-    return {**variables, "cockpit-better": of["chart"], "cockpit-worse": of["warn"]}
+    variables = {f"cockpit-{use}": of[use] for use in _USES if use not in _GROUNDS}
+    return {**variables, "cockpit-better": of["good"], "cockpit-worse": of["alarm"]}
 
 
 # Defaults until a theme is chosen.
