@@ -13,29 +13,29 @@ from textual.theme import Theme
 
 Colours = Literal["truecolor", "256", "16"]
 
-# Uses of colours: text of three weights, lines, charts, highlights, warnings, alarms, what is good; then backgrounds:
+# Uses of colours: text of three weights, lines, charts, warnings and highlights, alarms, good; then backgrounds:
 # of the screen, dialogs, the first and last line, a selected line.
 _USES = (
-    *("text", "strong", "dim", "rule", "chart", "mark", "warn", "alarm", "good"),
+    *("text", "strong", "dim", "rule", "chart", "warn", "alarm", "good"),
     *("background", "surface", "panel", "band"),
 )
 # Textual has its own variables of these.
 _GROUNDS = ("background", "surface", "panel")
 
 _DARK: dict[Colours, str] = {
-    "truecolor": "#d3d7de #ffffff #98a1ab #656e7a #58a6e0 #e6a54a #e6a54a #ff6b6b #5fc27a #12161c #171c24 #1d2430 #2f3947",
-    "256": "#d0d0d0 #ffffff #a8a8a8 #767676 #5fafd7 #d7af5f #d7af5f #ff5f5f #5fd787 #121212 #1c1c1c #262626 #3a3a3a",
-    "16": "#ffffff #ffffff #aaaaaa #aaaaaa #55ffff #ffff55 #ffff55 #ff5555 #55ff55 #000000 #000000 #000000 #0000aa",
+    "truecolor": "#d3d7de #ffffff #98a1ab #656e7a #58a6e0 #e6a54a #ff6b6b #5fc27a #12161c #171c24 #1d2430 #2f3947",
+    "256": "#d0d0d0 #ffffff #a8a8a8 #767676 #5fafd7 #d7af5f #ff5f5f #5fd787 #121212 #1c1c1c #262626 #3a3a3a",
+    "16": "#ffffff #ffffff #aaaaaa #aaaaaa #55ffff #ffff55 #ff5555 #55ff55 #000000 #000000 #000000 #0000aa",
 }
 _LIGHT: dict[Colours, str] = {
-    "truecolor": "#24292f #000000 #57606a #7b848e #0a5ca8 #8a4b00 #8a4b00 #b3261e #116329 #ffffff #f4f5f7 #e9ecef #d5dae0",
-    "256": "#262626 #000000 #585858 #808080 #005faf #875f00 #875f00 #af0000 #005f00 #ffffff #eeeeee #eeeeee #d0d0d0",
-    "16": "#000000 #000000 #000000 #555555 #0000aa #aa0000 #aa0000 #aa0000 #00aa00 #ffffff #ffffff #ffffff #aaaaaa",
+    "truecolor": "#24292f #000000 #57606a #7b848e #0a5ca8 #8a4b00 #b3261e #116329 #ffffff #f4f5f7 #e9ecef #d5dae0",
+    "256": "#262626 #000000 #585858 #808080 #005faf #875f00 #af0000 #005f00 #ffffff #eeeeee #eeeeee #d0d0d0",
+    "16": "#000000 #000000 #000000 #555555 #0000aa #aa0000 #aa0000 #00aa00 #ffffff #ffffff #ffffff #aaaaaa",
 }
 _CONTRAST: dict[Colours, str] = {
-    "truecolor": "#ffffff #ffffff #dadada #b2b2b2 #5fd7ff #ffd700 #ffd700 #ff8787 #5fff87 #000000 #000000 #000000 #303030",
-    "256": "#ffffff #ffffff #dadada #b2b2b2 #5fd7ff #ffd700 #ffd700 #ff8787 #5fff87 #000000 #000000 #000000 #303030",
-    "16": "#ffffff #ffffff #ffffff #ffffff #55ffff #ffff55 #ffff55 #ff5555 #55ff55 #000000 #000000 #000000 #0000aa",
+    "truecolor": "#ffffff #ffffff #dadada #b2b2b2 #5fd7ff #ffd700 #ff8787 #5fff87 #000000 #000000 #000000 #303030",
+    "256": "#ffffff #ffffff #dadada #b2b2b2 #5fd7ff #ffd700 #ff8787 #5fff87 #000000 #000000 #000000 #303030",
+    "16": "#ffffff #ffffff #ffffff #ffffff #55ffff #ffff55 #ff5555 #55ff55 #000000 #000000 #000000 #0000aa",
 }
 
 _PALETTES = {"dark": _DARK, "light": _LIGHT, "contrast": _CONTRAST}
@@ -70,7 +70,8 @@ DEFAULT = "dark"
 
 def palette(name: str, colours: Colours = "truecolor") -> dict[str, str]:
     """Return the colours of a theme by use. Raises KeyError."""
-    return dict(zip(_USES, _PALETTES[name][colours].split(), strict=True))
+    of = dict(zip(_USES, _PALETTES[name][colours].split(), strict=True))
+    return {**of, "mark": of["warn"]}
 
 
 def theme(name: str, colours: Colours = "truecolor") -> Theme:
@@ -98,7 +99,7 @@ def theme(name: str, colours: Colours = "truecolor") -> Theme:
 
 def _own(of: dict[str, str]) -> dict[str, str]:
     """Return the variables of cockpit's own styles."""
-    variables = {f"cockpit-{use}": of[use] for use in _USES if use not in _GROUNDS}
+    variables = {f"cockpit-{use}": of[use] for use in of if use not in _GROUNDS}
     return {**variables, "cockpit-better": of["good"], "cockpit-worse": of["alarm"]}
 
 
