@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from cockpit.servers.access_log import AccessLine
 from cockpit.servers.registry import parse_access
 
+HAPROXY = b"127.0.0.1:45844 [23/Nov/2026:04:57:52.228] f"
 CLIENT = b'10.0.0.9 - - [23/Nov/2026:01:10:00 +0000] "GET /img/00001.jpg HTTP/1.1"'
 
 
@@ -34,6 +35,13 @@ CLIENT = b'10.0.0.9 - - [23/Nov/2026:01:10:00 +0000] "GET /img/00001.jpg HTTP/1.
          AccessLine(200, 0.002, True)),
         (b"1700000000.123      0 10.0.0.9 TCP_DENIED/403 3 GET http://o/1 - HIER_NONE/- -", AccessLine(403, 0.0, None)),
         (b"1700000000.123      0 10.0.0.9 NONE_NONE/000 0 - error:x - HIER_NONE/- -", None),
+        (HAPROXY + b' b/s1 0/0/0/4/4 200 601 - - ---- 1/1/0/0/0 0/0 "GET / HTTP/1.1"', AccessLine(200, 0.004)),
+        (b"Nov 23 04:57:52 lb haproxy[12]: " + HAPROXY + b"~ b/s1 0/0/0/4/+31 302 601 - -", AccessLine(302, 0.031)),
+        (b"2026-11-23T04:57:52.231+00:00 lb haproxy[12]: " + HAPROXY + b" f/<CACHE> 0/0/0/0/0 200 605 - - LR-- ",
+         AccessLine(200, 0.0, True)),
+        (HAPROXY + b' b/s1 0/0/-1/-1/3006 503 217 - - SC-- 1/1/0/0/3 0/0 "GET /x HTTP/1.1"', AccessLine(503, 3.006)),
+        (HAPROXY + b' b/s1 12/0/1/-1/950 -1 0 - - CH-- 1/1/0/0/3 0/0 "GET /x HTTP/1.1"', AccessLine(499, 0.95)),
+        (b"Nov 23 04:57:52 lb haproxy[12]: Server b/s1 is DOWN, reason: Layer4 connection problem", None),
         (b"[Mon Nov 23 01:10:00 2026] [mpm_event:notice] [pid 1] AH00489: resuming normal operations", None),
         (b"", None),
         (b'"GET / HTTP/1.1" 200 5', None),
@@ -45,7 +53,7 @@ def test_a_line_is_one_request(line: bytes, found: AccessLine | None) -> None:
 
 @given(st.binary(max_size=300))
 def test_any_bytes_are_a_request_or_none(tail: bytes) -> None:
-    for line in (tail, CLIENT + tail, CLIENT + b" 200 1 " + tail, b"1700000000.123 1 " + tail):
+    for line in (tail, CLIENT + tail, CLIENT + b" 200 1 " + tail, b"1700000000.123 1 " + tail, HAPROXY + tail):
         found = parse_access(line)
         assert found is None or (0 <= found.status <= 999 and (found.seconds is None or 0 <= found.seconds < 1e7))
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from cockpit.servers.haproxy.editor import SECTIONS, HaproxyGrammar
+from cockpit.servers.haproxy.logs import parse as parse_access
 from cockpit.servers.haproxy.status import STATUS
 from cockpit.servers.inventory import Inventory
 from cockpit.servers.kind import ConfigFile, RunningServer, ServerKind, StatusAddress
@@ -70,4 +71,5 @@ KIND = ServerKind(
     failure=r"\[ALERT\]\s*\(\d+\)\s*: (.*)",
     correction=r"\[WARNING\].*",
     reload_replaces=("haproxy",),
+    access_log=parse_access,
 )
