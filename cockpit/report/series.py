@@ -31,6 +31,8 @@ _LOAD: dict[str, Callable[[LoadSecond], Cell]] = {
     "p99_ms": lambda one: round(1000 * one.p99, 4),
     "max_ms": lambda one: round(1000 * one.max, 4),
     "connections": lambda one: one.connections,
+    "in_flight": lambda one: one.in_flight,
+    "stalled": lambda one: int(one.stalled),
     "generator.cpu_percent": lambda one: round(100 * one.generator, 1),
     "generator.cpu_wait_percent": lambda one: round(100 * one.cpu_wait, 1),
     "generator.lag_p99_ms": lambda one: round(1000 * one.lag_p99, 4),

@@ -11,11 +11,15 @@ from xml.etree import ElementTree
 
 import pytest
 from hdrh.log import HistogramLogReader  # type: ignore[import-untyped]
+from msgspec.structs import replace
 
 from cockpit.cli import main
-from cockpit.model.events import decode
+from cockpit.model.events import SessionStarted, decode
 from cockpit.model.fold import fold_all
 from cockpit.model.histogram import Histogram
+from cockpit.model.hosts import HostConfig
+from cockpit.model.state import LoadSecond
+from cockpit.report.series import series_csv
 from tests.report.test_compare import recorded
 from tests.session.events import small_session
 
@@ -51,13 +55,15 @@ def test_series_have_a_row_a_second(file: Path, tmp_path: Path) -> None:
     assert sum(int(row["completed"] or 0) for row in rows) == 8000
 
 
+def test_a_second_without_a_response_is_marked_as_stalled(file: Path, tmp_path: Path) -> None:
+    state = fold_all(small_session())
+    silent = LoadSecond(second=10, start=10.0, end=11.0, in_flight=5)
+    lines = series_csv(replace(state, seconds=(*state.seconds[:9], silent, *state.seconds[10:])))
+    marked = [row for row in csv.DictReader(lines) if row["stalled"] == "1"]
+    assert [(row["t_s"], row["in_flight"], row["completed"]) for row in marked] == [("10", "5", "0")]
+
+
 def test_titles_are_no_formulas(tmp_path: Path) -> None:
-    from msgspec.structs import replace
-
-    from cockpit.model.events import SessionStarted
-    from cockpit.model.hosts import HostConfig
-    from cockpit.report.series import series_csv
-
     first = next(small_session())
     assert isinstance(first, SessionStarted)
     state = fold_all([replace(first, hosts=(HostConfig(name="=cmd|' /C calc'!A0"),))])
