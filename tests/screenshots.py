@@ -139,7 +139,7 @@ async def start_screen() -> str:
         newest = dt.datetime.fromtimestamp(max(one.kept.began + one.kept.seconds for one in kept))
         profiles = [one for one in catalogue.listed() if one.path.resolve().parent == ROOT / "profiles"]
         found = StartChoices(profiles, kept)
-        app = StartApp(lambda: found, now=lambda: newest + dt.timedelta(minutes=9))
+        app = StartApp(StartScreen(lambda: found, now=lambda: newest + dt.timedelta(minutes=9)))
         async with app.run_test(size=(120, 40)) as pilot:
             screen = next(screen for screen in app.screen_stack if isinstance(screen, StartScreen))
             while screen._offers is None:

@@ -31,20 +31,15 @@ def start(options: Namespace) -> int:
         make_parser().print_help(sys.stderr)
         return EXIT_USAGE
     from cockpit.tui.start.app import StartApp
+    from cockpit.tui.start.screen import StartScreen
 
     message, bad, at = "", False, None
     while True:
-        appearance = appearance_of(options)
-        app = StartApp(
-            _offers,
-            check_url=profile_of,
-            stamp=stamp,
-            message=message,
-            bad=bad,
-            at=at,
-            ssh_config=options.ssh_config,
-            appearance=appearance,
+        ssh_config = options.ssh_config
+        first = StartScreen(
+            _offers, check_url=profile_of, stamp=stamp, message=message, bad=bad, at=at, ssh_config=ssh_config
         )
+        app = StartApp(first, appearance_of(options))
         choice = app.run()
         if app.interrupted:
             return EXIT_INTERRUPTED

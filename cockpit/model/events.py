@@ -1,7 +1,6 @@
 """Everything that can happen in a session. `t` is seconds on the cockpit's monotonic clock since it began.
 
 Events carry raw deltas and counters; rates, percentages and percentiles are made by `fold` alone.
-A new field gets a default, so that an older recording still opens.
 """
 
 from __future__ import annotations
@@ -16,14 +15,7 @@ from cockpit.model.histogram import EMPTY, Histogram, from_wire, to_wire
 from cockpit.model.hosts import HostConfig, HostFacts, HostReading
 from cockpit.model.knobs import Knob, ServerAction, Setting
 from cockpit.model.load import LoadPlan
-from cockpit.model.study_events import (
-    StudyBegun,
-    StudyEnded,
-    StudyObservation,
-    StudyRound,
-    StudyRun,
-    StudyStepEnded,
-)
+from cockpit.model.study_events import StudyEvent
 
 
 class SessionStarted(Event, frozen=True, tag="session_started"):
@@ -380,12 +372,7 @@ AnyEvent = (
     | RoundWindowEnded
     | RoundsEnded
     | Note
-    | StudyBegun
-    | StudyRound
-    | StudyRun
-    | StudyObservation
-    | StudyStepEnded
-    | StudyEnded
+    | StudyEvent
 )
 
 

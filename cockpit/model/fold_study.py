@@ -7,23 +7,16 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from cockpit.model import study_events as st
 from cockpit.model.state import State, StudyState
-from cockpit.model.study_events import (
-    StudyBegun,
-    StudyEnded,
-    StudyObservation,
-    StudyRound,
-    StudyRun,
-    StudyStepEnded,
-)
 
 
-def _begun(state: State, event: StudyBegun) -> State:
+def _begun(state: State, event: st.StudyBegun) -> State:
     known = StudyState(study=event.study, fingerprint=event.fingerprint, steps=event.steps, before=event.done)
     return replace(state, study=known)
 
 
-def _ended(state: State, _: StudyEnded) -> State:
+def _ended(state: State, _: st.StudyEnded) -> State:
     return state if state.study is None else replace(state, study=replace(state.study, ended=True))
 
 
@@ -39,10 +32,10 @@ def _added(name: str) -> Callable[[State, Any], State]:
 
 
 STUDY_FOLDS: dict[type, Callable[[State, Any], State]] = {
-    StudyBegun: _begun,
-    StudyRound: _added("rounds"),
-    StudyRun: _added("runs"),
-    StudyObservation: _added("observations"),
-    StudyStepEnded: _added("done"),
-    StudyEnded: _ended,
+    st.StudyBegun: _begun,
+    st.StudyRound: _added("rounds"),
+    st.StudyRun: _added("runs"),
+    st.StudyObservation: _added("observations"),
+    st.StudyStepEnded: _added("done"),
+    st.StudyEnded: _ended,
 }

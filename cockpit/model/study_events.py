@@ -60,3 +60,6 @@ class StudyStepEnded(Event, frozen=True, tag="study_step_ended"):
 
 class StudyEnded(Event, frozen=True, tag="study_ended"):
     """A study is over: every comparison is closed, or the last round is done."""
+
+
+StudyEvent = StudyBegun | StudyRound | StudyRun | StudyObservation | StudyStepEnded | StudyEnded

@@ -20,6 +20,7 @@ from cockpit.tui.start.app import StartApp
 from cockpit.tui.start.choices import Choice, StartChoices
 from cockpit.tui.start.doctor import DoctorScreen
 from cockpit.tui.start.screen import StartScreen
+from cockpit.tui.terminal.appearance import Appearance
 from tests.tui.driving import at_rest, text_of, until
 
 NOW = dt.datetime(2026, 11, 21, 15, 0)
@@ -51,8 +52,8 @@ def offers(*, recordings: bool = True, broken: bool = True) -> StartChoices:
     return StartChoices(profiles, [newest, cut, odd] if recordings else [])
 
 
-def start_app(found: StartChoices, **options: object) -> StartApp:
-    return StartApp(lambda: found, now=lambda: NOW, **options)
+def start_app(found: StartChoices, *, appearance: Appearance | None = None, **options: object) -> StartApp:
+    return StartApp(StartScreen(lambda: found, now=lambda: NOW, **options), appearance)
 
 
 @asynccontextmanager
@@ -114,7 +115,7 @@ async def test_the_screen_is_there_before_everything_is_found() -> None:
         gate.wait(20)
         return offers()
 
-    app = StartApp(slow, now=lambda: NOW)
+    app = StartApp(StartScreen(slow, now=lambda: NOW))
     async with app.run_test(size=(120, 40)) as pilot:
         await at_rest(pilot)
         assert text(pilot, "OptionList").count("loading …") == 2

@@ -2,39 +2,22 @@
 
 from __future__ import annotations
 
-import datetime as dt
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from cockpit.tui.app import CHECK_INTERVAL, handled
-from cockpit.tui.start.choices import Choice, StartChoices, url_of
+from cockpit.tui.start.choices import Choice
 from cockpit.tui.start.screen import StartScreen
 from cockpit.tui.terminal.appearance import Appearance
 from cockpit.tui.terminal.base_app import CockpitBase
 
 
 class StartApp(CockpitBase[Choice]):
-    """Returns a Choice, or None if the user quits; `interrupted`: ctrl+c or a signal ended it. See StartScreen."""
+    """Returns a Choice, or None if the user quits; `interrupted`: ctrl+c or a signal ended it."""
 
-    def __init__(
-        self,
-        offers: Callable[[], StartChoices],
-        *,
-        check_url: Callable[[str], object] = url_of,
-        stamp: Callable[[], object] = lambda: None,
-        message: str = "",
-        bad: bool = False,
-        at: Choice | None = None,
-        ssh_config: Path | None = None,
-        now: Callable[[], dt.datetime] = dt.datetime.now,
-        appearance: Appearance | None = None,
-    ) -> None:
+    def __init__(self, first: StartScreen, appearance: Appearance | None = None) -> None:
         super().__init__(appearance)
         self.interrupted = False
-        self._first = StartScreen(
-            offers, check_url=check_url, stamp=stamp, message=message, bad=bad, at=at, ssh_config=ssh_config, now=now
-        )
+        self._first = first
 
     def get_default_screen(self) -> StartScreen:
         return self._first

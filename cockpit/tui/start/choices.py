@@ -16,7 +16,7 @@ from cockpit.model.text import clock, milliseconds, neutral, si
 from cockpit.profiles.catalogue import Listed
 from cockpit.profiles.plan import Wrong, checked_url
 from cockpit.recording.library import Recent
-from cockpit.tui.terminal.styled_line import Line, clip, fit, length, right
+from cockpit.tui.terminal.styled_line import Line, clip, fit, length, right, rule
 
 Kind = Literal["demo", "url", "new", "profile", "recording"]
 # From this width on a row has room for less important facts.
@@ -146,12 +146,8 @@ def widths(found: Iterable[ChoiceGroup], width: int) -> Widths:
 
 
 def heading(section: ChoiceGroup, width: int) -> Line:
-    count = f" {len(section.offers)} " if section.offers and section.heading != "begin" else ""
-    title = f"─ {section.heading} "
-    rule = "─" * max(0, width - cell_len(title) - len(count) - 2)
-    return clip(
-        (("─ ", "rule"), (f"{section.heading} ", "strong"), (rule, "rule"), (count, "dim"), ("──", "rule")), width
-    )
+    count = str(len(section.offers)) if section.offers and section.heading != "begin" else ""
+    return rule(((section.heading, "strong"),), ((count, "dim"),) if count else (), width)
 
 
 def row(offer: StartChoice, columns: Widths, width: int, now: dt.datetime) -> Line:

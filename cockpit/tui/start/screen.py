@@ -44,16 +44,8 @@ from cockpit.tui.start.choices import (
 )
 from cockpit.tui.start.profile_files import DeleteScreen, delete, edit
 from cockpit.tui.start.trust import TrustScreen
-from cockpit.tui.terminal.styled_line import EMPTY, Line, ends, packed
+from cockpit.tui.terminal.styled_line import EMPTY, Line, content, ends, packed
 
-_STYLES = {
-    "": "",
-    "strong": "bold",
-    "key": "bold",
-    "dim": "$cockpit-dim",
-    "rule": "$cockpit-rule",
-    "warn": "$cockpit-warn",
-}
 _KEYS = (
     *(("Enter", "open"), ("/", "filter"), ("n", "new profile"), ("u", "load a URL"), ("j", "demo")),
     *(("h", "doctor"), ("E", "edit"), ("^P", "commands")),
@@ -131,8 +123,8 @@ class StartScreen(Screen[None]):
         self._message = (message, bad)
         self._offers: StartChoices | None = None
         self._text = ""
-        self._shown: list[StartChoice | None] = []
-        self._rows: list[Line] = []
+        # Lines of the list; None: a heading.
+        self._lines: list[tuple[Line, StartChoice | None]] = []
         self._marked: int | None = None
 
     def compose(self) -> ComposeResult:
@@ -166,14 +158,13 @@ class StartScreen(Screen[None]):
         if selected is not None and selected is not BEGIN[0]:
             # The user moved there while the list was loading.
             self._at = selected.choice
-        self._offers = found
-        self._shown = []
+        self._offers, self._lines = found, []
         self.fill()
 
     @property
     def selected(self) -> StartChoice | None:
         place = self.query_one(OptionList).highlighted
-        return self._shown[place] if place is not None and place < len(self._shown) else None
+        return self._lines[place][1] if place is not None and place < len(self._lines) else None
 
     def show_message(self, words: str, bad: bool = False) -> None:
         """Show one line above the keys, until the next."""
@@ -193,65 +184,54 @@ class StartScreen(Screen[None]):
         offers = self._offers or StartChoices()
         found = sections(offers.profiles, offers.recordings, self._text)
         columns = widths(found, width)
-        self._shown, self._rows, self._marked = [], [], None
+        self._lines, self._marked = [], None
         listing.clear_options()
         for section in found:
             self._put(section, columns, width)
-        places = zip(self._rows, self._shown, strict=True)
-        listing.add_options([Option(_content(line), disabled=offer is None) for line, offer in places])
+        listing.add_options([Option(content([line]), disabled=offer is None) for line, offer in self._lines])
         listing.highlighted = self._place(wanted)
         self._mark(listing.highlighted)
         self._show_keys()
         self._show_about()
 
     def _put(self, section: ChoiceGroup, columns: Widths, width: int) -> None:
-        lines: list[tuple[Line, StartChoice | None]] = (
-            [(EMPTY, None)] if self._rows and self.size.height >= _HIGH else []
-        )
+        lines = self._lines
+        if lines and self.size.height >= _HIGH:
+            lines.append((EMPTY, None))
         lines.append((heading(section, width), None))
         lines += [((("  ", "key"), *row(offer, columns, width - 2, self._now())), offer) for offer in section.offers]
         if not section.offers:
-            looking = "loading …" if self._offers is None else section.empty
-            lines.append(((("  ", ""), (looking, "dim")), None))
-        self._rows += [line for line, _ in lines]
-        self._shown += [offer for _, offer in lines]
+            words = "loading …" if self._offers is None else section.empty
+            lines.append(((("  ", ""), (words, "dim")), None))
 
     def _mark(self, place: int | None) -> None:
         """Mark the selected line with a sign, because colour alone is not visible to all."""
         listing = self.query_one(OptionList)
         for at, sign in ((self._marked, "  "), (place, "▸ ")):
-            if at is not None and at < len(self._rows):
-                listing.replace_option_prompt_at_index(at, _content(((sign, "key"), *self._rows[at][1:])))
+            if at is not None and at < len(self._lines):
+                listing.replace_option_prompt_at_index(at, content([((sign, "key"), *self._lines[at][0][1:])]))
         self._marked = place
 
     def _place(self, wanted: Choice | None) -> int | None:
         """Return the position of the wanted choice, else of the first profile, or the first step of a new user."""
-        places = [place for place, offer in enumerate(self._shown) if offer is not None]
-        for place in places:
-            offer = self._shown[place]
-            if offer and offer.choice == wanted:
-                return place
+        places = [(place, offer) for place, (_, offer) in enumerate(self._lines) if offer is not None]
         known = self._offers is not None and bool(self._offers.recordings)
-        first = [place for place in places if (offer := self._shown[place]) and offer not in BEGIN and offer.opens]
-        return next(iter(first if known and first else places), None)
+        chosen = [place for place, offer in places if offer.choice == wanted]
+        first = [place for place, offer in places if known and offer not in BEGIN and offer.opens]
+        return next(iter([*chosen, *first, *(place for place, _ in places)]), None)
 
     def _show_about(self) -> None:
-        panel = self.query_one("#about", Static)
-        lines = list(about(self.selected, self.size.width))
-        pieces: list[str | tuple[str, str]] = []
-        for at, (text, role) in enumerate(lines):
-            pieces += ["\n"] if at else []
-            pieces.append((text, _STYLES[role]) if _STYLES[role] else text)
-        panel.update(Content.assemble(*pieces))
+        lines: list[Line] = [(piece,) for piece in about(self.selected, self.size.width)]
+        self.query_one("#about", Static).update(content(lines))
 
     def _show_keys(self) -> None:
         width = self.size.width - 2
         top = (("cockpit", "strong"), ("  load, servers and tuning on one screen", "dim"))
-        self.query_one("#top", Static).update(_content(ends(top, ((f"{__version__}", "dim"),), width)))
+        self.query_one("#top", Static).update(content([ends(top, ((__version__, "dim"),), width)]))
         always = packed([_key(*entry) for entry in _ALWAYS], width)
         shown = f"only with {self._text!r}, Esc shows all" if self._text else ""
         keys = packed([*([((shown, "warn"),)] if shown else []), *(_key(*entry) for entry in _KEYS)], width - 16)
-        self.query_one("#keys", Static).update(_content(ends(keys, always, width)))
+        self.query_one("#keys", Static).update(content([ends(keys, always, width)]))
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
         if self.query_one(OptionList).highlighted != self._marked:
@@ -259,7 +239,7 @@ class StartScreen(Screen[None]):
         self._show_about()
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        offer = self._shown[event.option_index]
+        _, offer = self._lines[event.option_index]
         if offer is None:
             return
         if not offer.opens:
@@ -391,16 +371,3 @@ class StartScreen(Screen[None]):
 
 def _key(key: str, label: str) -> Line:
     return ((key, "key"), (f" {label}", "dim"))
-
-
-def _content(line: Line) -> Content:
-    """Return the line for Textual; leading blanks join the piece before them, because pictures lose them."""
-    pieces: list[tuple[str, str]] = []
-    for text, role in line:
-        if pieces and text[:1] == " ":
-            rest = text.lstrip(" ")
-            pieces[-1] = (pieces[-1][0] + " " * (len(text) - len(rest)), pieces[-1][1])
-            text = rest
-        if text:
-            pieces.append((text, _STYLES[role]))
-    return Content.assemble(*((text, style) if style else text for text, style in pieces))

@@ -131,6 +131,7 @@ def centred(texts: Sequence[Piece], width: int, height: int) -> list[Line]:
 
 _STYLES = {
     "strong": "bold $cockpit-strong",
+    "key": "bold $cockpit-strong",
     "dim": "$cockpit-dim",
     "chart": "$cockpit-chart",
     "warn": "$cockpit-warn",
@@ -144,8 +145,14 @@ _STYLES = {
 
 
 def content(lines: Sequence[Line]) -> Content:
-    pieces: list[str | tuple[str, str]] = []
+    """Return the lines for Textual; leading blanks join the piece before them, because pictures lose them."""
+    pieces: list[tuple[str, str]] = []
     for at, line in enumerate(lines):
-        pieces += ["\n"] if at else []
-        pieces += [(text, _STYLES[role]) if role in _STYLES else text for text, role in line]
-    return Content.assemble(*pieces)
+        pieces += [("\n", "")] if at else []
+        for text, role in line:
+            blanks = len(text) - len(text.lstrip(" "))
+            if pieces and " on " not in pieces[-1][1]:
+                pieces[-1] = (pieces[-1][0] + text[:blanks], pieces[-1][1])
+                text = text[blanks:]
+            pieces.append((text, _STYLES.get(role, "")))
+    return Content.assemble(*((text, style) if style else text for text, style in pieces if text))

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
+from typing import Any
+
+from textual.app import App
 
 from cockpit.analysis.rounds import RoundsPlan, announcement, rounds_verdict
 from cockpit.analysis.rounds_words import ended_words, offer_words
@@ -13,7 +16,6 @@ from cockpit.model.text import neutral
 from cockpit.session.controls import Tuning, rounds_plan
 from cockpit.session.loop import EndOfSession, Session
 from cockpit.tui.dialogs.prompt import PromptScreen
-from cockpit.tui.terminal.base_app import CockpitBase
 from cockpit.tui.tuning.changes import plan_words
 
 STOP = "Rounds are running. Enter: stop them and restore the values of the start."
@@ -28,7 +30,7 @@ def last_change(state: State) -> Change | None:
 
 
 def ask(
-    app: CockpitBase[object],
+    app: App[Any],
     session: Session,
     tuning: Tuning,
     values: Mapping[str, str],
@@ -65,7 +67,7 @@ def ask(
     app.push_screen(PromptScreen(question), answered)
 
 
-def _ask_to_stop(app: CockpitBase[object], tuning: Tuning) -> None:
+def _ask_to_stop(app: App[Any], tuning: Tuning) -> None:
     def answered(answer: str | None) -> None:
         if answer is not None:
             tuning.stop_rounds()

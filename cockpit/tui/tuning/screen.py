@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -37,9 +37,6 @@ from cockpit.tui.tuning.changes import (
 from cockpit.tui.tuning.rounds import ask
 from cockpit.tui.tuning.undo import ask_to_undo
 from cockpit.tui.tuning.widgets import KEYS, READ_ONLY, STYLE, ActionStatus, Field, History, KnobRow
-
-if TYPE_CHECKING:
-    from cockpit.tui.terminal.base_app import CockpitBase
 
 _REFRESH = 0.5
 # Seconds after which a guarded change is rolled back unless it is kept.
@@ -206,7 +203,7 @@ class TuningScreen(Dialog[None]):
         if not values:
             self._status.show_text("type new values first")
         elif self._previewed is None or self._previewed[0] != values:
-            self._start("preparing the diff …", self._preview(tuning, values, "Enter again: apply"))
+            self._start("preparing the diff …", self._preview(tuning, values))
         elif self._waiting is None and offer(self.session.state):
             self._waiting = BaselineWait(tuning, values, self.session.state)
             self._status.show_text(self._waiting.words(self.session.state))
@@ -258,13 +255,10 @@ class TuningScreen(Dialog[None]):
         made = state.changes[known:]
         notes = [change.detail for change in made if change.detail]
         waits = not_yet_active(knob for change in made for knob in inactive_knobs(change, state))
-        ended = [f"{waits}: {plan}", *notes] if waits else [f"active: {plan}", *notes, self._next_step(state)]
+        idle = "Esc, then space: start a run to see its effect"
+        next_step = idle if state.running is None else "Esc: see its segment in the runs table, c: its verdict"
+        ended = [f"{waits}: {plan}", *notes] if waits else [f"active: {plan}", *notes, next_step]
         self._status.report("; ".join(ended))
-
-    def _next_step(self, state: State) -> str:
-        if state.running is None:
-            return "Esc, then space: start a run to see its effect"
-        return "Esc: see its segment in the runs table, c: its verdict"
 
     async def _until(self, holds: Callable[[State], bool]) -> State:
         """Wait until the change has reached the session's state."""
@@ -273,14 +267,14 @@ class TuningScreen(Dialog[None]):
         except EndOfSession:
             return self.session.state
 
-    async def _preview(self, tuning: Tuning, values: Mapping[str, str], next_step: str) -> None:
+    async def _preview(self, tuning: Tuning, values: Mapping[str, str]) -> None:
         previews = await tuning.preview(values)
         self._previewed = (dict(values), previews)
         if self.is_attached:
             self._show_plan()
             guarded = f", rolled back after {CONFIRM_WITHIN:.0f} s unless kept" if self._guarded else ""
             self._status.show_text(
-                f"{offer(self.session.state) or next_step}{guarded}"
+                f"{offer(self.session.state) or 'Enter again: apply'}{guarded}"
                 if any(each.diff for each in previews)
                 else "nothing to change: the host has these values already"
             )
@@ -328,7 +322,7 @@ class TuningScreen(Dialog[None]):
         if tuning is None or (self._status.waits() and not tuning.running_rounds):
             return
         self._stop_waiting()
-        ask(cast("CockpitBase[object]", self.app), self.session, tuning, self._typed(), self._status.report)
+        ask(self.app, self.session, tuning, self._typed(), self._status.report)
 
     def action_reread(self) -> None:
         """Read all values again."""
