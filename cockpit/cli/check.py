@@ -23,7 +23,8 @@ from cockpit.analysis.thresholds import (
 )
 from cockpit.cli.baseline import add, keep, runs_to_keep
 from cockpit.cli.live import Keeping, headless, hlog_into
-from cockpit.cli.load_options import chosen_profile, given_load_flags, thresholds_for, thresholds_of
+from cockpit.cli.load_arguments import given_flags
+from cockpit.cli.load_options import chosen_profile, thresholds_for, thresholds_of
 from cockpit.cli.opening import recording_at
 from cockpit.cli.terminal import emit, put
 from cockpit.model.errors import EXIT_INTERRUPTED, CockpitError, TargetError, UsageError
@@ -39,6 +40,8 @@ from cockpit.report.selectors import is_recording, parse_source, runs_of
 
 # Limit (s) of a run without a duration, and of a quick check.
 DEFAULT_CAP = QUICK
+# Flags of a run that are not of its load plan.
+_OF_A_RUN = ("--ssh-config", "--record", "--hlog", "--abort-on", "--cap")
 
 
 def check(options: Namespace) -> int:
@@ -126,7 +129,8 @@ def _save(options: Namespace, found: CheckResult, state: State, results: Sequenc
 
 def _recorded(options: Namespace) -> CheckResult:
     """Check the last run of a recording, or the selected run or time range."""
-    given = given_load_flags(options)
+    of_a_run = [flag for flag in _OF_A_RUN if getattr(options, flag[2:].replace("-", "_"))]
+    given = [*given_flags(options).values(), *of_a_run]
     if given:
         raise UsageError(f"{', '.join(given)}: load flags do not apply to a recording")
     if options.quick:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 from cockpit.cli.values import count, cpus, positive, rate, seconds, statuses, wait, workers
@@ -26,6 +27,19 @@ def add_load_flags(parser: argparse.ArgumentParser) -> None:
     _add_request(parser.add_argument_group("request"))
     _add_connection(parser.add_argument_group("connection"))
     _add_tls(parser.add_argument_group("TLS"))
+
+
+@cache
+def _load_flags() -> tuple[argparse.Action, ...]:
+    parser = argparse.ArgumentParser(add_help=False)
+    add_load_flags(parser)
+    return tuple(parser._actions)
+
+
+def given_flags(options: argparse.Namespace) -> dict[str, str]:
+    """Return the given flags of the load plan by option name."""
+    actions = [action for action in _load_flags() if getattr(options, action.dest) != action.default]
+    return {action.dest: action.option_strings[0] for action in actions}
 
 
 def add_trust(add: Callable[..., object], **settings: object) -> None:
@@ -74,7 +88,8 @@ def _add_amount(group: argparse._ArgumentGroup) -> None:
         help="after a change, extend the run until its verdict, by T at most; 0: never (default 3m)",
     )
     add("--timeout", type=seconds, metavar="T", help="timeout of a request, connect to last byte (default 30s)")
-    add("--disable-keepalive", action="store_true", help="open a new connection for each request")
+    words = "open a new connection for each request"
+    add("--disable-keepalive", dest="keepalive", action="store_false", default=None, help=words)
     add("-w", "--workers", type=workers, metavar="N|auto", help="load processes; auto: one per CPU (default 1)")
     add("--cpus", metavar="LIST", type=cpus, help="pin load processes to these CPUs, e.g. 1 or 1,2")
 
@@ -98,7 +113,7 @@ def _add_request(group: argparse._ArgumentGroup) -> None:
 def _add_connection(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
     add("--connect-to", metavar="HOST:PORT", help="connect to HOST:PORT instead of the URL's host")
-    add("--unix-socket", metavar="PATH", help="connect to this Unix socket")
+    add("--unix-socket", dest="unix", metavar="PATH", help="connect to this Unix socket")
     add("--local-address", action="append", default=[], metavar="IP", help="source address; may be repeated")
 
 

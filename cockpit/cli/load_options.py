@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from cockpit.analysis.thresholds import Threshold, distinct, parse_threshold
 from cockpit.cli.addresses import addresses_of
+from cockpit.cli.load_arguments import given_flags
 from cockpit.cli.trusting import require_trust
 from cockpit.model.errors import NoProfile, ProfileError, UsageError
 from cockpit.model.load import Expect, LoadPlan, Stage
@@ -58,37 +59,8 @@ FLAGS = {
     "tls.key": "--key",
 }
 
-# Flags of a request by option name.
-_OF_A_REQUEST = {
-    "method": "-m",
-    "header": "-H",
-    "auth": "-a",
-    "data": "-d",
-    "data_file": "-D",
-    "content_type": "-T",
-    "expect_status": "--expect-status",
-    "expect_body": "--expect-body",
-}
-
-
-_OF_A_LOAD = {
-    **_OF_A_REQUEST,
-    "concurrency": "-c",
-    "rate": "-q",
-    "requests": "-n",
-    "duration": "-z",
-    "disable_keepalive": "--disable-keepalive",
-    "workers": "-w",
-    "url": "--target",
-    **{
-        name: f"--{name.replace('_', '-')}"
-        for name in (
-            *("poisson", "max_in_flight", "ladder", "warmup", "extend", "timeout", "cpus", "urls", "connect_to"),
-            *("unix_socket", "local_address", "insecure", "cacert", "cert", "key", "sni", "ssh_config", "record"),
-            *("hlog", "abort_on", "cap"),
-        )
-    },
-}
+# Flags that would apply to only one of several requests.
+_OF_A_REQUEST = ("method", "header", "auth", "data", "data_file", "content_type", "expect_status", "expect_body")
 
 
 def chosen_profile(options: Namespace) -> Profile:
@@ -134,24 +106,24 @@ def _threshold(text: str, hosts: list[str]) -> Threshold:
     return threshold
 
 
-def given_load_flags(options: Namespace) -> list[str]:
-    """Return the given flags about load."""
-    return [flag for name, flag in _OF_A_LOAD.items() if getattr(options, name, None) not in (None, [], (), "", False)]
-
-
 def with_flags(plan: LoadPlan, options: Namespace) -> LoadPlan:
-    """Return the plan with the given flags applied. Raises Wrong, UsageError."""
-    return replace(plan, **_amount(plan, options), **_request(plan, options), **_way(plan, options))
+    """Return the plan with the given flags applied; a flag with the name of a field of the plan replaces that field.
+
+    Raises Wrong, UsageError."""
+    same = {name: getattr(options, name) for name in given_flags(options) if name in plan.__struct_fields__}
+    if options.workers == "auto":
+        same["workers"] = 1
+    changed = replace(plan, **(same | _amount(plan, options) | _request(plan, options) | _way(plan, options)))
+    return replace(changed, workers=_worker_per_cpu(changed)) if options.workers == "auto" else changed
 
 
 def _amount(plan: LoadPlan, options: Namespace) -> dict[str, Any]:
-    names = ("concurrency", "rate", "max_in_flight", "warmup", "extend", "timeout", "workers", "cpus")
-    changes = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
+    changes: dict[str, Any] = {}
     if options.concurrency is not None and options.rate is not None:
         if options.max_in_flight is not None:
             raise UsageError("-c and --max-in-flight: with -q both limit the requests in flight; leave one out")
         # As in oha: the rate of all connections together; -c limits the requests in flight.
-        changes["max_in_flight"] = changes.pop("concurrency")
+        changes |= {"max_in_flight": options.concurrency, "concurrency": plan.concurrency}
     elif options.concurrency is not None:
         changes["rate"] = None
     if options.poisson:
@@ -164,10 +136,6 @@ def _amount(plan: LoadPlan, options: Namespace) -> dict[str, Any]:
         raise UsageError("--ladder has its own duration; leave -n and -z out")
     if options.ladder and options.rate:
         raise UsageError("--ladder has its own rates; leave -q out")
-    if options.disable_keepalive:
-        changes["keepalive"] = False
-    if options.workers == "auto":
-        changes["workers"] = _worker_per_cpu(replace(plan, **(changes | {"workers": 1})))
     return changes
 
 
@@ -201,13 +169,11 @@ def _load_level(text: str, seconds: float) -> Stage:
 def _request(plan: LoadPlan, options: Namespace) -> dict[str, Any]:
     changes: dict[str, Any] = {}
     _check_mix(plan, options)
-    if options.url:
+    if options.url is not None:
         changes["url"] = checked_url(options.url)
         scheme, authority, *_ = urlsplit(changes["url"])
         mix = ((each, urlsplit(each.url)._replace(scheme=scheme, netloc=authority)) for each in plan.mix)
         changes["mix"] = tuple(replace(each, url=url.geturl()) for each, url in mix)
-    if options.method:
-        changes["method"] = options.method
     body = _body(options)
     if body != NO_BODY:
         changes |= body | {"method": options.method or "POST"}
@@ -226,7 +192,7 @@ def _request(plan: LoadPlan, options: Namespace) -> dict[str, Any]:
 
 def _check_mix(plan: LoadPlan, options: Namespace) -> None:
     """Raise UsageError for flags that would apply to only one of several requests."""
-    given = [flag for name, flag in _OF_A_REQUEST.items() if getattr(options, name) not in (None, [], ())]
+    given = [flag for name, flag in given_flags(options).items() if name in _OF_A_REQUEST]
     if plan.mix and given:
         raise UsageError(f"{', '.join(given)}: the profile has several [[request]] blocks; change it there")
 
@@ -241,9 +207,6 @@ def given_headers(texts: list[str], content_type: str | None) -> list[tuple[str,
 
 def _way(plan: LoadPlan, options: Namespace) -> dict[str, Any]:
     changes: dict[str, Any] = {}
-    for flag, name in (("connect_to", "connect_to"), ("unix_socket", "unix")):
-        if getattr(options, flag):
-            changes[name] = getattr(options, flag)
     if options.local_address:
         changes["local_addresses"] = tuple(options.local_address)
     tls = {"ca": options.cacert, "cert": options.cert, "key": options.key, "sni": options.sni}

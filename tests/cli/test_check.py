@@ -336,6 +336,7 @@ def test_a_damaged_baseline_is_one_line(file: str, capsys: pytest.CaptureFixture
     ("flags", "said"),
     [
         (("-c", "3"), "-c: load flags do not apply to a recording"),
+        (("--seed", "3", "--disable-keepalive"), "--disable-keepalive, --seed: load flags do not apply to a recording"),
         (("--abort-on", "p99 < 1s"), "--abort-on: load flags do not apply"),
         (("--threshold", "rate > 90% of baseline"), "name the baseline with --baseline NAME"),
         (("--threshold", "web9.cpu.idle > 3"), "no host 'web9' is watched"),
