@@ -63,7 +63,7 @@ class HostFeed:
         self.config = config
         self._clock = clock
         self._emit = emit
-        self._ssh_config = ssh_config
+        self.ssh_config = ssh_config
         self._asking = AskingForHost(asker, self._report) if asker else None
         self._keyring = keyring or Keyring()
         self._shell: Shell | None = None
@@ -114,7 +114,7 @@ class HostFeed:
         return self._shell
 
     async def _watch(self) -> NoReturn:
-        shell = await open_shell(self.config, self._ssh_config, self._asking, self._keyring)
+        shell = await open_shell(self.config, self.ssh_config, self._asking, self._keyring)
         try:
             probe = await Probe.start(shell, self.config)
             try:

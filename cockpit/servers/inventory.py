@@ -2,21 +2,40 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
+_UNIT = re.compile(r"[\w@:.\\-]{1,200}\.service")
+# Parts of a line about a master: program, directory, whether both are certain, unit, origin.
+_MASTER_FACTS = 5
+_LONGEST_PATH = 4096
 _USER = re.compile(r'\("([^"]*)",pid=(\d{1,9}),')
 
 
+# A process of root or this user on this host; in a container; of another user, perhaps since it dropped its rights.
+Origin = Literal["host", "container", "user"]
+_ORIGINS: dict[str, Origin] = {origin: origin for origin in get_args(Origin)}
+
+
 class Process(NamedTuple):
-    """A process of a known name, with its command line."""
+    """A process of a known name, with its command line.
+
+    `program` is the path of its executable and `directory` its working directory, "" if unknown. `is_certain`: both
+    were read from the process itself. `unit` is its systemd unit.
+    """
 
     pid: int
     parent: int
     name: str
     command: tuple[str, ...]
+    program: str = ""
+    directory: str = ""
+    is_certain: bool = False
+    unit: str = ""
+    origin: Origin = "host"
 
 
 class Listener(NamedTuple):
@@ -28,13 +47,32 @@ class Listener(NamedTuple):
 
 
 class Inventory(NamedTuple):
-    """The facts about a host. `files` are the requested ones that can be read, `texts` requested files by name."""
+    """The facts about a host. `files` are the requested ones that can be read, `texts` requested files by name.
+    `builds` are the compiled defaults that programs print, by their path."""
 
     user: str = ""
     processes: tuple[Process, ...] = ()
     listening: tuple[Listener, ...] = ()
     files: frozenset[str] = frozenset()
     texts: Mapping[str, str] = {}
+    builds: Mapping[str, str] = {}
+
+    def masters(self, *patterns: str) -> tuple[Process, ...]:
+        """The processes of these names whose parent is none of them."""
+        named = {process.pid: process for process in self.processes if _matches(process.name, patterns)}
+        return tuple(process for process in named.values() if process.parent not in named)
+
+    def tree(self, master: int) -> frozenset[int]:
+        """The process and its known descendants."""
+        tree = {master}
+        while grown := {process.pid for process in self.processes if process.parent in tree} - tree:
+            tree |= grown
+        return frozenset(tree)
+
+    def ports_of(self, master: int) -> tuple[int, ...]:
+        """The ports on which a process or its descendants accept connections."""
+        tree = self.tree(master)
+        return tuple(sorted({listener.port for listener in self.listening if listener.pid in tree}))
 
     def count(self, *patterns: str) -> int:
         return sum(_matches(process.name, patterns) for process in self.processes)
@@ -66,19 +104,46 @@ def parse_inventory(text: str, files: Collection[str], texts: Collection[str] = 
     processes: list[Process] = []
     listening: list[Listener] = []
     contents: dict[str, str] = {}
+    masters: dict[int, Sequence[str]] = {}
+    builds: dict[str, str] = {}
     for line in text.splitlines():
         match line.split("\t"):
             case ["user", name]:
                 user = name
             case ["process", pid, parent, name, *command] if _is_number(pid) and _is_number(parent):
                 processes.append(Process(int(pid), int(parent), name, tuple(word for word in command if word)))
+            case ["master", pid, *facts] if _is_number(pid) and len(facts) == _MASTER_FACTS:
+                masters[int(pid)] = facts
+            case ["built", program, *parts]:
+                builds[program] = builds.get(program, "") + " ".join(parts) + "\n"
             case ["listen", local, users]:
                 listening += _listening(local, users)
             case ["file", name] if name in files:
                 readable.add(name)
             case ["text", name, *parts] if _matches(name, texts):
                 contents[name] = contents.get(name, "") + "\t".join(parts) + "\n"
-    return Inventory(user, tuple(processes), tuple(dict.fromkeys(listening)), frozenset(readable), contents)
+    known = tuple(_with_facts(process, masters.get(process.pid)) for process in processes)
+    return Inventory(user, known, tuple(dict.fromkeys(listening)), frozenset(readable), contents, builds)
+
+
+def _with_facts(process: Process, facts: Sequence[str] | None) -> Process:
+    if facts is None:
+        return process
+    program, directory, certain, unit, origin = facts
+    return process._replace(
+        program=safe_path(program.removesuffix(" (deleted)")),
+        directory=safe_path(directory),
+        is_certain=certain == "yes",
+        unit=unit if _UNIT.fullmatch(unit) else "",
+        origin=_ORIGINS.get(origin, "user"),
+    )
+
+
+def safe_path(text: str) -> str:
+    """The absolute path, normalised; "" if it is none, is too long or has characters that cannot be shown."""
+    if not text.startswith("/") or not text.isprintable() or len(text) > _LONGEST_PATH:
+        return ""
+    return posixpath.normpath(text).replace("//", "/")
 
 
 def _is_number(text: str) -> bool:

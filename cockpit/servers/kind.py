@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from cockpit.servers.access_log import AccessLine
 from cockpit.servers.editing import Grammar
-from cockpit.servers.inventory import Inventory
+from cockpit.servers.inventory import Inventory, Process
+from cockpit.servers.startup import Startup
 from cockpit.servers.status import PageMetrics
 
 
@@ -60,7 +62,7 @@ class StatusAddress(NamedTuple):
 
 
 class RunningServer(NamedTuple):
-    """A server that runs on a host. `pattern` is the value for [[host]] processes."""
+    """A server that runs on a host. `pattern` is the value for [[host]] processes, `master` its first process."""
 
     title: str
     pattern: str
@@ -69,6 +71,8 @@ class RunningServer(NamedTuple):
     candidates: tuple[CandidateKnob, ...]
     tail: tuple[str, ...] = ()
     status: tuple[StatusAddress, ...] = ()
+    master: Process | None = None
+    startup: Startup | None = None
 
 
 class ServerKind(NamedTuple):
@@ -80,7 +84,9 @@ class ServerKind(NamedTuple):
     reason) and `correction` one about a corrected value; `chatter` matches lines of its commands and logs that say
     nothing about a change. `reload_replaces` are parts of the names of processes that a reload replaces by new ones.
     `read_at_start` are the settings, in small letters, that only a restart activates, by the server's documentation.
-    `access_log` parses a line of its access log; None: a line of another format.
+    `access_log` parses a line of its access log; None: a line of another format. `startup` finds a running server's
+    configuration; `version` is the option that makes its program print its compiled defaults. `include` matches a line
+    of its configuration that includes files (group 1: a path or pattern, possibly quoted).
     """
 
     name: str
@@ -97,6 +103,9 @@ class ServerKind(NamedTuple):
     reload_replaces: tuple[str, ...] = ()
     read_at_start: frozenset[str] = frozenset()
     access_log: Callable[[bytes], AccessLine | None] | None = None
+    startup: Callable[[Process, Inventory], Startup] | None = None
+    version: str = ""
+    include: str = ""
 
 
 class ConfigFile(NamedTuple):
@@ -127,3 +136,21 @@ class ConfigFile(NamedTuple):
                 log=self.log,
                 usual=usual,
             )
+
+
+def running(
+    title: str,
+    pattern: str,
+    inventory: Inventory,
+    master: Process,
+    startup: Startup,
+    candidates: Iterable[CandidateKnob],
+    tail: tuple[str, ...] = (),
+    status: tuple[StatusAddress, ...] = (),
+) -> RunningServer:
+    """The server of a master process. Nothing is offered if its file, its test or its reload command is unknown."""
+    tree, names = inventory.tree(master.pid), {process.pid: process.name for process in inventory.processes}
+    count = sum(fnmatchcase(names.get(pid, ""), pattern) for pid in tree)
+    usable = tuple(candidates) if startup.file and startup.reload and master.origin != "container" else ()
+    ports = inventory.ports_of(master.pid)
+    return RunningServer(title, pattern, count, ports, usable, tail, status, master, startup)

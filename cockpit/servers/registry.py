@@ -5,6 +5,7 @@ A new kind is a folder beside this file, whose package has a `KIND`, and a line 
 
 from __future__ import annotations
 
+import re
 from importlib import import_module
 
 from cockpit.servers import keyvalue
@@ -12,6 +13,7 @@ from cockpit.servers.access_log import AccessLine
 from cockpit.servers.editing import Grammar
 from cockpit.servers.inventory import Inventory
 from cockpit.servers.kind import CandidateKnob, RunningServer, ServerKind, StatusPageKind
+from cockpit.servers.startup import Instance
 
 # In the order in which running servers are listed and help names them.
 FOLDERS = (
@@ -43,6 +45,21 @@ CORRECTION = "|".join(kind.correction for kind in KINDS if kind.correction)
 CHATTER = "|".join(kind.chatter for kind in KINDS if kind.chatter)
 # Settings of the kernel, for every host.
 SYSTEM_CANDIDATES = (CandidateKnob(name="somaxconn", kind="sysctl", key="net.core.somaxconn"),)
+
+
+# Program names with the option that prints their compiled defaults; patterns of lines that include files, by kind.
+VERSIONS: dict[str, str] = {name: kind.version for kind in KINDS if kind.version for name in kind.processes}
+INCLUDES: dict[str, re.Pattern[str]] = {kind.name: re.compile(kind.include) for kind in KINDS if kind.include}
+
+
+def instances(inventory: Inventory) -> list[Instance]:
+    """The running servers whose kind can find their configuration."""
+    return [
+        Instance(kind.name, master, inventory.ports_of(master.pid), kind.startup(master, inventory))
+        for kind in KINDS
+        if kind.startup
+        for master in inventory.masters(*kind.processes)
+    ]
 
 
 def running_servers(inventory: Inventory) -> list[RunningServer]:

@@ -13,12 +13,14 @@ from cockpit.hosts.probe import Probe
 from cockpit.hosts.shell import Shell
 from cockpit.hosts.ssh_settings import Destination, read_settings
 from cockpit.hosts.status.feed import read_page
+from cockpit.hosts.target_host import port_here
 from cockpit.hosts.transport import open_shell
 from cockpit.model.errors import AuthRefused, ChangeRefused, CockpitError, HostError, HostKeyChanged, HostKeyUnknown
 from cockpit.model.hosts import HostConfig, HostReading, StatusPage
 from cockpit.model.knobs import Knob
 from cockpit.model.text import neutral
 from cockpit.profiles.profile import Profile
+from cockpit.setup.doctor_servers import examine_servers
 from cockpit.setup.finding import Finding, failed, good, note, wrong
 from cockpit.tuning import files, plan
 from cockpit.tuning.applied import PastState
@@ -66,7 +68,7 @@ async def examine_host(profile: Profile, config: HostConfig, ssh_config: Path | 
         return [failed(name, error, _way_in(error, config))]
     try:
         notes = await asyncio.to_thread(_ssh_notes, config, ssh_config)
-        return [*notes, *[finding async for finding in _examine(profile, config, shell)]]
+        return [*notes, *[finding async for finding in _examine(profile, config, shell, ssh_config)]]
     except HostError as error:
         return [failed(name, error, "the connection did not hold; try again")]
     finally:
@@ -90,7 +92,9 @@ def _way_in(error: CockpitError, config: HostConfig) -> str:
     return f"does `ssh {config.ssh}` work? options for it belong in ssh_config"
 
 
-async def _examine(profile: Profile, config: HostConfig, shell: Shell) -> AsyncIterator[Finding]:
+async def _examine(
+    profile: Profile, config: HostConfig, shell: Shell, ssh_config: Path | None
+) -> AsyncIterator[Finding]:
     async for finding in _readable(config, shell):
         yield finding
     for page in config.status:
@@ -102,6 +106,8 @@ async def _examine(profile: Profile, config: HostConfig, shell: Shell) -> AsyncI
     if knobs or actions:
         remote = privileged(config, shell)
         async for finding in _changeable(config, remote, knobs, actions):
+            yield finding
+        for finding in await examine_servers(remote, config.name, port_here(profile.plan, config, ssh_config), knobs):
             yield finding
 
 

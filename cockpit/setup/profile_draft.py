@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from ipaddress import ip_address
 from pathlib import Path
-from socket import AF_INET, AF_INET6, SOCK_DGRAM, gethostname, socket
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
 from cockpit.hosts.prompts import Asker, Keyring
-from cockpit.hosts.ssh_settings import Destination, read_settings
+from cockpit.hosts.target_host import bare_host, leads_to, port_of
 from cockpit.hosts.transport import open_shell
 from cockpit.model.errors import CockpitError
 from cockpit.model.hosts import HostConfig, StatusPage
@@ -60,7 +58,14 @@ class Surveyed(NamedTuple):
 
 def _described(server: RunningServer) -> str:
     ports = f", port {', '.join(map(str, server.ports))}" if server.ports else ""
-    return f"{server.title}, {server.processes} process{'' if server.processes == 1 else 'es'}{ports}"
+    words = f"{server.title}, {server.processes} process{'' if server.processes == 1 else 'es'}{ports}"
+    startup = server.startup
+    if startup is None:
+        return words
+    known = ", ".join(startup.files) or "configuration unknown"
+    if startup.doubt:
+        return f"{words}, {known} is only assumed: {startup.doubt}"
+    return f"{words}, {known}" if startup.reload else f"{words}, {known}; no command is known that reloads it"
 
 
 def hosts_named(texts: Iterable[str]) -> list[HostConfig]:
@@ -82,51 +87,9 @@ def host_name(destination: str) -> str:
     """A short name: web1 for `root@web1.example.com:2222`, the digits of an address."""
     if destination == HERE:
         return "here"
-    host = _bare(destination)
+    host = bare_host(destination)
     short = host if re.fullmatch(r"[0-9a-fA-F:.]+", host) else host.partition(".")[0]
     return _ODD.sub("-", short).strip("-_") or "host"
-
-
-def _bare(destination: str) -> str:
-    """The host of a destination, without user and port."""
-    host = destination.rpartition("@")[2]
-    return host.partition("]")[0].strip("[") if host.startswith("[") else host.partition(":")[0]
-
-
-def port_of(url: str) -> int:
-    parts = urlsplit(url)
-    return parts.port or (443 if parts.scheme == "https" else 80)
-
-
-def leads_to(url: str, config: HostConfig, ssh_config: Path | None = None) -> bool:
-    """Whether a URL leads to this host, by their names. Raises UsageError for an invalid ssh_config."""
-    name = urlsplit(url).hostname or ""
-    if config.ssh is None:
-        return _loopback(name) or _is_own(name)
-    behind = read_settings(Destination.parse(config.ssh), ssh_config).host
-    known = {host.lower() for host in (_bare(config.ssh), behind)}
-    return not known.isdisjoint((name, name.partition(".")[0])) or (_loopback(name) and any(map(_loopback, known)))
-
-
-def _loopback(name: str) -> bool:
-    try:
-        return ip_address(name).is_loopback
-    except ValueError:
-        return name == "localhost" or name.endswith(".localhost")
-
-
-def _is_own(name: str) -> bool:
-    """Whether it is this machine's name or address, to which a socket can be bound."""
-    own = gethostname().lower()
-    if name in (own, own.partition(".")[0]):
-        return True
-    try:
-        family = AF_INET6 if ip_address(name).version == 6 else AF_INET
-        with socket(family, SOCK_DGRAM) as bound:
-            bound.bind((name, 0))
-    except (ValueError, OSError):
-        return False
-    return True
 
 
 async def survey(

@@ -12,6 +12,7 @@ from cockpit.model.knobs import Knob
 from cockpit.model.text import neutral
 from cockpit.servers.registry import CHATTER, CORRECTION, ERROR_LOGS, FAILURE
 from cockpit.tuning import files, pending, scripts
+from cockpit.tuning.pending import Worker
 from cockpit.tuning.remote import Remote
 
 # Requests the target once: "" for a good response, else its problem. Raises TargetError without a response.
@@ -40,10 +41,20 @@ class _Log(NamedTuple):
 
 
 class EffectWatch:
-    """Watches the effect of one change; `notes` are messages of the server about its values."""
+    """Watches the effect of one change; `notes` are messages of the server about its values.
+
+    `master` is the PID of the server that reads the changed files; 0: unknown, then the workers of all servers count.
+    """
 
     def __init__(
-        self, shell: Remote, knobs: Sequence[Knob], change: str, lease: int, seconds: float, probe: Probe | None
+        self,
+        shell: Remote,
+        knobs: Sequence[Knob],
+        change: str,
+        lease: int,
+        seconds: float,
+        probe: Probe | None,
+        master: int = 0,
     ) -> None:
         self.notes: list[str] = []
         self._shell = shell
@@ -54,11 +65,16 @@ class EffectWatch:
         self._workers = next((knob.workers for knob in knobs if knob.workers and (knob.reload or knob.live)), "")
         self._logs = _logs_of(knobs)
         self._log: _Log | None = None
-        self._before: frozenset[str] = frozenset()
+        self._master = str(master) if master else ""
+        # Workers before the reload: those of this server, and those of other masters.
+        self._before: frozenset[Worker] = frozenset()
+        self._others: frozenset[Worker] = frozenset()
 
     async def begin(self) -> None:
         """Record the workers and the end of the log; call right before the reload."""
-        self._before = await self._generation() if self._workers else frozenset()
+        every = await self._generation() if self._workers else frozenset()
+        self._others = frozenset(one for one in every if self._master and one.parent != self._master)
+        self._before = every - self._others
         self._log = await _log_end(self._shell, self._logs) if self._logs else None
 
     async def wait(self) -> str:
@@ -69,7 +85,7 @@ class EffectWatch:
         deadline = loop.time() + self._seconds
         good = 0
         while True:
-            now = await self._generation()
+            now = self._own(await self._generation())
             lingering = now & self._before
             fresh = bool(now - self._before) or not self._before
             wrong = await problem_of(self._probe)
@@ -102,12 +118,25 @@ class EffectWatch:
         why = gave_up((await self._logged()).decode("utf-8", "replace"))
         return f"{self._log.file} says: {why}" if self._log and why else ""
 
-    async def _generation(self) -> frozenset[str]:
+    async def _generation(self) -> frozenset[Worker]:
         return await pending.poll_workers(self._shell, self._change, self._lease, self._workers)
+
+    def _own(self, workers: frozenset[Worker]) -> frozenset[Worker]:
+        """Without those of the other masters; a restart gives this server a new master."""
+        masters = {other.parent for other in self._others}
+        return frozenset(one for one in workers if one.parent not in masters)
+
+    async def _another_reloaded(self) -> str:
+        """Whether the workers of another master were replaced instead."""
+        now = await self._generation()
+        replaced = now - self._own(now) - self._others
+        parents = ", ".join(sorted({one.parent for one in replaced}))
+        return f"the reload reached another server (PID {parents}), not PID {self._master}" if parents else ""
 
     async def _verdict(self, fresh: bool, lingering: int, wrong: str) -> str:
         if wrong or not fresh:
             missing = f"no new {self._workers} workers came within {self._seconds:g} s"
+            missing = await self._another_reloaded() or missing
             return "; ".join(filter(None, (wrong or missing, await self._gave_up())))
         if lingering:
             self.notes.append(f"{lingering} old workers still finish their requests, with the old values")

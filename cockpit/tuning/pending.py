@@ -17,6 +17,14 @@ from cockpit.tuning.reason import useful_line
 from cockpit.tuning.remote import Remote
 
 
+class Worker(NamedTuple):
+    """A worker process; (`pid`, `start`) names it for good, `parent` is the PID of its master."""
+
+    pid: str
+    start: str
+    parent: str
+
+
 class Ran(NamedTuple):
     """A completed command: `why` it failed ("": it did not), and its output."""
 
@@ -90,12 +98,13 @@ async def get(shell: Remote, command: str, keep: str = "") -> str:
     return " ".join(lines[0].split())
 
 
-async def poll_workers(shell: Remote, change: str, lease: int, workers: str) -> frozenset[str]:
-    """The workers of a server as PID:START, by a pattern of their name; renews the lease. Raises ChangeRefused."""
+async def poll_workers(shell: Remote, change: str, lease: int, workers: str) -> frozenset[Worker]:
+    """The workers of servers, by a pattern of their name; renews the lease. Raises ChangeRefused."""
     done = await files.run(shell, scripts.WORKERS, change, str(lease), workers)
     if done.exit_status != 0:
         raise ChangeRefused(files.why(done))
-    return frozenset(done.stdout.decode("ascii", "replace").split())
+    rows = (row.split(":") for row in done.stdout.decode("ascii", "replace").split())
+    return frozenset(Worker(*row) for row in rows if len(row) == len(Worker._fields))
 
 
 async def confirm(shell: Remote, change: str, applied: bytes) -> None:

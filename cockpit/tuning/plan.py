@@ -29,7 +29,8 @@ class Found(NamedTuple):
 class Plan(NamedTuple):
     """A planned change: files to write, values to set, and commands to run (each once, in the order of the knobs).
 
-    `undoes` is the directory of the change that it undoes, "" if none.
+    `undoes` is the directory of the change that it undoes, "" if none. `master` is the PID of the server that reads the
+    files, 0 if unknown.
     """
 
     host: str
@@ -39,6 +40,7 @@ class Plan(NamedTuple):
     replacements: tuple[Replacement, ...]
     notes: tuple[str, ...]
     undoes: str = ""
+    master: int = 0
 
     @property
     def knobs(self) -> tuple[Knob, ...]:

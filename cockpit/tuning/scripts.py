@@ -48,6 +48,9 @@ WORKERS = program("login", "lease", "workers")
 LOG_END = program("log_end")
 LOG_SINCE = program("log_since")
 HISTORY = program("login", "process", "machine", "paths", "state", "phase", "history")
+INVENTORY = program("login", "trusted", "inventory")
+UNTRUSTED = program("login", "trusted", "untrusted")
+INCLUDES = program("login", "includes")
 DETACH = program("process", "phase", "detach")
 
 

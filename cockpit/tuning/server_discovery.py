@@ -2,46 +2,19 @@
 
 from __future__ import annotations
 
-import re
-import shlex
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from cockpit.model.errors import ChangeRefused
 from cockpit.model.knobs import Knob
-from cockpit.servers.inventory import Inventory, parse_inventory
+from cockpit.servers.inventory import Inventory
 from cockpit.servers.kind import CandidateKnob, RunningServer
-from cockpit.servers.registry import FILES, PROCESSES, SYSTEM_CANDIDATES, TEXTS, running_servers
+from cockpit.servers.registry import SYSTEM_CANDIDATES, running_servers
 from cockpit.tuning import files, plan
 from cockpit.tuning.files import HostFile
+from cockpit.tuning.host_inventory import take_inventory, untrusted
 from cockpit.tuning.remote import Remote
-from cockpit.tuning.scripts import HEAD
 from cockpit.tuning.tuner import Tuner
-
-# Prints facts, one per line, their parts separated by tabs: from /proc, ss, and configuration files. The patterns in
-# TEXTS are this program's own.
-_SCRIPT = (
-    HEAD
-    + """
-printf 'user\\t%s\\n' "$(id -un)"
-for at in /proc/[0-9]*/comm; do
-    read -r name <"$at" || continue
-    case $name in NAMES) ;; *) continue ;; esac
-    at=${at%/comm}
-    read -r line <"$at/stat" || continue
-    set -f; set -- ${line##*) }; set +f
-    printf 'process\\t%s\\t%s\\t%s\\t' "${at#/proc/}" "$2" "$name"
-    tr '\\0\\n\\t' '\\t  ' <"$at/cmdline"
-    echo
-done 2>/dev/null
-ss -ltnpH 2>/dev/null | while read -r _ _ _ local _ users; do printf 'listen\\t%s\\t%s\\n' "$local" "$users"; done
-for file in FILES; do [ ! -r "$file" ] || printf 'file\\t%s\\n' "$file"; done
-for file in TEXTS; do
-    [ -r "$file" ] || continue
-    head -c 65536 "$file" | while IFS= read -r line || [ "$line" ]; do printf 'text\\t%s\\t%s\\n' "$file" "$line"; done
-done
-"""
-)
 
 
 class Offered(NamedTuple):
@@ -69,13 +42,8 @@ class DiscoveredHost(NamedTuple):
 async def discover(remote: Remote, host: str, port: int, answers: bool = False) -> DiscoveredHost:
     """Discover the servers and knobs of a host. `answers`: the target is this host, so only servers that may listen on
     its port are preselected. Raises HostError, ChangeRefused if no command can be run there."""
-    script = _SCRIPT.replace("NAMES", "|".join(map(_shell_pattern, PROCESSES))).replace("FILES", shlex.join(FILES))
-    script = script.replace("TEXTS", " ".join(TEXTS))
-    done = await files.run(remote, script)
-    if done.exit_status != 0 and not done.stdout:
-        raise ChangeRefused(f"{host}: {files.why(done)}")
-    inventory = parse_inventory(done.stdout.decode("utf-8", "replace"), FILES, TEXTS)
-    servers = running_servers(inventory)
+    inventory = await take_inventory(remote, host)
+    servers = [await _checked(remote, server) for server in running_servers(inventory)]
     able = able_to_answer(inventory, servers, port) if answers else servers
     chosen = serving(able, port)
     offered: list[Offered] = []
@@ -91,6 +59,18 @@ async def discover(remote: Remote, host: str, port: int, answers: bool = False) 
     kept = tuple(one for one in offered if first[one.knob.name] is one)
     nobody = "" if able or not servers else _nobody(inventory, port)
     return DiscoveredHost(inventory.user, tuple(servers), chosen, tuple(able), kept, nobody)
+
+
+async def _checked(remote: Remote, server: RunningServer) -> RunningServer:
+    """Without candidates if another user could have chosen the configuration that their commands would run."""
+    master, startup = server.master, server.startup
+    if master is None or startup is None or master.origin != "user":
+        return server
+    paths = [path for path in (*startup.files, master.program) if path]
+    if not (foreign := await untrusted(remote, paths)):
+        return server
+    doubt = f"another user started it and can replace {foreign[0]}: log in as that user"
+    return server._replace(candidates=(), startup=startup._replace(doubt=doubt))
 
 
 def serving(servers: Sequence[RunningServer], port: int) -> RunningServer | None:
@@ -111,11 +91,6 @@ def knob_of(candidate: CandidateKnob, host: str) -> Knob:
     fields = candidate._asdict()
     del fields["usual"]
     return Knob(host=host, **fields)
-
-
-def _shell_pattern(name: str) -> str:
-    """A pattern for `case`: all but `*` is literal."""
-    return re.sub(r"[^A-Za-z0-9_*.-]", r"\\\g<0>", name)
 
 
 def _nobody(inventory: Inventory, port: int) -> str:

@@ -102,7 +102,8 @@ def _undo_program(change: str, plan: Plan, options: ChangeOptions) -> str:
 async def _activated(shell: Remote, plan: Plan, change: str, options: ChangeOptions) -> Applied:
     """Set, test, reload, wait, read back, confirm. Raises Failure with the failed command and its message."""
     patience = options.patience
-    effect = EffectWatch(shell, plan.knobs, change, patience.lease, patience.effect, options.probe)
+    watched = shell, plan.knobs, change, patience.lease, patience.effect, options.probe
+    effect = EffectWatch(*watched, plan.master)
     await effect.begin()
     switches = tuple([await _set(shell, plan, change, n, options) for n in range(len(plan.switches))])
     options.report("written")

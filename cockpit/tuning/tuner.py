@@ -7,14 +7,14 @@ replies came, and the change was confirmed on the host.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 from msgspec.structs import replace
 
 from cockpit.model.errors import ChangeRefused
 from cockpit.model.knobs import Knob, ServerAction
-from cockpit.tuning import files, history, live, pending, plan
+from cockpit.tuning import files, history, live, pending, plan, server_check
 from cockpit.tuning.applied import About, Applied, Past, PastState
 from cockpit.tuning.change_options import PATIENCE, Approval, ChangeOptions, Patience, Watch
 from cockpit.tuning.effect import Probe
@@ -22,18 +22,28 @@ from cockpit.tuning.files import HostFile
 from cockpit.tuning.plan import Found, Plan
 from cockpit.tuning.remote import Remote
 from cockpit.tuning.scripts import HISTORY
+from cockpit.tuning.server_check import ReadBy
 from cockpit.tuning.transaction import carry_out
 
 
 class Tuner:
     """One change at a time on each host, over any Shell, or `Following`, which outlives a lost one.
 
-    `probe` requests the target before and after a change; `who` is recorded on the host. ChangeRefused and HostError:
+    `probe` requests the target before and after a change; `who` is recorded on the host. `port_on` returns the port of
+    the target on a host, None if it is elsewhere: a change is refused if the server there does not read its files, or
+    its reload acts on another; without `port_on` nothing is checked. ChangeRefused and HostError:
     nothing was touched. ChangeUndone: rolled back. ChangeFailed: not rolled back completely; the message has the state
     of the host and the way to restore it.
     """
 
-    def __init__(self, probe: Probe | None = None, patience: Patience = PATIENCE, who: str = "") -> None:
+    def __init__(
+        self,
+        probe: Probe | None = None,
+        patience: Patience = PATIENCE,
+        who: str = "",
+        port_on: Callable[[str], int | None] | None = None,
+    ) -> None:
+        self._port_on = port_on
         self._options = ChangeOptions(patience=patience, probe=probe, who=who)
         self._turns: dict[str, asyncio.Lock] = {}
 
@@ -45,7 +55,16 @@ class Tuner:
 
     async def prepare(self, shell: Remote, host: str, assignments: Sequence[tuple[Knob, str | None]]) -> Plan:
         """Plan a change, without touching anything."""
-        return plan.forward(host, await _found(shell, host, [knob for knob, _ in assignments]), assignments)
+        knobs = [knob for knob, _ in assignments]
+        planned = plan.forward(host, await _found(shell, host, knobs), assignments)
+        found = await self._read_by(shell, host, knobs)
+        server_check.refuse_wrong(found, host)
+        return planned._replace(master=_master(found))
+
+    async def _read_by(self, shell: Remote, host: str, knobs: Iterable[Knob]) -> list[ReadBy]:
+        if self._port_on is None:
+            return []
+        return await server_check.read_by(shell, host, self._port_on(host), knobs)
 
     async def apply(
         self,
@@ -62,7 +81,9 @@ class Tuner:
     async def undo(self, shell: Remote, applied: Applied, watch: Watch | None = None) -> Applied:
         """Undo a change by a change; files that nobody else wrote since are the original byte for byte."""
         async with self._turn(applied.host):
-            return await self._carry_out(shell, await _reverse(shell, applied), watch, None)
+            planned = await _reverse(shell, applied)
+            found = await self._read_by(shell, applied.host, planned.knobs)
+            return await self._carry_out(shell, planned._replace(master=_master(found)), watch, None)
 
     async def prepare_undo(self, shell: Remote, applied: Applied) -> Plan:
         """Plan the undo of a change, without touching anything."""
@@ -114,6 +135,11 @@ async def _found(shell: Remote, host: str, knobs: Sequence[Knob]) -> Found:
     """The files of the knobs, each read once, and their live values."""
     read = await _files(shell, host, (knob for knob in knobs if knob.in_file))
     return Found(read, {knob.name: await _value(shell, knob) for knob in knobs if knob.live})
+
+
+def _master(found: Iterable[ReadBy]) -> int:
+    """The PID of the server that reads the files; 0: not certain."""
+    return next((one.instance.process.pid for one in found if one.instance and not one.doubt and not one.wrong), 0)
 
 
 async def _value(shell: Remote, knob: Knob) -> str:

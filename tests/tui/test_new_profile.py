@@ -16,9 +16,10 @@ from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
 from cockpit.demo.world import DemoWorld
+from cockpit.hosts.target_host import leads_to
 from cockpit.model.hosts import HostConfig
 from cockpit.profiles.reader import read_profile
-from cockpit.setup.profile_draft import HERE, host_name, hosts_named, leads_to
+from cockpit.setup.profile_draft import HERE, host_name, hosts_named
 from cockpit.tui.start.app import StartApp
 from cockpit.tui.start.choices import Choice, StartChoices
 from cockpit.tui.start.new_profile import Checklist, ChecklistItem, FoundScreen, NewProfileScreen

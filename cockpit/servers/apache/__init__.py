@@ -2,33 +2,64 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from cockpit.servers.apache.editor import ApacheGrammar
 from cockpit.servers.apache.logs import parse as parse_access
 from cockpit.servers.apache.status import STATUS
-from cockpit.servers.inventory import Inventory
-from cockpit.servers.kind import ConfigFile, RunningServer, ServerKind, StatusAddress
+from cockpit.servers.inventory import Inventory, Process
+from cockpit.servers.kind import ConfigFile, RunningServer, ServerKind, StatusAddress, running
+from cockpit.servers.startup import Startup, absolute, command, doubt, last, options
 
 MODULES = "/etc/apache2/mods-enabled"
 _MPMS = ("prefork", "worker", "event")
 _DEBIAN_LOG, _RED_HAT_LOG = "/var/log/apache2/error.log", "/var/log/httpd/error_log"
-_COMMANDS = ("apachectl -t", "apachectl graceful")
+_DEBIAN, _RED_HAT = "/etc/apache2/apache2.conf", "/etc/httpd/conf/httpd.conf"
+# As Debian's envvars are part of the configuration, its programs are run by apachectl.
+_INSTANCE = re.compile(r"/etc/apache2-[\w.-]+")
+_BUILT = re.compile(r'-D (HTTPD_ROOT|SERVER_CONFIG_FILE)="([^"]*)"')
+_TAKING = "DCcdfEk"
 _PREFORK = "MinSpareServers MaxSpareServers MaxRequestWorkers MaxConnectionsPerChild"
 _THREADS = "MinSpareThreads MaxSpareThreads MaxRequestWorkers MaxConnectionsPerChild"
 
 
+def _startup(process: Process, inventory: Inventory) -> Startup:
+    """The configuration by -d and -f, else by the defaults that `apache2 -V` prints."""
+    given = options(process.command[1:], _TAKING)
+    build = inventory.builds.get(process.program)
+    built = dict(_BUILT.findall(build or ""))
+    if build is None:
+        is_debian = process.name == "apache2"
+        built = {"HTTPD_ROOT": "/etc/apache2" if is_debian else "/etc/httpd"}
+        built["SERVER_CONFIG_FILE"] = "apache2.conf" if is_debian else "conf/httpd.conf"
+    root = absolute(last(given, "d") or built.get("HTTPD_ROOT", ""), "")
+    file = absolute(last(given, "f") or built.get("SERVER_CONFIG_FILE", "conf/httpd.conf"), root)
+    if file in (_DEBIAN, _RED_HAT):
+        test, reload = "apachectl -t", "apachectl graceful"
+    elif _INSTANCE.fullmatch(root) and file == f"{root}/apache2.conf":
+        test, reload = (f"APACHE_CONFDIR={root} apachectl {word}" for word in ("-t", "graceful"))
+    else:
+        own = ["-d", root, "-f", file, *(f"-D{name}" for name in given.get("D", ()))]
+        test, reload = (
+            command(process.program or process.name, *own, *words) for words in (("-t",), ("-k", "graceful"))
+        )
+    certain = process if build is not None else process._replace(is_certain=False)
+    reason = doubt(certain, file, not last(given, "f").startswith("/"))
+    return Startup("apache", (file,) if file else (), root, test, reload, reason)
+
+
 def _discover(inventory: Inventory) -> Iterator[RunningServer]:
-    if inventory.count("apache2"):
-        yield _debian(inventory)
-    if inventory.count("httpd"):
-        yield _red_hat(inventory)
+    for master in inventory.masters("apache2", "httpd"):
+        startup = _startup(master, inventory)
+        yield (_debian if startup.file == _DEBIAN else _other)(inventory, master, startup)
 
 
-def _debian(inventory: Inventory) -> RunningServer:
+def _debian(inventory: Inventory, master: Process, startup: Startup) -> RunningServer:
     mpm = next((mpm for mpm in _MPMS if f"{MODULES}/mpm_{mpm}.load" in inventory.files), "event")
-    own = ConfigFile("apache", f"/etc/apache2/mods-available/mpm_{mpm}.conf", *_COMMANDS)
-    main = ConfigFile("apache", "/etc/apache2/apache2.conf", *_COMMANDS)
+    commands = startup.test, startup.reload
+    own = ConfigFile("apache", f"/etc/apache2/mods-available/mpm_{mpm}.conf", *commands)
+    main = ConfigFile("apache", startup.file, *commands)
     more = "StartServers" if mpm == "prefork" else "StartServers ThreadsPerChild"
     candidates = (
         *own.candidates(_PREFORK if mpm == "prefork" else _THREADS, usual=True),
@@ -36,22 +67,22 @@ def _debian(inventory: Inventory) -> RunningServer:
         *main.candidates("KeepAlive", usual=False, values="On Off"),
         *main.candidates("KeepAliveTimeout MaxKeepAliveRequests", usual=False),
     )
-    ports = inventory.ports("apache2")
+    ports = inventory.ports_of(master.pid)
     has_page = f"{MODULES}/status.load" in inventory.files and 80 in (ports or (80,))
     status = (StatusAddress("apache", f"http://localhost{STATUS.url}"),) if has_page else ()
     tails = inventory.tails(_DEBIAN_LOG)
-    return RunningServer(f"Apache ({mpm})", "apache2", inventory.count("apache2"), ports, candidates, tails, status)
+    return running(f"Apache ({mpm})", master.name, inventory, master, startup, candidates, tails, status)
 
 
-def _red_hat(inventory: Inventory) -> RunningServer:
-    main = ConfigFile("apache", "/etc/httpd/conf/httpd.conf", *_COMMANDS)
+def _other(inventory: Inventory, master: Process, startup: Startup) -> RunningServer:
+    main = ConfigFile("apache", startup.file, startup.test, startup.reload)
     candidates = (
         *main.candidates("MaxRequestWorkers MaxConnectionsPerChild", usual=True),
         *main.candidates("KeepAlive", usual=True, values="On Off"),
         *main.candidates("KeepAliveTimeout MaxKeepAliveRequests", usual=False),
     )
-    count, ports = inventory.count("httpd"), inventory.ports("httpd")
-    return RunningServer("Apache (httpd)", "httpd", count, ports, candidates, inventory.tails(_RED_HAT_LOG))
+    tails = inventory.tails(_RED_HAT_LOG) if startup.file == _RED_HAT else ()
+    return running(f"Apache ({master.name})", master.name, inventory, master, startup, candidates, tails)
 
 
 KIND = ServerKind(
@@ -61,7 +92,7 @@ KIND = ServerKind(
     files=(
         *(f"{MODULES}/mpm_{mpm}.load" for mpm in _MPMS),
         f"{MODULES}/status.load",
-        "/etc/httpd/conf/httpd.conf",
+        _RED_HAT,
         _DEBIAN_LOG,
         _RED_HAT_LOG,
     ),
@@ -76,4 +107,7 @@ KIND = ServerKind(
     # https://httpd.apache.org/docs/2.4/bind.html: changed Listen directives can need a stop and a start.
     read_at_start=frozenset({"serverlimit", "threadlimit", "listen"}),
     access_log=parse_access,
+    startup=_startup,
+    version="-V",
+    include=r"(?i)^\s*Include(?:Optional)?\s+(.+?)\s*$",
 )

@@ -5,26 +5,34 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from cockpit.servers.inventory import Inventory
-from cockpit.servers.kind import ConfigFile, RunningServer, ServerKind
+from cockpit.servers.inventory import Inventory, Process
+from cockpit.servers.kind import ConfigFile, RunningServer, ServerKind, running
+from cockpit.servers.startup import Startup
 
 # The port is in the name of its processes: demo-http-41465.
 _NAMES = "demo-http-*"
 _DIRECTIVES = "MinSpareServers MaxSpareServers MaxRequestsPerChild MaxClients"
 
 
+def _startup(process: Process, inventory: Inventory) -> Startup:
+    """Its last argument is its configuration file."""
+    if len(process.command) < 2:
+        return Startup("apache", (), "", doubt="its command line cannot be read")
+    file = process.command[-1]
+    test = f"{shlex.quote(process.command[0])} -m cockpit.demo.webserver -t {shlex.quote(file)}"
+    # The oldest process of that name is the parent.
+    return Startup("apache", (file,), "", test, f"pkill -o -USR1 -x {shlex.quote(process.name)}")
+
+
 def _discover(inventory: Inventory) -> Iterator[RunningServer]:
     """Several demos may run, each with its own name."""
-    ours = {process.pid: process for process in inventory.processes if process.name.startswith(_NAMES[:-1])}
-    for parent in ours.values():
-        if parent.parent in ours or len(parent.command) < 2:
+    for parent in inventory.masters(_NAMES):
+        startup, name = _startup(parent, inventory), parent.name
+        if not startup.files:
             continue
-        name, file = parent.name, parent.command[-1]
-        test = f"{shlex.quote(parent.command[0])} -m cockpit.demo.webserver -t {shlex.quote(file)}"
-        # The oldest process of that name is the parent.
-        config = ConfigFile("apache", file, test, f"pkill -o -USR1 -x {shlex.quote(name)}", name)
-        candidates = tuple(config.candidates(_DIRECTIVES, usual=True, section="IfModule prefork"))
-        yield RunningServer("the demo's prefork server", name, inventory.count(name), inventory.ports(name), candidates)
+        config = ConfigFile("apache", startup.file, startup.test, startup.reload, name)
+        candidates = config.candidates(_DIRECTIVES, usual=True, section="IfModule prefork")
+        yield running("the demo's prefork server", name, inventory, parent, startup, candidates)
 
 
-KIND = ServerKind(name="demo", processes=(_NAMES,), discover=_discover)
+KIND = ServerKind(name="demo", processes=(_NAMES,), discover=_discover, startup=_startup)

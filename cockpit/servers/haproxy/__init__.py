@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator
 
 from cockpit.servers.haproxy.editor import SECTIONS, HaproxyGrammar
 from cockpit.servers.haproxy.logs import parse as parse_access
 from cockpit.servers.haproxy.status import STATUS
-from cockpit.servers.inventory import Inventory
-from cockpit.servers.kind import ConfigFile, RunningServer, ServerKind, StatusAddress
+from cockpit.servers.inventory import Inventory, Process
+from cockpit.servers.kind import ConfigFile, RunningServer, ServerKind, StatusAddress, running
+from cockpit.servers.startup import Startup, absolute, command, doubt
 
 _CONFIG = "/etc/haproxy/haproxy.cfg"
 # Debian's rsyslog writes HAProxy's messages there.
@@ -19,19 +21,59 @@ _URI = re.compile(r"/[\w/.?&=-]*")
 _SOCKET = re.compile(r"/[\w/.-]+")
 
 
-def _discover(inventory: Inventory) -> Iterator[RunningServer]:
-    count = inventory.count("haproxy")
-    if not count:
-        return
-    main = ConfigFile("haproxy", _CONFIG, f"haproxy -c -f {_CONFIG}", "service haproxy reload")
-    candidates = (
-        *main.candidates("maxconn nbthread", usual=True, section="global"),
-        *main.candidates("timeout connect, timeout client, timeout server", usual=True, section="defaults"),
-        *main.candidates("timeout http-keep-alive, timeout http-request, retries", usual=False, section="defaults"),
+def _startup(process: Process, inventory: Inventory) -> Startup:
+    """The configuration by each -f and the files after --; -C and the working directory are where relative ones are."""
+    words = process.command[1:]
+    files, directory, pid_file = [], process.directory, ""
+    for index, word in enumerate(words):
+        value = words[index + 1] if index + 1 < len(words) else ""
+        if word == "--":
+            files += [absolute(name, directory) for name in words[index + 1 :]]
+            break
+        if word == "-C":
+            directory = absolute(value, directory)
+        elif word == "-f":
+            files.append(absolute(value, directory))
+        elif word == "-p":
+            pid_file = absolute(value, directory)
+    known = tuple(file for file in files if file)
+    chosen = known or (_CONFIG,)
+    program = process.program or "haproxy"
+    program = "haproxy" if program == "/usr/sbin/haproxy" else program
+    test = command(program, "-c", *(part for file in chosen for part in ("-f", file)))
+    return Startup(
+        "haproxy", chosen, directory, test, _reload(process, chosen, pid_file), doubt(process, *_lacking(files))
     )
-    ports, tails = inventory.ports("haproxy"), inventory.tails(_LOG)
-    status = _statistics(inventory.text(_CONFIG), inventory.user == "root")
-    yield RunningServer("HAProxy", "haproxy", count, ports, candidates, tails, status)
+
+
+def _lacking(files: list[str]) -> tuple[str, bool]:
+    """A file of the command line, "" if one of them cannot be found, and whether there is none."""
+    return ("" if "" in files else (files or [_CONFIG])[0]), not files
+
+
+def _reload(process: Process, files: tuple[str, ...], pid_file: str) -> str:
+    """By its unit, else by a signal to its master; "": it has no master process that could reload."""
+    if process.unit and process.unit != "haproxy.service":
+        return command("systemctl", "reload", process.unit)
+    if files[0] == _CONFIG:
+        return "service haproxy reload"
+    has_master = any(word in ("-W", "-Ws") for word in process.command)
+    return f'kill -USR2 "$(cat {shlex.quote(pid_file)})"' if has_master and pid_file else ""
+
+
+def _discover(inventory: Inventory) -> Iterator[RunningServer]:
+    for master in inventory.masters("haproxy"):
+        startup = _startup(master, inventory)
+        main = ConfigFile("haproxy", startup.file, startup.test, startup.reload)
+        candidates = (
+            *main.candidates("maxconn nbthread", usual=True, section="global"),
+            *main.candidates("timeout connect, timeout client, timeout server", usual=True, section="defaults"),
+            *main.candidates("timeout http-keep-alive, timeout http-request, retries", usual=False, section="defaults"),
+        )
+        is_packaged = startup.file == _CONFIG
+        tails = inventory.tails(_LOG) if is_packaged else ()
+        status = _statistics(inventory.text(_CONFIG), inventory.user == "root") if is_packaged else ()
+        yield running("HAProxy", "haproxy", inventory, master, startup, candidates, tails, status)
 
 
 def _statistics(config: str, is_root: bool) -> tuple[StatusAddress, ...]:
@@ -72,4 +114,5 @@ KIND = ServerKind(
     correction=r"\[WARNING\].*",
     reload_replaces=("haproxy",),
     access_log=parse_access,
+    startup=_startup,
 )

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterator
 
-from cockpit.servers.inventory import Inventory
-from cockpit.servers.kind import ConfigFile, RunningServer, ServerKind, StatusAddress
+from cockpit.servers.inventory import Inventory, Process
+from cockpit.servers.kind import ConfigFile, RunningServer, ServerKind, StatusAddress, running
 from cockpit.servers.lighttpd.editor import LighttpdGrammar
 from cockpit.servers.lighttpd.status import STATUS
+from cockpit.servers.startup import Startup, absolute, command, doubt, last, options
 
 _CONFIG = "/etc/lighttpd/lighttpd.conf"
 _LOG = "/var/log/lighttpd/error.log"
@@ -16,23 +18,37 @@ _TEXTS = (_CONFIG, "/etc/lighttpd/conf-enabled/*.conf")
 _STATUS_URL = re.compile(r'(?m)^[ \t]*status\.status-url[ \t]*=[ \t]*"(/[\w/.-]*)"')
 
 
+def _startup(process: Process, inventory: Inventory) -> Startup:
+    """The configuration by -f, without which it does not start."""
+    given = options(process.command[1:], "fmi")
+    file = absolute(last(given, "f") or _CONFIG, process.directory)
+    reload = "service lighttpd reload" if file == _CONFIG else ""
+    if process.unit and process.unit != "lighttpd.service":
+        reload = command("systemctl", "reload", process.unit)
+    program = process.program if process.program not in ("", "/usr/sbin/lighttpd") else "lighttpd"
+    test = command(program, "-tt", "-f", file)
+    reason = doubt(process, file, "f" not in given)
+    return Startup("lighttpd", (file,) if file else (), posixpath.dirname(file), test, reload, reason)
+
+
 def _discover(inventory: Inventory) -> Iterator[RunningServer]:
-    count = inventory.count("lighttpd")
-    if not count:
-        return
-    log = inventory.readable(_LOG)
-    main = ConfigFile("lighttpd", _CONFIG, f"lighttpd -tt -f {_CONFIG}", "service lighttpd reload", log=log)
-    candidates = (
-        *main.candidates("server.max-connections server.max-fds server.max-keep-alive-requests", usual=True),
-        *main.candidates("server.max-keep-alive-idle server.max-worker", usual=False),
-        *main.candidates("server.stat-cache-engine", usual=False, values="simple inotify disable"),
-        *main.candidates("server.network-backend", usual=False, values="writev sendfile"),
-    )
-    ports = inventory.ports("lighttpd")
-    page = _STATUS_URL.search(inventory.text(*_TEXTS))
-    url = f"http://localhost:{ports[0] if ports else 80}{page[1]}?auto" if page else ""
-    status = (StatusAddress("lighttpd", url),) if url else ()
-    yield RunningServer("lighttpd", "lighttpd", count, ports, candidates, inventory.tails(_LOG), status)
+    for master in inventory.masters("lighttpd"):
+        startup = _startup(master, inventory)
+        is_packaged = startup.file == _CONFIG
+        log = inventory.readable(_LOG) if is_packaged else ""
+        main = ConfigFile("lighttpd", startup.file, startup.test, startup.reload, log=log)
+        candidates = (
+            *main.candidates("server.max-connections server.max-fds server.max-keep-alive-requests", usual=True),
+            *main.candidates("server.max-keep-alive-idle server.max-worker", usual=False),
+            *main.candidates("server.stat-cache-engine", usual=False, values="simple inotify disable"),
+            *main.candidates("server.network-backend", usual=False, values="writev sendfile"),
+        )
+        ports = inventory.ports_of(master.pid)
+        page = _STATUS_URL.search(inventory.text(*_TEXTS)) if is_packaged else None
+        url = f"http://localhost:{ports[0] if ports else 80}{page[1]}?auto" if page else ""
+        status = (StatusAddress("lighttpd", url),) if url else ()
+        tails = inventory.tails(_LOG) if is_packaged else ()
+        yield running("lighttpd", "lighttpd", inventory, master, startup, candidates, tails, status)
 
 
 KIND = ServerKind(
@@ -44,6 +60,8 @@ KIND = ServerKind(
     grammar=LighttpdGrammar(),
     status=(STATUS,),
     error_logs=(_LOG,),
+    startup=_startup,
+    include=r'^\s*include\s+"([^"]+)"',
     correction=r"\(\w+\.c\.\d+\) .*",
     # doc/initscripts.txt, https://redmine.lighttpd.net/issues/2785: a reload (SIGUSR1) keeps the sockets and the user
     # of the start, and does not work in a chroot.

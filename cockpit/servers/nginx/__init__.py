@@ -1,32 +1,69 @@
-"""nginx, as Debian packages it."""
+"""nginx: its running masters, by the configuration that each was started with."""
 
 from __future__ import annotations
 
+import posixpath
+import re
 from collections.abc import Iterator
 
-from cockpit.servers.inventory import Inventory
-from cockpit.servers.kind import ConfigFile, RunningServer, ServerKind
+from cockpit.servers.inventory import Inventory, Process
+from cockpit.servers.kind import ConfigFile, RunningServer, ServerKind, running
 from cockpit.servers.nginx.editor import NginxGrammar
 from cockpit.servers.nginx.logs import parse as parse_access
 from cockpit.servers.nginx.status import STATUS
+from cockpit.servers.startup import Startup, absolute, command, doubt
 
 _LOG = "/var/log/nginx/error.log"
+_CONFIG = "/etc/nginx/nginx.conf"
+_TITLE = "nginx: master process "
+# nginx joins its arguments with spaces in the title of its master: a value ends before the next option.
+_OPTION = re.compile(r"(?:^|(?<= ))-([cpgetTqsVvh?])\s*(.*?)(?= -[a-zA-Z?]|$)")
+_BUILT = re.compile(r"--(prefix|conf-path)=(\S+)")
+# Global directives that say nothing about which server it is.
+_DAEMON = re.compile(r"\s*(?:daemon|master_process)\s+\w+\s*;?")
+
+
+def _startup(process: Process, inventory: Inventory) -> Startup:
+    """The configuration by -c and -p, else by the defaults that `nginx -V` prints."""
+    title = " ".join(process.command).removeprefix(_TITLE)
+    given = {letter: value.strip() for letter, value in _OPTION.findall(title)}
+    build = inventory.builds.get(process.program)
+    built = {"prefix": "/usr/local/nginx", "conf-path": "conf/nginx.conf"} | dict(_BUILT.findall(build or ""))
+    if build is None:
+        built["conf-path"] = _CONFIG
+    prefix = absolute(given.get("p") or built["prefix"], process.directory)
+    file = absolute(given.get("c") or built["conf-path"], prefix)
+    own = ["-p", prefix] if "p" in given else []
+    own += ["-c", file] if "c" in given else []
+    directives = given.get("g", "")
+    own += ["-g", directives] if _DAEMON.sub("", directives).strip() else []
+    # Debian's program is in every PATH.
+    program = process.program if process.program not in ("", "/usr/sbin/nginx") else "nginx"
+    needs_build = not given.get("c", "").startswith("/")
+    certain = process if build is not None else process._replace(is_certain=False)
+    return Startup(
+        kind="nginx",
+        files=(file,) if file else (),
+        root=posixpath.dirname(file),
+        test=command(program, "-t", *own),
+        reload=command(program, "-s", "reload", *own),
+        doubt=doubt(certain, file, needs_build),
+    )
 
 
 def _discover(inventory: Inventory) -> Iterator[RunningServer]:
-    count = inventory.count("nginx")
-    if not count:
-        return
-    log = inventory.readable(_LOG)
-    main = ConfigFile("nginx", "/etc/nginx/nginx.conf", "nginx -t", "nginx -s reload", log=log)
-    candidates = (
-        *main.candidates("worker_processes", usual=True),
-        *main.candidates("worker_connections", usual=True, section="events {"),
-        *main.candidates("keepalive_timeout", usual=True, section="http {"),
-        *main.candidates("keepalive_requests", usual=False, section="http {"),
-        *main.candidates("sendfile gzip", usual=False, section="http {", values="on off"),
-    )
-    yield RunningServer("nginx", "nginx", count, inventory.ports("nginx"), candidates, inventory.tails(_LOG))
+    for master in inventory.masters("nginx"):
+        startup = _startup(master, inventory)
+        logs = (_LOG,) if startup.file == _CONFIG else ()
+        main = ConfigFile("nginx", startup.file, startup.test, startup.reload, log=inventory.readable(*logs))
+        candidates = (
+            *main.candidates("worker_processes", usual=True),
+            *main.candidates("worker_connections", usual=True, section="events {"),
+            *main.candidates("keepalive_timeout", usual=True, section="http {"),
+            *main.candidates("keepalive_requests", usual=False, section="http {"),
+            *main.candidates("sendfile gzip", usual=False, section="http {", values="on off"),
+        )
+        yield running("nginx", "nginx", inventory, master, startup, candidates, inventory.tails(*logs))
 
 
 KIND = ServerKind(
@@ -42,4 +79,7 @@ KIND = ServerKind(
     chatter=r"protocol options redefined",
     reload_replaces=("nginx",),
     access_log=parse_access,
+    startup=_startup,
+    version="-V",
+    include=r"(?:^|[;{}\s])include\s+([^;{}]+?)\s*;",
 )

@@ -2,30 +2,53 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
-from cockpit.servers.inventory import Inventory
-from cockpit.servers.kind import ConfigFile, RunningServer, ServerKind, StatusAddress
+from cockpit.servers.inventory import Inventory, Process
+from cockpit.servers.kind import ConfigFile, RunningServer, ServerKind, StatusAddress, running
 from cockpit.servers.squid.editor import SquidGrammar
 from cockpit.servers.squid.logs import parse as parse_access
 from cockpit.servers.squid.status import COUNTERS, INFO
+from cockpit.servers.startup import Startup, absolute, command, doubt, last, options
 
 _LOG = "/var/log/squid/cache.log"
+_CONFIG = "/etc/squid/squid.conf"
+_BUILT = re.compile(r"--sysconfdir=([^'\s]+)")
 _NAMES = ("squid", "squid-*", "(squid*")
 
 
-def _discover(inventory: Inventory) -> Iterator[RunningServer]:
-    count = inventory.count(*_NAMES)
-    if not count:
-        return
-    main = ConfigFile("squid", "/etc/squid/squid.conf", "squid -k parse", "squid -k reconfigure")
-    candidates = (
-        *main.candidates("cache_mem maximum_object_size_in_memory", usual=True),
-        *main.candidates("maximum_object_size cache_replacement_policy memory_replacement_policy", usual=False),
+def _startup(process: Process, inventory: Inventory) -> Startup:
+    """The configuration by -f, else by the directory that `squid -v` prints; -n names its service."""
+    given = options(process.command[1:], "adfhkmnuz")
+    build = inventory.builds.get(process.program)
+    directory = next(reversed(_BUILT.findall(build or "")), "/etc/squid")
+    file = absolute(last(given, "f") or f"{directory}/squid.conf", process.directory)
+    own = [*(["-n", last(given, "n")] if "n" in given else []), *(["-f", file] if "f" in given else [])]
+    program = process.program if process.program not in ("", "/usr/sbin/squid") else "squid"
+    certain = process if build is not None else process._replace(is_certain=False)
+    return Startup(
+        kind="squid",
+        files=(file,) if file else (),
+        root=process.directory,
+        test=command(program, *own, "-k", "parse"),
+        reload=command(program, *own, "-k", "reconfigure"),
+        doubt=doubt(certain, file, not last(given, "f").startswith("/")),
     )
-    ports = inventory.ports(*_NAMES)
-    page = StatusAddress("squid", f"http://localhost:{ports[0] if ports else 3128}{COUNTERS.url}")
-    yield RunningServer("squid", "squid*", count, ports, candidates, inventory.tails(_LOG), (page,))
+
+
+def _discover(inventory: Inventory) -> Iterator[RunningServer]:
+    for master in inventory.masters(*_NAMES):
+        startup = _startup(master, inventory)
+        main = ConfigFile("squid", startup.file, startup.test, startup.reload)
+        candidates = (
+            *main.candidates("cache_mem maximum_object_size_in_memory", usual=True),
+            *main.candidates("maximum_object_size cache_replacement_policy memory_replacement_policy", usual=False),
+        )
+        ports = inventory.ports_of(master.pid)
+        page = StatusAddress("squid", f"http://localhost:{ports[0] if ports else 3128}{COUNTERS.url}")
+        tails = inventory.tails(_LOG) if startup.file == _CONFIG else ()
+        yield running("squid", "squid*", inventory, master, startup, candidates, tails, (page,))
 
 
 KIND = ServerKind(
@@ -39,4 +62,7 @@ KIND = ServerKind(
     # Squid's warning on a reconfigure: changing the workers requires a restart of the proxy.
     read_at_start=frozenset({"workers"}),
     access_log=parse_access,
+    startup=_startup,
+    version="-v",
+    include=r"^\s*include\s+(.+?)\s*$",
 )

@@ -1,5 +1,5 @@
-# $1 change directory, $2 lease, $3 a pattern of names of processes ("" none). Prints `PID:START` of those of them
-# whose parent is one of them too: a server's workers.
+# $1 change directory, $2 lease, $3 a pattern of names of processes ("" none). Prints `PID:START:PARENT` of those of
+# them whose parent is one of them too: a server's workers.
 change=$1
 [ ! -L "$change/settled" ] || refuse 'the change was given up'
 renew "$2" || exit 4
@@ -20,5 +20,5 @@ for at in /proc/[0-9]*/comm; do
 "
 done 2>/dev/null
 printf '%s' "$rows" | while IFS=: read -r pid start parent; do
-    case $own in *" $parent "*) printf '%s:%s\n' "$pid" "$start" ;; esac
+    case $own in *" $parent "*) printf '%s:%s:%s\n' "$pid" "$start" "$parent" ;; esac
 done

@@ -1,0 +1,89 @@
+"""How a running server was started: its configuration files, and the commands that act on it alone. Pure."""
+
+from __future__ import annotations
+
+import posixpath
+import shlex
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from cockpit.servers.inventory import Process, safe_path
+
+
+class Startup(NamedTuple):
+    """`kind` is the kind of its knobs; `files` are its main configuration files; relative includes begin at `root`.
+
+    `test` and `reload` are commands that act on this server alone, "" if unknown. `doubt` says why the files are only
+    assumed, "" if they are certain.
+    """
+
+    kind: str
+    files: tuple[str, ...]
+    root: str
+    test: str = ""
+    reload: str = ""
+    doubt: str = ""
+
+    @property
+    def file(self) -> str:
+        return self.files[0] if self.files else ""
+
+
+class Instance(NamedTuple):
+    """A running server: its master process, the ports of its processes, and how it was started."""
+
+    title: str
+    process: Process
+    ports: tuple[int, ...]
+    startup: Startup
+
+    @property
+    def words(self) -> str:
+        """Name, PID and files, for a person."""
+        return f"{self.title} (PID {self.process.pid}, {', '.join(self.startup.files) or 'configuration unknown'})"
+
+
+def options(words: Sequence[str], taking: str) -> dict[str, list[str]]:
+    """Short options with their values, as getopt(3) reads them; `taking` are the letters that take a value."""
+    found: dict[str, list[str]] = {}
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        if word == "--":
+            break
+        if not word.startswith("-") or word.startswith("--"):
+            continue
+        letters = word[1:]
+        while letters:
+            letter, letters = letters[0], letters[1:]
+            value = ""
+            if letter in taking:
+                value, letters = letters or (rest.pop(0) if rest else ""), ""
+            found.setdefault(letter, []).append(value)
+    return found
+
+
+def last(found: dict[str, list[str]], letter: str) -> str:
+    return found.get(letter, [""])[-1]
+
+
+def absolute(path: str, directory: str) -> str:
+    """The path, relative ones from the directory; "" if it is not known."""
+    if not path or not (path.startswith("/") or directory):
+        return ""
+    return safe_path(posixpath.join(directory, path))
+
+
+def doubt(process: Process, file: str, default: bool) -> str:
+    """Why a configuration file is only assumed; `default`: no option of the command line names it."""
+    if process.origin == "container":
+        return "it runs in a container, with files of its own"
+    if not file:
+        return "its command line names no file that can be found"
+    if default and not process.is_certain:
+        return "its program cannot be read by this user: log in as root, or set sudo = true"
+    return ""
+
+
+def command(*words: str) -> str:
+    return shlex.join(word for word in words if word)

@@ -1,0 +1,31 @@
+"""Examines whether the target's server reads the files of a host's knobs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cockpit.model.errors import ChangeRefused
+from cockpit.model.knobs import Knob
+from cockpit.model.text import neutral
+from cockpit.setup.finding import Finding, good, note, wrong
+from cockpit.tuning.remote import Remote
+from cockpit.tuning.server_check import ReadBy, read_by
+
+
+async def examine_servers(remote: Remote, name: str, port: int | None, knobs: Sequence[Knob]) -> list[Finding]:
+    """A finding per file. `port` is the target's if it is on this host. Raises HostError."""
+    try:
+        return [_finding(name, one, port) for one in await read_by(remote, name, port, knobs)]
+    except ChangeRefused as error:
+        return [wrong(name, error.problem, "a change would be refused: fix the file of this knob")]
+
+
+def _finding(name: str, one: ReadBy, port: int | None) -> Finding:
+    file, knobs = neutral(one.file, 200), ", ".join(knob.name for knob in one.knobs)
+    if one.wrong:
+        todo = "a change would be refused: correct the knobs, or write the profile again: cockpit new URL HOST"
+        return wrong(name, f"{knobs}: {one.wrong}", todo)
+    if one.doubt or one.instance is None:
+        return note(name, f"{file} may not be read by the target's server: {one.doubt}", "compare it by hand")
+    answers = f", which answers on port {port}" if port in one.instance.ports else ""
+    return good(name, f"{file} is read by {neutral(one.instance.words, 300)}{answers}")

@@ -1,0 +1,107 @@
+"""Reads which servers run on a host, and the files of their configuration. Nothing is changed there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from cockpit.model.errors import ChangeRefused
+from cockpit.servers.inventory import Inventory, parse_inventory, safe_path
+from cockpit.servers.registry import FILES, INCLUDES, PROCESSES, TEXTS, VERSIONS
+from cockpit.servers.startup import Instance, absolute
+from cockpit.tuning import files
+from cockpit.tuning.remote import Remote
+from cockpit.tuning.scripts import INCLUDES as READ_INCLUDES
+from cockpit.tuning.scripts import INVENTORY, UNTRUSTED
+
+# Includes within includes, and files of one configuration, that are followed.
+_DEEPEST, _MOST_FILES = 10, 2000
+_SERVER_ROOT = re.compile(r'(?i)^\s*ServerRoot\s+"?([^"]+?)"?\s*$')
+
+
+class ConfigurationFiles(NamedTuple):
+    """The files that a running server reads, main ones first: their real paths by the names in its configuration.
+
+    `gaps` are reasons why files may be missing. `foreign` are files that this server sees with another content (a
+    container, a chroot).
+    """
+
+    files: dict[str, str]
+    gaps: tuple[str, ...] = ()
+    foreign: tuple[str, ...] = ()
+
+    def has(self, file: str, real: str) -> bool:
+        return file in self.files or real in self.files.values()
+
+
+async def take_inventory(remote: Remote, host: str) -> Inventory:
+    """Raises HostError, ChangeRefused if no command can be run there."""
+    script = INVENTORY.replace("NAMES", "|".join(map(_shell_pattern, PROCESSES)))
+    versions = (f"{name}={option}" for name, option in VERSIONS.items())
+    done = await files.run(remote, script, *map(" ".join, (FILES, TEXTS, versions)))
+    if done.exit_status != 0 and not done.stdout:
+        raise ChangeRefused(f"{host}: {files.why(done)}")
+    return parse_inventory(done.stdout.decode("utf-8", "replace"), FILES, TEXTS)
+
+
+async def untrusted(remote: Remote, paths: Iterable[str]) -> list[str]:
+    """Those of the paths that another user than root and the login could replace. Raises HostError."""
+    done = await files.run(remote, UNTRUSTED, *paths)
+    return done.stdout.decode("utf-8", "replace").splitlines()
+
+
+async def configuration_files(remote: Remote, instance: Instance) -> ConfigurationFiles:
+    """Follow the includes of a running server's main files. Raises HostError."""
+    startup = instance.startup
+    include, root = INCLUDES.get(startup.kind), startup.root
+    found: dict[str, str] = {}
+    gaps: list[str] = [startup.doubt] if startup.doubt else []
+    foreign: list[str] = []
+    wanted = list(startup.files)
+    asked: set[str] = set()
+    for _ in range(_DEEPEST):
+        asked |= set(wanted)
+        if not wanted or len(found) > _MOST_FILES:
+            break
+        done = await files.run(remote, READ_INCLUDES, str(instance.process.pid), *wanted)
+        wanted = []
+        for line in done.stdout.decode("utf-8", "replace").splitlines():
+            match line.split("\t", 3):
+                case ["file", name, real, same] if safe_path(real):
+                    found[name] = real
+                    foreign += [name] if same == "no" else []
+                case ["unread", name]:
+                    gaps.append(f"{name} cannot be read")
+                case ["line", *words] if include:
+                    text = "\t".join(words)
+                    root = _server_root(text, root)
+                    wanted += _included(text, include, root, gaps)
+        wanted = [path for path in dict.fromkeys(wanted) if path not in asked]
+    if wanted:
+        gaps.append("its includes are too many to follow")
+    return ConfigurationFiles(found, tuple(dict.fromkeys(gaps)), tuple(foreign))
+
+
+def _server_root(line: str, root: str) -> str:
+    set_there = _SERVER_ROOT.match(line)
+    return absolute(set_there[1], root) if set_there else root
+
+
+def _included(line: str, include: re.Pattern[str], root: str, gaps: list[str]) -> list[str]:
+    """The paths and patterns that a line includes; adds a gap for one that cannot be resolved."""
+    if line.lstrip().startswith("#"):
+        return []
+    paths = []
+    for written in include.findall(line):
+        path = absolute(written.strip("\"'"), root)
+        if not path or "$" in path:
+            gaps.append(f"include {written[:200]!r} cannot be resolved")
+        else:
+            paths.append(path)
+    return paths
+
+
+def _shell_pattern(name: str) -> str:
+    """A pattern for `case`: all but `*` is literal."""
+    return re.sub(r"[^A-Za-z0-9_*.-]", r"\\\g<0>", name)

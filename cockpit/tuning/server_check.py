@@ -1,0 +1,121 @@
+"""Whether the server that answers on the target's port reads the files of the knobs. Nothing is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from cockpit.model.errors import ChangeRefused
+from cockpit.model.knobs import Knob
+from cockpit.model.text import neutral
+from cockpit.servers.inventory import Inventory
+from cockpit.servers.registry import DIRECTIVES, instances
+from cockpit.servers.startup import Instance
+from cockpit.tuning import files
+from cockpit.tuning.host_inventory import ConfigurationFiles, configuration_files, take_inventory
+from cockpit.tuning.remote import Remote
+
+
+class ReadBy(NamedTuple):
+    """The server that reads the files of some knobs. `doubt` says why it is not certain, "" if it is; `wrong` says that
+    another server answers, which does not read them. `instance` is None if no such server was found."""
+
+    knobs: tuple[Knob, ...]
+    file: str
+    instance: Instance | None
+    doubt: str = ""
+    wrong: str = ""
+
+
+class _Answering(NamedTuple):
+    """Servers of the host. `target` are those on the target's port; `port` is None if the target is elsewhere;
+    `stranger` is the name of an unknown program that listens there."""
+
+    port: int | None
+    every: Sequence[Instance]
+    target: Sequence[Instance]
+    stranger: str
+
+
+async def read_by(remote: Remote, host: str, port: int | None, knobs: Iterable[Knob]) -> list[ReadBy]:
+    """For each file of a server's directives, which server reads it. `port` is the target's if it is on this host.
+
+    Raises HostError, ChangeRefused if no command can be run there."""
+    by_file: dict[tuple[str, str], list[Knob]] = {}
+    for knob in knobs:
+        if knob.kind in DIRECTIVES:
+            by_file.setdefault((knob.kind, knob.file), []).append(knob)
+    if not by_file:
+        return []
+    answering = _answering(await take_inventory(remote, host), port)
+    read: dict[int, ConfigurationFiles] = {}
+    found = []
+    for (kind, file), group in by_file.items():
+        for instance in answering.every:
+            if instance.startup.kind == kind and instance.process.pid not in read:
+                read[instance.process.pid] = await configuration_files(remote, instance)
+        real = (await files.read(remote, host, file)).real
+        found.append(_reader(answering, read, tuple(group), kind, file, real))
+    return found
+
+
+def refuse_wrong(found: Iterable[ReadBy], host: str) -> None:
+    """Raises ChangeRefused for a file that the answering server does not read."""
+    for one in found:
+        if one.wrong:
+            raise ChangeRefused(f"{one.wrong}; nothing was changed", subject=f"{one.knobs[0].name}: {host}")
+
+
+def _answering(inventory: Inventory, port: int | None) -> _Answering:
+    every = instances(inventory)
+    target = [instance for instance in every if port is not None and port in instance.ports]
+    names = sorted({listener.name for listener in inventory.listening if listener.port == port})
+    return _Answering(port, every, target, "" if target else ", ".join(names))
+
+
+def _reader(
+    answering: _Answering,
+    read: dict[int, ConfigurationFiles],
+    knobs: tuple[Knob, ...],
+    kind: str,
+    file: str,
+    real: str,
+) -> ReadBy:
+    on_port = [instance for instance in answering.target if instance.startup.kind == kind]
+    able = on_port or [instance for instance in answering.every if instance.startup.kind == kind]
+    reading = [instance for instance in able if read[instance.process.pid].has(file, real)]
+    unknown = [instance for instance in able if read[instance.process.pid].gaps]
+    where = f"port {answering.port}" if on_port else "this host"
+    if not able:
+        return ReadBy(knobs, file, None, doubt=f"no running {kind} was found on this host")
+    if not reading:
+        others = "; ".join(neutral(instance.words, 300) for instance in able)
+        if unknown:
+            why = read[unknown[0].process.pid].gaps[0]
+            return ReadBy(knobs, file, None, doubt=f"whether {others} reads it is unknown: {neutral(why, 200)}")
+        if answering.stranger:
+            return ReadBy(
+                knobs, file, None, doubt=f"{neutral(answering.stranger, 80)} listens on port {answering.port}"
+            )
+        return ReadBy(knobs, file, None, wrong=f"{neutral(file, 200)} is not read by the {kind} on {where}: {others}")
+    instance = reading[0]
+    if file in read[instance.process.pid].foreign:
+        return ReadBy(knobs, file, instance, wrong=f"{neutral(instance.words, 300)} has another {file}: a container")
+    if other := _reloads_another(knobs, instance, answering.every):
+        return ReadBy(knobs, file, instance, wrong=other)
+    doubt = instance.startup.doubt
+    if answering.port is not None and not answering.target and len(able) > 1:
+        doubt = doubt or f"which of {len(able)} running {kind} servers answers on port {answering.port} cannot be seen"
+    return ReadBy(knobs, file, instance, doubt=doubt)
+
+
+def _reloads_another(knobs: Iterable[Knob], instance: Instance, every: Iterable[Instance]) -> str:
+    """A reload command that acts on another running server; "" without any."""
+    for knob in knobs:
+        for other in every:
+            if knob.reload == other.startup.reload != instance.startup.reload:
+                better = f"; set reload = {instance.startup.reload!r}" if instance.startup.reload else ""
+                return (
+                    f"{neutral(knob.reload, 200)!r} reloads {neutral(other.words, 300)}, not {instance.words}{better}"
+                )
+    return ""

@@ -1,0 +1,32 @@
+# $1 PID of a server, then paths or patterns. Prints for each file: `file NAME REAL SAME`, parts separated by tabs, with
+# SAME yes or no: whether the server's own root has the same file (unknown: not readable), then its lines that may include
+# others: `line TEXT`. `missing NAME`: no such file, `unread NAME`: not readable.
+server=$1
+shift
+IFS=
+one() {
+    if [ -d "$1" ]; then
+        for inner in "$1"/*; do [ ! -f "$inner" ] || one "$inner"; done
+        return 0
+    fi
+    real=$(readlink -f -- "$1") || return 0
+    [ -r "$1" ] || { printf 'unread\t%s\n' "$1"; return 0; }
+    same=unknown
+    if ls -d "/proc/$server/root/" >/dev/null 2>&1; then
+        same=no
+        [ ! "$1" -ef "/proc/$server/root$1" ] || same=yes
+    fi
+    printf 'file\t%s\t%s\t%s\n' "$1" "$real" "$same"
+    grep -iE 'include|serverroot' -- "$1" | head -c 65536 | while read -r line || [ "$line" ]; do
+        printf 'line\t%s\n' "$line"
+    done
+}
+for pattern; do
+    found=
+    for name in $pattern; do
+        [ -e "$name" ] || continue
+        found=y
+        one "$name"
+    done
+    [ "$found" ] || printf 'missing\t%s\n' "$pattern"
+done

@@ -1,0 +1,56 @@
+# $1 paths, $2 patterns of texts, $3 PROGRAM=OPTION that prints its compiled defaults, all separated by spaces; NAMES is
+# replaced before it runs. Prints facts, one per line, their parts separated by tabs: from /proc, ss, and these files.
+files=$1 texts=$2 versions=$3
+printf 'user\t%s\n' "$(id -un)"
+
+# master PID NAME: the program and the directory of a server's first process, its unit and its origin.
+master() {
+    certain=yes origin=host unit=
+    program=$(readlink "/proc/$1/exe") directory=$(readlink "/proc/$1/cwd") || certain=no
+    [ "$program" ] || program=$(command -v -- "$2") || program=
+    space=$(readlink "/proc/$1/ns/pid") && [ "$space" != "$(readlink /proc/self/ns/pid)" ] && origin=container
+    case $(stat -c %u "/proc/$1") in 0 | "$user") ;; *) [ "$origin" = container ] || origin=user ;; esac
+    while IFS= read -r line; do
+        case $line in
+            *:/system.slice/*.service) unit=${line##*/} ;;
+            *:/system.slice/*.service/*) unit=${line#*:/system.slice/} unit=${unit%%/*} ;;
+        esac
+    done <"/proc/$1/cgroup"
+    printf 'master\t%s\t%s\t%s\t%s\t%s\t%s\n' "$1" "$program" "$directory" "$certain" "$unit" "$origin"
+    [ "$origin" = host ] || return 0
+    program=${program% (deleted)}
+    case $programs in *"
+$program
+"*) return 0 ;; esac
+    programs="$programs$program
+"
+    option=
+    for version in $versions; do
+        case ${program##*/} in ${version%%=*}) option=${version#*=} ;; esac
+    done
+    [ "$option" ] && trusted "$program" || return 0
+    timeout 5 "$program" "$option" </dev/null 2>&1 | head -c 16384 | while IFS= read -r line; do
+        printf 'built\t%s\t%s\n' "$program" "$line"
+    done
+}
+
+programs='
+'
+for at in /proc/[0-9]*/comm; do
+    read -r name <"$at" || continue
+    case $name in NAMES) ;; *) continue ;; esac
+    at=${at%/comm}
+    read -r line <"$at/stat" || continue
+    set -f; set -- ${line##*) }; set +f
+    printf 'process\t%s\t%s\t%s\t' "${at#/proc/}" "$2" "$name"
+    tr '\0\n\t' '\t  ' <"$at/cmdline"
+    echo
+    read -r parent <"/proc/$2/comm" || parent=
+    [ "$parent" = "$name" ] || master "${at#/proc/}" "$name"
+done 2>/dev/null
+ss -ltnpH 2>/dev/null | while read -r _ _ _ local _ users; do printf 'listen\t%s\t%s\n' "$local" "$users"; done
+for file in $files; do [ ! -r "$file" ] || printf 'file\t%s\n' "$file"; done
+for file in $texts; do
+    [ -r "$file" ] || continue
+    head -c 65536 "$file" | while IFS= read -r line || [ "$line" ]; do printf 'text\t%s\t%s\n' "$file" "$line"; done
+done

@@ -1,0 +1,266 @@
+"""Of two masters of one kind, only the target's own is found, offered, changed and reloaded. On real servers."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+import psutil
+import pytest
+from msgspec.structs import replace
+
+from cockpit.hosts.local import LocalShell
+from cockpit.model.errors import ChangeRefused, ChangeUndone
+from cockpit.model.hosts import HostConfig
+from cockpit.model.knobs import Knob
+from cockpit.setup.doctor_servers import examine_servers
+from cockpit.setup.profile_draft import Surveyed, draft_of
+from cockpit.tuning.change_options import Patience
+from cockpit.tuning.host_inventory import untrusted
+from cockpit.tuning.server_check import read_by
+from cockpit.tuning.server_discovery import discover
+from cockpit.tuning.tuner import Tuner
+
+NOBODY = 65534
+NGINX = """\
+worker_processes 1;
+pid {root}/server.pid;
+error_log {root}/error.log;
+events {{ worker_connections 64; }}
+http {{
+    access_log off;
+    client_body_temp_path {root}/body;
+    proxy_temp_path {root}/proxy;
+    fastcgi_temp_path {root}/fastcgi;
+    uwsgi_temp_path {root}/uwsgi;
+    scgi_temp_path {root}/scgi;
+    keepalive_timeout 65;
+    include conf.d/*.conf;
+    server {{
+        listen 127.0.0.1:{port};
+        return 204;
+    }}
+}}
+"""
+APACHE = """\
+ServerRoot {root}
+PidFile server.pid
+ErrorLog error.log
+Listen 127.0.0.1:{port}
+ServerName localhost
+LoadModule mpm_event_module /usr/lib/apache2/modules/mod_mpm_event.so
+LoadModule authz_core_module /usr/lib/apache2/modules/mod_authz_core.so
+StartServers 1
+ServerLimit 1
+ThreadsPerChild 2
+MaxRequestWorkers 2
+KeepAliveTimeout 5
+IncludeOptional conf.d/*.conf
+"""
+HAPROXY = """\
+global
+    maxconn 50
+defaults
+    mode http
+    timeout connect 5s
+    timeout client 5s
+    timeout server 5s
+frontend web
+    bind 127.0.0.1:{port}
+    http-request return status 204
+"""
+COMMANDS = {
+    "nginx": ("nginx", "-p", ".", "-c", "server.conf"),
+    "apache": ("apache2", "-f", "{root}/server.conf", "-k", "start"),
+    "haproxy": ("haproxy", "-W", "-D", "-f", "server.conf", "-p", "{root}/server.pid"),
+}
+CONFIGS = {"nginx": NGINX, "apache": APACHE, "haproxy": HAPROXY}
+# Knob, its old and its new value.
+CHANGES = {
+    "nginx": ("keepalive_timeout", "65", "33"),
+    "apache": ("KeepAliveTimeout", "5", "7"),
+    "haproxy": ("maxconn", "50", "60"),
+}
+
+
+class Master(NamedTuple):
+    """A server of its own, with its files in `root`."""
+
+    root: Path
+    port: int
+
+    @property
+    def file(self) -> Path:
+        return self.root / "server.conf"
+
+    @property
+    def pid(self) -> int:
+        return int((self.root / "server.pid").read_text())
+
+    @property
+    def workers(self) -> set[int]:
+        return {child.pid for child in psutil.Process(self.pid).children()}
+
+    async def answers(self) -> str:
+        """A probe: "" while it answers."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=30) as connection:
+            connection.sendall(b"GET / HTTP/1.0\r\n\r\n")
+            return "" if connection.recv(4096).startswith(b"HTTP/1.1 ") else "no response"
+
+    def tuner(self, effect: float = 30.0) -> Tuner:
+        return Tuner(self.answers, Patience(effect=effect), port_on=lambda host: self.port)
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port: int = one.getsockname()[1]
+        return port
+
+
+@contextmanager
+def started(kind: str, root: Path, user: int | None = None) -> Iterator[Master]:
+    (root / "conf.d").mkdir(parents=True)
+    master = Master(root, free_port())
+    master.file.write_text(CONFIGS[kind].format(root=root, port=master.port))
+    if user is not None:
+        os.chown(root, user, user)
+    command = [word.format(root=root) for word in COMMANDS[kind]]
+    subprocess.run(command, cwd=root, check=True, capture_output=True, user=user)
+    deadline = time.monotonic() + 60
+    while not (root / "server.pid").exists() or not master.workers:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process = psutil.Process(master.pid)
+    tree = [process, *process.children()]
+    try:
+        yield master
+    finally:
+        tree += process.children()
+        process.send_signal(signal.SIGTERM)
+        psutil.wait_procs(tree, timeout=60)
+
+
+@pytest.fixture
+def two(lab_allowed: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], list[Master]]]:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    with ExitStack() as stack:
+
+        def start(kind: str) -> list[Master]:
+            if not shutil.which(COMMANDS[kind][0]):
+                pytest.skip(f"{COMMANDS[kind][0]} is not installed")
+            return [stack.enter_context(started(kind, tmp_path / name)) for name in ("one", "other")]
+
+        yield start
+
+
+@pytest.fixture
+async def shell() -> AsyncIterator[LocalShell]:
+    shell = LocalShell("here")
+    yield shell
+    await shell.close()
+
+
+async def offered(shell: LocalShell, master: Master) -> dict[str, Knob]:
+    """The knobs that the wizard offers for the master's port."""
+    found = await discover(shell, "here", master.port, answers=True)
+    assert found.serving is not None and found.serving.master is not None
+    assert found.serving.master.pid == master.pid
+    draft = draft_of(f"http://127.0.0.1:{master.port}/", [Surveyed(HostConfig(name="here"), found)])
+    assert {knob.file for knob in draft.knobs} == {str(master.file)}
+    names = {one.knob.name: one.knob for one in found.offered if one.server is found.serving}
+    assert {knob.file for knob in names.values()} == {str(master.file)}
+    return names
+
+
+@pytest.mark.parametrize("kind", COMMANDS)
+async def test_only_the_targets_own_server_changes(
+    kind: str, two: Callable[[str], list[Master]], shell: LocalShell
+) -> None:
+    masters = two(kind)
+    name, old, new = CHANGES[kind]
+    for master, other in (masters, masters[::-1]):
+        untouched, kept, before = other.file.read_bytes(), other.workers, master.workers
+        # As in a profile, whose default are the processes of its host.
+        knob = replace((await offered(shell, master))[name], workers={"apache": "apache2"}.get(kind, kind))
+        done = await master.tuner().apply(shell, "here", [(knob, new)])
+        assert [(setting.old, setting.new) for setting in done.settings] == [(old, new)]
+        assert master.workers.isdisjoint(before), "its workers were replaced"
+        assert (other.file.read_bytes(), other.workers) == (untouched, kept)
+        (finding,) = await examine_servers(shell, "here", master.port, [knob])
+        assert finding.level == "ok" and f"answers on port {master.port}" in finding.text
+        assert f"PID {master.pid}" in finding.text
+
+
+@pytest.mark.parametrize("kind", COMMANDS)
+async def test_a_file_of_the_other_server_is_refused(
+    kind: str, two: Callable[[str], list[Master]], shell: LocalShell
+) -> None:
+    master, other = two(kind)
+    name, _, new = CHANGES[kind]
+    knob = (await offered(shell, other))[name]
+    files, workers = (master.file.read_bytes(), other.file.read_bytes()), (master.workers, other.workers)
+    with pytest.raises(ChangeRefused, match=rf"is not read by the {kind} on port {master.port}: .*{master.file}"):
+        await master.tuner().apply(shell, "here", [(knob, new)])
+    (finding,) = await examine_servers(shell, "here", master.port, [knob])
+    assert finding.level == "wrong" and str(master.file) in finding.text
+    assert ((master.file.read_bytes(), other.file.read_bytes()), (master.workers, other.workers)) == (files, workers)
+
+
+async def test_nothing_is_offered_of_a_configuration_that_another_user_can_replace(
+    lab_allowed: None, shell: LocalShell
+) -> None:
+    assert await untrusted(shell, ["/usr/sbin/haproxy", "/etc/passwd"]) == []
+    with TemporaryDirectory() as directory:
+        os.chown(directory, NOBODY, NOBODY)
+        with started("haproxy", Path(directory) / "server", user=NOBODY) as master:
+            found = await discover(shell, "here", master.port, answers=True)
+    assert found.serving is not None and found.serving.startup is not None
+    assert found.serving.candidates == ()
+    assert "another user started it and can replace" in found.serving.startup.doubt
+
+
+async def test_a_reload_of_the_other_server_is_refused(two: Callable[[str], list[Master]], shell: LocalShell) -> None:
+    master, other = two("nginx")
+    own, foreign = [(await offered(shell, each))["keepalive_timeout"] for each in (master, other)]
+    workers = other.workers
+    mixed = replace(own, reload=foreign.reload)
+    with pytest.raises(ChangeRefused, match="reloads nginx"):
+        await master.tuner().apply(shell, "here", [(mixed, "33")])
+    assert other.workers == workers
+
+
+async def test_workers_of_the_other_server_are_no_new_generation(
+    two: Callable[[str], list[Master]], shell: LocalShell
+) -> None:
+    master, other = two("nginx")
+    before = master.file.read_bytes()
+    own = (await offered(shell, master))["keepalive_timeout"]
+    # A signal, in which no file of the other server can be recognised.
+    knob = replace(own, reload=f"kill -HUP {other.pid}", workers="nginx")
+    with pytest.raises(ChangeUndone, match=f"another server .PID {other.pid}., not PID {master.pid}"):
+        await master.tuner(effect=2.0).apply(shell, "here", [(knob, "33")])
+    assert master.file.read_bytes() == before
+
+
+@pytest.mark.parametrize("kind", ["nginx", "apache"])
+async def test_an_included_file_is_read_by_its_own_server_only(
+    kind: str, two: Callable[[str], list[Master]], shell: LocalShell
+) -> None:
+    master, other = two(kind)
+    included = master.root / "conf.d" / "more.conf"
+    included.write_text(f"{CHANGES[kind][0]} 9{';' if kind == 'nginx' else ''}\n")
+    knob = Knob(name="more", host="here", kind=kind, file=str(included), directive=CHANGES[kind][0])
+    (own,) = await read_by(shell, "here", master.port, [knob])
+    assert own.instance is not None and own.instance.process.pid == master.pid and not own.wrong
+    (foreign,) = await read_by(shell, "here", other.port, [knob])
+    assert foreign.wrong

@@ -1,0 +1,155 @@
+"""The configuration that a server was started with, from its command line and its compiled defaults."""
+
+from __future__ import annotations
+
+import pytest
+
+from cockpit.servers import registry
+from cockpit.servers.inventory import parse_inventory
+from cockpit.servers.startup import Startup, options
+
+NGINX_BUILD = "built\t{program}\tconfigure arguments: --prefix=/usr/share/nginx --conf-path=/etc/nginx/nginx.conf\n"
+APACHE_BUILD = (
+    'built\t{program}\t -D HTTPD_ROOT="/etc/apache2"\nbuilt\t{program}\t -D SERVER_CONFIG_FILE="apache2.conf"\n'
+)
+SQUID_BUILD = "built\t{program}\tconfigure options:  '--sysconfdir=/etc' '--sysconfdir=/etc/squid'\n"
+
+
+def startup(
+    name: str,
+    *command: str,
+    program: str = "",
+    directory: str = "/srv/x",
+    build: str = "",
+    certain: str = "yes",
+    origin: str = "host",
+    unit: str = "",
+) -> Startup:
+    words = "\t".join(command)
+    program = program or f"/usr/sbin/{name}"
+    text = f"process\t9\t1\t{name}\t{words}\t\nmaster\t9\t{program}\t{directory}\t{certain}\t{unit}\t{origin}\n"
+    (instance,) = registry.instances(
+        parse_inventory(text + build.format(program=program), registry.FILES, registry.TEXTS)
+    )
+    return instance.startup
+
+
+@pytest.mark.parametrize(
+    ("arguments", "file", "reload"),
+    [
+        ("", "/etc/nginx/nginx.conf", "nginx -s reload"),
+        (" -g daemon on; master_process on;", "/etc/nginx/nginx.conf", "nginx -s reload"),
+        (" -c /a/b.conf", "/a/b.conf", "nginx -s reload -c /a/b.conf"),
+        (" -c/a/b.conf", "/a/b.conf", "nginx -s reload -c /a/b.conf"),
+        (" -c b.conf", "/usr/share/nginx/b.conf", "nginx -s reload -c /usr/share/nginx/b.conf"),
+        (" -p /p -c b.conf", "/p/b.conf", "nginx -s reload -p /p -c /p/b.conf"),
+        (" -p . -c b.conf", "/srv/x/b.conf", "nginx -s reload -p /srv/x -c /srv/x/b.conf"),
+        (" -p /p", "/etc/nginx/nginx.conf", "nginx -s reload -p /p"),
+        (" -c /a b/c.conf -p /p", "/a b/c.conf", "nginx -s reload -p /p -c '/a b/c.conf'"),
+        (" -g pid /x; -c /a.conf", "/a.conf", "nginx -s reload -c /a.conf -g 'pid /x;'"),
+        (" -c /$(reboot).conf", "/$(reboot).conf", "nginx -s reload -c '/$(reboot).conf'"),
+    ],
+)
+def test_of_nginx(arguments: str, file: str, reload: str) -> None:
+    found = startup("nginx", f"nginx: master process /usr/sbin/nginx{arguments}", build=NGINX_BUILD)
+    assert (found.file, found.reload, found.doubt) == (file, reload, "")
+
+
+def test_an_nginx_without_build_options_has_its_default_prefix() -> None:
+    build = "built\t{program}\tconfigure arguments:\n"
+    found = startup("nginx", "nginx: master process nginx", program="/opt/nginx", build=build)
+    assert (found.file, found.reload) == ("/usr/local/nginx/conf/nginx.conf", "/opt/nginx -s reload")
+
+
+@pytest.mark.parametrize(
+    ("command", "file", "test", "reload"),
+    [
+        ("-k start", "/etc/apache2/apache2.conf", "apachectl -t", "apachectl graceful"),
+        (
+            "-d /etc/apache2-blue -k start",
+            "/etc/apache2-blue/apache2.conf",
+            "APACHE_CONFDIR=/etc/apache2-blue apachectl -t",
+            "APACHE_CONFDIR=/etc/apache2-blue apachectl graceful",
+        ),
+        (
+            "-f /a/h.conf -D WEB -k start",
+            "/a/h.conf",
+            "/usr/sbin/apache2 -d /etc/apache2 -f /a/h.conf -DWEB -t",
+            "/usr/sbin/apache2 -d /etc/apache2 -f /a/h.conf -DWEB -k graceful",
+        ),
+        (
+            "-d /a -f b.conf",
+            "/a/b.conf",
+            "/usr/sbin/apache2 -d /a -f /a/b.conf -t",
+            "/usr/sbin/apache2 -d /a -f /a/b.conf -k graceful",
+        ),
+    ],
+)
+def test_of_apache(command: str, file: str, test: str, reload: str) -> None:
+    found = startup("apache2", "/usr/sbin/apache2", *command.split(), build=APACHE_BUILD)
+    assert (found.file, found.test, found.reload, found.doubt) == (file, test, reload, "")
+
+
+def test_of_haproxy_with_several_files() -> None:
+    found = startup("haproxy", "haproxy", "-Ws", "-C", "/etc/h", "-f", "a.cfg", "-p", "/run/h.pid", "--", "b.cfg", "/c")
+    assert found.files == ("/etc/h/a.cfg", "/etc/h/b.cfg", "/c")
+    assert found.test == "haproxy -c -f /etc/h/a.cfg -f /etc/h/b.cfg -f /c"
+    assert found.reload == 'kill -USR2 "$(cat /run/h.pid)"'
+    named = startup("haproxy", "haproxy", "-Ws", "-f", "/a.cfg", unit="haproxy@blue.service")
+    assert named.reload == "systemctl reload haproxy@blue.service"
+    assert startup("haproxy", "haproxy", "-f", "/a.cfg").reload == "", "one process without a master cannot reload"
+
+
+def test_of_squid_and_lighttpd() -> None:
+    assert (
+        startup("squid", "/usr/sbin/squid", "--foreground", "-sYC", build=SQUID_BUILD).file == "/etc/squid/squid.conf"
+    )
+    named = startup("squid", "squid", "-n", "blue", "-sYCf", "/a/s.conf", build=SQUID_BUILD)
+    assert (named.file, named.reload) == ("/a/s.conf", "squid -n blue -f /a/s.conf -k reconfigure")
+    other = startup("lighttpd", "lighttpd", "-D", "-f", "l.conf")
+    assert (other.file, other.reload) == ("/srv/x/l.conf", "")
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"certain": "no"}, "cannot be read by this user"),
+        ({"origin": "container"}, "container"),
+        ({"build": ""}, "cannot be read by this user"),
+    ],
+)
+def test_a_file_that_is_only_assumed_says_why(changed: dict[str, str], words: str) -> None:
+    known = {"build": NGINX_BUILD} | changed
+    assert words in startup("nginx", "nginx: master process nginx", **known).doubt
+
+
+def test_nothing_is_offered_of_a_server_in_a_container() -> None:
+    text = "process\t9\t1\tnginx\tnginx: master process nginx -c /x.conf\t\nmaster\t9\t/n\t/\tyes\t\tcontainer\n"
+    (server,) = registry.running_servers(parse_inventory(text, registry.FILES, registry.TEXTS))
+    assert server.candidates == ()
+
+
+def test_a_path_that_cannot_be_shown_is_none() -> None:
+    found = startup("nginx", "nginx: master process nginx -c /a\x1b[31m.conf", build=NGINX_BUILD)
+    assert found.files == () and "names no file" in found.doubt
+
+
+def test_options_as_getopt_reads_them() -> None:
+    words = ("-sYCf", "/a", "-k", "start", "--long", "-Dx", "--", "-f", "/b")
+    assert options(words, "fkD") == {"s": [""], "Y": [""], "C": [""], "f": ["/a"], "k": ["start"], "D": ["x"]}
+
+
+def test_masters_are_told_apart_by_their_trees() -> None:
+    text = (
+        "process\t10\t1\tnginx\tnginx: master process nginx -c /a.conf\t\n"
+        "process\t11\t10\tnginx\tnginx: worker process\t\n"
+        "process\t20\t1\tnginx\tnginx: master process nginx -c /b.conf\t\n"
+        "process\t21\t20\tnginx\tnginx: worker process\t\n"
+        'listen\t*:81\tusers:(("nginx",pid=11,fd=6),("nginx",pid=10,fd=6))\n'
+        'listen\t*:82\tusers:(("nginx",pid=21,fd=6))\n'
+    )
+    servers = registry.running_servers(parse_inventory(text, registry.FILES, registry.TEXTS))
+    assert [(one.master and one.master.pid, one.processes, one.ports, one.candidates[0].file) for one in servers] == [
+        (10, 2, (81,), "/a.conf"),
+        (20, 2, (82,), "/b.conf"),
+    ]
