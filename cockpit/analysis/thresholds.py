@@ -149,8 +149,9 @@ def hold(
     )
 
 
-def held_so_far(state: State, run: int) -> tuple[ThresholdResult, ...]:
-    """Return the session's thresholds, checked against a run; those of a baseline, and invalid ones, are left out."""
+def held_so_far(state: State, run: int, baseline: Baseline | None = None) -> tuple[ThresholdResult, ...]:
+    """Return the session's thresholds, checked against a run; invalid ones are left out. Without a baseline those of it
+    are, too; with one, and none of it, the default comparison is added."""
     result = run_result(state, run)
     if result is None or state.started is None:
         return ()
@@ -158,7 +159,12 @@ def held_so_far(state: State, run: int) -> tuple[ThresholdResult, ...]:
     for text in state.started.thresholds:
         with suppress(UsageError):
             parsed.append(parse_threshold(text))
-    return hold((one for one in parsed if not one.of_baseline), result)
+    relative = tuple(one for one in parsed if one.of_baseline)
+    if baseline is None:
+        parsed = [one for one in parsed if not one.of_baseline]
+    elif not relative:
+        parsed.append(parse_threshold(DEFAULT_AGAINST[result.plan.open]))
+    return hold(parsed, result, baseline)
 
 
 def _plainly(threshold: Threshold, result: RunResult) -> ThresholdResult:

@@ -10,10 +10,10 @@ from typing import Any
 
 from cockpit.session.controls import LoadPhase, LoadStatus
 from cockpit.session.loop import EndOfSession, Session
+from cockpit.tui.draw_context import BaselineOf
 from cockpit.tui.hints import Hints
 from cockpit.tui.load_fields import LoadParser
 from cockpit.tui.main_screen import MainScreen
-from cockpit.tui.runs.check import BaselineOf
 from cockpit.tui.terminal.appearance import Appearance
 from cockpit.tui.terminal.base_app import CockpitBase
 from cockpit.tui.tuning.changes import ending_words

@@ -2,27 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, NamedTuple, get_args
 
+from cockpit.analysis.baseline import Baseline
 from cockpit.analysis.outcome import Verdict
 from cockpit.analysis.segment_verdicts import SegmentVerdicts, segment_before
 from cockpit.analysis.thresholds import ThresholdResult, held_so_far
 from cockpit.analysis.time_ranges import TimeRange, TimeRanges
+from cockpit.model.errors import UsageError
 from cockpit.model.host_state import HostState, TailPane
+from cockpit.model.load import LoadPlan
 from cockpit.model.state import LoadSecond, Segment, State
 from cockpit.session.controls import Action, Mode, SessionStatus
 from cockpit.tui.charts.window import AXIS, ChartWindow, window_for
 
 LatencyView = Literal["lines", "histogram", "overlay", "heat map", "percentiles"]
 ProcessOrder = Literal["pid", "cpu", "rss", "unshared", "age", "start", "command"]
+# Reads the stored baseline of a load; None: there is none. Raises UsageError.
+BaselineOf = Callable[[LoadPlan], Baseline | None]
 # Room for hosts: their column, the whole screen for the selected host, or for all hosts.
 HostRoom = Literal["column", "alone", "all"]
 
 LATENCY_VIEWS: tuple[LatencyView, ...] = get_args(LatencyView)
 PROCESS_ORDERS: tuple[ProcessOrder, ...] = get_args(ProcessOrder)
+
+
+class StoredBaselines:
+    """The stored baseline of each run of a session, read once; None if there is none of its load."""
+
+    def __init__(self, read: BaselineOf = lambda plan: None) -> None:
+        self._read = read
+        self._known: dict[int, Baseline | None] = {}
+
+    def of(self, run: int, plan: LoadPlan) -> Baseline | None:
+        if run not in self._known:
+            try:
+                self._known[run] = self._read(plan)
+            except UsageError:
+                self._known[run] = None
+        return self._known[run]
 
 
 class Detail(NamedTuple):
@@ -81,7 +102,7 @@ class DrawContext:
     `gaps` are time ranges that were not.
 
     `position` is the instant of a replay if that is not the state's own time; `lost` are damaged parts of a recording;
-    `verdicts` and `stretches` are kept from frame to frame. `lite`: charts are plain, without
+    `verdicts`, `stretches` and `baselines` are kept from frame to frame. `lite`: charts are plain, without
     decoration.
     """
 
@@ -98,6 +119,7 @@ class DrawContext:
     lost: tuple[str, ...] = ()
     verdicts: SegmentVerdicts = field(default_factory=SegmentVerdicts)
     stretches: TimeRanges = field(default_factory=TimeRanges)
+    baselines: StoredBaselines = field(default_factory=StoredBaselines)
     lite: bool = False
 
     @property
@@ -164,8 +186,12 @@ class DrawContext:
 
     @cached_property
     def thresholds(self) -> tuple[ThresholdResult, ...]:
-        """The recorded thresholds, checked against the run of the selected segment."""
-        return () if self.segment is None else held_so_far(self.state, self.segment.run)
+        """The recorded thresholds, and the comparison with a stored baseline, checked against the run of the selected
+        segment."""
+        if self.segment is None:
+            return ()
+        run = self.segment.run
+        return held_so_far(self.state, run, self.baselines.of(run, self.state.plans[run]))
 
     @property
     def charted(self) -> float:

@@ -19,7 +19,7 @@ from cockpit.tui.charts import cursor
 from cockpit.tui.charts.markers import all_markers, words_of
 from cockpit.tui.charts.throughput import Throughput
 from cockpit.tui.dialogs.prompt import FilterScreen, PickScreen
-from cockpit.tui.draw_context import PROCESS_ORDERS, DrawContext, View
+from cockpit.tui.draw_context import PROCESS_ORDERS, DrawContext, StoredBaselines, View
 from cockpit.tui.hints import Hints
 from cockpit.tui.hosts.panes import HostPanes
 
@@ -70,6 +70,7 @@ class ViewKeys(Screen[None]):
         self.hints = hints
         self.view = View()
         self.verdicts, self.stretches = SegmentVerdicts(), TimeRanges(_AT_ONCE)
+        self.baselines = StoredBaselines(lambda plan: self._cockpit.baseline_of(plan))
 
     @property
     def _cockpit(self) -> CockpitApp:
@@ -91,6 +92,7 @@ class ViewKeys(Screen[None]):
             lost=controls.lost,
             verdicts=self.verdicts,
             stretches=self.stretches,
+            baselines=self.baselines,
             lite=self._cockpit.lite,
         )
 

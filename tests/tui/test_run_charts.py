@@ -8,12 +8,17 @@ from collections.abc import Sequence
 import pytest
 from msgspec.structs import replace
 
+from cockpit.analysis.baseline import Baseline, baseline_of, baseline_run
+from cockpit.analysis.thresholds import Status
 from cockpit.model import events as ev
+from cockpit.model.errors import UsageError
 from cockpit.model.histogram import Histogram
 from cockpit.model.load import LoadPlan
+from cockpit.model.metrics import run_result
 from cockpit.tui.banner import banner
 from cockpit.tui.charts.latency import Latency
 from cockpit.tui.charts.throughput import Throughput, state_line
+from cockpit.tui.draw_context import DrawContext, StoredBaselines
 from cockpit.tui.runs.table import Runs
 from cockpit.tui.status_lines import run_clock
 from cockpit.tui.tiny_screen import TinyScreen
@@ -108,6 +113,40 @@ def test_a_threshold_is_a_line_with_its_state_on_both_charts() -> None:
     assert any(("✓", "better_value") in line for line in latency)
     (low,) = [line for line in throughput if "rate > 2000" in "".join(text for text, _ in line)]
     assert ("✗", "failed") in low and ("╌", "failed") in low
+
+
+def test_a_stored_baseline_of_the_load_is_a_line_once_read() -> None:
+    context = context_of([*started("p99 <= 110% of baseline"), *(second(at) for at in range(10))])
+    result = run_result(context.state, 1)
+    assert result is not None
+    fast = baseline_of("spring", [baseline_run("x", 0.0, replace(result, seconds=result.seconds / 2))] * 3, PLAN)
+    read: list[LoadPlan] = []
+
+    def read_fast(plan: LoadPlan) -> Baseline:
+        read.append(plan)
+        return fast
+
+    kept = StoredBaselines(read_fast)
+    for thresholds, name, widget in (
+        (("p99 <= 110% of baseline",), "p99 <= 110% of baseline", Latency()),
+        ((), "rate >= 95% of baseline", Throughput()),
+    ):
+        state = context_of([*started(*thresholds), *(second(at) for at in range(10))]).state
+        context = DrawContext(state=state, baselines=kept)
+        (line,) = [line for line in widget.draw(context, 90, 14) if name in "".join(text for text, _ in line)]
+        assert any(text == "╌" for text, _ in line)
+        without = plain(widget.draw(DrawContext(state=state), 90, 14))
+        assert not any("of baseline" in text for text in without)
+    assert read == [PLAN]
+    (rate,) = context.thresholds
+    assert rate.limit == pytest.approx(1900) and rate.status is Status.FAILED
+
+
+def test_a_baseline_that_cannot_be_read_draws_no_line() -> None:
+    def gone(plan: LoadPlan) -> Baseline | None:
+        raise UsageError("spring: no such baseline")
+
+    assert StoredBaselines(gone).of(1, PLAN) is None
 
 
 def test_a_threshold_without_a_line_is_below_the_chart_and_in_the_banner_once_it_failed() -> None:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from math import ceil
 
 from cockpit.analysis.buckets import edges_between
-from cockpit.analysis.thresholds import ThresholdResult
 from cockpit.analysis.time_ranges import TimeRange, between, of_seconds
 from cockpit.model.histogram import Histogram
 from cockpit.model.state import Segment, State
@@ -39,15 +38,15 @@ def latency_lines(context: DrawContext, window: ChartWindow, width: int, height:
     rows = height - 2
     if rows < 1 or not any(cells):
         return [title, *centred([("no responses in this time range", "dim")], width, height - 1)][:height]
-    thresholds = [one for one in context.thresholds if is_latency_line(one)]
-    edges = _edges(cells, thresholds, rows)
+    thresholds = [(one, one.limit or 0.0) for one in context.thresholds if is_latency_line(one)]
+    edges = _edges(cells, [limit for _, limit in thresholds if limit > 0], rows)
     signs = letters(placed(all_markers(context.state), window), window).ljust(window.cells)
     drawn: list[list[Piece]] = [[("┊", "mark") if sign != " " else (" ", "") for sign in signs] for _ in range(rows)]
     for at, column in enumerate(columns):
         for row, piece in _column(column, edges):
             drawn[row][at] = piece
-    for one in thresholds:
-        at = row_of(one.threshold.value, edges)
+    for one, limit in thresholds:
+        at = row_of(limit, edges)
         for cell, piece in threshold_cells(one, "".join(char for char, _ in drawn[at])).items():
             drawn[at][cell] = piece
     cursor = context.cursor(window)
@@ -88,8 +87,7 @@ def failed_mark(failed: int) -> Line:
     return (("x ", "failed"),) if failed else ()
 
 
-def _edges(cells: Sequence[TimeRange | None], thresholds: Sequence[ThresholdResult], rows: int) -> tuple[int, ...]:
-    limits = [one.threshold.value for one in thresholds if one.threshold.value > 0]
+def _edges(cells: Sequence[TimeRange | None], limits: list[float], rows: int) -> tuple[int, ...]:
     lows = [cell.p50 for cell in cells if cell]
     highs = [cell.latency.max for cell in cells if cell]
     # Round ends, so that the scale is stable, and equal steps of the logarithm between them.

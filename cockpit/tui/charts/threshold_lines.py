@@ -10,17 +10,17 @@ from cockpit.tui.terminal.styled_line import Line, Piece
 
 _LINE = "╌"
 _EMPTY = " ┊"
-# Sign and role by state; a metric without data has neither held nor failed.
+# Sign and role by state; a metric without data has neither held nor failed, nor has one near a limit of a baseline.
 _HOLDS, _FAILED, _UNKNOWN = ("✓", "better_value"), ("✗", "failed"), ("?", "dim")
 
 
 def is_latency_line(one: ThresholdResult) -> bool:
     """Return whether it limits the latency that the chart shows."""
-    return is_latency(one.threshold.name.removeprefix("response."))
+    return one.limit is not None and is_latency(one.threshold.name.removeprefix("response."))
 
 
 def is_rate_line(one: ThresholdResult) -> bool:
-    return one.threshold.name == "rate"
+    return one.limit is not None and one.threshold.name == "rate"
 
 
 def other_thresholds(context: DrawContext, *, failed: bool = False) -> list[Line]:
@@ -32,7 +32,7 @@ def other_thresholds(context: DrawContext, *, failed: bool = False) -> list[Line
 
 def state_of(one: ThresholdResult) -> Piece:
     """Return sign and role of its state."""
-    if one.found is None:
+    if one.found is None or one.status is Status.INCONCLUSIVE:
         return _UNKNOWN
     return _HOLDS if one.status is Status.HOLDS else _FAILED
 

@@ -59,9 +59,9 @@ class Throughput(Chart):
         if plot < 2:
             return [title]
         most = max((max(column.most, column.ended_rate) for column in columns if column), default=0.0)
-        limits = [one for one in context.thresholds if is_rate_line(one)]
+        limits = [(one, one.limit or 0.0) for one in context.thresholds if is_rate_line(one)]
         # A limit far above the rate is drawn at the top, so that the rate can still be read.
-        top = nice_ceiling(max([most, *(one.threshold.value for one in limits if one.threshold.value <= 2 * most)]))
+        top = nice_ceiling(max([most, *(limit for _, limit in limits if limit <= 2 * most)]))
         markers = placed(all_markers(state), window)
         signs, shaded = letters(markers, window), shades(bands_of(state), window)
         start, end = named(context, window)
@@ -69,8 +69,8 @@ class Throughput(Chart):
         lines: list[Line] = [((with_words(over(shaded, signs), shown, window.cells), "mark"),)]
         rows = braille.area([_height(column) for column in columns], top, plot, _marks(columns))
         signed = failed_cells(columns, top, plot)
-        for one in limits:
-            row = plot - 1 - (braille.dots(one.threshold.value, top, plot * 4) - 1) // 4
+        for one, limit in limits:
+            row = plot - 1 - (braille.dots(limit, top, plot * 4) - 1) // 4
             drawn = "".join(signed[row].get(at, (" ", ""))[0] for at in range(window.cells))
             signed[row] = {**signed[row], **threshold_cells(one, drawn)}
         lines += [with_cells(with_guides(row, signs, shaded), cells) for row, cells in zip(rows, signed, strict=True)]

@@ -16,13 +16,12 @@ from cockpit.analysis.quick_check import QUICK, quick_check
 from cockpit.analysis.threshold_words import found_words
 from cockpit.analysis.thresholds import Status, ThresholdResult
 from cockpit.model.errors import CockpitError
-from cockpit.model.load import LoadPlan
 from cockpit.model.state import Segment, State
 from cockpit.session.controls import LoadPhase, LoadStatus
 from cockpit.session.loop import Session
 from cockpit.tui.dialogs.prompt import Dialog
+from cockpit.tui.draw_context import BaselineOf
 
-BaselineOf = Callable[[LoadPlan], Baseline | None]
 # Seconds between two readings of the session.
 POLL = 0.2
 _SIGNS = {
