@@ -124,23 +124,21 @@ def test_zsh_completes_what_is_typed(tmp_path: Path, environment: dict[str, str]
                 (word,) = wanted
                 answer(terminal, f"{typed}\t", f"{word} ")
             else:
-                said = answer(terminal, f"{typed}\t\t", sorted(wanted)[-1])
-                assert all(word in said for word in wanted), (typed, said)
+                answer(terminal, f"{typed}\t\t", *wanted)
             answer(terminal, "\x15echo do''ne\n", "done")
     finally:
         os.close(terminal)
         os.waitpid(process, 0)
 
 
-def answer(terminal: int, typed: str, wanted: str) -> str:
-    """What the terminal shows until that is among it."""
+def answer(terminal: int, typed: str, *wanted: str) -> None:
+    """Wait until the terminal shows all that is wanted."""
     os.write(terminal, typed.encode())
     said, end = "", time.monotonic() + 60
-    while wanted not in _ESCAPES.sub("", said):
+    while not all(word in _ESCAPES.sub("", said) for word in wanted):
         ready, _, _ = select.select([terminal], [], [], max(0.0, end - time.monotonic()))
         assert ready, f"{typed!r} brought {said!r}"
         said += os.read(terminal, 1 << 16).decode(errors="replace")
-    return _ESCAPES.sub("", said)
 
 
 def test_there_is_one_for_each_shell_that_is_named() -> None:
