@@ -8,7 +8,7 @@ from typing import NamedTuple
 from cockpit.session.controls import LoadStatus, Mode
 from cockpit.tui.charts.cursor import ALONG
 from cockpit.tui.draw_context import PROCESSES, DrawContext
-from cockpit.tui.key_names import action_key, action_key_name
+from cockpit.tui.key_names import action_key, action_key_name, key_entry, spots_of
 from cockpit.tui.terminal.lines import Lines
 from cockpit.tui.terminal.styled_line import Line, ends, length, packed
 
@@ -39,7 +39,7 @@ _LIST = _keys(
 )
 _PROCESSES = _keys("/ filter 1, s sort 1, S reverse 1, z each 1")
 # Keys with priority beside the first: before the first change, and after it.
-_FIRST, _WITH_A_CHANGE = ("c", "t", "d"), ("c", "t", "r", "d")
+_FIRST, _WITH_A_CHANGE = ("c", "t", "=", "d"), ("c", "t", "r", "=", "d")
 _ALWAYS = _keys("? help, q quit")
 
 
@@ -47,22 +47,24 @@ class Footer(Lines):
     DEFAULT_CSS = "Footer { height: 1; background: $panel; padding: 0 1; }"
 
     def draw(self, context: DrawContext, width: int, height: int) -> list[Line]:
-        always = packed([_key(key, label) for key, label, _ in _ALWAYS], width)
+        always = packed([key_entry(key, label) for key, label, _ in _ALWAYS], width)
         taken = () if context.view.cursor is None else ALONG
         actions = [action for action in context.actions if action.footer and action_key(action) not in taken]
-        offered = [_key(action_key_name(action), action.label) for action in actions]
+        offered = [key_entry(action_key_name(action), action.label) for action in actions]
         room = width - length(always) - 2
-        own = [_key(key, label) for key, label, hosts in _own(context) if len(context.hosts) >= hosts]
+        own = [key_entry(key, label) for key, label, hosts in _own(context) if len(context.hosts) >= hosts]
         # The keys of the focused pane first.
         focused = context.view.cursor is not None or (context.host is not None and context.view.inside)
         keys = [*own, *offered] if focused else [*offered, *own]
         first = _WITH_A_CHANGE if context.state.own_changes else _FIRST
-        return [ends(packed(_that_fit(keys, first, room), room), always, width)]
+        line = ends(packed(_that_fit(keys, first, room), room), always, width)
+        self.spots = list(spots_of(line))
+        return [line]
 
 
 def _that_fit(keys: list[Line], first: tuple[str, ...], room: int) -> list[Line]:
-    """Return the keys that fit, in order; the first key and those in `first` have priority."""
-    weighty = [key for at, key in enumerate(keys) if at == 0 or key[0][0] in first]
+    """Return the keys that fit, in order; the first key has priority, then those in `first`."""
+    weighty = [*keys[:1], *(key for name in first for key in keys[1:] if key[0][0] == name)]
     kept: list[Line] = []
     for key in (*weighty, *(key for key in keys if key not in weighty)):
         if length(packed([*kept, key], room)) > length(packed(kept, room)):
@@ -76,7 +78,3 @@ def _own(context: DrawContext) -> tuple[FooterKey, ...]:
     if context.host is None or not context.view.inside:
         return (*_LOAD, *_SCREEN) if isinstance(context.status, LoadStatus) and context.mode is Mode.LIVE else _SCREEN
     return (*_LIST[:2], *(_PROCESSES if context.detail(context.host) == PROCESSES else ()), *_LIST[2:])
-
-
-def _key(key: str, label: str) -> Line:
-    return ((key, "key"), (f" {label}", "dim"))

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Iterator
+
+from rich.cells import cell_len
+from textual.content import Content
+from textual.style import Style
+
 from cockpit.model.text import neutral
 from cockpit.session.controls import Action
 from cockpit.tui.draw_context import DrawContext
-from cockpit.tui.terminal.styled_line import Piece
+from cockpit.tui.terminal.styled_line import Line, Piece, Spot, length
 
 _NAMES = (
     "plus minus comma full_stop colon slash question_mark left_square_bracket right_square_bracket left right up down "
@@ -13,6 +20,9 @@ _NAMES = (
 )
 _PRINTED = "+ - , . : / ? [ ] ← → ↑ ↓ PgUp PgDn Home End Esc Enter = > < Shift+Tab"
 _KEYS = dict(zip(_NAMES.split(), _PRINTED.split(), strict=True))
+_NAMED = {printed: key for key, printed in _KEYS.items()}
+# Printed names in a text such as `↑↓ PgUp PgDn`.
+_EACH = re.compile(r"PgUp|PgDn|Home|End|Esc|Enter|Shift\+Tab|space|tab|Tab|F1|\^\S|\S")
 
 
 def key_name(key: str) -> str:
@@ -20,6 +30,55 @@ def key_name(key: str) -> str:
     if key.startswith("ctrl+"):
         return "^" + key.removeprefix("ctrl+").upper()
     return _KEYS.get(key, key)
+
+
+def key_named(printed: str) -> str:
+    """Return e.g. `plus` for `+`, `ctrl+s` for `^S`."""
+    if printed.startswith("^"):
+        return "ctrl+" + printed[1:].lower()
+    return _NAMED.get(printed, printed if len(printed) == 1 else printed.lower())
+
+
+def key_spots(keys: Line, x: int, y: int = 0) -> Iterator[Spot]:
+    """Yield the cells of an entry of keys and label from cell `x`: each key, then the label for the first."""
+    names, end = keys[0][0], x + length(keys)
+    found = [(key.start(), key.end(), key_named(key[0])) for key in _EACH.finditer(names)]
+    for first, last, key in found:
+        yield Spot(y, x + first, x + last, "press", (key,))
+    if found:
+        yield Spot(y, x, end, "press", (found[0][2],))
+
+
+def key_entry(key: str, label: str) -> Line:
+    return ((key, "key"), (f" {label}", "dim"))
+
+
+def spots_of(line: Line) -> Iterator[Spot]:
+    """Yield the cells of every entry of `key_entry` in a line."""
+    x = 0
+    for piece, following in zip(line, (*line[1:], ("", "")), strict=True):
+        if piece[1] == "key":
+            yield from key_spots((piece, following), x)
+        x += cell_len(piece[0])
+
+
+def with_spots(shown: Content, spots: Iterable[Spot]) -> Content:
+    """Return one line of text whose spots press their keys when they are clicked."""
+    for spot in reversed(list(spots)):
+        press = Style.from_meta({"@click": f"app.simulate_key({spot.arguments[0]!r})"})
+        shown = shown.stylize(press, spot.start, spot.end)
+    return shown
+
+
+def key_hints(*entries: tuple[str, str], between: str = "   ") -> Content:
+    """Return `KEY words   KEY words`, which can be clicked; the label of an entry without a key cannot."""
+    text, spots = "", list[Spot]()
+    for keys, words in entries:
+        text += between if text else ""
+        entry: Line = ((keys, ""), (words, ""))
+        spots += key_spots(entry, cell_len(text)) if keys else []
+        text += keys + words
+    return with_spots(Content(text), spots)
 
 
 # Keys of the session's actions.

@@ -9,9 +9,13 @@ from cockpit.tui.hosts.processes import entries, identity, place_of
 
 
 def next_host(context: DrawContext, step: int) -> View:
-    if not context.hosts:
-        return context.view
-    return replace(_at_rest(context.view), host=(context.view.host + step) % len(context.hosts))
+    return host_at(context, context.view.host + step) if context.hosts else context.view
+
+
+def host_at(context: DrawContext, number: int) -> View:
+    """Select a host; the view stays if it is selected."""
+    host = number % len(context.hosts)
+    return context.view if host == context.view.host else replace(_at_rest(context.view), host=host)
 
 
 def next_detail(context: DrawContext, step: int) -> View:

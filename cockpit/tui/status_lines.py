@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import math
 
+from rich.cells import cell_len
+from textual.events import Click
+from textual.message import Message
+
 from cockpit.model.fold_load import load_words
 from cockpit.model.state import LoadSecond
 from cockpit.model.text import clock, elapsed, milliseconds, neutral
 from cockpit.session.controls import LoadPhase, LoadStatus, Mode, PlaybackPhase, PlaybackStatus, SessionStatus
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.hints import Hints
+from cockpit.tui.key_names import key_spots
 from cockpit.tui.terminal.lines import Lines
-from cockpit.tui.terminal.styled_line import EMPTY, Line, clip, ends, length
+from cockpit.tui.terminal.styled_line import EMPTY, Line, clip, ends, fit, length
 
 _MODES = {Mode.LIVE: "LIVE", Mode.STUDY: "STUDY", Mode.REPLAY: "REPLAY", Mode.LOOKING_BACK: "LOOKING BACK"}
 _LOADS = {
@@ -38,17 +43,22 @@ def status_words(mode: Mode | None, status: SessionStatus | None) -> str:
 PAUSE = 0.020
 
 
-# Below this width only the name of the profile is shown.
-_ROOMY = 30
+# Minimum cells of the target; below, the generator has no lag beside it, then only the profile's name is shown.
+_TARGET = 24
 
 
 class TopLine(Lines):
     DEFAULT_CSS = "TopLine { height: 1; background: $panel; padding: 0 1; }"
 
     def draw(self, context: DrawContext, width: int, height: int) -> list[Line]:
-        status = (*mode(context), *recording(context), *generator(context.second))
-        if length(status) > width:
+        session: Line = (*mode(context), *recording(context))
+        if length(session) > width:
             return [clip((*recording(context), *mode(context)), width)]
+        # The first that leaves room for the target.
+        status = (*session, *generator(context.second))
+        if width - length(status) <= _TARGET:
+            status = (*session, *generator(context.second, brief=True))
+        status = status if length(status) <= width else session
         return [ends(_name(context, width - length(status) - 1), status, width)]
 
 
@@ -57,13 +67,23 @@ def _name(context: DrawContext, room: int) -> Line:
     state = context.state
     if state.started is None:
         return (("cockpit", "strong"),)
-    target = neutral(state.started.target.removeprefix("http://"))
-    if room < _ROOMY:
-        return ((neutral(state.started.name), "strong"),)
-    name = (("cockpit  ", "strong"), (neutral(state.started.name) + (f" · {target}" if target else ""), ""))
+    profile, target = neutral(state.started.name), neutral(state.started.target.removeprefix("http://"))
+    name: Line = (("cockpit  ", "strong"), (profile + (f" · {target}" if target else ""), ""))
+    if length(name) > room:
+        left = room - cell_len(profile) - 2
+        rest = ((f"  {shortened(target, left)}", ""),) if target and left >= _TARGET // 2 else ()
+        return ((profile, "strong"), *rest)
     address = neutral(next(iter(state.segments[-1].addresses), "")) if state.segments else ""
     at = ((f" at {address}", "dim"),) if address and address not in target else ()
     return (*name, *at) if length((*name, *at)) <= room else name
+
+
+def shortened(url: str, width: int) -> str:
+    """Return the URL in at most `width` cells: without its middle, so that host and resource stay."""
+    if cell_len(url) <= width:
+        return url
+    end = (width - 1) // 2
+    return fit(url, width - end) + url[len(url) - end :]
 
 
 def mode(context: DrawContext) -> Line:
@@ -93,12 +113,12 @@ def recording(context: DrawContext) -> Line:
     return (("● rec  ", "text"),) if context.recording else ()
 
 
-def generator(second: LoadSecond | None) -> Line:
-    """Return CPU and lag of the generator."""
+def generator(second: LoadSecond | None, brief: bool = False) -> Line:
+    """Return CPU and lag of the generator; `brief`: no lag."""
     if second is None:
         return ()
     shares = "/".join(f"{100 * share:.0f}" for share in second.workers)
-    text = f"gen {shares:>2} % · lag {milliseconds(second.lag_p99)} ms"
+    text = f"gen {shares:>2} %" + ("" if brief else f" · lag {milliseconds(second.lag_p99)} ms")
     if second.pause >= PAUSE:
         text += f" · pause {milliseconds(second.pause)} ms"
     if second.saturated:
@@ -109,11 +129,33 @@ def generator(second: LoadSecond | None) -> Line:
 class Position(Lines):
     DEFAULT_CSS = "Position { height: 1; padding: 0 1; }"
 
+    class Sought(Message):
+        """A click on an instant (session seconds)."""
+
+        def __init__(self, t: float) -> None:
+            super().__init__()
+            self.t = t
+
+    def __init__(self) -> None:
+        super().__init__()
+        # First cell of the track, its cells, its first and last instant.
+        self._track: tuple[int, int, float, float] | None = None
+
+    def on_click(self, event: Click) -> None:
+        at = event.get_content_offset(self)
+        if at is None or self._track is None:
+            return
+        start, cells, first, last = self._track
+        if 0 <= at.x - start < cells:
+            self.post_message(self.Sought(first + (at.x - start) / max(1, cells - 1) * (last - first)))
+
     def draw(self, context: DrawContext, width: int, height: int) -> list[Line]:
         if context.extent is None:
+            self._track = None
             return []
         first, last = context.extent
         room = width - 20
+        self._track = (len(clock(first)) + 2, room, first, last) if room >= 4 else None
         if room < 4:
             return [((f"{clock(context.now)} of {clock(last)}", ""),)]
 
@@ -174,6 +216,9 @@ class HintLine(Lines):
         if not self._words:
             return [EMPTY]
         start = (("hint  ", "mark"), (self._words, "text"))
-        end: Line = (("Esc hides hints", "dim"),)
+        end: Line = (("Esc", "dim"), (" hides hints", "dim"))
         # The hint has priority over the key that hides it.
-        return [ends(start, end if length(start) + length(end) < width else (), width)]
+        if length(start) + length(end) >= width:
+            end = ()
+        self.spots = list(key_spots(end, width - length(end))) if end else ()
+        return [ends(start, end, width)]

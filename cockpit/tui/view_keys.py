@@ -19,9 +19,11 @@ from cockpit.tui.charts import cursor
 from cockpit.tui.charts.markers import all_markers, words_of
 from cockpit.tui.charts.throughput import Throughput
 from cockpit.tui.dialogs.prompt import FilterScreen, PickScreen
-from cockpit.tui.draw_context import PROCESS_ORDERS, DrawContext, StoredBaselines, View
+from cockpit.tui.draw_context import PROCESS_ORDERS, DrawContext, ProcessOrder, StoredBaselines, View
 from cockpit.tui.hints import Hints
 from cockpit.tui.hosts.panes import HostPanes
+from cockpit.tui.key_names import key_hints
+from cockpit.tui.status_lines import Position
 
 if TYPE_CHECKING:
     from cockpit.tui.app import CockpitApp
@@ -165,8 +167,8 @@ class ViewKeys(Screen[None]):
             if at is not None:
                 self._to_marker(markers[at].t)
 
-        none = "none yet: changes, notes, restarts and lost hosts become markers   Esc: close"
-        hint = "Enter: move the cursor there   Esc: close" if lines else none
+        none = ("", "none yet: changes, notes, restarts and lost hosts become markers")
+        hint = key_hints(("Enter", ": move the cursor there") if lines else none, ("Esc", ": close"))
         self.app.push_screen(PickScreen("markers", lines, nearest, hint, wide=True), picked)
 
     def markers(self) -> list[Marker]:
@@ -238,6 +240,40 @@ class ViewKeys(Screen[None]):
     def action_host(self, step: int) -> None:
         """Select the next host."""
         self.set_view(navigation.next_host(self.context(), step))
+
+    def action_open_host(self, number: int) -> None:
+        """Select a host; the selected one gets the whole screen, or the room that follows."""
+        context = self.context()
+        selected = navigation.host_at(context, number)
+        if not self._in_sight():
+            self.set_view(navigation.alone(replace(context, view=selected)))
+        else:
+            self.set_view(navigation.next_room(context) if selected.host == self.view.host else selected)
+
+    def action_process(self, number: int, pid: int, start: int) -> None:
+        """Select a process of a host."""
+        view = navigation.host_at(self.context(), number)
+        self.set_view(replace(view, cursor=None, entered=True, chosen=(pid, start)))
+
+    def action_sort_by(self, number: int, order: ProcessOrder) -> None:
+        """Sort the processes by a column; reverse the order if they are sorted by it."""
+        view = navigation.host_at(self.context(), number)
+        self.set_view(replace(view, order=order, turned=view.order == order and not view.turned))
+
+    def action_segment(self, number: int) -> None:
+        """Select a segment; compare it if it is selected."""
+        shown = self.context().segment
+        if shown is not None and shown.number == number:
+            self.app.simulate_key("c")
+        else:
+            self.set_view(replace(self.view, segment=number))
+
+    def action_press(self, key: str) -> None:
+        """Press a key, as a click on its name does."""
+        self.app.simulate_key(key)
+
+    def on_position_sought(self, event: Position.Sought) -> None:
+        self._jump(event.t)
 
     def action_room(self) -> None:
         """Show the selected host on the whole screen, then all hosts, then back."""

@@ -15,6 +15,7 @@ from textual.widgets import Input, Static
 from cockpit.hosts.prompts import OfferedKey, Question
 from cockpit.model.text import neutral
 from cockpit.tui.dialogs.prompt import Dialog, one_line_input
+from cockpit.tui.key_names import key_hints
 
 # Seconds between checks whether the prompt is still needed.
 CHECK_INTERVAL = 0.2
@@ -43,7 +44,7 @@ class AskingScreen(Dialog[None]):
         with Vertical():
             yield Static(Content("\n".join(self._words(key))))
             yield one_line_input(password=key is None)
-            yield Static(Content(self._hint(key)), classes="hint")
+            yield Static(self._hint(key), classes="hint")
 
     def on_mount(self) -> None:
         self.set_interval(CHECK_INTERVAL, self._still_asked)
@@ -79,10 +80,10 @@ class AskingScreen(Dialog[None]):
             "Trust it from now on? (yes/no)",
         ]
 
-    def _hint(self, key: OfferedKey | None) -> str:
+    def _hint(self, key: OfferedKey | None) -> Content:
         if key is None:
-            return "Enter: use it, it is kept nowhere   Esc: leave the host alone"
-        return "yes: keep it and connect   no, Esc: leave the host alone"
+            return key_hints(("Enter", ": use it, it is kept nowhere"), ("Esc", ": leave the host alone"))
+        return key_hints(("", "yes: keep it and connect"), ("", "no,"), ("Esc", ": leave the host alone"))
 
     def _close(self, answer: str | bool | None) -> None:
         self.question.answer(answer)

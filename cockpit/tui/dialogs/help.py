@@ -15,7 +15,7 @@ from textual.content import Content
 from cockpit.session.controls import Action
 from cockpit.tui.dialogs.long_text import LongText
 from cockpit.tui.dialogs.prompt import Dialog
-from cockpit.tui.key_names import action_key_name
+from cockpit.tui.key_names import action_key_name, key_hints
 from cockpit.tui.terminal.styled_line import Line, fit
 
 # Keys and description; a heading starts with a dash.
@@ -45,6 +45,8 @@ v | latency as lines over time; as histogram; the segment over its baseline; as 
 e | chart cursor: ← → PgUp PgDn Home End move it, [ ] move it to a marker or a segment; the titles of the charts
     show the values there. Enter shows the whole screen at that instant. Esc leaves. A click on a chart does the
     same
+click | keys in the last line and in dialogs; a segment (again: compare), a process, a title of the process table (sort,
+    again: reverse), a host (again: more room), the verdict, the position bar of a replay (jump there)
 i  o | zoom the charts in, or out to the whole session; the scale is at the right end of the axis
 l | list of markers; Enter moves the cursor to one
 ↑ ↓ | select a segment of the runs table: latency shows that segment; Esc follows the newest again
@@ -159,7 +161,8 @@ class HelpScreen(Dialog[None]):
 
     def compose(self) -> ComposeResult:
         room = LongText(lambda width: lines_of(self.entries, width))
-        room.border_title, room.border_subtitle = Content(self.heading), "↑ ↓ scroll   Esc close"
+        room.border_title = Content(self.heading)
+        room.border_subtitle = key_hints(("↑ ↓", " scroll"), ("Esc", " close"))
         room.fit(min(_WIDTH, self.app.size.width))
         yield room
 

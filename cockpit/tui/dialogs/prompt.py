@@ -14,6 +14,7 @@ from textual.widgets import Input, OptionList, Static
 
 from cockpit.model.errors import UsageError
 from cockpit.model.text import neutral
+from cockpit.tui.key_names import key_hints
 
 Result = TypeVar("Result")
 
@@ -104,7 +105,7 @@ class FilterScreen(OneLine):
         with Horizontal():
             yield Static(Content(f"{self.label} "))
             yield one_line_input(self.text)
-            yield Static(Content(" Enter: keep it   Esc: as before"))
+            yield Static(key_hints((" Enter", ": keep it"), ("Esc", ": as before")))
 
     def on_input_changed(self, event: Input.Changed) -> None:
         self.typed(event.value)
@@ -126,7 +127,7 @@ class PickScreen(Dialog[int | None]):
         title: str,
         lines: Sequence[str],
         at: int | None,
-        hint: str = "Enter: choose   Esc: cancel",
+        hint: Content | None = None,
         *,
         wide: bool = False,
     ) -> None:
@@ -137,7 +138,7 @@ class PickScreen(Dialog[int | None]):
         with Vertical() as panel:
             panel.border_title = Content(neutral(self.heading))
             yield OptionList(*map(Content, self.lines), compact=True)
-            yield Static(Content(self.hint), classes="hint")
+            yield Static(self.hint or key_hints(("Enter", ": choose"), ("Esc", ": cancel")), classes="hint")
 
     def on_mount(self) -> None:
         if self.at is not None:

@@ -13,7 +13,19 @@ from cockpit.tui.draw_context import PROCESSES, SAR, Detail, DrawContext
 from cockpit.tui.hosts.details import draw_detail
 from cockpit.tui.hosts.processes import IN_FULL, entries, percent
 from cockpit.tui.hosts.tails import draw_tail
-from cockpit.tui.terminal.styled_line import EMPTY, DrawnList, Line, clip, ends, length, packed, pairs, right, rule
+from cockpit.tui.terminal.styled_line import (
+    EMPTY,
+    DrawnList,
+    Line,
+    Spot,
+    clip,
+    ends,
+    length,
+    packed,
+    pairs,
+    right,
+    rule,
+)
 
 # Height of an unselected host: title and seven lines of metrics.
 FIGURES = 8
@@ -42,11 +54,12 @@ _STEP = 4
 def host_pane(host: HostState, context: DrawContext, width: int, height: int) -> DrawnList:
     """Return as much of the host as fits: title, condition, metrics, list, the newest lines of its tails."""
     lines = [title(host, context, width), *condition(host, context, width)]
+    head = Spot(0, 0, width, "open_host")
     point = host.point
     role = "" if host.condition == "up" else "dim"
     if context.detail(host) == SAR:
         below = draw_detail(host, context, role, width, height - len(lines))
-        return below._replace(lines=[*lines, *below.lines][:height])
+        return below._replace(lines=[*lines, *below.lines][:height], spots=(head,))
     if point:
         lines += metric_lines(host, point, role, width, height - len(lines), trends=not context.lite)
     elif host.condition in ("up", "connecting"):
@@ -55,7 +68,8 @@ def host_pane(host: HostState, context: DrawContext, width: int, height: int) ->
     strips = _strips(host, context, width, room)
     below = draw_detail(host, context, role, width, room - len(strips))
     gap = [EMPTY] * (room - len(strips) - len(below.lines)) if strips else []
-    return below._replace(lines=[*lines, *below.lines, *gap, *strips][:height])
+    spots = (head, *(spot.moved(0, len(lines)) for spot in below.spots))
+    return below._replace(lines=[*lines, *below.lines, *gap, *strips][:height], spots=spots)
 
 
 def _waiting(host: HostState, context: DrawContext, width: int) -> list[Line]:

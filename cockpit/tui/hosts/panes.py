@@ -11,7 +11,19 @@ from cockpit.model.text import neutral, si, size
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.hosts.host_pane import FIGURES, WHOLE, churn, condition_words, host_pane
 from cockpit.tui.terminal.lines import Lines
-from cockpit.tui.terminal.styled_line import EMPTY, DrawnList, Line, beside, clip, fit, length, packed, pairs, right
+from cockpit.tui.terminal.styled_line import (
+    EMPTY,
+    DrawnList,
+    Line,
+    Spot,
+    beside,
+    clip,
+    fit,
+    length,
+    packed,
+    pairs,
+    right,
+)
 
 # Minimum height of a pane: title, cpu, processes, memory; else the host is one line.
 _SHORT = 4
@@ -31,10 +43,11 @@ class HostPanes(Lines):
     """
 
     drawn = DrawnList([])
+    spots: list[Spot]
 
     def draw(self, context: DrawContext, width: int, height: int) -> list[Line]:
         hosts = context.hosts
-        self.drawn = DrawnList([])
+        self.drawn, self.spots = DrawnList([]), []
         if not hosts:
             return []
         at = context.view.host % len(hosts)
@@ -44,19 +57,27 @@ class HostPanes(Lines):
         if columns == 1:
             return self._stack(hosts, context, width, height)
         each = (width - _GAP * (columns - 1)) // columns
-        return beside([self._stack(hosts[at::columns], context, each, height) for at in range(columns)], each, height)
+        stacks = [self._stack(hosts[at::columns], context, each, height, at * (each + _GAP)) for at in range(columns)]
+        return beside(stacks, each, height)
 
-    def _stack(self, hosts: Sequence[HostState], context: DrawContext, width: int, height: int) -> list[Line]:
+    def _stack(
+        self, hosts: Sequence[HostState], context: DrawContext, width: int, height: int, x: int = 0
+    ) -> list[Line]:
+        """Return the panes one below the other; their spots are `x` cells to the right."""
         selected = next((place for place, host in enumerate(hosts) if host is context.host), 0)
         first, last = in_sight(len(hosts), selected, height)
         hidden = len(hosts) - (last - first)
         shown = hosts[first:last]
         lines: list[Line] = []
         for host, room in zip(shown, share_out(height - bool(hidden), len(shown), selected - first), strict=True):
+            number = next(at for at, each in enumerate(context.hosts) if each is host)
             if room == 1:
+                self.spots.append(Spot(len(lines), x, x + width, "open_host", (number,)))
                 lines.append(host_line(host, context, width))
                 continue
             pane = host_pane(host, context, width, room)
+            shifted = (spot.moved(x, len(lines)) for spot in pane.spots if spot.y < room)
+            self.spots += [spot._replace(arguments=(number, *spot.arguments)) for spot in shifted]
             if host is context.host:
                 self.drawn = pane
             lines += [*pane.lines, *[EMPTY] * (room - len(pane.lines))]
@@ -68,13 +89,14 @@ class HostLines(Lines):
 
     def draw(self, context: DrawContext, width: int, height: int) -> list[Line]:
         hosts = context.hosts
-        if len(hosts) <= height:
-            return [host_line(host, context, width) for host in hosts]
-        room = max(1, height - 1)
-        at = context.view.host % len(hosts)
-        first = max(0, min(at - room // 2, len(hosts) - room))
+        first, room = 0, height
+        if len(hosts) > height:
+            room = max(1, height - 1)
+            first = max(0, min(context.view.host % len(hosts) - room // 2, len(hosts) - room))
         lines = [host_line(host, context, width) for host in hosts[first : first + room]]
-        return [*lines, ((f"  … and {len(hosts) - room} hosts more: tab", "dim"),)]
+        self.spots = [Spot(y, 0, width, "open_host", (first + y,)) for y in range(len(lines))]
+        hidden = len(hosts) - len(lines)
+        return [*lines, ((f"  … and {hidden} hosts more: tab", "dim"),)] if hidden else lines
 
 
 def in_sight(hosts: int, selected: int, height: int) -> tuple[int, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from textwrap import wrap
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ from cockpit.model.host_state import HostState, ProcessRow
 from cockpit.model.hosts import ProcessCounters
 from cockpit.model.text import neutral, size
 from cockpit.tui.draw_context import ProcessOrder, View
-from cockpit.tui.terminal.styled_line import EMPTY, DrawnList, Line, ends, fit, packed, padded, right
+from cockpit.tui.terminal.styled_line import EMPTY, DrawnList, Line, Spot, ends, fit, packed, padded, right
 
 _DAY = 24 * 3600
 
@@ -59,7 +59,9 @@ def process_table(host: HostState, view: View, mine: bool, role: str, width: int
     if not rows:
         lines.append(((_no_rows(host, view), "dim"),))
     lines += [EMPTY] * (room - len(seen)) if below else []
-    return DrawnList(lines + below, room, max(0, len(rows) - 1))
+    spots = [Spot(y, 0, width, "process", identity(row[0])) for y, row in enumerate(seen, 1)]
+    spots += _order_spots(columns, digits, width)
+    return DrawnList(lines + below, room, max(0, len(rows) - 1), tuple(spots))
 
 
 def _no_rows(host: HostState, view: View) -> str:
@@ -164,6 +166,16 @@ def _header(columns: Sequence[ProcessColumn], digits: int, view: View) -> str:
     texts = [fit("", 2) + right(_head("PID", "pid", view), digits), fit("STAT", 4)]
     texts += [right(_head(column.title, column.order, view), column.width) for column in columns]
     return " ".join(texts)
+
+
+def _order_spots(columns: Sequence[ProcessColumn], digits: int, width: int) -> Iterator[Spot]:
+    """Yield the titles of the columns that the table can be sorted by."""
+    widths = [(2 + digits, "pid"), (4, None), *((column.width, column.order) for column in columns)]
+    x = 0
+    for cells, order in (*widths, (width, "command")):
+        if order is not None:
+            yield Spot(0, x, min(width, x + cells), "sort_by", (order,))
+        x += cells + 1
 
 
 def _head(title: str, order: ProcessOrder | None, view: View) -> str:

@@ -21,6 +21,7 @@ from cockpit.session.controls import LoadPhase, LoadStatus
 from cockpit.session.loop import Session
 from cockpit.tui.dialogs.prompt import Dialog
 from cockpit.tui.draw_context import BaselineOf
+from cockpit.tui.key_names import key_hints
 
 # Seconds between two readings of the session.
 POLL = 0.2
@@ -54,7 +55,7 @@ class CheckScreen(Dialog[None]):
         with Vertical() as panel:
             panel.border_title = "check"
             yield Static(id="results")
-            yield Static("Esc: close", classes="hint")
+            yield Static(key_hints(("Esc", ": close")), classes="hint")
 
     def on_mount(self) -> None:
         if self.toggle is not None and not self._active:

@@ -21,6 +21,7 @@ from cockpit.model.text import neutral
 from cockpit.tui.charts.latency import coloured
 from cockpit.tui.dialogs.prompt import Dialog
 from cockpit.tui.draw_context import DrawContext, View, by_number
+from cockpit.tui.key_names import key_hints
 from cockpit.tui.runs.verdict_lines import judged, verdict_lines
 from cockpit.tui.terminal.styled_line import EMPTY, Line, beside, content, length
 
@@ -30,6 +31,7 @@ _REFRESH = 2.0
 _BROAD = 100
 _BUCKETS = 16
 _SPAN, _SHARES = 16, 17
+_HINTS = (("↑ ↓", " scroll"), ("← →", " other segment"), ("b", " baseline"), ("Esc", " close"))
 
 
 class CompareScreen(Dialog[None]):
@@ -56,7 +58,7 @@ class CompareScreen(Dialog[None]):
     def compose(self) -> ComposeResult:
         with VerticalScroll() as room:
             room.border_title = "compare"
-            room.border_subtitle = "↑ ↓ scroll   ← → other segment   b baseline   Esc close"
+            room.border_subtitle = key_hints(*_HINTS)
             yield Static(id="text")
 
     def on_mount(self) -> None:

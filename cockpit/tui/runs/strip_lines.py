@@ -23,7 +23,7 @@ from cockpit.tui.charts.forest import axis, forest_row, scale_end
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.runs.strip import Strip, VerdictProgress, strip
 from cockpit.tui.terminal.lines import Lines
-from cockpit.tui.terminal.styled_line import EMPTY, Line, clip, ends, fit, length, rule
+from cockpit.tui.terminal.styled_line import EMPTY, Line, Spot, clip, ends, fit, length, rule
 
 MARKS = {
     Outcome.BETTER: "▲",
@@ -229,4 +229,5 @@ class VerdictStrip(Lines):
 
     def draw(self, context: DrawContext, width: int, height: int) -> list[Line]:
         found = strip(context)
+        self.spots = [Spot(y, 0, width, "compare") for y in range(height)]
         return [] if found is None else strip_lines(found, width, height)

@@ -19,7 +19,7 @@ from cockpit.model.text import milliseconds, neutral, share_words, si, size
 from cockpit.tui.charts.braille import trend
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.terminal.lines import Lines
-from cockpit.tui.terminal.styled_line import EMPTY, Line, Piece, centred, fit, length, right, rule
+from cockpit.tui.terminal.styled_line import EMPTY, Line, Piece, Spot, centred, fit, length, right, rule
 
 # Cells for the mark and number on the left, and for a warning on the right.
 _NUMBER = 5
@@ -71,6 +71,7 @@ class Runs(Lines):
         columns = columns_for(context, width)
         legend = _legend(context, columns)
         title = rule((("runs", "strong"), *trends(segments, width - length(legend))), legend, width)
+        self.spots = ()
         if not segments:
             return [title, *centred([("No runs yet. Press space to start.", "dim")], width, height - 1)]
         label = width - _NUMBER - sum(column.width for column in columns) - _WARNING
@@ -79,6 +80,7 @@ class Runs(Lines):
         room = max(0, min(height - 4, height // 2))
         details = in_full(context.segment, context, width, room) if context.segment else []
         rows = _visible(segments, context, max(1, height - 2 - len(details)))
+        self.spots = [Spot(y, 0, width, "segment", (segment.number,)) for y, segment in enumerate(rows, 2)]
         lines = [title, tuple(head), *(_line(segment, context, columns, label) for segment in rows)]
         return lines + [EMPTY] * (height - len(details) - len(lines)) + details
 

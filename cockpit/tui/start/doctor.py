@@ -18,6 +18,7 @@ from cockpit.setup.doctor import examine
 from cockpit.setup.finding import Finding, Level, summed
 from cockpit.tui.background import Background
 from cockpit.tui.dialogs.prompt import Dialog
+from cockpit.tui.key_names import key_hints
 from cockpit.tui.terminal.styled_line import fit
 
 _WORDS: dict[Level, tuple[str, str]] = {
@@ -49,7 +50,7 @@ class DoctorScreen(Dialog[None]):
     def compose(self) -> ComposeResult:
         with VerticalScroll() as room:
             room.border_title = Content(f"doctor: {neutral(self.profile.name)}")
-            room.border_subtitle = "↑ ↓ scroll   Esc close"
+            room.border_subtitle = key_hints(("↑ ↓", " scroll"), ("Esc", " close"))
             yield Static(id="text")
 
     def on_mount(self) -> None:

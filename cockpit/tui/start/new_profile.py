@@ -27,6 +27,7 @@ from cockpit.profiles.writing import Draft, profile_text, write_profile
 from cockpit.setup.profile_draft import HERE, Surveyed, draft_of, hosts_named, place_for, survey
 from cockpit.tui.background import Background
 from cockpit.tui.dialogs.asking import CHECK_INTERVAL, ask_user
+from cockpit.tui.key_names import key_hints
 from cockpit.tui.start.choices import url_of
 from cockpit.tui.terminal.styled_line import fit
 
@@ -54,6 +55,8 @@ _STYLE = """
 """
 
 _Value = TypeVar("_Value")
+
+_HINTS = (("space", " select"), ("Esc", " back"), ("F1", " help"))
 
 
 class ChecklistItem(NamedTuple):
@@ -194,7 +197,7 @@ class NewProfileScreen(_Page):
                 classes="quiet",
             )
         yield Static(id="message")
-        yield Static("Enter inspect the hosts   Tab ↑ ↓ next field   space select   Esc back   F1 help", id="keys")
+        yield Static(key_hints(("Enter", " inspect the hosts"), ("Tab ↑ ↓", " next field"), *_HINTS), id="keys")
 
     def on_mount(self) -> None:
         self.query_one("#url", Input).focus()
@@ -299,7 +302,7 @@ class FoundScreen(_Page):
             with VerticalScroll(id="preview", can_focus=False):
                 yield Static(id="text", markup=False)
         yield Static(id="message")
-        yield Static("Enter write and open   Tab next field   space select   Esc back   F1 help", id="keys")
+        yield Static(key_hints(("Enter", " write and open"), ("Tab", " next field"), *_HINTS), id="keys")
 
     def on_mount(self) -> None:
         self.query(Checklist).focus() if self.query(Checklist) else self.query_one("#question", Input).focus()

@@ -25,6 +25,7 @@ from cockpit.profiles.profile import Profile
 from cockpit.profiles.trust import is_trusted
 from cockpit.tui.dialogs.help import HelpScreen
 from cockpit.tui.dialogs.prompt import FilterScreen, PromptScreen
+from cockpit.tui.key_names import key_entry, spots_of, with_spots
 from cockpit.tui.keys import keys_of
 from cockpit.tui.palette import Command
 from cockpit.tui.start.choices import (
@@ -97,7 +98,7 @@ class StartScreen(Screen[None]):
     StartScreen #message { height: auto; max-height: 2; padding: 0 2; color: $cockpit-strong; text-style: bold; }
     StartScreen #message.-bad { color: $cockpit-warn; }
     StartScreen #message.-none { display: none; }
-    StartScreen #keys { height: 1; background: $panel; padding: 0 1; text-wrap: nowrap; }
+    StartScreen #keys { height: 1; background: $panel; padding: 0 1; text-wrap: nowrap; link-style: none; }
     """
 
     def __init__(
@@ -228,10 +229,11 @@ class StartScreen(Screen[None]):
         width = self.size.width - 2
         top = (("cockpit", "strong"), ("  load, servers and tuning on one screen", "dim"))
         self.query_one("#top", Static).update(content([ends(top, ((__version__, "dim"),), width)]))
-        always = packed([_key(*entry) for entry in _ALWAYS], width)
+        always = packed([key_entry(*entry) for entry in _ALWAYS], width)
         shown = f"only with {self._text!r}, Esc shows all" if self._text else ""
-        keys = packed([*([((shown, "warn"),)] if shown else []), *(_key(*entry) for entry in _KEYS)], width - 16)
-        self.query_one("#keys", Static).update(content([ends(keys, always, width)]))
+        keys = packed([*([((shown, "warn"),)] if shown else []), *(key_entry(*entry) for entry in _KEYS)], width - 16)
+        line = ends(keys, always, width)
+        self.query_one("#keys", Static).update(with_spots(content([line]), spots_of(line)))
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
         if self.query_one(OptionList).highlighted != self._marked:
@@ -367,7 +369,3 @@ class StartScreen(Screen[None]):
         self._text = ""
         self.show_message("")
         self.fill()
-
-
-def _key(key: str, label: str) -> Line:
-    return ((key, "key"), (f" {label}", "dim"))

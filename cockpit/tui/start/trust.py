@@ -16,6 +16,7 @@ from cockpit.profiles.profile import Profile
 from cockpit.profiles.trust import accept
 from cockpit.profiles.uses import listing, summary, uses_of
 from cockpit.tui.dialogs.prompt import Dialog
+from cockpit.tui.key_names import key_hints
 
 
 class TrustScreen(Dialog[bool]):
@@ -40,7 +41,7 @@ class TrustScreen(Dialog[bool]):
         uses = uses_of(self.profile)
         with Vertical() as room:
             room.border_title = Content(f"{neutral(self.profile.name)} is not trusted yet, or was edited")
-            room.border_subtitle = "↑ ↓ scroll   y trust it   Esc do not"
+            room.border_subtitle = key_hints(("↑ ↓", " scroll"), ("y", " trust it"), ("Esc", " do not"))
             with VerticalScroll():
                 yield Static(Content("\n".join(listing(uses))), id="uses")
             yield Static(Content(f"Trust it ({neutral(summary(uses))})? y: trust it, Esc: do not"), id="question")

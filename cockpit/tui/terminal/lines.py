@@ -5,12 +5,14 @@ A line costs its length, over SSH as well; redrawing a whole widget for one numb
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
+from textual import on
 from textual.content import Content
+from textual.events import Click
 from textual.geometry import Region
 from textual.strip import Strip
 from textual.visual import VisualType
@@ -18,20 +20,24 @@ from textual.widget import Widget
 
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.terminal.role_styles import COLOURS, HEAT, role_styles
-from cockpit.tui.terminal.styled_line import EMPTY, Line, clip
+from cockpit.tui.terminal.styled_line import EMPTY, Line, Spot, clip
 
 # Roles that are visible on a blank.
 _FILLED = ("alarm", "focus", "band", *HEAT)
 
 
 class Lines(Widget):
-    """Draws `draw(context, width, height)`; every piece has one of ROLES or "" for plain text."""
+    """Draws `draw(context, width, height)`; every piece has one of ROLES or "" for plain text.
+
+    `spots` are set while drawing: the first spot at a clicked cell runs its action.
+    """
 
     ALLOW_SELECT = False
     DEFAULT_CSS = "Lines { color: $cockpit-text; }"
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
+        self.spots: Sequence[Spot] = ()
         self._shown: DrawContext | None = None
         self._lines: list[Line] = []
         self._strips: list[Strip] = []
@@ -88,6 +94,15 @@ class Lines(Widget):
             self.refresh()
         elif changed:
             self.refresh(*changed)
+
+    @on(Click)
+    async def run_spot(self, event: Click) -> None:
+        """Run the action of the clicked spot."""
+        at = event.get_content_offset(self)
+        hit = (spot for spot in self.spots if at is not None and spot.y == at.y and spot.start <= at.x < spot.end)
+        if (spot := next(hit, None)) is not None:
+            event.stop()
+            await self.app.run_action(("", spot.action, spot.arguments), self.screen)
 
     @property
     def tooltip(self) -> VisualType | None:

@@ -16,12 +16,26 @@ Line = tuple[Piece, ...]
 EMPTY: Line = ()
 
 
+class Spot(NamedTuple):
+    """Cells of a line, without cell `end`, that run an action of the screen when they are clicked."""
+
+    y: int
+    start: int
+    end: int
+    action: str
+    arguments: tuple[int | str, ...] = ()
+
+    def moved(self, x: int, y: int) -> Spot:
+        return self._replace(start=self.start + x, end=self.end + x, y=self.y + y)
+
+
 class DrawnList(NamedTuple):
     """Lines of a list; `page` of its entries are visible, and it can be scrolled to entry `most`."""
 
     lines: list[Line]
     page: int = 1
     most: int = 0
+    spots: tuple[Spot, ...] = ()
 
 
 def fit(text: str, width: int) -> str:

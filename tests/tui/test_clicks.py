@@ -1,0 +1,169 @@
+"""Clicks on keys, rows, titles and the position bar do the same as the keys, on a wide and on a small screen."""
+
+from __future__ import annotations
+
+import pytest
+from textual.pilot import Pilot
+from textual.widget import Widget
+
+from cockpit.session.controls import Action
+from cockpit.tui.dialogs.help import HelpScreen
+from cockpit.tui.dialogs.prompt import FilterScreen, PickScreen
+from cockpit.tui.footer import Footer
+from cockpit.tui.hosts.panes import HostLines, HostPanes
+from cockpit.tui.key_names import key_hints, key_named
+from cockpit.tui.runs.compare import CompareScreen
+from cockpit.tui.runs.strip_lines import VerdictStrip
+from cockpit.tui.runs.table import Runs
+from cockpit.tui.status_lines import Position
+from tests.tui.driving import at_rest, driven, first_screen, main, press, text_of, until
+from tests.tui.scenario import Scenario
+from tests.tui.topology import topology
+
+EVENTS = Scenario().events(99)
+SIZES = [(120, 40), (80, 24)]
+
+
+async def click(pilot: Pilot[object], widget: Widget, text: str) -> None:
+    """Click on the first cell of `text` in the widget."""
+    lines = text_of(widget).splitlines()
+    y = next(y for y, line in enumerate(lines) if text in line)
+    at = widget.content_region.offset - widget.region.offset
+    await pilot.click(widget, offset=(lines[y].index(text) + at.x, y + at.y))
+    await at_rest(pilot)
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_click_on_a_key_of_the_footer_presses_it(size: tuple[int, int]) -> None:
+    async with driven(EVENTS, size=size) as (pilot, source):
+        footer = main(pilot.app).query_one(Footer)
+        await click(pilot, footer, "help")
+        assert isinstance(pilot.app.screen, HelpScreen)
+        await first_screen(pilot)
+        await click(pilot, footer, "compare")
+        assert isinstance(pilot.app.screen, CompareScreen)
+        await first_screen(pilot)
+        await click(pilot, footer, "space")
+        await until(pilot, lambda: ("toggle", "") in source.controls.done)
+
+
+async def test_each_of_several_keys_of_an_entry_can_be_clicked() -> None:
+    async with driven(EVENTS) as (pilot, _):
+        screen = main(pilot.app)
+        await press(pilot, "z", "enter")
+        footer = screen.query_one(Footer)
+        for _ in range(3):
+            await click(pilot, footer, "↓")
+        await click(pilot, footer, "↑")
+        assert screen.view.scroll == 2
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_click_selects_a_segment_and_a_second_one_compares_it(size: tuple[int, int]) -> None:
+    async with driven(EVENTS, size=size) as (pilot, _):
+        screen = main(pilot.app)
+        runs = screen.query_one(Runs)
+        await click(pilot, runs, " 3  ")
+        assert screen.view.segment == 3
+        assert "▸ 3" in text_of(runs)
+        await click(pilot, runs, "▸ 3")
+        assert isinstance(pilot.app.screen, CompareScreen)
+
+
+async def test_a_click_on_the_verdict_compares() -> None:
+    async with driven(EVENTS) as (pilot, _):
+        await press(pilot, "up")
+        await click(pilot, main(pilot.app).query_one(VerdictStrip), "segment")
+        assert isinstance(pilot.app.screen, CompareScreen)
+
+
+async def test_titles_of_the_process_table_sort_and_rows_are_selected() -> None:
+    async with driven(EVENTS) as (pilot, _):
+        screen = main(pilot.app)
+        panes = screen.query_one(HostPanes)
+        await click(pilot, panes, "RSS ")
+        assert (screen.view.order, screen.view.turned) == ("rss", False)
+        await click(pilot, panes, "RSS ")
+        assert (screen.view.order, screen.view.turned) == ("rss", True)
+        await click(pilot, panes, "COMMAND")
+        assert screen.view.order == "command"
+        await press(pilot, "z")
+        row = next(line for line in text_of(panes).splitlines() if "apache2" in line and ":" in line)
+        pid = int(row.replace("+", " ").split()[0])
+        await click(pilot, panes, f" {pid} ")
+        assert screen.view.chosen is not None
+        assert screen.view.chosen[0] == pid
+        assert screen.view.inside
+        assert f"PID {pid}" in text_of(panes)
+
+
+async def test_a_click_on_a_host_selects_it_then_gives_it_the_screen() -> None:
+    async with driven(topology()) as (pilot, _):
+        screen = main(pilot.app)
+        panes = screen.query_one(HostPanes)
+        await click(pilot, panes, "app1")
+        assert screen.view.host == 1
+        assert screen.view.room == "column"
+        await click(pilot, panes, "app1")
+        assert screen.view.room == "alone"
+
+
+async def test_hosts_side_by_side_have_their_own_rows() -> None:
+    async with driven(topology(), size=(200, 50)) as (pilot, _):
+        screen = main(pilot.app)
+        await press(pilot, "p", "p")
+        panes = screen.query_one(HostPanes)
+        assert "web1" in text_of(panes).splitlines()[0]
+        await click(pilot, panes, "app1")
+        assert screen.view.host == 1
+
+
+async def test_a_click_on_the_line_of_a_host_opens_it_on_a_small_screen() -> None:
+    async with driven(topology(), size=(80, 24)) as (pilot, _):
+        screen = main(pilot.app)
+        await click(pilot, screen.query_one(HostLines), "app1")
+        assert (screen.view.host, screen.view.room) == (1, "alone")
+        await until(pilot, lambda: "app1" in text_of(screen.query_one(HostPanes)))
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_click_on_the_position_bar_jumps_there(size: tuple[int, int]) -> None:
+    async with driven(EVENTS, size=size) as (pilot, source):
+        position = main(pilot.app).query_one(Position)
+        source.controls.actions += (Action("jump", "go to", source.controls._doing("jump"), footer=False),)
+        source.controls.extent, source.controls.position = (0.0, 200.0), 50.0
+        await until(pilot, lambda: position.size.area > 0 and "●" in text_of(position))
+        bar = text_of(position)
+        first, last = len("00:00:00  "), bar.index("  00:03:20") - 1
+        await pilot.click(position, offset=(1 + (first + last) // 2, 0))
+        await until(pilot, lambda: bool(source.controls.done))
+        name, words = source.controls.done[0]
+        assert name == "jump"
+        assert float(words.removesuffix("s")) == pytest.approx(100.0, abs=200 / (last - first))
+        await pilot.click(position, offset=(2, 0))
+        await at_rest(pilot)
+        assert len(source.controls.done) == 1, "the clock is no part of the bar"
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_hints_of_dialogs_can_be_clicked(size: tuple[int, int]) -> None:
+    async with driven(EVENTS, size=size) as (pilot, _):
+        screen = main(pilot.app)
+        await press(pilot, "slash", "a", "p")
+        assert isinstance(pilot.app.screen, FilterScreen)
+        hint = pilot.app.screen.query("Static").last()
+        await click(pilot, hint, "as before")
+        assert (pilot.app.screen, screen.view.filter) == (screen, "")
+        await press(pilot, "l")
+        assert isinstance(pilot.app.screen, PickScreen)
+        await click(pilot, pilot.app.screen.query(".hint").last(), "Enter")
+        assert pilot.app.screen is screen
+        assert screen.view.cursor is not None
+
+
+def test_names_of_keys_lead_back_to_the_keys() -> None:
+    assert [key_named(name) for name in ("↑", "PgDn", "^U", "?", "Tab", "space", "G")] == [
+        *("up", "pagedown", "ctrl+u", "question_mark", "tab", "space", "G")
+    ]
+    spans = key_hints(("↑ ↓", " scroll"), ("", "read-only"), ("Esc", " close")).spans
+    assert any("'escape'" in str(span.style) for span in spans)
