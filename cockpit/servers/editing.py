@@ -77,6 +77,8 @@ class Grammar(ABC):
     sections = True
     # Names that a setting can have.
     names = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
+    # Directives that include files.
+    including: tuple[str, ...] = ()
 
     @abstractmethod
     def locate(self, text: bytes, name: str, section: str | None) -> Location:
@@ -105,6 +107,17 @@ class Grammar(ABC):
             return NOT_SET
         start, end = found[-1].value
         return ConfigValue(found[-1].shown, text[start:end], found[-1].line, len(found))
+
+    def includes(self, text: bytes, section: str | None) -> list[tuple[str, int]]:
+        """The paths and patterns that directives in `section` include, with their lines, in the order of the text."""
+        found: list[tuple[str, int]] = []
+        for name in self.including:
+            try:
+                statements = self.locate(text, name, section).found
+            except ConfigError:
+                continue
+            found += [(statement.shown.strip("\"'"), statement.line) for statement in statements]
+        return sorted(found, key=lambda one: one[1])
 
     def number(self, text: bytes, name: str, section: str | None) -> int | None:
         """The value if it is a number of at most 18 digits; None if not, or if it cannot be read."""

@@ -45,10 +45,13 @@ class Surveyed(NamedTuple):
     def words(self) -> str:
         if self.found is None:
             return self.problem
+        strangers = ", ".join(self.found.strangers)
+        words = [f"the target's port is served by {strangers}, which is no known server"] if strangers else []
         if not self.found.servers:
-            return f"as {self.found.user}: no known server runs there; the host can still be watched"
-        nobody = (self.found.nobody,) if self.found.nobody else ()
-        return f"as {self.found.user}: " + "; ".join((*nobody, *(_described(server) for server in self.found.servers)))
+            words.append("no known server runs there; the host can still be watched")
+        elif self.found.serving is None and not self.found.able and not strangers:
+            words.append("none of these servers listens on the target's port")
+        return f"as {self.found.user}: " + "; ".join((*words, *map(_described, self.found.servers)))
 
     def server_of(self, knobs: Iterable[Knob]) -> RunningServer | None:
         wanted = set(knobs)
@@ -134,6 +137,8 @@ def draft_of(
         if server is not None:
             status = tuple(StatusPage(kind=page.kind, url=page.url) for page in server.status)
             config = replace(config, processes=server.pattern, tail=server.tail, status=status)
+        elif one.found is not None and one.found.strangers:
+            config = replace(config, processes=_literal(one.found.strangers[0]))
         hosts.append(config)
         notes[config.name] = _notes(one)
         knobs += picked
@@ -147,6 +152,11 @@ def draft_of(
         knobs=tuple(_apart(knobs)),
         notes=notes,
     )
+
+
+def _literal(name: str) -> str:
+    """The shell pattern of exactly this name."""
+    return re.sub(r"[*?\[\\]", r"\\\g<0>", name)
 
 
 def _picked(offered: Offered, wanted: set[tuple[str, str]] | None) -> bool:

@@ -15,6 +15,11 @@ def read(knob: Knob, text: bytes) -> ConfigValue:
     return _grammar(knob).read(text, _name(knob), knob.section)
 
 
+def includes(knob: Knob, text: bytes) -> list[tuple[str, int]]:
+    """The paths and patterns that the knob's section includes, with their lines."""
+    return _grammar(knob).includes(text, knob.section)
+
+
 def change(knob: Knob, text: bytes, raw: bytes | None) -> bytes:
     """The text with the value's bytes replaced by `raw`; None: without the knob."""
     return _grammar(knob).change(text, _name(knob), raw, knob.section)

@@ -24,12 +24,13 @@ class ConfigurationFiles(NamedTuple):
     """The files that a running server reads, main ones first: their real paths by the names in its configuration.
 
     `gaps` are reasons why files may be missing. `foreign` are files that this server sees with another content (a
-    container, a chroot).
+    container, a chroot). Relative includes begin at `root`.
     """
 
     files: dict[str, str]
     gaps: tuple[str, ...] = ()
     foreign: tuple[str, ...] = ()
+    root: str = ""
 
     def has(self, file: str, real: str) -> bool:
         return file in self.files or real in self.files.values()
@@ -80,7 +81,7 @@ async def configuration_files(remote: Remote, instance: Instance) -> Configurati
         wanted = [path for path in dict.fromkeys(wanted) if path not in asked]
     if wanted:
         gaps.append("its includes are too many to follow")
-    return ConfigurationFiles(found, tuple(dict.fromkeys(gaps)), tuple(foreign))
+    return ConfigurationFiles(found, tuple(dict.fromkeys(gaps)), tuple(foreign), root)
 
 
 def _server_root(line: str, root: str) -> str:

@@ -13,6 +13,7 @@ from cockpit.servers.registry import SYSTEM_CANDIDATES, running_servers
 from cockpit.tuning import files, plan
 from cockpit.tuning.files import HostFile
 from cockpit.tuning.host_inventory import take_inventory, untrusted
+from cockpit.tuning.included import follow_includes
 from cockpit.tuning.remote import Remote
 from cockpit.tuning.tuner import Tuner
 
@@ -29,14 +30,14 @@ class Offered(NamedTuple):
 
 class DiscoveredHost(NamedTuple):
     """The servers of a host. `serving` is the server on the requested port, if known; `able` are those that may be it;
-    `nobody` says that none can, and which process listens there instead."""
+    `strangers` are the names of the processes that listen there instead, if none can."""
 
     user: str
     servers: tuple[RunningServer, ...]
     serving: RunningServer | None
     able: tuple[RunningServer, ...]
     offered: tuple[Offered, ...]
-    nobody: str = ""
+    strangers: tuple[str, ...] = ()
 
 
 async def discover(remote: Remote, host: str, port: int, answers: bool = False) -> DiscoveredHost:
@@ -51,14 +52,14 @@ async def discover(remote: Remote, host: str, port: int, answers: bool = False) 
     # The serving one first: of two knobs of one name, its own is offered.
     for server in sorted(servers, key=lambda server: server is not chosen):
         preselected = server is chosen or (chosen is None and server in able)
-        for candidate in server.candidates:
+        for candidate in await follow_includes(remote, host, server):
             offered += await _offered(remote, host, candidate, known, preselected, server)
     for candidate in SYSTEM_CANDIDATES:
         offered += await _offered(remote, host, candidate, known, False, None)
     first = {one.knob.name: one for one in reversed(offered)}
     kept = tuple(one for one in offered if first[one.knob.name] is one)
-    nobody = "" if able or not servers else _nobody(inventory, port)
-    return DiscoveredHost(inventory.user, tuple(servers), chosen, tuple(able), kept, nobody)
+    listening = {one.name for one in inventory.listening if one.port == port and answers and not able}
+    return DiscoveredHost(inventory.user, tuple(servers), chosen, tuple(able), kept, tuple(sorted(listening)))
 
 
 async def _checked(remote: Remote, server: RunningServer) -> RunningServer:
@@ -91,12 +92,6 @@ def knob_of(candidate: CandidateKnob, host: str) -> Knob:
     fields = candidate._asdict()
     del fields["usual"]
     return Knob(host=host, **fields)
-
-
-def _nobody(inventory: Inventory, port: int) -> str:
-    others = sorted({one.name for one in inventory.listening if one.port == port})
-    who = f" ({', '.join(others)} does)" if others else ""
-    return f"nothing that is known here listens on port {port}{who}"
 
 
 async def _offered(

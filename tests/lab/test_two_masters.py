@@ -253,6 +253,27 @@ async def test_workers_of_the_other_server_are_no_new_generation(
 
 
 @pytest.mark.parametrize("kind", ["nginx", "apache"])
+async def test_the_active_value_of_an_included_file_is_offered_and_changed(
+    kind: str, two: Callable[[str], list[Master]], shell: LocalShell
+) -> None:
+    master, other = two(kind)
+    name, old, new = CHANGES[kind]
+    ending = ";" if kind == "nginx" else ""
+    # nginx takes a directive once per block.
+    if kind == "nginx":
+        master.file.write_text(master.file.read_text().replace(f"    {name} {old};\n", ""))
+    included = master.root / "conf.d" / "more.conf"
+    included.write_text(f"{name} 9{ending}\n")
+    before = other.file.read_bytes(), other.workers
+    found = await discover(shell, "here", master.port, answers=True)
+    (offer,) = [one for one in found.offered if one.knob.name == name]
+    assert (offer.knob.file, offer.value) == (str(included), "9")
+    await master.tuner().apply(shell, "here", [(offer.knob, new)])
+    assert included.read_text() == f"{name} {new}{ending}\n"
+    assert (other.file.read_bytes(), other.workers) == before
+
+
+@pytest.mark.parametrize("kind", ["nginx", "apache"])
 async def test_an_included_file_is_read_by_its_own_server_only(
     kind: str, two: Callable[[str], list[Master]], shell: LocalShell
 ) -> None:

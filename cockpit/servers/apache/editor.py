@@ -33,6 +33,8 @@ class ApacheGrammar(Grammar):
     """Directives in `section` (as `IfModule mpm_prefork_module`; None: the top level, or the only IfModule or the like
     that has the directive)."""
 
+    including = ("Include", "IncludeOptional")
+
     def locate(self, text: bytes, name: str, section: str | None) -> Location:
         survey = _survey(text, name, section)
         return Location(tuple(_statement(text, item) for item in survey.found), lambda: _insertion(text, name, survey))

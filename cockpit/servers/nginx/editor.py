@@ -24,6 +24,8 @@ _STYLE = BlockStyle(terminator=b";", inline=True)
 
 
 class NginxGrammar(Grammar):
+    including = ("include",)
+
     def locate(self, text: bytes, name: str, section: str | None) -> Location:
         return blocks.locate(text, name, blocks.path_of(section), _items(text), _STYLE)
 

@@ -24,6 +24,7 @@ from cockpit.servers.editing import (
 
 class SquidGrammar(Grammar):
     sections = False
+    including = ("include",)
 
     def locate(self, text: bytes, name: str, section: str | None) -> Location:
         check_text(text)
