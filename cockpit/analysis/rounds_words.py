@@ -74,10 +74,10 @@ def ended_words(rounds: RoundsState, ended: RoundsEnded, verdict: Verdict | None
     found = "no verdict" if verdict is None else verdict_words(verdict)
     if ended.detail:
         return f"{found}, {count}; {active}: {ended.detail}"
-    return f"{found}, {count}; {active}{_reason(rounds, ended, verdict)}"
+    return f"{found}, {count}; {active}{_reason(ended, verdict)}"
 
 
-def _reason(rounds: RoundsState, ended: RoundsEnded, verdict: Verdict | None) -> str:
+def _reason(ended: RoundsEnded, verdict: Verdict | None) -> str:
     if verdict is not None and verdict.outcome is Outcome.INVALID:
         return ", as at the start"
     if ended.active == "before" and verdict is not None and verdict.outcome is Outcome.WORSE:

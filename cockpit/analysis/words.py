@@ -312,15 +312,15 @@ def _percent(share: float) -> str:
     return f"{shown:.{0 if shown >= 9.95 or shown == round(shown) else 1}f}%"
 
 
-def _plain(effect: Effect, value: float, sign: str = "+", digits: int | None = None) -> str:
+def _plain(effect: Effect, value: float, digits: int | None = None) -> str:
     """A share in percent, another difference in its unit; without the unit."""
-    minus = "−" if value < 0 else sign
+    sign = "−" if value < 0 else "+"
     size_of = abs(value)
     if effect.relative or effect.name == "errors":
         shown = 100 * size_of
         places = (0 if shown >= 9.95 else 1) if digits is None else digits
-        return f"{minus}{shown:.{places}f}"
-    return f"{minus}{si(size_of)}"
+        return f"{sign}{shown:.{places}f}"
+    return f"{sign}{si(size_of)}"
 
 
 def _unit(effect: Effect) -> str:

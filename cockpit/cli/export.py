@@ -75,11 +75,11 @@ async def _picture(recording: Recording, options: Namespace, form: str) -> str:
     wall = recording.started.wall
     if form == "svg":
         at = parse_instant(options.at, recording.end, wall) if options.at else recording.end
-        _check_within(recording, "--at", at)
+        _check_within(recording, at)
         return await svg_at(recording, at, size, keys)
     start = parse_instant(options.at, recording.end, wall) if options.at else 0.0
     end = parse_instant(options.until, recording.end, wall, start) if options.until else recording.end
-    _check_within(recording, "--at", start)
+    _check_within(recording, start)
     if not start < end:
         raise UsageError(f"--until {options.until}: is not after the beginning")
     end = min(end, recording.end)
@@ -88,9 +88,9 @@ async def _picture(recording: Recording, options: Namespace, form: str) -> str:
     return "".join([line async for line in cast(recording, (start, end), options.every, size, keys)])
 
 
-def _check_within(recording: Recording, flag: str, at: float) -> None:
+def _check_within(recording: Recording, at: float) -> None:
     if not 0 <= at <= recording.end:
-        raise UsageError(f"{flag}: outside the recording, which is {recording.end:.0f} s long")
+        raise UsageError(f"--at: outside the recording, which is {recording.end:.0f} s long")
 
 
 def _size(text: str) -> tuple[int, int]:

@@ -33,8 +33,8 @@ class Timed(Connection):
 
     __slots__ = ("_on_idle", "_owner", "intended")
 
-    def __init__(self, owner: Open, counts: RequestMetrics, request: bytes) -> None:
-        super().__init__(owner, counts, request)
+    def __init__(self, owner: Open, counts: RequestMetrics) -> None:
+        super().__init__(owner, counts, b"")
         self._owner = owner
         self._on_idle = self.on_idle
         self.intended = 0.0
@@ -204,7 +204,7 @@ class Open(Engine):
             connection = self._idle.popitem()[0]
             connection.rouse()
             return connection
-        return self._spare.pop() if self._spare else Timed(self, self.tally.per_request[0], b"")
+        return self._spare.pop() if self._spare else Timed(self, self.tally.per_request[0])
 
     # --- called by connections ---
 

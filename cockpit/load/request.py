@@ -119,11 +119,6 @@ def destination(plan: LoadPlan) -> tuple[str, int]:
     return _ascii_name(host, plan.connect_to), port or target.port
 
 
-def request_bytes(plan: LoadPlan) -> bytes:
-    """Return the first request of a plan. Raises UsageError if it cannot be sent."""
-    return b"".join(request_parts(requests_of(plan)[0], keepalive=plan.keepalive))
-
-
 def request_parts(request: Request, *, keepalive: bool) -> tuple[bytes, bytes, bytes]:
     """Return the bytes before the path, the path, and the bytes after it. Raises UsageError."""
     target = target_of(request.url)

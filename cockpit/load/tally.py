@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection
+from pathlib import Path
 
 from cockpit.load.request_metrics import RequestMetrics, add_counts, histogram
-from cockpit.load.run_queue import RunQueue
 from cockpit.model.events import Tick
 from cockpit.model.histogram import COARSER, EMPTY, Histogram
+
+_SCHEDSTAT = Path("/proc/thread-self/schedstat")
 
 
 class Tally:
@@ -134,3 +136,27 @@ class Tally:
         for counts in per_request:
             counts.clear()
         return tick
+
+
+class RunQueue:
+    """Time that this thread was ready to run while others had the CPU; 0 except on Linux."""
+
+    def __init__(self) -> None:
+        self._last = _waited() or 0
+
+    def since_last(self) -> float:
+        now = _waited()
+        if now is None:
+            # Without a file descriptor to spare it cannot be read; the next asking has it all.
+            return 0.0
+        last, self._last = self._last, now
+        return (now - last) / 1e9
+
+
+def _waited() -> int | None:
+    """Return the nanoseconds that this thread has waited on a run queue; None if the kernel does not count them."""
+    try:
+        # Time on a CPU, time waiting for a CPU, and how often.
+        return int(_SCHEDSTAT.read_bytes().split()[1])
+    except (OSError, IndexError):
+        return None

@@ -10,13 +10,16 @@ import gc
 import os
 import signal
 import sys
+from collections.abc import Callable
 from time import monotonic
 
 import msgspec
 
-from cockpit.load.engines import engine_for
+from cockpit.load.closed import Closed
+from cockpit.load.engine import Engine
 from cockpit.load.files import raise_file_limit
-from cockpit.load.poller import best_poller
+from cockpit.load.open import Open
+from cockpit.load.poller import Poller, best_poller
 from cockpit.load.protocol import (
     Adjust,
     Assignment,
@@ -59,6 +62,13 @@ class Outbox:
         """Write the rest, however long the reader takes."""
         os.set_blocking(self._fd, True)
         self.flushed()
+
+
+def engine_for(
+    assignment: Assignment, poller: Poller, on_tick: Callable[[], None], on_cut: Callable[[], None] | None = None
+) -> Engine:
+    """Return the engine for a share of an open or a closed plan."""
+    return (Open if assignment.plan.open else Closed)(assignment, poller, on_tick, on_cut)
 
 
 class LoadWorker:

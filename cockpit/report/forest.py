@@ -202,10 +202,8 @@ class DotRow(NamedTuple):
     colour: int
 
 
-def dot_plot(head: str, rows: Sequence[DotRow], form: Callable[[float], str]) -> str:
-    """Return the rows as an HTML table; `head` is the title of their names, `form` writes a value.
-
-    Empty when no row has a dot."""
+def dot_plot(rows: Sequence[DotRow], form: Callable[[float], str]) -> str:
+    """Return the variants as an HTML table; `form` writes a value. Empty when no row has a dot."""
     values = [dot.value for row in rows for dot in row.dots]
     if not values:
         return ""
@@ -214,7 +212,7 @@ def dot_plot(head: str, rows: Sequence[DotRow], form: Callable[[float], str]) ->
         f'<span style="left:{100 * axis.at(value):.2f}%">{text(label)}</span>' for value, label in _apart(axis)
     )
     body = "".join(_dot_row(row, axis, form) for row in rows)
-    titles = f'<th class="words">{text(head)}</th><th class="words">counted</th>'
+    titles = '<th class="words">variant</th><th class="words">counted</th>'
     axis_head = f'<th class="interval"><div>{labels}</div></th>'
     return (
         f'<div class="scroll"><table class="forest dots"><thead><tr>{titles}{axis_head}</tr></thead>'

@@ -48,7 +48,7 @@ def metric_chart(result: StudyResult, column: StudyColumn) -> str:
     """Return a metric of all variants: by load level when the study has several, else a row of dots per variant."""
     levels = sorted({cell.level for cell in result.cells if cell.level is not None})
     if len(levels) < 2:
-        return dot_plot("variant", [_dots(result, cell, column) for cell in result.cells], column.shown)
+        return dot_plot([_dots(result, cell, column) for cell in result.cells], column.shown)
     return "".join(_by_level(result, column, levels, part) for part in _parts(result))
 
 

@@ -29,6 +29,8 @@ from cockpit.tuning.unfinished import described, finish
 
 # Bytes that an observation of a study may print: each is recorded whole.
 OBSERVATION_LIMIT = 256 * 1024
+# Seconds that its command may take.
+_PATIENCE = 30.0
 
 
 def _preview(plan: Plan) -> Preview:
@@ -88,12 +90,12 @@ class LiveTuning:
     def running_rounds(self) -> bool:
         return self._rounds.running
 
-    async def run_command(self, host: str, command: str, seconds: float = 30.0) -> str:
+    async def run_command(self, host: str, command: str) -> str:
         """Return the output of a command on the host, at most OBSERVATION_LIMIT bytes.
 
         Raises HostError, or ChangeRefused with the command's own words when it fails.
         """
-        done = await self._remotes[host].run(command, timeout=seconds)
+        done = await self._remotes[host].run(command, timeout=_PATIENCE)
         if done.exit_status != 0:
             silent = f"it failed without a message (exit status {done.exit_status})"
             raise ChangeRefused(f"{host}: {useful_line(done.stderr, done.stdout) or silent}")

@@ -90,11 +90,11 @@ def steps_of(study: Study, turn: StudyRound) -> tuple[StudyStep, ...]:
     return tuple(found)
 
 
-def all_steps(study: Study, first: int = 1, last: int | None = None) -> tuple[StudyStep, ...]:
-    """Return the steps of all rounds, or of the rounds `first` to `last`, if every comparison stays open."""
+def all_steps(study: Study, last: int | None = None) -> tuple[StudyStep, ...]:
+    """Return the steps of all rounds, or of those up to `last`, if every comparison stays open."""
     return tuple(
         step
-        for turn in range(first, (study.all_rounds if last is None else last) + 1)
+        for turn in range(1, (study.all_rounds if last is None else last) + 1)
         for step in steps_of(study, round_of(study, turn, planned(study)))
     )
 

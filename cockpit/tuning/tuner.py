@@ -110,13 +110,13 @@ class Tuner:
         if outcome.ended:
             raise ChangeRefused(f"the change was {outcome.ended} before", subject=host)
 
-    async def act(self, shell: Remote, action: ServerAction, seconds: float | None = None) -> None:
+    async def act(self, shell: Remote, action: ServerAction) -> None:
         """Run an action's command once. Raises ChangeRefused with its message if it fails."""
         async with self._turn(action.host):
-            longest = self._options.patience.command if seconds is None else seconds
             change = await files.open_change(shell, action.host)
             try:
-                ran = await pending.run(shell, change, self._options.patience.lease, action.command, longest)
+                patience = self._options.patience
+                ran = await pending.run(shell, change, patience.lease, action.command, patience.command)
             finally:
                 await pending.discard(shell, change)
             if ran.why:

@@ -12,10 +12,14 @@ from typing import Any
 from cockpit.load.closing import Closing
 from cockpit.load.connection import Connection
 from cockpit.load.poller import HANGUP, READABLE, WRITABLE
-from cockpit.load.request import request_bytes
+from cockpit.load.request import request_parts, requests_of
 from cockpit.load.request_order import request_metrics_of
 from cockpit.load.tally import Tally
 from cockpit.model.load import LoadPlan
+
+
+def request_bytes(plan: LoadPlan) -> bytes:
+    return b"".join(request_parts(requests_of(plan)[0], keepalive=plan.keepalive))
 
 
 class Pairs:

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
 
-from cockpit.load.engines import engine_for
 from cockpit.load.poller import Poller, SelectorPoller, best_poller
 from cockpit.load.pool import LoadRun, launch
 from cockpit.load.protocol import assignments
 from cockpit.load.request import target_of
+from cockpit.load.worker import engine_for
 from cockpit.model.clock import Clock
 from cockpit.model.counts import Group
 from cockpit.model.events import AnyEvent, LoadAdjusted, RunEnded, RunStarted, Tick, WorkerLost

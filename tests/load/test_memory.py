@@ -13,12 +13,12 @@ from time import monotonic
 
 import pytest
 
-from cockpit.load.engines import engine_for
 from cockpit.load.failures import Malformed
 from cockpit.load.poller import best_poller
 from cockpit.load.protocol import Assignment, assignments
 from cockpit.load.replies import Heads, Reply
 from cockpit.load.request import destination
+from cockpit.load.worker import engine_for
 from tests.commands import FORKS
 from tests.load.hostile.registry import ROWS
 from tests.load.hostile.rows import SHORT, Row

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from cockpit import __version__
 from cockpit.load.failures import connect_failure, transfer_failure
 from cockpit.load.protocol import assignments, share
-from cockpit.load.request import request_bytes, target_of
+from cockpit.load.request import target_of
 from cockpit.model.errors import UsageError
 from cockpit.model.load import LoadPlan
+from tests.load.pairs import request_bytes
 
 
 def sent(url: str, **values: object) -> bytes:

@@ -48,7 +48,7 @@ def process_table(host: HostState, view: View, mine: bool, role: str, width: int
     at = place_of(rows, view) if mine else 0
     columns = columns_for(view, width)
     digits = max(5, *(len(str(row.process.pid)) for row in host.processes), 0)
-    below = in_full(rows[at], host, width) if mine and rows and height >= _TALL else []
+    below = in_full(rows[at], width) if mine and rows and height >= _TALL else []
     room = height - 1 - len(below)
     first = max(0, min(at - room // 2, len(rows) - room))
     seen = rows[first : first + room]
@@ -129,7 +129,7 @@ def filterable(row: ProcessRow) -> str:
     return f"{row.process.pid} {shown_command(row.process)}".casefold()
 
 
-def in_full(entry: Entry, host: HostState, width: int) -> list[Line]:
+def in_full(entry: Entry, width: int) -> list[Line]:
     """Return the selected line below a thin rule: facts without a column, then its command."""
     row, process = entry[0], entry[0].process
     unshared = max(0, process.rss - process.shared)
