@@ -15,9 +15,13 @@ from cockpit.tuning.server_check import ReadBy, read_by
 async def examine_servers(remote: Remote, name: str, port: int | None, knobs: Sequence[Knob]) -> list[Finding]:
     """A finding per file. `port` is the target's if it is on this host. Raises HostError."""
     try:
-        return [_finding(name, one, port) for one in await read_by(remote, name, port, knobs)]
+        found = await read_by(remote, name, port, knobs)
     except ChangeRefused as error:
         return [wrong(name, error.problem, "a change would be refused: fix the file of this knob")]
+    namesakes = {other.process.pid: neutral(other.words, 300) for one in found for other in one.namesakes}
+    mixed = f"processes of the same name belong to other servers: {'; '.join(namesakes.values())}"
+    todo = "process metrics include them"
+    return [*(_finding(name, one, port) for one in found), *([note(name, mixed, todo)] if namesakes else [])]
 
 
 def _finding(name: str, one: ReadBy, port: int | None) -> Finding:

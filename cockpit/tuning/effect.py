@@ -123,6 +123,8 @@ class EffectWatch:
 
     def _own(self, workers: frozenset[Worker]) -> frozenset[Worker]:
         """Without those of the other masters; a restart gives this server a new master."""
+        if own := frozenset(one for one in workers if one.parent == self._master):
+            return own
         masters = {other.parent for other in self._others}
         return frozenset(one for one in workers if one.parent not in masters)
 

@@ -18,13 +18,15 @@ from cockpit.tuning.remote import Remote
 
 class ReadBy(NamedTuple):
     """The server that reads the files of some knobs. `doubt` says why it is not certain, "" if it is; `wrong` says that
-    another server answers, which does not read them. `instance` is None if no such server was found."""
+    another server answers, which does not read them. `instance` is None if no such server was found. `namesakes` are
+    other servers whose processes have the same name."""
 
     knobs: tuple[Knob, ...]
     file: str
     instance: Instance | None
     doubt: str = ""
     wrong: str = ""
+    namesakes: tuple[Instance, ...] = ()
 
 
 class _Answering(NamedTuple):
@@ -106,7 +108,9 @@ def _reader(
     doubt = instance.startup.doubt
     if answering.port is not None and not answering.target and len(able) > 1:
         doubt = doubt or f"which of {len(able)} running {kind} servers answers on port {answering.port} cannot be seen"
-    return ReadBy(knobs, file, instance, doubt=doubt)
+    name = instance.process.name
+    namesakes = tuple(one for one in answering.every if one is not instance and one.process.name == name)
+    return ReadBy(knobs, file, instance, doubt=doubt, namesakes=namesakes)
 
 
 def _reloads_another(knobs: Iterable[Knob], instance: Instance, every: Iterable[Instance]) -> str:
