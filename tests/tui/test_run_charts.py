@@ -60,7 +60,7 @@ def test_failed_requests_are_stacked_and_a_second_without_a_response_is_a_zero()
     events = [*started(), *(second(at) for at in range(5)), *STALL, *REFUSED]
     lines = chart(events)
     text = "\n".join(lines)
-    assert "■ stall" in lines[0] and "x failed" in lines[0]
+    assert "■ stall" in lines[0] and "x 100% failed" in lines[0]
     axis = next(line for line in lines if "└" in line)
     assert axis.count("■") == 6, "two cells a second"
     assert axis.count("x") == 8
@@ -87,6 +87,26 @@ def test_the_banner_begins_with_the_most_serious_failure_and_fits(width: int) ->
     over = plain([banner(context_of([*events, *REFUSED, second(12), second(13)]), width)])[0]
     assert over.startswith("x 2k of 9k failed (22.2%): refused 2000")
     assert plain([banner(context_of(events[:5]), width)]) == [""]
+
+
+@pytest.mark.parametrize("width", [58, 78, 120])
+def test_the_title_of_the_chart_has_the_share_of_failed_responses_and_the_good_rate(width: int) -> None:
+    events = [*started(), *(second(at, statuses={200: 750, 503: 250}) for at in range(3))]
+    title = chart(events, width)[0]
+    assert "x 25.0% failed  750 good/s" in title
+    assert "% failed" not in chart([*events, second(3), second(4)], width)[0]
+    down = chart([*started(), *(second(at, 0, errors={"refused": 500}) for at in range(3))], width)[0]
+    assert "x 100% failed  0 good/s" in down
+
+
+def test_the_heat_map_marks_failures_and_seconds_without_a_response() -> None:
+    good = [*started(), *(second(at) for at in range(5))]
+    lines = plain(Latency().draw(context_of([*good, *STALL, *REFUSED], latency="heat map"), 90, 12))
+    (signs,) = [line for line in lines if line.startswith(" fail ┤")]
+    assert signs.count("■") == 3 * signs.count("x") // 4 > 0
+    lines = plain(Latency().draw(context_of(good, latency="heat map"), 90, 12))
+    assert not any("fail" in line for line in lines)
+    assert len(lines) == 12
 
 
 def test_latency_is_drawn_over_time_with_the_last_seconds_beside_the_segment() -> None:

@@ -34,11 +34,12 @@ _ENDS = (0, 1 << 53)
 
 
 def heat_map(context: DrawContext, window: ChartWindow, width: int, height: int) -> list[Line]:
-    """Return title, one line per bucket, and an axis with a legend of the shades."""
-    cells = [context.stretch(window.instant(at), window.span) for at in range(window.cells)]
-    cells = [cell if cell and cell.latency.count else None for cell in cells]
+    """Return title, one line per bucket, one with signs of failures if there are any, and a legend of the shades."""
+    ranges = [context.stretch(window.instant(at), window.span) for at in range(window.cells)]
+    cells = [cell if cell and cell.latency.count else None for cell in ranges]
+    failing = _failing(ranges)
     title = latency_title(context, window, cells, width, _SIGNS)
-    rows = height - 2
+    rows = height - 2 - len(failing)
     if rows < 1 or not any(cells):
         return [title, *centred([("no responses in this time range", "dim")], width, height - 1)][:height]
     edges = edges_of(cells, rows)
@@ -55,7 +56,15 @@ def heat_map(context: DrawContext, window: ChartWindow, width: int, height: int)
         if cursor is not None:
             line = crossed(line, window.cell(cursor))
         lines.append((*_label(row, edges, cells), *line))
-    return [title, *lines, _legend(width)]
+    return [title, *lines, *failing, _legend(width)]
+
+
+def _failing(ranges: Sequence[TimeRange | None]) -> list[Line]:
+    """Return a line with signs for failed requests and for seconds without any response; none without either."""
+    signs = ["■" if found and found.stalled else "x" if found and found.failed else " " for found in ranges]
+    if set(signs) <= {" "}:
+        return []
+    return [((right("fail", AXIS - 1) + " ", "dim"), ("┤", "rule"), ("".join(signs), "failed"))]
 
 
 def edges_of(cells: Sequence[TimeRange | None], rows: int) -> tuple[int, ...]:

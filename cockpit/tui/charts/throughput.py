@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from cockpit.analysis.failures import in_flight
 from cockpit.analysis.time_ranges import TimeRange
-from cockpit.model.state import Segment
-from cockpit.model.text import age, neutral, si
+from cockpit.model.state import LoadSecond, Segment
+from cockpit.model.text import age, neutral, share_words, si
 from cockpit.session.controls import PlaybackPhase, PlaybackStatus
 from cockpit.tui.charts import braille
 from cockpit.tui.charts.cursor import Chart, crossed, load_under, named, times, with_cells
@@ -142,19 +142,29 @@ def _legend(context: DrawContext, columns: Sequence[TimeRange | None], window: C
         legend.append((f"{ASKED} change {RELOADING} reload  ", "mark"))
     if any(column and column.saturated for column in columns):
         legend.append((f"{_SATURATED} saturated  ", "warn"))
-    if any(column and column.failed for column in columns):
+    now = context.second
+    if any(column and column.failed for column in columns) and not (now and now.failed):
         legend.append((f"{_FAILED} failed  ", "failed"))
     if any(column and column.stalled for column in columns):
         legend.append((f"{_STALLED} stall  ", "failed"))
     signs = {marker.kind: marker.sign for marker in context.state.markers if window.first <= marker.t < window.end}
     legend += [(f"{signs[kind]} {words}  ", "warn") for kind, words in _KINDS if kind in signs]
-    now = context.second
     if now is None:
         return (*legend, ("no load now", "dim"))
     waiting, oldest = in_flight(context.state)
-    if waiting:
+    if waiting and not now.failed:
         legend.append((f"{waiting} in flight ({age(oldest)})  ", "text"))
-    return (*legend, (si(now.rate), "strong"), (" req/s", "text"))
+    return (*legend, *_rate(now))
+
+
+def _rate(second: LoadSecond) -> Line:
+    """Return the rate; while requests fail, their share and the rate of expected responses."""
+    if not second.failed or second.end <= second.start:
+        return ((si(second.rate), "strong"), (" req/s", "text"))
+    ended = second.completed + second.errors
+    good = (ended - second.failed) / (second.end - second.start)
+    failed = f"{_FAILED} {share_words(second.failed / ended)} failed  "
+    return ((failed, "failed"), (si(good), "strong"), (" good/s", "text"))
 
 
 def _scale(window: ChartWindow) -> str:

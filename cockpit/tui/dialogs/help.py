@@ -89,13 +89,14 @@ in flight | Requests sent and not answered yet; in brackets the age of the oldes
 ▒ on the axis | In that second the load generator was the bottleneck, not the server: do not trust it.
 x | Failed requests: in the chart above the others, on the axis below their second. Zoomed out, one such second marks
     its cell. Beside latencies: the segment has failed requests, which are missing there, or were fast.
+good/s | While requests fail: expected responses/s of the newest second, beside the share of failed requests.
 cell | The time per cell of the charts is at the right end of the axis. From 4 s on each column is several seconds:
     solid up to their minimum of responses/s, a dot for the mean, a dot for the maximum.
 latency lines | Latency upwards, ms at the lower edge of each line, of each cell ─ p50, ═ p99, ≡ both, · the maximum.
     Above: the last 10 s, and the whole segment.
 heat map | Latency upwards, ms at the lower edge of each line, time as in the chart above. ░ ▒ ▓ █: the share of the
     responses of that time with that latency. ─ is p50, ═ is p99, ≡ both. > and <: the cell at the edge includes
-    everything beyond.
+    everything beyond. The line “fail” marks failed requests (x) and seconds without any response (■).
 service | Time from the first byte sent (or the start of the connect) to the last byte read. Closed load waits for
     each response before it sends the next request, so users of a busier site would wait longer.
 ░ ▓ | Above and behind the chart: a change in progress. ░ from its request, ▓ from its reload until it is active
