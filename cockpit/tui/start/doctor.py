@@ -83,7 +83,9 @@ class DoctorScreen(Dialog[None]):
                 todo = _wrapped(f"→ {neutral(finding.todo, 400)}", indent, room)
                 pieces += [" " * indent, (todo, "$cockpit-chart"), "\n"]
         pieces.append((summed(self.findings) if self.over else "loading …", "bold"))
-        self.query_one("#text", Static).update(Content.assemble(*pieces))
+        # None is left if a finding arrives while the screen closes.
+        for text in self.query("#text").results(Static):
+            text.update(Content.assemble(*pieces))
 
 
 def _wrapped(text: str, indent: int, room: int) -> str:
