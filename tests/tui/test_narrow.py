@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from cockpit.model import events as ev
 from cockpit.recording.reader import Recording
+from cockpit.session.controls import LoadPhase, LoadStatus
 from cockpit.tui.draw_context import AVERAGES
 from cockpit.tui.footer import Footer
 from cockpit.tui.runs.table import Runs, ends_with
+from cockpit.tui.status_lines import TopLine, shortened
 from tests.tui.driving import context_of, driven, main, plain, press, shown, text_of
 from tests.tui.scenario import Scenario, plan, session_started
 from tests.tui.test_verdicts import changed_under_load
@@ -96,3 +99,25 @@ def test_a_doubt_is_said_once() -> None:
     with Recording(RECORDING) as recording:
         rows = plain(Runs().draw(context_of(tuple(recording.events())), 118, 14))[2:7]
     assert rows[2].split()[-1] == "short"
+
+
+@pytest.mark.parametrize("width", [12, 16, 20, 27])
+def test_a_long_url_loses_its_middle(width: int) -> None:
+    url = "127.0.0.1:38412/static/hello.html"
+    cut = shortened(url, width)
+    head, tail = cut.split("…")
+    assert (len(cut), url.startswith(head), url.endswith(tail)) == (width, True, True)
+    assert min(len(head), len(tail)) >= 5
+    assert shortened(url, len(url)) == url
+
+
+async def test_target_clock_and_load_form_fit_80_cells_under_load() -> None:
+    async with driven(Scenario().events(60), size=(80, 24)) as (pilot, source):
+        assert source.controls.load is not None
+        source.controls.status = LoadStatus(source.controls.load.plan, LoadPhase.RUNNING)
+        main(pilot.app).frame()
+        top = text_of(main(pilot.app).query_one(TopLine))
+        assert "hello.html" in top and "LIVE c=20" in top
+        assert re.search(r"\d:\d\d", top)
+        footer = text_of(main(pilot.app).query_one(Footer))
+        assert "= load" in footer and "c compare" in footer and "q quit" in footer
