@@ -70,7 +70,10 @@ PICTURES = (
     Picture("likely-120x40", 120, 40, 80.0, recording="under-load"),
     Picture("likely-80x24", 80, 24, 80.0, recording="under-load"),
     Picture("under-load-80x24", 80, 24, -0.1, recording="under-load"),
-    Picture("heat-map", 120, 40, -0.1, ("v", "e", "left_square_bracket"), recording="under-load"),
+    Picture("heat-map", 120, 40, -0.1, ("v", "v", "v", "e", "left_square_bracket"), recording="under-load"),
+    Picture("stall", 120, 40, 15.5, recording="failures"),
+    Picture("failing-80x24", 80, 24, 32.5, recording="failures"),
+    Picture("target-down", 120, 40, 38.5, recording="failures"),
     Picture("help", 120, 40, -1.0, ("question_mark",)),
     Picture("processes", 120, 40, 20.0, ("p", "s", "down")),
     Picture("two-hosts-120x40", 120, 40, 15.0, recording="two-hosts"),
@@ -80,13 +83,13 @@ PICTURES = (
 )
 # The frames of the moving picture: instant, keys, caption, seconds.
 SESSION = (
-    (14.0, (), "Load runs: requests a second and latency as they come, the server beside them", 3.0),
-    (30.0, (), "Processes are born and die, the tail is long", 3.0),
-    (55.0, ("t",), "t  The settings in force, and what a change of each costs", 3.0),
-    (62.5, (), "A change: shaded from its request to its effect", 3.0),
-    (80.0, (), "In force: the load goes on, and a new row is counted", 3.0),
-    (-0.5, (), "Below the table: what it brought", 4.0),
-    (-0.5, ("c",), "c  Every figure of it, with its interval", 4.0),
+    (14.0, (), "Load runs: requests/s and latency live, the server beside them", 3.0),
+    (30.0, (), "Child processes are spawned and exit; the tail is long", 3.0),
+    (55.0, ("t",), "t  The active settings, and the cost of changing each", 3.0),
+    (62.5, (), "A change: shaded from its start until it is active", 3.0),
+    (80.0, (), "Active: the load continues, a new segment is measured", 3.0),
+    (-0.5, (), "Below the table: the verdict", 4.0),
+    (-0.5, ("c",), "c  All metrics, each with its interval", 4.0),
 )
 # Notes that somebody made afterwards: instant, text.
 NOTES = ((18.0, "first look at the process list"), (80.0, "no more processes are spawned"))
@@ -149,7 +152,7 @@ async def start_screen() -> str:
 
 
 async def study() -> str:
-    """The beginning of what a study came to, as a terminal shows it."""
+    """The first lines of the result of a study, as a terminal shows them."""
     result = collect(sessions_of(RECORDINGS / "study"), "demo")
     assert result is not None
     told = (wrapped for line in study_text(result, 116).splitlines() for wrapped in _wrapped(line))

@@ -95,7 +95,9 @@ class ChangeProgress:
         for event in events:
             if isinstance(event, ChangeBegun):
                 self._begun.append(event)
-                self._print_plan(event.diff, event.cost, event.inactive)
+                # Without a diff it is refused, or there is nothing to change.
+                if event.diff:
+                    self._print_plan(event.diff, event.cost, event.inactive)
             elif isinstance(event, ChangeStage):
                 self._stages.setdefault(event.change, []).append(event.stage)
                 waits = "" if event.seconds is None else f"; type y and Enter within {event.seconds:g} s to keep it"
@@ -114,6 +116,8 @@ class ChangeProgress:
     def rows(self, changes: Iterable[Applied]) -> list[dict[str, Any]]:
         rows = []
         for begun, applied in zip(self._begun, changes, strict=True):
+            if not begun.diff:
+                self._print_plan(begun.diff, begun.cost, begun.inactive)
             if waits := not_yet_active(applied.inactive):
                 print(waits, file=sys.stderr)
             for note in applied.notes:

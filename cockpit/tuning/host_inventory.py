@@ -17,7 +17,6 @@ from cockpit.tuning.scripts import INVENTORY, UNTRUSTED
 
 # Includes within includes, and files of one configuration, that are followed.
 _DEEPEST, _MOST_FILES = 10, 2000
-_SERVER_ROOT = re.compile(r'(?i)^\s*ServerRoot\s+"?([^"]+?)"?\s*$')
 
 
 class ConfigurationFiles(NamedTuple):
@@ -85,8 +84,8 @@ async def configuration_files(remote: Remote, instance: Instance) -> Configurati
 
 
 def _server_root(line: str, root: str) -> str:
-    set_there = _SERVER_ROOT.match(line)
-    return absolute(set_there[1], root) if set_there else root
+    name, *value = line.split(maxsplit=1) or [""]
+    return absolute(value[0].strip().strip('"'), root) if value and name.lower() == "serverroot" else root
 
 
 def _included(line: str, include: re.Pattern[str], root: str, gaps: list[str]) -> list[str]:

@@ -20,7 +20,7 @@ _TITLE = "nginx: master process "
 _OPTION = re.compile(r"(?:^|(?<= ))-([cpgetTqsVvh?])\s*(.*?)(?= -[a-zA-Z?]|$)")
 _BUILT = re.compile(r"--(prefix|conf-path)=(\S+)")
 # Global directives that say nothing about which server it is.
-_DAEMON = re.compile(r"\s*(?:daemon|master_process)\s+\w+\s*;?")
+_DAEMON = ("daemon", "master_process")
 
 
 def _startup(process: Process, inventory: Inventory) -> Startup:
@@ -36,7 +36,8 @@ def _startup(process: Process, inventory: Inventory) -> Startup:
     own = ["-p", prefix] if "p" in given else []
     own += ["-c", file] if "c" in given else []
     directives = given.get("g", "")
-    own += ["-g", directives] if _DAEMON.sub("", directives).strip() else []
+    names = [name for directive in directives.split(";") for name in directive.split()[:1]]
+    own += ["-g", directives] if set(names).difference(_DAEMON) else []
     # Debian's program is in every PATH.
     program = process.program if process.program not in ("", "/usr/sbin/nginx") else "nginx"
     needs_build = not given.get("c", "").startswith("/")

@@ -1,0 +1,42 @@
+"""`python -m tests.failure_recording`: records a run whose server is stopped, answers 503 and is killed.
+
+The pictures of failures in `screenshots/` are of it. It takes 42 s; the machine should have nothing else to do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from asyncio.subprocess import PIPE
+from pathlib import Path
+
+from tests.tui.test_failing_target import SERVER
+
+TARGET = Path(__file__).parent / "recordings" / "failures.cockpit"
+# Seconds of the run, and what happens to the server at some of them.
+SECONDS = 40
+SIGNALS = ((12, signal.SIGSTOP), (17, signal.SIGCONT), (26, signal.SIGUSR1), (34, signal.SIGKILL))
+
+
+async def main() -> int:
+    TARGET.unlink(missing_ok=True)
+    server = await asyncio.create_subprocess_exec(sys.executable, "-c", SERVER, stdout=PIPE)
+    assert server.stdout is not None
+    try:
+        url = f"http://127.0.0.1:{int(await server.stdout.readline())}/"
+        flags = ("-c", "10", "-z", f"{SECONDS}s", "--no-tui", "--record", str(TARGET))
+        load = await asyncio.create_subprocess_exec(sys.executable, "-m", "cockpit", "run", url, *flags)
+        begun = asyncio.get_running_loop().time()
+        for at, number in SIGNALS:
+            await asyncio.sleep(begun + at - asyncio.get_running_loop().time())
+            server.send_signal(number)
+        return await load.wait()
+    finally:
+        if server.returncode is None:
+            server.kill()
+        await server.wait()
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main()))
