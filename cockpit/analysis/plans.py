@@ -23,6 +23,8 @@ _COMPARED = {
     "max_in_flight": "most in flight",
     "stages": "load levels",
     "keepalive": "keep-alive",
+    "requests_per_connection": "requests per connection",
+    "think_time": "think time",
     "timeout": "timeout",
     "tls": "TLS",
     "connect_to": "connect to",
@@ -30,7 +32,7 @@ _COMPARED = {
     "local_addresses": "local addresses",
 }
 _REPLACED_BY_MIX = {"url", "method", "headers", "body", "expect"}
-_CLOSED = {"concurrency"}
+_CLOSED = {"concurrency", "think_time"}
 _OPEN = {"rate", "arrivals", "max_in_flight"}
 _CUT = 60
 

@@ -90,6 +90,12 @@ def _add_amount(group: argparse._ArgumentGroup) -> None:
     add("--timeout", type=seconds, metavar="T", help="timeout of a request, connect to last byte (default 30s)")
     words = "open a new connection for each request"
     add("--disable-keepalive", dest="keepalive", action="store_false", default=None, help=words)
+    add("--requests-per-connection", type=positive, metavar="N", help="open a new connection after N requests")
+    add(
+        "--think-time",
+        metavar="T",
+        help="closed load: pause before the next request of a connection, e.g. 0.5s, '0.2s to 2s', '1s exponential'",
+    )
     add("-w", "--workers", type=workers, metavar="N|auto", help="load processes; auto: one per CPU (default 1)")
     add("--cpus", metavar="LIST", type=cpus, help="pin load processes to these CPUs, e.g. 1 or 1,2")
 

@@ -35,6 +35,7 @@ from cockpit.profiles.plan import (
     is_address,
     make_plan,
     paths_of,
+    think_time_of,
     without_credentials,
 )
 from cockpit.profiles.profile import Profile
@@ -52,7 +53,9 @@ FLAGS = {
     "load.headers": "-H",
     "load.method": "-m",
     "load.requests": "-n",
+    "load.requests_per_connection": "--requests-per-connection",
     "load.stages": "--ladder",
+    "load.think_time": "--think-time",
     "load.workers": "-w",
     "target.url": "URL",
     "target.urls": "--urls",
@@ -128,6 +131,8 @@ def _amount(plan: LoadPlan, options: Namespace) -> dict[str, Any]:
         changes["rate"] = None
     if options.poisson:
         changes |= {"arrivals": "poisson", "seed": options.seed}
+    if options.think_time is not None:
+        changes["think_time"] = think_time_of(options.think_time)
     if options.ladder:
         changes |= {"stages": _ladder(options), "requests": None, "duration": None, "rate": None}
     if options.requests is not None or options.duration is not None:

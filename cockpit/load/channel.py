@@ -32,6 +32,7 @@ class ConnectionOwner(Protocol):
     closing: Closing
     connections: int
     exhausted: bool
+    requests_per_connection: int
 
     def next(self, connection: Any) -> None:
         """The connection is free: let it begin another request, or none."""
@@ -41,6 +42,9 @@ class ConnectionOwner(Protocol):
 
     def lingers(self, connection: Any) -> None:
         """Its request is over, and it waits for the server to close; `next` comes later."""
+
+    def lost(self, connection: Any) -> None:
+        """The server closed it between two requests."""
 
 
 class RequestSlot:

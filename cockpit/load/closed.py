@@ -9,6 +9,7 @@ from time import monotonic
 
 from cockpit.load.connection import Connection
 from cockpit.load.engine import Engine, grain
+from cockpit.load.idle_connection import RequestLimit
 from cockpit.load.poller import Poller
 from cockpit.load.protocol import Assignment
 from cockpit.load.request_metrics import RequestMetrics
@@ -18,7 +19,7 @@ from cockpit.load.schedule import Leg
 _STAGGER = 0.000125
 # Pause (s) after a failed connect, so that an absent server is not flooded, and the number of errors does not depend on
 # the speed of this loop.
-_PAUSE = 0.02
+PAUSE = 0.02
 # Less than any count of requests begun.
 _NONE = -1
 
@@ -36,6 +37,7 @@ class Closed(Engine):
         super().__init__(assignment, poller, on_tick, on_cut)
         self._places: dict[Connection, None] = {}
         self._spare: list[Connection] = []
+        self._make: type[Connection] = RequestLimit if assignment.plan.requests_per_connection else Connection
         self._several = self.order.only is None
         # Requests that may begin without further checks.
         self._freely = self._limit
@@ -58,11 +60,20 @@ class Closed(Engine):
         kept = min(more, self._surplus)
         self._surplus -= kept
         for number in range(more - kept):
-            place = self._spare.pop() if self._spare else Connection(self, *self._first_request())
+            place = self._spare.pop() if self._spare else self._make(self, *self._first_request())
             place.carry(*self._first_request())
             self._places[place] = None
-            heapq.heappush(self._waiting, (now + number * _STAGGER, id(place), place))
+            self._wait(place, now + self._first_pause(number, more - kept))
         self._bound()
+
+    def _first_pause(self, number: int, of: int) -> float:
+        """Seconds until connection `number` `of` those that are added at a time begins."""
+        return number * _STAGGER
+
+    def _wait(self, connection: Connection, due: float) -> None:
+        """Let a connection begin its next request at `due`."""
+        heapq.heappush(self._waiting, (due, id(connection), connection))
+        self._due = min(self._due, due)
 
     def _limit_to(self, limit: int) -> None:
         # Places that find no request left end with the one that they have in flight.
@@ -80,7 +91,8 @@ class Closed(Engine):
 
     # --- called by connections ---
 
-    def next(self, connection: Connection) -> None:
+    def proceed(self, connection: Connection) -> None:
+        """Begin the connection's next request, or end it."""
         if self._issued < self._freely:
             self._issued += 1
             if self._several:
@@ -88,7 +100,7 @@ class Closed(Engine):
             connection.begin(monotonic())
         elif not connection.counts.live:
             self._recall(connection)
-            self.next(connection)
+            self.proceed(connection)
         elif self._issued >= self._limit:
             self._end_place(connection)
         elif self._surplus:
@@ -100,14 +112,17 @@ class Closed(Engine):
                 self._carry_next(connection, self.tally.per_request)
             connection.begin(monotonic())
 
+    next = proceed
+
     def not_connected(self, connection: Connection) -> None:
         """Pause before the next connect, unless there is nothing more to send."""
         if self._issued >= self._limit:
             self.next(connection)
             return
-        due = monotonic() + _PAUSE
-        heapq.heappush(self._waiting, (due, id(connection), connection))
-        self._due = min(self._due, due)
+        self._wait(connection, monotonic() + self._retry_pause())
+
+    def _retry_pause(self) -> float:
+        return PAUSE
 
     def _recall(self, connection: Connection) -> None:
         """Stop the warm-up: count from now on."""
@@ -138,7 +153,7 @@ class Closed(Engine):
 
     def _work(self, now: float) -> float:
         while self._waiting and self._waiting[0][0] <= now:
-            self.next(heapq.heappop(self._waiting)[2])
+            self.proceed(heapq.heappop(self._waiting)[2])
         return self._waiting[0][0] if self._waiting else inf
 
     def _started_in_flight(self) -> list[float]:

@@ -49,6 +49,7 @@ class Engine:
         self.tally = Tally(partial(request_metrics_of, plan), grouped=bool(plan.mix))
         self.closing = Closing()
         self.connections = 0
+        self.requests_per_connection = plan.requests_per_connection or sys.maxsize
         self.exhausted = False
         self.reason: Literal["completed", "stopped"] = "completed"
         self._on_tick = on_tick
@@ -140,6 +141,9 @@ class Engine:
 
     def lingers(self, connection: Connection) -> None:
         """Its request is over, and it waits for the server to close; `next` comes later."""
+
+    def lost(self, connection: Connection) -> None:
+        """The server closed it between two requests; its next request opens a new socket."""
 
     def _carry_next(self, connection: Connection, per_request: list[RequestMetrics]) -> None:
         """Give a connection the next request of a plan that has several, counted in its metrics."""

@@ -23,6 +23,7 @@ _PORT_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 # Seconds a closed connection keeps its port: TIME_WAIT on Linux.
 _TIME_WAIT = 60
 _POSITIVE = ("concurrency", "rate", "max_in_flight", "requests", "duration", "timeout", "workers", "tick")
+_POSITIVE += ("requests_per_connection",)
 
 
 def check(plan: LoadPlan) -> None:
@@ -82,17 +83,18 @@ def warnings(plan: LoadPlan) -> tuple[str, ...]:
     if plan.cpus and sys.platform != "linux":
         lines.append("workers cannot be pinned to CPUs on this system; the scheduler places them")
     ports = local_ports() * max(1, len(set(plan.local_addresses)))
-    if plan.keepalive or plan.unix or not ports:
+    each = plan.requests_per_connection if plan.keepalive else 1
+    if each is None or plan.unix or not ports:
         return tuple(lines)
     way_out = "where the server leaves closing to the client, ports run out (counted as no_local_ports)"
-    if plan.requests is not None and plan.requests > ports:
+    if plan.requests is not None and plan.requests > each * ports:
         lines.append(
-            f"{plan.requests} new connections from {ports} local ports, each of which rests"
+            f"{plan.requests // each} new connections from {ports} local ports, each of which rests"
             f" {_TIME_WAIT} s after the client closes it: {way_out}"
         )
     length = _length(plan)
     if plan.open:
-        rate = max([plan.rate or 0.0, *(stage.rate or 0.0 for stage in plan.stages)])
+        rate = max([plan.rate or 0.0, *(stage.rate or 0.0 for stage in plan.stages)]) / each
         if rate * min(_TIME_WAIT, length) > ports:
             lines.append(
                 f"{rate:g} new connections a second use up {ports} local ports in {ports / rate:.0f} s, and each rests"

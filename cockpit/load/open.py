@@ -15,6 +15,7 @@ from time import monotonic
 
 from cockpit.load.connection import Connection
 from cockpit.load.engine import Engine, grain
+from cockpit.load.idle_connection import IdleConnection, RequestLimit
 from cockpit.load.poller import Poll, Poller
 from cockpit.load.protocol import Assignment
 from cockpit.load.request_metrics import RequestMetrics
@@ -28,16 +29,10 @@ BACKLOG_LIMIT = 1_000_000
 _SAME = 1e-7
 
 
-class Timed(Connection):
+class Timed(IdleConnection):
     """A connection whose requests were due at an instant of their own, `intended`."""
 
-    __slots__ = ("_on_idle", "_owner", "intended")
-
-    def __init__(self, owner: Open, counts: RequestMetrics) -> None:
-        super().__init__(owner, counts, b"")
-        self._owner = owner
-        self._on_idle = self.on_idle
-        self.intended = 0.0
+    __slots__ = ("intended",)
 
     def _bind(self, counts: RequestMetrics) -> None:
         super()._bind(counts)
@@ -54,29 +49,11 @@ class Timed(Connection):
         counts.ends.append(service)
         counts.responses.append(service + self.started - self.intended)
 
-    def rest(self) -> bool:
-        """Its request is over: wait for the next on the open socket. False when there is no socket."""
-        self.started = self.lingers_until = inf
-        if self._fd < 0:
-            return False
-        self._handlers[self._fd] = self._on_idle
-        return True
 
-    def rouse(self) -> None:
-        if self._fd >= 0:
-            self._handlers[self._fd] = self._on_reply
+class LimitedTimed(RequestLimit, Timed):
+    """A timed connection with a limit of requests."""
 
-    def on_idle(self, mask: int, now: float) -> None:
-        """The server closes an idle connection, or sends unexpected data on it."""
-        try:
-            self._socket.recv(1)
-        except BlockingIOError:
-            return
-        except OSError:
-            pass
-        self._tally.reconnects += 1
-        self.close()
-        self._owner.lost(self)
+    __slots__ = ()
 
 
 class Open(Engine):
@@ -92,6 +69,7 @@ class Open(Engine):
         super().__init__(assignment, poller, on_tick, on_cut)
         self._arrivals = Arrivals(assignment.plan, assignment.worker, assignment.workers)
         self._most = assignment.in_flight
+        self._make = LimitedTimed if assignment.plan.requests_per_connection else Timed
         # Arrivals so far, and those that were dropped; those that wait for room, the first `_stale` of which are not
         # counted; and since when there has been room for them.
         self._drawn = self._dropped = self._stale = 0
@@ -204,7 +182,7 @@ class Open(Engine):
             connection = self._idle.popitem()[0]
             connection.rouse()
             return connection
-        return self._spare.pop() if self._spare else Timed(self, self.tally.per_request[0])
+        return self._spare.pop() if self._spare else self._make(self, self.tally.per_request[0], b"")
 
     # --- called by connections ---
 
@@ -227,7 +205,8 @@ class Open(Engine):
         self._lingering[connection] = None
         self._room_or_end()
 
-    def lost(self, connection: Timed) -> None:
+    def lost(self, connection: Connection) -> None:
+        assert isinstance(connection, Timed)
         self._idle.pop(connection, None)
         self._spare.append(connection)
 

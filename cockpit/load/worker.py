@@ -34,6 +34,7 @@ from cockpit.load.protocol import (
     decode_command,
     encode,
 )
+from cockpit.load.thinking import Thinking
 from cockpit.model import events
 
 
@@ -68,7 +69,9 @@ def engine_for(
     assignment: Assignment, poller: Poller, on_tick: Callable[[], None], on_cut: Callable[[], None] | None = None
 ) -> Engine:
     """Return the engine for a share of an open or a closed plan."""
-    return (Open if assignment.plan.open else Closed)(assignment, poller, on_tick, on_cut)
+    plan = assignment.plan
+    engine = Open if plan.open else Thinking if plan.think_time else Closed
+    return engine(assignment, poller, on_tick, on_cut)
 
 
 class LoadWorker:

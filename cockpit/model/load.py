@@ -88,6 +88,21 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
     rate: float | None = None
 
 
+class ThinkTime(msgspec.Struct, frozen=True, kw_only=True):
+    """Pause between a response and the next request of a connection: constant `seconds`; uniform, from `seconds` to
+    `most`; or exponential with the mean `seconds`."""
+
+    seconds: float
+    distribution: Literal["constant", "uniform", "exponential"] = "constant"
+    most: float = 0.0
+
+    @property
+    def words(self) -> str:
+        """`0.5 s`, `0.2 s to 2 s` or `1 s exponential`."""
+        ends = {"constant": "", "uniform": f" to {self.most:g} s", "exponential": " exponential"}
+        return f"{self.seconds:g} s{ends[self.distribution]}"
+
+
 class Tls(msgspec.Struct, frozen=True, kw_only=True):
     """TLS of an https target: verified by the system's CAs, or by the file `ca`; `cert` and `key` are
     files of the client; `sni` is the server name to send if it is not the URL's."""
@@ -112,6 +127,8 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
     `extend` (s) is the maximum extension of a run after a change under load, for the verdict; 0: none.
     `binary` replaces a `body` that is not text.
     `mix` in rotation by weight replaces url, method, headers, body and `expect`; `paths` replaces the URL's path.
+    Sockets close after `requests_per_connection` requests; None: no limit. Under closed load each connection pauses for
+    its `think_time` between a response and its next request.
     `connect_to` (host:port) and `unix` (a socket's path) replace the address; `local_addresses` are source addresses.
     """
 
@@ -133,6 +150,8 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
     warmup: float = 0.0
     extend: float = EXTEND
     keepalive: bool = True
+    requests_per_connection: int | None = None
+    think_time: ThinkTime | None = None
     timeout: float = 30.0
     tls: Tls = Tls()
     connect_to: str = ""

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
-from cockpit.model.load import Expect, LoadPlan, PathList, Request, Stage, Tls
+from cockpit.model.load import Expect, LoadPlan, PathList, Request, Stage, ThinkTime, Tls
 from cockpit.model.units import parse_count, parse_duration
 from cockpit.profiles.files import FileRefused, NamedFiles
 from cockpit.profiles.sections import ExpectSection, LoadLevel, LoadSection, RequestSection, TargetSection, TlsSection
@@ -68,6 +68,8 @@ def make_plan(
         warmup=seconds_of("load.warmup", load.warmup, least=0.0) or 0.0,
         extend=seconds_of("load.extend", load.extend, least=0.0) or 0.0,
         keepalive=load.keepalive,
+        requests_per_connection=load.requests_per_connection,
+        think_time=think_time_of(load.think_time),
         timeout=seconds_of("load.timeout", load.timeout) or 30.0,
         tls=Tls(
             verify=tls.verify,
@@ -108,6 +110,12 @@ def check_plan(plan: LoadPlan) -> None:
         raise Wrong("target.urls", "found beside [[request]] blocks; allowed: one of the two")
     if plan.tls.key and not plan.tls.cert:
         raise Wrong("tls.key", "found without a cert; allowed: both, or a cert that holds its key")
+    if plan.think_time and plan.open:
+        raise Wrong(
+            "load.think_time", "found beside a rate; allowed: closed load, with concurrency in place of the rate"
+        )
+    if plan.requests_per_connection and not plan.keepalive:
+        raise Wrong("load.requests_per_connection", "found without keep-alive; allowed: one of the two")
 
 
 def checked_url(url: str) -> str:
@@ -266,6 +274,25 @@ def _count(key: str, value: Any) -> int | None:
     if count < 1:
         raise Wrong(key, f"found {value}; allowed: 1 or more")
     return count
+
+
+def think_time_of(value: Any) -> ThinkTime | None:
+    """A think time: `0.5s`, `0.2s to 2s` (uniform) or `1s exponential`; None for none or 0. Raises Wrong."""
+    key, text = "load.think_time", str(value)
+    low, to, high = text.partition(" to ")
+    try:
+        if to:
+            least, most = seconds_of(key, low, 0.0) or 0.0, seconds_of(key, high) or 0.0
+            if least >= most:
+                raise Wrong(key, "a range that ends before it begins")
+            return ThinkTime(distribution="uniform", seconds=least, most=most)
+        mean = text.removesuffix(" exponential")
+        seconds = None if value is None else seconds_of(key, mean, 0.0)
+    except Wrong:
+        raise Wrong(key, f"found {text!r}; allowed: 0.5s, or a range as 0.2s to 2s, or 1s exponential") from None
+    if not seconds:
+        return None
+    return ThinkTime(distribution="constant" if mean == text else "exponential", seconds=seconds)
 
 
 def share_of(key: str, value: str | None) -> float | None:

@@ -77,6 +77,8 @@ class LoadSection(Section, frozen=True, kw_only=True):
     warmup: Duration = 0.0
     extend: Duration = EXTEND
     keepalive: bool = True
+    requests_per_connection: Positive | None = None
+    think_time: Duration | None = None
     timeout: Duration = 30.0
     method: Method = "GET"
     headers: dict[str, str] = field(default_factory=dict)

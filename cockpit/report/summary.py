@@ -44,6 +44,10 @@ def warning_texts(result: RunResult) -> list[str]:
 def plan_words(plan: LoadPlan) -> str:
     """The load in one line, as in `GET http://a/ · closed c=20 n=10000 · new connection each`."""
     connections = "keep-alive" if plan.keepalive else "new connection each"
+    if plan.requests_per_connection:
+        connections = f"{plan.requests_per_connection} requests per connection"
+    if plan.think_time:
+        connections += f" · think time {plan.think_time.words}"
     model = "open" if plan.open else "closed"
     many = f" ({len(plan.mix)} requests)" if plan.mix else " (many paths)" if plan.paths else ""
     warmup = f" after {plan.warmup:g} s of warm-up" if plan.warmup else ""

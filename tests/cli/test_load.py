@@ -71,6 +71,27 @@ def test_a_mix_is_told_by_name(url: str, tmp_path: Path) -> None:
     assert result.body_bytes == 300 * 92
 
 
+def test_users_that_think_and_reconnect(url: str) -> None:
+    done = cockpit(
+        *(
+            "run",
+            url,
+            "-c",
+            "4",
+            "-n",
+            "40",
+            "--think-time",
+            "1ms to 20ms",
+            "--requests-per-connection",
+            "5",
+            "--no-tui",
+        )
+    )
+    assert done.returncode == 0, done.stderr
+    assert "5 requests per connection · think time 0.001 s to 0.02 s" in done.stdout
+    assert "completed  40 of 40 sent, 0 failed" in done.stdout
+
+
 def test_as_many_workers_as_there_are_cpus(url: str) -> None:
     cpus = len(os.sched_getaffinity(0))
     result = run_json(url, "-n", "200", "-c", "8", "-w", "auto")

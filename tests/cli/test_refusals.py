@@ -42,6 +42,8 @@ def url() -> Iterator[str]:
         (("run", NOWHERE, "-m", "G T"), "-m: found 'G T'"),
         (("run", NOWHERE, "--urls", "/a{1.."), "--urls: found '/a{1..'"),
         (("run", NOWHERE, "--ladder", "1,2:1s", "-q", "5"), "leave -q out"),
+        (("run", NOWHERE, "--think-time", "1s", "-q", "5"), "--think-time: found beside a rate; allowed: closed load"),
+        (("run", NOWHERE, "--think-time", "soon"), "--think-time: found 'soon'; allowed: 0.5s, or a range"),
         (("check", NOWHERE, "--threshold", "web9.cpu.idle > 2"), "no host 'web9' is watched"),
         (("ab", "-t", "-1", NOWHERE), "must be more than 0"),
         (("ab", "-s", "soon", NOWHERE), "'soon' is not a duration"),

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from cockpit.model.errors import ProfileError
+from cockpit.model.load import ThinkTime
 from cockpit.profiles.reader import parse_profile, read_profile
 
 TARGET = '[target]\nurl = "http://web1/"\n'
@@ -102,6 +103,21 @@ def test_everything_a_load_can_be(tmp_path: Path) -> None:
     assert (plan.tls.ca, plan.tls.sni, plan.connect_to) == (str(tmp_path / "ca.pem"), "other", "10.0.0.1:8443")
 
 
+@pytest.mark.parametrize(
+    ("text", "think_time"),
+    [
+        ("0", None),
+        ("0.5", ThinkTime(seconds=0.5)),
+        ('"500ms"', ThinkTime(seconds=0.5)),
+        ('"0.2s to 2s"', ThinkTime(seconds=0.2, most=2.0, distribution="uniform")),
+        ('"1s exponential"', ThinkTime(seconds=1.0, distribution="exponential")),
+    ],
+)
+def test_think_times(text: str, think_time: ThinkTime | None) -> None:
+    plan = parse_profile(TARGET + f"[load]\nrequests_per_connection = 7\nthink_time = {text}", "x", "x").plan
+    assert (plan.think_time, plan.requests_per_connection) == (think_time, 7)
+
+
 def test_open_load_and_paths(tmp_path: Path) -> None:
     (tmp_path / "urls").write_text("/a.jpg\n# none\nhttp://elsewhere/b.jpg?x=1\n")
     text = TARGET + 'urls = "%s"\norder = "once"\nseed = 7\n[load]\nrate = 2000\narrivals = "poisson"\n'
@@ -125,6 +141,13 @@ def test_open_load_and_paths(tmp_path: Path) -> None:
         (TARGET + 'urls = "none"', "target.urls: none: no such file"),
         (TARGET + '[target.expect]\nmatches = "("', "target.expect.matches: found '('"),
         (TARGET + '[tls]\nkey = "k"', "tls.key: k: no such file"),
+        (TARGET + '[load]\nthink_time = "2s to 1s"', "load.think_time: found '2s to 1s'; allowed: 0.5s, or a range"),
+        (TARGET + "[load]\nthink_time = 1\nrate = 5", "load.think_time: found beside a rate; allowed: closed load"),
+        (TARGET + "[load]\nrequests_per_connection = 0", "requests_per_connection: found 0; allowed: a whole number"),
+        (
+            TARGET + "[load]\nrequests_per_connection = 2\nkeepalive = false",
+            "found without keep-alive; allowed: one of",
+        ),
     ],
 )
 def test_bad_loads(text: str, said: str) -> None:

@@ -1,0 +1,74 @@
+"""Closed load of users who think: each connection pauses between a response and its next request.
+
+The pause is part of no latency. Connections that are added at a time begin evenly spread over one think time, so that
+they do not send in step.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from functools import partial
+from random import Random
+from time import monotonic
+
+from cockpit.load.closed import PAUSE, Closed
+from cockpit.load.connection import Connection
+from cockpit.load.idle_connection import IdleConnection, RequestLimit
+from cockpit.load.poller import Poll, Poller
+from cockpit.load.protocol import Assignment
+from cockpit.model.load import ThinkTime
+
+
+def pauses_of(think_time: ThinkTime, draw: Random) -> Callable[[], float]:
+    """Return a function that draws one think time (s)."""
+    if think_time.distribution == "uniform":
+        return partial(draw.uniform, think_time.seconds, think_time.most)
+    if think_time.distribution == "exponential":
+        return partial(draw.expovariate, 1 / think_time.seconds)
+    return lambda: think_time.seconds
+
+
+class Thinking(Closed):
+    """Connections are in use by a request, or wait until their think time is over."""
+
+    def __init__(
+        self,
+        assignment: Assignment,
+        poller: Poller,
+        on_tick: Callable[[], None],
+        on_cut: Callable[[], None] | None = None,
+    ) -> None:
+        super().__init__(assignment, poller, on_tick, on_cut)
+        plan = assignment.plan
+        assert plan.think_time is not None
+        self._pause = pauses_of(plan.think_time, Random(f"{plan.seed} {assignment.worker}"))
+        self._make = RequestLimit
+
+    def next(self, connection: Connection) -> None:
+        if self._issued >= self._limit or self._surplus:
+            # It sends no more.
+            self.proceed(connection)
+            return
+        assert isinstance(connection, IdleConnection)
+        connection.rest()
+        self._wait(connection, monotonic() + self._pause())
+
+    def _poll(self) -> Poll:
+        return self.poller.poll_exactly
+
+    def _retry_pause(self) -> float:
+        return max(PAUSE, self._pause())
+
+    def _first_pause(self, number: int, of: int) -> float:
+        return max(super()._first_pause(number, of), self._pause() * number / of)
+
+    def _set_places(self, wanted: int, now: float) -> None:
+        super()._set_places(wanted, now)
+        while self._surplus and self._waiting:
+            self._retire(heapq.heappop(self._waiting)[2])
+
+    def _retire(self, connection: Connection) -> None:
+        if not connection.counts.live:
+            self._recall(connection)
+        super()._retire(connection)

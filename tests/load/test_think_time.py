@@ -1,0 +1,219 @@
+"""Requests per connection and think time, as a server sees them."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+from statistics import fmean
+from time import monotonic
+from typing import Any
+
+import pytest
+
+from cockpit.load.limits import warnings
+from cockpit.load.thinking import pauses_of
+from cockpit.model.load import Request, ThinkTime
+from tests.load.servers import (
+    DEADLINE,
+    POLLERS,
+    SMALL,
+    Conversation,
+    Outcome,
+    always,
+    begin,
+    engine_load,
+    load,
+    plan,
+    serving,
+)
+
+MODELS: dict[str, dict[str, Any]] = {"closed": {"concurrency": 3}, "open": {"rate": 2000.0, "max_in_flight": 3}}
+MODELS["think time"] = MODELS["closed"] | {"think_time": ThinkTime(seconds=0.001)}
+CLOSING = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello"
+
+
+async def obedient(talk: Conversation) -> None:
+    """Closes the connection if the request asks for it."""
+    last = False
+    while not last:
+        last = b"\r\nConnection: close\r\n" in await talk.request()
+        await talk.send(CLOSING if last else SMALL)
+
+
+# --- requests per connection ---
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("poller", POLLERS)
+@pytest.mark.parametrize("behave", [obedient, always(SMALL)], ids=["closes", "ignores close"])
+async def test_a_connection_carries_as_many_requests_as_planned(model: str, poller: str, behave: Any) -> None:
+    async with serving(behave) as server:
+        outcome = await engine_load(plan(server.url, requests=62, requests_per_connection=5, **MODELS[model]), poller)
+        carried = [talk.requests for talk in server.conversations if talk.requests]
+    assert sum(carried) == outcome.total("completed") == 62
+    assert max(carried) == 5
+    # All but the last connection of each of the three carry five.
+    assert 13 <= len(carried) <= 15
+    assert outcome.errors == {} and outcome.total("reconnects") == 0
+    assert outcome.merged("connect").count == len(server.conversations)
+
+
+async def test_the_last_request_of_a_connection_announces_its_end() -> None:
+    seen: list[list[bytes]] = []
+
+    async def behave(talk: Conversation) -> None:
+        mine: list[bytes] = []
+        seen.append(mine)
+        while True:
+            mine.append(await talk.request())
+            await talk.send(SMALL)
+
+    async with serving(behave) as server:
+        mix = (Request(name="a", url=server.url), Request(name="b", url=server.url, method="POST", body="x HTTP/1.1"))
+        await engine_load(plan(server.url, mix=mix, requests=9, concurrency=1, requests_per_connection=3))
+    assert [[b"Connection: close" in one for one in mine] for mine in seen] == 3 * [[False, False, True]]
+    assert all(one.count(b"close") <= 1 and one.count(b"Host:") == 1 for mine in seen for one in mine)
+
+
+async def test_a_kept_connection_that_is_lost_counts_its_requests_from_the_start_again() -> None:
+    async def behave(talk: Conversation) -> None:
+        for _ in range(2):
+            await talk.request()
+            await talk.send(SMALL)
+
+    async with serving(behave) as server:
+        outcome = await engine_load(plan(server.url, requests=20, concurrency=1, requests_per_connection=3))
+        assert max(talk.requests for talk in server.conversations) == 2
+    assert outcome.total("completed") == 20 and outcome.errors == {}
+
+
+def test_new_connections_use_up_ports_by_their_share_of_requests() -> None:
+    values: dict[str, Any] = {"requests": 300_000, "concurrency": 10}
+    assert warnings(plan("http://a/", **values)) == ()
+    assert warnings(plan("http://a/", **values, requests_per_connection=100)) == ()
+    assert "150000 new connections" in warnings(plan("http://a/", **values, requests_per_connection=2))[0]
+
+
+# --- think time ---
+
+
+async def _gaps(behaves_until: int, **values: Any) -> tuple[list[float], Outcome]:
+    """Seconds between a response and the next request of its connection, as the server measures them."""
+    gaps: list[float] = []
+
+    async def behave(talk: Conversation) -> None:
+        await talk.request()
+        while True:
+            responded = monotonic()
+            await talk.send(SMALL)
+            await talk.request()
+            gaps.append(monotonic() - responded)
+
+    async with serving(behave) as server:
+        outcome = await engine_load(plan(server.url, requests=behaves_until, **values))
+    return gaps, outcome
+
+
+async def test_each_connection_pauses_for_its_think_time() -> None:
+    think = 0.2
+    gaps, outcome = await _gaps(16, concurrency=4, think_time=ThinkTime(seconds=think))
+    assert len(gaps) == 12 and min(gaps) >= think
+    assert outcome.total("completed") == 16
+    assert outcome.merged("service").count == 16
+    # The pause is part of no latency: the time of all requests is less than that of their pauses.
+    assert outcome.merged("service").mean * 16 < sum(gaps)
+    assert outcome.merged("service").min < think
+
+
+async def test_connections_begin_spread_over_one_think_time() -> None:
+    came: list[float] = []
+
+    async def behave(talk: Conversation) -> None:
+        while True:
+            await talk.request()
+            came.append(monotonic())
+            await talk.send(SMALL)
+
+    async with serving(behave) as server:
+        await engine_load(plan(server.url, requests=4, concurrency=4, think_time=ThinkTime(seconds=0.8)))
+    # The fourth is due 0.6 s after the first; a busy machine may delay the first by some of that.
+    assert came[-1] - came[0] > 0.3
+
+
+async def test_a_run_by_count_does_not_wait_for_the_last_think_times() -> None:
+    """Each of the two would think for longer than the test may take."""
+    async with serving(always(SMALL)) as server:
+        outcome = await engine_load(
+            plan(server.url, requests=1, concurrency=1, think_time=ThinkTime(seconds=2 * DEADLINE))
+        )
+    assert outcome.total("completed") == 1
+
+
+async def test_a_server_that_closes_during_the_think_time_is_reconnected_to_without_an_error() -> None:
+    async def behave(talk: Conversation) -> None:
+        await talk.request()
+        await talk.send(SMALL)
+
+    async with serving(behave) as server:
+        outcome = await engine_load(
+            plan(server.url, requests=10, concurrency=2, think_time=ThinkTime(seconds=0.05)),
+        )
+        assert len(server.conversations) == 10
+    assert outcome.total("completed") == 10
+    assert outcome.errors == {} and outcome.total("retries") == 0
+    assert outcome.total("reconnects") == 8
+
+
+async def test_connections_that_think_follow_a_lower_and_a_higher_load() -> None:
+    outcome = Outcome()
+
+    def newest(seen: Outcome) -> int:
+        return seen.ticks[-1].connections if seen.ticks else 0
+
+    async with serving(always(SMALL)) as server:
+        think = ThinkTime(seconds=DEADLINE)
+        run = await begin(plan(server.url, duration=600.0, concurrency=1, think_time=think), outcome)
+        await outcome.until(lambda seen: seen.total("completed") == 1)
+        run.adjust(concurrency=5)
+        # The first of the four that are added begins at once.
+        await outcome.until(lambda seen: newest(seen) == 2 and seen.total("completed") == 2)
+        run.adjust(concurrency=1)
+        await outcome.until(lambda seen: newest(seen) <= 1)
+        run.stop()
+        async with asyncio.timeout(DEADLINE):
+            await run.wait()
+    assert outcome.errors == {} and outcome.total("abandoned") == 0
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+async def test_a_warm_up_with_think_time_counts_no_request_of_it(workers: int) -> None:
+    async with serving(always(SMALL)) as server:
+        outcome = await load(
+            plan(
+                server.url,
+                warmup=0.3,
+                requests=20,
+                concurrency=4,
+                workers=workers,
+                think_time=ThinkTime(seconds=0.02),
+            )
+        )
+    counted = [tick for tick in outcome.ticks if not tick.warmup]
+    assert sum(tick.completed for tick in counted) == 20
+    assert server.requests >= 20
+
+
+@pytest.mark.parametrize(
+    ("think", "low", "mean", "high"),
+    [
+        (ThinkTime(seconds=0.5), 0.5, 0.5, 0.5),
+        (ThinkTime(seconds=0.2, most=2.0, distribution="uniform"), 0.2, 1.1, 2.0),
+        (ThinkTime(seconds=1.0, distribution="exponential"), 0.0, 1.0, 20.0),
+    ],
+)
+def test_think_times_are_drawn_from_their_distribution(think: ThinkTime, low: float, mean: float, high: float) -> None:
+    draw = pauses_of(think, Random(1))
+    drawn = [draw() for _ in range(20_000)]
+    assert low <= min(drawn) and max(drawn) <= high
+    assert fmean(drawn) == pytest.approx(mean, rel=0.05)
+    assert len(set(drawn)) == (1 if think.distribution == "constant" else len(drawn))
