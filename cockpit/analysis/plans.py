@@ -17,6 +17,7 @@ _COMPARED = {
     "expect": "expected response",
     "mix": "requests",
     "paths": "paths",
+    "replay": "log",
     "concurrency": "concurrency",
     "rate": "rate",
     "arrivals": "arrivals",

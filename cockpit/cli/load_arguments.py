@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-from cockpit.cli.values import count, cpus, positive, rate, seconds, statuses, wait, workers
+from cockpit.cli.values import count, cpus, factor, positive, rate, seconds, statuses, wait, workers
 
 
 def add_load(parser: argparse.ArgumentParser, *, target: str, about: str, record: str) -> None:
@@ -79,6 +79,8 @@ def _add_amount(group: argparse._ArgumentGroup) -> None:
         metavar="N",
         help="open load: queue arrivals above N in flight (default 8192)",
     )
+    add("--replay-log", metavar="FILE", help="open load: the GET and HEAD requests of an access log, at its intervals")
+    add("--speed", dest="replay_speed", type=factor, metavar="X", help="replay the log X times as fast (default 1)")
     add("--ladder", metavar="LIST:T", help="load levels, each for T, e.g. 1,2,4:30s or 500/s,1k/s:30s")
     add("--warmup", type=seconds, metavar="T", help="load before the measurement, not counted (default 0)")
     add(

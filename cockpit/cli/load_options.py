@@ -35,6 +35,7 @@ from cockpit.profiles.plan import (
     is_address,
     make_plan,
     paths_of,
+    replay_of,
     think_time_of,
     without_credentials,
 )
@@ -52,6 +53,8 @@ FLAGS = {
     "load.body_file": "-D",
     "load.headers": "-H",
     "load.method": "-m",
+    "load.replay_log": "--replay-log",
+    "load.replay_speed": "--speed",
     "load.requests": "-n",
     "load.requests_per_connection": "--requests-per-connection",
     "load.stages": "--ladder",
@@ -78,7 +81,18 @@ def chosen_profile(options: Namespace) -> Profile:
         raise flagged(error, FLAGS) from None
     if profile.hosts and (name := urlsplit(plan.url).hostname):
         plan = located(plan, addresses_of([name], options.ssh_config))
+    if plan.replay is not None:
+        _announce(plan)
     return replace(profile, plan=plan)
+
+
+def _announce(plan: LoadPlan) -> None:
+    """Print the number of requests that are replayed, and those that are not. Raises UsageError."""
+    from cockpit.load.log_reader import read_log
+
+    log = read_log(plan)
+    for line in (log.summary, *log.warnings):
+        print(f"cockpit: {line}", file=sys.stderr)
 
 
 def flagged(error: Wrong, flags: Mapping[str, str]) -> UsageError:
@@ -122,7 +136,7 @@ def with_flags(plan: LoadPlan, options: Namespace) -> LoadPlan:
 
 def _amount(plan: LoadPlan, options: Namespace) -> dict[str, Any]:
     changes: dict[str, Any] = {}
-    if options.concurrency is not None and options.rate is not None:
+    if options.concurrency is not None and (options.rate or options.replay_log or plan.replay):
         if options.max_in_flight is not None:
             raise UsageError("-c and --max-in-flight: with -q both limit the requests in flight; leave one out")
         # As in oha: the rate of all connections together; -c limits the requests in flight.
@@ -131,6 +145,8 @@ def _amount(plan: LoadPlan, options: Namespace) -> dict[str, Any]:
         changes["rate"] = None
     if options.poisson:
         changes |= {"arrivals": "poisson", "seed": options.seed}
+    if options.replay_log is not None or options.replay_speed is not None:
+        changes |= _replay(plan, options)
     if options.think_time is not None:
         changes["think_time"] = think_time_of(options.think_time)
     if options.ladder:
@@ -142,6 +158,14 @@ def _amount(plan: LoadPlan, options: Namespace) -> dict[str, Any]:
     if options.ladder and options.rate:
         raise UsageError("--ladder has its own rates; leave -q out")
     return changes
+
+
+def _replay(plan: LoadPlan, options: Namespace) -> dict[str, Any]:
+    """Return the replay of a log, which lasts until its end unless -n or -z is given."""
+    if options.replay_log is None and plan.replay is not None:
+        return {"replay": replace(plan.replay, speed=options.replay_speed)}
+    replay = replay_of(options.replay_log, options.replay_speed, NAMED)
+    return {"replay": replay, "rate": options.rate, "stages": (), "requests": None, "duration": None}
 
 
 def _worker_per_cpu(plan: LoadPlan) -> int:

@@ -21,10 +21,10 @@ async def show_progress(session: Session, profile: Profile) -> None:
     """Show progress until cancelled; if stderr is not a terminal, one line with the load."""
     print(plan_words(profile.plan.without_secrets()), file=sys.stderr)
     if sys.stderr.isatty():
-        await _bar(session, profile.plan)
+        await _bar(session)
 
 
-async def _bar(session: Session, plan: LoadPlan) -> None:
+async def _bar(session: Session) -> None:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -37,17 +37,17 @@ async def _bar(session: Session, plan: LoadPlan) -> None:
     with Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False) as progress:
         task = progress.add_task(_waiting(session.state), total=1.0)
         while True:
-            done, words = _so_far(session.state, plan)
+            done, words = _so_far(session.state)
             progress.update(task, completed=done, description=words, refresh=True)
             await asyncio.sleep(REFRESH)
 
 
-def _so_far(state: State, plan: LoadPlan) -> tuple[float, str]:
+def _so_far(state: State) -> tuple[float, str]:
     result = run_result(state, state.runs) if state.runs else None
     if result is None:
         return 0.0, _waiting(state)
     warming = "warm-up  " if result.segments[0].warmup else ""
-    return min(1.0, _share(state, plan, result)), f"{warming}{result_words(result)}"
+    return min(1.0, _share(state, result.plan, result)), f"{warming}{result_words(result)}"
 
 
 def result_words(result: RunResult) -> str:

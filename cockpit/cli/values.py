@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from cockpit.model.load import FASTEST
 from cockpit.model.units import parse_count, parse_duration, parse_rate
 
 
@@ -32,6 +33,16 @@ def count(text: str) -> int:
 
 def rate(text: str) -> float:
     return float(_typed(parse_rate, text))
+
+
+def factor(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if 0 < value <= FASTEST:
+        return value
+    raise argparse.ArgumentTypeError(f"{text!r}: write a number above 0, e.g. 2 or 0.5")
 
 
 def seconds(text: str) -> float:

@@ -14,6 +14,7 @@ from cockpit.load.channel import Handler
 from cockpit.load.closing import Closing
 from cockpit.load.connection import Connection
 from cockpit.load.dialer import Dialer
+from cockpit.load.log_share import LoggedOrder
 from cockpit.load.poller import Poll, Poller
 from cockpit.load.protocol import Assignment
 from cockpit.load.request_metrics import RequestMetrics
@@ -44,7 +45,7 @@ class Engine:
         self.assignment = assignment
         self.poller = poller
         self.handlers: dict[int, Handler] = {}
-        self.order = RequestOrder(plan, assignment.worker, assignment.workers)
+        self.order = order_of(assignment)
         self.dialer = Dialer(assignment, self.order.largest)
         self.tally = Tally(partial(request_metrics_of, plan), grouped=bool(plan.mix))
         self.closing = Closing()
@@ -244,6 +245,13 @@ class Engine:
     def _abandon(self, connection: Connection) -> None:
         if connection.give_up() and connection.counts.live:
             self.tally.abandoned += 1
+
+
+def order_of(assignment: Assignment) -> RequestOrder | LoggedOrder:
+    """The requests of a worker."""
+    if assignment.log is not None:
+        return LoggedOrder(assignment.plan, assignment.log)
+    return RequestOrder(assignment.plan, assignment.worker, assignment.workers)
 
 
 def grain(connections: int) -> float:

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from cockpit.load import request_order
 from cockpit.load.dialer import bind
 from cockpit.load.files import OWN_FILES, most_connections_here
+from cockpit.load.log_reader import read_log
 from cockpit.load.protocol import assignments, most_connections
 from cockpit.load.request import target_of_plan
 from cockpit.model.errors import UsageError
@@ -79,7 +80,7 @@ def fitted(plan: LoadPlan) -> tuple[LoadPlan, tuple[str, ...]]:
 
 def warnings(plan: LoadPlan) -> tuple[str, ...]:
     """Return warnings that are known before a run, one line each."""
-    lines: list[str] = []
+    lines = list(read_log(plan).warnings) if plan.replay is not None else []
     if plan.cpus and sys.platform != "linux":
         lines.append("workers cannot be pinned to CPUs on this system; the scheduler places them")
     ports = local_ports() * max(1, len(set(plan.local_addresses)))

@@ -16,6 +16,7 @@ from time import monotonic
 from cockpit.load.connection import Connection
 from cockpit.load.engine import Engine, grain
 from cockpit.load.idle_connection import IdleConnection, RequestLimit
+from cockpit.load.log_share import LoggedArrivals
 from cockpit.load.poller import Poll, Poller
 from cockpit.load.protocol import Assignment
 from cockpit.load.request_metrics import RequestMetrics
@@ -67,7 +68,11 @@ class Open(Engine):
         on_cut: Callable[[], None] | None = None,
     ) -> None:
         super().__init__(assignment, poller, on_tick, on_cut)
-        self._arrivals = Arrivals(assignment.plan, assignment.worker, assignment.workers)
+        self._arrivals: Arrivals | LoggedArrivals
+        if assignment.log is not None:
+            self._arrivals = LoggedArrivals(assignment.log)
+        else:
+            self._arrivals = Arrivals(assignment.plan, assignment.worker, assignment.workers)
         self._most = assignment.in_flight
         self._make = LimitedTimed if assignment.plan.requests_per_connection else Timed
         # Arrivals so far, and those that were dropped; those that wait for room, the first `_stale` of which are not

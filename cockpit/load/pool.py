@@ -13,8 +13,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from cockpit.load import limits, preflight, protocol
+from cockpit.load.log_reader import read_log
 from cockpit.load.protocol import Adjust, Assignment, Done, Extend, Ready, Start, Stop
 from cockpit.model import events
 from cockpit.model.clock import Clock
@@ -193,6 +195,8 @@ class LoadRun:
         self._emit(RunExtended(t=now, run=self.run, until=max(now, until), awaited=awaited, change=change))
 
     def _check_adjustment(self, concurrency: int | None, rate: float | None) -> None:
+        if self.plan.replay is not None:
+            raise UsageError("a replayed log sets the load; start it again with another --speed")
         asked, other, name = (rate, concurrency, "rate") if self.plan.open else (concurrency, rate, "concurrency")
         if asked is None or other is not None:
             raise UsageError(f"this run has a fixed {name}: only that can be altered")
@@ -236,7 +240,7 @@ class LoadRun:
     def _tick(self, event: AnyEvent) -> None:
         if isinstance(event, Tick):
             at = self._clock.at
-            self._emit(msgspec.structs.replace(event, t=at(event.t), start=at(event.start)))
+            self._emit(replace(event, t=at(event.t), start=at(event.start)))
 
     def _ending(self) -> RunEnded:
         t, total = self._clock.now(), len(self._workers)
@@ -261,12 +265,19 @@ async def launch(
     Raises UsageError, TargetError, or CockpitError if a worker does not start.
     """
     limits.check(plan)
+    log = await asyncio.to_thread(read_log, plan) if plan.replay is not None else None
+    if log is not None:
+        requests = log.count if plan.requests is None else min(plan.requests, log.count)
+        plan = replace(plan, requests=requests, replay=replace(log.replay, seconds=log.seconds))
     plan, lowered = limits.fitted(plan)
     if found is None:
         addresses = await preflight.resolve(plan)
         names = tuple(dict.fromkeys(str(address[0]) for address in addresses))
         found = preflight.Preflight(address=addresses[0], addresses=names, warnings=(*lowered, *limits.warnings(plan)))
-    workers = await _raise_workers(protocol.assignments(plan, run, found.address))
+    assignments = protocol.assignments(plan, run, found.address)
+    if log is not None:
+        assignments = [replace(each, log=log.share(each.worker, each.workers)) for each in assignments]
+    workers = await _raise_workers(assignments)
     now = clock.now()
     emit(RunStarted(t=now, run=run, plan=plan.without_secrets(), addresses=found.addresses, warnings=found.warnings))
     for worker in workers:

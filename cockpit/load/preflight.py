@@ -17,6 +17,8 @@ import msgspec
 from cockpit.load import limits
 from cockpit.load.expect import Expectation
 from cockpit.load.failures import Malformed
+from cockpit.load.log_reader import read_log
+from cockpit.load.log_share import LoggedOrder
 from cockpit.load.replies import Heads, Reply
 from cockpit.load.request import destination, requests_of, target_of_plan
 from cockpit.load.request_order import RequestOrder
@@ -71,7 +73,7 @@ async def preflight(plan: LoadPlan) -> Preflight:
     """
     limits.check(plan)
     asked = requests_of(plan)[0]
-    request = RequestOrder(plan, 0, 1).next_request().request
+    request = (await _order(plan)).next_request().request
     addresses = await resolve(plan)
     patience = min(_PATIENCE, plan.timeout)
     reader, writer, address = await _connect(plan, addresses, patience)
@@ -92,6 +94,13 @@ async def preflight(plan: LoadPlan) -> Preflight:
         notes.append(f"{shown} answers {status}, a redirect, which is not followed: load {target} instead")
     names = dict.fromkeys([str(address[0]), *(str(other[0]) for other in addresses)])
     return Preflight(address=address, addresses=tuple(names), status=status, warnings=tuple(notes))
+
+
+async def _order(plan: LoadPlan) -> RequestOrder | LoggedOrder:
+    if plan.replay is None:
+        return RequestOrder(plan, 0, 1)
+    log = await asyncio.to_thread(read_log, plan)
+    return LoggedOrder(plan, log.share(0, log.count))
 
 
 _Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from cockpit.load.log_share import LogShare
 from cockpit.load.paths import count_of
 from cockpit.model.load import LoadPlan
 
@@ -20,7 +21,7 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
     they are counted, `requests`.
 
     `address` is the target as the socket functions take it: (host, port), and two numbers more for IPv6; (path,) for
-    a Unix socket. `workers` is how many share the run.
+    a Unix socket. `workers` is how many share the run. `log` are its requests of a replayed log.
     """
 
     plan: LoadPlan
@@ -32,6 +33,7 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
     cpu: int | None = None
     workers: int = 1
     in_flight: int = 8192
+    log: LogShare | None = None
 
     def own(self, total: int) -> int:
         """This worker's part of something that all share evenly."""

@@ -7,6 +7,8 @@ import re
 from typing import NamedTuple
 from urllib.parse import quote, unquote_to_bytes, urlsplit
 
+from msgspec.structs import replace
+
 from cockpit import __version__
 from cockpit.load.paths import PLAIN
 from cockpit.model.errors import UsageError
@@ -64,22 +66,21 @@ def _ascii_name(host: str, shown: str) -> str:
 
 
 def requests_of(plan: LoadPlan) -> tuple[Request, ...]:
-    """Return the requests of a plan: those of its mix, or its only one, which has no name.
+    """Return the requests of a plan: those of its mix, or its only one, which has no name; GET and HEAD of a log.
 
     Raises UsageError for invalid names, and for requests to more than one target.
     """
     if not plan.mix:
-        return (
-            Request(
-                name="",
-                url=plan.url,
-                method=plan.method,
-                headers=plan.headers,
-                body=plan.body,
-                binary=plan.binary,
-                expect=plan.expect,
-            ),
+        only = Request(
+            name="",
+            url=plan.url,
+            method=plan.method,
+            headers=plan.headers,
+            body=plan.body,
+            binary=plan.binary,
+            expect=plan.expect,
         )
+        return (only,) if plan.replay is None else (only, replace(only, method="HEAD"))
     if plan.paths is not None:
         raise UsageError("a mix of requests names its own paths: give either a mix or paths")
     first, names = target_of(plan.mix[0].url), set[str]()

@@ -51,7 +51,7 @@ def request_metrics_of(plan: LoadPlan) -> list[RequestMetrics]:
                 bodiless=request.method == "HEAD",
                 keepalive=plan.keepalive,
                 expectation=Expectation(request.expect),
-                one_length=plan.paths is None,
+                one_length=plan.paths is None and plan.replay is None,
             ),
             idempotent=request.method in IDEMPOTENT,
         )

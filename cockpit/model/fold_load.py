@@ -15,6 +15,7 @@ from cockpit.model.host_window import begun
 from cockpit.model.load import LoadPlan
 from cockpit.model.series import replaced
 from cockpit.model.state import Change, Filling, InFlight, LoadSecond, Marker, Segment, State, mark
+from cockpit.model.text import neutral
 
 # A worker that uses, or waits for, this much of a core, or is this late (s, p99), was the bottleneck itself.
 SATURATED_CPU = 0.95
@@ -197,7 +198,9 @@ def _label(base: str, plan: LoadPlan, stage: int) -> str:
 
 
 def load_words(plan: LoadPlan) -> str:
-    """`c=20`, or `2000/s` for open load."""
+    """`c=20`, `2000/s` for open load, `access.log ×2` for a replayed log."""
+    if plan.replay is not None:
+        return f"{neutral(plan.replay.file.rpartition('/')[2])} ×{plan.replay.speed:g}"
     return f"c={plan.concurrency}" if plan.rate is None else f"{plan.rate:g}/s"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from math import inf
 from typing import Literal
 from urllib.parse import urljoin, urlsplit, urlunsplit
 
@@ -34,6 +35,8 @@ OPEN_HEADERS = frozenset(
 REDACTED = "(not recorded)"
 # Seconds after a change under load by which a run is extended at most, unless the plan has another value.
 EXTEND = 180.0
+# The highest speed of a replayed log.
+FASTEST = 1e6
 
 
 class Expect(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,6 +106,15 @@ class ThinkTime(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.seconds:g} s{ends[self.distribution]}"
 
 
+class LogReplay(msgspec.Struct, frozen=True, kw_only=True):
+    """The GET and HEAD requests of an access log, at its intervals divided by `speed`. `seconds` is the duration of the
+    replay, None until the log has been read."""
+
+    file: str
+    speed: float = 1.0
+    seconds: float | None = None
+
+
 class Tls(msgspec.Struct, frozen=True, kw_only=True):
     """TLS of an https target: verified by the system's CAs, or by the file `ca`; `cert` and `key` are
     files of the client; `sni` is the server name to send if it is not the URL's."""
@@ -127,6 +139,7 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
     `extend` (s) is the maximum extension of a run after a change under load, for the verdict; 0: none.
     `binary` replaces a `body` that is not text.
     `mix` in rotation by weight replaces url, method, headers, body and `expect`; `paths` replaces the URL's path.
+    With `replay` the requests and their instants are those of a log.
     Sockets close after `requests_per_connection` requests; None: no limit. Under closed load each connection pauses for
     its `think_time` between a response and its next request.
     `connect_to` (host:port) and `unix` (a socket's path) replace the address; `local_addresses` are source addresses.
@@ -139,6 +152,7 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
     expect: Expect | None = None
     mix: tuple[Request, ...] = ()
     paths: PathList | None = None
+    replay: LogReplay | None = None
     concurrency: int = 1
     rate: float | None = None
     arrivals: Literal["even", "poisson"] = "even"
@@ -170,22 +184,27 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def open(self) -> bool:
         """Return whether arrivals follow a schedule of their own."""
-        return self.rate is not None or any(stage.rate is not None for stage in self.stages)
+        scheduled = self.rate is not None or self.replay is not None
+        return scheduled or any(stage.rate is not None for stage in self.stages)
 
     @property
     def seconds(self) -> float | None:
         """Planned length of a run with its warm-up (s), at most; None: it ends by count, or when it is stopped."""
         lasts = sum(stage.duration for stage in self.stages) if self.stages else self.duration
+        if self.replay is not None and self.replay.seconds is not None:
+            lasts = min(self.replay.seconds, inf if lasts is None else lasts)
         return None if lasts is None else self.warmup + lasts
 
     @property
     def extendable(self) -> bool:
-        """Return whether more can be sent than planned: load levels change the load, paths may be used only once."""
-        return not self.stages and not (self.paths is not None and self.paths.order == "once")
+        """Return whether more can be sent than planned: load levels change the load, a log ends, paths may be used only
+        once."""
+        return not self.stages and self.replay is None and not (self.paths is not None and self.paths.order == "once")
 
     def adjustable(self, other: LoadPlan) -> bool:
         """Return whether a run of this plan can follow the load of the other one."""
-        return self.open == other.open and not self.stages and not other.stages
+        fixed = self.stages or other.stages or self.replay or other.replay
+        return self.open == other.open and not fixed
 
     def without_secrets(self) -> LoadPlan:
         """The plan as it may be recorded and shown: no password, no header that could be one, bodies as a digest."""

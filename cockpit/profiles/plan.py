@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
-from cockpit.model.load import Expect, LoadPlan, PathList, Request, Stage, ThinkTime, Tls
+from cockpit.model.load import Expect, LoadPlan, LogReplay, PathList, Request, Stage, ThinkTime, Tls
 from cockpit.model.units import parse_count, parse_duration
 from cockpit.profiles.files import FileRefused, NamedFiles
 from cockpit.profiles.sections import ExpectSection, LoadLevel, LoadSection, RequestSection, TargetSection, TlsSection
@@ -48,7 +48,8 @@ def make_plan(
     requests = _count("load.requests", load.requests)
     duration = seconds_of("load.duration", load.duration)
     stages = tuple(map(_stage, load.stages))
-    endless = requests is None and duration is None and not stages and target.order != "once"
+    replay = replay_of(load.replay_log, load.replay_speed, files)
+    ends = requests or duration or stages or target.order == "once" or replay
     plan = LoadPlan(
         url=url,
         method=load.method,
@@ -57,13 +58,14 @@ def make_plan(
         expect=_expect("target.expect", target.expect),
         mix=tuple(_request(url, one, files) for one in mix),
         paths=paths_of(target.urls, target.order, target.seed, files) if target.urls else None,
+        replay=replay,
         concurrency=load.concurrency,
         rate=load.rate,
         arrivals=load.arrivals,
         seed=load.seed,
         max_in_flight=load.max_in_flight,
         requests=requests,
-        duration=DEFAULT_DURATION if endless else duration,
+        duration=duration if ends else DEFAULT_DURATION,
         stages=stages,
         warmup=seconds_of("load.warmup", load.warmup, least=0.0) or 0.0,
         extend=seconds_of("load.extend", load.extend, least=0.0) or 0.0,
@@ -93,9 +95,9 @@ def check_plan(plan: LoadPlan) -> None:
     ends = [name for name in ("requests", "duration") if getattr(plan, name) is not None]
     if plan.stages and ends:
         raise Wrong("load", f"found {' and '.join(ends)} beside stages; allowed: stages alone")
-    if plan.requests is not None and plan.rate is None and plan.requests < plan.concurrency:
+    if plan.requests is not None and not plan.open and plan.requests < plan.concurrency:
         raise Wrong("load.requests", f"found {plan.requests}; allowed: at least the concurrency, {plan.concurrency}")
-    least = plan.concurrency if plan.rate is None else plan.max_in_flight
+    least = plan.max_in_flight if plan.open else plan.concurrency
     if plan.workers > least and not plan.stages:
         raise Wrong("load.workers", f"found {plan.workers}; allowed: at most the concurrency, {least}")
     if len({stage.rate is None for stage in plan.stages}) > 1:
@@ -110,12 +112,39 @@ def check_plan(plan: LoadPlan) -> None:
         raise Wrong("target.urls", "found beside [[request]] blocks; allowed: one of the two")
     if plan.tls.key and not plan.tls.cert:
         raise Wrong("tls.key", "found without a cert; allowed: both, or a cert that holds its key")
+    if plan.replay:
+        _check_replay(plan)
     if plan.think_time and plan.open:
         raise Wrong(
             "load.think_time", "found beside a rate; allowed: closed load, with concurrency in place of the rate"
         )
     if plan.requests_per_connection and not plan.keepalive:
         raise Wrong("load.requests_per_connection", "found without keep-alive; allowed: one of the two")
+
+
+def _check_replay(plan: LoadPlan) -> None:
+    """Raises Wrong for anything that would contradict the requests of the log, or their times."""
+    named = {
+        "rate": plan.rate is not None,
+        "stages": plan.stages,
+        "warmup": plan.warmup,
+        "urls": plan.paths,
+        "[[request]]": plan.mix,
+        "method": plan.method != "GET",
+        "body": plan.content,
+    }
+    found = ", ".join(name for name, given in named.items() if given)
+    if found:
+        raise Wrong("load.replay_log", f"found beside {found}; allowed: without, the log has its requests and times")
+
+
+def replay_of(log: str | None, speed: float | None, files: NamedFiles) -> LogReplay | None:
+    """The replay of an access log. Raises Wrong."""
+    if log is None:
+        if speed is not None:
+            raise Wrong("load.replay_speed", "found without a log; allowed: beside a log to replay")
+        return None
+    return LogReplay(file=_file("load.replay_log", log, files), speed=speed or 1.0)
 
 
 def checked_url(url: str) -> str:

@@ -8,7 +8,7 @@ from msgspec import Meta, field
 
 from cockpit.model.hosts import HostConfig, StatusPage
 from cockpit.model.knobs import Knob, Option, ServerAction
-from cockpit.model.load import EXTEND, Tls
+from cockpit.model.load import EXTEND, FASTEST, Tls
 from cockpit.profiles.section import Duration, Name, Positive, Section, Seed
 from cockpit.profiles.study_sections import StudySection
 
@@ -77,6 +77,8 @@ class LoadSection(Section, frozen=True, kw_only=True):
     warmup: Duration = 0.0
     extend: Duration = EXTEND
     keepalive: bool = True
+    replay_log: str | None = None
+    replay_speed: Annotated[float, Meta(gt=0, le=FASTEST)] | None = None
     requests_per_connection: Positive | None = None
     think_time: Duration | None = None
     timeout: Duration = 30.0

@@ -217,7 +217,7 @@ def _row(segment: Segment) -> RowJson:
     counts = segment.counts
     return RowJson(
         label=segment.label,
-        concurrency=segment.plan.concurrency if segment.plan.rate is None else None,
+        concurrency=None if segment.plan.open else segment.plan.concurrency,
         offered_rate=segment.plan.rate,
         completed=counts.completed,
         failed=counts.failed,

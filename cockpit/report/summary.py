@@ -49,7 +49,7 @@ def plan_words(plan: LoadPlan) -> str:
     if plan.think_time:
         connections += f" · think time {plan.think_time.words}"
     model = "open" if plan.open else "closed"
-    many = f" ({len(plan.mix)} requests)" if plan.mix else " (many paths)" if plan.paths else ""
+    many = f" ({len(plan.mix)} requests)" if plan.mix else " (many paths)" if plan.paths or plan.replay else ""
     warmup = f" after {plan.warmup:g} s of warm-up" if plan.warmup else ""
     what = f"{neutral(plan.method)} {neutral(plan.url)}{many}"
     return f"{what} · {model} {_amount(plan)}{warmup} · {connections}"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-from cockpit.servers.access_log import AccessLine
+from cockpit.servers.access_log import AccessLine, LoggedRequest
 from cockpit.servers.editing import Grammar
 from cockpit.servers.inventory import Inventory, Process
 from cockpit.servers.startup import Startup
@@ -84,9 +84,10 @@ class ServerKind(NamedTuple):
     reason) and `correction` one about a corrected value; `chatter` matches lines of its commands and logs that say
     nothing about a change. `reload_replaces` are parts of the names of processes that a reload replaces by new ones.
     `read_at_start` are the settings, in small letters, that only a restart activates, by the server's documentation.
-    `access_log` parses a line of its access log; None: a line of another format. `startup` finds a running server's
-    configuration; `version` is the option that makes its program print its compiled defaults. `include` matches a line
-    of its configuration that includes files (group 1: a path or pattern, possibly quoted).
+    `access_log` parses a line of its access log, `logged_request` the request in it; None: a line of another format.
+    `startup` finds a running server's configuration; `version` is the option that makes its program print its compiled
+    defaults. `include` matches a line of its configuration that includes files (group 1: a path or pattern, possibly
+    quoted).
     """
 
     name: str
@@ -103,6 +104,7 @@ class ServerKind(NamedTuple):
     reload_replaces: tuple[str, ...] = ()
     read_at_start: frozenset[str] = frozenset()
     access_log: Callable[[bytes], AccessLine | None] | None = None
+    logged_request: Callable[[bytes], LoggedRequest | None] | None = None
     startup: Callable[[Process, Inventory], Startup] | None = None
     version: str = ""
     include: str = ""

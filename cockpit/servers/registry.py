@@ -39,6 +39,7 @@ ERROR_LOGS: dict[str, tuple[str, ...]] = {kind.name: kind.error_logs for kind in
 READ_AT_START: dict[str, frozenset[str]] = {kind.name: kind.read_at_start for kind in KINDS}
 RELOAD_REPLACES: dict[str, tuple[str, ...]] = {kind.name: kind.reload_replaces for kind in KINDS}
 ACCESS_LOGS = tuple(kind.access_log for kind in KINDS if kind.access_log)
+LOGGED_REQUESTS = tuple(dict.fromkeys(kind.logged_request for kind in KINDS if kind.logged_request))
 # Regular expressions for lines of logs and commands; see ServerKind.
 FAILURE = "|".join(kind.failure for kind in KINDS if kind.failure)
 CORRECTION = "|".join(kind.correction for kind in KINDS if kind.correction)

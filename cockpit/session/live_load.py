@@ -93,6 +93,8 @@ class LiveLoad:
 
     def change(self, more: bool) -> None:
         """Change the load by a tenth, at least one connection: at once, or for the next run if none is active."""
+        if self.plan.replay is not None:
+            raise UsageError("a replayed log sets the load; start it again with another --speed")
         if self.plan.rate is not None:
             self._set(rate=float(f"{self.plan.rate * (1.1 if more else 1 / 1.1):.3g}"))
         else:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from cockpit.model.errors import UsageError
+from cockpit.model.fold_load import load_words
 from cockpit.model.load import OPEN_HEADERS, REDACTED, LoadPlan, url_without_password
 from cockpit.profiles.plan import DEFAULT_DURATION
 
@@ -59,12 +60,16 @@ def texts_of(plan: LoadPlan) -> dict[str, str]:
         "method": plan.method,
         "headers": "; ".join(f"{name}: {_shown(name, value)}" for name, value in plan.headers),
         "body": body if len(body) <= _LONGEST_BODY and body.isprintable() else "",
-        "load": str(plan.concurrency) if plan.rate is None else f"{plan.rate:.10g}/s",
+        "load": load_words(plan) if plan.replay else _amount(plan),
         "duration": "" if plan.duration is None else _duration(plan.duration),
         "requests": str(plan.requests) if plan.requests is not None else "",
         "load steps": _steps(plan),
         "keep-alive": KEEPALIVE if plan.keepalive else NO_KEEPALIVE,
     }
+
+
+def _amount(plan: LoadPlan) -> str:
+    return str(plan.concurrency) if plan.rate is None else f"{plan.rate:.10g}/s"
 
 
 def field_of(flag: str) -> str:
@@ -95,12 +100,15 @@ def _without(plan: LoadPlan, changed: set[str], texts: Mapping[str, str]) -> dic
         found |= {"body": None, "binary": None}
     if "keep-alive" in changed:
         found["keepalive"] = True
+    if "load" in changed:
+        found["replay"] = None
     if "load steps" in changed:
         found["stages"] = ()
     if {"duration", "requests"} & changed:
         found |= {"duration": None, "requests": None}
     ends = any(texts[name].strip() for name in ("duration", "requests", "load steps"))
-    if not ends and not (plan.paths is not None and plan.paths.order == "once"):
+    listed = plan.replay is not None and "load" not in changed
+    if not ends and not listed and not (plan.paths is not None and plan.paths.order == "once"):
         found["duration"] = DEFAULT_DURATION
     return found
 

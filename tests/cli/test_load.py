@@ -92,6 +92,38 @@ def test_users_that_think_and_reconnect(url: str) -> None:
     assert "completed  40 of 40 sent, 0 failed" in done.stdout
 
 
+def access_log(path: Path, *requests: str) -> Path:
+    """A log with one request per 100 ms."""
+    lines = (
+        f'10.0.0.9 - - [23/Nov/2026:01:00:{number / 10:06.3f} +0000] "{request} HTTP/1.1" 200 5\n'
+        for number, request in enumerate(requests)
+    )
+    path.write_text("".join(lines))
+    return path
+
+
+def test_a_log_is_replayed_and_the_lines_left_out_are_printed_before(url: str, tmp_path: Path) -> None:
+    log = access_log(tmp_path / "access.log", *10 * ("GET /", "HEAD /", "POST /", "GET /status/404"))
+    done = cockpit("run", url, "--replay-log", log, "--speed", "10", "--no-tui")
+    assert done.returncode == 0, done.stderr
+    first, second, *_ = done.stderr.splitlines()
+    assert first.endswith("access.log: 30 requests of 3.9 s, replayed at speed 10 in 0.39 s")
+    assert second.endswith("10 of 40 lines are not replayed (methods other than GET and HEAD: 10)")
+    assert "open access.log ×10 n=30" in done.stdout
+    assert "200 OK 20, 404 Not Found 10" in done.stdout
+
+
+def test_a_profile_replays_a_log_of_its_folder(url: str, tmp_path: Path) -> None:
+    access_log(tmp_path / "day.log", *10 * ("GET /",))
+    profile = tmp_path / "p.toml"
+    profile.write_text(f'[target]\nurl = "{url}"\n[load]\nreplay_log = "day.log"\nreplay_speed = 5\n')
+    result = run_json(profile, "--trust")
+    assert (result.sent, result.failed) == (10, 0)
+    assert [row.concurrency for row in result.rows] == [None]
+    faster = run_json(profile, "--trust", "--speed", "50", "-n", "4")
+    assert faster.sent == 4
+
+
 def test_as_many_workers_as_there_are_cpus(url: str) -> None:
     cpus = len(os.sched_getaffinity(0))
     result = run_json(url, "-n", "200", "-c", "8", "-w", "auto")

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cockpit.servers.access_log import AccessLine
-from cockpit.servers.registry import parse_access
+from cockpit.servers.access_log import AccessLine, LoggedRequest, instant
+from cockpit.servers.registry import LOGGED_REQUESTS, parse_access
 
 HAPROXY = b"127.0.0.1:45844 [23/Nov/2026:04:57:52.228] f"
 CLIENT = b'10.0.0.9 - - [23/Nov/2026:01:10:00 +0000] "GET /img/00001.jpg HTTP/1.1"'
@@ -60,3 +60,54 @@ def test_any_bytes_are_a_request_or_none(tail: bytes) -> None:
 
 def test_a_long_line_of_quotes_and_backslashes_is_read_in_linear_time() -> None:
     assert parse_access(CLIENT[:-1] + b'\\"' * 500_000) is None
+
+
+def logged(line: bytes) -> LoggedRequest | None:
+    return next((found for parse in LOGGED_REQUESTS if (found := parse(line)) is not None), None)
+
+
+AT = 1795396200.0
+IMAGE = LoggedRequest(AT, b"GET", b"/img/00001.jpg")
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        (CLIENT + b" 200 3072", IMAGE),
+        (b"www.example.org:80 " + CLIENT + b' 404 12 "-" "x"', IMAGE),
+        (CLIENT.replace(b"01:10:00 +0000", b"02:40:00.250 +0130") + b' 200 3 "-" "x" 0.003 HIT',
+         LoggedRequest(AT + 0.25, b"GET", b"/img/00001.jpg")),
+        (CLIENT.replace(b"01:10:00 +0000", b"00:10:00 -0100") + b" 200 3", IMAGE),
+        (CLIENT.replace(b"GET", b"POST") + b" 200 3", IMAGE._replace(method=b"POST")),
+        (CLIENT.replace(b" HTTP/1.1", b"") + b" 200 3", None),
+        (CLIENT.replace(b"Nov", b"Nev") + b" 200 3", None),
+        (CLIENT.replace(b"23/", b"31/") + b" 200 3", None),
+        (b'10.0.0.9 - - [23/Nov/2026:01:10:00 +0000] "-" 408 -', None),
+        (b"1795396200.250     250 10.0.0.9 TCP_MEM_HIT/200 3456 GET http://o/1 - HIER_NONE/- image/jpeg",
+         LoggedRequest(AT, b"GET", b"http://o/1")),
+        (b"1795396200.250     250 10.0.0.9 TCP_TUNNEL/200 3456 CONNECT o:443 - HIER_DIRECT/o -",
+         LoggedRequest(AT, b"CONNECT", b"o:443")),
+        (HAPROXY.replace(b"04:57:52.228", b"01:10:00.500")
+         + b' b/s1 0/0/0/4/4 200 601 - - ---- 1/1/0/0/0 0/0 "GET /a?b HTTP/1.1"',
+         LoggedRequest(AT + 0.5, b"GET", b"/a?b")),
+        (b"Nov 23 04:57:52 lb haproxy[12]: " + HAPROXY.replace(b"04:57:52.228", b"01:10:00.000")
+         + b'~ b/s1 0/0/0/4/+31 302 601 - - ---- 1/1/0/0/0 0/0 {a|b "c} "HEAD https://o/ HTTP/2.0"\n',
+         LoggedRequest(AT, b"HEAD", b"https://o/")),
+        (HAPROXY + b' b/s1 0/0/0/4/4 400 601 - - PR-- 1/1/0/0/0 0/0 "<BADREQ>"', None),
+        (b"", None),
+    ],
+)  # fmt: skip
+def test_the_request_of_a_line(line: bytes, found: LoggedRequest | None) -> None:
+    assert logged(line) == found
+
+
+def test_a_stamp_without_a_zone_is_utc_and_a_wrong_one_is_none() -> None:
+    assert instant(b"23/Nov/2026:01:10:00.125") == AT + 0.125
+    assert instant(b"23/Nov/2026:25:10:00 +0000") is None and instant(b"2026-11-23T01:10:00Z") is None
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_have_a_request_or_none(tail: bytes) -> None:
+    for line in (tail, CLIENT + tail, CLIENT + b" 200 1 " + tail, b"1700000000.123 1 " + tail, HAPROXY + tail):
+        found = logged(line)
+        assert found is None or (found.at > 0 and found.method and found.target)

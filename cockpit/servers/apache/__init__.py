@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from cockpit.servers.access_log import combined_request
 from cockpit.servers.apache.editor import ApacheGrammar
 from cockpit.servers.apache.logs import parse as parse_access
 from cockpit.servers.apache.status import STATUS
@@ -107,6 +108,7 @@ KIND = ServerKind(
     # https://httpd.apache.org/docs/2.4/bind.html: changed Listen directives can need a stop and a start.
     read_at_start=frozenset({"serverlimit", "threadlimit", "listen"}),
     access_log=parse_access,
+    logged_request=combined_request,
     startup=_startup,
     version="-V",
     include=r"(?i)^\s*Include(?:Optional)?\s+(.+?)\s*$",

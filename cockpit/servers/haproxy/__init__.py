@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from cockpit.servers.haproxy.editor import SECTIONS, HaproxyGrammar
 from cockpit.servers.haproxy.logs import parse as parse_access
+from cockpit.servers.haproxy.logs import parse_request
 from cockpit.servers.haproxy.status import STATUS
 from cockpit.servers.inventory import Inventory, Process
 from cockpit.servers.kind import ConfigFile, RunningServer, ServerKind, StatusAddress, running
@@ -114,5 +115,6 @@ KIND = ServerKind(
     correction=r"\[WARNING\].*",
     reload_replaces=("haproxy",),
     access_log=parse_access,
+    logged_request=parse_request,
     startup=_startup,
 )

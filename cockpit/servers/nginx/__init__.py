@@ -6,6 +6,7 @@ import posixpath
 import re
 from collections.abc import Iterator
 
+from cockpit.servers.access_log import combined_request
 from cockpit.servers.inventory import Inventory, Process
 from cockpit.servers.kind import ConfigFile, RunningServer, ServerKind, running
 from cockpit.servers.nginx.editor import NginxGrammar
@@ -80,6 +81,7 @@ KIND = ServerKind(
     chatter=r"protocol options redefined",
     reload_replaces=("nginx",),
     access_log=parse_access,
+    logged_request=combined_request,
     startup=_startup,
     version="-V",
     include=r"(?:^|[;{}\s])include\s+([^;{}]+?)\s*;",

@@ -9,6 +9,7 @@ from cockpit.servers.inventory import Inventory, Process
 from cockpit.servers.kind import ConfigFile, RunningServer, ServerKind, StatusAddress, running
 from cockpit.servers.squid.editor import SquidGrammar
 from cockpit.servers.squid.logs import parse as parse_access
+from cockpit.servers.squid.logs import parse_request
 from cockpit.servers.squid.status import COUNTERS, INFO
 from cockpit.servers.startup import Startup, absolute, command, doubt, last, options
 
@@ -62,6 +63,7 @@ KIND = ServerKind(
     # Squid's warning on a reconfigure: changing the workers requires a restart of the proxy.
     read_at_start=frozenset({"workers"}),
     access_log=parse_access,
+    logged_request=parse_request,
     startup=_startup,
     version="-v",
     include=r"^\s*include\s+(.+?)\s*$",

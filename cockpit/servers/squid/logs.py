@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
-from cockpit.servers.access_log import AccessLine
+from cockpit.servers.access_log import AccessLine, LoggedRequest
 
 _LINE = re.compile(rb"\d{1,12}\.\d{3} +(\d{1,9}) \S+ ([A-Z_]{3,60})/(\d{3}) \d+ [A-Z]+ ")
+_REQUEST = re.compile(rb"(\d{1,12}\.\d{3}) +(\d{1,9}) \S+ [A-Z_]{3,60}/\d{3} \d+ ([A-Z]+) (\S+) ")
 # Results without a lookup in the cache: refused, or no request at all.
 _NO_LOOKUP = (b"NONE", b"TCP_DENIED", b"TCP_TUNNEL", b"TCP_REDIRECT")
 
@@ -20,3 +21,9 @@ def parse(line: bytes) -> AccessLine | None:
     # A REFRESH_UNMODIFIED is served from the cache after the origin confirmed it.
     hit = None if result.startswith(_NO_LOOKUP) else b"HIT" in result or result.endswith(b"REFRESH_UNMODIFIED")
     return AccessLine(int(found[3]), int(found[1]) / 1e3, hit)
+
+
+def parse_request(line: bytes) -> LoggedRequest | None:
+    """The request of a line, which squid writes at its end: its duration is subtracted."""
+    found = _REQUEST.match(line)
+    return LoggedRequest(float(found[1]) - int(found[2]) / 1e3, found[3], found[4]) if found else None

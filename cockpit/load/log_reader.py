@@ -1,0 +1,202 @@
+"""Reads an access log that is to be replayed: its requests and their instants, in arrays."""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterable
+from enum import StrEnum
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cockpit.load.log_share import LogShare
+from cockpit.load.request import target_of
+from cockpit.model.errors import UsageError
+from cockpit.model.load import LoadPlan, LogReplay
+from cockpit.model.text import neutral
+from cockpit.servers.access_log import MOST_BYTES, LoggedRequest
+from cockpit.servers.registry import LOGGED_REQUESTS
+
+_MOST_LINES = 20_000_000
+# Distinct requests that are recognized when they come again, so that each is kept once.
+_RECOGNIZED = 100_000
+# The methods that change nothing on a server.
+_METHODS = frozenset((b"GET", b"HEAD"))
+# What a request line can carry: printable ASCII; servers escape other bytes, quotes and backslashes in their logs.
+_PATH = re.compile(rb"/[!#-\[\]-~]*")
+_ABSOLUTE = re.compile(rb"https?://([^/?#:@]{1,255})(?::\d{0,5})?(.*)")
+_FORMATS = "common or combined (nginx, Apache, Tomcat, lighttpd), squid's own, HAProxy's httplog"
+
+
+class Omission(StrEnum):
+    """The reason for which a line is not replayed."""
+
+    METHOD = "methods other than GET and HEAD"
+    HOST = "URLs of other hosts"
+    MALFORMED = "malformed, or in another format"
+
+
+class DistinctRequests:
+    """`METHOD path` of requests, in one buffer; a request is the number of its place."""
+
+    def __init__(self) -> None:
+        self._lines = bytearray()
+        self._ends = array("Q", [0])
+        self._known: dict[bytes, int] = {}
+
+    def number_of(self, line: bytes) -> int:
+        known = self._known.get(line)
+        if known is not None:
+            return known
+        number = len(self._ends) - 1
+        self._lines += line
+        self._ends.append(len(self._lines))
+        if number < _RECOGNIZED:
+            self._known[line] = number
+        return number
+
+    def line(self, number: int) -> bytes:
+        return bytes(self._lines[self._ends[number] : self._ends[number + 1]])
+
+
+class LoggedLoad(NamedTuple):
+    """The requests of a log, at their `offsets` (s after the first, at the speed of the replay), each by its number in
+    `requests`. `spread`: the log has whole seconds, so the requests of a second were spread over it."""
+
+    replay: LogReplay
+    offsets: Any
+    numbers: Any
+    requests: DistinctRequests
+    lines: int
+    omitted: Counter[Omission]
+    spread: str
+
+    @property
+    def count(self) -> int:
+        return len(self.offsets)
+
+    @property
+    def seconds(self) -> float:
+        """The duration of the replay."""
+        return float(self.offsets[-1])
+
+    @property
+    def summary(self) -> str:
+        """The source, the number of requests and the speed, in one line."""
+        return (
+            f"{neutral(self.replay.file)}: {self.count} requests of {self.seconds * self.replay.speed:.4g} s,"
+            f" replayed at speed {self.replay.speed:g} in {self.seconds:.4g} s"
+        )
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Differences between the log and its replay, one line each."""
+        found, name = [], neutral(self.replay.file)
+        if self.omitted:
+            found.append(f"{name}: {self.omitted.total()} of {self.lines} lines are not replayed ({self._omissions})")
+        if self.spread:
+            found.append(f"{name}: times are whole seconds; the requests of a second are spread {self.spread} over it")
+        return tuple(found)
+
+    @property
+    def _omissions(self) -> str:
+        return ", ".join(f"{reason}: {count}" for reason, count in self.omitted.most_common())
+
+    def share(self, worker: int, workers: int) -> LogShare:
+        """Every `workers`-th request, from number `worker` on."""
+        used, numbers = np.unique(self.numbers[worker::workers], return_inverse=True)
+        return LogShare(
+            offsets=np.ascontiguousarray(self.offsets[worker::workers]).tobytes(),
+            numbers=numbers.astype(np.uint32).tobytes(),
+            requests=b"\n".join(map(self.requests.line, used.tolist())),
+        )
+
+
+def read_log(plan: LoadPlan) -> LoggedLoad:
+    """The requests of the log that a plan replays. The file is read once per process, so that all runs of a session
+    replay the same, also if the file grows. Raises UsageError."""
+    assert plan.replay is not None
+    own = [value for name, value in plan.headers if name.lower() == "host"]
+    hosts = {target_of(plan.url).host, *(host.rpartition(":")[0] or host for host in own)}
+    seed = plan.seed if plan.arrivals == "poisson" else None
+    return _read(plan.replay, frozenset(host.lower().encode() for host in hosts), seed)
+
+
+@lru_cache(maxsize=1)
+def _read(replay: LogReplay, hosts: frozenset[bytes], seed: int | None) -> LoggedLoad:
+    """`seed` is that of random arrivals, None for even ones."""
+    starts, numbers, requests, omitted = array("d"), array("I"), DistinctRequests(), Counter[Omission]()
+    try:
+        with Path(replay.file).open("rb") as file:
+            for request in _parsed(iter(partial(file.readline, MOST_BYTES), b"")):
+                path = _path_of(request, hosts)
+                if request is None or isinstance(path, Omission):
+                    omitted[path if isinstance(path, Omission) else Omission.MALFORMED] += 1
+                    continue
+                starts.append(request.at)
+                numbers.append(requests.number_of(request.method + b" " + path))
+    except OSError as error:
+        raise UsageError(f"{replay.file}: cannot be read: {error.strerror}") from None
+    lines = len(starts) + omitted.total()
+    if not starts:
+        raise UsageError(_nothing(replay.file, omitted))
+    instants = np.frombuffer(starts)
+    order = np.argsort(instants, kind="stable")
+    instants, spread = instants[order], ""
+    if not np.any(instants % 1):
+        instants, spread = _spread(instants, seed), "evenly" if seed is None else "at random"
+    offsets = (instants - instants[0]) / replay.speed
+    return LoggedLoad(replay, offsets, np.frombuffer(numbers, np.uint32)[order], requests, lines, omitted, spread)
+
+
+def _parsed(lines: Iterable[bytes]) -> Iterable[LoggedRequest | None]:
+    """The request of each line, by the first format that any line has; None: a line without."""
+    parse: Callable[[bytes], LoggedRequest | None] | None = None
+    for number, line in enumerate(lines):
+        if number >= _MOST_LINES:
+            raise UsageError(f"the log has more than {_MOST_LINES} lines: replay a part of it")
+        parse = parse or next((one for one in LOGGED_REQUESTS if one(line)), None)
+        yield parse(line) if parse else None
+
+
+def _path_of(request: LoggedRequest | None, hosts: frozenset[bytes]) -> bytes | Omission:
+    """The path and query to send; or the reason for which the request cannot be sent."""
+    if request is None:
+        return Omission.MALFORMED
+    if request.method not in _METHODS:
+        return Omission.METHOD
+    path = request.target
+    if not path.startswith(b"/"):
+        absolute = _ABSOLUTE.fullmatch(path)
+        if absolute is None:
+            return Omission.MALFORMED
+        if absolute[1].lower() not in hosts:
+            return Omission.HOST
+        path = absolute[2] if absolute[2].startswith(b"/") else b"/" + absolute[2]
+    return path if _PATH.fullmatch(path) else Omission.MALFORMED
+
+
+def _spread(instants: Any, seed: int | None) -> Any:
+    """Instants in whole seconds, ascending, spread over their seconds: evenly, or at random if there is a seed."""
+    if seed is not None:
+        return np.sort(instants + np.random.default_rng(abs(seed)).random(len(instants)))
+    _, first, counts = np.unique(instants, return_index=True, return_counts=True)
+    place = np.arange(len(instants)) - np.repeat(first, counts)
+    return instants + place / np.repeat(counts, counts)
+
+
+def _nothing(file: str, omitted: Counter[Omission]) -> str:
+    """The error for a log without a single request that can be sent."""
+    if not omitted:
+        return f"{file}: is empty; give an access log with requests"
+    reason, _ = omitted.most_common(1)[0]
+    ways_out = {
+        Omission.METHOD: "only GET and HEAD are sent",
+        Omission.HOST: "give the host of its URLs with -H 'Host: NAME'",
+        Omission.MALFORMED: f"formats are {_FORMATS}",
+    }
+    return f"{file}: none of its {omitted.total()} lines can be replayed ({reason}): {ways_out[reason]}"

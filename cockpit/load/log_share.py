@@ -1,0 +1,67 @@
+"""A worker's share of a replayed log: its arrivals and its requests."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from math import inf
+
+import msgspec
+
+from cockpit.load.request import request_parts, requests_of
+from cockpit.load.request_order import PlannedRequest
+from cockpit.model.load import LoadPlan
+
+
+class LogShare(msgspec.Struct, frozen=True):
+    """`offsets` (float64) are the instants of the requests in seconds after the start, in order; `numbers` (uint32)
+    their places in `requests`, which has one `METHOD path` per line."""
+
+    offsets: bytes
+    numbers: bytes
+    requests: bytes
+
+
+class LoggedArrivals:
+    """The arrivals of a share, with the methods of `Arrivals`; the log sets the rate."""
+
+    def __init__(self, share: LogShare) -> None:
+        self._offsets = array("d", share.offsets)
+        self._next = 0
+        self._start = 0.0
+        self.due = inf
+
+    def set_rate(self, at: float, rate: float) -> None:
+        """Begin at `at`."""
+        self._start = at
+        self._advance_to(self._next)
+
+    def advance(self) -> None:
+        self._advance_to(self._next + 1)
+
+    def skip(self, until: float) -> int:
+        """Pass over the arrivals due before `until`; how many."""
+        before = self._next
+        self._advance_to(bisect_left(self._offsets, until - self._start, before))
+        return self._next - before
+
+    def _advance_to(self, index: int) -> None:
+        self._next = index
+        self.due = self._start + self._offsets[index] if index < len(self._offsets) else inf
+
+
+class LoggedOrder:
+    """The requests of a share in order, with the members of `RequestOrder`. HEAD requests are counted apart, because
+    their responses have no body."""
+
+    only = limit = None
+
+    def __init__(self, plan: LoadPlan, share: LogShare) -> None:
+        self._lines = share.requests.split(b"\n")
+        self._numbers = iter(array("I", share.numbers))
+        _, _, self._after = request_parts(requests_of(plan)[0], keepalive=plan.keepalive)
+        self.largest = max(map(len, self._lines)) + len(self._after)
+
+    def next_request(self) -> PlannedRequest:
+        line = self._lines[next(self._numbers)]
+        return PlannedRequest(int(line.startswith(b"HEAD")), line + self._after)

@@ -1,0 +1,246 @@
+"""Access logs that are replayed: which lines, when, and what a real server receives."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import pytest
+
+from cockpit.load.log_reader import LoggedLoad, read_log
+from cockpit.load.log_share import LoggedArrivals, LoggedOrder
+from cockpit.load.preflight import preflight
+from cockpit.load.protocol import Assignment, decode_assignment, encode
+from cockpit.model.errors import UsageError
+from cockpit.model.load import LoadPlan, LogReplay
+from cockpit.profiles.plan import Wrong, check_plan
+from tests.load.servers import SMALL, Conversation, Outcome, begin, load, plan, serving
+
+Write = Callable[..., LogReplay]
+HEAD_ONLY = SMALL.removesuffix(b"hello")
+
+
+def line(second: float, request: str = "GET / HTTP/1.1") -> str:
+    stamp = (
+        f"{int(second) // 60:02d}:{second % 60:06.3f}" if second % 1 else f"{int(second) // 60:02d}:{second % 60:02.0f}"
+    )
+    return f'10.0.0.9 - - [23/Nov/2026:01:{stamp} +0000] "{request}" 200 5 "-" "x"'
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def write_log(*lines: str, **values: Any) -> LogReplay:
+        file = tmp_path / f"access{len(list(tmp_path.iterdir()))}.log"
+        file.write_text("".join(f"{each}\n" for each in lines))
+        return LogReplay(file=str(file), **values)
+
+    return write_log
+
+
+def read(replay: LogReplay, **values: Any) -> LoggedLoad:
+    return read_log(LoadPlan(url="http://www.example.org/", replay=replay, **values))
+
+
+def requests_of(log: LoggedLoad) -> list[bytes]:
+    return [log.requests.line(number) for number in log.numbers.tolist()]
+
+
+# --- reading ---
+
+
+def test_requests_come_in_the_order_of_their_instants_at_the_speed(write: Write) -> None:
+    log = read(
+        write(line(2.5, "GET /b HTTP/1.1"), line(1.5, "HEAD /a?x=1 HTTP/1.0"), line(2.5, "GET /a HTTP/2.0"), speed=2.0)
+    )
+    assert requests_of(log) == [b"HEAD /a?x=1", b"GET /b", b"GET /a"]
+    assert log.offsets.tolist() == pytest.approx([0.0, 0.5, 0.5])
+    assert (log.count, log.seconds, log.warnings) == (3, pytest.approx(0.5), ())
+    assert log.summary.endswith("3 requests of 1 s, replayed at speed 2 in 0.5 s")
+
+
+def test_requests_of_whole_seconds_are_spread_over_their_second(write: Write) -> None:
+    replay = write(*(line(second, f"GET /{number} HTTP/1.1") for number, second in enumerate([1, 1, 2, 1, 2, 9, 1])))
+    log = read(replay)
+    assert log.offsets.tolist() == pytest.approx([0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 8.0])
+    assert requests_of(log) == [b"GET /0", b"GET /1", b"GET /3", b"GET /6", b"GET /2", b"GET /4", b"GET /5"]
+    assert log.warnings[0].endswith("times are whole seconds; the requests of a second are spread evenly over it")
+    random = read(replay, arrivals="poisson", seed=3)
+    assert requests_of(random) == requests_of(log)
+    assert random.offsets.tolist() == sorted(random.offsets.tolist()) != log.offsets.tolist()
+    assert "spread at random" in random.warnings[0]
+    assert random.offsets.tolist() != read(replay, arrivals="poisson", seed=4).offsets.tolist()
+
+
+def test_lines_that_cannot_be_replayed_are_counted_by_their_reason(write: Write) -> None:
+    targets = (
+        "http://www.example.org:8080/a",
+        "http://elsewhere/b",
+        "https://WWW.example.org?q",
+        "*",
+        "/a b",
+        "/\u00e4",
+    )
+    log = read(
+        write(
+            line(1.5, "POST /form HTTP/1.1"),
+            line(1.5, "DELETE /x HTTP/1.1"),
+            *(line(1.5, f"GET {target} HTTP/1.1") for target in targets),
+            '10.0.0.9 - - [23/Nov/2026:01:00:01 +0000] "\\x16\\x03" 400 5',
+            "AH00489: resuming normal operations",
+        )
+    )
+    assert requests_of(log) == [b"GET /a", b"GET /?q"]
+    assert log.warnings[0].endswith(
+        ": 8 of 10 lines are not replayed (malformed, or in another format: 5,"
+        " methods other than GET and HEAD: 2, URLs of other hosts: 1)"
+    )
+
+
+def test_the_host_header_names_the_host_of_a_logs_urls(write: Write) -> None:
+    squid = "1795396200.250 250 10.0.0.9 TCP_MISS/200 3456 GET http://shop.example/1 - HIER_DIRECT/o -"
+    with pytest.raises(UsageError, match=r"none of its 1 lines .*other hosts.*-H 'Host: NAME'"):
+        read(write(squid))
+    for host in ("shop.example", "Shop.Example:8080"):
+        assert requests_of(read(write(squid), headers=(("host", host),))) == [b"GET /1"]
+
+
+def test_a_log_without_any_request_is_an_error_with_a_way_out(write: Write, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is empty"):
+        read(write())
+    with pytest.raises(UsageError, match=r"malformed.*formats are common or combined"):
+        read(write("x", "y"))
+    with pytest.raises(UsageError, match="only GET and HEAD are sent"):
+        read(write(line(1.5, "POST / HTTP/1.1")))
+    with pytest.raises(UsageError, match="cannot be read: No such file"):
+        read(LogReplay(file=str(tmp_path / "none")))
+
+
+def test_shares_of_workers_are_all_of_the_log_and_pass_through_json(write: Write) -> None:
+    log = read(write(*(line(number + 0.5, f"GET /{number % 3} HTTP/1.1") for number in range(11))))
+    load_plan = LoadPlan(url="http://a/", replay=log.replay)
+    sent: list[tuple[float, bytes]] = []
+    for worker in range(3):
+        share = log.share(worker, 3)
+        message = encode(
+            Assignment(plan=load_plan, run=1, worker=worker, concurrency=1, requests=4, address=("a", 1), log=share)
+        )
+        assignment = decode_assignment(message)
+        assert assignment.log == share
+        arrivals, order = LoggedArrivals(share), LoggedOrder(load_plan, share)
+        arrivals.set_rate(100.0, 0.0)
+        while arrivals.due < float("inf"):
+            sent.append((arrivals.due - 100.0, order.next_request().request.split(b" HTTP")[0]))
+            arrivals.advance()
+    assert sorted(sent) == [(float(number), b"GET /%d" % (number % 3)) for number in range(11)]
+
+
+def test_arrivals_that_are_skipped_are_counted(write: Write) -> None:
+    arrivals = LoggedArrivals(read(write(*(line(number + 0.5) for number in range(5)))).share(0, 1))
+    arrivals.set_rate(10.0, 0.0)
+    assert arrivals.skip(12.5) == 3 and arrivals.due == 13.0
+    assert arrivals.skip(12.5) == 0
+    assert arrivals.skip(99.0) == 2 and arrivals.due == float("inf")
+
+
+# --- replaying ---
+
+
+class Received:
+    """What a server receives: the first line of each request, and when."""
+
+    def __init__(self, delay: float = 0.0) -> None:
+        self.lines: list[str] = []
+        self.instants: list[float] = []
+        self._delay = delay
+
+    async def __call__(self, talk: Conversation) -> None:
+        while True:
+            request = await talk.request()
+            self.instants.append(monotonic())
+            self.lines.append(request.split(b" HTTP")[0].decode())
+            await asyncio.sleep(self._delay)
+            await talk.send(HEAD_ONLY if request.startswith(b"HEAD") else SMALL)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+async def test_a_server_receives_the_requests_of_the_log_and_no_other(write: Write, workers: int) -> None:
+    methods = ["GET", "GET", "HEAD"]
+    wanted = [f"{methods[number % 3]} /{number % 5}?n={number}" for number in range(60)]
+    replay = write(*(line(1.5 + number / 10, f"{each} HTTP/1.1") for number, each in enumerate(wanted)), speed=20.0)
+    received = Received()
+    async with serving(received) as server:
+        outcome = await load(plan(server.url, replay=replay, workers=workers))
+    assert Counter(received.lines) == Counter(wanted)
+    assert outcome.total("sent") == outcome.total("completed") == 60
+    assert outcome.statuses == {200: 60} and outcome.errors == {}
+    assert outcome.total("body_bytes") == 40 * 5
+    assert outcome.merged("response").count == 60
+    assert outcome.groups == {}
+    started = outcome.started.plan
+    assert (started.requests, started.replay and started.replay.seconds) == (60, pytest.approx(5.9 / 20))
+    assert "?n=" not in repr(outcome.started)
+
+
+async def test_intervals_are_those_of_the_log_divided_by_the_speed(write: Write) -> None:
+    for speed, least in ((2.0, 0.4), (0.5, 1.6)):
+        received, begun = Received(), monotonic()
+        replay = write(line(1.5, "GET /a HTTP/1.1"), line(2.3, "GET /b HTTP/1.1"), speed=speed)
+        async with serving(received) as server:
+            await load(plan(server.url, replay=replay))
+        assert received.lines == ["GET /a", "GET /b"]
+        assert received.instants[1] - begun >= least
+
+
+async def test_latency_counts_from_the_instant_of_the_log(write: Write) -> None:
+    """Ten at one instant, one at a time, each of which takes 50 ms: the last waits for nine others."""
+    replay = write(*(line(1.5) for _ in range(10)))
+    async with serving(Received(delay=0.05)) as server:
+        outcome = await load(plan(server.url, replay=replay, max_in_flight=1))
+    assert outcome.total("queued") == 9
+    assert outcome.merged("response").max >= 0.5
+    assert outcome.merged("response").mean > 2 * outcome.merged("service").mean
+
+
+@pytest.mark.parametrize("values", [{"requests": 3}, {"duration": 0.3}])
+async def test_a_count_or_a_duration_ends_the_replay_before_the_log(write: Write, values: dict[str, Any]) -> None:
+    replay = write(*(line(1.5 + number / 10) for number in (0, 1, 2, 6000)))
+    async with serving(Received()) as server:
+        outcome = await load(plan(server.url, replay=replay, **values))
+    assert outcome.total("sent") == 3
+    assert outcome.ended.reason == "completed"
+
+
+async def test_the_load_of_a_replay_is_not_altered(write: Write) -> None:
+    outcome = Outcome()
+    async with serving(Received()) as server:
+        run = await begin(plan(server.url, replay=write(line(1.5), line(600.5))), outcome)
+        for values in ({"rate": 5.0}, {"concurrency": 5}):
+            with pytest.raises(UsageError, match="sets the load"):
+                run.adjust(**values)
+        run.stop()
+        await run.wait()
+
+
+async def test_the_preflight_requests_the_first_of_the_log_and_names_what_is_left_out(write: Write) -> None:
+    received = Received()
+    async with serving(received) as server:
+        found = await preflight(plan(server.url, replay=write(line(2, "HEAD /first HTTP/1.1"), line(3), "x")))
+    assert received.lines == ["HEAD /first"] and found.status == 200
+    assert [warning.partition(": ")[2][:6] for warning in found.warnings] == ["1 of 3", "times "]
+
+
+@pytest.mark.parametrize(
+    ("values", "found"),
+    [
+        ({"rate": 5.0}, "rate"),
+        ({"warmup": 1.0, "body": "x"}, "warmup, body"),
+        ({"method": "POST"}, "method"),
+    ],
+)
+def test_what_a_log_sets_itself_is_refused_beside_it(values: dict[str, Any], found: str) -> None:
+    with pytest.raises(Wrong, match=f"load.replay_log: found beside {found}; "):
+        check_plan(LoadPlan(url="http://a/", replay=LogReplay(file="x"), **values))
